@@ -1,0 +1,86 @@
+# The only set-up on a fresh machine: `make run` and `make test`.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+UV := $(BIN)/uv --quiet
+export VIRTUAL_ENV := $(abspath $(VENV))
+export PYO3_PYTHON := $(abspath $(BIN)/python)
+export CARGO_TERM_COLOR ?= auto
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+BUILD := build
+
+.PHONY: help run test bench accuracy docs fmt check lint test-rust test-python lock clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+run: $(BUILD)/core.stamp ## measure this host, fit, predict, run, compare: ends in a report
+	@$(BIN)/wiretwin tour
+
+test: check test-rust test-python ## everything that CI runs
+
+check: lint ## formatting, lints, types
+
+lint: $(BUILD)/dev.stamp $(BUILD)/core.stamp
+	cargo fmt --all --check
+	cargo clippy --quiet --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
+	$(BIN)/mypy
+
+test-rust: $(BUILD)/venv.stamp ## cargo test over the workspace
+	cargo test --quiet --workspace --locked
+
+test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest
+	$(BIN)/pytest -q
+
+fmt: $(BUILD)/dev.stamp ## format everything
+	cargo fmt --all
+	$(BIN)/ruff check --quiet --fix-only .
+	$(BIN)/ruff format --quiet .
+
+docs: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## the documentation site, warnings are errors
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+bench: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## speed of our own code, as ratios against a reference in the same run
+	$(BIN)/python benches/run.py
+
+accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
+	$(BIN)/python benches/accuracy.py
+
+lock: $(BUILD)/venv.stamp ## refresh the pinned dependencies
+	$(UV) pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements/runtime.txt
+	$(UV) pip compile --group dev --group docs -c requirements/runtime.txt --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements/dev.txt
+	cargo update
+
+clean: ## remove what was built
+	rm -rf $(VENV) $(BUILD) target docs/_build python/wiretwin/_core*.so
+
+$(BUILD)/venv.stamp:
+	@mkdir -p $(BUILD)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+# pip and cargo work side by side; maturin then finds the core compiled and only links it in.
+$(BUILD)/runtime.stamp: requirements/runtime.txt $(BUILD)/venv.stamp
+	@echo "installing pinned packages and building the release core"
+	@cargo build --quiet --release --locked -p wiretwin-py & cargo_pid=$$!; \
+	  $(UV) pip install --require-hashes -r requirements/runtime.txt; \
+	  wait $$cargo_pid
+	@touch $@
+
+$(BUILD)/core.stamp: $(BUILD)/runtime.stamp pyproject.toml $(RUST_SOURCES)
+	@$(UV) pip install "$$(grep -oE '^maturin==[^ \\]+' requirements/dev.txt)"
+	@$(UV) pip install --no-deps --no-build-isolation --config-settings build-args=--locked --editable .
+	@touch $@
+
+$(BUILD)/dev.stamp: requirements/dev.txt $(BUILD)/runtime.stamp
+	@$(UV) pip install --require-hashes -r requirements/dev.txt
+	@touch $@

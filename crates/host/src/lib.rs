@@ -1,0 +1,1 @@
+//! Real clocks, sockets, shared memory and pinning.

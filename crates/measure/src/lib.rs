@@ -1,0 +1,1 @@
+//! Measuring loops over Comm: echo, two writes, stream, parametrised round trip.

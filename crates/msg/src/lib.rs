@@ -1,0 +1,4 @@
+//! Sans-I/O message layers: matching, message protocols, collective schedules.
+#![no_std]
+
+extern crate alloc;

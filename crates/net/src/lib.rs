@@ -1,0 +1,1 @@
+//! Simulated endpoints, cores, links and networks.

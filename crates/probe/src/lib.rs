@@ -1,0 +1,1 @@
+//! The probe process: one live layer behind the probe protocol.

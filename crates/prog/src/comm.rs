@@ -1,0 +1,170 @@
+//! `Comm`: what a rank of a parallel program may ask of its world.
+//!
+//! The subset of MPI-4.1 chapter 3 that the shipped programs and measuring loops need, as an async
+//! trait used through static generics. In the live world every future is ready at its first poll.
+
+use std::fmt;
+
+use wiretwin_units::{Bytes, Span};
+
+/// The number of a process in its communicator, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rank(pub u32);
+
+/// The tag a sender gives a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tag(pub u32);
+
+/// Whose messages a receive takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Only this rank's.
+    Rank(Rank),
+    /// Anyone's (`MPI_ANY_SOURCE`).
+    Any,
+}
+
+/// Which tags a receive takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagMatch {
+    /// Only this tag.
+    Tag(Tag),
+    /// Any tag (`MPI_ANY_TAG`).
+    Any,
+}
+
+/// What was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// Who sent it.
+    pub source: Rank,
+    /// The tag it was sent with.
+    pub tag: Tag,
+    /// The length of the message, at most that of the buffer.
+    pub bytes: Bytes,
+}
+
+/// One send of an [`Comm::exchange`].
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing<'a> {
+    /// The receiver.
+    pub to: Rank,
+    /// The tag.
+    pub tag: Tag,
+    /// The payload.
+    pub message: &'a [u8],
+}
+
+/// One receive of an [`Comm::exchange`].
+#[derive(Debug)]
+pub struct Incoming<'a> {
+    /// Whose message.
+    pub from: Source,
+    /// Which tag.
+    pub tag: TagMatch,
+    /// Where the payload goes.
+    pub buffer: &'a mut [u8],
+    /// Filled in when the exchange ends.
+    pub status: Option<Status>,
+}
+
+/// Computation between messages, named so that a host profile can price it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// The kind of operation, a key of the host profile, for example `stencil-point`.
+    pub kind: &'static str,
+    /// How many of them.
+    pub count: u64,
+}
+
+/// Why a call on [`Comm`] failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommError {
+    /// The rank is not in the communicator.
+    NoSuchRank {
+        /// The rank asked for.
+        rank: Rank,
+        /// How many ranks there are.
+        size: u32,
+    },
+    /// The message is longer than the buffer (`MPI_ERR_TRUNCATE`).
+    Truncated {
+        /// Length of the message.
+        message: Bytes,
+        /// Length of the buffer.
+        buffer: Bytes,
+    },
+    /// The peer has gone.
+    PeerLost {
+        /// The peer.
+        rank: Rank,
+    },
+    /// The limit on a wait has passed.
+    TimedOut {
+        /// The limit.
+        limit: Span,
+    },
+    /// The transport refused, with its reason.
+    Transport(String),
+    /// This layer cannot do what was asked (a wildcard on an unframed pair, say).
+    Unsupported(&'static str),
+}
+
+impl fmt::Display for CommError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchRank { rank, size } => {
+                write!(f, "no rank {} here: ranks are 0 to {}", rank.0, size.saturating_sub(1))
+            }
+            Self::Truncated { message, buffer } => {
+                write!(f, "a message of {} bytes met a buffer of {} bytes", message.get(), buffer.get())
+            }
+            Self::PeerLost { rank } => write!(f, "rank {} has gone", rank.0),
+            Self::TimedOut { limit } => write!(f, "nothing came within {} ps", limit.as_ps()),
+            Self::Transport(reason) => write!(f, "transport: {reason}"),
+            Self::Unsupported(what) => write!(f, "this layer cannot do that: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for CommError {}
+
+/// One rank's view of its communicator.
+#[allow(async_fn_in_trait)] // used through static generics only; no future crosses a thread
+pub trait Comm {
+    /// This process's number.
+    fn rank(&self) -> Rank;
+
+    /// How many ranks there are.
+    fn size(&self) -> u32;
+
+    /// Time since the program started, on this rank's clock (`MPI_Wtime`).
+    fn now(&self) -> Span;
+
+    /// Sends `message` and returns when its buffer may be used again (`MPI_Send`).
+    ///
+    /// # Errors
+    /// [`CommError::NoSuchRank`], [`CommError::PeerLost`], [`CommError::TimedOut`].
+    async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError>;
+
+    /// Receives one message into `buffer` (`MPI_Recv`).
+    ///
+    /// # Errors
+    /// Those of [`Comm::send`], and [`CommError::Truncated`].
+    async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError>;
+
+    /// Posts all receives, starts all sends and returns when all are complete
+    /// (`MPI_Irecv`, `MPI_Isend`, `MPI_Waitall`).
+    ///
+    /// # Errors
+    /// Those of [`Comm::recv`].
+    async fn exchange(
+        &mut self,
+        sends: &[Outgoing<'_>],
+        receives: &mut [Incoming<'_>],
+    ) -> Result<(), CommError>;
+
+    /// Runs `body` for its result. A live world lets it take the time it takes; a simulated one
+    /// charges what the host profile says `work` costs.
+    async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T;
+}

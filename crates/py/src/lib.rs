@@ -1,0 +1,13 @@
+//! Python bindings: conversion and nothing else.
+//!
+//! One submodule-free extension, `wiretwin._core`; its typed stub is
+//! `python/wiretwin/_core.pyi`.
+
+use pyo3::prelude::*;
+
+/// The compiled core of wiretwin.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}

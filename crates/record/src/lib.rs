@@ -1,0 +1,1 @@
+//! Versioned results and traces; foreign formats.

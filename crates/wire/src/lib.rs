@@ -1,0 +1,4 @@
+//! Byte layouts and checksums of cells, PDUs, frames and packets.
+#![no_std]
+
+extern crate alloc;

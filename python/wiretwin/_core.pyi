@@ -1,0 +1,3 @@
+"""The compiled core of wiretwin."""
+
+__version__: str
