@@ -1,0 +1,140 @@
+"""Child processes that end: a time limit on every wait, and no descendant left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+#: How long a process may take to obey SIGTERM before it is killed, in seconds.
+GRACE_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A child that ended by itself.
+
+    Attributes
+    ----------
+    returncode
+        Its exit status; negative for a signal, as in `subprocess`.
+    stdout, stderr
+        All it printed.
+    seconds
+        From its start to its end, on the wall clock.
+    """
+
+    returncode: int
+    stdout: str
+    stderr: str
+    seconds: float
+
+    def last_words(self, lines: int = 6) -> str:
+        """Return the last non-empty lines of its error output (or of its output)."""
+        text = self.stderr.strip() or self.stdout.strip()
+        return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+
+
+class TimeLimit(Exception):
+    """A child ran into its limit and was ended."""
+
+    def __init__(self, argv: Sequence[str], limit_s: float, finished: Finished) -> None:
+        super().__init__(f"{argv[0]} did not end within {limit_s:g} s")
+        self.finished = finished
+
+
+def single_threaded(base: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return an environment in which BLAS and OpenMP run one thread."""
+    env = dict(os.environ if base is None else base)
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"):
+        env[name] = "1"
+    return env
+
+
+def end_tree(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
+    """End a child and all its descendants: TERM, then KILL after `grace_s` seconds."""
+    try:
+        family = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        family = []
+    for member in [*family, process]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.terminate()
+    _, alive = psutil.wait_procs(family, timeout=grace_s)
+    for member in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            member.kill()
+    try:
+        process.wait(grace_s if not alive else 0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    psutil.wait_procs(alive, timeout=grace_s)
+
+
+@contextlib.contextmanager
+def child(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+    """Start a child in a session of its own, its output going to files; leave nothing of it behind.
+
+    Yields the process and the files of its standard output and error. Output goes to files so that
+    a grandchild that keeps a pipe open can never hang the reader.
+    """
+    with tempfile.TemporaryDirectory(prefix="wiretwin-") as folder:
+        out, err = Path(folder, "stdout"), Path(folder, "stderr")
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                start_new_session=True,
+            )
+        try:
+            yield process, out, err
+        finally:
+            if process.poll() is None:
+                end_tree(process)
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    limit_s: float,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Finished:
+    """Run a command to its end.
+
+    Raises
+    ------
+    TimeLimit
+        When it has not ended after `limit_s` seconds; it and its descendants are gone by then.
+    """
+    start = time.monotonic()
+    with child(argv, env=env, cwd=cwd) as (process, out, err):
+        timed_out = False
+        try:
+            process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            timed_out = True
+            end_tree(process)
+        finished = Finished(
+            process.returncode,
+            out.read_text("utf-8", "replace"),
+            err.read_text("utf-8", "replace"),
+            time.monotonic() - start,
+        )
+    if timed_out:
+        raise TimeLimit(argv, limit_s, finished)
+    return finished
