@@ -1,0 +1,493 @@
+"""The twin: what a fit says about a host and its messaging layers, as one TOML file.
+
+Format ``wiretwin-twin``, version 1. Every time is in nanoseconds, every size in bytes, every rate in
+10^6 bytes per second, except where the key says otherwise. A quantity that depends on the message size
+is a list of segments, each a straight line ``base + per_byte * bytes`` over ``from_bytes <= bytes <
+to_bytes``; together they cover every size from 0 without gaps. LogGP's letters stand in the comments.
+
+Reading refuses anything it does not know: the message names the file, the key, the value and what is
+allowed. Writing is deterministic: the same twin gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import numpy as np
+import tomli_w
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from wiretwin.errors import InputError
+
+__all__ = [
+    "FORMAT",
+    "QUANTITIES",
+    "VERSION",
+    "Checks",
+    "Estimate",
+    "Figure",
+    "Host",
+    "Layer",
+    "Quantity",
+    "Segment",
+    "Source",
+    "Twin",
+]
+
+FORMAT: Final = "wiretwin-twin"
+VERSION: Final = 1
+
+Quantity = Literal["half_round_trip", "overhead_send", "latency", "overhead_recv", "gap"]
+QUANTITIES: Final[tuple[Quantity, ...]] = (
+    "half_round_trip",
+    "overhead_send",
+    "latency",
+    "overhead_recv",
+    "gap",
+)
+
+# Bounds far above any machine, so that a conversion to integer picoseconds cannot overflow 64 bits.
+_MAX_NS: Final = 1e15
+_MAX_PER_BYTE_NS: Final = 1e9
+_MAX_BYTES: Final = 2**62
+# A line may dip below zero at its own start by what rounding to the written digits can do, no more.
+_ROUNDING_NS: Final = 1e-3
+_ROUNDING: Final = 1e-9
+_DIGITS: Final = 10
+
+Size = Annotated[int, Field(ge=0, le=_MAX_BYTES)]
+Count = Annotated[int, Field(ge=0, le=_MAX_BYTES)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class _Strict(BaseModel):
+    """Nothing unknown, nothing converted, no NaN or infinity, nothing changed after it was made."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class Estimate(_Strict):
+    """A value with its confidence interval, ``low <= value <= high``; the unit is in the key."""
+
+    value: float
+    low: float
+    high: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Estimate:
+        if not self.low <= self.value <= self.high:
+            raise ValueError(
+                f"low = {self.low:g}, value = {self.value:g}, high = {self.high:g}; "
+                "allowed is low <= value <= high"
+            )
+        return self
+
+
+class Figure(Estimate):
+    """An estimate with the numbers of launches and samples behind it; none of its values is negative."""
+
+    value: Annotated[float, Field(ge=0.0, le=_MAX_NS)]
+    low: Annotated[float, Field(ge=0.0, le=_MAX_NS)]
+    high: Annotated[float, Field(ge=0.0, le=_MAX_NS)]
+    launches: Annotated[int, Field(ge=1, le=_MAX_BYTES)]
+    samples: Annotated[int, Field(ge=1, le=_MAX_BYTES)]
+
+
+class Base(Estimate):
+    """The constant of a line, in ns: negative only where the line itself is positive over its range."""
+
+    value: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
+    low: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
+    high: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
+
+
+class Rate(Estimate):
+    """The time of one more byte, in ns: never negative."""
+
+    value: Annotated[float, Field(ge=0.0, le=_MAX_PER_BYTE_NS)]
+    low: Annotated[float, Field(ge=0.0, le=_MAX_PER_BYTE_NS)]
+    high: Annotated[float, Field(ge=0.0, le=_MAX_PER_BYTE_NS)]
+
+
+class Segment(_Strict):
+    """One straight piece: ``base_ns + per_byte_ns * bytes`` for ``from_bytes <= bytes < to_bytes``."""
+
+    from_bytes: Size
+    to_bytes: Size | None = None
+    """Exclusive; absent = no end."""
+    base_ns: Base
+    per_byte_ns: Rate
+    samples: Count
+    """Samples between the two sizes; 0 for a line that was derived from others."""
+    lack_of_fit_p: Probability | None = None
+    """Small = the launches agree with each other but not with a straight line; absent = cannot be told."""
+    from_bytes_low: Size | None = None
+    from_bytes_high: Size | None = None
+    """Where the break at ``from_bytes`` may lie; absent for the first segment and for derived ones."""
+
+    @model_validator(mode="after")
+    def _sound(self) -> Segment:
+        if self.to_bytes is not None and self.to_bytes <= self.from_bytes:
+            raise ValueError(
+                f"from_bytes = {self.from_bytes}, to_bytes = {self.to_bytes}; "
+                "allowed is to_bytes above from_bytes"
+            )
+        start = self._line(self.from_bytes)
+        if start < -(_ROUNDING_NS + _ROUNDING * abs(self.base_ns.value)):
+            raise ValueError(
+                f"base_ns = {self.base_ns.value:g} and per_byte_ns = {self.per_byte_ns.value:g} give "
+                f"{start:g} ns at from_bytes = {self.from_bytes}; allowed is 0 ns and above"
+            )
+        low, high = self.from_bytes_low, self.from_bytes_high
+        if (low is None) != (high is None):
+            raise ValueError("from_bytes_low and from_bytes_high go together: give both or neither")
+        if low is not None and high is not None and not low <= self.from_bytes <= high:
+            raise ValueError(
+                f"from_bytes_low = {low}, from_bytes = {self.from_bytes}, from_bytes_high = {high}; "
+                "allowed is from_bytes_low <= from_bytes <= from_bytes_high"
+            )
+        return self
+
+    def _line(self, size: float) -> float:
+        return self.base_ns.value + self.per_byte_ns.value * size
+
+    def at(self, size: int) -> float:
+        """Time of a message of ``size`` bytes on this line, in ns, never negative."""
+        return max(0.0, self._line(size))
+
+
+class Checks(_Strict):
+    """What the fit had to put right, or could not make agree; each key is absent where nothing was found."""
+
+    negative_latency_ns: Annotated[float, Field(ge=0.0, le=_MAX_NS)] | None = None
+    """By how much the two overheads exceeded the half round trip at worst; they were reduced to fit."""
+    negative_latency_at_bytes: Size | None = None
+    overhead_reduced_percent: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
+    """The largest share of an overhead taken away so that the latency is nowhere negative or falling."""
+    send_busy_percent: Annotated[float, Field(ge=-100.0, le=1e9)] | None = None
+    """Median over the sizes of (time inside the send call / overhead by round trip) - 1, in percent."""
+    send_busy_worst_percent: Annotated[float, Field(ge=-100.0, le=1e9)] | None = None
+    send_busy_worst_at_bytes: Size | None = None
+
+
+class Layer(_Strict):
+    """One measured configuration of a messaging layer, for example ``socket/tcp+spin``.
+
+    ``half_round_trip = overhead_send + latency + overhead_recv`` at every size, where all four are
+    given. The overheads include ``call_ns``. A quantity that was not measured is absent.
+    """
+
+    t_0_us: Figure
+    """Half the round trip of ``t_0_bytes``."""
+    t_0_bytes: Size = 4
+    """4, or the smallest measured size above 0 where 4 was not measured."""
+    r_max_MB_s: Figure
+    """Largest 2 M / RTT over the measured sizes, in 10^6 bytes/s."""
+    n_half_bytes: Figure
+    """Smallest size at which half of r_max is reached on the measured curve."""
+    call_ns: Figure | None = None
+    """A call that moves nothing: the language binding."""
+    rendezvous_from_bytes: Size | None = None
+    """Smallest size that waits for the receiver; absent if none was found."""
+    overhead_send: tuple[Segment, ...] = ()  # o_s
+    overhead_recv: tuple[Segment, ...] = ()  # o_r
+    latency: tuple[Segment, ...] = ()  # L, with the bytes on the way: L + G m
+    gap: tuple[Segment, ...] = ()  # g + G m
+    half_round_trip: tuple[Segment, ...] = ()
+    checks: Checks | None = None
+
+    @field_validator("overhead_send", "overhead_recv", "latency", "gap", "half_round_trip", mode="before")
+    @classmethod
+    def _as_tuple(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("overhead_send", "overhead_recv", "latency", "gap", "half_round_trip")
+    @classmethod
+    def _cover_every_size(cls, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        expected: int | None = 0
+        for number, segment in enumerate(segments):
+            if expected is None:
+                raise ValueError(
+                    f"segment {number - 1} has no to_bytes but segment {number} follows it; "
+                    f"allowed is to_bytes = {segment.from_bytes} there"
+                )
+            if segment.from_bytes != expected:
+                where = "start at 0" if number == 0 else f"go on at {expected}, where the one before ends"
+                raise ValueError(f"segment {number} has from_bytes = {segment.from_bytes}; it must {where}")
+            expected = segment.to_bytes
+        if segments and expected is not None:
+            raise ValueError(
+                f"the last segment ends at to_bytes = {expected}; it must have no to_bytes, "
+                "so that every size has a time"
+            )
+        return segments
+
+    def at(self, quantity: Quantity, size: int) -> float:
+        """Time of ``quantity`` for a message of ``size`` bytes, in ns.
+
+        Raises
+        ------
+        InputError
+            If the quantity is unknown or was not fitted for this layer, or the size is negative.
+        """
+        if size < 0:
+            raise InputError(f"size = {size} bytes; allowed is 0 and above")
+        for segment in reversed(self.segments(quantity)):
+            if size >= segment.from_bytes:
+                return segment.at(size)
+        raise AssertionError("segments cover every size from 0, checked when the layer was made")
+
+    def curve(self, quantity: Quantity, sizes: ArrayLike) -> NDArray[np.float64]:
+        """Evaluate ``quantity`` at many sizes in bytes, in ns; the same errors as :meth:`at`."""
+        segments = self.segments(quantity)
+        at = np.asarray(sizes, dtype=np.float64)
+        if at.size and float(at.min()) < 0:
+            raise InputError(f"size = {at.min():g} bytes; allowed is 0 and above")
+        which = np.searchsorted([s.from_bytes for s in segments], at, side="right") - 1
+        base = np.array([s.base_ns.value for s in segments])[which]
+        rate = np.array([s.per_byte_ns.value for s in segments])[which]
+        return np.asarray(np.maximum(0.0, base + rate * at), dtype=np.float64)
+
+    def segments(self, quantity: Quantity) -> tuple[Segment, ...]:
+        """Return the segments of a quantity, at least one; the same errors as :meth:`at`."""
+        if quantity not in QUANTITIES:
+            raise InputError(f"quantity {quantity!r}; allowed are {', '.join(QUANTITIES)}")
+        segments: tuple[Segment, ...] = getattr(self, quantity)
+        if not segments:
+            fitted = [name for name in QUANTITIES if getattr(self, name)]
+            raise InputError(
+                f"{quantity} was not fitted for this layer; it has {', '.join(fitted) or 'no segments'}"
+            )
+        return segments
+
+
+class Source(_Strict):
+    """The record that the fit came from."""
+
+    digest: str
+    """Digest of the result's samples."""
+    samples: Count
+    launches: Count
+    confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.95
+    """Of every interval in the file."""
+    seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
+    """Of the fit's resampling."""
+
+
+class Host(_Strict):
+    """The host that was measured, and how its processes behave while they wait."""
+
+    name: str
+    cpu_model: str = "unknown"
+    cores: Annotated[int, Field(ge=1, le=2**20)]
+    kernel: str = "unknown"
+    governor: str = "unknown"
+    hypervisor: str = "unknown"
+    idle: Literal["spin", "yield"] = "spin"
+    """A waiting rank keeps its core, or gives it to another."""
+    quantum_ms: Annotated[float, Field(gt=0.0, le=1e6)] = 4.0
+    """Longest time a rank keeps a core that another one wants."""
+
+
+class Twin(_Strict):
+    """A host and its layers as fitted; see the module's text."""
+
+    format: Literal["wiretwin-twin"] = FORMAT
+    version: Literal[1] = VERSION
+    created_utc: str
+    source: Source
+    host: Host
+    layers: Annotated[dict[str, Layer], Field(min_length=1)]
+
+    def layer(self, name: str) -> Layer:
+        """Return a layer by name; InputError with the names there are if it is not one of them."""
+        if name not in self.layers:
+            raise InputError(f"layer {name!r} is not in the twin; it has {', '.join(sorted(self.layers))}")
+        return self.layers[name]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Twin:
+        """Read a twin file.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read, is not TOML, is of another format or a newer version, or breaks a
+            rule; the message names the file, the key, the value and what is allowed.
+        """
+        try:
+            raw = Path(path).read_bytes()
+        except OSError as error:
+            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        try:
+            return cls.parse(raw.decode("utf-8"), str(path))
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not a text file: byte {error.start} is not UTF-8") from error
+
+    @classmethod
+    def parse(cls, text: str, name: str = "twin") -> Twin:
+        """Read a twin from TOML text; ``name`` stands for the file in errors. As :meth:`read`."""
+        try:
+            document = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+            raise InputError(f"{name}: not TOML: {error}") from error
+        found = document.get("format")
+        if found != FORMAT:
+            raise InputError(f"{name}: format = {_show(found)}; allowed is {FORMAT!r}")
+        version = document.get("version")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise InputError(f"{name}: version = {_show(version)}; allowed is {VERSION}")
+        if version > VERSION:
+            raise InputError(
+                f"{name}: written by a newer wiretwin: version {version}, this one reads {VERSION}"
+            )
+        try:
+            return cls.model_validate(document)
+        except ValidationError as error:
+            raise InputError(_explain(name, error)) from error
+
+    def to_toml(self) -> str:
+        """Return the file's text: the same twin gives the same text."""
+        document = self.model_dump(exclude_none=True)
+        layers = document.pop("layers")
+        lines = [
+            "# Written by wiretwin fit. Times in ns, sizes in bytes, rates in 10^6 bytes/s where not said "
+            "otherwise;",
+            "# a segment is base_ns + per_byte_ns * bytes from from_bytes up to, not including, to_bytes.",
+        ]
+        tables = {key: document.pop(key) for key in ("source", "host")}
+        lines += [_pair(key, value) for key, value in document.items()]
+        for key, table in tables.items():
+            lines += ["", f"[{key}]", *(_pair(name, value) for name, value in table.items())]
+        for layer_name in sorted(layers):
+            lines += _layer_lines(f"layers.{_quoted(layer_name)}", layers[layer_name])
+        return "\n".join(lines) + "\n"
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write the twin file, whole or not at all; InputError if it cannot be written."""
+        target = Path(path)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            try:
+                partial.write_text(self.to_toml(), encoding="utf-8", newline="\n")
+                os.replace(partial, target)
+            finally:
+                partial.unlink(missing_ok=True)
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def _layer_lines(path: str, layer: Mapping[str, Any]) -> list[str]:
+    lines = ["", f"[{path}]"]
+    lines += [_pair(k, v) for k, v in layer.items() if not isinstance(v, tuple) and k != "checks"]
+    if layer.get("checks"):
+        lines += ["", f"[{path}.checks]", *(_pair(k, v) for k, v in layer["checks"].items())]
+    for quantity in QUANTITIES:
+        for segment in layer[quantity]:
+            lines += ["", f"[[{path}.{quantity}]]", *(_pair(k, v) for k, v in segment.items())]
+    return lines
+
+
+def _pair(key: str, value: object) -> str:
+    if isinstance(value, Mapping):
+        return f"{key} = {{ {', '.join(_pair(k, v) for k, v in value.items())} }}"
+    return tomli_w.dumps({key: _rounded(value) if isinstance(value, float) else value}).rstrip("\n")
+
+
+def _quoted(name: str) -> str:
+    """Quote a name as a TOML key, by way of the library's own quoting of a value."""
+    return tomli_w.dumps({"k": name}).removeprefix("k = ").rstrip("\n")
+
+
+def _rounded(value: float) -> float:
+    """Keep ten significant digits: monotone, so that low <= value <= high survives."""
+    return float(f"{value:.{_DIGITS}g}") + 0.0
+
+
+def _show(value: object, limit: int = 80) -> str:
+    if value is None:
+        return "(absent)"
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def _explain(name: str, error: ValidationError) -> str:
+    """One line per fault: file, key, value, what is allowed."""
+    lines = []
+    for fault in error.errors(include_url=False):
+        key = _key(fault["loc"])
+        kind, context = fault["type"], fault.get("ctx", {})
+        given = _show(fault.get("input"))
+        if kind == "missing":
+            lines.append(f"{name}: {key} is absent; it must be given")
+        elif kind == "extra_forbidden":
+            lines.append(
+                f"{name}: {key} = {given}; this key is not known; allowed are {_siblings(fault['loc'])}"
+            )
+        elif kind == "value_error":
+            lines.append(f"{name}: {key}: {context['error']}")
+        elif kind == "too_short":
+            lines.append(f"{name}: {key} is empty; allowed is at least {context['min_length']}")
+        else:
+            lines.append(f"{name}: {key} = {given}; {_allowed(kind, context, fault['msg'])}")
+    return "\n".join(lines)
+
+
+def _allowed(kind: str, context: Mapping[str, Any], message: str) -> str:
+    bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
+    words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+    if kind in bounds:
+        return f"allowed is {words[bounds[kind]]} {context[bounds[kind]]:.10g}"
+    types = {
+        "finite_number": "allowed is a finite number",
+        "float_type": "allowed is a number",
+        "int_type": "allowed is a whole number",
+        "string_type": "allowed is a text in quotes",
+        "dict_type": "allowed is a table",
+        "tuple_type": "allowed is a list of tables",
+        "model_type": "allowed is a table",
+    }
+    if kind == "literal_error":
+        return f"allowed is {context['expected']}"
+    return types.get(kind, message)
+
+
+def _key(location: Sequence[int | str]) -> str:
+    text = ""
+    for part in location:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            plain = part.replace("_", "").isalnum() and part.isascii()
+            text += ("." if text else "") + (part if plain else _quoted(part))
+    return text or "the file"
+
+
+def _siblings(location: Sequence[int | str]) -> str:
+    """Return the keys allowed where an unknown one was found."""
+    model: type[BaseModel] = Twin
+    for part in location[:-1]:
+        if isinstance(part, int) or part not in model.model_fields:
+            continue
+        found = _NESTED.get((model, part))
+        if found is None:
+            break
+        model = found
+    return ", ".join(model.model_fields)
+
+
+_NESTED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
+    (Twin, "source"): Source,
+    (Twin, "host"): Host,
+    (Twin, "layers"): Layer,
+    (Layer, "checks"): Checks,
+    **{(Layer, key): Figure for key in ("t_0_us", "r_max_MB_s", "n_half_bytes", "call_ns")},
+    **{(Layer, key): Segment for key in QUANTITIES},
+    (Segment, "base_ns"): Base,
+    (Segment, "per_byte_ns"): Rate,
+}
