@@ -64,9 +64,10 @@ def end_tree(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None
         family = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
         family = []
-    for member in [*family, process]:
+    for member in family:
         with contextlib.suppress(psutil.NoSuchProcess):
             member.terminate()
+    process.terminate()
     _, alive = psutil.wait_procs(family, timeout=grace_s)
     for member in alive:
         with contextlib.suppress(psutil.NoSuchProcess):

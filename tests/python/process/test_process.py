@@ -13,7 +13,7 @@ def test_output_and_status_come_back():
 
 def test_a_child_over_its_limit_is_ended_with_all_its_descendants():
     grandchild = (
-        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE);"
+        "import subprocess as s, sys; p = s.Popen([sys.executable, '-c', 'input()'], stdin=s.PIPE);"
         "print(p.pid, flush=True); p.wait()"
     )
     with pytest.raises(process.TimeLimit, match="within 1 s") as caught:
