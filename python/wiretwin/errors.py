@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 """The one small family of errors that wiretwin raises for what a caller can mend."""
 
 __all__ = ["InputError", "MeasureError", "SimulationError", "WiretwinError"]
@@ -17,3 +18,174 @@ class MeasureError(WiretwinError):
 
 class SimulationError(WiretwinError):
     """A simulated run cannot go on."""
+=======
+"""Every error a user can cause or meet, and the one place that turns them into exit codes.
+
+An error of this family is complete as it is: its text names the place, the value found there and
+what is allowed, and it is shown without a traceback. Anything else that escapes is a defect of
+wiretwin itself and is shown as one.
+
+========  =====================================================================
+code      meaning
+========  =====================================================================
+0         done
+1         done, and the answer is no (``doctor``: no layer can run)
+2         input refused: an option, a file, a key, a value
+3         a measurement failed: no layer could be measured
+4         a simulated run failed: deadlock, or something that is not modelled
+5         the user's program failed: raised, called exit, or never received
+6         a file could not be written or read: disk full, not permitted
+70        a defect of wiretwin
+130       interrupted; what was measured is kept
+========  =====================================================================
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+
+__all__ = [
+    "DEFECT_EXIT_CODE",
+    "InputError",
+    "InterruptedRun",
+    "MeasureError",
+    "ProgramError",
+    "SimulationError",
+    "StorageError",
+    "WiretwinError",
+    "report_error",
+]
+
+DEFECT_EXIT_CODE = 70
+"""What an error outside this family ends with (``EX_SOFTWARE`` of ``sysexits.h``)."""
+
+
+class WiretwinError(Exception):
+    """The root of the family; `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class InputError(WiretwinError):
+    """Something the user gave is wrong: a file, a key in it, an option, a value.
+
+    Parameters
+    ----------
+    file
+        The file it is in; ``None`` for a command-line option or an argument.
+    key
+        The key, option or argument, written as the user writes it (``--budget``, ``layers.shm.t_0_us``).
+    value
+        The value found; left out of the message when ``None``.
+    allowed
+        What would have been accepted, in words.
+    reason
+        What is wrong, in words; by default that the value is not allowed.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        file: str | Path | None = None,
+        key: str | None = None,
+        value: object = None,
+        allowed: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self.file = Path(file) if file is not None else None
+        self.key = key
+        self.value = value
+        self.allowed = allowed
+        self.reason = reason
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        place = ": ".join(str(part) for part in (self.file, self.key) if part is not None)
+        found = [] if self.value is None else [_shown(self.value)]
+        if self.reason is not None:
+            found.append(self.reason)
+        elif found:
+            found.append("is not allowed here")
+        text = " ".join(found) or "is wrong"
+        message = f"{place}: {text}" if place else text
+        return f"{message}; allowed: {self.allowed}" if self.allowed else message
+
+
+class MeasureError(WiretwinError):
+    """A measurement could not be made; the text names the layer and the reason."""
+
+    exit_code = 3
+
+
+class SimulationError(WiretwinError):
+    """A simulated run cannot go on: a deadlock, or a call that is not modelled."""
+
+    exit_code = 4
+
+
+class ProgramError(WiretwinError):
+    """The user's program failed; the text names the rank and the line."""
+
+    exit_code = 5
+
+
+class StorageError(WiretwinError):
+    """A file could not be written or read. What was stored before it is intact.
+
+    Parameters
+    ----------
+    file
+        The file concerned.
+    reason
+        The system's own words, for example ``No space left on device``.
+    kept
+        What is safe nevertheless, in words.
+    """
+
+    exit_code = 6
+
+    def __init__(self, file: str | Path, reason: str, kept: str | None = None) -> None:
+        self.file = Path(file)
+        self.reason = reason
+        self.kept = kept
+        super().__init__(f"{file}: {reason}" + (f"; {kept}" if kept else ""))
+
+
+class InterruptedRun(WiretwinError):
+    """The user interrupted; the text says what was kept and where."""
+
+    exit_code = 130
+
+
+def report_error(error: BaseException, *, debug: bool = False) -> int:
+    """Write one error to standard error and return the exit code that goes with it.
+
+    Parameters
+    ----------
+    error
+        What was raised.
+    debug
+        Show the traceback as well.
+    """
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, WiretwinError):
+        print(f"wiretwin: {error}", file=sys.stderr)
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        print("wiretwin: interrupted", file=sys.stderr)
+        return InterruptedRun.exit_code
+    kind = type(error).__name__
+    print(f"wiretwin: a defect of wiretwin, please report it: {kind}: {error}", file=sys.stderr)
+    if not debug:
+        print("wiretwin: `wiretwin --debug …` shows where", file=sys.stderr)
+    return DEFECT_EXIT_CODE
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+>>>>>>> c90dd1c (results: result folder, error family and exit codes)

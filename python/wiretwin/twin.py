@@ -22,7 +22,7 @@ import tomli_w
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from wiretwin.errors import InputError
+from wiretwin.errors import InputError, StorageError
 
 __all__ = [
     "FORMAT",
@@ -236,7 +236,7 @@ class Layer(_Strict):
             If the quantity is unknown or was not fitted for this layer, or the size is negative.
         """
         if size < 0:
-            raise InputError(f"size = {size} bytes; allowed is 0 and above")
+            raise InputError(reason=f"size = {size} bytes; allowed is 0 and above")
         for segment in reversed(self.segments(quantity)):
             if size >= segment.from_bytes:
                 return segment.at(size)
@@ -247,7 +247,7 @@ class Layer(_Strict):
         segments = self.segments(quantity)
         at = np.asarray(sizes, dtype=np.float64)
         if at.size and float(at.min()) < 0:
-            raise InputError(f"size = {at.min():g} bytes; allowed is 0 and above")
+            raise InputError(reason=f"size = {at.min():g} bytes; allowed is 0 and above")
         which = np.searchsorted([s.from_bytes for s in segments], at, side="right") - 1
         base = np.array([s.base_ns.value for s in segments])[which]
         rate = np.array([s.per_byte_ns.value for s in segments])[which]
@@ -256,12 +256,12 @@ class Layer(_Strict):
     def segments(self, quantity: Quantity) -> tuple[Segment, ...]:
         """Return the segments of a quantity, at least one; the same errors as :meth:`at`."""
         if quantity not in QUANTITIES:
-            raise InputError(f"quantity {quantity!r}; allowed are {', '.join(QUANTITIES)}")
+            raise InputError(reason=f"quantity {quantity!r}; allowed are {', '.join(QUANTITIES)}")
         segments: tuple[Segment, ...] = getattr(self, quantity)
         if not segments:
             fitted = [name for name in QUANTITIES if getattr(self, name)]
             raise InputError(
-                f"{quantity} was not fitted for this layer; it has {', '.join(fitted) or 'no segments'}"
+                reason=f"{quantity} was not fitted for this layer; it has {', '.join(fitted) or 'no segments'}"
             )
         return segments
 
@@ -307,7 +307,9 @@ class Twin(_Strict):
     def layer(self, name: str) -> Layer:
         """Return a layer by name; InputError with the names there are if it is not one of them."""
         if name not in self.layers:
-            raise InputError(f"layer {name!r} is not in the twin; it has {', '.join(sorted(self.layers))}")
+            raise InputError(
+                reason=f"layer {name!r} is not in the twin; it has {', '.join(sorted(self.layers))}"
+            )
         return self.layers[name]
 
     @classmethod
@@ -323,11 +325,11 @@ class Twin(_Strict):
         try:
             raw = Path(path).read_bytes()
         except OSError as error:
-            raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+            raise InputError(reason=f"{path}: cannot be read: {error.strerror or error}") from error
         try:
             return cls.parse(raw.decode("utf-8"), str(path))
         except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not a text file: byte {error.start} is not UTF-8") from error
+            raise InputError(reason=f"{path}: not a text file: byte {error.start} is not UTF-8") from error
 
     @classmethod
     def parse(cls, text: str, name: str = "twin") -> Twin:
@@ -335,21 +337,21 @@ class Twin(_Strict):
         try:
             document = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-            raise InputError(f"{name}: not TOML: {error}") from error
+            raise InputError(reason=f"{name}: not TOML: {error}") from error
         found = document.get("format")
         if found != FORMAT:
-            raise InputError(f"{name}: format = {_show(found)}; allowed is {FORMAT!r}")
+            raise InputError(reason=f"{name}: format = {_show(found)}; allowed is {FORMAT!r}")
         version = document.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise InputError(f"{name}: version = {_show(version)}; allowed is {VERSION}")
+            raise InputError(reason=f"{name}: version = {_show(version)}; allowed is {VERSION}")
         if version > VERSION:
             raise InputError(
-                f"{name}: written by a newer wiretwin: version {version}, this one reads {VERSION}"
+                reason=f"{name}: written by a newer wiretwin: version {version}, this one reads {VERSION}"
             )
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise InputError(_explain(name, error)) from error
+            raise InputError(reason=_explain(name, error)) from error
 
     def to_toml(self) -> str:
         """Return the file's text: the same twin gives the same text."""
@@ -369,7 +371,7 @@ class Twin(_Strict):
         return "\n".join(lines) + "\n"
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the twin file, whole or not at all; InputError if it cannot be written."""
+        """Write the twin file, whole or not at all; StorageError if it cannot be written."""
         target = Path(path)
         partial = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
@@ -379,7 +381,7 @@ class Twin(_Strict):
             finally:
                 partial.unlink(missing_ok=True)
         except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+            raise StorageError(path, f"not written: {error.strerror or error}") from error
 
 
 def _layer_lines(path: str, layer: Mapping[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wiretwin.errors import InputError
+from wiretwin.errors import InputError, StorageError
 from wiretwin.twin import QUANTITIES, Base, Checks, Figure, Host, Layer, Rate, Segment, Source, Twin
 
 TEXT = """
@@ -164,7 +164,7 @@ def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path) -> None:
     binary.write_bytes(b'format = "wiretwin\xff"')
     with pytest.raises(InputError, match=r"binary\.toml: not a text file: byte 18 is not UTF-8"):
         Twin.read(binary)
-    with pytest.raises(InputError, match="cannot be written: No such file"):
+    with pytest.raises(StorageError, match="not written: No such file"):
         Twin.parse(TEXT).write(tmp_path / "no" / "t.toml")
 
 
