@@ -1,24 +1,3 @@
-<<<<<<< HEAD
-"""The one small family of errors that wiretwin raises for what a caller can mend."""
-
-__all__ = ["InputError", "MeasureError", "SimulationError", "WiretwinError"]
-
-
-class WiretwinError(Exception):
-    """Anything wiretwin refuses or fails at, with a message meant for a person."""
-
-
-class InputError(WiretwinError):
-    """A file, a key or an argument is wrong: the message names it, its value and what is allowed."""
-
-
-class MeasureError(WiretwinError):
-    """A measurement could not be made or did not finish."""
-
-
-class SimulationError(WiretwinError):
-    """A simulated run cannot go on."""
-=======
 """Every error a user can cause or meet, and the one place that turns them into exit codes.
 
 An error of this family is complete as it is: its text names the place, the value found there and
@@ -188,4 +167,3 @@ def report_error(error: BaseException, *, debug: bool = False) -> int:
 def _shown(value: object) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     return text if len(text) <= 120 else text[:117] + "..."
->>>>>>> c90dd1c (results: result folder, error family and exit codes)

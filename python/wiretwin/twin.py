@@ -261,7 +261,7 @@ class Layer(_Strict):
         if not segments:
             fitted = [name for name in QUANTITIES if getattr(self, name)]
             raise InputError(
-                reason=f"{quantity} was not fitted for this layer; it has {', '.join(fitted) or 'no segments'}"
+                reason=f"{quantity} was not fitted for this layer; it has {', '.join(fitted) or 'none'}"
             )
         return segments
 
@@ -381,7 +381,7 @@ class Twin(_Strict):
             finally:
                 partial.unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError(path, f"not written: {error.strerror or error}") from error
+            raise StorageError(target, f"not written: {error.strerror or error}") from error
 
 
 def _layer_lines(path: str, layer: Mapping[str, Any]) -> list[str]:
