@@ -1,5 +1,37 @@
-"""wiretwin: measure, fit, simulate, predict, run and compare how parallel programs talk."""
+"""wiretwin: measure, fit, simulate, predict, run and compare how parallel programs talk.
+
+The verbs of the command line are functions here. They are loaded at first use, so that
+``import wiretwin`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from wiretwin._core import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from wiretwin.results import Result
+
+__all__ = ["Result", "__version__"]
+
+# Where each public name lives: `module:name`, or the package itself for a verb that is a room.
+_HOMES = {
+    "Result": "wiretwin.results:Result",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'wiretwin' has no attribute {name!r}")
+    module_name, _, attribute = home.partition(":")
+    module = importlib.import_module(module_name)
+    value = getattr(module, attribute) if attribute else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
