@@ -21,6 +21,7 @@ code      meaning
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -68,7 +69,7 @@ class InputError(WiretwinError):
 
     def __init__(
         self,
-        file: str | Path | None = None,
+        file: str | os.PathLike[str] | None = None,
         key: str | None = None,
         value: object = None,
         allowed: str | None = None,
@@ -126,7 +127,7 @@ class StorageError(WiretwinError):
 
     exit_code = 6
 
-    def __init__(self, file: str | Path, reason: str, kept: str | None = None) -> None:
+    def __init__(self, file: str | os.PathLike[str], reason: str, kept: str | None = None) -> None:
         self.file = Path(file)
         self.reason = reason
         self.kept = kept
