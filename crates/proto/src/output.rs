@@ -1,0 +1,43 @@
+//! What a machine asks of its driver.
+
+use wiretwin_units::{Bytes, SimTime};
+
+/// One thing a machine asks of its driver, in the order in which it is to be done.
+///
+/// `P` is the machine's PDU, `D` what it hands to the layer above, `E` what it tells management.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Output<P, D, E> {
+    /// Work that was done, to be paid for before anything that follows is let go. A live driver
+    /// drops it: there the work takes the time it takes.
+    Work(Work),
+    /// Send this to the layer below.
+    Transmit(P),
+    /// Give this to the layer above.
+    Deliver(D),
+    /// Something happened that is no one's data: a loss, an expiry.
+    Event(E),
+    /// Nothing more for now. Call `handle_timeout` at this time; `None` is never.
+    Timeout(Option<SimTime>),
+}
+
+/// Work that a machine has done, in units that a host profile has a price for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// What was done.
+    pub kind: WorkKind,
+    /// To how many bytes in all.
+    pub bytes: Bytes,
+    /// How many times.
+    pub count: u32,
+}
+
+/// Kinds of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkKind {
+    /// Cutting one cell's payload off a PDU.
+    SegmentCell,
+    /// Putting one cell's payload behind those of its PDU.
+    ReassembleCell,
+    /// A CRC over the bytes.
+    Crc,
+}
