@@ -1,1 +1,20 @@
 //! Real clocks, sockets, shared memory and pinning.
+//!
+//! The live world: [`Pair`] is the unframed two-rank world the measuring loops run on. Every wait
+//! has a limit, and a peer that dies ends the wait at once.
+
+mod clock;
+mod pair;
+mod process;
+mod rendezvous;
+mod socket;
+mod stream;
+mod udp;
+
+pub use clock::{Clock, ClockQuality};
+pub use pair::{Pair, drive};
+pub use process::{PinError, arm_watchdog, default_interrupts, die_with_parent, pin, pinned, write_line};
+pub use rendezvous::{Meeting, MeetingError};
+pub use socket::{SocketOptions, SocketStream, tcp, unix};
+pub use stream::{Failure, Spinner, Stream, Wait};
+pub use udp::{LARGEST_DATAGRAM, UdpStream};

@@ -15,6 +15,12 @@ pub struct Rank(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub u32);
 
+impl Tag {
+    /// Messages about the run itself, such as how often to repeat. A layer that may lose messages
+    /// carries these reliably.
+    pub const CONTROL: Self = Self(u32::MAX);
+}
+
 /// Whose messages a receive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {

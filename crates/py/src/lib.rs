@@ -5,9 +5,12 @@
 
 use pyo3::prelude::*;
 
+mod probe;
+
 /// The compiled core of wiretwin.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    probe::register(module)?;
     Ok(())
 }

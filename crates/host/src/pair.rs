@@ -1,0 +1,194 @@
+//! Two ranks on one connection, with nothing added to the bytes of a message.
+//!
+//! What NetPIPE's TCP module does: both ends know the sizes, so no header is needed and nothing is
+//! matched. Made for measuring.
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
+use wiretwin_units::{Bytes, Span};
+
+use crate::clock::Clock;
+use crate::stream::{Failure, Spinner, Stream};
+
+/// Runs a program of the live world to its end.
+///
+/// # Panics
+/// If the future is not ready at its first poll: then it does not come from a live world.
+pub fn drive<F: Future>(future: F) -> F::Output {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("a live future is ready at its first poll"),
+    }
+}
+
+/// The unframed world of two ranks.
+///
+/// Tags are not carried (a receive reports the tag it asked for), except that [`Tag::CONTROL`]
+/// takes the reliable way on a layer that may lose messages. A receive takes exactly as many bytes
+/// as its buffer has.
+#[derive(Debug)]
+pub struct Pair<S> {
+    stream: S,
+    rank: Rank,
+    clock: Clock,
+}
+
+impl<S: Stream> Pair<S> {
+    /// The rank `rank` (0 or 1) at one end of `stream`.
+    ///
+    /// # Panics
+    /// If `rank` is neither 0 nor 1.
+    pub fn new(rank: Rank, stream: S) -> Self {
+        assert!(rank.0 < 2, "a pair has ranks 0 and 1");
+        Self { stream, rank, clock: Clock::start() }
+    }
+
+    /// The connection.
+    pub const fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    const fn peer(&self) -> Rank {
+        Rank(1 - self.rank.0)
+    }
+
+    #[inline]
+    fn check_rank(&self, rank: Rank) -> Result<(), CommError> {
+        if rank.0 == self.peer().0 { Ok(()) } else { Err(self.wrong_rank(rank)) }
+    }
+
+    #[cold]
+    fn wrong_rank(&self, rank: Rank) -> CommError {
+        if rank == self.rank {
+            CommError::Unsupported("a message to oneself on an unframed pair")
+        } else {
+            CommError::NoSuchRank { rank, size: 2 }
+        }
+    }
+
+    #[inline]
+    fn check_match(&self, from: Source, tag: TagMatch) -> Result<Tag, CommError> {
+        if let Source::Rank(rank) = from {
+            self.check_rank(rank)?;
+        }
+        match tag {
+            TagMatch::Tag(tag) => Ok(tag),
+            TagMatch::Any => Err(CommError::Unsupported("any tag on an unframed pair: tags are not carried")),
+        }
+    }
+
+    #[cold]
+    fn fail(&self, failure: Failure) -> CommError {
+        match failure {
+            Failure::PeerGone => CommError::PeerLost { rank: self.peer() },
+            Failure::Limit => CommError::TimedOut {
+                limit: Span::from_ps(
+                    u64::try_from(self.stream.limit().as_nanos()).unwrap_or(u64::MAX).saturating_mul(1000),
+                ),
+            },
+            Failure::Refused(reason) => CommError::Transport(reason),
+        }
+    }
+}
+
+impl<S: Stream> Comm for Pair<S> {
+    fn rank(&self) -> Rank {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        2
+    }
+
+    #[inline]
+    fn now(&self) -> Span {
+        self.clock.now()
+    }
+
+    #[inline]
+    async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        self.check_rank(to)?;
+        let sent = if tag == Tag::CONTROL {
+            self.stream.send_control(message)
+        } else {
+            self.stream.send_all(message)
+        };
+        sent.map_err(|failure| self.fail(failure))
+    }
+
+    #[inline]
+    async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
+        let tag = self.check_match(from, tag)?;
+        let received = if tag == Tag::CONTROL {
+            self.stream.recv_control(buffer)
+        } else {
+            self.stream.recv_exact(buffer)
+        };
+        received.map_err(|failure| self.fail(failure))?;
+        Ok(Status { source: self.peer(), tag, bytes: Bytes::new(buffer.len() as u64) })
+    }
+
+    async fn exchange(
+        &mut self,
+        sends: &[Outgoing<'_>],
+        receives: &mut [Incoming<'_>],
+    ) -> Result<(), CommError> {
+        for send in sends {
+            self.check_rank(send.to)?;
+        }
+        for receive in receives.iter() {
+            self.check_match(receive.from, receive.tag)?;
+        }
+        if sends.is_empty() && receives.is_empty() {
+            return self.stream.move_nothing().map_err(|failure| self.fail(failure));
+        }
+        let (mut sending, mut sent, mut receiving, mut received) = (0, 0, 0, 0);
+        let mut spinner = Spinner::new(self.stream.limit(), 1024);
+        loop {
+            let mut moved = false;
+            if let Some(send) = sends.get(sending) {
+                let count =
+                    self.stream.try_send(&send.message[sent..]).map_err(|failure| self.fail(failure))?;
+                sent += count;
+                moved |= count > 0;
+                if sent == send.message.len() {
+                    (sending, sent, moved) = (sending + 1, 0, true);
+                }
+            }
+            if let Some(receive) = receives.get_mut(receiving) {
+                let count = self
+                    .stream
+                    .try_recv(&mut receive.buffer[received..])
+                    .map_err(|failure| self.fail(failure))?;
+                received += count;
+                moved |= count > 0;
+                if received == receive.buffer.len() {
+                    let TagMatch::Tag(tag) = receive.tag else { unreachable!("checked above") };
+                    receive.status = Some(Status {
+                        source: self.peer(),
+                        tag,
+                        bytes: Bytes::new(receive.buffer.len() as u64),
+                    });
+                    (receiving, received, moved) = (receiving + 1, 0, true);
+                }
+            }
+            if sending == sends.len() && receiving == receives.len() {
+                return Ok(());
+            }
+            if moved {
+                spinner.reset();
+            } else {
+                self.stream
+                    .pause(sending < sends.len(), &mut spinner)
+                    .map_err(|failure| self.fail(failure))?;
+            }
+        }
+    }
+
+    async fn compute<T>(&mut self, _work: Work, body: impl FnOnce() -> T) -> T {
+        body()
+    }
+}

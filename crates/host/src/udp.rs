@@ -1,0 +1,222 @@
+//! UDP: one datagram a message, which may be lost.
+//!
+//! A TCP connection beside it carries what must arrive and tells at once when the peer dies. A
+//! receive that meets no datagram within the loss limit ends with [`Failure::Limit`]; the caller
+//! counts it and goes on. Each control message received empties the socket of datagrams that came
+//! before it.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, sockopt};
+
+use crate::rendezvous::{Meeting, MeetingError, set_waits};
+use crate::socket::{SocketOptions, SocketStream, failure, tcp};
+use crate::stream::{Failure, Spinner, Stream, Wait};
+
+/// The largest payload of a UDP datagram over IPv4: 65535 - 20 - 8 (RFC 768, RFC 791).
+pub const LARGEST_DATAGRAM: usize = 65_507;
+
+/// The slice of a blocking wait between two looks at whether the peer still lives.
+const SLICE: Duration = Duration::from_millis(10);
+/// Turns between two looks at the clock and the peer while spinning.
+const SPIN_PERIOD: u32 = 2048;
+
+/// A connected UDP socket with a TCP connection beside it.
+#[derive(Debug)]
+pub struct UdpStream {
+    fd: OwnedFd,
+    control: SocketStream,
+    wait: Wait,
+    loss_limit: Duration,
+}
+
+impl UdpStream {
+    /// Meets the other rank of a pair. `limit` bounds waits for control messages, `loss_limit`
+    /// those for datagrams.
+    ///
+    /// # Errors
+    /// [`MeetingError`].
+    pub fn meet(
+        meeting: &Meeting<'_>,
+        options: &SocketOptions,
+        limit: Duration,
+        loss_limit: Duration,
+    ) -> Result<Self, MeetingError> {
+        let beside =
+            SocketOptions { address: options.address, port: options.port, ..SocketOptions::default() };
+        let mut streams = tcp(meeting, &beside, limit)?;
+        let mut control = streams
+            .swap_remove(1 - meeting.rank as usize)
+            .ok_or_else(|| MeetingError::new("meeting over UDP", "takes two ranks"))?;
+        let refuse = |error: io::Error| MeetingError::new("setting up a UDP socket", error);
+        let family = if options.address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let fd = rustix::net::socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+            .map_err(|error| refuse(error.into()))?;
+        options.set_buffers(&fd).map_err(refuse)?;
+        let port = if meeting.rank == 0 { options.port } else { 0 };
+        let address = SocketAddr::new(options.address, port);
+        rustix::net::bind(&fd, &address).map_err(|error| {
+            MeetingError::new(format_args!("binding UDP {address}"), io::Error::from(error))
+        })?;
+        let socket = UdpSocket::from(fd);
+        let here = socket.local_addr().map_err(refuse)?;
+        let exchange =
+            |failure: Failure| MeetingError::new("exchanging UDP ports", format_args!("{failure:?}"));
+        control.send_all(&here.port().to_le_bytes()).map_err(exchange)?;
+        let mut port = [0; 2];
+        control.recv_exact(&mut port).map_err(exchange)?;
+        let there = SocketAddr::new(options.address, u16::from_le_bytes(port));
+        socket.connect(there).map_err(refuse)?;
+        let fd = OwnedFd::from(socket);
+        set_waits(&fd, SLICE.min(loss_limit)).map_err(refuse)?;
+        Ok(Self { fd, control, wait: options.wait, loss_limit })
+    }
+
+    /// `SO_SNDBUF` and `SO_RCVBUF` in bytes as the kernel reports them.
+    ///
+    /// # Errors
+    /// Those of `getsockopt(2)`.
+    pub fn buffers(&self) -> io::Result<(usize, usize)> {
+        Ok((sockopt::socket_send_buffer_size(&self.fd)?, sockopt::socket_recv_buffer_size(&self.fd)?))
+    }
+
+    /// Whether the peer has closed the connection beside.
+    fn peer_gone(&self) -> bool {
+        let mut fds = [PollFd::new(&self.control, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut fds, Some(&now)), Ok(count) if count > 0)
+    }
+
+    /// Throws away datagrams that have come.
+    fn drain(&self) {
+        let mut byte = [0];
+        while !matches!(recv(&self.fd, &mut byte, RecvFlags::DONTWAIT), Err(Errno::AGAIN)) {}
+    }
+
+    #[inline]
+    fn recv_datagram(&self, buffer: &mut [u8], flags: RecvFlags) -> Result<bool, Failure> {
+        loop {
+            // TRUNC: the length of the datagram, not of what was copied.
+            match recv(&self.fd, &mut *buffer, flags | RecvFlags::TRUNC) {
+                Ok((_, count)) if count == buffer.len() => return Ok(true),
+                Ok((_, count)) => return Err(wrong_length(count, buffer.len())),
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failure(error)),
+            }
+        }
+    }
+}
+
+#[cold]
+fn wrong_length(count: usize, expected: usize) -> Failure {
+    Failure::Refused(format!("a datagram of {count} bytes came where one of {expected} was due"))
+}
+
+impl AsFd for UdpStream {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl Stream for UdpStream {
+    #[inline]
+    fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let mut spinner = Spinner::new(self.loss_limit, SPIN_PERIOD);
+        loop {
+            let flags = if self.wait == Wait::Block { SendFlags::empty() } else { SendFlags::DONTWAIT };
+            match send(&self.fd, message, flags | SendFlags::NOSIGNAL) {
+                Ok(_) => return Ok(()),
+                Err(Errno::AGAIN | Errno::NOBUFS) => {
+                    if self.wait == Wait::Block {
+                        spinner.check()?;
+                    } else {
+                        spinner.turn()?;
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(failure(error)),
+            }
+        }
+    }
+
+    #[inline]
+    fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+        if self.wait == Wait::Block {
+            if self.recv_datagram(buffer, RecvFlags::empty())? {
+                return Ok(());
+            }
+            let since = Instant::now();
+            loop {
+                if self.peer_gone() {
+                    return Err(Failure::PeerGone);
+                }
+                if self.recv_datagram(buffer, RecvFlags::empty())? {
+                    return Ok(());
+                }
+                if since.elapsed() >= self.loss_limit.saturating_sub(SLICE) {
+                    return Err(Failure::Limit);
+                }
+            }
+        }
+        let mut spinner = Spinner::new(self.loss_limit, SPIN_PERIOD);
+        while !self.recv_datagram(buffer, RecvFlags::DONTWAIT)? {
+            if self.wait == Wait::Yield {
+                rustix::thread::sched_yield();
+            }
+            if spinner.turn()? && self.peer_gone() {
+                return Err(Failure::PeerGone);
+            }
+        }
+        Ok(())
+    }
+
+    fn try_send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+        match send(&self.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(count) => Ok(count),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Ok(0),
+            Err(error) => Err(failure(error)),
+        }
+    }
+
+    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
+        Ok(if self.recv_datagram(buffer, RecvFlags::DONTWAIT)? { buffer.len() } else { 0 })
+    }
+
+    fn pause(&mut self, _to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {
+        if self.wait != Wait::Spin {
+            rustix::thread::sched_yield();
+        }
+        if spinner.turn()? && self.peer_gone() {
+            return Err(Failure::PeerGone);
+        }
+        Ok(())
+    }
+
+    fn move_nothing(&mut self) -> Result<(), Failure> {
+        let mut byte = [0];
+        match recv(&self.fd, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK) {
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Err(error) => Err(failure(error)),
+        }
+    }
+
+    fn limit(&self) -> Duration {
+        self.loss_limit
+    }
+
+    fn send_control(&mut self, message: &[u8]) -> Result<(), Failure> {
+        self.control.send_all(message)
+    }
+
+    fn recv_control(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+        let outcome = self.control.recv_exact(buffer);
+        self.drain();
+        outcome
+    }
+}

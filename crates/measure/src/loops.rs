@@ -1,0 +1,205 @@
+//! The innermost loops: what each side does in one iteration.
+
+use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
+use wiretwin_units::Span;
+
+/// The tag of measured messages.
+pub(crate) const DATA: Tag = Tag(1);
+
+/// A measuring loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ping-pong (Lin et al. 1995): a message there, the same length back.
+    Echo,
+    /// Request and response with the request in two writes: the first half, the second half, then
+    /// one reply of the whole length.
+    TwoWrite,
+    /// One way: `messages` messages, then an acknowledgement of one byte.
+    Stream,
+    /// Parametrised round trip (Hoefler, Lichei & Rehm 2007): `messages` messages with a spinning
+    /// pause before each but the first, then one reply of the same length.
+    Prtt,
+    /// Time inside the send; an acknowledgement of one byte follows, untimed.
+    SendBusy,
+    /// Time inside the receive of a message that came during a pause before it.
+    RecvBusy,
+    /// A call that moves nothing.
+    Call,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 7] =
+        [Self::Echo, Self::TwoWrite, Self::Stream, Self::Prtt, Self::SendBusy, Self::RecvBusy, Self::Call];
+
+    /// The name used in schedules.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::TwoWrite => "two_write",
+            Self::Stream => "stream",
+            Self::Prtt => "prtt",
+            Self::SendBusy => "send_busy",
+            Self::RecvBusy => "recv_busy",
+            Self::Call => "call",
+        }
+    }
+
+    /// The loop of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    pub(crate) const fn code(self) -> u64 {
+        self as u64
+    }
+
+    pub(crate) fn from_code(code: u64) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+
+    /// Whether only part of an iteration is timed, by two readings of the clock around it.
+    pub const fn timed_inside(self) -> bool {
+        matches!(self, Self::SendBusy | Self::RecvBusy)
+    }
+}
+
+/// One side's buffers, as long as the longest message so far, written to before use.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    pub out: Vec<u8>,
+    pub back: Vec<u8>,
+}
+
+impl Buffers {
+    pub fn fit(&mut self, bytes: usize) {
+        let bytes = bytes.max(1);
+        if self.out.len() < bytes {
+            self.out.resize(bytes, 0x5a);
+            self.back.resize(bytes, 0xa5);
+        }
+    }
+}
+
+/// The parameters of an iteration.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Iteration {
+    pub kind: Kind,
+    pub bytes: usize,
+    pub messages: u64,
+    pub delay: Span,
+}
+
+/// Spins on the clock for `delay`.
+#[inline]
+pub(crate) fn pause(comm: &impl Comm, delay: Span) {
+    if delay > Span::ZERO {
+        let since = comm.now().as_ps();
+        while comm.now().as_ps() - since < delay.as_ps() {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// The leader's side of one iteration; the time inside the call, for the loops that time it there.
+#[inline]
+pub(crate) async fn lead<C: Comm>(
+    comm: &mut C,
+    iteration: Iteration,
+    buffers: &mut Buffers,
+) -> Result<Span, CommError> {
+    let Iteration { kind, bytes, messages, delay } = iteration;
+    let peer = Rank(1);
+    let from = Source::Rank(peer);
+    let tag = TagMatch::Tag(DATA);
+    let out = &buffers.out[..bytes];
+    match kind {
+        Kind::Echo => {
+            comm.send(peer, DATA, out).await?;
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+        }
+        Kind::TwoWrite => {
+            let (first, second) = out.split_at(bytes / 2);
+            comm.send(peer, DATA, first).await?;
+            comm.send(peer, DATA, second).await?;
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+        }
+        Kind::Stream => {
+            for _ in 0..messages {
+                comm.send(peer, DATA, out).await?;
+            }
+            comm.recv(from, tag, &mut buffers.back[..1]).await?;
+        }
+        Kind::Prtt => {
+            comm.send(peer, DATA, out).await?;
+            for _ in 1..messages {
+                pause(comm, delay);
+                comm.send(peer, DATA, out).await?;
+            }
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+        }
+        Kind::SendBusy => {
+            let before = comm.now().as_ps();
+            comm.send(peer, DATA, out).await?;
+            let inside = comm.now().as_ps() - before;
+            comm.recv(from, tag, &mut buffers.back[..1]).await?;
+            return Ok(Span::from_ps(inside));
+        }
+        Kind::RecvBusy => {
+            comm.send(peer, DATA, &buffers.out[..1]).await?;
+            pause(comm, delay);
+            let before = comm.now().as_ps();
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            return Ok(Span::from_ps(comm.now().as_ps() - before));
+        }
+        Kind::Call => comm.exchange(&[], &mut []).await?,
+    }
+    Ok(Span::ZERO)
+}
+
+/// The follower's side of one iteration.
+#[inline]
+pub(crate) async fn follow<C: Comm>(
+    comm: &mut C,
+    iteration: Iteration,
+    buffers: &mut Buffers,
+) -> Result<(), CommError> {
+    let Iteration { kind, bytes, messages, .. } = iteration;
+    let peer = Rank(0);
+    let from = Source::Rank(peer);
+    let tag = TagMatch::Tag(DATA);
+    match kind {
+        Kind::Echo => {
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+        }
+        Kind::TwoWrite => {
+            let (first, second) = buffers.back[..bytes].split_at_mut(bytes / 2);
+            comm.recv(from, tag, first).await?;
+            comm.recv(from, tag, second).await?;
+            comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+        }
+        Kind::Stream => {
+            for _ in 0..messages {
+                comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            }
+            comm.send(peer, DATA, &buffers.out[..1]).await?;
+        }
+        Kind::Prtt => {
+            for _ in 0..messages {
+                comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            }
+            comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+        }
+        Kind::SendBusy => {
+            comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
+            comm.send(peer, DATA, &buffers.out[..1]).await?;
+        }
+        Kind::RecvBusy => {
+            comm.recv(from, tag, &mut buffers.back[..1]).await?;
+            comm.send(peer, DATA, &buffers.out[..bytes]).await?;
+        }
+        Kind::Call => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! The lines a probe writes.
+
+use serde_json::{Map, Value, json};
+use wiretwin_host::{Clock, ClockQuality};
+use wiretwin_measure::{Samples, Step};
+
+use crate::spec::PROTOCOL;
+
+pub(crate) fn hello(layer: &str, effective: Map<String, Value>, clock: ClockQuality) -> String {
+    json!({
+        "event": "hello",
+        "protocol": PROTOCOL,
+        "layer": layer,
+        "effective": effective,
+        "clock": {
+            "name": Clock::NAME,
+            "cost_ns": clock.cost_ns,
+            "resolution_ns": clock.resolution_ns,
+        },
+        "pid": std::process::id(),
+    })
+    .to_string()
+}
+
+pub(crate) fn samples(number: usize, step: &Step, samples: &Samples) -> String {
+    json!({
+        "event": "samples",
+        "step": number,
+        "loop": step.kind.name(),
+        "bytes": step.bytes.get(),
+        "messages": step.messages,
+        "delay_ns": samples.delay.as_ps() / 1000,
+        "batch": samples.batch,
+        "first_ns": samples.first.map(|first| first.as_ps() / 1000),
+        "values_ns": samples.values_ns,
+        "lost": samples.lost,
+    })
+    .to_string()
+}
+
+pub(crate) fn error(place: &str, reason: &str) -> String {
+    json!({ "event": "error", "place": place, "reason": reason }).to_string()
+}
+
+pub(crate) fn done() -> String {
+    json!({ "event": "done" }).to_string()
+}

@@ -1,0 +1,144 @@
+//! From a specification to its samples.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use wiretwin_host::{
+    Clock, Meeting, MeetingError, Pair, SocketStream, Stream, UdpStream, arm_watchdog, default_interrupts,
+    die_with_parent, drive, pin, pinned, tcp, unix, write_line,
+};
+use wiretwin_measure::{Follower, Leader, Settings};
+use wiretwin_prog::{CommError, Rank};
+use wiretwin_units::Span;
+
+use crate::output;
+use crate::spec::{Layer, Spec};
+
+/// Why a probe ended early.
+struct Stop {
+    place: String,
+    reason: String,
+}
+
+impl Stop {
+    fn new(place: impl Into<String>, reason: impl ToString) -> Self {
+        Self { place: place.into(), reason: reason.to_string() }
+    }
+}
+
+impl From<MeetingError> for Stop {
+    fn from(error: MeetingError) -> Self {
+        Self { place: error.place, reason: error.reason }
+    }
+}
+
+/// The share of the life of a probe that may go into meeting its peer.
+const MEETING_SHARE: f64 = 0.5;
+/// The longest to wait for a peer.
+const LONGEST_MEETING: Duration = Duration::from_secs(10);
+
+/// Runs the probe that the file at `path` specifies; the exit status, 0 only if all was done.
+///
+/// Takes over the process: the parent's death, `SIGINT`, `SIGTERM` and the limit end it.
+pub fn probe_main(path: &Path) -> i32 {
+    match run(path) {
+        Ok(()) => 0,
+        Err(stop) => {
+            // If standard output is closed there is nobody left to tell.
+            let _ = write_line(&output::error(&stop.place, &stop.reason));
+            1
+        }
+    }
+}
+
+fn run(path: &Path) -> Result<(), Stop> {
+    let file = path.display().to_string();
+    default_interrupts();
+    die_with_parent().map_err(|error| Stop::new("following the parent process", error))?;
+    let text = fs::read_to_string(path).map_err(|error| Stop::new(&file, error))?;
+    let spec =
+        Spec::parse(&text).map_err(|error| Stop::new(format!("{file}: {}", error.key), error.reason))?;
+    let last_words = output::error("limit_s", &format!("not done after {} s", spec.limit.as_secs_f64()));
+    arm_watchdog(spec.limit, &last_words).map_err(|error| Stop::new("setting the time limit", error))?;
+    if let Some(cpu) = spec.pin_cpu {
+        pin(cpu).map_err(|error| Stop::new(format!("{file}: pin_cpu"), error))?;
+    }
+    let meeting = Meeting {
+        directory: &spec.directory,
+        rank: spec.rank,
+        size: 2,
+        limit: spec.limit.mul_f64(MEETING_SHARE).min(LONGEST_MEETING),
+    };
+    match &spec.layer {
+        Layer::Tcp(options) => {
+            let stream = only(tcp(&meeting, options, spec.limit)?);
+            let mut effective = socket_effective(&stream)?;
+            effective.insert("nodelay".into(), stream.nodelay().into());
+            effective.insert("congestion".into(), stream.congestion().into());
+            measure(&spec, stream, effective)
+        }
+        Layer::Unix(options) => {
+            let stream = only(unix(&meeting, options, spec.limit)?);
+            let effective = socket_effective(&stream)?;
+            measure(&spec, stream, effective)
+        }
+        Layer::Udp { socket, loss_limit } => {
+            let stream = UdpStream::meet(&meeting, socket, spec.limit, *loss_limit)?;
+            let (send, receive) =
+                stream.buffers().map_err(|error| Stop::new("reading socket buffers", error))?;
+            let mut effective = Map::new();
+            effective.insert("wait".into(), socket.wait.name().into());
+            effective.insert("send_buffer_bytes".into(), send.into());
+            effective.insert("receive_buffer_bytes".into(), receive.into());
+            effective.insert("loss_limit_ms".into(), (loss_limit.as_secs_f64() * 1000.0).into());
+            measure(&spec, stream, effective)
+        }
+    }
+}
+
+/// The one connection of a pair.
+fn only<S>(connections: Vec<Option<S>>) -> S {
+    connections.into_iter().flatten().next().expect("two ranks have met, so there is a connection")
+}
+
+fn socket_effective(stream: &SocketStream) -> Result<Map<String, Value>, Stop> {
+    let (send, receive) = stream.buffers().map_err(|error| Stop::new("reading socket buffers", error))?;
+    let mut effective = Map::new();
+    effective.insert("wait".into(), stream.wait().name().into());
+    effective.insert("send_buffer_bytes".into(), send.into());
+    effective.insert("receive_buffer_bytes".into(), receive.into());
+    Ok(effective)
+}
+
+fn measure<S: Stream>(spec: &Spec, stream: S, mut effective: Map<String, Value>) -> Result<(), Stop> {
+    effective.insert("cores".into(), pinned().into());
+    let quality = Clock::start().quality();
+    let settings = Settings {
+        clock_cost: Span::from_ps((quality.cost_ns * 1000.0).ceil() as u64),
+        lossy: spec.layer.lossy(),
+    };
+    let mut pair = Pair::new(Rank(spec.rank), stream);
+    if spec.rank == 1 {
+        return drive(Follower::new(settings).serve(&mut pair))
+            .map_err(|error| lost("serving rank 0", &error));
+    }
+    say(&output::hello(spec.layer.name(), effective, quality))?;
+    let mut leader = Leader::new(settings);
+    for (number, step) in spec.schedule.iter().enumerate() {
+        let samples = drive(leader.step(&mut pair, step, number as u64))
+            .map_err(|error| lost(&format!("schedule[{number}]"), &error))?;
+        say(&output::samples(number, step, &samples))?;
+    }
+    drive(leader.quit(&mut pair)).map_err(|error| lost("ending", &error))?;
+    say(&output::done())
+}
+
+fn lost(place: &str, error: &CommError) -> Stop {
+    Stop::new(place, error)
+}
+
+fn say(line: &str) -> Result<(), Stop> {
+    write_line(line).map_err(|error| Stop::new("writing to standard output", error))
+}

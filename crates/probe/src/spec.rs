@@ -1,0 +1,285 @@
+//! The specification of a probe: what is allowed in it.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use wiretwin_host::{LARGEST_DATAGRAM, SocketOptions, Wait};
+use wiretwin_measure::{Kind, Step};
+use wiretwin_units::{Bytes, Span};
+
+use crate::reader::Reader;
+pub use crate::reader::SpecError;
+
+/// The version of the protocol spoken here.
+pub const PROTOCOL: u64 = 1;
+/// The longest message a step may ask for: 1 GiB.
+pub const LARGEST_MESSAGE: u64 = 1 << 30;
+/// The longest a probe may be asked to live, in seconds.
+const LONGEST_LIFE_S: f64 = 86_400.0;
+
+/// A layer that a Rust probe knows, with its options.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Layer {
+    /// `socket/tcp`
+    Tcp(SocketOptions),
+    /// `socket/udp`
+    Udp {
+        /// The socket.
+        socket: SocketOptions,
+        /// When a datagram counts as lost.
+        loss_limit: Duration,
+    },
+    /// `socket/unix`
+    Unix(SocketOptions),
+}
+
+impl Layer {
+    /// The names of all layers.
+    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix";
+
+    /// The name used in specifications.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "socket/tcp",
+            Self::Udp { .. } => "socket/udp",
+            Self::Unix(_) => "socket/unix",
+        }
+    }
+
+    /// Whether messages may be lost.
+    pub const fn lossy(&self) -> bool {
+        matches!(self, Self::Udp { .. })
+    }
+
+    /// Whether a message of no bytes can be told from no message.
+    const fn has_boundaries(&self) -> bool {
+        !matches!(self, Self::Tcp(_) | Self::Unix(_))
+    }
+}
+
+/// Everything a probe is told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// The layer.
+    pub layer: Layer,
+    /// This process: 0 or 1.
+    pub rank: u32,
+    /// Where the two meet.
+    pub directory: PathBuf,
+    /// The core to run on.
+    pub pin_cpu: Option<u32>,
+    /// The longest this process may live.
+    pub limit: Duration,
+    /// What to measure.
+    pub schedule: Vec<Step>,
+}
+
+impl Spec {
+    /// Reads a specification.
+    ///
+    /// # Errors
+    /// [`SpecError`], at the first key that is wrong.
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        let value: Value = serde_json::from_str(text)
+            .map_err(|error| SpecError { key: String::new(), reason: format!("not JSON: {error}") })?;
+        let mut reader = Reader::new("", value)?;
+        let protocol = reader.integer("protocol", 0, u64::MAX, None)?;
+        if protocol != PROTOCOL {
+            return Err(SpecError {
+                key: "protocol".into(),
+                reason: format!("version {protocol} is not spoken here: only {PROTOCOL} is"),
+            });
+        }
+        let name = reader.required("layer", Layer::NAMES)?;
+        let options = reader.optional("options").unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let layer = layer(&reader, &name, Reader::new("options", options)?)?;
+        let rank = reader.integer("rank", 0, 1, None)? as u32;
+        reader.integer("size", 2, 2, None)?;
+        let directory = PathBuf::from(reader.word(
+            "directory",
+            "the path of the directory where the ranks meet",
+            None,
+            |text| (!text.is_empty()).then(|| text.to_owned()),
+        )?);
+        let pin_cpu = match reader.optional("pin_cpu") {
+            None => None,
+            Some(value) => match value.as_u64().and_then(|cpu| u32::try_from(cpu).ok()) {
+                Some(cpu) => Some(cpu),
+                None => return Err(reader.wrong("pin_cpu", &value, "the number of a core, or null")),
+            },
+        };
+        let limit = Duration::from_secs_f64(reader.positive("limit_s", LONGEST_LIFE_S, None)?);
+        let schedule = match reader.required("schedule", "a list of steps")? {
+            Value::Array(steps) => steps
+                .into_iter()
+                .enumerate()
+                .map(|(number, step)| read_step(number, step, &layer))
+                .collect::<Result<Vec<_>, _>>()?,
+            other => return Err(reader.wrong("schedule", &other, "a list of steps")),
+        };
+        reader.end()?;
+        Ok(Self { layer, rank, directory, pin_cpu, limit, schedule })
+    }
+}
+
+fn layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer, SpecError> {
+    let layer = match name.as_str() {
+        Some("socket/tcp") => {
+            let nodelay = options.boolean("nodelay", true)?;
+            Layer::Tcp(SocketOptions { nodelay, ..socket(&mut options, true)? })
+        }
+        Some("socket/udp") => Layer::Udp {
+            socket: socket(&mut options, true)?,
+            loss_limit: Duration::from_secs_f64(
+                options.positive("loss_limit_ms", 60_000.0, Some(250.0))?.max(20.0) / 1000.0,
+            ),
+        },
+        Some("socket/unix") => Layer::Unix(socket(&mut options, false)?),
+        _ => return Err(spec.wrong("layer", name, Layer::NAMES)),
+    };
+    options.end()?;
+    Ok(layer)
+}
+
+fn socket(options: &mut Reader, internet: bool) -> Result<SocketOptions, SpecError> {
+    let defaults = SocketOptions::default();
+    let wait = options.word("wait", "block, spin or yield", Some(defaults.wait), |word| match word {
+        "block" => Some(Wait::Block),
+        "spin" => Some(Wait::Spin),
+        "yield" => Some(Wait::Yield),
+        _ => None,
+    })?;
+    let mut size = |name| -> Result<Option<usize>, SpecError> {
+        let bytes = options.integer(name, 1, 1 << 30, Some(0))?;
+        Ok((bytes > 0).then_some(bytes as usize))
+    };
+    let (send_buffer_bytes, receive_buffer_bytes) =
+        (size("send_buffer_bytes")?, size("receive_buffer_bytes")?);
+    let (address, port) = if internet {
+        let address: IpAddr =
+            options.word("address", "an IP address", Some(defaults.address), |text| text.parse().ok())?;
+        (address, options.integer("port", 0, 65_535, Some(0))? as u16)
+    } else {
+        (defaults.address, 0)
+    };
+    Ok(SocketOptions { wait, send_buffer_bytes, receive_buffer_bytes, address, port, ..defaults })
+}
+
+fn read_step(number: usize, value: Value, layer: &Layer) -> Result<Step, SpecError> {
+    let mut reader = Reader::new(format!("schedule[{number}]"), value)?;
+    let names = Kind::ALL.map(Kind::name).join(", ");
+    let kind = reader.word("loop", &names, None, Kind::from_name)?;
+    let bytes = reader.integer("bytes", 0, LARGEST_MESSAGE, None)?;
+    let refuse_bytes =
+        |reader: &Reader, allowed: &str| Err(reader.wrong("bytes", &Value::from(bytes), allowed));
+    if kind != Kind::Call {
+        if bytes == 0 && !layer.has_boundaries() {
+            return refuse_bytes(&reader, "a byte stream has no empty message, the least is 1");
+        }
+        if layer.lossy() && bytes > LARGEST_DATAGRAM as u64 {
+            return refuse_bytes(
+                &reader,
+                &format!("the largest payload of a datagram is {LARGEST_DATAGRAM} bytes"),
+            );
+        }
+        if kind == Kind::TwoWrite && bytes < 2 {
+            return refuse_bytes(&reader, "two writes need at least 2 bytes");
+        }
+    }
+    let step = Step {
+        kind,
+        bytes: Bytes::new(bytes),
+        messages: reader.integer("messages", 1, 1 << 24, Some(1))? as u32,
+        delay: Span::from_ps(reader.integer("delay_ns", 0, 10_000_000_000, Some(0))? * 1000),
+        warmup: reader.integer("warmup", 0, 1 << 24, Some(16))? as u32,
+        min_samples: reader.integer("min_samples", 1, 1 << 24, Some(20))? as u32,
+        max_samples: reader.integer("max_samples", 1, 1 << 24, Some(2000))? as u32,
+        budget: Span::from_ps((reader.positive("budget_ms", 3_600_000.0, Some(20.0))? * 1e9) as u64),
+        batch: reader.integer("batch", 0, 1 << 20, Some(0))? as u32,
+    };
+    if step.min_samples > step.max_samples {
+        return Err(reader.wrong(
+            "max_samples",
+            &Value::from(step.max_samples),
+            format!("at least min_samples, which is {}", step.min_samples),
+        ));
+    }
+    reader.end()?;
+    Ok(step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reader::show;
+
+    fn spec(change: impl Fn(&mut Value)) -> Result<Spec, String> {
+        let mut value: Value = serde_json::from_str(
+            r#"{"protocol":1,"layer":"socket/tcp","rank":0,"size":2,"options":{"wait":"spin"},
+                "directory":"/tmp/x","pin_cpu":null,"limit_s":20.0,
+                "schedule":[{"loop":"echo","bytes":4,"warmup":16,"min_samples":20,"max_samples":2000,
+                "budget_ms":20.0,"batch":0,"messages":1,"delay_ns":0}]}"#,
+        )
+        .unwrap();
+        change(&mut value);
+        Spec::parse(&value.to_string()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_right_specification_is_read() {
+        let spec = spec(|_| ()).unwrap();
+        assert_eq!(spec.layer.name(), "socket/tcp");
+        assert_eq!((spec.rank, spec.pin_cpu, spec.limit), (0, None, Duration::from_secs(20)));
+        assert_eq!(spec.schedule[0].budget, Span::from_ps(20_000_000_000));
+        assert!(matches!(spec.layer, Layer::Tcp(SocketOptions { wait: Wait::Spin, nodelay: true, .. })));
+    }
+
+    #[test]
+    fn every_wrong_key_is_named_with_its_value_and_what_is_allowed() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 16] = [
+            (|v| v["protocol"] = 2.into(), "protocol: version 2 is not spoken here: only 1 is"),
+            (|v| v["layer"] = "socket/sctp".into(), r#"layer: "socket/sctp" is not allowed: socket/tcp,"#),
+            (|v| v["rank"] = 2.into(), "rank: 2 is not allowed: a whole number from 0 to 1"),
+            (|v| v["size"] = 3.into(), "size: 3 is not allowed: a whole number from 2 to 2"),
+            (|v| v["rank"] = Value::Null, "rank: missing: a whole number from 0 to 1"),
+            (|v| v["directory"] = 7.into(), "directory: 7 is not allowed: the path"),
+            (|v| v["pin_cpu"] = (-1).into(), "pin_cpu: -1 is not allowed: the number of a core, or null"),
+            (|v| v["limit_s"] = 0.into(), "limit_s: 0 is not allowed: a number above 0"),
+            (|v| v["schedule"] = "all".into(), r#"schedule: "all" is not allowed: a list of steps"#),
+            (
+                |v| v["options"]["wait"] = "sleep".into(),
+                r#"options.wait: "sleep" is not allowed: block, spin"#,
+            ),
+            (
+                |v| v["options"]["no_delay"] = true.into(),
+                "options.no_delay: unknown key: allowed are nodelay",
+            ),
+            (
+                |v| v["schedule"][0]["loop"] = "pong".into(),
+                r#"schedule[0].loop: "pong" is not allowed: echo,"#,
+            ),
+            (|v| v["schedule"][0]["bytes"] = 0.into(), "schedule[0].bytes: 0 is not allowed: a byte stream"),
+            (|v| v["schedule"][0]["bytes"] = 1.5.into(), "schedule[0].bytes: 1.5 is not allowed: a whole"),
+            (|v| v["schedule"][0]["max_samples"] = 3.into(), "schedule[0].max_samples: 3 is not allowed: at"),
+            (|v| v["sched"] = 1.into(), "sched: unknown key: allowed are protocol, layer, options, rank"),
+        ];
+        for (change, expected) in cases {
+            let error = spec(change).unwrap_err();
+            assert!(error.starts_with(expected), "{error}\n{expected}");
+        }
+        let error = spec(|v| {
+            v["layer"] = "socket/udp".into();
+            v["schedule"][0]["bytes"] = 65_508.into();
+        });
+        assert_eq!(
+            error.unwrap_err(),
+            "schedule[0].bytes: 65508 is not allowed: the largest payload of a datagram is 65507 bytes"
+        );
+        assert!(Spec::parse("{").unwrap_err().to_string().starts_with("not JSON: "));
+        assert_eq!(Spec::parse("[]").unwrap_err().to_string(), "[] is not an object");
+        assert_eq!(show(&Value::from("x".repeat(200))).chars().count(), 81);
+    }
+}
