@@ -2,3 +2,9 @@
 #![no_std]
 
 extern crate alloc;
+
+mod event;
+mod queue;
+
+pub use event::Event;
+pub use queue::EventQueue;

@@ -1,0 +1,181 @@
+//! Storage of events in chunks of a fixed size, so that growing copies nothing and doubles nothing.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use wiretwin_units::SimTime;
+
+use crate::event::Event;
+
+/// Events in a chunk.
+pub(super) const CHUNK_EVENTS: usize = 42;
+
+/// Chunks that are allocated together.
+const SLAB_CHUNKS: usize = 64;
+
+/// No chunk.
+const NONE: u32 = u32::MAX;
+
+/// Some events and the chunk that follows: 1016 bytes.
+#[derive(Clone)]
+struct Chunk {
+    events: [Event; CHUNK_EVENTS],
+    next: u32,
+}
+
+/// Events in the order in which they were appended, in a chain of chunks all full but the last.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chain {
+    head: u32,
+    tail: u32,
+    len: u64,
+}
+
+impl Chain {
+    /// Nothing.
+    pub(super) const EMPTY: Self = Self { head: NONE, tail: NONE, len: 0 };
+
+    /// How many events it holds.
+    pub(super) const fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+/// The chunks of all chains, and those that are free.
+#[derive(Clone)]
+pub(super) struct Arena {
+    slabs: Vec<Box<[Chunk; SLAB_CHUNKS]>>,
+    free: u32,
+}
+
+impl Arena {
+    pub(super) const fn new() -> Self {
+        Self { slabs: Vec::new(), free: NONE }
+    }
+
+    /// Bytes allocated.
+    pub(super) fn resident_bytes(&self) -> usize {
+        self.slabs.len() * size_of::<[Chunk; SLAB_CHUNKS]>()
+            + self.slabs.capacity() * size_of::<Box<[Chunk; SLAB_CHUNKS]>>()
+    }
+
+    /// Appends `event` to `chain`.
+    #[inline]
+    pub(super) fn append(&mut self, chain: &mut Chain, event: Event) {
+        let position = chain.len as usize % CHUNK_EVENTS;
+        if position == 0 {
+            self.extend(chain);
+        }
+        self.chunk_mut(chain.tail).events[position] = event;
+        chain.len += 1;
+    }
+
+    /// Gives `chain` a further chunk.
+    #[cold]
+    #[inline(never)]
+    fn extend(&mut self, chain: &mut Chain) {
+        if self.free == NONE {
+            self.grow();
+        }
+        let fresh = self.free;
+        self.free = core::mem::replace(&mut self.chunk_mut(fresh).next, NONE);
+        if chain.len == 0 {
+            chain.head = fresh;
+        } else {
+            self.chunk_mut(chain.tail).next = fresh;
+        }
+        chain.tail = fresh;
+    }
+
+    /// Allocates a slab and frees its chunks.
+    fn grow(&mut self) {
+        let first = self.slabs.len() * SLAB_CHUNKS;
+        let last = u32::try_from(first + SLAB_CHUNKS).expect("memory ends before 2^32 chunks of events");
+        let nothing = Event { time: SimTime::ZERO, seq: 0, index: 0 };
+        let mut slab = vec![Chunk { events: [nothing; CHUNK_EVENTS], next: NONE }; SLAB_CHUNKS];
+        for (chunk, id) in slab.iter_mut().zip(first as u32..last) {
+            chunk.next = if id + 1 == last { self.free } else { id + 1 };
+        }
+        let slab = slab.into_boxed_slice().try_into().unwrap_or_else(|_| unreachable!("made of that length"));
+        self.slabs.push(slab);
+        self.free = first as u32;
+    }
+
+    /// Hands over the first chunk of `chain`, copied to `into`, and frees it.
+    ///
+    /// Returns how many events that were: 0 at the end of the chain.
+    pub(super) fn take_chunk(&mut self, chain: &mut Chain, into: &mut [Event; CHUNK_EVENTS]) -> usize {
+        let count = chain.len.min(CHUNK_EVENTS as u64) as usize;
+        if count > 0 {
+            let id = chain.head;
+            let chunk = self.chunk(id);
+            into[..count].copy_from_slice(&chunk.events[..count]);
+            let next = chunk.next;
+            self.release(id);
+            chain.len -= count as u64;
+            chain.head = next;
+        }
+        count
+    }
+
+    fn release(&mut self, id: u32) {
+        let free = self.free;
+        self.chunk_mut(id).next = free;
+        self.free = id;
+    }
+
+    #[inline]
+    fn chunk(&self, id: u32) -> &Chunk {
+        &self.slabs[id as usize / SLAB_CHUNKS][id as usize % SLAB_CHUNKS]
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self, id: u32) -> &mut Chunk {
+        &mut self.slabs[id as usize / SLAB_CHUNKS][id as usize % SLAB_CHUNKS]
+    }
+}
+
+/// A chain that is read from its front while it grows at its end: events of one instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane {
+    chain: Chain,
+    /// Events of the first chunk that are gone already.
+    read: usize,
+}
+
+impl Lane {
+    pub(super) const EMPTY: Self = Self { chain: Chain::EMPTY, read: 0 };
+
+    /// A lane of these events, which are in the order in which they are to leave.
+    pub(super) const fn from_chain(chain: Chain) -> Self {
+        Self { chain, read: 0 }
+    }
+
+    #[inline]
+    pub(super) const fn is_empty(&self) -> bool {
+        self.chain.len == self.read as u64
+    }
+
+    /// The event that leaves next.
+    #[inline]
+    pub(super) fn first<'a>(&self, arena: &'a Arena) -> Option<&'a Event> {
+        if self.is_empty() { None } else { Some(&arena.chunk(self.chain.head).events[self.read]) }
+    }
+
+    pub(super) fn push(&mut self, arena: &mut Arena, event: Event) {
+        arena.append(&mut self.chain, event);
+    }
+
+    /// Drops the event that [`Lane::first`] shows. Not to be called on an empty lane.
+    pub(super) fn drop_first(&mut self, arena: &mut Arena) {
+        self.read += 1;
+        if self.read == CHUNK_EVENTS || self.is_empty() {
+            let id = self.chain.head;
+            self.chain.len -= self.read as u64;
+            self.chain.head = arena.chunk(id).next;
+            self.read = 0;
+            arena.release(id);
+        }
+    }
+}
