@@ -1,0 +1,48 @@
+"""What a page refers to is there: files, headings of the site's own pages, make targets."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pages import ROOT, pages
+
+LINK = re.compile(r"(?<!\!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def broken_links(page: Path, text: str) -> list[str]:
+    """Local links of a page that lead nowhere."""
+    broken = []
+    for match in LINK.finditer(re.sub(r"```.*?```", "", text, flags=re.S)):
+        target = (match[1] or match[2]).partition("#")[0]
+        if target and "://" not in target and not (page.parent / target).exists():
+            broken.append(target)
+    return broken
+
+
+def makefile_targets(makefile: str) -> set[str]:
+    return set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+
+
+def unknown_targets(text: str, makefile: str) -> set[str]:
+    """Targets that a page tells the reader to make and the Makefile does not know."""
+    said = re.findall(r"`make ([a-z-]+)`|^\s*(?:\$ )?make ([a-z-]+)\s", text, re.MULTILINE)
+    return {first or second for first, second in said} - makefile_targets(makefile)
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_local_link_leads_somewhere(page: Path) -> None:
+    assert broken_links(page, page.read_text()) == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_make_target_exists(page: Path) -> None:
+    assert unknown_targets(page.read_text(), (ROOT / "Makefile").read_text()) == set()
+
+
+def test_what_leads_nowhere_is_seen() -> None:
+    text = "[a](nowhere.md) [b](README.md#x) ![c](no.png) [d](https://example.org) `make nothing`\n"
+    text += "    make run\n"
+    assert broken_links(ROOT / "x.md", text) == ["nowhere.md", "no.png"]
+    assert unknown_targets(text, "run: x ## y\n") == {"nothing"}

@@ -1,0 +1,19 @@
+"""The site builds, with warnings as errors, and leaves no page out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from pages import ROOT
+
+
+def test_the_site_builds_without_warnings(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html"]
+    places = ["-d", str(tmp_path / "trees"), str(ROOT / "docs"), str(tmp_path / "html")]
+    built = subprocess.run([*command, *places], capture_output=True, text=True, timeout=240, check=False)
+    assert built.returncode == 0, built.stderr
+    sources = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
+    missing = [str(page) for page in sources if not (tmp_path / "html" / page.with_suffix(".html")).exists()]
+    assert missing == []
