@@ -1,0 +1,15 @@
+"""Measuring the messaging layers of this host: layers, schedules, launches, when to stop.
+
+``wiretwin.measure(layers=…, budget=…, out=…)`` is the verb (`wiretwin.measure.api.measure`).
+
+- `layers`: what can be measured, and how each is started
+- `schedule`: which loops at which sizes
+- `launch`: one launch, fresh processes under a hard limit
+- `adaptive`: when a layer has been measured enough
+- `orchestrate`: rounds of interleaved launches, every sample stored at once
+- `probe_mpi4py`: the probe for mpi4py; the other probes are compiled (``python -m wiretwin.probe``)
+"""
+
+from wiretwin._verbs import make_callable
+
+make_callable(__name__, "wiretwin.measure.api:measure")

@@ -1,0 +1,168 @@
+"""``wiretwin.measure(…)``: the verb, as a function."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from wiretwin.errors import InputError, MeasureError
+from wiretwin.measure import host
+from wiretwin.measure.adaptive import LEAST_LAUNCHES
+from wiretwin.measure.launch import Interruption
+from wiretwin.measure.layers import Configuration, parse_layers, reason_absent
+from wiretwin.measure.orchestrate import Event, Plan, run
+from wiretwin.measure.quantity import parse_share, parse_time
+from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
+from wiretwin.results import Layer, Result
+
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure"]
+
+DEFAULT_BUDGET = "60s"
+DEFAULT_PRECISION = "5%"
+DEFAULT_LAUNCHES = 7
+DEFAULT_SEED = 1
+
+
+def measure(
+    layers: str | Sequence[str] | None = None,
+    *,
+    budget: str = DEFAULT_BUDGET,
+    out: str | Path | None = None,
+    sizes: str | Sequence[int] = DEFAULT_SIZES,
+    purpose: Purpose = "fit",
+    precision: str = DEFAULT_PRECISION,
+    launches: int = DEFAULT_LAUNCHES,
+    seed: int = DEFAULT_SEED,
+    pin: str | tuple[int, int] | None = "auto",
+    progress: Callable[[Event], None] | None = None,
+) -> Result:
+    """Measure messaging layers of this host; every sample is kept in a result folder.
+
+    Parameters
+    ----------
+    layers
+        Configurations, ``["socket/tcp", "socket/tcp+spin", "shm"]`` or the same in one string;
+        by default every layer that can run here.
+    budget
+        Time for everything, with its unit. At least three launches of each are made even if they
+        take longer.
+    out
+        The result folder, new or empty; by default ``results/measure-DATE-TIME``.
+    sizes
+        Message sizes in bytes, or a list as the command line has it: ``lin``, ``1,4,1KiB..1MiB``.
+    purpose
+        ``fit`` takes what a twin needs; ``curves`` takes round trips only.
+    precision
+        A layer is done when the 95 % interval between its launches is at most this much to either
+        side at every size.
+    launches
+        Launches of each layer before it may be done, at least 3.
+    seed
+        Of the order of launches.
+    pin
+        CPUs of the two ranks: ``auto`` chooses two on different cores, ``none`` leaves them to the
+        scheduler.
+    progress
+        Called after each launch.
+
+    Returns
+    -------
+    Result
+        The folder, opened. Its manifest says why each layer was measured no longer.
+
+    Raises
+    ------
+    InputError
+        An argument is wrong.
+    MeasureError
+        No layer could be measured; the folder keeps what there is.
+    StorageError
+        The folder could not be written.
+    """
+    configurations, skipped = _choose(layers)
+    chosen_sizes = parse_sizes(sizes, "sizes") if isinstance(sizes, str) else _checked(sizes)
+    if purpose not in ("curves", "fit"):
+        raise InputError(key="purpose", value=purpose, allowed="curves, fit")
+    if not LEAST_LAUNCHES <= launches <= 1000:
+        raise InputError(key="launches", value=launches, allowed=f"{LEAST_LAUNCHES} to 1000")
+    plan = Plan(
+        configurations=configurations,
+        sizes=chosen_sizes,
+        purpose=purpose,
+        budget_s=parse_time(budget, "budget", least_s=1.0),
+        precision=parse_share(precision, "precision"),
+        launches=launches,
+        seed=seed,
+        pins=_pins(pin),
+    )
+    now = datetime.datetime.now(datetime.UTC)
+    result = Result.create(
+        out if out is not None else Path("results", now.strftime("measure-%Y%m%d-%H%M%S")),
+        seed=seed,
+        created_utc=now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        host=host.describe(),
+        options={
+            "sizes_bytes": list(chosen_sizes),
+            "purpose": purpose,
+            "budget_s": plan.budget_s,
+            "precision": plan.precision,
+            "launches": launches,
+            "pin_cpu": list(plan.pins) if plan.pins else None,
+            "launch_s": round(plan.launch_s, 6),
+            "limit_s": round(plan.limit_s, 6),
+            "skipped": skipped,
+        },
+        layers=[
+            Layer(layer=one.kind.name, name=one.name, options=dict(one.options)) for one in configurations
+        ],
+    )
+    with Interruption() as interruption:
+        run(plan, result, interruption, progress or (lambda _: None))
+    if result.manifest.state == "complete" and set(result.manifest.stopped.values()) == {"failed"}:
+        reasons = "; ".join(f"{name}: {why}" for name, why in result.manifest.stopped_because.items())
+        raise MeasureError(f"no layer could be measured: {reasons}")
+    return result
+
+
+def _choose(layers: str | Sequence[str] | None) -> tuple[list[Configuration], dict[str, str]]:
+    """Parse what was asked for; what was not asked for by name may be absent, and is noted."""
+    named = "all" if layers is None else layers
+    text = named if isinstance(named, str) else ",".join(named)
+    found, skipped = [], {}
+    for configuration in parse_layers(text, "layers"):
+        reason = reason_absent(configuration.kind)
+        if reason is None:
+            found.append(configuration)
+        elif named != "all":
+            raise MeasureError(f"{configuration.name} cannot run here: {reason}")
+        else:
+            skipped[configuration.name] = reason
+    if not found:
+        raise MeasureError("no layer can run here: `wiretwin doctor` says what is missing")
+    return found, skipped
+
+
+def _checked(sizes: Sequence[int]) -> list[int]:
+    return parse_sizes(",".join(str(size) for size in sizes), "sizes")
+
+
+def _pins(pin: str | tuple[int, int] | None) -> tuple[int, int] | None:
+    usable = sorted(os.sched_getaffinity(0))
+    if pin is None or pin == "none":
+        return None
+    if pin == "auto":
+        return host.measuring_cpus()
+    parts: Sequence[Any] = pin.split(",") if isinstance(pin, str) else pin
+    try:
+        first, second = (int(part) for part in parts)
+    except ValueError:
+        allowed = "auto, none, or two CPU numbers such as 0,1"
+        raise InputError(key="pin", value=pin, allowed=allowed) from None
+    for cpu in (first, second):
+        if cpu not in usable:
+            allowed = f"CPUs this process may use: {', '.join(map(str, usable))}"
+            raise InputError(key="pin", value=cpu, allowed=allowed)
+    return first, second

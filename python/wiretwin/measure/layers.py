@@ -1,0 +1,225 @@
+"""The messaging layers that can be measured, their variants, and how each is started.
+
+A measured configuration is a layer and words: ``socket/tcp`` (its defaults), ``socket/tcp+spin``,
+``socket/tcp+buf64k+nagle``. Words are sorted in the full name, so each configuration has one name.
+``docs/how-to/add-a-layer.md`` says how a layer is added.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from wiretwin.errors import InputError
+from wiretwin.measure.quantity import MAX_SIZE
+
+__all__ = ["LAYERS", "Configuration", "LayerKind", "Word", "mpiexec", "parse_layers", "reason_absent"]
+
+LARGEST_DATAGRAM = 65507
+"""Payload of a UDP datagram over IPv4: 65535 - 20 - 8 (RFC 768, RFC 791)."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A variant: what ``+word`` changes.
+
+    Attributes
+    ----------
+    pattern
+        Regular expression of the word; its groups are given to `options`.
+    written
+        How it is shown in help.
+    summary
+        One line.
+    options
+        The options it sets, from the match.
+    """
+
+    pattern: str
+    written: str
+    summary: str
+    options: Callable[[re.Match[str]], Mapping[str, Any]]
+
+
+def _fixed(word: str, summary: str, **options: Any) -> Word:
+    return Word(re.escape(word), word, summary, lambda _: options)
+
+
+_BUFFER = Word(
+    r"buf(\d+)k",
+    "bufNk",
+    "socket buffers of N KiB at both ends, as asked for (the kernel doubles and bounds them)",
+    lambda match: {
+        "send_buffer_bytes": int(match[1]) * 1024,
+        "receive_buffer_bytes": int(match[1]) * 1024,
+    },
+)
+_SPIN = _fixed("spin", "waits by asking again and again, holding its core", wait="spin")
+
+
+@dataclass(frozen=True)
+class LayerKind:
+    """A messaging layer.
+
+    Attributes
+    ----------
+    name
+        ``socket/tcp``.
+    summary
+        One line for people.
+    start
+        ``pair``: two compiled probes, one process per rank; ``mpiexec``: one launcher that starts
+        both ranks of the mpi4py probe.
+    options
+        Defaults, as given to the probe.
+    words
+        Its variants.
+    max_bytes
+        Its largest message.
+    need
+        Says what is missing and the line that gets it; nothing if it can be tried.
+    """
+
+    name: str
+    summary: str
+    start: Literal["pair", "mpiexec"]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    words: Sequence[Word] = ()
+    max_bytes: int = MAX_SIZE
+    need: Callable[[], str | None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A layer with its words, ready to be measured."""
+
+    kind: LayerKind
+    words: tuple[str, ...]
+    options: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The full name, ``socket/tcp+nagle+spin``."""
+        return "+".join((self.kind.name, *self.words))
+
+
+def mpiexec() -> Path | None:
+    """Find the MPI launcher: the one beside this interpreter, else the first on PATH."""
+    beside = Path(sys.executable).parent / "mpiexec"
+    if beside.is_file():
+        return beside
+    found = shutil.which("mpiexec")
+    return Path(found) if found else None
+
+
+def _need_mpi() -> str | None:
+    if importlib.util.find_spec("mpi4py") is None:
+        return "the Python package mpi4py is missing; `pip install mpi4py mpich`"
+    if mpiexec() is None:
+        return "no MPI launcher `mpiexec`; `pip install mpich`"
+    return None
+
+
+LAYERS: dict[str, LayerKind] = {
+    kind.name: kind
+    for kind in (
+        LayerKind(
+            "socket/tcp",
+            "stream sockets over TCP on the loopback interface; blocking, Nagle's algorithm off",
+            "pair",
+            {"wait": "block", "nodelay": True},
+            (_SPIN, _fixed("nagle", "Nagle's algorithm (RFC 896) on", nodelay=False), _BUFFER),
+        ),
+        LayerKind(
+            "socket/udp",
+            "datagram sockets over UDP on the loopback interface; blocking, loss counted",
+            "pair",
+            {"wait": "block"},
+            (_SPIN, _BUFFER),
+            LARGEST_DATAGRAM,
+        ),
+        LayerKind(
+            "socket/unix",
+            "stream sockets of the Unix domain; blocking",
+            "pair",
+            {"wait": "block"},
+            (_SPIN, _BUFFER),
+        ),
+        LayerKind(
+            "shm",
+            "a lock-free ring in memory shared by two processes; spinning",
+            "pair",
+            {"wait": "spin"},
+            (_fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
+        ),
+        LayerKind(
+            "mpi4py/mpich",
+            "upper-case Send and Recv of mpi4py on NumPy arrays, over the installed MPICH",
+            "mpiexec",
+            need=_need_mpi,
+        ),
+    )
+}
+"""Every layer by its name."""
+
+
+def reason_absent(kind: LayerKind) -> str | None:
+    """Say why a layer cannot run here, with the line that would change it; nothing if it may."""
+    return kind.need()
+
+
+def parse_layer(text: str, key: str = "--layers") -> Configuration:
+    """Read one configuration, ``socket/tcp+spin``.
+
+    Raises
+    ------
+    InputError
+        No such layer, a word it does not know, or two words that contradict each other.
+    """
+    name, *words = text.strip().split("+")
+    kind = LAYERS.get(name)
+    if kind is None:
+        raise InputError(key=key, value=text, reason="is no layer", allowed=", ".join(LAYERS))
+    options = dict(kind.options)
+    changed: dict[str, str] = {}
+    for word in words:
+        for known in kind.words:
+            match = re.fullmatch(known.pattern, word)
+            if match is not None:
+                break
+        else:
+            written = ", ".join(f"+{known.written}" for known in kind.words) or "none"
+            raise InputError(
+                key=key, value=text, reason=f"has no variant '+{word}'", allowed=f"for {name}: {written}"
+            )
+        for option, value in known.options(match).items():
+            if option in changed:
+                raise InputError(
+                    key=key,
+                    value=text,
+                    reason=f"sets {option} twice, by +{changed[option]} and +{word}",
+                    allowed="one of them",
+                )
+            options[option] = value
+            changed[option] = word
+    return Configuration(kind, tuple(sorted(words)), options)
+
+
+def parse_layers(text: str, key: str = "--layers") -> list[Configuration]:
+    """Read a comma-separated list of configurations; ``all`` stands for every layer's default."""
+    parts = [part for part in (part.strip() for part in text.split(",")) if part]
+    if not parts:
+        raise InputError(key=key, value=text, reason="names no layer", allowed=", ".join(("all", *LAYERS)))
+    found: dict[str, Configuration] = {}
+    for part in parts:
+        names = list(LAYERS) if part == "all" else [part]
+        for name in names:
+            configuration = parse_layer(name, key)
+            found[configuration.name] = configuration
+    return list(found.values())

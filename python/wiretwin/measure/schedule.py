@@ -1,0 +1,236 @@
+"""Which loops are run at which sizes: the published size lists, and the steps of one launch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from wiretwin.errors import InputError
+from wiretwin.measure.quantity import MAX_SIZE, parse_size
+
+__all__ = [
+    "DEFAULT_SIZES",
+    "NAMED_SIZES",
+    "Purpose",
+    "Step",
+    "lin",
+    "lin_fine",
+    "netpipe",
+    "parse_sizes",
+    "powers",
+    "steps",
+]
+
+Purpose = Literal["curves", "fit"]
+"""What the samples are for: ``curves`` measures round trips only, ``fit`` the endpoint costs too."""
+
+DEFAULT_SIZES = "netpipe-base"
+SIZE_GRAMMAR = (
+    "names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB), doublings (1KiB..1MiB) and"
+    " steps (4..8KiB+96), joined by commas"
+)
+
+
+def powers(first: int = 1, last: int = 1 << 20) -> list[int]:
+    """List `first`, doubled as long as it is at most `last`."""
+    sizes = []
+    while first <= last:
+        sizes.append(first)
+        first *= 2
+    return sizes
+
+
+def lin() -> list[int]:
+    """List the large-message sizes of Lin et al. 1995: 4 B, doubled to 1 MiB."""
+    return powers(4, 1 << 20)
+
+
+def lin_fine() -> list[int]:
+    """List the small-message sizes of Lin et al. 1995: 4 + 96 k bytes, to 8 KB."""
+    return list(range(4, 8193, 96))
+
+
+def netpipe(last: int = 1 << 20, perturbation: int = 3, first: int = 1) -> list[int]:
+    """List the sizes of NetPIPE 2.x (Snell, Mikler & Gustafson 1996) up to `last` bytes.
+
+    From 1 the size grows by an increment that doubles after every second size beyond the first
+    three; once the increment exceeds ``perturbation + 1`` each size is measured at that many bytes
+    less and more, too.
+
+    Parameters
+    ----------
+    last
+        The largest base size, bytes.
+    perturbation
+        Bytes to either side, 3 as published; 0 gives the base sizes alone.
+    first
+        Sizes below are left out.
+    """
+    sizes = []
+    size, increment, number = 1, 1, 0
+    while size <= last:
+        near = (-perturbation, 0, perturbation) if perturbation and increment > perturbation + 1 else (0,)
+        sizes += [size + offset for offset in near]
+        size += increment
+        number += 1
+        if number > 2 and number % 2:
+            increment *= 2
+    return [size for size in sizes if size >= first]
+
+
+def _netpipe_base() -> list[int]:
+    return netpipe(perturbation=0)
+
+
+NAMED_SIZES: dict[str, Callable[[], list[int]]] = {
+    "lin": lin,
+    "lin-fine": lin_fine,
+    "netpipe": netpipe,
+    "netpipe-base": _netpipe_base,
+    "powers": powers,
+}
+
+
+def parse_sizes(text: str, key: str = "--sizes") -> list[int]:
+    """Read a list of sizes: ``lin``, ``1,4,1KiB..1MiB``, ``netpipe,2MiB``; sorted, each once.
+
+    Raises
+    ------
+    InputError
+        A part that is none of the forms; the part is named.
+    """
+    sizes: set[int] = set()
+    for part in text.split(","):
+        word = part.strip()
+        if word in NAMED_SIZES:
+            sizes.update(NAMED_SIZES[word]())
+        elif match := re.fullmatch(r"([^.+]+(?:\.\d+)?[^.+]*)\.\.([^+]+)(?:\+([^+]+))?", word):
+            first, last = parse_size(match[1], key), parse_size(match[2], key)
+            if first > last:
+                raise InputError(key=key, value=word, reason="runs backwards", allowed="FIRST..LAST, rising")
+            if match[3] is None:
+                sizes.update(powers(first, last))
+            else:
+                sizes.update(range(first, last + 1, parse_size(match[3], key)))
+        elif re.fullmatch(r"\d.*", word):
+            sizes.add(parse_size(word, key))
+        else:
+            raise InputError(key=key, value=word, reason="is not a size list", allowed=SIZE_GRAMMAR)
+    if len(sizes) > 2000:
+        raise InputError(
+            key=key, value=text, reason=f"gives {len(sizes)} sizes", allowed="at most 2000 sizes"
+        )
+    return sorted(sizes)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a launch, as the probe protocol has it.
+
+    Attributes
+    ----------
+    loop
+        The loop's name.
+    bytes
+        Size of one message; 0 for a loop that moves nothing.
+    messages
+        Messages per sample, for the loops that send several.
+    delay_ns
+        Spinning between sends (``prtt``).
+    warmup
+        Iterations thrown away before the first sample.
+    min_samples, max_samples
+        Bounds on the number of samples.
+    budget_ms
+        Time after which no further sample is begun, once there are `min_samples`.
+    batch
+        Iterations per sample; 0 lets the probe choose.
+    """
+
+    loop: str
+    bytes: int
+    messages: int = 1
+    delay_ns: int = 0
+    warmup: int = 16
+    min_samples: int = 10
+    max_samples: int = 250
+    budget_ms: float = 10.0
+    batch: int = 0
+
+    def spec(self) -> dict[str, Any]:
+        """Return the step as the probe's JSON has it."""
+        return asdict(self)
+
+
+STREAM_WINDOW = 1 << 20
+"""Bytes that one ``stream`` sample moves at least, unless that takes over `STREAM_MESSAGES` messages."""
+STREAM_MESSAGES = 64
+PRTT_MESSAGES = 16
+PRTT_LIMIT = 1 << 16
+"""Largest message of the parametrised round trip: `PRTT_MESSAGES` of them stay within what layers
+buffer, so that a send never waits for the receiver."""
+
+
+def steps(
+    sizes: Sequence[int],
+    purpose: Purpose,
+    *,
+    seconds: float,
+    max_bytes: int = MAX_SIZE,
+    min_samples: int = 10,
+    delays_ns: dict[int, int] | None = None,
+) -> list[Step]:
+    """Make the schedule of one launch.
+
+    Parameters
+    ----------
+    sizes
+        Message sizes in bytes; those above `max_bytes` are left out.
+    purpose
+        ``curves``: ``echo`` at each size. ``fit``: besides, ``call``, and at every second size
+        ``send_busy``, ``recv_busy``, ``stream`` and ``prtt``.
+    seconds
+        What the steps may take together; shared so that ``echo`` gets half.
+    max_bytes
+        The layer's largest message.
+    min_samples
+        Samples that each step takes even beyond its share of the time.
+    delays_ns
+        By size, the delay of the delayed ``prtt`` steps: longer than a round trip (Hoefler et al.
+        2007, section 3). Sizes without one get no delayed step; they are known after a first launch.
+    """
+    usable = [size for size in sizes if size <= max_bytes]
+    plan: list[tuple[str, int, int, int]] = [("echo", size, 1, 0) for size in usable]
+    others: list[tuple[str, int, int, int]] = []
+    if purpose == "fit" and usable:
+        coarse = sorted({*usable[::2], usable[-1]})
+        others.append(("call", 0, 1, 0))
+        for size in coarse:
+            others += [("send_busy", size, 1, 0), ("recv_busy", size, 1, 0)]
+        for size in coarse:
+            messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
+            others.append(("stream", size, messages, 0))
+        for size in coarse:
+            if size > PRTT_LIMIT:
+                continue
+            others += [("prtt", size, 1, 0), ("prtt", size, PRTT_MESSAGES, 0)]
+            if delays_ns and size in delays_ns:
+                others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
+    result = []
+    for group, share in ((plan, 0.5 if others else 1.0), (others, 0.5)):
+        for loop, size, messages, delay in group:
+            budget_ms = max(0.5, 1000.0 * seconds * share / len(group))
+            result.append(
+                Step(
+                    loop=loop,
+                    bytes=size,
+                    messages=messages,
+                    delay_ns=delay,
+                    warmup=16 if size <= PRTT_LIMIT else 4,
+                    min_samples=min_samples,
+                    budget_ms=round(budget_ms, 3),
+                )
+            )
+    return result

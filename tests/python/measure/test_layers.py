@@ -1,0 +1,95 @@
+"""Layer names, variants and quantities as a person writes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from wiretwin.errors import InputError
+from wiretwin.measure.layers import LAYERS, parse_layers
+from wiretwin.measure.quantity import format_size, format_time, parse_share, parse_time
+
+
+def test_each_configuration_has_one_name() -> None:
+    one, two = parse_layers("socket/tcp+spin+nagle"), parse_layers(" socket/tcp+nagle+spin ")
+    assert one == two
+    assert one[0].name == "socket/tcp+nagle+spin"
+    assert one[0].options["wait"] == "spin"
+    assert one[0].options["nodelay"] is False
+
+
+def test_words_with_a_number_set_both_buffers() -> None:
+    (found,) = parse_layers("socket/unix+buf64k")
+    assert found.options["send_buffer_bytes"] == found.options["receive_buffer_bytes"] == 65536
+
+
+def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
+    assert [found.name for found in parse_layers("all")] == list(LAYERS)
+    assert [found.name for found in parse_layers("shm,shm,socket/tcp")] == ["shm", "socket/tcp"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nosuch", "'nosuch' is no layer; allowed: socket/tcp, socket/udp, socket/unix, shm, mpi4py/mpich"),
+        ("", "'' names no layer; allowed: all, socket/tcp"),
+        ("socket/tcp+fast", "has no variant '+fast'; allowed: for socket/tcp: +spin, +nagle, +bufNk"),
+        ("socket/unix+nagle", "has no variant '+nagle'; allowed: for socket/unix: +spin, +bufNk"),
+        ("mpi4py/mpich+spin", "has no variant '+spin'; allowed: for mpi4py/mpich: none"),
+        ("socket/tcp+buf64k+buf8k", "sets send_buffer_bytes twice, by +buf64k and +buf8k"),
+        ("socket/tcp+spin+spin", "sets wait twice, by +spin and +spin"),
+        ("socket/tcp+", "has no variant '+'"),
+    ],
+)
+def test_a_wrong_layer_is_refused_by_name(text: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_layers(text)
+    assert str(caught.value).startswith("--layers: ")
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("30s", 30), ("500ms", 0.5), ("2min", 120), ("1.5 s", 1.5), ("7us", 7e-6), ("7 µs", 7e-6)],
+)
+def test_times_are_read(text: str, seconds: float) -> None:
+    assert parse_time(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("5", "'5' has no unit; allowed: a number with a unit (ns, us, ms, s, min) from 1 s to 24 h"),
+        ("-5s", "'-5s' is not a time"),
+        ("5 hours", "'5 hours' is not a time"),
+        ("", "'' is not a time"),
+        ("0.1s", "'0.1s' is out of range"),
+        ("2000min", "'2000min' is out of range"),
+    ],
+)
+def test_a_wrong_time_is_refused(text: str, words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_time(text, "--budget", least_s=1.0)
+    assert words in str(caught.value)
+
+
+def test_shares_are_read_and_bare_numbers_refused() -> None:
+    assert parse_share("5%") == 0.05
+    assert parse_share("0.5 %") == 0.005
+    for text, words in (("5", "has no percent sign"), ("0.01%", "out of range"), ("x%", "not a percentage")):
+        with pytest.raises(InputError, match=words):
+            parse_share(text, "--precision")
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(4, "4 B"), (1023, "1023 B"), (1024, "1 KiB"), (1536, "1.5 KiB"), (1 << 20, "1 MiB"), (1500, "1500 B")],
+)
+def test_sizes_are_written(size: int, text: str) -> None:
+    assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0 s"), (2.5e-8, "25 ns"), (1.25e-6, "1.25 us"), (30, "30 s"), (86400, "24 h")]
+)
+def test_times_are_written(seconds: float, text: str) -> None:
+    assert format_time(seconds) == text
