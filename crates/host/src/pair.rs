@@ -149,22 +149,22 @@ impl<S: Stream> Comm for Pair<S> {
         let mut spinner = Spinner::new(self.stream.limit(), 1024);
         loop {
             let mut moved = false;
-            if let Some(send) = sends.get(sending) {
-                let count =
-                    self.stream.try_send(&send.message[sent..]).map_err(|failure| self.fail(failure))?;
-                sent += count;
-                moved |= count > 0;
+            if let Some(send) = sends.get(sending)
+                && let Some(count) =
+                    self.stream.try_send(&send.message[sent..]).map_err(|failure| self.fail(failure))?
+            {
+                (sent, moved) = (sent + count, true);
                 if sent == send.message.len() {
-                    (sending, sent, moved) = (sending + 1, 0, true);
+                    (sending, sent) = (sending + 1, 0);
                 }
             }
-            if let Some(receive) = receives.get_mut(receiving) {
-                let count = self
+            if let Some(receive) = receives.get_mut(receiving)
+                && let Some(count) = self
                     .stream
                     .try_recv(&mut receive.buffer[received..])
-                    .map_err(|failure| self.fail(failure))?;
-                received += count;
-                moved |= count > 0;
+                    .map_err(|failure| self.fail(failure))?
+            {
+                (received, moved) = (received + count, true);
                 if received == receive.buffer.len() {
                     let TagMatch::Tag(tag) = receive.tag else { unreachable!("checked above") };
                     receive.status = Some(Status {
@@ -172,7 +172,7 @@ impl<S: Stream> Comm for Pair<S> {
                         tag,
                         bytes: Bytes::new(receive.buffer.len() as u64),
                     });
-                    (receiving, received, moved) = (receiving + 1, 0, true);
+                    (receiving, received) = (receiving + 1, 0);
                 }
             }
             if sending == sends.len() && receiving == receives.len() {

@@ -234,15 +234,15 @@ impl Stream for SocketStream {
         Ok(())
     }
 
-    fn try_send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
-        if bytes.is_empty() { Ok(0) } else { self.send_some(bytes, SendFlags::DONTWAIT) }
+    fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
+        if bytes.is_empty() {
+            return Ok(Some(0)); // a byte stream has no empty message
+        }
+        Ok(Some(self.send_some(bytes, SendFlags::DONTWAIT)?).filter(|&count| count > 0))
     }
 
-    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        Ok(self.recv_some(buffer, RecvFlags::DONTWAIT)?.unwrap_or(0))
+    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+        if buffer.is_empty() { Ok(Some(0)) } else { self.recv_some(buffer, RecvFlags::DONTWAIT) }
     }
 
     fn pause(&mut self, to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {

@@ -53,17 +53,18 @@ pub trait Stream {
     /// Those of [`Stream::send_all`].
     fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure>;
 
-    /// Sends what can be sent at once; the number of bytes, 0 if none.
+    /// Sends what can be sent at once, which for a message of no bytes is that message; the number
+    /// of bytes, `None` if nothing can be sent now.
     ///
     /// # Errors
     /// [`Failure::PeerGone`] or [`Failure::Refused`].
-    fn try_send(&mut self, bytes: &[u8]) -> Result<usize, Failure>;
+    fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure>;
 
-    /// Takes what is here already; the number of bytes, 0 if none.
+    /// Takes what is here already; the number of bytes, `None` if nothing is.
     ///
     /// # Errors
     /// [`Failure::PeerGone`] or [`Failure::Refused`].
-    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<usize, Failure>;
+    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure>;
 
     /// Waits a little for [`Stream::try_recv`] (and, with `to_send`, [`Stream::try_send`]) to have
     /// a chance. May return early.

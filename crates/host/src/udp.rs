@@ -176,16 +176,16 @@ impl Stream for UdpStream {
         Ok(())
     }
 
-    fn try_send(&mut self, bytes: &[u8]) -> Result<usize, Failure> {
+    fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
         match send(&self.fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-            Ok(count) => Ok(count),
-            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Ok(0),
+            Ok(count) => Ok(Some(count)),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR) => Ok(None),
             Err(error) => Err(failure(error)),
         }
     }
 
-    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<usize, Failure> {
-        Ok(if self.recv_datagram(buffer, RecvFlags::DONTWAIT)? { buffer.len() } else { 0 })
+    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+        Ok(self.recv_datagram(buffer, RecvFlags::DONTWAIT)?.then_some(buffer.len()))
     }
 
     fn pause(&mut self, _to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {

@@ -14,6 +14,8 @@ const SETTLE: u32 = 2;
 const MOST_LOSSES: u64 = 3;
 /// Iterations of the echo that tells how long to pause before a timed receive.
 const SOUNDINGS: u32 = 10;
+/// The least pause before a timed receive, when the leader chooses it.
+const LEAST_PAUSE: Span = Span::from_ps(20_000_000);
 
 /// What the loops need to know of the layer under them.
 #[derive(Clone, Copy, Debug)]
@@ -113,12 +115,11 @@ impl Leader {
         };
         if step.kind == Kind::RecvBusy && step.delay == Span::ZERO {
             let sounding = Iteration { kind: Kind::Echo, ..iteration };
-            let (first, _, slowest) = self.warm(comm, sounding, SOUNDINGS, &mut samples).await?;
-            let longest = slowest.max(first.unwrap_or(Span::ZERO)).as_ps().min(10_000_000_000);
-            iteration.delay = Span::from_ps(2 * longest + 20_000_000);
+            let (_, fastest) = self.warm(comm, sounding, SOUNDINGS, &mut samples).await?;
+            iteration.delay = Span::from_ps(2 * fastest.as_ps() + LEAST_PAUSE.as_ps());
             samples.delay = iteration.delay;
         }
-        let (first, fastest, _) = self.warm(comm, iteration, step.warmup, &mut samples).await?;
+        let (first, fastest) = self.warm(comm, iteration, step.warmup, &mut samples).await?;
         samples.first = first;
         samples.batch = choose_batch(step, fastest, self.settings.clock_cost);
         let mut estimate = Span::from_ps(fastest.as_ps().saturating_mul(u64::from(samples.batch)));
@@ -228,15 +229,15 @@ impl Leader {
         self.expect_ready(comm).await
     }
 
-    /// The first iteration and the warm-up: the time of the first, and per iteration the mean of
-    /// the fastest of up to four groups and the time of the slowest iteration or group.
+    /// The first iteration and the warm-up: the time of the first, and the time per
+    /// iteration of the fastest of up to four groups.
     async fn warm<C: Comm>(
         &mut self,
         comm: &mut C,
         iteration: Iteration,
         warmup: u32,
         samples: &mut Samples,
-    ) -> Result<(Option<Span>, Span, Span), CommError> {
+    ) -> Result<(Option<Span>, Span), CommError> {
         self.order(comm, iteration, 1 + u64::from(warmup)).await?;
         let before = comm.now().as_ps();
         let outcome = lead(comm, iteration, &mut self.buffers).await;
@@ -245,7 +246,7 @@ impl Leader {
         let mut outcome = outcome.map(|_| ());
         let reported =
             outcome.is_ok().then_some(if iteration.kind.timed_inside() { first_inside } else { first });
-        let (mut fastest, mut slowest) = (first.as_ps(), 0);
+        let mut fastest = first.as_ps();
         let mut left = warmup;
         while left > 0 && outcome.is_ok() {
             let group = warmup.div_ceil(4).min(left);
@@ -259,7 +260,6 @@ impl Leader {
             if outcome.is_ok() {
                 let mean = (comm.now().as_ps() - before) / u64::from(group);
                 fastest = fastest.min(mean);
-                slowest = slowest.max(mean);
             }
             left -= group;
         }
@@ -268,7 +268,7 @@ impl Leader {
         } else {
             self.settle(comm, outcome, samples).await?;
         }
-        Ok((reported, Span::from_ps(fastest), Span::from_ps(slowest.max(fastest))))
+        Ok((reported, Span::from_ps(fastest)))
     }
 
     async fn chunk<C: Comm>(

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wiretwin_host::{
-    Clock, Meeting, MeetingError, Pair, SocketStream, Stream, UdpStream, arm_watchdog, default_interrupts,
-    die_with_parent, drive, pin, pinned, tcp, unix, write_line,
+    Clock, Meeting, MeetingError, Pair, ShmStream, SocketStream, Stream, UdpStream, arm_watchdog,
+    default_interrupts, die_with_parent, drive, pin, pinned, shm, tcp, unix, write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings};
 use wiretwin_prog::{CommError, Rank};
@@ -82,6 +82,13 @@ fn run(path: &Path) -> Result<(), Stop> {
         Layer::Unix(options) => {
             let stream = only(unix(&meeting, options, spec.limit)?);
             let effective = socket_effective(&stream)?;
+            measure(&spec, stream, effective)
+        }
+        Layer::Shm(wait) => {
+            let stream = only(shm(&meeting, *wait, spec.limit)?);
+            let mut effective = Map::new();
+            effective.insert("wait".into(), stream.wait().name().into());
+            effective.insert("ring_bytes".into(), ShmStream::ring_bytes().into());
             measure(&spec, stream, effective)
         }
         Layer::Udp { socket, loss_limit } => {

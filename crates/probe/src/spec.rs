@@ -33,11 +33,13 @@ pub enum Layer {
     },
     /// `socket/unix`
     Unix(SocketOptions),
+    /// `shm`: how to wait.
+    Shm(Wait),
 }
 
 impl Layer {
     /// The names of all layers.
-    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix";
+    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm";
 
     /// The name used in specifications.
     pub const fn name(&self) -> &'static str {
@@ -45,6 +47,7 @@ impl Layer {
             Self::Tcp(_) => "socket/tcp",
             Self::Udp { .. } => "socket/udp",
             Self::Unix(_) => "socket/unix",
+            Self::Shm(_) => "shm",
         }
     }
 
@@ -136,6 +139,13 @@ fn layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer, Spec
                 options.positive("loss_limit_ms", 60_000.0, Some(250.0))?.max(20.0) / 1000.0,
             ),
         },
+        Some("shm") => {
+            Layer::Shm(options.word("wait", "spin or yield", Some(Wait::Spin), |word| match word {
+                "spin" => Some(Wait::Spin),
+                "yield" => Some(Wait::Yield),
+                _ => None,
+            })?)
+        }
         Some("socket/unix") => Layer::Unix(socket(&mut options, false)?),
         _ => return Err(spec.wrong("layer", name, Layer::NAMES)),
     };

@@ -24,10 +24,22 @@ def samples_of(
     return lines[0], samples
 
 
-@pytest.mark.parametrize("wait", ["block", "yield"])
-@pytest.mark.parametrize("layer", ["socket/tcp", "socket/unix", "socket/udp"])
+@pytest.mark.parametrize(
+    ("layer", "wait"),
+    [
+        ("socket/tcp", "block"),
+        ("socket/tcp", "yield"),
+        ("socket/unix", "block"),
+        ("socket/unix", "yield"),
+        ("socket/udp", "block"),
+        ("socket/udp", "yield"),
+        ("shm", "yield"),
+    ],
+)
 def test_every_loop_gives_its_samples_at_every_size(tmp_path: Path, layer: str, wait: str) -> None:
-    sizes = [0, 1, 4, 4096, 65507] if layer == "socket/udp" else [1, 4, 4096, 1 << 20]
+    sizes = {"socket/udp": [0, 1, 4, 4096, 65507], "shm": [0, 1, 4, 56, 57, 4096, 1 << 20]}.get(
+        layer, [1, 4, 4096, 1 << 20]
+    )
     schedule = [
         step(loop=loop, bytes=size, messages=2, delay_ns=1000 if loop == "prtt" else 0)
         for size in sizes

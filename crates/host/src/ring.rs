@@ -1,0 +1,410 @@
+//! A one-way ring between two processes in shared memory: single producer, single consumer, no
+//! locks and no system calls.
+//!
+//! A message of up to [`INLINE`] bytes travels in one cache line together with the flag that
+//! announces it, so that one line moves between the cores per message. A longer one is cut into
+//! chunks in the bulk area, each announced by a line of its own: the consumer copies a chunk out
+//! while the producer copies the next one in.
+//!
+//! A line is free again when the consumer has said so; it says so seldom (a quarter of the ring at
+//! a time, or with a chunk), on a line of its own.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes a line carries beside its flag.
+pub(crate) const INLINE: usize = LINE - 8;
+/// A cache line, in bytes.
+const LINE: usize = 64;
+/// Lines in a ring.
+const LINES: u64 = 128;
+/// The consumer reports after at most so many lines.
+const REPORT: u64 = LINES / 4;
+/// The bulk area, in bytes.
+const BULK: usize = 1 << 18;
+/// The longest chunk, in bytes.
+const CHUNK: usize = 1 << 13;
+/// The consumer's two counters; two lines, since some processors fetch lines in pairs.
+const REPORTS: usize = 2 * LINE;
+/// Bytes of shared memory for one ring, a multiple of the page size.
+pub(crate) const RING_BYTES: usize = (REPORTS + LINES as usize * LINE + BULK).next_multiple_of(4096);
+
+/// Set in a flag whose line announces a chunk in the bulk area.
+const IN_BULK: u64 = 1 << 31;
+const LENGTH: u64 = IN_BULK - 1;
+
+/// The shared memory of one ring.
+#[derive(Clone, Copy, Debug)]
+struct Area(NonNull<u8>);
+
+impl Area {
+    fn counter(&self, at: usize) -> &AtomicU64 {
+        debug_assert!(at.is_multiple_of(8) && at + 8 <= RING_BYTES);
+        // SAFETY: `at` is a multiple of 8 inside the ring's memory, which is page-aligned, lives as
+        // long as the ring's owner keeps its mapping, and is accessed as an atomic by both sides.
+        unsafe { AtomicU64::from_ptr(self.0.as_ptr().add(at).cast()) }
+    }
+
+    /// How many lines the consumer has done with.
+    fn lines_done(&self) -> &AtomicU64 {
+        self.counter(0)
+    }
+
+    /// How many bytes of the bulk area the consumer has done with.
+    fn bulk_done(&self) -> &AtomicU64 {
+        self.counter(8)
+    }
+
+    const fn line_at(number: u64) -> usize {
+        REPORTS + (number % LINES) as usize * LINE
+    }
+
+    fn flag(&self, number: u64) -> &AtomicU64 {
+        self.counter(Self::line_at(number))
+    }
+
+    fn payload(&self, number: u64) -> *mut u8 {
+        // SAFETY: the payload of any line lies inside the ring's memory.
+        unsafe { self.0.as_ptr().add(Self::line_at(number) + 8) }
+    }
+
+    fn bulk(&self, position: u64) -> *mut u8 {
+        // SAFETY: the position is taken modulo the bulk area, which ends inside the ring's memory.
+        unsafe { self.0.as_ptr().add(REPORTS + LINES as usize * LINE + position as usize % BULK) }
+    }
+}
+
+/// The lap of a line: differs from that of the line's earlier use, and from the zero of fresh
+/// memory until 2^32 laps have passed.
+const fn lap(number: u64) -> u64 {
+    (number / LINES + 1) & 0xffff_ffff
+}
+
+/// The bulk position after a chunk: chunks begin on lines.
+const fn after(position: u64, length: usize) -> u64 {
+    position + length.next_multiple_of(LINE) as u64
+}
+
+/// The sending end of a ring.
+#[derive(Debug)]
+pub(crate) struct Producer {
+    area: Area,
+    line: u64,
+    lines_done: u64,
+    position: u64,
+    bulk_done: u64,
+}
+
+/// The receiving end of a ring.
+#[derive(Debug)]
+pub(crate) struct Consumer {
+    area: Area,
+    line: u64,
+    reported: u64,
+    position: u64,
+    /// How much of the current line's payload has been taken.
+    taken: usize,
+}
+
+/// What the next line holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Announced {
+    length: usize,
+    in_bulk: bool,
+}
+
+impl Producer {
+    /// The sending end of the ring at `base`.
+    ///
+    /// # Safety
+    /// `base` must point to [`RING_BYTES`] bytes of page-aligned memory that was zero when shared,
+    /// that outlives this value, and whose only other users are one [`Consumer`], in this process
+    /// or another.
+    pub unsafe fn new(base: NonNull<u8>) -> Self {
+        Self { area: Area(base), line: 0, lines_done: 0, position: 0, bulk_done: 0 }
+    }
+
+    /// Sends the whole message if it fits in a line, else its beginning; the number of bytes sent.
+    /// `None` if there is no room now.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) -> Option<usize> {
+        if self.line - self.lines_done >= LINES {
+            self.lines_done = self.area.lines_done().load(Ordering::Acquire);
+            if self.line.wrapping_sub(self.lines_done) >= LINES {
+                return None;
+            }
+        }
+        if bytes.len() > INLINE {
+            return self.push_chunk(bytes);
+        }
+        // SAFETY: the line is free (checked above), its payload is INLINE bytes long, and the
+        // consumer reads it only after the flag is stored.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.area.payload(self.line), bytes.len());
+        }
+        self.announce(bytes.len() as u64);
+        Some(bytes.len())
+    }
+
+    #[inline]
+    fn announce(&mut self, what: u64) {
+        self.area.flag(self.line).store(lap(self.line) << 32 | what, Ordering::Release);
+        self.line += 1;
+    }
+
+    fn push_chunk(&mut self, bytes: &[u8]) -> Option<usize> {
+        let to_end = BULK - self.position as usize % BULK;
+        let length = bytes.len().min(CHUNK).min(to_end);
+        let room = |done: u64| after(self.position, length).wrapping_sub(done) <= BULK as u64;
+        if !room(self.bulk_done) {
+            self.bulk_done = self.area.bulk_done().load(Ordering::Acquire);
+            if !room(self.bulk_done) {
+                return None;
+            }
+        }
+        // SAFETY: `length` bytes from this position are inside the bulk area and free (checked
+        // above); the consumer reads them only after the flag is stored.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.area.bulk(self.position), length);
+        }
+        self.position = after(self.position, length);
+        self.announce(IN_BULK | length as u64);
+        Some(length)
+    }
+}
+
+impl Consumer {
+    /// The receiving end of the ring at `base`.
+    ///
+    /// # Safety
+    /// As for [`Producer::new`], the only other user being one [`Producer`].
+    pub unsafe fn new(base: NonNull<u8>) -> Self {
+        Self { area: Area(base), line: 0, reported: 0, position: 0, taken: 0 }
+    }
+
+    /// What has come and not been taken, if anything.
+    #[inline]
+    pub fn peek(&self) -> Option<Announced> {
+        let flag = self.area.flag(self.line).load(Ordering::Acquire);
+        if flag >> 32 != lap(self.line) {
+            return None;
+        }
+        let in_bulk = flag & IN_BULK != 0;
+        // Never more than the area holds, whatever the other process may have written.
+        let most = if in_bulk { CHUNK.min(BULK - self.position as usize % BULK) } else { INLINE };
+        Some(Announced { length: ((flag & LENGTH) as usize).min(most), in_bulk })
+    }
+
+    /// Takes what has come, up to the length of `buffer`; the number of bytes.
+    #[inline]
+    pub fn take(&mut self, announced: Announced, buffer: &mut [u8]) -> usize {
+        let Announced { length, in_bulk } = announced;
+        let count = (length - self.taken).min(buffer.len());
+        let from = if in_bulk { self.area.bulk(self.position) } else { self.area.payload(self.line) };
+        // SAFETY: `peek` saw the flag (acquire) that the producer stored after writing `length`
+        // bytes here, and it bounded `length` by the area; `taken + count <= length`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from.add(self.taken), buffer.as_mut_ptr(), count);
+        }
+        self.taken += count;
+        if self.taken == length {
+            self.taken = 0;
+            self.line += 1;
+            if in_bulk {
+                self.position = after(self.position, length);
+                self.area.bulk_done().store(self.position, Ordering::Release);
+                self.report();
+            } else if self.line - self.reported >= REPORT {
+                self.report();
+            }
+        }
+        count
+    }
+
+    fn report(&mut self) {
+        self.reported = self.line;
+        self.area.lines_done().store(self.line, Ordering::Release);
+    }
+}
+
+impl Announced {
+    /// A message of no bytes.
+    pub const fn is_empty(self) -> bool {
+        self.length == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Zeroed, page-aligned memory for one ring.
+    struct Memory(NonNull<u8>);
+
+    impl Memory {
+        const LAYOUT: std::alloc::Layout = match std::alloc::Layout::from_size_align(RING_BYTES, 4096) {
+            Ok(layout) => layout,
+            Err(_) => panic!("a valid layout"),
+        };
+
+        fn new() -> Self {
+            // SAFETY: the layout has a size above zero.
+            Self(NonNull::new(unsafe { std::alloc::alloc_zeroed(Self::LAYOUT) }).unwrap())
+        }
+
+        fn ends(&self) -> (Producer, Consumer) {
+            // SAFETY: fresh zeroed memory of the right size, freed after the test's last use.
+            unsafe { (Producer::new(self.0), Consumer::new(self.0)) }
+        }
+    }
+
+    impl Drop for Memory {
+        fn drop(&mut self) {
+            // SAFETY: allocated above with this layout.
+            unsafe { std::alloc::dealloc(self.0.as_ptr(), Self::LAYOUT) };
+        }
+    }
+
+    fn pull(consumer: &mut Consumer, buffer: &mut [u8]) -> Option<usize> {
+        consumer.peek().map(|announced| consumer.take(announced, buffer))
+    }
+
+    #[test]
+    fn a_ring_is_full_after_its_lines_and_free_again_after_a_report() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        let mut buffer = [0; INLINE];
+        assert_eq!(pull(&mut consumer, &mut buffer), None);
+        for lap in 0..5_u8 {
+            for number in 0..LINES as u8 {
+                assert_eq!(producer.push(&[lap, number]), Some(2));
+            }
+            assert_eq!(producer.push(&[9]), None, "every line is taken");
+            for number in 0..LINES as u8 {
+                assert_eq!(pull(&mut consumer, &mut buffer), Some(2));
+                assert_eq!(buffer[..2], [lap, number]);
+            }
+            assert_eq!(pull(&mut consumer, &mut buffer), None);
+        }
+    }
+
+    #[test]
+    fn an_empty_message_is_a_message() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        assert_eq!(producer.push(&[]), Some(0));
+        assert!(consumer.peek().unwrap().is_empty());
+        assert_eq!(pull(&mut consumer, &mut []), Some(0));
+        assert!(consumer.peek().is_none());
+    }
+
+    #[test]
+    fn a_short_buffer_takes_a_line_in_parts() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        producer.push(&[1, 2, 3, 4, 5]).unwrap();
+        let mut buffer = [0; 3];
+        assert_eq!(pull(&mut consumer, &mut buffer), Some(3));
+        assert_eq!(buffer, [1, 2, 3]);
+        assert_eq!(pull(&mut consumer, &mut buffer), Some(2));
+        assert_eq!(buffer[..2], [4, 5]);
+        assert_eq!(pull(&mut consumer, &mut buffer), None);
+    }
+
+    #[test]
+    fn the_bulk_area_fills_and_wraps_without_losing_a_byte() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        let sent: Vec<u8> =
+            (0..3_000_017_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let mut came = vec![0; sent.len()];
+        let (mut out, mut back, mut full) = (0, 0, 0);
+        // Odd lengths, so that chunks meet the end of the area at every offset.
+        let lengths = [57, 8191, 8192, 8193, 100_001, 56, 63, 1];
+        let mut turn = 0;
+        while back < sent.len() {
+            let length = lengths[turn % lengths.len()].min(sent.len() - out);
+            turn += 1;
+            let mut pushed = 0;
+            while pushed < length {
+                match producer.push(&sent[out + pushed..out + length]) {
+                    Some(count) => pushed += count,
+                    None => {
+                        full += 1;
+                        while let Some(count) = pull(&mut consumer, &mut came[back..]) {
+                            back += count;
+                        }
+                    }
+                }
+            }
+            out += length;
+            if out == sent.len() {
+                while let Some(count) = pull(&mut consumer, &mut came[back..]) {
+                    back += count;
+                }
+            }
+        }
+        assert!(full > 5, "the ring was full {full} times");
+        assert!(sent == came);
+    }
+
+    #[test]
+    fn a_length_that_the_other_process_made_up_stays_inside_the_area() {
+        let memory = Memory::new();
+        let (_, mut consumer) = memory.ends();
+        consumer.area.flag(0).store(lap(0) << 32 | 0x7fff_ffff, Ordering::Release);
+        let mut buffer = [0; 4096];
+        assert_eq!(pull(&mut consumer, &mut buffer), Some(INLINE));
+        consumer.area.flag(1).store(lap(1) << 32 | IN_BULK | 0x7fff_ffff, Ordering::Release);
+        let mut large = vec![0; 1 << 20];
+        assert_eq!(pull(&mut consumer, &mut large), Some(CHUNK));
+    }
+
+    #[test]
+    fn two_threads_pass_every_length_in_order() {
+        struct Shared(NonNull<u8>);
+        // SAFETY: the ring is made to be used by one producer and one consumer at once.
+        unsafe impl Send for Shared {}
+        let memory = Memory::new();
+        let shared = Shared(memory.0);
+        let lengths: Vec<usize> = (0..400).map(|at| (at * at * 7) % 20_011).collect();
+        let theirs = lengths.clone();
+        let sender = std::thread::spawn(move || {
+            let shared = shared;
+            // SAFETY: the memory outlives the thread, which is joined below.
+            let mut producer = unsafe { Producer::new(shared.0) };
+            for (number, &length) in theirs.iter().enumerate() {
+                let message = vec![number as u8; length];
+                let mut sent = 0;
+                loop {
+                    if let Some(count) = producer.push(&message[sent..]) {
+                        sent += count;
+                        if sent == length {
+                            break;
+                        }
+                    } else {
+                        std::thread::yield_now();
+                    }
+                }
+            }
+        });
+        // SAFETY: as above.
+        let mut consumer = unsafe { Consumer::new(memory.0) };
+        for (number, &length) in lengths.iter().enumerate() {
+            let mut message = vec![!(number as u8); length];
+            let mut filled = 0;
+            loop {
+                if let Some(count) = pull(&mut consumer, &mut message[filled..]) {
+                    filled += count;
+                    if filled == length {
+                        break;
+                    }
+                } else {
+                    std::thread::yield_now();
+                }
+            }
+            assert!(message.iter().all(|&byte| byte == number as u8), "message {number} of {length}");
+        }
+        sender.join().unwrap();
+    }
+}
