@@ -2,3 +2,7 @@
 #![no_std]
 
 extern crate alloc;
+
+pub mod matching;
+pub mod protocol;
+pub mod table;
