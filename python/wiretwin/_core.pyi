@@ -1,6 +1,78 @@
 """The compiled core of wiretwin."""
 
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
 __version__: str
 
 def probe_main(spec_path: str) -> int:
     """Run the probe that the JSON file specifies; the exit status."""
+
+class WorldTotals(TypedDict):
+    """Picoseconds per rank; the four add up to each rank's end time."""
+
+    compute_ps: npt.NDArray[np.uint64]
+    endpoint_ps: npt.NDArray[np.uint64]
+    wire_ps: npt.NDArray[np.uint64]
+    waiting_ps: npt.NDArray[np.uint64]
+
+class WorldTimeline(TypedDict):
+    """One entry per interval; `kind` is 0 compute, 1 endpoint, 2 wire, 3 waiting; -1 is none."""
+
+    rank: npt.NDArray[np.uint32]
+    start_ps: npt.NDArray[np.uint64]
+    end_ps: npt.NDArray[np.uint64]
+    kind: npt.NDArray[np.uint8]
+    name_index: npt.NDArray[np.uint32]
+    site: npt.NDArray[np.int32]
+    peer: npt.NDArray[np.int32]
+    bytes: npt.NDArray[np.uint64]
+
+WorldOp: TypeAlias = (
+    tuple[Literal["compute"], int]
+    | tuple[Literal["enter"], str, int]
+    | tuple[Literal["send"], int, int, int, int, str]
+    | tuple[Literal["recv"], int, int, int, int]
+    | tuple[Literal["probe", "probe_now"], int, int, int]
+    | tuple[Literal["cancel"], int]
+    | tuple[Literal["wait"], Sequence[int], str]
+    | tuple[Literal["exit", "yield", "finish"]]
+)
+WorldCompletion: TypeAlias = tuple[int, int, int, int, int]
+WorldFound: TypeAlias = tuple[int, int, int, int]
+WorldOutcome: TypeAlias = list[WorldCompletion] | WorldFound | None
+
+class World:
+    """Ranks that compute and send messages in virtual time.
+
+    Post operations of a rank until a suspending one (`wait`, `probe`, `probe_now`, `yield`,
+    `finish`), then step until the rank is among those returned.
+
+    A completion is (request, source, tag, nbytes, message_id); `nbytes` is the length of the
+    message even where that is more than the receive's capacity (truncation); a cancelled receive
+    has source and tag -2 and message 0. A probe gives (source, tag, nbytes, message_id) or None.
+    """
+
+    def __init__(self, ranks: int, model_json: str, *, seed: int = 1, timeline: bool = True) -> None: ...
+    @property
+    def size(self) -> int: ...
+    def post(self, rank: int, op: WorldOp) -> int:
+        """Post an operation; a send or receive returns its request, anything else 0."""
+    def step(self) -> list[tuple[int, WorldOutcome]]:
+        """Go to the next instant at which ranks can go on; [] if there is none, ever."""
+    def now_ps(self, rank: int) -> int:
+        """Return a rank's clock; where ranks share cores, yield and step first."""
+    def blocked(self) -> list[tuple[int, str, str, int]]:
+        """Return who waits, for what, in which call, at which site."""
+    def blocked_since_ps(self) -> list[tuple[int, int]]:
+        """Return who waits, and since when."""
+    def totals(self) -> WorldTotals: ...
+    def timeline(self) -> WorldTimeline: ...
+    def names(self) -> list[str]: ...
+    def counts(self) -> tuple[int, int, int]:
+        """Return how many messages were sent, were delivered, and are still held."""
+    def digest(self) -> str:
+        """Return a digest of every match and completion with its time."""

@@ -6,11 +6,13 @@
 use pyo3::prelude::*;
 
 mod probe;
+mod world;
 
 /// The compiled core of wiretwin.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     probe::register(module)?;
+    world::register(module)?;
     Ok(())
 }

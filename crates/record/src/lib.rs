@@ -1,1 +1,3 @@
 //! Versioned results and traces; foreign formats.
+
+pub mod timeline;

@@ -1,0 +1,251 @@
+//! What a messaging layer costs its endpoints and how long its messages fly.
+//!
+//! A layer is described as `LogGP` describes one (Alexandrov et al. 1995), each quantity piecewise
+//! linear in the message size, as fitted from measurements: `overhead_send` (o_s), `overhead_recv`
+//! (o_r), `latency` (L), `gap` (g + G m). Everything the simulated world knows about the cost of a
+//! message is decided in this file.
+//!
+//! Every MPI call charges `call` on entry, and the measured overheads contain it, so a send charges
+//! o_s - call and a receive o_r - call. In an echo, the receiver has entered its call long before
+//! the message comes, so that its `call` overlaps with the flight; the fitted latency is what the
+//! half round trip leaves after both whole overheads. The flight is therefore L + call, and an echo
+//! takes exactly o_s + L + o_r each way, whether or not a part is smaller than `call`.
+//!
+//! A latency may be negative: where both ends copy at the same time, the two overheads overlap.
+
+use wiretwin_units::{Bytes, Span};
+
+/// One piece of a [`Curve`]: `base_ps + per_byte_fs * m / 1000` for messages of `m` bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The smallest message it holds for, bytes.
+    pub from_bytes: u64,
+    /// The value the line has at zero bytes, picoseconds.
+    pub base_ps: i64,
+    /// The slope, femtoseconds per byte.
+    pub per_byte_fs: i64,
+}
+
+impl Segment {
+    /// The value for a message of `bytes`, in picoseconds, rounded to the nearest.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, bytes: u64) -> i64 {
+        let slope = (i128::from(self.per_byte_fs) * i128::from(bytes) + 500).div_euclid(1000);
+        let value = i128::from(self.base_ps) + slope;
+        i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+/// A quantity by message size: segments in ascending order, the first from 0 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Curve {
+    segments: Vec<Segment>,
+}
+
+impl Curve {
+    /// The same value for every size.
+    #[must_use]
+    pub fn constant(value: Span) -> Self {
+        let base_ps = i64::try_from(value.as_ps()).unwrap_or(i64::MAX);
+        Self { segments: vec![Segment { from_bytes: 0, base_ps, per_byte_fs: 0 }] }
+    }
+
+    /// A curve of these segments, `None` unless there is a first from 0 bytes and they ascend.
+    #[must_use]
+    pub fn new(segments: Vec<Segment>) -> Option<Self> {
+        let ascends = segments.windows(2).all(|pair| pair[0].from_bytes < pair[1].from_bytes);
+        (segments.first()?.from_bytes == 0 && ascends).then_some(Self { segments })
+    }
+
+    /// The segments.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The value for a message of `bytes`, in picoseconds.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, bytes: u64) -> i64 {
+        let mut segment = &self.segments[0];
+        for next in &self.segments[1..] {
+            if next.from_bytes > bytes {
+                break;
+            }
+            segment = next;
+        }
+        segment.at(bytes)
+    }
+}
+
+/// A messaging layer between two ranks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// A call that moves nothing.
+    pub call: Span,
+    /// o_s: the time a send call keeps its core, `call` included.
+    pub overhead_send: Curve,
+    /// o_r: the time a receive call keeps its core when the message is there, `call` included.
+    pub overhead_recv: Curve,
+    /// L: the half round trip less both overheads; may be negative.
+    pub latency: Curve,
+    /// The least spacing of two messages' arrivals from one sender at one receiver.
+    pub gap: Curve,
+    /// The smallest message sent by rendezvous; `None` if the layer knows only eager.
+    pub rendezvous_from: Option<Bytes>,
+    /// What a receive pays on top when its message came before it was posted.
+    pub unexpected_copy: Option<Curve>,
+}
+
+/// When and how data reach the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Arrival, in picoseconds after the start of the run.
+    pub arrival_ps: u64,
+    /// What taking the data in will cost the receiver, picoseconds.
+    pub recv_cost_ps: u64,
+}
+
+impl Layer {
+    /// What a send charges after its call's entry.
+    #[inline]
+    #[must_use]
+    pub fn send_cost_ps(&self, bytes: u64) -> u64 {
+        beyond_call(self.overhead_send.at(bytes), self.call)
+    }
+
+    /// What a receive charges after its call's entry, its message being there.
+    #[inline]
+    #[must_use]
+    pub fn recv_cost_ps(&self, bytes: u64) -> u64 {
+        beyond_call(self.overhead_recv.at(bytes), self.call)
+    }
+
+    /// From the end of the sender's work to the arrival, picoseconds; negative where the ends overlap.
+    #[inline]
+    #[must_use]
+    pub fn flight_ps(&self, bytes: u64) -> i64 {
+        let inside_calls = signed(self.call.as_ps())
+            .saturating_add(signed(self.send_cost_ps(bytes)))
+            .saturating_add(signed(self.recv_cost_ps(bytes)));
+        self.half_round_trip_ps(bytes).saturating_sub(inside_calls)
+    }
+
+    /// The flight of an envelope without data (the request to send of a rendezvous).
+    #[inline]
+    #[must_use]
+    pub fn control_flight_ps(&self) -> u64 {
+        u64::try_from(self.flight_ps(0)).unwrap_or(0)
+    }
+
+    /// o_s + L + o_r: what an echo takes each way.
+    #[inline]
+    #[must_use]
+    pub fn half_round_trip_ps(&self, bytes: u64) -> i64 {
+        self.overhead_send
+            .at(bytes)
+            .saturating_add(self.latency.at(bytes))
+            .saturating_add(self.overhead_recv.at(bytes))
+    }
+
+    /// The least spacing of arrivals, picoseconds.
+    #[inline]
+    #[must_use]
+    pub fn gap_ps(&self, bytes: u64) -> u64 {
+        u64::try_from(self.gap.at(bytes)).unwrap_or(0)
+    }
+
+    /// The extra cost of an unexpected message, picoseconds.
+    #[inline]
+    #[must_use]
+    pub fn unexpected_copy_ps(&self, bytes: u64) -> u64 {
+        self.unexpected_copy.as_ref().map_or(0, |curve| u64::try_from(curve.at(bytes)).unwrap_or(0))
+    }
+
+    /// Delivery of data whose sender finishes its work at `sent_ps`. They cannot arrive before
+    /// `earliest_ps` (the start of that work); what a negative flight would undercut, the receiver is
+    /// spared, so that the sum stays.
+    #[inline]
+    #[must_use]
+    pub fn deliver(&self, bytes: u64, sent_ps: u64, earliest_ps: u64, credit_ps: u64) -> Delivery {
+        let wished = signed(sent_ps).saturating_add(self.flight_ps(bytes)).saturating_sub(signed(credit_ps));
+        let arrival = wished.max(signed(earliest_ps));
+        let spared = arrival.abs_diff(wished);
+        Delivery {
+            arrival_ps: u64::try_from(arrival).unwrap_or(0),
+            recv_cost_ps: self.recv_cost_ps(bytes).saturating_sub(spared),
+        }
+    }
+}
+
+fn beyond_call(overhead_ps: i64, call: Span) -> u64 {
+    u64::try_from(overhead_ps).unwrap_or(0).saturating_sub(call.as_ps())
+}
+
+fn signed(ps: u64) -> i64 {
+    i64::try_from(ps).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ps(value: u64) -> Curve {
+        Curve::constant(Span::from_ps(value))
+    }
+
+    fn layer(send: u64, recv: u64, latency: i64, call: u64) -> Layer {
+        Layer {
+            call: Span::from_ps(call),
+            overhead_send: ps(send),
+            overhead_recv: ps(recv),
+            latency: Curve::new(vec![Segment { from_bytes: 0, base_ps: latency, per_byte_fs: 0 }]).unwrap(),
+            gap: ps(0),
+            rendezvous_from: None,
+            unexpected_copy: None,
+        }
+    }
+
+    #[test]
+    fn the_last_segment_that_begins_at_or_below_the_size_holds() {
+        let curve = Curve::new(vec![
+            Segment { from_bytes: 0, base_ps: 100, per_byte_fs: 1500 },
+            Segment { from_bytes: 10, base_ps: -5, per_byte_fs: 10_000 },
+        ])
+        .unwrap();
+        assert_eq!(curve.at(0), 100);
+        assert_eq!(curve.at(3), 105, "4.5 ps round to 5");
+        assert_eq!(curve.at(9), 114);
+        assert_eq!(curve.at(10), 95);
+        assert_eq!(curve.at(1_000_000), 9_999_995);
+    }
+
+    #[test]
+    fn a_curve_begins_at_zero_bytes_and_ascends() {
+        let at = |from_bytes| Segment { from_bytes, base_ps: 0, per_byte_fs: 0 };
+        assert!(Curve::new(vec![]).is_none());
+        assert!(Curve::new(vec![at(1)]).is_none());
+        assert!(Curve::new(vec![at(0), at(5), at(5)]).is_none());
+        assert!(Curve::new(vec![at(0), at(5), at(6)]).is_some());
+    }
+
+    #[test]
+    fn the_parts_of_an_echo_add_up_to_the_half_round_trip() {
+        // (o_s, o_r, L, call); the third has a call larger than either overhead, the last two overlap.
+        for (send, recv, latency, call) in [
+            (700, 500, 900, 100),
+            (0, 0, 50, 0),
+            (50, 60, 900, 100),
+            (900, 800, -700, 100),
+            (900, 800, -1200, 50),
+        ] {
+            let layer = layer(send, recv, latency, call);
+            let entered = call;
+            let sent = entered + layer.send_cost_ps(8);
+            let delivery = layer.deliver(8, sent, entered, 0);
+            let done = i64::try_from(delivery.arrival_ps + delivery.recv_cost_ps).unwrap();
+            assert_eq!(done, layer.half_round_trip_ps(8), "{send} {recv} {latency} {call}");
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! The model of a program-level world: nodes, placement of ranks, layers, link; read from JSON.
+//!
+//! ```json
+//! {"nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4000000000}],
+//!  "placement": [0, 0],
+//!  "intra": LAYER, "inter": LAYER or null,
+//!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null}
+//! ```
+//!
+//! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
+//! "rendezvous_from_bytes", "unexpected_copy"}`; each curve is a list of `{"from_bytes", "base_ps",
+//! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes` and
+//! `unexpected_copy` may be null or absent. Numbers are integers.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use wiretwin_units::{Bytes, Span};
+
+use crate::layer::{Curve, Layer, Segment};
+
+/// What a rank that waits does with its core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Idle {
+    /// Polls: keeps the core until its time slice ends.
+    Spin,
+    /// Gives the core up at once.
+    Yield,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeModel {
+    /// Cores that ranks and their message processing share.
+    pub cores: u32,
+    /// What waiting ranks do, when there are more ranks than cores.
+    pub idle: Idle,
+    /// The time slice, when there are more ranks than cores.
+    pub quantum: Span,
+}
+
+/// The wire of each node to a switch that never blocks: one transmitter per direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkModel {
+    /// Rate in bit/s.
+    pub rate_bit_s: u64,
+    /// Propagation and switching, end to end.
+    pub delay: Span,
+}
+
+/// A whole world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// The hosts.
+    pub nodes: Vec<NodeModel>,
+    /// The node of each rank.
+    pub placement: Vec<u32>,
+    /// The layer between ranks of one node.
+    pub intra: Layer,
+    /// The layer between nodes; `None` if there is only one node in use.
+    pub inter: Option<Layer>,
+    /// The link between nodes; `None` if the layer's latency and gap say all.
+    pub link: Option<LinkModel>,
+}
+
+/// Why a model was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelError {
+    /// The key, as a path from the top: `intra.latency[1].base_ps`.
+    pub key: String,
+    /// The value found there, as JSON, or `nothing`.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = if self.key.is_empty() { "the model" } else { &self.key };
+        write!(f, "model: {key} is {}; allowed: {}", self.value, self.allowed)
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+const MODEL_KEYS: [&str; 5] = ["nodes", "placement", "intra", "inter", "link"];
+const NODE_KEYS: [&str; 3] = ["cores", "idle", "quantum_ps"];
+const LINK_KEYS: [&str; 2] = ["rate_bit_s", "delay_ps"];
+const LAYER_KEYS: [&str; 7] = [
+    "call_ps",
+    "overhead_send",
+    "overhead_recv",
+    "latency",
+    "gap",
+    "rendezvous_from_bytes",
+    "unexpected_copy",
+];
+const SEGMENT_KEYS: [&str; 3] = ["from_bytes", "base_ps", "per_byte_fs"];
+/// A day, far below the end of the clock: no sum of a few of them overflows.
+const LONGEST_PS: u64 = 86_400_000_000_000_000;
+
+impl Model {
+    /// Reads and checks a model for `ranks` ranks.
+    ///
+    /// # Errors
+    /// [`ModelError`] names the key, its value and what is allowed.
+    pub fn from_json(text: &str, ranks: u32) -> Result<Self, ModelError> {
+        let value: Value = serde_json::from_str(text).map_err(|error| ModelError {
+            key: String::new(),
+            value: format!("not JSON ({error})"),
+            allowed: "a JSON object".into(),
+        })?;
+        let top = At { key: String::new(), value: &value };
+        let fields = top.object(&MODEL_KEYS)?;
+        let nodes = fields.get("nodes")?.list("one node or more")?;
+        let nodes = nodes.iter().map(read_node).collect::<Result<Vec<_>, _>>()?;
+        let placement_at = fields.get("placement")?;
+        let placement = placement_at.list("a node number per rank")?;
+        if placement.len() != ranks as usize {
+            return Err(placement_at.refuse_as(
+                format!("a list of {}", placement.len()),
+                format!("one node number for each of {ranks} ranks"),
+            ));
+        }
+        let last = nodes.len() as u64 - 1;
+        let placement = placement
+            .iter()
+            .map(|at| Ok(at.integer(0, last)? as u32))
+            .collect::<Result<Vec<_>, ModelError>>()?;
+        let intra = read_layer(&fields.get("intra")?)?;
+        let inter_at = fields.optional("inter");
+        let inter = inter_at.as_ref().map(read_layer).transpose()?;
+        if inter.is_none() && placement.iter().any(|node| *node != placement[0]) {
+            return Err(ModelError {
+                key: "inter".into(),
+                value: "null".into(),
+                allowed: "a layer, because ranks are placed on more than one node".into(),
+            });
+        }
+        let link = fields.optional("link").map(|at| read_link(&at)).transpose()?;
+        Ok(Self { nodes, placement, intra, inter, link })
+    }
+}
+
+fn read_node(at: &At<'_>) -> Result<NodeModel, ModelError> {
+    let fields = at.object(&NODE_KEYS)?;
+    let idle_at = fields.get("idle")?;
+    let idle = match idle_at.value.as_str() {
+        Some("spin") => Idle::Spin,
+        Some("yield") => Idle::Yield,
+        _ => return Err(idle_at.refuse("\"spin\" or \"yield\"")),
+    };
+    Ok(NodeModel {
+        cores: fields.get("cores")?.integer(1, 1 << 20)? as u32,
+        idle,
+        quantum: Span::from_ps(fields.get("quantum_ps")?.integer(1, LONGEST_PS)?),
+    })
+}
+
+fn read_link(at: &At<'_>) -> Result<LinkModel, ModelError> {
+    let fields = at.object(&LINK_KEYS)?;
+    Ok(LinkModel {
+        rate_bit_s: fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?,
+        delay: Span::from_ps(fields.get("delay_ps")?.integer(0, LONGEST_PS)?),
+    })
+}
+
+fn read_layer(at: &At<'_>) -> Result<Layer, ModelError> {
+    let fields = at.object(&LAYER_KEYS)?;
+    let unexpected = fields.optional("unexpected_copy");
+    let rendezvous = fields.optional("rendezvous_from_bytes");
+    Ok(Layer {
+        call: Span::from_ps(fields.get("call_ps")?.integer(0, LONGEST_PS)?),
+        overhead_send: read_curve(&fields.get("overhead_send")?, Sign::NeverNegative)?,
+        overhead_recv: read_curve(&fields.get("overhead_recv")?, Sign::NeverNegative)?,
+        latency: read_curve(&fields.get("latency")?, Sign::Any)?,
+        gap: read_curve(&fields.get("gap")?, Sign::NeverNegative)?,
+        rendezvous_from: rendezvous.map(|at| at.integer(0, u64::MAX)).transpose()?.map(Bytes::new),
+        unexpected_copy: unexpected.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sign {
+    NeverNegative,
+    Any,
+}
+
+fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, ModelError> {
+    let list = at.list("one segment or more")?;
+    let mut segments: Vec<Segment> = Vec::with_capacity(list.len());
+    for (index, item) in list.iter().enumerate() {
+        let fields = item.object(&SEGMENT_KEYS)?;
+        let from_at = fields.get("from_bytes")?;
+        let from_bytes = match segments.last() {
+            None => from_at.integer(0, 0)?,
+            Some(before) => from_at.integer(before.from_bytes + 1, i64::MAX as u64)?,
+        };
+        let bound = LONGEST_PS as i64;
+        let base_at = fields.get("base_ps")?;
+        let slope_at = fields.get("per_byte_fs")?;
+        let segment = Segment {
+            from_bytes,
+            base_ps: base_at.signed(-bound, bound)?,
+            per_byte_fs: slope_at.signed(if sign == Sign::Any { -bound } else { 0 }, bound)?,
+        };
+        if sign == Sign::NeverNegative && segment.at(from_bytes) < 0 {
+            return Err(base_at.refuse(&format!(
+                "a base that leaves no negative time at {from_bytes} bytes, where segment {index} begins"
+            )));
+        }
+        segments.push(segment);
+    }
+    // The list is not empty, begins at 0 and ascends: checked above.
+    Ok(Curve::new(segments).expect("segments that were checked one by one"))
+}
+
+/// A value and the path to it.
+struct At<'a> {
+    key: String,
+    value: &'a Value,
+}
+
+/// The members of an object whose keys are all known.
+struct Fields<'a> {
+    key: String,
+    map: &'a Map<String, Value>,
+}
+
+impl<'a> At<'a> {
+    fn refuse(&self, allowed: &str) -> ModelError {
+        let mut shown = self.value.to_string();
+        if shown.len() > 80 {
+            let cut = (0..=77).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
+            shown.truncate(cut);
+            shown.push_str("...");
+        }
+        self.refuse_as(shown, allowed.into())
+    }
+
+    fn refuse_as(&self, value: String, allowed: String) -> ModelError {
+        ModelError { key: self.key.clone(), value, allowed }
+    }
+
+    fn object(&self, known: &[&str]) -> Result<Fields<'a>, ModelError> {
+        let allowed = || format!("an object with the keys {}", known.join(", "));
+        let map = self.value.as_object().ok_or_else(|| self.refuse(&allowed()))?;
+        if let Some((key, value)) = map.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            let unknown = At { key: join(&self.key, key), value };
+            return Err(unknown.refuse(&format!("no such key; known are {}", known.join(", "))));
+        }
+        Ok(Fields { key: self.key.clone(), map })
+    }
+
+    fn list(&self, allowed: &str) -> Result<Vec<At<'a>>, ModelError> {
+        let allowed = format!("a list of {allowed}");
+        let list = self.value.as_array().ok_or_else(|| self.refuse(&allowed))?;
+        if list.is_empty() {
+            return Err(self.refuse(&allowed));
+        }
+        Ok(list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| At { key: format!("{}[{index}]", self.key), value })
+            .collect())
+    }
+
+    fn integer(&self, least: u64, most: u64) -> Result<u64, ModelError> {
+        match self.value.as_u64() {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ if least == most => Err(self.refuse(&format!("{least}"))),
+            _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
+        }
+    }
+
+    fn signed(&self, least: i64, most: i64) -> Result<i64, ModelError> {
+        match self.value.as_i64() {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    fn get(&self, key: &str) -> Result<At<'a>, ModelError> {
+        let path = join(&self.key, key);
+        match self.map.get(key) {
+            Some(value) => Ok(At { key: path, value }),
+            None => Err(ModelError {
+                key: path,
+                value: "nothing".into(),
+                allowed: "this key must be given".into(),
+            }),
+        }
+    }
+
+    /// The member, unless absent or null.
+    fn optional(&self, key: &str) -> Option<At<'a>> {
+        let value = self.map.get(key).filter(|value| !value.is_null())?;
+        Some(At { key: join(&self.key, key), value })
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAYER: &str = r#"{"call_ps": 100,
+        "overhead_send": [{"from_bytes": 0, "base_ps": 700, "per_byte_fs": 10}],
+        "overhead_recv": [{"from_bytes": 0, "base_ps": 500, "per_byte_fs": 10}],
+        "latency": [{"from_bytes": 0, "base_ps": 900, "per_byte_fs": 0},
+                    {"from_bytes": 8192, "base_ps": -50, "per_byte_fs": 20}],
+        "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
+        "rendezvous_from_bytes": 65536, "unexpected_copy": null}"#;
+
+    fn model(change: impl Fn(&mut Value)) -> Result<Model, ModelError> {
+        let mut value: Value = serde_json::from_str(&format!(
+            r#"{{"nodes": [{{"cores": 2, "idle": "spin", "quantum_ps": 4000}}], "placement": [0, 0],
+                "intra": {LAYER}, "inter": null, "link": null}}"#
+        ))
+        .unwrap();
+        change(&mut value);
+        Model::from_json(&value.to_string(), 2)
+    }
+
+    #[test]
+    fn a_model_is_read() {
+        let model = model(|_| ()).unwrap();
+        assert_eq!(model.placement, [0, 0]);
+        assert_eq!(model.nodes[0].idle, Idle::Spin);
+        assert_eq!(model.intra.rendezvous_from, Some(Bytes::new(65536)));
+        assert_eq!(model.intra.latency.at(8192), -50 + 164);
+        assert_eq!(model.intra.unexpected_copy, None);
+    }
+
+    #[test]
+    fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str, &str, &str); 13] = [
+            (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
+            (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
+            (|m| m["nodes"][0]["idle"] = "nap".into(), "nodes[0].idle", "\"nap\"", "\"spin\" or \"yield\""),
+            (|m| m["nodes"][0]["quantum_ps"] = 0.into(), "nodes[0].quantum_ps", "0", "from 1"),
+            (|m| m["placement"][1] = 1.into(), "placement[1]", "1", "0"),
+            (|m| m["placement"] = vec![0].into(), "placement", "a list of 1", "each of 2 ranks"),
+            (|m| m["intra"]["call_ps"] = (-1).into(), "intra.call_ps", "-1", "from 0"),
+            (
+                |m| m["intra"]["latency"][1]["from_bytes"] = 0.into(),
+                "intra.latency[1].from_bytes",
+                "0",
+                "from 1 to",
+            ),
+            (|m| m["intra"]["gap"][0]["from_bytes"] = 4.into(), "intra.gap[0].from_bytes", "4", "0"),
+            (
+                |m| m["intra"]["gap"][0]["base_ps"] = (-4).into(),
+                "intra.gap[0].base_ps",
+                "-4",
+                "no negative time",
+            ),
+            (
+                |m| m["intra"]["gap"][0]["per_byte_fs"] = 0.5.into(),
+                "intra.gap[0].per_byte_fs",
+                "0.5",
+                "an integer",
+            ),
+            (|m| m["speed"] = 1.into(), "speed", "1", "no such key"),
+            (
+                |m| m["link"] = serde_json::json!({"rate_bit_s": 0, "delay_ps": 0}),
+                "link.rate_bit_s",
+                "0",
+                "from 1",
+            ),
+        ];
+        for (change, key, value, allowed) in cases {
+            let error = model(change).expect_err(key);
+            assert_eq!((error.key.as_str(), error.value.as_str()), (key, value));
+            assert!(error.allowed.contains(allowed), "{key}: {}", error.allowed);
+        }
+    }
+
+    #[test]
+    fn an_absent_key_text_that_is_not_json_and_a_missing_layer_are_refused() {
+        let absent = model(|m| drop(m["intra"].as_object_mut().unwrap().remove("gap"))).unwrap_err();
+        assert_eq!(absent.to_string(), "model: intra.gap is nothing; allowed: this key must be given");
+        assert!(Model::from_json("{", 1).unwrap_err().to_string().contains("not JSON"));
+        let node = serde_json::json!({"cores": 1, "idle": "yield", "quantum_ps": 1});
+        let inter = model(|m| {
+            m["nodes"] = vec![node.clone(), node.clone()].into();
+            m["placement"] = vec![0, 1].into();
+        });
+        assert_eq!(inter.unwrap_err().key, "inter");
+    }
+}

@@ -1,0 +1,388 @@
+//! Ranks that share the cores of their node.
+//!
+//! A node with no more ranks than cores gives each its own, and nothing here concerns it. On another
+//! node, all that its ranks do (computing, sending, taking messages in) is served in time slices,
+//! round robin, in the order in which ranks became ready. A rank that waits either polls, keeping its
+//! core until the slice ends, or gives the core up at once and queues again when something concerns
+//! it.
+//!
+//! Choice: a rank that becomes ready queues at the tail and preempts nobody; a slice that ends while
+//! nobody queues is renewed. Switching costs nothing.
+
+use std::collections::VecDeque;
+
+use wiretwin_msg::protocol::TransferState;
+use wiretwin_record::timeline::Kind;
+
+use super::progress::Step;
+use super::state::{NONE, State};
+use super::{Effect, WaitMode, World};
+use crate::model::{Idle, Model};
+use crate::queue::Event;
+
+/// The shared cores of a world.
+#[derive(Clone, Debug)]
+pub(super) struct Cores {
+    /// By node; `None` where ranks have cores of their own.
+    nodes: Vec<Option<SharedNode>>,
+    sharers: Vec<Sharer>,
+    /// Sharers whose client has had its turn.
+    kicked: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct SharedNode {
+    cores: Vec<Core>,
+    /// Sharers that want a core, in order.
+    queue: VecDeque<u32>,
+    quantum: u64,
+    idle: Idle,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Core {
+    sharer: u32,
+    slice_end: u64,
+    epoch: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Off,
+    Queued,
+    On(u32),
+}
+
+#[derive(Clone, Debug)]
+struct Sharer {
+    rank: u32,
+    node: u32,
+    place: Place,
+    actions: VecDeque<Action>,
+    burn: Option<Burn>,
+    kicked: bool,
+    /// `World::run_core` is deciding for it.
+    deciding: bool,
+    /// Has got to the suspending call that its client posted.
+    entered: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Action {
+    cost: u64,
+    kind: Kind,
+    effect: Effect,
+}
+
+/// Work on a core, begun at `started` for the last time.
+#[derive(Clone, Copy, Debug)]
+struct Burn {
+    remaining: u64,
+    started: u64,
+    kind: Kind,
+    then: Then,
+    peer: i32,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Then {
+    Effect(Effect),
+    Message(u32),
+}
+
+impl Cores {
+    pub(super) fn new(model: &Model, ranks_on: &[u32]) -> Self {
+        let shared = |(node, ranks): (&crate::model::NodeModel, &u32)| {
+            (*ranks > node.cores).then(|| SharedNode {
+                cores: vec![Core { sharer: NONE, slice_end: 0, epoch: 0 }; node.cores as usize],
+                queue: VecDeque::new(),
+                quantum: node.quantum.as_ps(),
+                idle: node.idle,
+            })
+        };
+        let nodes = model.nodes.iter().zip(ranks_on).map(shared).collect();
+        Self { nodes, sharers: Vec::new(), kicked: Vec::new() }
+    }
+
+    /// The sharer number of a rank of this node, `NONE` if it has a core of its own.
+    pub(super) fn admit(&mut self, rank: u32, node: u32) -> u32 {
+        if self.nodes[node as usize].is_none() {
+            return NONE;
+        }
+        self.sharers.push(Sharer {
+            rank,
+            node,
+            place: Place::Off,
+            actions: VecDeque::new(),
+            burn: None,
+            kicked: false,
+            deciding: false,
+            entered: false,
+        });
+        (self.sharers.len() - 1) as u32
+    }
+
+    fn node(&mut self, node: u32) -> &mut SharedNode {
+        // Only nodes with sharers are asked for.
+        self.nodes[node as usize].as_mut().expect("a sharer's node is shared")
+    }
+}
+
+impl World {
+    /// Appends work of a rank that shares cores.
+    pub(super) fn enqueue(&mut self, rank: u32, cost: u64, kind: Kind, effect: Effect) {
+        let sharer = self.ranks[rank as usize].sharer;
+        self.cores.sharers[sharer as usize].actions.push_back(Action { cost, kind, effect });
+        self.kick(rank);
+    }
+
+    /// The rank's client has posted, or been handed an outcome: the next step looks at it.
+    pub(super) fn kick(&mut self, rank: u32) {
+        let number = self.ranks[rank as usize].sharer;
+        let sharer = &mut self.cores.sharers[number as usize];
+        sharer.entered = false;
+        if !sharer.kicked {
+            sharer.kicked = true;
+            self.cores.kicked.push(number);
+        }
+    }
+
+    /// Lets the ranks go on whose clients have posted since the last step.
+    pub(super) fn start_kicked(&mut self) {
+        let mut index = 0;
+        while index < self.cores.kicked.len() {
+            let number = self.cores.kicked[index];
+            index += 1;
+            self.cores.sharers[number as usize].kicked = false;
+            self.wake_sharer(number);
+        }
+        // Resumptions on the way have kicked ranks that their clients have yet to see.
+        self.cores.kicked.drain(..index);
+    }
+
+    /// Something concerns a rank that shares cores.
+    pub(super) fn wake(&mut self, rank: u32) {
+        self.wake_sharer(self.ranks[rank as usize].sharer);
+    }
+
+    fn wake_sharer(&mut self, number: u32) {
+        let sharer = &self.cores.sharers[number as usize];
+        let node = sharer.node;
+        match sharer.place {
+            Place::On(core) => {
+                if sharer.burn.is_none() && !sharer.deciding {
+                    self.run_core(node, core);
+                }
+            }
+            Place::Queued => {}
+            Place::Off => {
+                let shared = self.cores.node(node);
+                if let Some(core) = shared.cores.iter().position(|core| core.sharer == NONE) {
+                    self.assign(node, core as u32, number);
+                } else {
+                    shared.queue.push_back(number);
+                    self.cores.sharers[number as usize].place = Place::Queued;
+                    for core in 0..self.cores.node(node).cores.len() {
+                        self.schedule_core(node, core as u32);
+                    }
+                }
+            }
+        }
+    }
+
+    fn assign(&mut self, node: u32, core: u32, number: u32) {
+        let now = self.now;
+        let shared = self.cores.node(node);
+        let slice_end = now + shared.quantum;
+        let state = &mut shared.cores[core as usize];
+        state.sharer = number;
+        state.slice_end = slice_end;
+        state.epoch = state.epoch.wrapping_add(1);
+        let sharer = &mut self.cores.sharers[number as usize];
+        sharer.place = Place::On(core);
+        let rank = sharer.rank;
+        if let Some(burn) = &mut sharer.burn {
+            burn.started = now;
+            let (peer, bytes) = (burn.peer, burn.bytes);
+            self.wait_until(rank, now, u64::MAX, u64::MAX, peer, bytes);
+        }
+        self.run_core(node, core);
+    }
+
+    /// Takes the core from its rank and gives it to the next in the queue.
+    fn release(&mut self, node: u32, core: u32, place: Place) {
+        let shared = self.cores.node(node);
+        let state = &mut shared.cores[core as usize];
+        state.epoch = state.epoch.wrapping_add(1);
+        let number = std::mem::replace(&mut state.sharer, NONE);
+        if place == Place::Queued {
+            shared.queue.push_back(number);
+        }
+        self.cores.sharers[number as usize].place = place;
+        if let Some(next) = self.cores.node(node).queue.pop_front() {
+            self.assign(node, core, next);
+        }
+    }
+
+    /// Schedules the next thing that happens on a core by itself: the end of its work or its slice.
+    fn schedule_core(&mut self, node: u32, core: u32) {
+        let now = self.now;
+        let shared = self.cores.node(node);
+        let quantum = shared.quantum;
+        let contended = !shared.queue.is_empty();
+        let state = &mut shared.cores[core as usize];
+        if state.sharer == NONE {
+            return;
+        }
+        if state.slice_end <= now {
+            // Nobody queued when it ended.
+            state.slice_end += ((now - state.slice_end) / quantum + 1) * quantum;
+        }
+        state.epoch = state.epoch.wrapping_add(1);
+        let (epoch, slice_end, number) = (state.epoch, state.slice_end, state.sharer);
+        let work_end = self.cores.sharers[number as usize].burn.map(|burn| burn.started + burn.remaining);
+        let at = match (work_end, contended) {
+            (Some(end), true) => end.min(slice_end),
+            (Some(end), false) => end,
+            (None, true) => slice_end,
+            (None, false) => return,
+        };
+        self.queue.push(at, Event::Core { node, core, epoch });
+    }
+
+    /// Decides what the rank on a core does now.
+    fn run_core(&mut self, node: u32, core: u32) {
+        let number = self.cores.node(node).cores[core as usize].sharer;
+        self.cores.sharers[number as usize].deciding = true;
+        let stays = self.decide(number);
+        self.cores.sharers[number as usize].deciding = false;
+        if stays {
+            self.schedule_core(node, core);
+        } else {
+            self.release(node, core, Place::Off);
+        }
+    }
+
+    /// `false` if the rank gives its core up.
+    fn decide(&mut self, number: u32) -> bool {
+        loop {
+            let sharer = &mut self.cores.sharers[number as usize];
+            let rank = sharer.rank;
+            if sharer.burn.is_some() {
+                return true;
+            }
+            if let Some(Action { cost, kind, effect }) = sharer.actions.pop_front() {
+                self.wait_until(rank, self.now, u64::MAX, u64::MAX, -1, 0);
+                if cost == 0 {
+                    self.apply(rank, self.now, self.now, effect);
+                    continue;
+                }
+                let (peer, bytes) = match effect {
+                    Effect::Send { message } => {
+                        let message = &self.messages[message as usize];
+                        (message.destination as i32, message.bytes)
+                    }
+                    _ => (-1, 0),
+                };
+                let then = Then::Effect(effect);
+                let burn = Burn { remaining: cost, started: self.now, kind, then, peer, bytes };
+                self.cores.sharers[number as usize].burn = Some(burn);
+                return true;
+            }
+            let state = &mut self.ranks[rank as usize];
+            if !state.is_suspended() {
+                // Its client has it, and virtual time stands still; or it has finished.
+                return sharer.kicked;
+            }
+            if !sharer.entered {
+                sharer.entered = true;
+                state.in_library_since = self.now;
+            }
+            match self.next_step(rank) {
+                Step::Handle { message, cost } => {
+                    let handled = &self.messages[message as usize];
+                    let peer =
+                        if handled.source == rank { handled.destination } else { handled.source } as i32;
+                    let burn = Burn {
+                        remaining: cost,
+                        started: self.now,
+                        kind: Kind::Endpoint,
+                        then: Then::Message(message),
+                        peer,
+                        bytes: handled.bytes,
+                    };
+                    self.cores.sharers[number as usize].burn = Some(burn);
+                    return true;
+                }
+                Step::Resumed => {
+                    self.kick(rank);
+                    return true;
+                }
+                Step::Idle => {
+                    let node = self.ranks[rank as usize].node;
+                    return self.cores.node(node).idle == Idle::Spin;
+                }
+            }
+        }
+    }
+
+    /// Work or a slice may have ended on a core: `false` if all that is left is idle polling.
+    pub(super) fn core_event(&mut self, node: u32, core: u32, epoch: u32) -> bool {
+        let now = self.now;
+        let state = self.cores.node(node).cores[core as usize];
+        if state.epoch != epoch {
+            return true;
+        }
+        let number = state.sharer as usize;
+        let rank = self.cores.sharers[number].rank;
+        if let Some(burn) = self.cores.sharers[number].burn {
+            let elapsed = now - burn.started;
+            self.spend(rank, elapsed, burn.kind, burn.peer, burn.bytes);
+            let remaining = burn.remaining - elapsed;
+            if remaining > 0 {
+                self.cores.sharers[number].burn = Some(Burn { remaining, started: now, ..burn });
+            } else {
+                self.cores.sharers[number].burn = None;
+                self.cores.sharers[number].deciding = true;
+                match burn.then {
+                    Then::Effect(effect) => self.apply(rank, now, now, effect),
+                    Then::Message(index) => {
+                        if self.messages[index as usize].transfer.state() == TransferState::DataUnderWay {
+                            self.push_data(index, now, now);
+                        }
+                        self.finish_work(rank, index);
+                    }
+                }
+                self.cores.sharers[number].deciding = false;
+            }
+        } else if !self.anything_left() {
+            return false;
+        }
+        let shared = self.cores.node(node);
+        if now >= shared.cores[core as usize].slice_end && !shared.queue.is_empty() {
+            self.release(node, core, Place::Queued);
+        } else {
+            self.run_core(node, core);
+        }
+        true
+    }
+
+    /// Whether anything but polling for messages that nobody will send can still happen.
+    fn anything_left(&self) -> bool {
+        self.queue.has_more_than_cores()
+            || self.cores.sharers.iter().any(|sharer| {
+                let state = &self.ranks[sharer.rank as usize];
+                sharer.burn.is_some()
+                    || sharer.kicked
+                    || !sharer.actions.is_empty()
+                    || (state.is_suspended() && state.work_head != NONE)
+                    || match state.state {
+                        State::Running | State::Finished => false,
+                        State::Yield | State::ProbeNow | State::Wait(WaitMode::Test) => true,
+                        State::Wait(_) => self.is_satisfied(sharer.rank),
+                        State::Probe => self.found(sharer.rank).is_some(),
+                    }
+            })
+    }
+}

@@ -1,0 +1,749 @@
+//! A world of ranks that compute and send messages, in virtual time.
+//!
+//! Clients [`World::post`] operations for a rank until they post a suspending one (`Wait`, `Probe`,
+//! `ProbeNow`, `Yield`, `Finish`), then [`World::step`] until the rank is among
+//! [`World::resumed`]. Payloads stay with the client, keyed by message id; the world moves lengths.
+//!
+//! Rules of the model:
+//! - Every rank has a clock, and every picosecond of it is compute, endpoint, wire or waiting.
+//! - An eager send charges its overhead, then flies; its request is complete when it has left. A
+//!   message of one sender does not overtake an earlier one to the same receiver, and their arrivals
+//!   are at least the gap apart.
+//! - Matched messages are taken in while the receiver is inside a suspending call, in the order in
+//!   which they became available, and each charges its overhead (and the copy, if it came before its
+//!   receive was posted). There is no asynchronous progress.
+//! - A rendezvous sends its envelope ahead; its data move once the receive is posted and both ends
+//!   are inside the library, and then take what the layer says, the handshake included.
+//! - On a node with more ranks than cores, everything that needs a core is served in time slices.
+//!
+//! A rank that has a core of its own may run ahead of [`World::now`]: that is exact, because all that
+//! others can see of it are events at their own times, and what a receive matches does not depend on
+//! how posts and arrivals interleave (see `docs/models`). Probes, tests and cancels, which do depend
+//! on it, wait for the world to reach the rank's clock.
+
+mod account;
+mod cores;
+mod error;
+mod progress;
+mod state;
+mod transfer;
+
+use std::collections::BTreeMap;
+
+use wiretwin_msg::matching::{Matcher, Pattern, PostOutcome};
+use wiretwin_msg::protocol::{Mode, Protocol, Transfer};
+use wiretwin_msg::table::{Table, mix};
+use wiretwin_record::timeline::{Kind, Timeline};
+use wiretwin_units::{SimTime, Span};
+
+use crate::layer::Layer;
+use crate::link::Transmitter;
+use crate::model::Model;
+use crate::queue::{Event, Queue};
+use cores::Cores;
+pub use error::WorldError;
+use state::{Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
+
+/// Names a request of a world, and the message that a send made. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Names a call, from [`World::name_id`]; 0 is no call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NameId(pub u32);
+
+/// When a wait ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMode {
+    /// When all requests are complete (`MPI_Waitall`).
+    All,
+    /// When one is; that one only is returned (`MPI_Waitany`).
+    Any,
+    /// When one is; all complete ones are returned (`MPI_Waitsome`).
+    Some,
+    /// Now; those complete are returned (`MPI_Testsome`).
+    Test,
+}
+
+/// An operation of a rank.
+#[derive(Clone, Copy, Debug)]
+pub enum Op<'a> {
+    /// Works on its own.
+    Compute(Span),
+    /// Begins an MPI call: charges the layer's call cost. `site` is a source line's number, or -1.
+    Enter {
+        /// The call.
+        name: NameId,
+        /// The line.
+        site: i32,
+    },
+    /// Ends it.
+    Exit,
+    /// Starts a send; returns its request.
+    Send {
+        /// The communicator's context.
+        context: u32,
+        /// The receiver.
+        to: u32,
+        /// The tag.
+        tag: u32,
+        /// The length of the message.
+        bytes: u64,
+        /// The mode.
+        mode: Mode,
+    },
+    /// Posts a receive; returns its request.
+    Recv {
+        /// What it accepts.
+        pattern: Pattern,
+        /// The length of the buffer.
+        capacity: u64,
+    },
+    /// Withdraws a receive unless it has been matched by now; wait for it to know.
+    Cancel(RequestId),
+    /// Suspends until the mode says so.
+    Wait {
+        /// Requests of this rank, each once.
+        requests: &'a [RequestId],
+        /// When it ends.
+        mode: WaitMode,
+    },
+    /// Suspends until such a message has arrived.
+    Probe(Pattern),
+    /// Suspends until it is known whether such a message has arrived by now.
+    ProbeNow(Pattern),
+    /// Suspends until the world has reached this rank's clock.
+    Yield,
+    /// The rank has ended.
+    Finish,
+}
+
+/// A request that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request; it is no more.
+    pub request: RequestId,
+    /// The sender.
+    pub source: u32,
+    /// The tag.
+    pub tag: u32,
+    /// The length of the message, even if it is longer than the buffer.
+    pub bytes: u64,
+    /// The message.
+    pub message: RequestId,
+    /// The message was longer than the buffer (`MPI_ERR_TRUNCATE`).
+    pub truncated: bool,
+    /// The receive was cancelled; the other fields say nothing.
+    pub cancelled: bool,
+}
+
+/// A message that a probe found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The sender.
+    pub source: u32,
+    /// The tag.
+    pub tag: u32,
+    /// The length.
+    pub bytes: u64,
+    /// The message.
+    pub message: RequestId,
+}
+
+/// What a suspended rank is resumed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// Of a wait: the requests it returns, in the order they were given.
+    Completed(&'a [Completion]),
+    /// Of a probe.
+    Probed(Option<Found>),
+    /// Of a yield.
+    Reached,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Resumed {
+    Completed { first: usize, end: usize },
+    Probed(Option<Found>),
+    Reached,
+}
+
+/// A rank that waits for something that has not happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The rank.
+    pub rank: u32,
+    /// What it waits for, in words.
+    pub operation: String,
+    /// The call it is in; empty if none.
+    pub name: String,
+    /// The call's source line, -1 if none.
+    pub site: i32,
+    /// Since when.
+    pub since: SimTime,
+}
+
+/// How many messages are where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sends posted.
+    pub sent: u64,
+    /// Messages taken in by their receivers.
+    pub delivered: u64,
+    /// Messages on their way, unexpected, or not yet taken in.
+    pub held: u64,
+}
+
+/// The world. See the module's description.
+#[derive(Clone, Debug)]
+pub struct World {
+    model: Model,
+    now: u64,
+    queue: Queue,
+    ranks: Vec<Rank>,
+    cores: Cores,
+    egress: Vec<Transmitter>,
+    ingress: Vec<Transmitter>,
+    matcher: Matcher,
+    pairs: Table<Pair, PairState>,
+    requests: Vec<Request>,
+    free_requests: Vec<u32>,
+    messages: Vec<Message>,
+    free_messages: Vec<u32>,
+    /// Ranks whose wait was over when it began.
+    ready: Vec<u32>,
+    ready_now: Vec<u32>,
+    resumed: Vec<(u32, Resumed)>,
+    completions: Vec<Completion>,
+    names: Vec<String>,
+    name_ids: BTreeMap<String, u32>,
+    timeline: Option<Timeline>,
+    digest: u64,
+    counts: Counts,
+    seed: u64,
+}
+
+impl World {
+    /// A world of as many ranks as the model places. With `timeline`, intervals are recorded.
+    ///
+    /// `seed` is kept for the record: the program-level model draws no random numbers.
+    #[must_use]
+    pub fn new(model: Model, seed: u64, timeline: bool) -> Self {
+        let mut on_node = vec![0u32; model.nodes.len()];
+        for node in &model.placement {
+            on_node[*node as usize] += 1;
+        }
+        let mut cores = Cores::new(&model, &on_node);
+        let ranks = model
+            .placement
+            .iter()
+            .enumerate()
+            .map(|(rank, node)| Rank::new(*node, cores.admit(rank as u32, *node)))
+            .collect::<Vec<_>>();
+        let wires = if model.link.is_some() { model.nodes.len() } else { 0 };
+        Self {
+            now: 0,
+            queue: Queue::default(),
+            cores,
+            egress: vec![Transmitter::default(); wires],
+            ingress: vec![Transmitter::default(); wires],
+            matcher: Matcher::new(),
+            pairs: Table::new(),
+            requests: Vec::new(),
+            free_requests: Vec::new(),
+            messages: Vec::new(),
+            free_messages: Vec::new(),
+            ready: Vec::new(),
+            ready_now: Vec::new(),
+            resumed: Vec::new(),
+            completions: Vec::new(),
+            names: vec![String::new()],
+            name_ids: BTreeMap::from([(String::new(), 0)]),
+            timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
+            digest: mix(0, ranks.len() as u64),
+            counts: Counts::default(),
+            seed,
+            ranks,
+            model,
+        }
+    }
+
+    /// How many ranks there are.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.ranks.len() as u32
+    }
+
+    /// The model it runs on.
+    #[must_use]
+    pub const fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The seed it was made with.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The instant the last step reached.
+    #[must_use]
+    pub const fn now(&self) -> SimTime {
+        SimTime::from_ps(self.now)
+    }
+
+    /// A rank's own clock. On a node with more ranks than cores, operations that have been posted
+    /// but not yet had a core do not show: post a `Yield` and step first.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchRank`].
+    pub fn rank_now(&self, rank: u32) -> Result<SimTime, WorldError> {
+        self.check_rank(rank)?;
+        Ok(SimTime::from_ps(self.ranks[rank as usize].clock))
+    }
+
+    /// The number of a call's name, for [`Op::Enter`].
+    pub fn name_id(&mut self, name: &str) -> NameId {
+        if let Some(id) = self.name_ids.get(name) {
+            return NameId(*id);
+        }
+        let id = self.names.len() as u32;
+        self.names.push(name.to_string());
+        self.name_ids.insert(name.to_string(), id);
+        NameId(id)
+    }
+
+    /// The names of calls by number; 0 is empty.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The recorded intervals, if they were asked for.
+    #[must_use]
+    pub const fn timeline(&self) -> Option<&Timeline> {
+        self.timeline.as_ref()
+    }
+
+    /// A rank's time so far by kind, in the order of [`Kind::ALL`]; the sum is its clock.
+    ///
+    /// # Errors
+    /// [`WorldError::NoSuchRank`].
+    pub fn totals(&self, rank: u32) -> Result<[Span; 4], WorldError> {
+        self.check_rank(rank)?;
+        Ok(self.ranks[rank as usize].totals.map(Span::from_ps))
+    }
+
+    /// How many messages were sent, delivered, and are still held.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// A digest of every match and every completion with its time: equal runs have equal digests.
+    #[must_use]
+    pub const fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Bytes of memory per rank that is idle: its own state, nothing posted.
+    #[must_use]
+    pub const fn bytes_per_idle_rank() -> usize {
+        size_of::<Rank>() + size_of::<u32>() // its placement
+    }
+
+    /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.
+    ///
+    /// # Errors
+    /// [`WorldError`] names what is wrong with the operation; nothing happens then.
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, WorldError> {
+        self.check_rank(rank)?;
+        match self.ranks[rank as usize].state {
+            State::Running => {}
+            State::Finished => return Err(WorldError::RankFinished { rank }),
+            _ => return Err(WorldError::RankSuspended { rank }),
+        }
+        match op {
+            Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
+            Op::Enter { name, site } => {
+                if name.0 as usize >= self.names.len() {
+                    return Err(WorldError::NoSuchName { name });
+                }
+                self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
+                let call = self.model.intra.call.as_ps();
+                self.act(rank, call, Kind::Endpoint, Effect::None);
+            }
+            Op::Exit => self.act(rank, 0, Kind::Endpoint, Effect::Name { name: 0, site: -1 }),
+            Op::Send { context, to, tag, bytes, mode } => {
+                self.check_peer(to)?;
+                check_tag(tag)?;
+                return Ok(Some(self.post_send(rank, context, to, tag, bytes, mode)));
+            }
+            Op::Recv { pattern, capacity } => {
+                self.check_pattern(&pattern)?;
+                return Ok(Some(self.post_recv(rank, pattern, capacity)));
+            }
+            Op::Cancel(request) => {
+                let index = self.check_request(rank, request)?;
+                if self.requests[index as usize].is_send {
+                    return Err(WorldError::CancelOfSend { request });
+                }
+                self.act(rank, 0, Kind::Endpoint, Effect::Cancel { request: request.0 });
+            }
+            Op::Wait { requests, mode } => {
+                self.link_wait(rank, requests)?;
+                self.suspend(rank, State::Wait(mode));
+            }
+            Op::Probe(pattern) => {
+                self.check_pattern(&pattern)?;
+                self.ranks[rank as usize].pattern = pattern;
+                self.suspend(rank, State::Probe);
+            }
+            Op::ProbeNow(pattern) => {
+                self.check_pattern(&pattern)?;
+                self.ranks[rank as usize].pattern = pattern;
+                self.suspend(rank, State::ProbeNow);
+            }
+            Op::Yield => self.suspend(rank, State::Yield),
+            Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
+        }
+        Ok(None)
+    }
+
+    /// Goes to the next instant at which a rank can go on: `false` if there is none, because all
+    /// have finished or none ever will.
+    pub fn step(&mut self) -> bool {
+        self.resumed.clear();
+        self.completions.clear();
+        self.start_kicked();
+        std::mem::swap(&mut self.ready, &mut self.ready_now);
+        for index in 0..self.ready_now.len() {
+            self.resume(self.ready_now[index]);
+        }
+        self.ready_now.clear();
+        while self.resumed.is_empty() {
+            let Some(time) = self.queue.next_time() else { return false };
+            self.now = time;
+            while self.queue.next_time() == Some(time) {
+                if let Some(event) = self.queue.pop()
+                    && !self.handle(event)
+                {
+                    return !self.resumed.is_empty();
+                }
+            }
+        }
+        true
+    }
+
+    /// The ranks that the last step resumed, with their outcomes.
+    pub fn resumed(&self) -> impl ExactSizeIterator<Item = (u32, Outcome<'_>)> {
+        self.resumed.iter().map(|(rank, outcome)| {
+            let outcome = match *outcome {
+                Resumed::Completed { first, end } => Outcome::Completed(&self.completions[first..end]),
+                Resumed::Probed(found) => Outcome::Probed(found),
+                Resumed::Reached => Outcome::Reached,
+            };
+            (*rank, outcome)
+        })
+    }
+
+    /// The ranks that are suspended, and for what.
+    #[must_use]
+    pub fn blocked(&self) -> Vec<Blocked> {
+        let suspended = self.ranks.iter().enumerate().filter(|(_, state)| state.is_suspended());
+        suspended
+            .map(|(number, rank)| Blocked {
+                rank: number as u32,
+                operation: self.describe(rank),
+                name: self.names[rank.name as usize].clone(),
+                site: rank.site,
+                since: SimTime::from_ps(rank.in_library_since),
+            })
+            .collect()
+    }
+
+    fn describe(&self, rank: &Rank) -> String {
+        match rank.state {
+            State::Wait(_) => {
+                let mut parts = Vec::new();
+                let mut at = rank.wait_head;
+                while at != NONE {
+                    let request = &self.requests[at as usize];
+                    if request.state == RequestState::Active {
+                        parts.push(describe_request(request));
+                    }
+                    at = request.next_wait;
+                }
+                let more = parts.len().saturating_sub(4);
+                parts.truncate(4);
+                let mut text = parts.join("; ");
+                if more > 0 {
+                    text.push_str(&format!("; and {more} more"));
+                }
+                text
+            }
+            State::Probe | State::ProbeNow => format!("probe for {}", describe_pattern(&rank.pattern)),
+            State::Yield => "its own clock".into(),
+            State::Running | State::Finished => String::new(),
+        }
+    }
+
+    // Operations.
+
+    /// Does `effect` after `cost` of a core's time: at once on the rank's clock if it has a core of
+    /// its own, else when it gets one.
+    fn act(&mut self, rank: u32, cost: u64, kind: Kind, effect: Effect) {
+        if self.ranks[rank as usize].sharer == NONE {
+            self.advance(rank, cost, kind, &effect);
+            let at = self.ranks[rank as usize].clock;
+            self.apply(rank, at, at - cost, effect);
+        } else {
+            self.enqueue(rank, cost, kind, effect);
+        }
+    }
+
+    /// An effect at `at`, after work that began at `began`.
+    fn apply(&mut self, rank: u32, at: u64, began: u64, effect: Effect) {
+        match effect {
+            Effect::None => {}
+            Effect::Name { name, site } => {
+                let state = &mut self.ranks[rank as usize];
+                state.name = name;
+                state.site = site;
+            }
+            Effect::Send { message } => self.depart(message, at, began),
+            Effect::Post { request } => self.match_receive(request, at),
+            Effect::Cancel { request } => self.queue.push(at, Event::Cancel { request }),
+            Effect::Finish => {
+                self.ranks[rank as usize].state = State::Finished;
+            }
+        }
+    }
+
+    fn post_send(&mut self, rank: u32, context: u32, to: u32, tag: u32, bytes: u64, mode: Mode) -> RequestId {
+        let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
+        let rendezvous_from = self.layer(inter).rendezvous_from.map(|from| from.get());
+        let protocol = Protocol::choose(mode, bytes, rendezvous_from);
+        let index = self.new_request(rank);
+        let request = &mut self.requests[index as usize];
+        let id = request.id(index);
+        request.is_send = true;
+        request.pattern = Pattern { context, source: Some(rank), tag: Some(tag) };
+        request.capacity = bytes;
+        request.bytes = bytes;
+        request.peer = to;
+        request.tag = tag;
+        request.message = id.0;
+        let message = self.new_message(Message {
+            id: id.0,
+            source: rank,
+            destination: to,
+            context,
+            tag,
+            bytes,
+            transfer: Transfer::new(protocol, mode),
+            inter,
+            unexpected: false,
+            receive: NONE,
+            next_work: NONE,
+            sent_at: 0,
+            earliest: 0,
+            credit: 0,
+            receiver_ready: 0,
+            cleared_at: 0,
+            arrival: 0,
+            flight: 0,
+            recv_cost: 0,
+        });
+        self.counts.sent += 1;
+        self.counts.held += 1;
+        let cost = match protocol {
+            Protocol::Eager => self.layer(inter).send_cost_ps(bytes),
+            Protocol::Rendezvous => 0,
+        };
+        self.act(rank, cost, Kind::Endpoint, Effect::Send { message });
+        id
+    }
+
+    fn post_recv(&mut self, rank: u32, pattern: Pattern, capacity: u64) -> RequestId {
+        let index = self.new_request(rank);
+        let request = &mut self.requests[index as usize];
+        request.is_send = false;
+        request.pattern = pattern;
+        request.capacity = capacity;
+        let id = request.id(index);
+        self.act(rank, 0, Kind::Endpoint, Effect::Post { request: index });
+        id
+    }
+
+    fn match_receive(&mut self, index: u32, at: u64) {
+        let request = &mut self.requests[index as usize];
+        request.posted_at = at;
+        let (rank, pattern, id) = (request.rank, request.pattern, request.id(index));
+        match self.matcher.post(rank, pattern, id.0) {
+            PostOutcome::Waits(posted) => self.requests[index as usize].posted = Some(posted),
+            PostOutcome::Took { message, .. } => {
+                let message = message as u32;
+                // An unexpected message is in the slab until it is matched.
+                self.messages[message as usize].unexpected = true;
+                self.matched(message, index, wiretwin_msg::protocol::Input::Posted);
+            }
+        }
+    }
+
+    fn link_wait(&mut self, rank: u32, requests: &[RequestId]) -> Result<(), WorldError> {
+        for (position, request) in requests.iter().enumerate() {
+            let checked = self.check_request(rank, *request).and_then(|index| {
+                if self.requests[index as usize].waited {
+                    return Err(WorldError::RequestTwice { request: *request });
+                }
+                Ok(index)
+            });
+            match checked {
+                Ok(index) => self.requests[index as usize].waited = true,
+                Err(error) => {
+                    for taken in &requests[..position] {
+                        self.requests[index_of(*taken) as usize].waited = false;
+                    }
+                    return Err(error);
+                }
+            }
+        }
+        let (mut open, mut done) = (0, 0);
+        let mut next = NONE;
+        for request in requests.iter().rev() {
+            let index = index_of(*request);
+            let request = &mut self.requests[index as usize];
+            request.next_wait = next;
+            next = index;
+            if request.state == RequestState::Active {
+                open += 1;
+            } else {
+                done += 1;
+            }
+        }
+        let rank = &mut self.ranks[rank as usize];
+        rank.wait_head = next;
+        rank.wait_open = open;
+        rank.wait_done = done;
+        Ok(())
+    }
+
+    // Slabs and checks.
+
+    fn layer(&self, inter: bool) -> &Layer {
+        match (&self.model.inter, inter) {
+            (Some(layer), true) => layer,
+            _ => &self.model.intra,
+        }
+    }
+
+    fn new_request(&mut self, rank: u32) -> u32 {
+        if let Some(index) = self.free_requests.pop() {
+            let request = &mut self.requests[index as usize];
+            *request = Request::new(rank, request.generation + 1);
+            return index;
+        }
+        self.requests.push(Request::new(rank, 1));
+        (self.requests.len() - 1) as u32
+    }
+
+    fn free_request(&mut self, index: u32) {
+        let request = &mut self.requests[index as usize];
+        request.state = RequestState::Free;
+        request.waited = false;
+        // A generation that would wrap is not used again: ids stay unique.
+        if request.generation < Request::LAST_GENERATION {
+            self.free_requests.push(index);
+        }
+    }
+
+    fn new_message(&mut self, message: Message) -> u32 {
+        if let Some(index) = self.free_messages.pop() {
+            self.messages[index as usize] = message;
+            return index;
+        }
+        self.messages.push(message);
+        (self.messages.len() - 1) as u32
+    }
+
+    /// The index of a live request, `None` if it is no more.
+    fn live_request(&self, id: u64) -> Option<u32> {
+        let index = index_of(RequestId(id));
+        let request = self.requests.get(index as usize)?;
+        (request.state != RequestState::Free && request.id(index).0 == id).then_some(index)
+    }
+
+    fn check_rank(&self, rank: u32) -> Result<(), WorldError> {
+        if rank < self.size() { Ok(()) } else { Err(WorldError::NoSuchRank { rank, size: self.size() }) }
+    }
+
+    fn check_peer(&self, peer: u32) -> Result<(), WorldError> {
+        if peer < self.size() { Ok(()) } else { Err(WorldError::NoSuchPeer { peer, size: self.size() }) }
+    }
+
+    fn check_pattern(&self, pattern: &Pattern) -> Result<(), WorldError> {
+        if let Some(source) = pattern.source {
+            self.check_peer(source)?;
+        }
+        pattern.tag.map_or(Ok(()), check_tag)
+    }
+
+    fn check_request(&self, rank: u32, request: RequestId) -> Result<u32, WorldError> {
+        match self.live_request(request.0) {
+            Some(index) if self.requests[index as usize].rank == rank => Ok(index),
+            Some(index) => {
+                Err(WorldError::RequestOfAnother { request, rank, owner: self.requests[index as usize].rank })
+            }
+            None => Err(WorldError::NoSuchRequest { request }),
+        }
+    }
+
+    fn note(&mut self, what: u64, time: u64, who: u64) {
+        self.digest = mix(mix(mix(self.digest, what), time), who);
+    }
+}
+
+/// What a piece of a core's work leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    None,
+    Name { name: u32, site: i32 },
+    Send { message: u32 },
+    Post { request: u32 },
+    Cancel { request: u64 },
+    Finish,
+}
+
+fn check_tag(tag: u32) -> Result<(), WorldError> {
+    if tag <= World::LARGEST_TAG { Ok(()) } else { Err(WorldError::TagTooLarge { tag }) }
+}
+
+impl World {
+    /// The largest tag (`MPI_TAG_UB`).
+    pub const LARGEST_TAG: u32 = i32::MAX as u32;
+}
+
+const fn index_of(request: RequestId) -> u32 {
+    request.0 as u32
+}
+
+fn describe_request(request: &Request) -> String {
+    if request.is_send {
+        format!(
+            "send of {} bytes to rank {} with tag {} in context {}",
+            request.bytes, request.peer, request.tag, request.pattern.context
+        )
+    } else {
+        format!("receive of {}", describe_pattern(&request.pattern))
+    }
+}
+
+fn describe_pattern(pattern: &Pattern) -> String {
+    let source = pattern.source.map_or("any rank".to_string(), |source| format!("rank {source}"));
+    let tag = pattern.tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
+    format!("a message from {source} with {tag} in context {}", pattern.context)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,379 @@
+//! Ranks inside the library: suspension, progress of their messages, resumption.
+
+use wiretwin_msg::matching::Pattern;
+use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
+use wiretwin_record::timeline::Kind;
+
+use super::state::{Message, NONE, Rank, Request, RequestState, State};
+use super::{Completion, Found, RequestId, Resumed, WaitMode, World};
+use crate::queue::Event;
+
+/// What a rank inside the library does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Works on a message for so long.
+    Handle { message: u32, cost: u64 },
+    /// Has been resumed.
+    Resumed,
+    /// Has nothing to do until something arrives.
+    Idle,
+}
+
+impl World {
+    /// Handles one event: `false` if nothing but idle polling is left, for ever.
+    pub(super) fn handle(&mut self, event: Event) -> bool {
+        match event {
+            Event::Arrive { message } => self.arrive(message),
+            Event::DataArrive { message } => self.data_arrive(message),
+            Event::LinkEnter { message } => self.link_enter(message),
+            Event::LinkHead { message } => self.link_head(message),
+            Event::Proceed { rank } => self.proceed(rank),
+            Event::Cancel { request } => self.cancel(request),
+            Event::Core { node, core, epoch } => return self.core_event(node, core, epoch),
+        }
+        true
+    }
+
+    /// Suspends a running rank.
+    pub(super) fn suspend(&mut self, rank: u32, state: State) {
+        let suspended = &mut self.ranks[rank as usize];
+        suspended.state = state;
+        suspended.wire_from = u64::MAX;
+        if suspended.sharer != NONE {
+            self.kick(rank);
+            return;
+        }
+        suspended.in_library_since = suspended.clock;
+        if matches!(state, State::Wait(mode) if mode != WaitMode::Test) {
+            if self.is_satisfied(rank) {
+                self.ready.push(rank);
+            } else if self.ranks[rank as usize].work_head != NONE {
+                self.schedule_proceed(rank);
+            }
+        } else {
+            self.schedule_proceed(rank);
+        }
+    }
+
+    fn schedule_proceed(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        state.pending = true;
+        self.queue.push(state.clock.max(self.now), Event::Proceed { rank });
+    }
+
+    /// Something has happened that concerns `rank`: it goes on, if it is inside the library and free.
+    pub(super) fn notify(&mut self, rank: u32) {
+        let state = &self.ranks[rank as usize];
+        if !state.is_suspended() {
+            return;
+        }
+        if state.sharer != NONE {
+            self.wake(rank);
+        } else if !state.pending {
+            if state.clock <= self.now {
+                self.proceed(rank);
+            } else {
+                self.schedule_proceed(rank);
+            }
+        }
+    }
+
+    /// A rank with a core of its own goes on, its clock being reached.
+    fn proceed(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        state.pending = true;
+        let current = std::mem::replace(&mut state.current, NONE);
+        if current != NONE {
+            self.finish_work(rank, current);
+        }
+        let next = self.next_step(rank);
+        let state = &mut self.ranks[rank as usize];
+        if let Step::Handle { message, cost } = next {
+            // Data that the rank pushes are on their own way at once; the rest is done when it has worked.
+            if self.messages[message as usize].transfer.state() != TransferState::DataUnderWay {
+                state.current = message;
+            }
+            self.spend_on(rank, message, cost);
+            self.schedule_proceed(rank);
+        } else {
+            state.pending = false;
+        }
+    }
+
+    /// Charges a rank for its work on a message, and lets data whose ends overlap leave.
+    fn spend_on(&mut self, rank: u32, index: u32, cost: u64) {
+        let message = &self.messages[index as usize];
+        let peer = if message.source == rank { message.destination } else { message.source };
+        let (bytes, pushing) = (message.bytes, message.transfer.state() == TransferState::DataUnderWay);
+        self.spend(rank, cost, Kind::Endpoint, peer as i32, bytes);
+        if pushing {
+            let end = self.ranks[rank as usize].clock;
+            self.push_data(index, end, end - cost);
+        }
+    }
+
+    /// What a suspended rank that is free does now. Work without cost is done here.
+    pub(super) fn next_step(&mut self, rank: u32) -> Step {
+        loop {
+            let over = match self.ranks[rank as usize].state {
+                State::Running | State::Finished => return Step::Idle,
+                State::Wait(WaitMode::Test) => self.ranks[rank as usize].wait_open == 0,
+                State::Wait(_) => self.is_satisfied(rank),
+                State::Yield => true,
+                State::Probe => self.found(rank).is_some(),
+                State::ProbeNow => false,
+            };
+            if over {
+                self.resume(rank);
+                return Step::Resumed;
+            }
+            let Some(index) = self.pop_work(rank) else {
+                let at_once =
+                    matches!(self.ranks[rank as usize].state, State::ProbeNow | State::Wait(WaitMode::Test));
+                if at_once {
+                    self.resume(rank);
+                    return Step::Resumed;
+                }
+                return Step::Idle;
+            };
+            let cost = self.begin_work(rank, index);
+            if cost > 0 {
+                return Step::Handle { message: index, cost };
+            }
+            if self.messages[index as usize].transfer.state() == TransferState::DataUnderWay {
+                self.push_data(index, self.now, self.now);
+            }
+            self.finish_work(rank, index);
+        }
+    }
+
+    /// A rank takes up what a message calls for; returns what that costs.
+    fn begin_work(&mut self, rank: u32, index: u32) -> u64 {
+        let message = &self.messages[index as usize];
+        let layer = self.layer(message.inter);
+        let (peer, bytes) = (message.source as i32, message.bytes);
+        match message.transfer.state() {
+            TransferState::Matched => {
+                let message = &mut self.messages[index as usize];
+                message.receiver_ready =
+                    message.receiver_ready.max(self.ranks[rank as usize].in_library_since);
+                message.cleared_at = self.now;
+                0
+            }
+            TransferState::Cleared => {
+                let cost = layer.send_cost_ps(bytes);
+                // Both ends may have been ready while the request to send was still on its way: the
+                // transfer began then, and the layer's time for it includes the handshake.
+                let ready = message
+                    .receiver_ready
+                    .max(message.sent_at)
+                    .max(self.ranks[rank as usize].in_library_since);
+                let credit = message.cleared_at.saturating_sub(ready);
+                let destination = message.destination as i32;
+                self.messages[index as usize].credit = credit;
+                self.wait_until(rank, self.now, u64::MAX, u64::MAX, destination, bytes);
+                self.transition(index, Input::Push);
+                cost
+            }
+            _ => {
+                let copy = if message.unexpected && message.transfer.protocol() == Protocol::Eager {
+                    layer.unexpected_copy_ps(bytes)
+                } else {
+                    0
+                };
+                let cost = message.recv_cost + copy;
+                let (arrival, flight) = (message.arrival, message.flight);
+                self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
+                cost
+            }
+        }
+    }
+
+    /// The work on a message is done.
+    pub(super) fn finish_work(&mut self, rank: u32, index: u32) {
+        match self.messages[index as usize].transfer.state() {
+            TransferState::Matched => {
+                self.transition(index, Input::Clear);
+                let source = self.messages[index as usize].source;
+                self.push_work(source, index);
+            }
+            // The sender's part is done; the data are on their way.
+            TransferState::DataUnderWay => {}
+            _ => {
+                let next = self.transition(index, Input::TakenIn);
+                let message = &self.messages[index as usize];
+                let (id, source, receive, pushed) =
+                    (message.id, message.source, message.receive, message.sent_at);
+                self.counts.delivered += 1;
+                self.counts.held -= 1;
+                self.free_messages.push(index);
+                debug_assert_eq!(self.requests[receive as usize].rank, rank);
+                self.complete(receive, RequestState::Done);
+                if let Next::Done { sender_completes: true } = next
+                    && let Some(request) = self.live_request(id)
+                {
+                    self.ranks[source as usize].wire_from = pushed;
+                    self.complete(request, RequestState::Done);
+                }
+            }
+        }
+    }
+
+    /// A request is complete, or cancelled.
+    pub(super) fn complete(&mut self, index: u32, state: RequestState) {
+        let request = &mut self.requests[index as usize];
+        request.state = state;
+        let (rank, waited, id) = (request.rank, request.waited, request.id(index).0);
+        let time = self.now.max(self.ranks[rank as usize].clock);
+        self.note(3 + u64::from(state == RequestState::Cancelled), time, id);
+        if waited {
+            let owner = &mut self.ranks[rank as usize];
+            owner.wait_open -= 1;
+            owner.wait_done += 1;
+            if self.is_satisfied(rank) {
+                self.notify(rank);
+            }
+        }
+    }
+
+    fn cancel(&mut self, id: u64) {
+        let Some(index) = self.live_request(id) else { return };
+        let Some(posted) = self.requests[index as usize].posted else { return };
+        if self.matcher.cancel(posted, id) {
+            self.requests[index as usize].posted = None;
+            self.complete(index, RequestState::Cancelled);
+        }
+    }
+
+    pub(super) fn is_satisfied(&self, rank: u32) -> bool {
+        let state = &self.ranks[rank as usize];
+        match state.state {
+            State::Wait(WaitMode::All) => state.wait_open == 0,
+            State::Wait(WaitMode::Any | WaitMode::Some) => state.wait_done > 0 || state.wait_open == 0,
+            State::Wait(WaitMode::Test) => true,
+            _ => false,
+        }
+    }
+
+    pub(super) fn found(&self, rank: u32) -> Option<Found> {
+        let (envelope, message) = self.matcher.probe(rank, &self.ranks[rank as usize].pattern)?;
+        let message = &self.messages[message as usize];
+        Some(Found {
+            source: envelope.source,
+            tag: envelope.tag,
+            bytes: message.bytes,
+            message: RequestId(message.id),
+        })
+    }
+
+    /// Hands a suspended rank back to its client.
+    pub(super) fn resume(&mut self, rank: u32) {
+        let outcome = match self.ranks[rank as usize].state {
+            State::Wait(mode) => self.collect(rank, mode),
+            State::Probe | State::ProbeNow => Resumed::Probed(self.found(rank)),
+            _ => Resumed::Reached,
+        };
+        let wire_from = match outcome {
+            Resumed::Probed(Some(found)) => self.wire_from(rank, found),
+            _ => self.ranks[rank as usize].wire_from,
+        };
+        self.wait_until(rank, self.now, wire_from, u64::MAX, -1, 0);
+        self.ranks[rank as usize].state = State::Running;
+        self.resumed.push((rank, outcome));
+    }
+
+    /// From when the message that a probe found was on the wire.
+    fn wire_from(&self, rank: u32, found: Found) -> u64 {
+        let probed = self.matcher.probe(rank, &self.ranks[rank as usize].pattern);
+        probed.map_or(u64::MAX, |(_, message)| {
+            let message = &self.messages[message as usize];
+            debug_assert_eq!(message.id, found.message.0);
+            message.arrival.saturating_sub(message.flight)
+        })
+    }
+
+    /// Takes what a wait returns out of its list, and lets the others go.
+    fn collect(&mut self, rank: u32, mode: WaitMode) -> Resumed {
+        let first = self.completions.len();
+        let mut at = std::mem::replace(&mut self.ranks[rank as usize].wait_head, NONE);
+        while at != NONE {
+            let index = at;
+            let request = &mut self.requests[index as usize];
+            at = std::mem::replace(&mut request.next_wait, NONE);
+            request.waited = false;
+            let full = mode == WaitMode::Any && self.completions.len() > first;
+            if request.state == RequestState::Active || full {
+                continue;
+            }
+            self.completions.push(Completion {
+                request: request.id(index),
+                source: if request.is_send { rank } else { request.peer },
+                tag: request.tag,
+                bytes: request.bytes,
+                message: RequestId(request.message),
+                truncated: !request.is_send && request.bytes > request.capacity,
+                cancelled: request.state == RequestState::Cancelled,
+            });
+            self.free_request(index);
+        }
+        Resumed::Completed { first, end: self.completions.len() }
+    }
+}
+
+impl Rank {
+    pub(super) const fn new(node: u32, sharer: u32) -> Self {
+        Self {
+            clock: 0,
+            totals: [0; 4],
+            in_library_since: 0,
+            wire_from: u64::MAX,
+            pattern: Pattern { context: 0, source: None, tag: None },
+            state: State::Running,
+            wait_head: NONE,
+            wait_open: 0,
+            wait_done: 0,
+            work_head: NONE,
+            work_tail: NONE,
+            current: NONE,
+            name: 0,
+            site: -1,
+            node,
+            sharer,
+            pending: false,
+        }
+    }
+
+    pub(super) const fn is_suspended(&self) -> bool {
+        !matches!(self.state, State::Running | State::Finished)
+    }
+}
+
+impl Request {
+    pub(super) const LAST_GENERATION: u32 = i32::MAX as u32;
+
+    pub(super) const fn new(rank: u32, generation: u32) -> Self {
+        Self {
+            generation,
+            rank,
+            next_wait: NONE,
+            state: RequestState::Active,
+            is_send: false,
+            waited: false,
+            posted: None,
+            pattern: Pattern { context: 0, source: None, tag: None },
+            posted_at: 0,
+            capacity: 0,
+            peer: 0,
+            tag: 0,
+            bytes: 0,
+            message: 0,
+        }
+    }
+
+    /// The id of the request in this place.
+    pub(super) const fn id(&self, index: u32) -> RequestId {
+        RequestId(((self.generation as u64) << 32) | index as u64)
+    }
+}
+
+const _: () = assert!(size_of::<Message>() <= 160, "messages in flight stay small");

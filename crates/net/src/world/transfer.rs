@@ -1,0 +1,191 @@
+//! Messages on their way: departure, link, arrival, matching.
+
+use wiretwin_msg::matching::Envelope;
+use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
+
+use super::World;
+use super::state::{NONE, Pair, RequestState, State};
+use crate::queue::Event;
+
+impl World {
+    /// An envelope leaves its sender at `at`: with its data, if eager, whose sending began at `began`.
+    pub(super) fn depart(&mut self, index: u32, at: u64, began: u64) {
+        let earliest =
+            if self.ranks[self.messages[index as usize].source as usize].sharer == NONE { began } else { at };
+        let message = &mut self.messages[index as usize];
+        message.sent_at = at;
+        message.earliest = earliest;
+        let (id, local) = (message.id, message.transfer.completes_locally());
+        self.launch(index, at);
+        if local && let Some(request) = self.live_request(id) {
+            self.complete(request, RequestState::Done);
+        }
+    }
+
+    /// Rendezvous data leave, the sender's work on them being done at `at`.
+    pub(super) fn push_data(&mut self, index: u32, at: u64, earliest: u64) {
+        let message = &mut self.messages[index as usize];
+        message.sent_at = at;
+        message.earliest = earliest;
+        self.launch(index, at);
+    }
+
+    /// Sends an envelope or data off: over the link, if there is one, else straight to its arrival.
+    fn launch(&mut self, index: u32, at: u64) {
+        if self.messages[index as usize].inter && self.model.link.is_some() {
+            self.queue.push(at.max(self.now), Event::LinkEnter { message: index });
+        } else {
+            self.fly(index, at, 0);
+        }
+    }
+
+    pub(super) fn link_enter(&mut self, index: u32) {
+        let Some(link) = self.model.link else { return };
+        let message = &self.messages[index as usize];
+        let node = self.model.placement[message.source as usize] as usize;
+        let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
+        let (head, _) = self.egress[node].accept(bytes, self.now, link.rate_bit_s);
+        self.queue.push(head + link.delay.as_ps(), Event::LinkHead { message: index });
+    }
+
+    pub(super) fn link_head(&mut self, index: u32) {
+        let Some(link) = self.model.link else { return };
+        let message = &self.messages[index as usize];
+        let node = self.model.placement[message.destination as usize] as usize;
+        let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
+        let (start, end) = self.ingress[node].accept(bytes, self.now, link.rate_bit_s);
+        self.messages[index as usize].earliest = end;
+        self.fly(index, end, end - start + link.delay.as_ps());
+    }
+
+    /// Schedules the arrival of what left at `at`, after `on_link` of uncontended time on the link.
+    fn fly(&mut self, index: u32, at: u64, on_link: u64) {
+        let message = &self.messages[index as usize];
+        let layer = self.layer(message.inter);
+        let bytes = message.bytes;
+        let (wished, flight, recv_cost, gap) = if is_envelope_only(message) {
+            let control = layer.control_flight_ps();
+            (at + control, control, 0, 0)
+        } else {
+            let delivery = layer.deliver(bytes, at, message.earliest, message.credit);
+            let flight = delivery.arrival_ps.saturating_sub(at);
+            (delivery.arrival_ps, flight, delivery.recv_cost_ps, layer.gap_ps(bytes))
+        };
+        let with_envelope = message.transfer.state() == TransferState::EnvelopeUnderWay;
+        let with_data = !is_envelope_only(message);
+        let pair = Pair { source: message.source, destination: message.destination };
+        let latest = self.pairs.entry(pair, Default::default);
+        let mut arrival = wished.max(self.now);
+        if with_envelope {
+            arrival = arrival.max(latest.envelope);
+        }
+        if with_data {
+            arrival = arrival.max(latest.data.map_or(0, |data| data + gap));
+            latest.data = Some(arrival);
+        }
+        if with_envelope {
+            latest.envelope = arrival;
+        }
+        let message = &mut self.messages[index as usize];
+        message.arrival = arrival;
+        message.flight = flight + on_link;
+        message.recv_cost = recv_cost;
+        let event = if with_envelope {
+            Event::Arrive { message: index }
+        } else {
+            Event::DataArrive { message: index }
+        };
+        self.queue.push(arrival, event);
+    }
+
+    /// An envelope is there.
+    pub(super) fn arrive(&mut self, index: u32) {
+        let message = &self.messages[index as usize];
+        let envelope = Envelope { context: message.context, source: message.source, tag: message.tag };
+        let destination = message.destination;
+        let taken = self.matcher.arrive(destination, envelope, u64::from(index));
+        match taken {
+            Some(request) => {
+                // A posted receive is live until it is matched or cancelled.
+                let request = self.live_request(request).expect("a posted receive is live");
+                // Posted at a clock that runs ahead of this arrival.
+                self.messages[index as usize].unexpected =
+                    self.requests[request as usize].posted_at > self.now;
+                self.matched(index, request, Input::ArrivedMatched);
+            }
+            None => {
+                self.transition(index, Input::ArrivedUnexpected);
+                let rank = &self.ranks[destination as usize];
+                if rank.state == State::Probe && rank.pattern.accepts(&envelope) {
+                    self.notify(destination);
+                }
+            }
+        }
+    }
+
+    /// A receive and a message have found each other.
+    pub(super) fn matched(&mut self, index: u32, request: u32, how: Input) {
+        let message = &mut self.messages[index as usize];
+        message.receive = request;
+        let posted_at = self.requests[request as usize].posted_at;
+        message.receiver_ready = posted_at;
+        let (id, source, destination, arrival) =
+            (message.id, message.source, message.destination, message.arrival);
+        let taken = &mut self.requests[request as usize];
+        taken.posted = None;
+        taken.peer = source;
+        taken.tag = message.tag;
+        taken.bytes = message.bytes;
+        taken.message = id;
+        let receive = taken.id(request).0;
+        self.note(1, posted_at.max(arrival), id);
+        self.note(2, u64::from(destination), receive);
+        self.transition(index, how);
+        self.push_work(destination, index);
+    }
+
+    pub(super) fn data_arrive(&mut self, index: u32) {
+        let destination = self.messages[index as usize].destination;
+        self.transition(index, Input::DataArrived);
+        self.push_work(destination, index);
+    }
+
+    /// Tells the protocol machine what happened.
+    pub(super) fn transition(&mut self, index: u32, input: Input) -> Next {
+        let transfer = &mut self.messages[index as usize].transfer;
+        // Inputs come only from the events that the machine's own outputs scheduled.
+        transfer.handle(input).expect("the world follows the protocol")
+    }
+
+    /// A message calls for `rank` to act when it is next inside the library.
+    pub(super) fn push_work(&mut self, rank: u32, index: u32) {
+        self.messages[index as usize].next_work = NONE;
+        let state = &mut self.ranks[rank as usize];
+        if state.work_tail == NONE {
+            state.work_head = index;
+        } else {
+            self.messages[state.work_tail as usize].next_work = index;
+        }
+        state.work_tail = index;
+        self.notify(rank);
+    }
+
+    pub(super) fn pop_work(&mut self, rank: u32) -> Option<u32> {
+        let state = &mut self.ranks[rank as usize];
+        let index = state.work_head;
+        if index == NONE {
+            return None;
+        }
+        state.work_head = self.messages[index as usize].next_work;
+        if state.work_head == NONE {
+            state.work_tail = NONE;
+        }
+        Some(index)
+    }
+}
+
+/// Whether what is under way is a request to send, without data.
+fn is_envelope_only(message: &super::state::Message) -> bool {
+    message.transfer.protocol() == Protocol::Rendezvous
+        && message.transfer.state() == TransferState::EnvelopeUnderWay
+}
