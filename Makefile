@@ -15,7 +15,7 @@ export CARGO_TERM_COLOR ?= auto
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 BUILD := build
 
-.PHONY: help run test bench accuracy docs fmt check lint test-rust test-python lock clean
+.PHONY: help run test bench fuzz accuracy docs fmt check lint test-rust test-python lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -50,6 +50,9 @@ docs: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## the documentation site, warnings
 
 bench: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## speed of our own code, as ratios against a reference in the same run
 	$(BIN)/python benches/run.py
+
+fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS (20) each
+	@$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),20)
 
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
 	$(BIN)/python benches/accuracy.py

@@ -8,6 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
+# Octets, not text: the inputs that fuzz targets start from.
+OCTETS = {"corpus"}
+
 # Made by tools, never part of the tree.
 MADE = {".git", ".venv", "target", "build", "dist", "results", "_build", "artifacts", "__pycache__"}
 MADE |= {".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".ipynb_checkpoints"}
@@ -21,7 +24,9 @@ def files(*suffixes: str) -> Iterator[Path]:
     wanted = set(suffixes) or TEXT
     for folder, names, found in os.walk(ROOT):
         names[:] = sorted(
-            name for name in names if name not in MADE and not name.endswith((".egg-info", ".dist-info"))
+            name
+            for name in names
+            if name not in MADE | OCTETS and not name.endswith((".egg-info", ".dist-info"))
         )
         for name in sorted(found):
             path = Path(folder, name)
