@@ -15,7 +15,9 @@ mod udp;
 
 pub use clock::{Clock, ClockQuality};
 pub use pair::{Pair, drive};
-pub use process::{PinError, arm_watchdog, default_interrupts, die_with_parent, pin, pinned, write_line};
+pub use process::{
+    PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned, write_line,
+};
 pub use rendezvous::{Meeting, MeetingError};
 pub use shm::{ShmStream, shm};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};

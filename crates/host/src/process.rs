@@ -103,7 +103,16 @@ pub fn arm_watchdog(limit: Duration, last_words: &str) -> io::Result<()> {
     if status != 0 {
         return Err(io::Error::last_os_error());
     }
-    let limit = limit.max(Duration::from_micros(1));
+    set_timer(limit.max(Duration::from_micros(1)))
+}
+
+/// Takes the limit back: the end has come by itself.
+pub fn disarm_watchdog() {
+    // Only an invalid timer value can fail, and zero is valid.
+    let _ = set_timer(Duration::ZERO);
+}
+
+fn set_timer(limit: Duration) -> io::Result<()> {
     let timer = libc::itimerval {
         it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
         it_value: libc::timeval {

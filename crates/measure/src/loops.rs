@@ -11,8 +11,8 @@ pub(crate) const DATA: Tag = Tag(1);
 pub enum Kind {
     /// Ping-pong (Lin et al. 1995): a message there, the same length back.
     Echo,
-    /// Request and response with the request in two writes: the first half, the second half, then
-    /// one reply of the whole length.
+    /// Request and response with the request in two writes: the first half (the larger one if they
+    /// differ), the second half, then one reply of the whole length.
     TwoWrite,
     /// One way: `messages` messages, then an acknowledgement of one byte.
     Stream,
@@ -119,7 +119,7 @@ pub(crate) async fn lead<C: Comm>(
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
         }
         Kind::TwoWrite => {
-            let (first, second) = out.split_at(bytes / 2);
+            let (first, second) = out.split_at(bytes.div_ceil(2));
             comm.send(peer, DATA, first).await?;
             comm.send(peer, DATA, second).await?;
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
@@ -174,7 +174,7 @@ pub(crate) async fn follow<C: Comm>(
             comm.send(peer, DATA, &buffers.out[..bytes]).await?;
         }
         Kind::TwoWrite => {
-            let (first, second) = buffers.back[..bytes].split_at_mut(bytes / 2);
+            let (first, second) = buffers.back[..bytes].split_at_mut(bytes.div_ceil(2));
             comm.recv(from, tag, first).await?;
             comm.recv(from, tag, second).await?;
             comm.send(peer, DATA, &buffers.out[..bytes]).await?;

@@ -32,9 +32,10 @@ pub struct Settings {
 pub struct Samples {
     /// Iterations a sample.
     pub batch: u32,
-    /// The pause used by prtt and recv_busy.
-    pub delay: Span,
-    /// Time of the very first iteration, not among the samples. `None` if it was lost.
+    /// The pause before each timed receive of recv_busy, zero for every other loop.
+    pub pause: Span,
+    /// Time of the very first iteration, not among the samples. `None` only if there are none, all
+    /// attempts having been lost.
     pub first: Option<Span>,
     /// One entry a sample, each the time of `batch` iterations, in nanoseconds.
     pub values_ns: Vec<u64>,
@@ -103,9 +104,12 @@ impl Leader {
         let bytes = size(step.bytes.get())?;
         self.buffers.fit(bytes);
         let mut samples =
-            Samples { batch: 1, delay: step.delay, first: None, values_ns: Vec::new(), lost: 0 };
+            Samples { batch: 1, pause: Span::ZERO, first: None, values_ns: Vec::new(), lost: 0 };
         if step.kind != Kind::Call && bytes > 0 {
             self.verify(comm, bytes, number, &mut samples).await?;
+            if samples.lost >= MOST_LOSSES {
+                return Ok(samples);
+            }
         }
         let mut iteration = Iteration {
             kind: step.kind,
@@ -113,13 +117,20 @@ impl Leader {
             messages: u64::from(step.messages.max(1)),
             delay: step.delay,
         };
-        if step.kind == Kind::RecvBusy && step.delay == Span::ZERO {
-            let sounding = Iteration { kind: Kind::Echo, ..iteration };
-            let (_, fastest) = self.warm(comm, sounding, SOUNDINGS, &mut samples).await?;
-            iteration.delay = Span::from_ps(2 * fastest.as_ps() + LEAST_PAUSE.as_ps());
-            samples.delay = iteration.delay;
+        if step.kind == Kind::RecvBusy {
+            if step.delay == Span::ZERO {
+                let sounding = Iteration { kind: Kind::Echo, ..iteration };
+                let (_, fastest) = self.warm(comm, sounding, SOUNDINGS, &mut samples).await?;
+                iteration.delay = Span::from_ps(2 * fastest.as_ps() + LEAST_PAUSE.as_ps());
+            }
+            samples.pause = iteration.delay;
         }
-        let (first, fastest) = self.warm(comm, iteration, step.warmup, &mut samples).await?;
+        let (first, fastest) = loop {
+            let (first, fastest) = self.warm(comm, iteration, step.warmup, &mut samples).await?;
+            if first.is_some() || samples.lost >= MOST_LOSSES {
+                break (first, fastest);
+            }
+        };
         samples.first = first;
         samples.batch = choose_batch(step, fastest, self.settings.clock_cost);
         let mut estimate = Span::from_ps(fastest.as_ps().saturating_mul(u64::from(samples.batch)));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use wiretwin_host::{
     Clock, Meeting, MeetingError, Pair, ShmStream, SocketStream, Stream, UdpStream, arm_watchdog,
-    default_interrupts, die_with_parent, drive, pin, pinned, shm, tcp, unix, write_line,
+    default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm, tcp, unix, write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings};
 use wiretwin_prog::{CommError, Rank};
@@ -43,7 +43,9 @@ const LONGEST_MEETING: Duration = Duration::from_secs(10);
 ///
 /// Takes over the process: the parent's death, `SIGINT`, `SIGTERM` and the limit end it.
 pub fn probe_main(path: &Path) -> i32 {
-    match run(path) {
+    let outcome = run(path);
+    disarm_watchdog();
+    match outcome {
         Ok(()) => 0,
         Err(stop) => {
             // If standard output is closed there is nobody left to tell.
@@ -58,8 +60,10 @@ fn run(path: &Path) -> Result<(), Stop> {
     default_interrupts();
     die_with_parent().map_err(|error| Stop::new("following the parent process", error))?;
     let text = fs::read_to_string(path).map_err(|error| Stop::new(&file, error))?;
-    let spec =
-        Spec::parse(&text).map_err(|error| Stop::new(format!("{file}: {}", error.key), error.reason))?;
+    let spec = Spec::parse(&text).map_err(|error| {
+        let place = if error.key.is_empty() { file.clone() } else { format!("{file}: {}", error.key) };
+        Stop::new(place, error.reason)
+    })?;
     let last_words = output::error("limit_s", &format!("not done after {} s", spec.limit.as_secs_f64()));
     arm_watchdog(spec.limit, &last_words).map_err(|error| Stop::new("setting the time limit", error))?;
     if let Some(cpu) = spec.pin_cpu {
