@@ -105,6 +105,8 @@ class Launch(_Record):
     clock_cost_ns: float | None = None
     load_before: float | None = None
     """Runnable processes over the last minute, before the launch."""
+    lost: int = Field(default=0, ge=0)
+    """Messages lost, by a layer that may lose them."""
     file: str | None = None
     """The sample file, relative to the folder; none if the launch left no samples."""
     rows: int = Field(default=0, ge=0)

@@ -112,19 +112,32 @@ class Outcome:
             if step["loop"] == loop and step["messages"] == 1 and not step["delay_ns"]
         }
 
+    @property
+    def lost(self) -> int:
+        """Messages that a layer which may lose them lost."""
+        return sum(int(step.get("lost", 0)) for step in self.steps)
+
     def columns(self) -> dict[str, Any] | None:
         """Return the samples as columns of a result folder; nothing if there are none."""
         import numpy as np
 
         if not self.steps:
             return None
-        lengths = [1 + len(step["values_ns"]) for step in self.steps]
+        # Where the first iteration was lost (datagrams), the step begins with the second.
+        begins = [int(step["first_ns"] is None) for step in self.steps]
+        lengths = [1 - begin + len(step["values_ns"]) for begin, step in zip(begins, self.steps, strict=True)]
 
         def spread(key: str, kind: type) -> Any:
             return np.repeat(np.array([step[key] for step in self.steps], dtype=kind), lengths)
 
-        index = np.concatenate([np.arange(length, dtype=np.uint32) for length in lengths])
-        values = [np.array([step["first_ns"], *step["values_ns"]], dtype=np.uint64) for step in self.steps]
+        ranges = zip(begins, lengths, strict=True)
+        index = np.concatenate(
+            [np.arange(begin, begin + length, dtype=np.uint32) for begin, length in ranges]
+        )
+        values = [
+            np.array([step["first_ns"], *step["values_ns"]][begin:], dtype=np.uint64)
+            for begin, step in zip(begins, self.steps, strict=True)
+        ]
         return {
             "loop": spread("loop", object),
             "bytes": spread("bytes", np.uint64),

@@ -45,10 +45,13 @@ class Word:
     written: str
     summary: str
     options: Callable[[re.Match[str]], Mapping[str, Any]]
+    stalls: bool = False
+    """Messages sent one after the other wait for each other's acknowledgement; then the loops that
+    do so have no overhead or gap to tell, and only round trips are measured."""
 
 
-def _fixed(word: str, summary: str, **options: Any) -> Word:
-    return Word(re.escape(word), word, summary, lambda _: options)
+def _fixed(word: str, summary: str, *, stalls: bool = False, **options: Any) -> Word:
+    return Word(re.escape(word), word, summary, lambda _: options, stalls)
 
 
 _BUFFER = Word(
@@ -102,6 +105,8 @@ class Configuration:
     kind: LayerKind
     words: tuple[str, ...]
     options: Mapping[str, Any]
+    stalls: bool = False
+    """One of its words does (`Word.stalls`)."""
 
     @property
     def name(self) -> str:
@@ -134,7 +139,7 @@ LAYERS: dict[str, LayerKind] = {
             "stream sockets over TCP on the loopback interface; blocking, Nagle's algorithm off",
             "pair",
             {"wait": "block", "nodelay": True},
-            (_SPIN, _fixed("nagle", "Nagle's algorithm (RFC 896) on", nodelay=False), _BUFFER),
+            (_SPIN, _fixed("nagle", "Nagle's algorithm (RFC 896) on", stalls=True, nodelay=False), _BUFFER),
         ),
         LayerKind(
             "socket/udp",
@@ -188,6 +193,7 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
         raise InputError(key=key, value=text, reason="is no layer", allowed=", ".join(LAYERS))
     options = dict(kind.options)
     changed: dict[str, str] = {}
+    stalls = False
     for word in words:
         for known in kind.words:
             match = re.fullmatch(known.pattern, word)
@@ -208,7 +214,8 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
                 )
             options[option] = value
             changed[option] = word
-    return Configuration(kind, tuple(sorted(words)), options)
+        stalls = stalls or known.stalls
+    return Configuration(kind, tuple(sorted(words)), options, stalls)
 
 
 def parse_layers(text: str, key: str = "--layers") -> list[Configuration]:

@@ -26,6 +26,8 @@ FAILURES = 2
 """Launches of one configuration that fail in a row before it is dropped."""
 STEP_SHARE = 0.75
 """Share of a launch that its steps may take; the rest is for starting and ending processes."""
+WORTHWHILE_S = 1.0
+"""A launch is planned to take at least this much, as long as that leaves room for enough of them."""
 LEAST_LIMIT_S = 15.0
 """No launch has a hard limit below this, however short its steps: a busy host starts slowly."""
 
@@ -65,8 +67,9 @@ class Plan:
 
     @property
     def launch_s(self) -> float:
-        """Planned time of one launch, seconds."""
-        return self.budget_s / (len(self.configurations) * max(self.launches, LEAST_LAUNCHES))
+        """Planned time of one launch, seconds: fewer launches before too short ones."""
+        each = self.budget_s / len(self.configurations)
+        return max(each / max(self.launches, LEAST_LAUNCHES), min(WORTHWHILE_S, each / LEAST_LAUNCHES))
 
     @property
     def limit_s(self) -> float:
@@ -181,7 +184,7 @@ def _launch_once(
     kind = state.configuration.kind
     schedule = steps(
         plan.sizes,
-        plan.purpose,
+        "curves" if state.configuration.stalls else plan.purpose,
         seconds=plan.launch_s * STEP_SHARE,
         max_bytes=kind.max_bytes,
         delays_ns=state.delays_ns,
@@ -202,6 +205,7 @@ def _launch_once(
         error=outcome.error,
         clock_cost_ns=clock.get("cost_ns"),
         load_before=round(load, 2),
+        lost=outcome.lost,
     )
     return outcome, record
 

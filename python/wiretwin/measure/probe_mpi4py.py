@@ -120,7 +120,7 @@ class TwoWrite(Loop):
 
     def client(self, iterations: int) -> int:
         comm, into = self.comm, self.into
-        half = (len(self.out) + 1) // 2
+        half = len(self.out) // 2
         first, second = self.out[:half], self.out[half:]
         start = now()
         for _ in range(iterations):
@@ -131,7 +131,7 @@ class TwoWrite(Loop):
 
     def server(self, iterations: int) -> None:
         comm, into = self.comm, self.into
-        half = (len(into) + 1) // 2
+        half = len(into) // 2
         first, second = into[:half], into[half:]
         for _ in range(iterations):
             comm.Recv(first, source=0)
@@ -310,7 +310,7 @@ def run_client(
         "loop": step["loop"],
         "bytes": int(step["bytes"]),
         "messages": loop.messages,
-        "delay_ns": loop.delay_ns,
+        "delay_ns": loop.wait_ns if isinstance(loop, RecvBusy) else loop.delay_ns,
         "batch": batch,
         "first_ns": first,
         "values_ns": values,

@@ -164,6 +164,9 @@ class Step:
         return asdict(self)
 
 
+TWO_WRITE_SIZES = (64, 1024)
+"""The two-write loop is run at the sizes nearest to these: its question is not how its time grows but
+whether it stalls (Nagle's algorithm against delayed acknowledgements), at 40 ms an iteration."""
 STREAM_WINDOW = 1 << 20
 """Bytes that one ``stream`` sample moves at least, unless that takes over `STREAM_MESSAGES` messages."""
 STREAM_MESSAGES = 64
@@ -189,10 +192,10 @@ def steps(
     sizes
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
-        ``curves``: ``echo`` at each size. ``fit``: besides, ``call``, and at every second size
-        ``send_busy``, ``recv_busy``, ``stream`` and ``prtt``.
+        ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at every
+        second size ``send_busy``, ``recv_busy`` and ``stream``, at every fourth ``prtt``.
     seconds
-        What the steps may take together; shared so that ``echo`` gets half.
+        What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
     max_bytes
         The layer's largest message.
     min_samples
@@ -204,6 +207,10 @@ def steps(
     usable = [size for size in sizes if size <= max_bytes]
     plan: list[tuple[str, int, int, int]] = [("echo", size, 1, 0) for size in usable]
     others: list[tuple[str, int, int, int]] = []
+    splittable = [size for size in usable if size >= 2]
+    if splittable:
+        nearest = {min(splittable, key=lambda size: abs(size - wanted)) for wanted in TWO_WRITE_SIZES}
+        others += [("two_write", size, 1, 0) for size in sorted(nearest)]
     if purpose == "fit" and usable:
         coarse = sorted({*usable[::2], usable[-1]})
         others.append(("call", 0, 1, 0))
@@ -212,24 +219,26 @@ def steps(
         for size in coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))
-        for size in coarse:
+        for size in coarse[::2]:
             if size > PRTT_LIMIT:
                 continue
             others += [("prtt", size, 1, 0), ("prtt", size, PRTT_MESSAGES, 0)]
             if delays_ns and size in delays_ns:
                 others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
     result = []
-    for group, share in ((plan, 0.5 if others else 1.0), (others, 0.5)):
+    echo_share = 0.5 if purpose == "fit" else 0.9
+    for group, share in ((plan, echo_share), (others, 1 - echo_share)):
         for loop, size, messages, delay in group:
             budget_ms = max(0.5, 1000.0 * seconds * share / len(group))
+            stalls = loop == "two_write"
             result.append(
                 Step(
                     loop=loop,
                     bytes=size,
                     messages=messages,
                     delay_ns=delay,
-                    warmup=16 if size <= PRTT_LIMIT else 4,
-                    min_samples=min_samples,
+                    warmup=2 if stalls else 16 if size <= PRTT_LIMIT else 4,
+                    min_samples=min(5, min_samples) if stalls else min_samples,
                     budget_ms=round(budget_ms, 3),
                 )
             )

@@ -85,17 +85,32 @@ def test_a_list_of_sizes_is_sorted_and_has_each_once(sizes: list[int]) -> None:
     assert parse_sizes(",".join(map(str, sizes))) == sorted(set(sizes))
 
 
-def test_curves_are_round_trips_only() -> None:
+def test_curves_are_round_trips_and_two_writes() -> None:
     schedule = steps(lin(), "curves", seconds=1.9)
-    assert [(step.loop, step.bytes) for step in schedule] == [("echo", size) for size in lin()]
-    assert {step.budget_ms for step in schedule} == {100.0}
+    expected = [("echo", size) for size in lin()] + [("two_write", 64), ("two_write", 1024)]
+    assert [(step.loop, step.bytes) for step in schedule] == expected
+    assert {step.budget_ms for step in schedule if step.loop == "echo"} == {90.0}
+
+
+def test_one_byte_is_never_split_in_two_writes() -> None:
+    assert {step.loop for step in steps([1], "fit", seconds=1)} >= {"echo", "prtt"}
+    assert not any(step.loop == "two_write" for step in steps([1], "fit", seconds=1))
+    assert [step.bytes for step in steps([1, 2], "curves", seconds=1) if step.loop == "two_write"] == [2]
 
 
 def test_a_schedule_stays_within_its_time_and_the_layers_limit() -> None:
     schedule = steps(netpipe(perturbation=0), "fit", seconds=2.0, max_bytes=65507)
     assert sum(step.budget_ms for step in schedule) <= 2001
     assert max(step.bytes for step in schedule) == 49152
-    assert {step.loop for step in schedule} == {"echo", "call", "send_busy", "recv_busy", "stream", "prtt"}
+    assert {step.loop for step in schedule} == {
+        "echo",
+        "two_write",
+        "call",
+        "send_busy",
+        "recv_busy",
+        "stream",
+        "prtt",
+    }
     echo = sum(step.budget_ms for step in schedule if step.loop == "echo")
     assert echo == pytest.approx(1000, rel=0.01)
 

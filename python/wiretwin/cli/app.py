@@ -1,0 +1,89 @@
+"""The application: its verbs, its global options, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Annotated
+
+import typer
+
+import wiretwin
+from wiretwin.errors import InputError, report_error
+
+__all__ = ["VERBS", "main"]
+
+VERBS = ("doctor",)
+"""The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
+
+The first line of a verb's help is what the list of verbs shows. In its help, a line of its own that holds
+``\\b`` keeps the lines of the paragraph after it as they are.
+"""
+
+EPILOG = (
+    "Exit codes: 0 done; 1 done, the answer is no; 2 input refused; 3 measurement failed; 4 simulation "
+    "failed; 5 the program failed; 6 file not written or read; 70 a defect of wiretwin; 130 interrupted."
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"wiretwin {wiretwin.__version__}")
+        raise typer.Exit
+
+
+def _build() -> typer.Typer:
+    app = typer.Typer(
+        help="Measure how fast the processes of a parallel program really talk, build a calibrated twin of "
+        "the wire, and run the same program on both.",
+        epilog=EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,  # plain help: the rich one costs 200 ms of imports
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+    @app.callback()
+    def wiretwin_options(
+        debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+        version: Annotated[
+            bool,
+            typer.Option("--version", callback=_version, is_eager=True, help="Print the version and end."),
+        ] = False,
+    ) -> None:
+        pass
+
+    for verb in VERBS:
+        importlib.import_module(f"wiretwin.cli.{verb}").register(app)
+    return app
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code.
+
+    Parameters
+    ----------
+    argv
+        Arguments without the program's name; by default those of the process.
+    """
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        _build()(arguments, prog_name="wiretwin")
+    except BrokenPipeError:
+        # The reader of our output has gone, as with `| head`: nothing is wrong, and nobody listens.
+        sys.stderr.close()
+        sys.exit(0)
+    except Exception as error:
+        before_verb = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
+        shown = _as_option(error, arguments) if isinstance(error, InputError) else error
+        sys.exit(report_error(shown, debug="--debug" in arguments[:before_verb]))
+
+
+def _as_option(error: InputError, arguments: list[str]) -> InputError:
+    """Name an argument of the Python API as the option that the user gave for it."""
+    option = f"--{(error.key or '').replace('_', '-')}"
+    if error.file is not None or not any(word.split("=")[0] == option for word in arguments):
+        return error
+    renamed = InputError(key=option, value=error.value, allowed=error.allowed, reason=error.reason)
+    return renamed.with_traceback(error.__traceback__)

@@ -1,0 +1,92 @@
+"""``wiretwin doctor``: what is here, and what is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import typer
+
+from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+
+if TYPE_CHECKING:
+    from wiretwin.doctor import Examination
+
+__all__ = ["register", "table"]
+
+HELP = """Show what is here, which layers can run, and what is missing.
+
+Cores, clocks, interfaces, MPI; each layer is really tried, by two processes that exchange messages over it.
+For what is missing, the line that gets it. Ends with 1 if no layer can run.
+
+\b
+Examples:
+  wiretwin doctor
+  wiretwin doctor --format json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command(help=HELP)
+    def doctor(form: FormatOption = Format.table) -> None:
+        from wiretwin.doctor import doctor as examine
+
+        found = examine()
+        if form is Format.json:
+            print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
+        else:
+            emit(table(found), form)
+        if not found.usable:
+            raise typer.Exit(1)
+
+
+def table(found: Examination) -> Table:
+    """Return one row per fact: topic, item, finding, remedy."""
+    rows: list[tuple[str, str, str, str | None]] = []
+    for key, value in found.host.items():
+        title, unit = _split(key)
+        shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        rows.append(("host", title, f"{shown} {unit}".strip(), None))
+    clock = found.clock
+    rows.append(
+        (
+            "clock",
+            clock["name"],
+            f"source {clock['source']}, {clock['cost_ns']:.0f} ns a reading, "
+            f"steps of {clock['resolution_ns']} ns",
+            None,
+        )
+    )
+    for one in found.interfaces:
+        speed = f", {one['speed_Mbit_s']} Mbit/s" if one["speed_Mbit_s"] else ""
+        addresses = " ".join(one["addresses"]) or "no address"
+        state = "up" if one["up"] else "down"
+        rows.append(
+            ("interface", one["name"], f"{state}, {addresses}, MTU {one['mtu_bytes']} B{speed}", None)
+        )
+    for layer in found.layers:
+        if layer.half_round_trip_us is not None:
+            finding = f"runs: about {layer.half_round_trip_us:.3g} us for half a round trip of 4 B"
+        else:
+            finding = f"does not run: {layer.reason}"
+        rows.append(("layer", layer.layer, finding, None))
+    rows += [("tool", name, version or "absent", None) for name, version in found.tools.items()]
+    rows += [("missing", one.what, one.matters, one.remedy) for one in found.missing]
+    columns = (
+        Column("topic", "topic"),
+        Column("item", "item"),
+        Column("finding", "finding"),
+        Column("remedy", "remedy"),
+    )
+    return Table("this host", columns, rows)
+
+
+UNITS = {"MHz", "MiB", "ns", "us"}
+
+
+def _split(key: str) -> tuple[str, str]:
+    """Take the unit off a key: ``memory_MiB`` is memory, MiB."""
+    name, _, unit = key.rpartition("_")
+    return (name.replace("_", " "), unit) if unit in UNITS else (key.replace("_", " "), "")

@@ -1,0 +1,226 @@
+"""Tables as ``table``, ``osu``, ``csv``, ``json`` or ``parquet``: one place for every verb.
+
+A table is a list of columns, each with its unit, and rows of plain values. Machine formats name a
+column by its key, which ends in its unit (``t_0_us``); tables for people show title and unit.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import stat
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wiretwin.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Column", "Format", "FormatOption", "Table", "emit", "render"]
+
+
+class Format(StrEnum):
+    """How a table is printed."""
+
+    table = "table"
+    osu = "osu"
+    csv = "csv"
+    json = "json"
+    parquet = "parquet"
+
+
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        help="table: for people; osu: the two columns of the OSU micro-benchmarks; csv, json: keys end in "
+        "their unit; parquet: binary, to a file or a pipe.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes
+    ----------
+    key
+        Its name in machine formats; ends in the unit where there is one.
+    title
+        Its heading for people, with the unit: ``t_0 [us]``.
+    digits
+        Significant digits shown to people; machine formats carry the value in full.
+    """
+
+    key: str
+    title: str
+    digits: int = 4
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to be printed.
+
+    Attributes
+    ----------
+    name
+        What it is, one line.
+    columns, rows
+        Its contents; a cell is a string, a number, a truth value or ``None``.
+    osu
+        Keys of the columns for the OSU format: group (or nothing), size, value. ``None`` if the table
+        is no curve.
+    """
+
+    name: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Any]]
+    osu: tuple[str | None, str, str] | None = None
+
+
+def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
+    """Print a table to standard output, or write it to a file.
+
+    Raises
+    ------
+    InputError
+        ``osu`` of a table that is no curve; ``parquet`` to a terminal.
+    StorageError
+        The file cannot be written.
+    """
+    if output is None and form is Format.table:
+        from rich.console import Console
+
+        _print_rich(table, Console())
+        return
+    data = render(table, form)
+    if output is not None:
+        from wiretwin.results import write_atomically
+
+        write_atomically(output, data)
+        return
+    if form is Format.parquet and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode):
+        raise InputError(
+            key="--format", value="parquet", reason="is binary and would go to a terminal",
+            allowed="a pipe or a file: `… > table.parquet`",
+        )  # fmt: skip
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def render(table: Table, form: Format) -> bytes:
+    """Return a table in one of the formats, as bytes.
+
+    Raises
+    ------
+    InputError
+        ``osu`` of a table that is no curve.
+    """
+    match form:
+        case Format.table:
+            from rich.console import Console
+
+            text = io.StringIO()
+            _print_rich(table, Console(file=text, width=200, color_system=None))
+            return text.getvalue().encode()
+        case Format.osu:
+            return _osu(table).encode()
+        case Format.csv:
+            lines = io.StringIO()
+            writer = csv.writer(lines, lineterminator="\n")
+            writer.writerow([column.key for column in table.columns])
+            writer.writerows([["" if cell is None else cell for cell in row] for row in table.rows])
+            return lines.getvalue().encode()
+        case Format.json:
+            records = [
+                {column.key: _plain(cell) for column, cell in zip(table.columns, row, strict=True)}
+                for row in table.rows
+            ]
+            return (json.dumps(records, indent=1, ensure_ascii=False) + "\n").encode()
+        case Format.parquet:
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            columns = {
+                column.key: [row[place] for row in table.rows] for place, column in enumerate(table.columns)
+            }
+            binary = io.BytesIO()
+            pq.write_table(pa.table(columns), binary)
+            return binary.getvalue()
+
+
+def _plain(cell: Any) -> Any:
+    """JSON knows no infinity; a value that is not finite is absent."""
+    return None if isinstance(cell, float) and not math.isfinite(cell) else cell
+
+
+def _shown(cell: Any, digits: int) -> str:
+    match cell:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if cell else "no"
+        case float() if not math.isfinite(cell):
+            return "-"
+        case float() if cell == 0 or 1e-3 <= abs(cell) < 10**digits:
+            return f"{cell:.{digits}g}"
+        case float() if 10**digits <= abs(cell) < 1e9:
+            return f"{cell:.0f}"
+        case float():
+            return f"{cell:.{digits - 1}e}"
+        case _:
+            return str(cell)
+
+
+def _numeric(table: Table, place: int) -> bool:
+    cells = [row[place] for row in table.rows if row[place] is not None]
+    return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
+
+
+def _print_rich(table: Table, console: Console) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(title=Text(table.name), box=box.SIMPLE_HEAD, title_justify="left")
+    for place, column in enumerate(table.columns):
+        right = _numeric(table, place)
+        shown.add_column(Text(column.title), justify="right" if right else "left", overflow="fold")
+    for row in table.rows:
+        cells = (_shown(cell, column.digits) for column, cell in zip(table.columns, row, strict=True))
+        shown.add_row(*(Text(cell) for cell in cells))
+    console.print(shown)
+
+
+def _osu(table: Table) -> str:
+    """Write the two columns of the OSU micro-benchmarks, a header comment before each curve."""
+    if table.osu is None:
+        raise InputError(
+            key="--format", value="osu", reason=f"suits curves only; {table.name!r} is none",
+            allowed="table, csv, json, parquet",
+        )  # fmt: skip
+    group_key, size_key, value_key = table.osu
+    place = {column.key: number for number, column in enumerate(table.columns)}
+    title = table.columns[place[value_key]].title.replace("[us]", "(us)").replace("[MB/s]", "(MB/s)")
+    lines: list[str] = []
+    group: Any = object()
+    for row in table.rows:
+        found = row[place[group_key]] if group_key else table.name
+        if found != group:
+            group = found
+            lines += [f"# {table.name}: {group}" if group_key else f"# {group}", f"# {'Size':<12}{title:>20}"]
+        value = row[place[value_key]]
+        lines.append(f"{row[place[size_key]]:<14}{'-' if value is None else f'{value:.2f}':>20}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,204 @@
+"""One launch with real processes: good ends, bad ends, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from wiretwin.measure import launch as launch_module
+from wiretwin.measure.launch import Interruption, launch
+from wiretwin.measure.layers import LAYERS, parse_layers
+from wiretwin.measure.schedule import Step
+from wiretwin.results import SAMPLE_COLUMNS
+
+LIMIT_S = 60.0
+LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
+"""Ten minutes of echo: a launch that is still running when something is done to it."""
+
+
+def quick(loop: str, size: int = 64, **changes: object) -> Step:
+    fields = {"warmup": 2, "min_samples": 5, "max_samples": 5, "budget_ms": 5.0} | changes
+    return Step(loop, size, **fields)  # type: ignore[arg-type]
+
+
+def family() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def marked() -> list[int]:
+    """Every process on this host that carries the mark of any launch of this test run."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+        except psutil.Error:
+            continue
+        if launch_module.MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
+            found.append(process.pid)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PYTEST_OF", str(os.getpid()))
+    before = family()
+    yield
+    assert family() - before == set()
+    assert marked() == []
+    assert [path for path in OWN if path.exists()] == []
+
+
+OWN: set[Path] = set()
+"""The directories of the launches made by this test."""
+
+
+@pytest.fixture(autouse=True)
+def _remember_directories(monkeypatch: pytest.MonkeyPatch) -> None:
+    make = launch_module.tempfile.mkdtemp
+
+    def remember(**keywords: object) -> str:
+        made = make(**keywords)  # type: ignore[call-overload]
+        OWN.add(Path(made))
+        return str(made)
+
+    monkeypatch.setattr(launch_module.tempfile, "mkdtemp", remember)
+
+
+@pytest.mark.parametrize("name", list(LAYERS))
+def test_every_layer_runs_every_loop(name: str) -> None:
+    loops = ["echo", "two_write", "send_busy", "recv_busy"]
+    schedule = [quick(loop) for loop in loops]
+    schedule += [quick("stream", messages=7), quick("prtt", messages=3, delay_ns=2000), quick("call", 0)]
+    outcome = launch(parse_layers(name)[0], schedule, limit_s=LIMIT_S, pins=None)
+    assert (outcome.status, outcome.error) == ("ok", None)
+    assert outcome.hello is not None
+    assert outcome.hello["layer"] == name
+    assert outcome.hello["clock"]["cost_ns"] > 0
+    assert [step["loop"] for step in outcome.steps] == [*loops, "stream", "prtt", "call"]
+    assert outcome.steps[4]["messages"] == 7
+    assert outcome.steps[5]["delay_ns"] == 2000
+    assert all(len(step["values_ns"]) == 5 for step in outcome.steps)
+    columns = outcome.columns()
+    assert columns is not None
+    assert set(columns) == set(SAMPLE_COLUMNS) - {"launch", "layer"}
+    assert {len(column) for column in columns.values()} == {7 * 6}
+    first = np.asarray(columns["index"]) == 0
+    assert set(np.asarray(columns["batch"])[first]) == {1}
+    # A delay is spent between messages: two of them lie within each sample.
+    delayed = np.asarray(columns["value_ns"])[columns["loop"] == "prtt"]
+    assert delayed.min() >= 2 * 2000
+
+
+def when_said(event: bytes, act: Callable[[list[psutil.Process]], object]) -> threading.Thread:
+    """Act on the launch's two ranks once the probe has said `event`; a thread to be joined."""
+
+    def wait() -> None:
+        pause = threading.Event()
+        for _ in range(1200):
+            if any(event in file.read_bytes() for folder in OWN for file in folder.glob("stdout-*")):
+                act(ranks())
+                return
+            pause.wait(0.05)
+
+    OWN.clear()
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def ranks() -> list[psutil.Process]:
+    """Return the two rank processes of this process's launch, in the order they were started."""
+    found = [
+        child
+        for child in psutil.Process().children(recursive=True)
+        if "mpiexec" not in child.cmdline()[0] and any("probe" in word for word in child.cmdline()[1:3])
+    ]
+    assert len(found) == 2
+    return sorted(found, key=lambda one: one.pid)
+
+
+@pytest.mark.parametrize("name", ["socket/tcp+spin", "shm", "mpi4py/mpich"])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_rank_ends_the_launch_and_finished_steps_are_kept(name: str, rank: int) -> None:
+    thread = when_said(b'"samples"', lambda ranks: ranks[rank].kill())
+    outcome = launch(parse_layers(name)[0], [quick("echo"), LONG], limit_s=LIMIT_S, pins=None)
+    thread.join()
+    assert outcome.status == "failed"
+    assert outcome.seconds < LIMIT_S
+    assert outcome.error is not None
+    if name == "mpi4py/mpich":
+        assert "exit status 9" in outcome.error
+    else:
+        assert outcome.error == f"rank {rank} was ended by signal 9 (SIGKILL)"
+    assert [step["bytes"] for step in outcome.steps] == [64]
+
+
+@pytest.mark.parametrize("name", ["socket/tcp", "mpi4py/mpich"])
+def test_a_rank_that_hangs_is_ended_at_the_limit(name: str) -> None:
+    thread = when_said(b'"hello"', lambda ranks: ranks[1].suspend())
+    outcome = launch(parse_layers(name)[0], [LONG], limit_s=5.0, pins=None)
+    thread.join()
+    assert outcome.status == "failed"
+    assert outcome.error is not None
+    assert outcome.seconds < LIMIT_S
+
+
+@pytest.mark.parametrize("name", ["socket/unix", "mpi4py/mpich"])
+def test_an_interrupt_keeps_the_steps_that_were_finished(name: str) -> None:
+    with Interruption() as interruption:
+        thread = when_said(b'"samples"', lambda _: os.kill(os.getpid(), signal.SIGINT))
+        outcome = launch(
+            parse_layers(name)[0],
+            [quick("echo"), LONG],
+            limit_s=LIMIT_S,
+            pins=None,
+            interruption=interruption,
+        )
+        thread.join()
+    assert outcome.status == "interrupted"
+    assert [step["bytes"] for step in outcome.steps] == [64]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_second_interrupt_is_not_held_back() -> None:
+    with Interruption() as interruption:
+        interruption.request()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_step_the_layer_refuses_fails_with_the_probes_own_words() -> None:
+    outcome = launch(parse_layers("socket/udp")[0], [quick("echo", 65508)], limit_s=LIMIT_S, pins=None)
+    assert outcome.status == "failed"
+    assert "schedule[0]" in str(outcome.error)
+    assert "65507" in str(outcome.error)
+
+
+def test_the_mpi_probe_refuses_what_it_does_not_know() -> None:
+    outcome = launch(parse_layers("mpi4py/mpich")[0], [quick("dance")], limit_s=LIMIT_S, pins=None)
+    assert outcome.status == "failed"
+    assert "schedule[0].loop: 'dance'; allowed: echo, two_write" in str(outcome.error)
+
+
+def test_ranks_are_pinned_to_the_cpus_given() -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    pins = (cpus[-1], cpus[0])
+    outcome = launch(parse_layers("mpi4py/mpich")[0], [quick("echo")], limit_s=LIMIT_S, pins=pins)
+    assert outcome.hello is not None
+    assert outcome.hello["effective"]["cpus"] == [cpus[-1]]
+
+
+def test_options_take_effect_in_the_kernel() -> None:
+    (on,) = parse_layers("socket/tcp+nagle+buf64k+spin")
+    outcome = launch(on, [quick("echo")], limit_s=LIMIT_S, pins=None)
+    assert outcome.hello is not None
+    effective = outcome.hello["effective"]
+    assert effective["nodelay"] is False
+    assert effective["wait"] == "spin"
