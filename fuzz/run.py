@@ -42,7 +42,7 @@ def build() -> Path:
     """Build all targets and return the folder they are in."""
     host = re.search(r"^host: (\S+)$", subprocess.check_output(["rustc", "-vV"], text=True), re.MULTILINE)
     assert host is not None, "rustc -vV names its host"
-    command = ["cargo", "build", "--quiet", "--release", "--locked", "--target", host[1]]
+    command = ["cargo", "build", "--quiet", "--release", "--target", host[1]]
     # With a target named, the flags are for the targets alone and not for build scripts.
     environment = os.environ | {"RUSTFLAGS": " ".join(FLAGS), "CARGO_TARGET_DIR": str(HERE / "target")}
     subprocess.run(command, cwd=HERE, env=environment, check=True, timeout=BUILD_LIMIT_S)
