@@ -1,0 +1,11 @@
+//! The checks of the fuzz targets, over their corpora and over arbitrary octets.
+
+#[path = "../../../fuzz/checks/model.rs"]
+mod model;
+#[path = "../../../fuzz/checks/mutated.rs"]
+mod mutated;
+
+#[test]
+fn model_holds_for_any_input() {
+    mutated::check_corpus("model", model::check);
+}
