@@ -362,22 +362,46 @@ def _await_gone(pids: set[int], limit_s: float) -> None:
 def _parse(directory: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str | None, bool]:
     """Read what the probes said: hello, samples, the first error, and whether they were done.
 
-    A last line that is cut off, and lines of a library that are not the protocol's, are passed over.
+    A last line that is cut off, and lines of a library that are not the protocol's, are passed over. A
+    samples line with a key or a value that the protocol does not allow is an error.
     """
-    hello, steps, said, done = None, [], None, False
+    hello, steps, said, done, broken = None, [], None, False, False
     for file in sorted(directory.glob("stdout-*")):
         for line in file.read_bytes().splitlines():
             try:
                 event = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             match event:
                 case {"event": "hello"}:
                     hello = event
-                case {"event": "samples", "values_ns": [_, *_]}:
+                case {"event": "samples"} if _allowed(event):
                     steps.append(event)
+                case {"event": "samples"}:
+                    broken = True
+                    said = said or f"probe: a samples line that the protocol does not allow: {line[:120]!r}"
                 case {"event": "error"} if said is None:
                     said = f"{event.get('place', 'probe')}: {event.get('reason', 'no reason given')}"
                 case {"event": "done"}:
                     done = True
-    return hello, steps, said, done
+    return hello, steps, said, done and not broken
+
+
+def _allowed(event: dict[str, Any]) -> bool:
+    """Whether a samples line has every key, with values that the columns of a result can hold."""
+
+    def whole(value: object, least: int, bits: int) -> bool:
+        return type(value) is int and least <= value < 1 << bits
+
+    values = event.get("values_ns")
+    return (
+        isinstance(event.get("loop"), str)
+        and whole(event.get("bytes"), 0, 64)
+        and whole(event.get("messages"), 1, 32)
+        and whole(event.get("delay_ns"), 0, 64)
+        and whole(event.get("batch"), 1, 32)
+        and whole(event.get("first_ns"), 0, 64)
+        and isinstance(values, list)
+        and len(values) > 0
+        and all(whole(value, 0, 64) for value in values)
+    )
