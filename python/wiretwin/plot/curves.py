@@ -1,0 +1,265 @@
+"""Measured curves: throughput, latency, NetPIPE's signature and saturation graphs (Snell et al. 1996)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import polars as pl
+
+from wiretwin.plot import base, words
+from wiretwin.plot.data import Floats, HasSamples, echo_curves, layer_order, steps
+from wiretwin.plot.theme import LIGHT, Theme, fade
+
+_COLUMNS = {"layer", "bytes", "time_us", "low_us", "high_us", "rate_MB_s", "rate_low_MB_s", "rate_high_MB_s"}
+
+
+def throughput(
+    source: HasSamples | pl.DataFrame,
+    twin: Any = None,
+    *,
+    layers: Sequence[str] | None = None,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Throughput against message size, with the interval between launches as a band.
+
+    Parameters
+    ----------
+    source
+        A result, its samples, or curves made by `wiretwin.plot.echo_curves`.
+    twin
+        If given, the sizes at which it says that a layer changes behaviour are marked on the curves.
+    layers
+        Which layers, in which order; by default all, in the order they were measured.
+    theme
+        Colours.
+    """
+    curves, names = _curves(source, layers)
+    figure = base.empty(420, theme, "throughput")
+    for name, look, part in _parts(curves, names, theme):
+        size, rate = _column(part, "bytes"), _column(part, "rate_MB_s")
+        _band(figure, name, look, size, _column(part, "rate_low_MB_s"), _column(part, "rate_high_MB_s"), size)
+        _line(figure, name, look, size, rate, _hover(part))
+        _marks(figure, name, look, size, rate, twin)
+    _frame_sizes(figure, curves)
+    rates = _column(curves, "rate_MB_s")
+    figure.update_yaxes(type="log", **_rate_ticks(rates))
+    base.caption_y(figure, "Throughput")
+    return figure
+
+
+def latency(
+    source: HasSamples | pl.DataFrame,
+    twin: Any = None,
+    *,
+    up_to_bytes: int = 16384,
+    layers: Sequence[str] | None = None,
+    theme: Theme = LIGHT,
+) -> go.Figure:
+    """Half a round trip against message size, for messages of at most `up_to_bytes`."""
+    curves, names = _curves(source, layers)
+    small = curves.filter(pl.col("bytes") <= up_to_bytes)
+    curves = small if len(small) else curves
+    figure = base.empty(400, theme, "latency")
+    for name, look, part in _parts(curves, names, theme):
+        size, time = _column(part, "bytes"), _column(part, "time_us")
+        _band(figure, name, look, size, _column(part, "low_us"), _column(part, "high_us"), size)
+        _line(figure, name, look, size, time, _hover(part))
+        _marks(figure, name, look, size, time, twin)
+    _frame_sizes(figure, curves)
+    _frame_times(figure, curves, "y")
+    base.caption_y(figure, "Half a round trip")
+    return figure
+
+
+def signature(
+    source: HasSamples | pl.DataFrame, *, layers: Sequence[str] | None = None, theme: Theme = LIGHT
+) -> go.Figure:
+    """NetPIPE's signature graph: throughput against the time of the transfer, time logarithmic.
+
+    A curve begins at the layer's latency and climbs as its time is better used.
+    """
+    curves, names = _curves(source, layers)
+    figure = base.empty(400, theme, "signature")
+    for name, look, part in _parts(curves, names, theme):
+        _line(figure, name, look, _column(part, "time_us"), _column(part, "rate_MB_s"), _hover(part))
+    _frame_times(figure, curves, "x")
+    figure.update_xaxes(title={"text": "Time of one message"})
+    figure.update_yaxes(type="log", **_rate_ticks(_column(curves, "rate_MB_s")))
+    base.caption_y(figure, "Throughput")
+    return figure
+
+
+def saturation(
+    source: HasSamples | pl.DataFrame, *, layers: Sequence[str] | None = None, theme: Theme = LIGHT
+) -> go.Figure:
+    """NetPIPE's saturation graph: message size against the time of the transfer, both logarithmic.
+
+    The ringed point of a curve is where half of its largest throughput is first reached: beyond it a
+    larger message mostly takes longer in proportion.
+    """
+    curves, names = _curves(source, layers)
+    figure = base.empty(420, theme, "saturation")
+    for name, look, part in _parts(curves, names, theme):
+        time, size = _column(part, "time_us"), _column(part, "bytes")
+        _line(figure, name, look, time, size, _hover(part))
+        reached = np.flatnonzero(_column(part, "rate_MB_s") >= np.nanmax(_column(part, "rate_MB_s")) / 2)
+        if len(reached):
+            at = int(reached[0])
+            _ring(
+                figure,
+                name,
+                look,
+                [time[at]],
+                [size[at]],
+                [f"half of its largest throughput at {words.size_text(size[at])}"],
+            )
+    _frame_times(figure, curves, "x")
+    figure.update_xaxes(title={"text": "Time of one message"})
+    sizes = _column(curves, "bytes")
+    if len(sizes):
+        base.size_axis(figure, float(sizes.min()), float(sizes.max()), "y")
+    base.caption_y(figure, "Message size")
+    return figure
+
+
+def _curves(
+    source: HasSamples | pl.DataFrame, layers: Sequence[str] | None
+) -> tuple[pl.DataFrame, list[str]]:
+    """Curves of sizes above zero (a logarithmic axis has no place for none), and their layers in order."""
+    if isinstance(source, pl.DataFrame) and set(source.columns) >= _COLUMNS:
+        curves, order = source, list(dict.fromkeys(str(name) for name in source["layer"]))
+    else:
+        curves, order = echo_curves(source), layer_order(source)
+    names = list(layers) if layers is not None else order
+    unknown = [name for name in names if name not in order]
+    if unknown:
+        raise ValueError(f"layer {unknown[0]!r} was not measured; measured are {', '.join(order)}")
+    curves = curves.filter(pl.col("bytes") > 0, pl.col("layer").is_in(names)).sort("layer", "bytes")
+    present = set(curves["layer"])
+    return curves, [name for name in names if name in present]
+
+
+def _parts(
+    curves: pl.DataFrame, names: Sequence[str], theme: Theme
+) -> list[tuple[str, base.Look, pl.DataFrame]]:
+    look = base.looks(names, theme)
+    return [(name, look[name], curves.filter(pl.col("layer") == name)) for name in names]
+
+
+def _column(frame: pl.DataFrame, name: str) -> Floats:
+    return frame[name].cast(pl.Float64).to_numpy().astype(np.float64)
+
+
+def _hover(part: pl.DataFrame) -> list[str]:
+    """One text a point: size, half round trip and rate, with intervals and what is behind them."""
+    texts = []
+    for row in part.iter_rows(named=True):
+        texts.append(
+            f"{words.size_text(row['bytes'])}: "
+            f"{words.time_interval_text(row['time_us'] / 1e6, row['low_us'] / 1e6, row['high_us'] / 1e6)}, "
+            f"{words.rate_text(row['rate_MB_s'])}"
+        )
+    return texts
+
+
+def _line(figure: go.Figure, name: str, look: base.Look, x: Floats, y: Floats, texts: Sequence[str]) -> None:
+    label = words.escape(name)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        name=label,
+        legendgroup=label,
+        line={"color": look.colour, "width": 2, "dash": look.dash},
+        marker={"size": 5, "symbol": look.symbol, "color": look.colour},
+        text=list(texts),
+        hovertemplate=f"<b>{label}</b><br>%{{text}}<extra></extra>",
+        meta={"layer": name, "part": "curve"},
+    )
+
+
+def _band(
+    figure: go.Figure, name: str, look: base.Look, x: Floats, low: Floats, high: Floats, _size: Floats
+) -> None:
+    known = np.isfinite(low) & np.isfinite(high)
+    if not known.any():
+        return
+    figure.add_scatter(
+        x=np.concatenate([x[known], x[known][::-1]]),
+        y=np.concatenate([high[known], low[known][::-1]]),
+        mode="lines",
+        line={"width": 0, "color": look.colour},
+        fill="toself",
+        fillcolor=fade(look.colour, 0.18),
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=words.escape(name),
+        meta={"layer": name, "part": "band"},
+    )
+
+
+def _ring(
+    figure: go.Figure,
+    name: str,
+    look: base.Look,
+    x: Sequence[float],
+    y: Sequence[float],
+    texts: Sequence[str],
+    symbol: str = "circle-open",
+) -> None:
+    label = words.escape(name)
+    figure.add_scatter(
+        x=list(x),
+        y=list(y),
+        mode="markers",
+        marker={"size": 13, "symbol": symbol, "color": look.colour, "line": {"width": 2}},
+        text=list(texts),
+        hovertemplate=f"<b>{label}</b><br>%{{text}}<extra></extra>",
+        showlegend=False,
+        legendgroup=label,
+        meta={"layer": name, "part": "mark"},
+    )
+
+
+def _marks(figure: go.Figure, name: str, look: base.Look, size: Floats, value: Floats, twin: Any) -> None:
+    """Mark on a curve the sizes at which the twin says the layer changes behaviour."""
+    if twin is None or len(size) < 2:
+        return
+    found = [step for step in steps(twin) if step["layer"] == name and size[0] < step["bytes"] <= size[-1]]
+    if not found:
+        return
+    at = np.array([step["bytes"] for step in found], np.float64)
+    on_curve = np.exp(np.interp(np.log(at), np.log(size), np.log(value)))
+    texts = [
+        f"waits for the receiver (rendezvous) from {words.size_text(step['bytes'])}"
+        if step["why"] == "rendezvous"
+        else f"behaves differently from {words.size_text(step['bytes'])}"
+        for step in found
+    ]
+    _ring(figure, name, look, at.tolist(), on_curve.tolist(), texts, "diamond-open")
+
+
+def _frame_sizes(figure: go.Figure, curves: pl.DataFrame) -> None:
+    sizes = _column(curves, "bytes")
+    if len(sizes):
+        base.size_axis(figure, float(sizes.min()), float(sizes.max()), "x", "Message size")
+
+
+def _frame_times(figure: go.Figure, curves: pl.DataFrame, which: str) -> None:
+    times = _column(curves, "time_us") / 1e6
+    if len(times):
+        base.time_axis(figure, float(times.min()), float(times.max()), 1e-6, which)
+
+
+def _rate_ticks(rates: Floats) -> dict[str, Any]:
+    """Ticks for a logarithmic axis of rates: powers of ten, named with their unit."""
+    rates = rates[np.isfinite(rates) & (rates > 0)]
+    if not len(rates):
+        return {}
+    powers = range(math.floor(math.log10(rates.min())), math.ceil(math.log10(rates.max())) + 1)
+    values = [10.0**power for power in powers]
+    return {"tickvals": values, "ticktext": [words.tick_text(value, "rate") for value in values]}

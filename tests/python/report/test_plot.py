@@ -1,0 +1,233 @@
+"""The figures: what they are drawn from and what is in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import report_data
+
+from wiretwin import plot
+from wiretwin.plot import base, data, timelines
+from wiretwin.plot.theme import DARK, KINDS, LIGHT, OPACITIES, fade, translation
+
+
+@pytest.fixture(scope="module")
+def result() -> report_data.FakeResult:
+    return report_data.result()
+
+
+@pytest.fixture(scope="module")
+def twin() -> dict[str, Any]:
+    return report_data.twin()
+
+
+def _curves(figure: Any) -> dict[str, Any]:
+    return {trace.meta["layer"]: trace for trace in figure.data if trace.meta["part"] == "curve"}
+
+
+def test_a_batch_counts_once_and_the_first_iteration_not_at_all() -> None:
+    frame = pl.DataFrame(
+        {
+            "launch": [1, 1, 1, 2, 2, 2],
+            "layer": ["a"] * 6,
+            "loop": ["echo"] * 6,
+            "bytes": [100] * 6,
+            "batch": [10] * 6,
+            "index": [0, 1, 2, 0, 1, 2],
+            "value_ns": [10**9, 40_000, 40_000, 10**9, 60_000, 60_000],
+        }
+    )
+    row = data.echo_curves(frame).row(0, named=True)
+    # 40 000 and 60 000 ns per batch of ten round trips: 2 and 3 us one way, 2.5 us in the middle.
+    assert row["time_us"] == pytest.approx(2.5)
+    assert (row["low_us"], row["high_us"]) == (pytest.approx(2.0), pytest.approx(3.0))
+    assert row["rate_MB_s"] == pytest.approx(40.0)
+    assert (row["launches"], row["samples"]) == (2, 4)
+
+
+def test_one_launch_has_no_interval() -> None:
+    curves = data.echo_curves(report_data.samples(launches=1))
+    assert curves["low_us"].is_nan().all()
+    figure = plot.throughput(curves)
+    assert not [trace for trace in figure.data if trace.meta["part"] == "band"]
+
+
+def test_the_interval_is_between_launches_and_the_same_every_time() -> None:
+    values = np.array([4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0])
+    first, again = data.bootstrap_median(values), data.bootstrap_median(values)
+    assert first == again
+    middle, low, high = first
+    assert middle == 7.0
+    assert 4.0 <= low < middle < high <= 10.0
+
+
+def test_a_frame_without_a_column_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="column 'batch' is missing"):
+        data.samples_of(report_data.samples(launches=1).drop("batch"))
+
+
+def test_throughput_has_a_curve_and_a_band_for_each_layer(result: Any) -> None:
+    figure = plot.throughput(result)
+    assert set(_curves(figure)) == set(report_data.LAYERS)
+    assert sum(trace.meta["part"] == "band" for trace in figure.data) == len(report_data.LAYERS)
+    curve = _curves(figure)["shm"]
+    expected = [size / report_data.half_round_trip_us("shm", size) for size in sorted(report_data.SIZES)]
+    assert np.allclose(curve.y, expected, rtol=0.1)
+
+
+def test_the_twins_steps_are_marked_on_the_curve(result: Any, twin: Any) -> None:
+    figure = plot.throughput(result, twin)
+    marks = {trace.meta["layer"]: trace for trace in figure.data if trace.meta["part"] == "mark"}
+    assert list(marks["mpi4py/mpich"].x) == [65536]
+    assert "rendezvous" in marks["mpi4py/mpich"].text[0]
+    assert "rendezvous" not in marks["shm"].text[0]
+
+
+def test_signature_and_saturation_swap_the_axes_of_the_same_points(result: Any) -> None:
+    signature, saturation = _curves(plot.signature(result)), _curves(plot.saturation(result))
+    for layer in report_data.LAYERS:
+        assert np.array_equal(signature[layer].x, saturation[layer].x)
+        assert np.allclose(saturation[layer].y / saturation[layer].x, signature[layer].y)
+
+
+def test_only_the_layers_asked_for_in_that_order(result: Any) -> None:
+    figure = plot.latency(result, layers=["socket/tcp", "shm"])
+    assert list(_curves(figure)) == ["socket/tcp", "shm"]
+    with pytest.raises(ValueError, match="layer 'pigeon' was not measured; measured are shm"):
+        plot.latency(result, layers=["pigeon"])
+
+
+def test_a_variant_has_its_bases_colour_and_another_dash() -> None:
+    looks = base.looks(["socket/tcp", "socket/tcp+spin", "shm"])
+    assert looks["socket/tcp"].colour == looks["socket/tcp+spin"].colour != looks["shm"].colour
+    assert looks["socket/tcp"].dash != looks["socket/tcp+spin"].dash
+    assert looks["socket/tcp"].symbol != looks["socket/tcp+spin"].symbol
+
+
+def test_residuals_are_relative_to_the_fit(result: Any, twin: Any) -> None:
+    table = plot.residual_table(result, twin)
+    assert len(table) == len(report_data.LAYERS) * len(report_data.SIZES)
+    row = table.filter(pl.col("layer") == "shm", pl.col("bytes") == 1 << 20).row(0, named=True)
+    fitted = report_data.half_round_trip_us("shm", 1 << 20)
+    assert row["fitted_us"] == pytest.approx(fitted)
+    assert row["residual"] == pytest.approx(row["measured_us"] / fitted - 1)
+
+
+def test_the_fitted_line_is_broken_where_a_segment_ends(result: Any, twin: Any) -> None:
+    figure = plot.fit(result, twin)
+    line = next(trace for trace in figure.data if trace.meta == {"layer": "socket/tcp", "part": "fit"})
+    assert np.isnan(line.y).sum() == 2
+    before, after = line.y[23], line.y[25]
+    assert after - before == pytest.approx(14.0, abs=0.01)
+
+
+def test_predicted_against_actual_is_in_percent_of_actual() -> None:
+    item = report_data.comparison("a.py", [], 2.0, 0.1)
+    figure = plot.predicted_vs_actual([item])
+    dots = next(trace for trace in figure.data if trace.meta["part"] == "points")
+    assert list(dots.x) == [pytest.approx(10.0)]
+    predicted = next(trace for trace in figure.data if trace.meta["part"] == "predicted")
+    assert predicted.x[:2] == (pytest.approx(5.6), pytest.approx(14.4))
+
+
+def test_breakdown_sums_to_each_ranks_time() -> None:
+    item = report_data.comparison("a.py", [], 2.0, 0.0)
+    figure = plot.breakdown(item["prediction"], item["run"])
+    assert [trace.meta["kind"] for trace in figure.data] == ["compute", "mpi", "endpoint", "wire", "waiting"]
+    assert np.allclose(np.sum([trace.x for trace in figure.data], axis=0), 2.0)
+    assert figure.data[0].y == ("rank 0, run", "rank 0, model", "rank 1, run", "rank 1, model")
+
+
+def test_few_intervals_are_drawn_one_by_one() -> None:
+    frame = report_data.timeline(iterations=5)
+    figure = plot.timeline(frame)
+    compute = next(trace for trace in figure.data if trace.meta["kind"] == "compute")
+    assert np.isnan(compute.x).sum() == len(frame.filter(pl.col("kind") == "compute")) == 10
+
+
+def test_many_intervals_are_summed_and_no_picosecond_is_lost() -> None:
+    frame = timelines.read_timeline(report_data.timeline(ranks=3, iterations=900))
+    assert len(frame) > timelines.MOST_INTERVALS
+    low, high = timelines.bounds(frame)
+    edges = np.linspace(low, high, timelines.column_count(3) + 1)
+    sums = timelines.summed(frame, edges)
+    lengths = frame.with_columns((pl.col("end_ps") - pl.col("start_ps")).alias("length"))
+    for (rank, kind), part in lengths.group_by("rank", "kind"):
+        assert sums[rank][kind].sum() == pytest.approx(part["length"].sum(), rel=1e-12)
+    for rank in range(3):
+        filled = sum(sums[rank].values())
+        assert (filled <= np.diff(edges) * (1 + 1e-9)).all()
+    figure = plot.timeline(frame)
+    assert {trace.meta.get("kind") for trace in figure.data} == {*KINDS, None}
+    assert sum(len(trace.x) for trace in figure.data) < 40_000
+
+
+def test_a_closer_window_lies_inside_the_run() -> None:
+    frame = timelines.read_timeline(report_data.timeline(iterations=600))
+    window = timelines.closer_window(frame)
+    assert window is not None
+    low, high = timelines.bounds(frame)
+    assert low < window[0] < window[1] < high
+    assert timelines.closer_window(frame.head(20)) is None
+
+
+def test_of_many_ranks_the_last_to_end_is_shown() -> None:
+    frame = pl.DataFrame(
+        {
+            "rank": list(range(1000)),
+            "start_ps": [0] * 1000,
+            "end_ps": [10**9 + (10**6 if rank == 777 else 0) for rank in range(1000)],
+            "kind": ["compute"] * 1000,
+        }
+    )
+    ranks = timelines.shown_ranks(timelines.read_timeline(frame))
+    assert len(ranks) <= timelines.MOST_RANKS
+    assert {0, 777, 999} <= set(ranks)
+
+
+def test_an_unknown_kind_is_refused() -> None:
+    frame = report_data.timeline(iterations=2).with_columns(pl.lit("sleeping").alias("kind"))
+    with pytest.raises(ValueError, match="kind 'sleeping'; allowed are compute, endpoint, wire, waiting"):
+        plot.timeline(frame)
+
+
+def test_every_light_colour_has_one_dark_counterpart() -> None:
+    assert len(set(LIGHT.colours())) == len(LIGHT.colours())
+    table = translation()
+    assert table[LIGHT.ink] == DARK.ink
+    for opacity in OPACITIES:
+        assert table[fade(LIGHT.series[3], opacity)] == fade(DARK.series[3], opacity)
+    with pytest.raises(ValueError, match=r"opacity 0\.5: allowed are"):
+        fade(LIGHT.ink, 0.5)
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in _strings(item)]
+    return [text for item in value for text in _strings(item)] if isinstance(value, list) else []
+
+
+def test_no_figure_uses_a_colour_that_could_not_turn_dark(result: Any, twin: Any) -> None:
+    items = report_data.comparisons()
+    figures = [
+        plot.throughput(result, twin),
+        plot.latency(result, twin),
+        plot.signature(result),
+        plot.saturation(result),
+        plot.fit(result, twin),
+        plot.residuals(result, twin),
+        plot.predicted_vs_actual(items),
+        plot.breakdown(items[0]["prediction"], items[0]["run"]),
+        plot.timeline(report_data.timeline()),
+        plot.timeline(report_data.timeline(iterations=5)),
+    ]
+    table = translation()
+    for figure in figures:
+        colours = [text for text in _strings(figure.to_plotly_json()) if text.startswith(("#", "rgb"))]
+        assert colours
+        assert {text for text in colours if text not in table} <= {"rgba(0,0,0,0)"}
