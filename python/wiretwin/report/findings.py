@@ -1,0 +1,368 @@
+"""What the data say, in sentences. Two layers are ranked only where their intervals do not touch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+from markupsafe import Markup
+
+from wiretwin.plot import words
+from wiretwin.plot.programs import program_name
+from wiretwin.report.inputs import Inputs
+from wiretwin.report.page import Step
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Layers at one size, best first; `leaders` are those that the best one is not separated from."""
+
+    order: list[dict[str, Any]]
+    leaders: list[dict[str, Any]]
+
+    @property
+    def clear(self) -> bool:
+        """Whether one layer leads alone, by its interval."""
+        return len(self.leaders) == 1 and len(self.order) > 1
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The layer with the best median."""
+        return self.order[0]
+
+
+def rank(rows: list[dict[str, Any]], value: str, low: str, high: str, least: bool = True) -> Ranking:
+    """Order rows by `value` and find those whose intervals reach the best one's.
+
+    A row without an interval (one launch only) is never separated from another.
+    """
+    order = sorted(rows, key=lambda row: row[value] if least else -row[value])
+    best = order[0]
+
+    def apart(row: dict[str, Any]) -> bool:
+        ends = (best[low], best[high], row[low], row[high])
+        if any(end is None or not math.isfinite(end) for end in ends):
+            return False
+        return bool(best[high] < row[low] if least else best[low] > row[high])
+
+    return Ranking(order, [best] + [row for row in order[1:] if not apart(row)])
+
+
+def common_size(curves: pl.DataFrame) -> int | None:
+    """Return the smallest size above zero that every layer was measured at."""
+    layers = curves["layer"].n_unique()
+    shared = (
+        curves.filter(pl.col("bytes") > 0).group_by("bytes").agg(pl.col("layer").n_unique().alias("count"))
+    )
+    sizes = shared.filter(pl.col("count") == layers)["bytes"].sort()
+    return int(sizes[0]) if len(sizes) and layers else None
+
+
+def small(inputs: Inputs) -> tuple[int, Ranking] | None:
+    """Rank the layers by half a round trip at the smallest common size."""
+    size = common_size(inputs.curves)
+    if size is None:
+        return None
+    rows = inputs.curves.filter(pl.col("bytes") == size).to_dicts()
+    return size, rank(rows, "time_us", "low_us", "high_us")
+
+
+def bulk(inputs: Inputs) -> Ranking | None:
+    """Rank the layers by the largest throughput each reached."""
+    rows = [
+        part.sort("rate_MB_s", descending=True).row(0, named=True)
+        for part in inputs.curves.filter(pl.col("bytes") > 0).partition_by("layer", maintain_order=True)
+    ]
+    return rank(rows, "rate_MB_s", "rate_low_MB_s", "rate_high_MB_s", least=False) if rows else None
+
+
+def headline(inputs: Inputs) -> str:
+    """Say the main thing in one line."""
+    parts = []
+    found = small(inputs)
+    if found and found[1].clear:
+        size, ranking = found
+        time = words.time_text(ranking.best["time_us"] / 1e6)
+        parts.append(f"{ranking.best['layer']} is quickest here: {words.size_text(size)} in {time}")
+    worst = max((abs(item["error"]) for item in inputs.comparisons), default=None)
+    if worst is not None:
+        count = len(inputs.comparisons)
+        what = "the program was" if count == 1 else f"{count} programs were"
+        parts.append(f"{what} predicted within {words.within_text(worst)}")
+    if not parts:
+        return f"How processes talk on {inputs.host.get('name') or 'this host'}"
+    text = "; ".join(parts)
+    return text if found and found[1].clear else text[0].upper() + text[1:]
+
+
+def findings(inputs: Inputs) -> list[Markup]:
+    """Return the main findings, most useful first; each holds by its interval."""
+    return [
+        *_small_messages(inputs),
+        *_large_messages(inputs),
+        *_settings(inputs),
+        *_two_writes(inputs),
+        *_steps(inputs),
+        *_predictions(inputs),
+        *_misfits(inputs),
+    ]
+
+
+def _name(layer: object) -> Markup:
+    return Markup("<strong>{}</strong>").format(layer)
+
+
+def _names(rows: list[dict[str, Any]]) -> Markup:
+    return Markup(words.list_text([str(_name(row["layer"])) for row in rows]))
+
+
+def _small_messages(inputs: Inputs) -> list[Markup]:
+    found = small(inputs)
+    if found is None or len(found[1].order) < 2:
+        return []
+    size, ranking = found
+    at = words.size_text(size)
+    time = words.time_text(ranking.best["time_us"] / 1e6)
+    if not ranking.clear:
+        return [_shared(f"At {at}", ranking, time, "neither is called quickest")]
+    after = ranking.order[1]
+    return [
+        Markup("{} carries {} one way in {}, {} faster than the next, {} ({}).").format(
+            _name(ranking.best["layer"]),
+            at,
+            time,
+            words.times_text(after["time_us"] / ranking.best["time_us"]),
+            _name(after["layer"]),
+            words.time_text(after["time_us"] / 1e6),
+        )
+    ]
+
+
+def _shared(where: str, ranking: Ranking, figure: str, verdict: str) -> Markup:
+    if len(ranking.leaders) > 2:
+        verdict = verdict.replace("neither", "none")
+    if len(ranking.leaders) == len(ranking.order) and len(ranking.order) > 3:
+        return Markup("{} the layers cannot be told apart: their intervals overlap.").format(where)
+    return Markup("{} {} share the lead (about {}): their intervals overlap, so {}.").format(
+        where, _names(ranking.leaders), figure, verdict
+    )
+
+
+def _large_messages(inputs: Inputs) -> list[Markup]:
+    ranking = bulk(inputs)
+    if ranking is None or len(ranking.order) < 2:
+        return []
+    best = ranking.best
+    if not ranking.clear:
+        rate = words.rate_text(best["rate_MB_s"])
+        return [_shared("For large messages", ranking, rate, "neither is called the widest")]
+    after = ranking.order[1]
+    return [
+        Markup("{} has the largest throughput, {} with messages of {}; next comes {} with {}.").format(
+            _name(best["layer"]),
+            words.rate_text(best["rate_MB_s"]),
+            words.size_text(best["bytes"]),
+            _name(after["layer"]),
+            words.rate_text(after["rate_MB_s"]),
+        )
+    ]
+
+
+def _settings(inputs: Inputs, most: int = 3) -> list[Markup]:
+    """Say what a setting changes at the smallest common size, where it changes anything for certain."""
+    found = small(inputs)
+    if found is None:
+        return []
+    size, ranking = found
+    rows = {row["layer"]: row for row in ranking.order}
+    changes = []
+    for layer, row in rows.items():
+        base, _, variant = layer.partition("+")
+        if not variant or base not in rows:
+            continue
+        plain = rows[base]
+        pair = rank([plain, row], "time_us", "low_us", "high_us")
+        if pair.clear:
+            changes.append((row["time_us"] / plain["time_us"], base, variant))
+    changes.sort(key=lambda change: -abs(math.log(change[0])))
+    out = []
+    for ratio, base, variant in changes[:most]:
+        what = (
+            f"takes {words.percent_text(1 - ratio)} off" if ratio < 1 else f"costs {_more(ratio)} more than"
+        )
+        out.append(
+            Markup("On {}, the setting <code>{}</code> {} the time of {}.").format(
+                _name(base), variant, what, words.size_text(size)
+            )
+        )
+    return out
+
+
+def _more(ratio: float) -> str:
+    return words.percent_text(ratio - 1) if ratio < 2 else f"{words.digits(ratio - 1, 2)} times"
+
+
+def _two_writes(inputs: Inputs) -> list[Markup]:
+    """Name a request written in two pieces, where that costs half as much again as an echo or more."""
+    two, echo = inputs.loops.get("two_write"), inputs.loops.get("echo")
+    if two is None or echo is None:
+        return []
+    worst: tuple[float, dict[str, Any], dict[str, Any]] | None = None
+    plain = {(row["layer"], row["bytes"]): row for row in echo.to_dicts()}
+    for row in two.to_dicts():
+        other = plain.get((row["layer"], row["bytes"]))
+        if other is None or not row["low_ns"] > other["high_ns"]:
+            continue
+        ratio = row["value_ns"] / other["value_ns"]
+        if ratio >= 1.5 and (worst is None or ratio > worst[0]):
+            worst = (ratio, row, other)
+    if worst is None:
+        return []
+    ratio, row, other = worst
+    return [
+        Markup(
+            "On {}, a request of {} written in two pieces takes {} to be answered, in one piece {}."
+        ).format(
+            _name(row["layer"]),
+            words.size_text(row["bytes"]),
+            words.time_text(row["value_ns"] / 1e9),
+            words.time_text(other["value_ns"] / 1e9),
+        )
+    ]
+
+
+def _steps(inputs: Inputs) -> list[Markup]:
+    out = []
+    for name, layer in inputs.twin.get("layers", {}).items():
+        if layer.get("rendezvous_from_bytes"):
+            size = words.size_text(layer["rendezvous_from_bytes"])
+            out.append(Markup("{} waits for its receiver (rendezvous) from {} on.").format(_name(name), size))
+    return out[:3]
+
+
+def errors(inputs: Inputs) -> tuple[float, float] | None:
+    """Median and largest absolute error of the predictions, as shares."""
+    values = sorted(abs(float(item["error"])) for item in inputs.comparisons)
+    if not values:
+        return None
+    middle = len(values) // 2
+    median = values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
+    return median, values[-1]
+
+
+def frozen_before(comparison: dict[str, Any]) -> bool:
+    """Whether the prediction says that it was frozen before its run started."""
+    frozen = str(comparison["prediction"].get("frozen_utc") or "")
+    started = str(comparison["run"].get("started_utc") or "")
+    return bool(frozen and started and frozen[:19] <= started[:19])
+
+
+def _predictions(inputs: Inputs) -> list[Markup]:
+    found = errors(inputs)
+    if found is None:
+        return []
+    worst = max(inputs.comparisons, key=lambda item: abs(item["error"]))
+    when = " before it ran" if all(map(frozen_before, inputs.comparisons)) else ""
+    if len(inputs.comparisons) == 1:
+        sign = "too long" if worst["error"] > 0 else "too short"
+        return [
+            Markup("{} was predicted{} to take {}; it took {} ({} {}).").format(
+                _name(program_name(worst["prediction"])),
+                when,
+                words.time_text(worst["prediction"]["seconds"]["value"]),
+                words.time_text(worst["run"]["seconds"]["value"]),
+                words.percent_text(abs(worst["error"])),
+                sign,
+            )
+        ]
+    return [
+        Markup("{} were predicted{}: the median error is {}, the worst {} ({}).").format(
+            words.count_text(len(inputs.comparisons), "program"),
+            when.replace("it", "they"),
+            words.percent_text(found[0]),
+            words.percent_text(found[1]),
+            _name(program_name(worst["prediction"])),
+        )
+    ]
+
+
+def misfits(inputs: Inputs, below: float) -> tuple[int, int]:
+    """Count fitted half-round-trip segments: those a straight line does not fit, and all."""
+    segments = [
+        part
+        for name, layer in inputs.twin.get("layers", {}).items()
+        if not inputs.layers or name in inputs.layers
+        for part in layer.get("half_round_trip", [])
+    ]
+    bad = [
+        part for part in segments if part.get("lack_of_fit_p") is not None and part["lack_of_fit_p"] < below
+    ]
+    return len(bad), len(segments)
+
+
+def _misfits(inputs: Inputs) -> list[Markup]:
+    from wiretwin.plot.fits import LACK_OF_FIT_P
+
+    bad, count = misfits(inputs, LACK_OF_FIT_P)
+    if not bad:
+        return []
+    return [
+        Markup("{} of {} fitted segments {} more than a straight line allows; flagged below.").format(
+            bad, count, "bends" if bad == 1 else "bend"
+        )
+    ]
+
+
+def loop(inputs: Inputs) -> list[Step]:
+    """Return the six steps with this run's figures; a step that was not taken has none."""
+    segments = sum(len(layer.get("half_round_trip", [])) for layer in inputs.twin.get("layers", {}).values())
+    messages = sum(int(item.get("messages") or 0) for item in inputs.predictions)
+    runs = [item["run"] for item in inputs.comparisons]
+    launches = sum(len(run.get("launches", [])) for run in runs)
+    found = errors(inputs)
+    count = words.count_text
+    return [
+        Step(
+            "measure",
+            count(len(inputs.layers), "layer") if inputs.layers else "",
+            f"{count(inputs.launches, 'launch', 'launches')}, {count(inputs.samples, 'sample')}",
+        ),
+        Step(
+            "fit",
+            count(segments, "segment") if inputs.twin else "",
+            f"of {count(len(inputs.twin.get('layers', {})), 'layer')}, each with its interval",
+        ),
+        Step(
+            "simulate",
+            (count(messages, "message") if messages else "virtual time") if inputs.predictions else "",
+            f"on {_ranks(inputs.predictions)}" if inputs.predictions else "",
+        ),
+        Step(
+            "predict",
+            _times(inputs.predictions),
+            "frozen before the run"
+            if inputs.comparisons and all(map(frozen_before, inputs.comparisons))
+            else "predicted time",
+        ),
+        Step("run", _times(runs), count(launches, "real launch", "real launches")),
+        Step(
+            "compare",
+            words.percent_text(found[0]) if found else "",
+            (f"median error, worst {words.percent_text(found[1])}" if len(runs) > 1 else "error")
+            if found
+            else "",
+        ),
+    ]
+
+
+def _ranks(records: list[dict[str, Any]]) -> str:
+    ranks = sorted({int(record["ranks"]) for record in records})
+    return f"{words.list_text([str(rank) for rank in ranks])} rank{'s' if ranks != [1] else ''}"
+
+
+def _times(records: list[dict[str, Any]]) -> str:
+    if len(records) == 1:
+        return words.time_text(records[0]["seconds"]["value"])
+    return words.count_text(len(records), "program") if records else ""

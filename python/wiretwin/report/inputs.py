@@ -1,0 +1,172 @@
+"""What a report is made from, brought to plain values and checked once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from wiretwin.errors import InputError
+from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_medians, samples_of
+from wiretwin.plot.timelines import read_timeline
+
+_EMPTY_CURVES = {
+    "layer": pl.String,
+    "bytes": pl.UInt64,
+    "launches": pl.UInt32,
+    "samples": pl.UInt32,
+    "time_us": pl.Float64,
+    "low_us": pl.Float64,
+    "high_us": pl.Float64,
+    "rate_MB_s": pl.Float64,
+    "rate_low_MB_s": pl.Float64,
+    "rate_high_MB_s": pl.Float64,
+}
+
+
+@dataclass
+class Inputs:
+    """Everything a section may need; what was not given is empty."""
+
+    manifest: dict[str, Any] = field(default_factory=dict)
+    path: str = ""
+    damaged: list[str] = field(default_factory=list)
+    curves: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_EMPTY_CURVES))
+    loops: dict[str, pl.DataFrame] = field(default_factory=dict)
+    layers: list[str] = field(default_factory=list)
+    launches: int = 0
+    samples: int = 0
+    twin: dict[str, Any] = field(default_factory=dict)
+    predictions: list[dict[str, Any]] = field(default_factory=list)
+    comparisons: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def host(self) -> dict[str, Any]:
+        """The host as the measurement or else the fit saw it."""
+        return dict(self.manifest.get("host") or self.twin.get("host") or {})
+
+    @property
+    def timelines(self) -> list[tuple[dict[str, Any], pl.DataFrame]]:
+        """Predictions that came with a timeline, and that timeline."""
+        return [(item, item["_timeline"]) for item in self.predictions if item.get("_timeline") is not None]
+
+    def run_of(self, prediction: dict[str, Any]) -> dict[str, Any] | None:
+        """Find the run that a prediction was compared with, if it was."""
+        for item in self.comparisons:
+            if _identity(item["prediction"]) == _identity(prediction):
+                return dict(item["run"])
+        return None
+
+
+def gather(
+    result: Any = None,
+    twin: Any = None,
+    predictions: Sequence[Any] = (),
+    comparisons: Sequence[Any] = (),
+) -> Inputs:
+    """Bring what `render` was given to plain values.
+
+    Raises
+    ------
+    InputError
+        When a record is of another format, lacks a key that the report needs, or its timeline cannot be read.
+    """
+    inputs = Inputs()
+    if result is not None:
+        _take_result(inputs, result)
+    if twin is not None:
+        inputs.twin = as_mapping(twin)
+    inputs.comparisons = [_comparison(item) for item in comparisons]
+    inputs.predictions = [_prediction(item) for item in predictions]
+    known = {_identity(item) for item in inputs.predictions}
+    for item in inputs.comparisons:
+        if _identity(item["prediction"]) not in known:
+            inputs.predictions.append(_prediction(item["prediction"]))
+    return inputs
+
+
+def _take_result(inputs: Inputs, result: Any) -> None:
+    inputs.manifest = as_mapping(result.manifest)
+    inputs.path = str(getattr(result, "path", "") or "")
+    inputs.damaged = [str(item) for item in getattr(result, "damaged", [])]
+    frame = samples_of(result)
+    inputs.samples = len(frame)
+    inputs.launches = frame["launch"].n_unique()
+    if not len(frame):
+        return
+    seed = int(inputs.manifest.get("seed", 1))
+    inputs.layers = layer_order(frame)
+    inputs.curves = echo_curves(frame, seed)
+    for loop in sorted(str(name) for name in frame["loop"].unique()):
+        inputs.loops[loop] = loop_medians(frame, loop, seed)
+
+
+def _identity(prediction: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        prediction.get("digest") or "",
+        prediction.get("program"),
+        tuple(map(str, prediction.get("args", []))),
+        prediction.get("ranks"),
+    )
+
+
+def _record(item: Any, wanted: str, file: str) -> dict[str, Any]:
+    """Take a record as a mapping, a model, a JSON file or the folder that holds one."""
+    if isinstance(item, (str, Path)):
+        path = Path(item)
+        path = path / file if path.is_dir() else path
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise InputError(path, reason=str(error), allowed=f"a readable {wanted} record") from error
+        if not isinstance(record, dict):
+            raise InputError(path, value=type(record).__name__, allowed=f"a {wanted} record")
+        beside = path.with_name("timeline.parquet")
+        if "timeline" not in record and beside.exists():
+            record["timeline"] = str(beside)
+    else:
+        record = as_mapping(item)
+    found = record.get("format", wanted)
+    if found != wanted:
+        raise InputError(key="format", value=found, allowed=wanted)
+    return dict(record)
+
+
+def _prediction(item: Any) -> dict[str, Any]:
+    record = _record(item, "wiretwin-prediction", "prediction.json")
+    _need(record, "prediction", ("program", "ranks", "seconds"))
+    source = record.get("timeline")
+    record["_timeline"] = None
+    if source is not None:
+        try:
+            record["_timeline"] = read_timeline(source)
+        except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+            raise InputError(
+                key=f"timeline of {record['program']}",
+                value=source if isinstance(source, str) else None,
+                reason=str(error),
+                allowed="a timeline that `predict` wrote",
+            ) from error
+    return record
+
+
+def _comparison(item: Any) -> dict[str, Any]:
+    record = as_mapping(item)
+    _need(record, "comparison", ("prediction", "run", "error"))
+    record = dict(record)
+    for key in ("prediction", "run"):
+        record[key] = _record(record[key], f"wiretwin-{key}", f"{key}.json")
+        _need(record[key], key, ("program", "ranks", "seconds"))
+    return record
+
+
+def _need(record: dict[str, Any], what: str, keys: Sequence[str]) -> None:
+    for key in keys:
+        if key not in record:
+            raise InputError(
+                key=f"{what}.{key}", reason="is missing", allowed=f"a record with {', '.join(keys)}"
+            )

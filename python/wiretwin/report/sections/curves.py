@@ -1,0 +1,168 @@
+"""Measured curves: throughput, latency, signature, saturation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from wiretwin.plot import base, words
+from wiretwin.plot import curves as draw
+from wiretwin.plot.data import steps
+from wiretwin.plot.theme import LIGHT
+from wiretwin.report.findings import bulk, small
+from wiretwin.report.inputs import Inputs
+from wiretwin.report.page import Chip, Column, FigureBlock, Group, Key, Missing, Section, Table
+
+BAND = Key("band", "interval between launches (95 %)")
+STEP = Key("diamond", "behaviour changes, by the fit")
+
+
+def build(inputs: Inputs) -> list[Section | Missing]:
+    """Build the section, or say how to measure."""
+    if not len(inputs.curves.filter(pl.col("bytes") > 0)):
+        return [Missing("The measured curves", "wiretwin measure --out measured")]
+    groups = [
+        Group([_throughput(inputs), _latency(inputs)]),
+        Group([_signature(inputs), _saturation(inputs)]),
+    ]
+    lead = (
+        "One message out, the same message back: half of that round trip is the time, size over time the "
+        "throughput. Each point is the median over launches of each launch's median."
+    )
+    if inputs.launches and inputs.curves["launches"].max() == 1:
+        lead += " Every layer was launched once only, so there are no intervals and nothing is ranked."
+    return [Section("curves", "How fast each layer talks", "Curves", lead, groups, chips(inputs))]
+
+
+def chips(inputs: Inputs) -> list[Chip]:
+    """Make the shared legend: a layer, its colour's number, its dash and its symbol."""
+    looks = base.looks(inputs.layers)
+    return [
+        Chip(name, LIGHT.series.index(look.colour), look.dash, look.symbol) for name, look in looks.items()
+    ]
+
+
+def _keys(inputs: Inputs) -> list[Key]:
+    keys = []
+    if inputs.curves["low_us"].is_finite().any():
+        keys.append(BAND)
+    if any(step["layer"] in inputs.layers for step in steps(inputs.twin)):
+        keys.append(STEP)
+    return keys
+
+
+def _throughput(inputs: Inputs) -> FigureBlock:
+    ranking = bulk(inputs)
+    parts = []
+    if ranking is not None:
+        parts = [
+            f"{row['layer']} {words.rate_text(row['rate_MB_s'])} at {words.size_text(row['bytes'])}"
+            for row in ranking.order
+        ]
+    summary = f"Largest throughput of each layer: {words.list_text(parts)}."
+    marked = [
+        f"{step['layer']} at {words.size_text(step['bytes'])}"
+        for step in steps(inputs.twin)
+        if step["why"] == "rendezvous" and step["layer"] in inputs.layers
+    ]
+    if marked:
+        summary += f" Rendezvous begins with {words.list_text(marked)}."
+    return FigureBlock(
+        "throughput",
+        "Throughput against message size",
+        summary,
+        draw.throughput(inputs.curves, inputs.twin or None, layers=inputs.layers),
+        _pivot(
+            inputs,
+            "Throughput by message size, with its interval between launches",
+            lambda row: words.rate_interval_text(
+                row["rate_MB_s"], row["rate_low_MB_s"], row["rate_high_MB_s"]
+            ),
+        ),
+        keys=_keys(inputs),
+        linear="MB/s",
+    )
+
+
+def _latency(inputs: Inputs) -> FigureBlock:
+    found = small(inputs)
+    summary = "Half a round trip of small messages."
+    if found is not None:
+        size, ranking = found
+        parts = [f"{row['layer']} {words.time_text(row['time_us'] / 1e6)}" for row in ranking.order]
+        summary = f"Half a round trip of {words.size_text(size)}: {words.list_text(parts)}."
+    return FigureBlock(
+        "latency",
+        "Latency against message size",
+        summary,
+        draw.latency(inputs.curves, inputs.twin or None, layers=inputs.layers),
+        _pivot(
+            inputs,
+            "Half a round trip by message size, with its interval between launches",
+            lambda row: words.time_interval_text(
+                row["time_us"] / 1e6, row["low_us"] / 1e6, row["high_us"] / 1e6
+            ),
+        ),
+        keys=_keys(inputs),
+        linear="µs",
+    )
+
+
+def _signature(inputs: Inputs) -> FigureBlock:
+    return FigureBlock(
+        "signature",
+        "Signature: throughput against time",
+        "NetPIPE's view: a curve starts at its layer's latency and rises as the time is better used. "
+        "Of two curves the upper left one gives more for the same time.",
+        draw.signature(inputs.curves, layers=inputs.layers),
+        _long(inputs, "Time and throughput of each size", ("Time", "Throughput")),
+        half=True,
+    )
+
+
+def _saturation(inputs: Inputs) -> FigureBlock:
+    rows = []
+    for name in inputs.layers:
+        part = inputs.curves.filter(pl.col("layer") == name, pl.col("bytes") > 0).sort("bytes")
+        if not len(part):
+            continue
+        half = float(part["rate_MB_s"].max()) / 2  # type: ignore[arg-type]
+        at = part.filter(pl.col("rate_MB_s") >= half)["bytes"][0]
+        rows.append(f"{name} {words.size_text(at)}")
+    return FigureBlock(
+        "saturation",
+        "Saturation: message size against time",
+        f"Half of the largest throughput is reached with {words.list_text(rows)}. From there on, a larger "
+        "message mostly takes longer in proportion.",
+        draw.saturation(inputs.curves, layers=inputs.layers),
+        _long(inputs, "Size and time of each message", ("Time",)),
+        keys=[Key("ring", "half of its largest throughput")],
+        half=True,
+    )
+
+
+def _pivot(inputs: Inputs, caption: str, text: Any) -> Table:
+    """One row a size, one column a layer."""
+    cells = {(row["bytes"], row["layer"]): text(row) for row in inputs.curves.iter_rows(named=True)}
+    sizes = [int(size) for size in inputs.curves["bytes"].unique().sort()]
+    rows = [
+        [words.size_text(size), *(cells.get((size, name), "") for name in inputs.layers)] for size in sizes
+    ]
+    return Table(caption, [Column("Size", True), *(Column(name, True) for name in inputs.layers)], rows)
+
+
+def _long(inputs: Inputs, caption: str, wanted: tuple[str, ...]) -> Table:
+    """One row a layer and size."""
+    rows = []
+    for name in inputs.layers:
+        part = inputs.curves.filter(pl.col("layer") == name).sort("bytes")
+        for row in part.iter_rows(named=True):
+            cells = [name, words.size_text(row["bytes"])]
+            if "Time" in wanted:
+                cells.append(words.time_text(row["time_us"] / 1e6))
+            if "Throughput" in wanted:
+                cells.append(words.rate_text(row["rate_MB_s"]))
+            rows.append(cells)
+    columns = [Column("Layer"), Column("Size", True), *(Column(title, True) for title in wanted)]
+    return Table(caption, columns, rows)

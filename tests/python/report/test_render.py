@@ -1,0 +1,268 @@
+"""The page without a browser: what it says, what it leaves out, what it never lets through."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import report_data
+
+from wiretwin.errors import InputError, StorageError
+from wiretwin.report import render
+from wiretwin.report.findings import findings, headline, loop, rank, small
+from wiretwin.report.inputs import gather
+from wiretwin.report.render import compose
+
+MOST_BYTES = 6_000_000
+
+
+class Reader(HTMLParser):
+    """Collects tags with their attributes, and the text outside scripts and styles."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._skipping = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._skipping += tag in ("script", "style")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._skipping -= tag in ("script", "style")
+
+    def handle_data(self, data: str) -> None:
+        if not self._skipping:
+            self.text.append(data)
+
+
+def read(path: Path) -> Reader:
+    reader = Reader()
+    reader.feed(path.read_text(encoding="utf-8"))
+    return reader
+
+
+def unpacked(path: Path, name: str) -> str:
+    page = path.read_text(encoding="utf-8")
+    packed = re.search(rf'id="{name}-packed">([^<]*)<', page)
+    assert packed is not None
+    return gzip.decompress(base64.b64decode(packed[1])).decode()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return render(**report_data.everything(), out=tmp_path_factory.mktemp("report") / "report.html")
+
+
+def test_the_file_is_whole_by_itself_and_small(page: Path) -> None:
+    size = page.stat().st_size
+    print(f"report.html: {size} bytes")
+    assert size < MOST_BYTES
+    reader = read(page)
+    for tag, attributes in reader.tags:
+        assert not attributes.get("src"), (tag, attributes)
+        if tag in ("a", "link"):
+            assert str(attributes.get("href")).startswith(("#", "data:")), attributes
+    css = re.search(r"<style>(.*?)</style>", page.read_text(encoding="utf-8"), re.S)
+    assert css is not None
+    assert "@import" not in css[1]
+    assert "url(" not in css[1]
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    first = render(**report_data.everything(), out=tmp_path / "a.html").read_bytes()
+    assert render(**report_data.everything(), out=tmp_path / "b.html").read_bytes() == first
+
+
+def test_every_section_is_there_and_in_order(page: Path) -> None:
+    sections = [a["id"] for tag, a in read(page).tags if tag == "section"]
+    assert sections == [
+        "top",
+        "curves",
+        "layers",
+        "fit",
+        "predicted-section",
+        "where",
+        "timeline",
+        "setting",
+    ]
+
+
+def test_the_figures_of_the_page_are_the_ones_it_packs(page: Path) -> None:
+    packed = json.loads(unpacked(page, "figures"))
+    placed = [a["data-figure"] for _tag, a in read(page).tags if "data-figure" in a]
+    assert set(placed) == set(packed["figures"])
+    assert len(placed) == len(set(placed)) == 15
+    assert "plotly" in unpacked(page, "plotly")[:200]
+
+
+@pytest.mark.parametrize(
+    ("given", "absent", "commands"),
+    [
+        (("result",), {"layers", "fit", "predicted-section", "where", "timeline"}, ["wiretwin fit"]),
+        (("twin",), {"curves", "fit", "predicted-section", "where", "timeline"}, ["wiretwin measure"]),
+        (("result", "twin"), {"predicted-section", "where", "timeline"}, ["wiretwin predict"]),
+        (("comparisons",), {"curves", "layers", "fit", "timeline"}, ["wiretwin measure", "wiretwin fit"]),
+    ],
+)
+def test_a_section_without_data_is_left_out_and_named(
+    tmp_path: Path, given: tuple[str, ...], absent: set[str], commands: list[str]
+) -> None:
+    everything = report_data.everything()
+    reader = read(render(**{key: everything[key] for key in given}, out=tmp_path / "r.html"))
+    sections = {a["id"] for tag, a in reader.tags if tag == "section"}
+    assert not sections & absent
+    assert "missing" in sections
+    text = " ".join(reader.text)
+    for command in commands:
+        assert command in text
+
+
+def test_nothing_to_show_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to show"):
+        render(out=tmp_path / "r.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no-such-folder"):
+        render(twin=report_data.twin(), out=tmp_path / "no-such-folder" / "r.html")
+
+
+def test_a_record_that_lacks_a_key_is_refused_by_name() -> None:
+    broken = report_data.comparisons()[0]
+    del broken["run"]["seconds"]
+    with pytest.raises(InputError, match=r"run\.seconds"):
+        gather(comparisons=[broken])
+
+
+def test_a_foreign_record_is_refused() -> None:
+    with pytest.raises(InputError, match="wiretwin-prediction"):
+        gather(predictions=[{"format": "something-else"}])
+
+
+def test_records_are_read_from_a_folder_with_the_timeline_beside_them(tmp_path: Path) -> None:
+    item = report_data.comparisons()[0]["prediction"]
+    (tmp_path / "prediction.json").write_text(json.dumps(item))
+    report_data.timeline(iterations=3).write_parquet(tmp_path / "timeline.parquet")
+    inputs = gather(predictions=[tmp_path])
+    assert len(inputs.timelines) == 1
+    (tmp_path / "timeline.parquet").write_bytes(b"PAR1 cut off")
+    with pytest.raises(InputError, match=r"timeline\.parquet"):
+        gather(predictions=[tmp_path])
+
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
+
+
+def hostile() -> dict[str, Any]:
+    """Everything a page shows that comes from elsewhere, made hostile."""
+    frame = report_data.samples(launches=3, layers=("shm", "socket/tcp")).with_columns(
+        pl.col("layer").replace({"shm": HOSTILE})
+    )
+    result = report_data.FakeResult(report_data.manifest(frame), frame, Path(HOSTILE.replace("/", "|")))
+    result.manifest["host"] = {"name": HOSTILE, "cpu_model": HOSTILE, HOSTILE: HOSTILE}
+    result.manifest["options"] = {HOSTILE: [HOSTILE]}
+    result.manifest["launches"][-1]["error"] = HOSTILE
+    result.manifest["stopped"] = {HOSTILE: HOSTILE}
+    result.damaged = [HOSTILE]
+    twin = report_data.twin()
+    twin["layers"][HOSTILE] = twin["layers"]["mpi4py/mpich"]
+    item = report_data.comparison(HOSTILE, [HOSTILE], 1.0, 0.05)
+    item["notes"] = [HOSTILE]
+    item["prediction"]["layer"] = HOSTILE
+    prediction = dict(item["prediction"])
+    prediction["timeline"] = report_data.timeline(iterations=4).with_columns(
+        pl.lit(HOSTILE).alias("name"), pl.lit(HOSTILE).alias("site")
+    )
+    return {"result": result, "twin": twin, "predictions": [prediction], "comparisons": [item]}
+
+
+def test_hostile_names_are_shown_and_never_obeyed(tmp_path: Path) -> None:
+    path = render(**hostile(), out=tmp_path / "r.html")
+    reader = read(path)
+    assert not [tag for tag, _a in reader.tags if tag == "img"]
+    assert sum(tag == "script" for tag, _a in reader.tags) == 4
+    assert not [a for _tag, a in reader.tags if any(key.startswith("on") for key in a)]
+    text = "".join(reader.text)
+    assert text.count(HOSTILE) > 10
+    figures = unpacked(path, "figures")
+    shown = re.sub(r'"layer":"(\\.|[^"\\])*"', "", figures)
+    assert "<script" not in shown
+    assert "<img" not in shown
+
+
+def test_overlapping_intervals_are_not_ranked() -> None:
+    rows = [
+        {"layer": "a", "v": 1.0, "lo": 0.9, "hi": 1.2},
+        {"layer": "b", "v": 1.1, "lo": 1.0, "hi": 1.3},
+        {"layer": "c", "v": 3.0, "lo": 2.8, "hi": 3.1},
+    ]
+    ranking = rank(rows, "v", "lo", "hi")
+    assert [row["layer"] for row in ranking.leaders] == ["a", "b"]
+    assert not ranking.clear
+    assert rank(rows[::2], "v", "lo", "hi").clear
+    largest = rank(rows, "v", "lo", "hi", least=False)
+    assert (largest.best["layer"], largest.clear) == ("c", True)
+
+
+def test_without_intervals_nothing_is_ranked() -> None:
+    inputs = gather(result=report_data.result(launches=1))
+    found = small(inputs)
+    assert found is not None
+    assert not found[1].clear
+    text = " ".join(map(str, findings(inputs)))
+    assert "faster" not in text
+    assert "spin" not in text
+    assert "quickest here" not in headline(inputs)
+
+
+def test_findings_follow_the_data() -> None:
+    everything = report_data.everything()
+    text = "\n".join(map(str, findings(gather(**everything)))).replace("\u00a0", " ")
+    assert "<strong>shm</strong> carries 4 B one way" in text
+    assert "<strong>shm</strong> has the largest throughput" in text
+    assert re.search(
+        r"On <strong>socket/tcp</strong>, the setting <code>spin</code> takes \d\d\.\d % off", text
+    )
+    assert "waits for its receiver (rendezvous) from 64 KiB" in text
+    assert "5 programs were predicted before they ran: the median error is 4.4 %, the worst 11.2 %" in text
+    assert "1 of 10 fitted segments bends" in text
+
+
+def test_a_late_prediction_is_not_called_frozen() -> None:
+    items = report_data.comparisons()
+    items[2]["prediction"]["frozen_utc"] = "2031-05-04T11:00:00.000+00:00"
+    text = "\n".join(map(str, findings(gather(comparisons=items))))
+    assert "were predicted:" in text
+    assert "before they ran" not in text
+
+
+def test_the_loop_shows_what_was_not_done() -> None:
+    steps = {step.verb: step.figure for step in loop(gather(twin=report_data.twin()))}
+    assert steps["fit"].startswith("10")
+    assert not any(steps[verb] for verb in ("measure", "simulate", "predict", "run", "compare"))
+
+
+def test_failed_launches_are_told_with_their_reason() -> None:
+    page = compose(gather(result=report_data.result()))
+    setting = next(section for section in page.sections if section.id == "setting")
+    failed = next(block for block in setting.blocks if block.id == "failed")
+    assert failed.table.rows == [["36", "socket/udp", "failed", "rank 1: no reply within 20 s (recvfrom)"]]  # type: ignore[union-attr]
+
+
+def test_each_figure_has_words_and_a_table() -> None:
+    page = compose(gather(**report_data.everything()))
+    for block in page.figures():
+        assert block.summary.endswith(".")
+        assert block.table.rows
+        for row in block.table.rows:
+            assert len(row) == len(block.table.columns)
