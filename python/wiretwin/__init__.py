@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from wiretwin._core import __version__
 
 if TYPE_CHECKING:
+    from wiretwin import plot, report
     from wiretwin.results import Result
 
-__all__ = ["Result", "__version__"]
+__all__ = ["Result", "__version__", "plot", "report"]
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
     "Result": "wiretwin.results:Result",
+    "plot": "wiretwin.plot",
+    "report": "wiretwin.report",
 }
 
 

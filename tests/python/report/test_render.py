@@ -18,7 +18,7 @@ from wiretwin.errors import InputError, StorageError
 from wiretwin.report import render
 from wiretwin.report.findings import findings, headline, loop, rank, small
 from wiretwin.report.inputs import gather
-from wiretwin.report.render import compose
+from wiretwin.report.writer import compose
 
 MOST_BYTES = 6_000_000
 
