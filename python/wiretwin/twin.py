@@ -162,8 +162,12 @@ class Segment(_Strict):
 
 
 class Checks(_Strict):
-    """What the fit had to put right, or could not make agree; each key is absent where nothing was found."""
+    """What the fit rests on, had to put right or could not make agree; a key without a finding is absent."""
 
+    overhead_send_by: Literal["prtt", "send_busy"] | None = None
+    """The loop that overhead_send rests on."""
+    gap_by: Literal["prtt", "stream"] | None = None
+    """The loop that gap rests on."""
     negative_latency_ns: Annotated[float, Field(ge=0.0, le=_MAX_NS)] | None = None
     """By how much the two overheads exceeded the half round trip at worst; they were reduced to fit."""
     negative_latency_at_bytes: Size | None = None

@@ -1,0 +1,330 @@
+"""The fit: from a result to a twin."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from wiretwin.errors import InputError
+from wiretwin.fit import loggp
+from wiretwin.fit.curve import curve_figures
+from wiretwin.fit.loggp import Endpoint, Launches, Line
+from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
+from wiretwin.fit.stats import ByLaunch, Interval, by_launch, interval, summarise
+from wiretwin.results import Result
+from wiretwin.twin import Base, Checks, Figure, Host, Layer, Rate, Segment, Source, Twin
+
+__all__ = ["fit", "missing_for_endpoints"]
+
+MIN_LAUNCHES = 2
+MOST_SIZES = 250
+"""More sizes than this are averaged with their neighbours before segments are sought."""
+
+Endpoints = Literal["auto", "require", "skip"]
+
+
+def fit(
+    result: Result | pl.DataFrame,
+    *,
+    layers: Sequence[str] | None = None,
+    endpoints: Endpoints = "auto",
+    confidence: float = 0.95,
+    tolerance: float = 0.02,
+    host: Mapping[str, Any] | None = None,
+    created_utc: str | None = None,
+    seed: int = 0,
+) -> Twin:
+    """Fit a twin to what was measured.
+
+    Parameters
+    ----------
+    result
+        An opened result, or its samples as a data frame.
+    layers
+        The layers to fit; by default all that were measured.
+    endpoints
+        ``auto``: overheads, latency and gap where the loops for them were measured, else the curve alone;
+        ``require``: refuse a layer without them; ``skip``: the curve alone.
+    confidence
+        Of every interval.
+    tolerance
+        Share of the time below which a deviation from a straight line is not worth a break.
+    host
+        Keys of the twin's host table that replace those of the result.
+    created_utc
+        By default the time at which the result was created, so that a fit of the same result is the same.
+    seed
+        Of the resampling of launches.
+
+    Raises
+    ------
+    InputError
+        If a layer was not measured, or too little of it; the message names layer, loop and sizes.
+    """
+    if not 0 < confidence < 1:
+        raise InputError(key="confidence", value=confidence, allowed="above 0 and below 1")
+    if not 0 < tolerance < 1:
+        raise InputError(key="tolerance", value=tolerance, allowed="above 0 and below 1")
+    if isinstance(result, Result):
+        samples, digest = result.samples(), result.digest()
+        facts: dict[str, Any] = dict(result.manifest.host)
+        created = result.manifest.created_utc
+        place: str | None = str(result.path)
+        clocks = {layer.name: layer.clock.cost_ns for layer in result.manifest.layers if layer.clock}
+    else:
+        samples, digest = result, _digest(result)
+        facts, created, place, clocks = {}, "unknown", None, {}
+    measured = sorted(samples["layer"].unique().to_list())
+    if not measured:
+        raise InputError(place, reason="holds no samples", allowed="at least two launches of one layer")
+    for name in layers or ():
+        if name not in measured:
+            raise InputError(place, "layers", name, allowed=", ".join(measured), reason="was not measured")
+    summary = summarise(samples)
+    fitted = {
+        name: _fit_layer(
+            name,
+            summary.filter(pl.col("layer") == name),
+            endpoints=endpoints,
+            confidence=confidence,
+            tolerance=tolerance,
+            clock_ns=clocks.get(name, 0.0),
+            seed=seed,
+            place=place,
+        )
+        for name in (layers or measured)
+    }
+    return Twin(
+        created_utc=created_utc or created,
+        source=Source(
+            digest=digest,
+            samples=samples.height,
+            launches=samples["launch"].n_unique(),
+            confidence=confidence,
+            seed=seed,
+        ),
+        host=_host(facts, host or {}),
+        layers=fitted,
+    )
+
+
+def missing_for_endpoints(summary: pl.DataFrame) -> list[str]:
+    """List what a layer's summary lacks for overheads and latency, in words; empty if nothing.
+
+    Parameters
+    ----------
+    summary
+        Rows of one layer, as `wiretwin.fit.stats.summarise` gives them.
+    """
+    launches = _launches(summary)
+    lacking = []
+    for loops, found in (
+        (
+            "prtt (messages above 1, delay_ns longer than a round trip) or send_busy",
+            loggp.overhead_send(summary, launches),
+        ),
+        ("recv_busy", loggp.overhead_recv(summary, launches)),
+    ):
+        best = max((_usable(endpoint.found) for endpoint in found), default=0)
+        if best < MIN_SIZES:
+            lacking.append(
+                f"{loops}: {best} size{'s' if best != 1 else ''} with at least {MIN_LAUNCHES} launches, "
+                f"needed are {MIN_SIZES}"
+            )
+    return lacking
+
+
+def _fit_layer(
+    name: str,
+    summary: pl.DataFrame,
+    *,
+    endpoints: Endpoints,
+    confidence: float,
+    tolerance: float,
+    clock_ns: float,
+    seed: int,
+    place: str | None,
+) -> Layer:
+    launches = _launches(summary)
+    echo = by_launch(summary.filter(pl.col("loop") == "echo"), launches=launches)
+    _require_curve(name, echo, place)
+    figures = curve_figures(echo, confidence, seed)
+
+    def pieces(found: ByLaunch, scale: ByLaunch | None = None) -> list[Piece]:
+        few = found.at_most(MOST_SIZES)
+        share = None
+        if scale is not None:
+            # A difference of round trips is as uncertain as they are: a tenth of one at the least.
+            whole = np.interp(few.sizes, scale.sizes, np.nanmedian(scale.values, axis=0) / 2)
+            share = np.maximum(np.abs(np.nanmedian(few.values, axis=0)), 0.1 * whole)
+        return fit_segments(few.sizes, few.values, scale=share, confidence=confidence, tolerance=tolerance)
+
+    half = ByLaunch(echo.sizes, echo.values / 2, echo.samples)
+    half_pieces = pieces(half)
+    parts: dict[str, Any] = {}
+    checks: dict[str, Any] = {}
+    lacking = [] if endpoints == "skip" else missing_for_endpoints(summary)
+    if endpoints == "require" and lacking:
+        raise InputError(place, f"layer {name}", reason=f"was measured too little: {'; '.join(lacking)}")
+    if endpoints != "skip" and not lacking:
+        send = loggp.overhead_send(summary, launches, clock_ns)
+        recv = loggp.overhead_recv(summary, launches, clock_ns)
+        parts, checks = _endpoints(echo, half_pieces, pieces, send, recv, confidence)
+    if endpoints != "skip":
+        between = [e for e in loggp.gap(summary, launches) if _usable(e.found) >= MIN_SIZES]
+        if between:
+            found = _positive(between[0].found)
+            parts["gap"] = _segments(_lines(pieces(found, echo)), found)
+            checks["gap_by"] = between[0].method
+    call = summary.filter(pl.col("loop") == "call")
+    if call.height and call["launch"].n_unique() >= MIN_LAUNCHES:
+        each = call.group_by("launch").agg(pl.col("value_ns").median())["value_ns"].to_numpy()
+        parts["call_ns"] = _figure(
+            interval(each, confidence), call["launch"].n_unique(), int(call["samples"].sum())
+        )
+    r_max = Interval(figures.r_max.value * 1e3, figures.r_max.low * 1e3, figures.r_max.high * 1e3)
+    t_0 = Interval(figures.t_0_ns.value / 1e3, figures.t_0_ns.low / 1e3, figures.t_0_ns.high / 1e3)
+    return Layer(
+        t_0_us=_figure(t_0, figures.launches, figures.t_0_samples),
+        t_0_bytes=figures.t_0_bytes,
+        r_max_MB_s=_figure(r_max, figures.launches, figures.samples),
+        n_half_bytes=_figure(figures.n_half_bytes, figures.launches, figures.samples),
+        half_round_trip=_segments(_lines(half_pieces), half),
+        checks=Checks(**checks) if checks else None,
+        **parts,
+    )
+
+
+def _endpoints(
+    echo: ByLaunch,
+    half_pieces: list[Piece],
+    pieces: Any,
+    send: list[Endpoint],
+    recv: list[Endpoint],
+    confidence: float,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Fit both overheads and the latency between them; the twin's keys, and those of its checks."""
+    chosen = next(e for e in send if _usable(e.found) >= MIN_SIZES)
+    sending, receiving = _positive(chosen.found), _positive(recv[0].found)
+    send_pieces = loggp.snapped(pieces(sending, echo), half_pieces)
+    recv_pieces = loggp.snapped(pieces(receiving, echo), half_pieces)
+    split = loggp.compose(
+        half_pieces, send_pieces, recv_pieces, largest=int(echo.sizes[-1]), confidence=confidence
+    )
+    parts = {
+        "overhead_send": _segments(split.send, sending),
+        "overhead_recv": _segments(split.recv, receiving),
+        "latency": _segments(split.latency, None),
+        "rendezvous_from_bytes": loggp.rendezvous(half_pieces, send_pieces),
+    }
+    checks: dict[str, Any] = {"overhead_send_by": chosen.method}
+    if split.negative_latency_ns > 0:
+        checks["negative_latency_ns"] = split.negative_latency_ns
+        checks["negative_latency_at_bytes"] = split.negative_latency_at_bytes
+    if split.reduced_share > 0:
+        checks["overhead_reduced_percent"] = 100 * split.reduced_share
+    apart = loggp.send_disagreement(send)
+    if apart is not None:
+        checks["send_busy_percent"] = 100 * apart.median
+        checks["send_busy_worst_percent"] = 100 * apart.worst
+        checks["send_busy_worst_at_bytes"] = apart.worst_at_bytes
+    return parts, checks
+
+
+def _launches(summary: pl.DataFrame) -> Launches:
+    return np.unique(summary["launch"].to_numpy()).astype(np.int64)
+
+
+def _usable(found: ByLaunch) -> int:
+    """Count the sizes that enough launches have."""
+    return int((np.isfinite(found.values).sum(axis=0) >= MIN_LAUNCHES).sum())
+
+
+def _positive(found: ByLaunch) -> ByLaunch:
+    """Keep the sizes that at least two launches have."""
+    keep = np.isfinite(found.values).sum(axis=0) >= MIN_LAUNCHES
+    return ByLaunch(found.sizes[keep], found.values[:, keep], found.samples[keep])
+
+
+def _require_curve(name: str, echo: ByLaunch, place: str | None) -> None:
+    launches = int(np.isfinite(echo.values).any(axis=1).sum())
+    sizes = int((echo.sizes > 0).sum())
+    allowed = f"loop echo in at least {MIN_LAUNCHES} launches at {MIN_SIZES} or more sizes above 0"
+    if launches < MIN_LAUNCHES:
+        raise InputError(
+            place,
+            f"layer {name}",
+            reason=f"has {launches} launch{'es' if launches != 1 else ''} with loop echo; "
+            "an interval between launches needs more",
+            allowed=allowed,
+        )
+    if sizes < MIN_SIZES:
+        have = ", ".join(str(s) for s in echo.sizes)
+        raise InputError(
+            place, f"layer {name}", reason=f"has loop echo at {have or 'no'} bytes only", allowed=allowed
+        )
+
+
+def _figure(found: Interval, launches: int, samples: int) -> Figure:
+    return Figure(
+        value=found.value, low=max(0.0, found.low), high=found.high, launches=launches, samples=samples
+    )
+
+
+def _lines(pieces: Sequence[Piece]) -> list[Line]:
+    return [Line(p.from_bytes, p.base, p.rate, p) for p in pieces]
+
+
+def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, ...]:
+    """Write lines as the twin's segments; ``found`` counts the samples, None for a derived quantity."""
+    segments = []
+    ends: list[int | None] = [*(line.from_bytes for line in lines[1:]), None]
+    for line, end in zip(lines, ends, strict=True):
+        piece = line.source
+        adjusted = piece is None or (line.base, line.rate) != (piece.base, piece.rate)
+        own_break = piece is not None and piece.from_bytes == line.from_bytes > 0
+        count = 0
+        if found is not None:
+            inside = found.sizes >= line.from_bytes
+            if end is not None:
+                inside &= found.sizes < end
+            count = int(found.samples[inside].sum())
+        segments.append(
+            Segment(
+                from_bytes=line.from_bytes,
+                to_bytes=end,
+                base_ns=Base(value=line.base.value, low=line.base.low, high=line.base.high),
+                per_byte_ns=Rate(value=line.rate.value, low=line.rate.low, high=line.rate.high),
+                samples=count,
+                lack_of_fit_p=None if adjusted or piece is None else piece.lack_of_fit_p,
+                from_bytes_low=piece.from_low if own_break and piece else None,
+                from_bytes_high=piece.from_high if own_break and piece else None,
+            )
+        )
+    return tuple(segments)
+
+
+def _host(facts: Mapping[str, Any], given: Mapping[str, Any]) -> Host:
+    cores = facts.get("cores") or len(facts.get("cpus_usable", ())) or facts.get("cpus") or 1
+    known: dict[str, Any] = {
+        "name": str(facts.get("name", "unknown")),
+        "cpu_model": str(facts.get("cpu_model", "unknown")),
+        "cores": int(cores),
+        "kernel": str(facts.get("system", facts.get("kernel", "unknown"))),
+        "governor": str(facts.get("governor", "unknown")),
+        "hypervisor": str(facts.get("virtualisation", "none found")),
+    }
+    for key in given:
+        if key not in Host.model_fields:
+            raise InputError(key=f"host.{key}", reason="is not known", allowed=", ".join(Host.model_fields))
+    return Host(**(known | dict(given)))
+
+
+def _digest(samples: pl.DataFrame) -> str:
+    """Digest of a data frame's samples, whatever their order."""
+    hashes = np.sort(samples.select(sorted(samples.columns)).hash_rows(seed=0).to_numpy())
+    return hashlib.sha256(hashes.tobytes()).hexdigest()

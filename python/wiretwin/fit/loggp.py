@@ -1,0 +1,328 @@
+"""LogGP by message size, endpoint and network apart.
+
+The overheads and the gap come from the parametrised round trip of Hoefler, Lichei & Rehm (2007):
+``PRTT(n, d, s)`` is the time of n messages of s bytes with a delay d before each but the first, and one
+reply. The cost of one more message is ``(PRTT(n, d, s) - PRTT(1, 0, s)) / (n - 1)``; without delay it is
+the gap g(s), and with a delay longer than a round trip it is ``d + o_s``, because the network has long
+been idle when the delay ends.
+
+The time inside the send and receive calls is measured besides (``send_busy``, ``recv_busy``), and reaches
+sizes of which n messages would not fit into buffers. One method is used over all sizes, so that a change
+of method is never taken for a change of protocol: the one that reaches the largest size, the round trip
+if both do. The other is the cross-check.
+
+``latency = half round trip - o_s - o_r``, line by line, so the three add up exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from wiretwin.fit.segments import Piece
+from wiretwin.fit.stats import ByLaunch, Interval, around, by_launch
+
+__all__ = [
+    "Composition",
+    "Endpoint",
+    "compose",
+    "gap",
+    "overhead_recv",
+    "overhead_send",
+    "rendezvous",
+    "send_disagreement",
+]
+
+Method = Literal["prtt", "send_busy", "recv_busy", "stream"]
+Launches = NDArray[np.int64]
+
+# A send that starts to wait for the receiver takes at least so much longer at once, on top of noise.
+_RENDEZVOUS_JUMP = 1.25
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An overhead or gap by launch and size, and the loop it was measured by."""
+
+    method: Method
+    found: ByLaunch
+
+
+def _step(summary: pl.DataFrame, loop: str) -> pl.DataFrame:
+    return summary.filter(pl.col("loop") == loop)
+
+
+def _one_more(summary: pl.DataFrame, *, delayed: bool) -> pl.DataFrame:
+    """Return the cost of one more message of a parametrised round trip, with ``delay_ns`` still in it.
+
+    ``PRTT(1, 0, s)`` of the same launch, or its echo where that is missing: the same exchange.
+    """
+    key = ["launch", "bytes"]
+    prtt = _step(summary, "prtt")
+    one = prtt.filter((pl.col("messages") == 1) & (pl.col("delay_ns") == 0))
+    echo = _step(summary, "echo").join(one, on=key, how="anti")
+    alone = pl.concat([one, echo]).select(*key, alone_ns="value_ns")
+    many = prtt.filter((pl.col("messages") > 1) & ((pl.col("delay_ns") > 0) == delayed))
+    return many.join(alone, on=key).with_columns(
+        more_ns=(pl.col("value_ns") - pl.col("alone_ns")) / (pl.col("messages") - 1)
+    )
+
+
+def _single(rows: pl.DataFrame, value: str) -> pl.DataFrame:
+    """Reduce to one row a launch and size: the median over numbers of messages and delays."""
+    return (
+        rows.group_by("launch", "bytes")
+        .agg(pl.col(value).median(), pl.col("samples").sum())
+        .sort("launch", "bytes")
+    )
+
+
+def _furthest(candidates: Sequence[tuple[Method, pl.DataFrame]], launches: Launches) -> list[Endpoint]:
+    """Arrange candidates by launch and size, the one that reaches the largest size first."""
+    found = [
+        Endpoint(method, by_launch(rows, "each_ns", launches)) for method, rows in candidates if rows.height
+    ]
+    return sorted(found, key=lambda e: -int(e.found.sizes[-1]) if e.found.sizes.size else 1)
+
+
+def overhead_send(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> list[Endpoint]:
+    """Return o_s by launch and size, by each method measured, the one to use first.
+
+    A delay that is not longer than the round trip it must outlast measures something else and is left out.
+    """
+    delayed = _one_more(summary, delayed=True)
+    delayed = delayed.filter(pl.col("delay_ns") > pl.col("alone_ns")).with_columns(
+        each_ns=pl.col("more_ns") - pl.col("delay_ns")
+    )
+    busy = _step(summary, "send_busy").with_columns(each_ns=pl.col("value_ns") - clock_ns)
+    return _furthest(
+        [("prtt", _single(delayed, "each_ns")), ("send_busy", _single(busy, "each_ns"))], launches
+    )
+
+
+def overhead_recv(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> list[Endpoint]:
+    """Return o_r by launch and size: the time inside the receive call of a message that has arrived."""
+    busy = _step(summary, "recv_busy").with_columns(each_ns=pl.col("value_ns") - clock_ns)
+    return _furthest([("recv_busy", _single(busy, "each_ns"))], launches)
+
+
+def gap(summary: pl.DataFrame, launches: Launches) -> list[Endpoint]:
+    """Return g(s) by launch and size, by each method measured, the one to use first.
+
+    Besides the round trip without delay, the one-way stream: n messages and an acknowledgement take
+    ``(n - 1) g`` more than half a round trip of the message and half one of the acknowledgement.
+    """
+    close = _one_more(summary, delayed=False).with_columns(each_ns=pl.col("more_ns"))
+    echo = _step(summary, "echo")
+    half = echo.select("launch", "bytes", half_ns=pl.col("value_ns") / 2)
+    ack = (
+        echo.filter(pl.col("bytes") > 0)
+        .sort("bytes")
+        .group_by("launch")
+        .agg(ack_ns=pl.col("value_ns").first() / 2)
+    )
+    stream = (
+        _step(summary, "stream")
+        .filter(pl.col("messages") > 1)
+        .join(half, on=["launch", "bytes"])
+        .join(ack, on="launch")
+        .with_columns(
+            each_ns=(pl.col("value_ns") - pl.col("half_ns") - pl.col("ack_ns")) / (pl.col("messages") - 1)
+        )
+    )
+    return _furthest([("prtt", _single(close, "each_ns")), ("stream", _single(stream, "each_ns"))], launches)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """By how much two methods differ at the sizes that both have: (busy / round trip) - 1."""
+
+    median: float
+    worst: float
+    worst_at_bytes: int
+
+
+def send_disagreement(endpoints: Sequence[Endpoint]) -> Disagreement | None:
+    """Compare the time inside the send call with o_s by round trip; None without common sizes."""
+    by_method = {endpoint.method: endpoint.found for endpoint in endpoints}
+    if not {"prtt", "send_busy"} <= by_method.keys():
+        return None
+    one, other = by_method["prtt"], by_method["send_busy"]
+    common, a, b = np.intersect1d(one.sizes, other.sizes, return_indices=True)
+    prtt = np.nanmedian(one.values[:, a], axis=0)
+    busy = np.nanmedian(other.values[:, b], axis=0)
+    sound = (prtt > 0) & (busy > 0)
+    if not sound.any():
+        return None
+    share = busy[sound] / prtt[sound] - 1
+    worst = int(np.argmax(np.abs(share)))
+    return Disagreement(float(np.median(share)), float(share[worst]), int(common[sound][worst]))
+
+
+def rendezvous(half_round_trip: Sequence[Piece], send: Sequence[Piece]) -> int | None:
+    """Return the smallest size at which a message waits for its receiver, or None.
+
+    It is the first break that the round trip and the send share, at which the send takes at least a
+    quarter longer at once while the round trip does not get shorter: the send has begun to include the
+    transfer. Copying the message into a buffer makes a send longer steadily, not at once.
+    """
+    for before, after in pairwise(send):
+        for earlier, later in pairwise(half_round_trip):
+            low, high = max(after.from_low, later.from_low), min(after.from_high, later.from_high)
+            if low > high:
+                continue
+            at = min(max(later.from_bytes, low), high)
+            jump = after.at(at) >= _RENDEZVOUS_JUMP * max(before.at(at), 0.0)
+            if jump and later.at(at) >= earlier.at(at):
+                return at
+    return None
+
+
+def snapped(pieces: Sequence[Piece], guide: Sequence[Piece]) -> list[Piece]:
+    """Move each break onto the guide's break that its interval holds, if it has one: one cause, one size."""
+    result = [pieces[0]]
+    for piece in pieces[1:]:
+        held = [
+            g.from_bytes
+            for g in guide[1:]
+            if piece.from_low <= g.from_bytes <= piece.from_high and g.from_bytes > result[-1].from_bytes
+        ]
+        if held:
+            nearest = min(held, key=lambda size: abs(size - piece.from_bytes))
+            piece = replace(piece, from_bytes=nearest)
+        if piece.from_bytes > result[-1].from_bytes:
+            result.append(piece)
+        else:
+            result[-1] = replace(piece, from_bytes=result[-1].from_bytes)
+    return result
+
+
+@dataclass(frozen=True)
+class Line:
+    """One derived or adjusted line from a size on."""
+
+    from_bytes: int
+    base: Interval
+    rate: Interval
+    source: Piece | None
+    """The piece it is of, None for a difference of pieces."""
+
+
+@dataclass(frozen=True)
+class Composition:
+    """The three parts of the half round trip, and what had to be put right for them to add up."""
+
+    send: list[Line]
+    latency: list[Line]
+    recv: list[Line]
+    negative_latency_ns: float
+    """By how much the overheads exceeded the half round trip where a line begins, at worst; 0 if nowhere."""
+    negative_latency_at_bytes: int
+    reduced_share: float
+    """Largest share of the two overheads together that was taken away, at the beginning or end of a line."""
+
+
+def compose(
+    half: Sequence[Piece], send: Sequence[Piece], recv: Sequence[Piece], *, largest: int, confidence: float
+) -> Composition:
+    """Split the half round trip into send, latency and receive.
+
+    Between any two neighbouring breaks of the three, all are straight lines. Where the overheads exceed
+    the half round trip, because sender and receiver work at the same time or because the calls wait for
+    each other, both are reduced in proportion until the latency is 0; likewise their rates, so that the
+    latency never falls as messages grow.
+
+    Parameters
+    ----------
+    half, send, recv
+        The pieces, launches in the same order; the breaks of send and recv snapped to those of half.
+    largest
+        The largest measured size in bytes, up to which reductions are reported.
+    confidence
+        Of the intervals.
+    """
+    breaks = sorted({p.from_bytes for pieces in (half, send, recv) for p in pieces})
+    sends: list[Line] = []
+    latencies: list[Line] = []
+    recvs: list[Line] = []
+    worst, worst_at, reduced = 0.0, 0, 0.0
+    for start, end in zip(breaks, [*(b - 1 for b in breaks[1:]), max(largest, breaks[-1])], strict=True):
+        h, s, r = (_holding(pieces, start) for pieces in (half, send, recv))
+        whole, parts = max(h.at(start), 0.0), max(s.at(start), 0.0) + max(r.at(start), 0.0)
+        by_value = min(1.0, whole / parts) if parts > 0 else 1.0
+        if parts - whole > worst:
+            worst, worst_at = parts - whole, start
+        rates = s.rate.value + r.rate.value
+        by_rate = min(1.0, h.rate.value / rates) if rates > 0 else 1.0
+        value = {"s": by_value * max(s.at(start), 0.0), "r": by_value * max(r.at(start), 0.0)}
+        rate = {"s": by_rate * s.rate.value, "r": by_rate * r.rate.value}
+        for size in (start, end):
+            before = parts + rates * (size - start)
+            after = sum(value.values()) + sum(rate.values()) * (size - start)
+            if before > 0:
+                reduced = max(reduced, 1 - after / before)
+        # What is left where the overheads were reduced is rounding, not latency.
+        latency_rate = h.rate.value - rate["s"] - rate["r"] if by_rate == 1 else 0.0
+        latency = whole - value["s"] - value["r"] if by_value == 1 else 0.0
+        sends.append(_moved(s, start, value["s"], rate["s"]))
+        recvs.append(_moved(r, start, value["r"], rate["r"]))
+        latencies.append(_difference(h, s, r, start, latency, latency_rate, confidence))
+    return Composition(
+        send=_merged(sends),
+        latency=_merged(latencies),
+        recv=_merged(recvs),
+        negative_latency_ns=worst,
+        negative_latency_at_bytes=worst_at,
+        reduced_share=reduced if reduced > 1e-12 else 0.0,
+    )
+
+
+def _holding(pieces: Sequence[Piece], size: int) -> Piece:
+    return next(p for p in reversed(pieces) if p.from_bytes <= size)
+
+
+def _moved(piece: Piece, start: int, value: float, rate: float) -> Line:
+    """Return the piece's line through another value and rate; its intervals move along."""
+    kept = abs(rate - piece.rate.value) <= 1e-12 * piece.rate.value
+    if kept and abs(value - piece.at(start)) <= 1e-9 * abs(value):
+        return Line(start, piece.base, piece.rate, piece)
+    base = value - rate * start
+    shift = base - piece.base.value
+    factor = rate / piece.rate.value if piece.rate.value else 1.0
+    return Line(
+        start,
+        Interval(base, piece.base.low + shift, piece.base.high + shift).clipped(-rate * start),
+        Interval(rate, factor * piece.rate.low, factor * piece.rate.high).clipped(0.0),
+        piece,
+    )
+
+
+def _difference(
+    h: Piece, s: Piece, r: Piece, start: int, value: float, rate: float, confidence: float
+) -> Line:
+    """Return the latency's line with the interval of the launches' own differences."""
+    base = value - rate * start
+    of_base = h.base_by_launch - s.base_by_launch - r.base_by_launch
+    of_rate = h.rate_by_launch - s.rate_by_launch - r.rate_by_launch
+    return Line(
+        start,
+        around(base, of_base, confidence).clipped(-rate * start),
+        around(rate, of_rate, confidence).clipped(0.0),
+        None,
+    )
+
+
+def _merged(lines: Sequence[Line]) -> list[Line]:
+    """Join neighbouring lines that are one and the same."""
+    result: list[Line] = []
+    for line in lines:
+        same = result and (result[-1].base, result[-1].rate) == (line.base, line.rate)
+        if not same:
+            result.append(line)
+    return result
