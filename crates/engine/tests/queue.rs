@@ -129,3 +129,186 @@ proptest! {
         agrees_with_the_oracle(steps)?;
     }
 }
+
+/// Runs a queue with the oracle beside it and returns the moves per event that it took.
+struct Watched {
+    queue: EventQueue,
+    oracle: std::collections::BinaryHeap<std::cmp::Reverse<(u64, u64)>>,
+    now: u64,
+}
+
+impl Watched {
+    fn new() -> Self {
+        Self { queue: EventQueue::new(), oracle: std::collections::BinaryHeap::new(), now: 0 }
+    }
+
+    fn push(&mut self, time: u64) {
+        let seq = self.queue.push(SimTime::from_ps(time), 0);
+        self.oracle.push(std::cmp::Reverse((time, seq)));
+    }
+
+    fn pop(&mut self) -> u64 {
+        let expected = self.oracle.pop().map(|std::cmp::Reverse(key)| key);
+        let popped = self.queue.pop().map(|event| (event.time.as_ps(), event.seq));
+        assert_eq!(popped, expected);
+        self.now = popped.expect("the pattern leaves something to pop").0;
+        self.now
+    }
+
+    fn drain(mut self) -> f64 {
+        while !self.oracle.is_empty() {
+            self.pop();
+        }
+        assert_eq!(self.queue.pop(), None);
+        self.queue.moves() as f64 / self.queue.pushed() as f64
+    }
+}
+
+const MANY: u64 = 100_000;
+
+#[test]
+fn events_of_one_instant_are_not_moved_at_all() {
+    let mut watched = Watched::new();
+    for _ in 0..MANY {
+        watched.push(5_000_000);
+    }
+    let moves = watched.drain();
+    assert!(moves == 0.0, "{moves}");
+}
+
+#[test]
+fn events_scheduled_for_now_are_not_moved_at_all() {
+    let mut watched = Watched::new();
+    watched.push(1_000);
+    watched.pop();
+    for _ in 0..MANY {
+        watched.push(watched.now);
+        watched.push(watched.now);
+        watched.pop();
+    }
+    let moves = watched.drain();
+    assert!(moves <= 0.01, "{moves}");
+}
+
+#[test]
+fn an_early_far_event_does_not_make_the_queue_a_heap() {
+    // The end of the run is scheduled first; opened for the first event, it makes everything near.
+    let mut watched = Watched::new();
+    watched.push(0);
+    watched.push(20_000_000_000_000);
+    watched.pop();
+    for nth in 0..MANY {
+        watched.push(watched.now + 1 + nth * 7_919 % 1_000_003);
+        if nth % 10 == 0 {
+            watched.pop();
+        }
+    }
+    let moves = watched.drain();
+    assert!(moves <= 14.0, "{moves}");
+}
+
+#[test]
+fn growing_gaps_and_far_outliers_cost_a_level_each() {
+    let mut watched = Watched::new();
+    for round in 0..MANY / 64 {
+        for bit in 0..64 {
+            watched.push(watched.now.saturating_add((1 << bit) + round));
+        }
+        for _ in 0..32 {
+            watched.pop();
+        }
+    }
+    let moves = watched.drain();
+    assert!(moves <= 14.0, "{moves}");
+}
+
+#[test]
+fn bursts_far_apart_cost_a_few_moves() {
+    let mut watched = Watched::new();
+    for burst in 1..=MANY / 1_000 {
+        for nth in 0..1_000 {
+            watched.push(burst * 1_000_000_007_000 + nth * 37 % 11);
+        }
+    }
+    let moves = watched.drain();
+    assert!(moves <= 11.0, "{moves}");
+}
+
+#[test]
+fn events_pushed_each_before_the_last_cost_a_few_moves() {
+    let mut watched = Watched::new();
+    watched.push(0);
+    watched.pop();
+    for round in 0..10 {
+        for nth in 0..MANY / 10 {
+            watched.push((round + 1) * 1_000_000_000 - nth * 1_000);
+        }
+        for _ in 0..MANY / 20 {
+            watched.pop();
+        }
+    }
+    let moves = watched.drain();
+    assert!(moves <= 14.0, "{moves}");
+}
+
+#[test]
+fn pushing_just_enough_to_be_sent_back_each_time_stays_bounded() {
+    // Opens a run that spans a second, then fills the time before its end again and again.
+    let mut watched = Watched::new();
+    for far in 0..8 {
+        watched.push(1_000_000_000_000 + far);
+    }
+    watched.push(1);
+    watched.pop();
+    for round in 0..MANY / 600 {
+        for nth in 0..600 {
+            watched.push(watched.now + 1_000_000_000 - nth * 1_000 - round);
+        }
+        watched.pop();
+        watched.pop();
+    }
+    let moves = watched.drain();
+    assert!(moves <= 20.0, "{moves}");
+}
+
+#[test]
+fn looking_at_a_far_event_before_near_ones_are_pushed_costs_no_more_than_a_heap() {
+    let mut watched = Watched::new();
+    watched.push(0);
+    watched.pop();
+    for far in 0..50 {
+        watched.push(30_000_000_000_000 + far * 1_000_000);
+    }
+    assert_eq!(watched.queue.next_time(), Some(SimTime::from_ps(30_000_000_000_000)));
+    for nth in 0..MANY {
+        watched.push(watched.now + 1 + nth * 7_919 % 1_000_003);
+        if nth % 10 == 0 {
+            watched.pop();
+            watched.queue.next_time();
+        }
+    }
+    let moves = watched.drain();
+    // The heap is 2^17 deep at most.
+    assert!(moves <= 18.0, "{moves}");
+}
+
+#[test]
+fn storage_grows_by_what_is_pending_and_is_used_again() {
+    let mut queue = EventQueue::new();
+    let mut state = 1_u64;
+    let mut increment = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 44
+    };
+    for _ in 0..MANY {
+        queue.push(SimTime::from_ps(increment()), 0);
+    }
+    let full = queue.resident_bytes();
+    assert!(full as u64 <= MANY * 40, "{full} bytes for {MANY} events");
+    for _ in 0..5 * MANY {
+        let event = queue.pop().unwrap();
+        queue.push(event.time + wiretwin_units::Span::from_ps(increment()), 0);
+    }
+    let held = queue.resident_bytes();
+    assert!(held as u64 <= MANY * 40, "{held} bytes for {MANY} events");
+}

@@ -9,7 +9,7 @@ use wiretwin_units::SimTime;
 use crate::event::Event;
 
 /// Events in a chunk.
-pub(super) const CHUNK_EVENTS: usize = 42;
+const CHUNK_EVENTS: usize = 32;
 
 /// Chunks that are allocated together.
 const SLAB_CHUNKS: usize = 64;
@@ -17,7 +17,7 @@ const SLAB_CHUNKS: usize = 64;
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
-/// Some events and the chunk that follows: 1016 bytes.
+/// Some events and the chunk that follows: 776 bytes.
 #[derive(Clone)]
 struct Chunk {
     events: [Event; CHUNK_EVENTS],
@@ -40,6 +40,15 @@ impl Chain {
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
+}
+
+/// In what the times of some events are alike.
+#[derive(Clone, Copy)]
+pub(super) struct Likeness {
+    /// One of the times, in ps.
+    pub(super) first: u64,
+    /// The bits in which any time differs from it.
+    pub(super) differing: u64,
 }
 
 /// The chunks of all chains, and those that are free.
@@ -67,7 +76,13 @@ impl Arena {
         if position == 0 {
             self.extend(chain);
         }
-        self.chunk_mut(chain.tail).events[position] = event;
+        // Field by field: as a whole, the event would pass through the stack, written in three parts
+        // and read back in two, and wait there for its own stores.
+        let Event { time, seq, index } = event;
+        let place = &mut self.chunk_mut(chain.tail).events[position];
+        place.time = time;
+        place.seq = seq;
+        place.index = index;
         chain.len += 1;
     }
 
@@ -102,24 +117,41 @@ impl Arena {
         self.free = first as u32;
     }
 
-    /// Hands over the first chunk of `chain`, copied to `into`, and frees it.
-    ///
-    /// Returns how many events that were: 0 at the end of the chain.
-    pub(super) fn take_chunk(&mut self, chain: &mut Chain, into: &mut [Event; CHUNK_EVENTS]) -> usize {
-        let count = chain.len.min(CHUNK_EVENTS as u64) as usize;
-        if count > 0 {
-            let id = chain.head;
-            let chunk = self.chunk(id);
-            into[..count].copy_from_slice(&chunk.events[..count]);
-            let next = chunk.next;
-            self.release(id);
-            chain.len -= count as u64;
-            chain.head = next;
+    /// In what the times of a chain's events are alike. The chain is not empty.
+    pub(super) fn likeness(&self, chain: &Chain) -> Likeness {
+        let first = self.chunk(chain.head).events[0].time.as_ps();
+        let mut differing = 0;
+        let mut rest = *chain;
+        while let Some((chunk, count)) = self.detach(&mut rest) {
+            let events = &self.events(chunk)[..count];
+            differing |= events.iter().fold(0, |bits, event| bits | (event.time.as_ps() ^ first));
         }
-        count
+        Likeness { first, differing }
     }
 
-    fn release(&mut self, id: u32) {
+    /// Takes the first chunk off `chain`, with how many events it holds. It stays allocated until
+    /// [`Arena::release`].
+    #[inline]
+    pub(super) fn detach(&self, chain: &mut Chain) -> Option<(u32, usize)> {
+        if chain.len == 0 {
+            return None;
+        }
+        let id = chain.head;
+        let count = chain.len.min(CHUNK_EVENTS as u64) as usize;
+        chain.len -= count as u64;
+        chain.head = self.chunk(id).next;
+        Some((id, count))
+    }
+
+    /// The events of a chunk, those beyond its count being old ones.
+    #[inline]
+    pub(super) fn events(&self, id: u32) -> &[Event; CHUNK_EVENTS] {
+        &self.chunk(id).events
+    }
+
+    /// Frees a chunk.
+    #[inline]
+    pub(super) fn release(&mut self, id: u32) {
         let free = self.free;
         self.chunk_mut(id).next = free;
         self.free = id;

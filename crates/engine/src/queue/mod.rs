@@ -2,8 +2,8 @@
 //!
 //! Far events lie in the [`Wheel`], in chunks from an [`Arena`]. When nothing near is left, the
 //! wheel's earliest slot is opened: a slot of few events is sorted into the *run*; one of many is
-//! spread over the levels below first; one of a single instant becomes the *lane*, which needs no
-//! sorting. An event scheduled into the time that the run covers goes to a binary *heap*; should
+//! spread over the levels below first, unless all are of one instant: then they become the *lane*,
+//! which needs no sorting. An event scheduled into the time that the run covers goes to a binary *heap*; should
 //! that grow, as after a far event was opened too early, the later half of all that is near goes
 //! back to the wheel. So a push and a pop cost a constant number of moves and the sorting of a short
 //! run, whatever the distribution of times: there is no pattern that makes them linear.
@@ -21,12 +21,12 @@ use core::cmp::Ordering;
 
 use wiretwin_units::SimTime;
 
-use self::arena::{Arena, CHUNK_EVENTS, Lane};
+use self::arena::{Arena, Lane};
 use self::wheel::Wheel;
 use crate::event::Event;
 
 /// A slot of at most so many events is sorted rather than spread.
-const RUN_EVENTS: u64 = 64;
+const RUN_EVENTS: u64 = 20;
 
 /// A heap of more than so many events makes the later half of what is near go back to the wheel.
 const HEAP_EVENTS: usize = 512;
@@ -41,14 +41,18 @@ const HEAP_EVENTS: usize = 512;
 /// in [`Event::index`] let the client see, when it comes up, that it no longer matters.
 #[derive(Clone)]
 pub struct EventQueue {
-    len: usize,
     next_seq: u64,
+    /// How many events have left. Not the number pending: a push would then change two neighbouring
+    /// numbers of which a pop has just written one, and wait for that store.
+    left: u64,
+    moves: u64,
     /// The time of the event popped last, in ps; never after `near_last`.
     now: u64,
     /// Events up to this time, in ps, are near; those after it are in the wheel.
     near_last: u64,
-    /// Near events, the earliest at the end.
+    /// Near events, the earliest first; those before `run_next` are gone.
     run: Vec<Event>,
+    run_next: usize,
     /// Near events that came after the run was sorted.
     heap: BinaryHeap<Late>,
     /// The heap's length at which some of it goes back to the wheel.
@@ -58,7 +62,6 @@ pub struct EventQueue {
     lane_time: u64,
     wheel: Wheel,
     arena: Arena,
-    buffer: [Event; CHUNK_EVENTS],
 }
 
 /// An event ordered so that a heap's greatest is the earliest.
@@ -85,14 +88,6 @@ impl Ord for Late {
     }
 }
 
-/// Which of the near structures holds the earliest event.
-#[derive(Clone, Copy)]
-enum Near {
-    Run,
-    Heap,
-    Lane,
-}
-
 impl Default for EventQueue {
     fn default() -> Self {
         Self::new()
@@ -102,36 +97,45 @@ impl Default for EventQueue {
 impl EventQueue {
     /// An empty queue.
     pub fn new() -> Self {
-        let nothing = Event { time: SimTime::ZERO, seq: 0, index: 0 };
         Self {
-            len: 0,
             next_seq: 0,
+            left: 0,
+            moves: 0,
             now: 0,
             near_last: 0,
             run: Vec::new(),
+            run_next: 0,
             heap: BinaryHeap::new(),
             heap_limit: HEAP_EVENTS,
             lane: Lane::EMPTY,
             lane_time: 0,
             wheel: Wheel::new(),
             arena: Arena::new(),
-            buffer: [nothing; CHUNK_EVENTS],
         }
     }
 
     /// How many events are pending.
     pub const fn len(&self) -> usize {
-        self.len
+        (self.next_seq - self.left) as usize
     }
 
     /// Whether none is.
     pub const fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// How many events were ever pushed, which is the next sequence number.
     pub const fn pushed(&self) -> u64 {
         self.next_seq
+    }
+
+    /// How often events were moved between being pushed and popped, a passage through the heap
+    /// counting as its depth: work, told without a clock.
+    ///
+    /// Bounded whatever the distribution of times: an event goes down at most eleven levels, and
+    /// what is sent back has been paid for by as many pushes.
+    pub const fn moves(&self) -> u64 {
+        self.moves
     }
 
     /// Bytes that the queue has allocated.
@@ -147,7 +151,6 @@ impl EventQueue {
     pub fn push(&mut self, time: SimTime, index: u64) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.len += 1;
         let event = Event { time, seq, index };
         if time.as_ps() > self.near_last {
             self.wheel.insert(&mut self.arena, event);
@@ -166,48 +169,64 @@ impl EventQueue {
     /// Takes the earliest event if its time is not after `last`.
     #[inline]
     pub fn pop_through(&mut self, last: SimTime) -> Option<Event> {
-        let (near, event) = self.earliest()?;
-        if event.time > last {
-            return None;
-        }
-        match near {
-            Near::Run => {
-                self.run.pop();
+        if self.heap.is_empty() && self.lane.is_empty() {
+            if self.run_next == self.run.len() && !self.open() {
+                return None;
             }
-            Near::Heap => {
-                self.heap.pop();
+            if let Some(&event) = self.run.get(self.run_next) {
+                if event.time > last {
+                    return None;
+                }
+                self.run_next += 1;
+                return Some(self.popped(event));
             }
-            Near::Lane => self.lane.drop_first(&mut self.arena),
         }
-        self.len -= 1;
-        self.now = event.time.as_ps();
-        Some(event)
+        self.pop_of_three(last)
     }
 
     /// The time of the earliest event.
     pub fn next_time(&mut self) -> Option<SimTime> {
-        self.earliest().map(|(_, event)| event.time)
+        if self.heap.is_empty() && self.lane.is_empty() && self.run_next == self.run.len() && !self.open() {
+            return None;
+        }
+        let run = self.run.get(self.run_next).map(|event| event.time);
+        let heap = self.heap.peek().map(|late| late.0.time);
+        let lane = self.lane.first(&self.arena).map(|event| event.time);
+        [run, heap, lane].into_iter().flatten().min()
     }
 
-    /// The earliest event and where it lies.
+    /// Books an event that has been taken from the near structures.
     #[inline]
-    fn earliest(&mut self) -> Option<(Near, Event)> {
-        if self.heap.is_empty() && self.lane.is_empty() {
-            if self.run.is_empty() && !self.open() {
+    fn popped(&mut self, event: Event) -> Event {
+        self.left += 1;
+        self.now = event.time.as_ps();
+        event
+    }
+
+    /// As [`EventQueue::pop_through`], where something near is left and not all of it in the run.
+    fn pop_of_three(&mut self, last: SimTime) -> Option<Event> {
+        let run = self.run.get(self.run_next).map_or(u128::MAX, Event::key);
+        let heap = self.heap.peek().map_or(u128::MAX, |late| late.0.key());
+        if let Some(&event) = self.lane.first(&self.arena).filter(|event| event.key() < run.min(heap)) {
+            if event.time > last {
                 return None;
             }
-            if let Some(&event) = self.run.last() {
-                return Some((Near::Run, event));
-            }
+            self.lane.drop_first(&mut self.arena);
+            return Some(self.popped(event));
         }
-        self.earliest_of_three()
-    }
-
-    fn earliest_of_three(&self) -> Option<(Near, Event)> {
-        let run = self.run.last().map(|event| (Near::Run, *event));
-        let heap = self.heap.peek().map(|late| (Near::Heap, late.0));
-        let lane = self.lane.first(&self.arena).map(|event| (Near::Lane, *event));
-        [run, heap, lane].into_iter().flatten().min_by_key(|(_, event)| event.key())
+        if run < heap {
+            let event = self.run[self.run_next];
+            if event.time > last {
+                return None;
+            }
+            self.run_next += 1;
+            return Some(self.popped(event));
+        }
+        if self.heap.peek()?.0.time > last {
+            return None;
+        }
+        let Late(event) = self.heap.pop()?;
+        Some(self.popped(event))
     }
 
     /// Adds an event whose time is not after `near_last`.
@@ -223,6 +242,7 @@ impl EventQueue {
             return;
         }
         self.heap.push(Late(event));
+        self.moves += u64::from(self.heap.len().ilog2()) + 1;
         if self.heap.len() > self.heap_limit {
             self.send_back();
         }
@@ -234,36 +254,35 @@ impl EventQueue {
     #[cold]
     #[inline(never)]
     fn send_back(&mut self) {
-        let mut near = core::mem::take(&mut self.run);
-        near.extend(self.heap.drain().map(|late| late.0));
-        near.sort_unstable_by_key(|event| core::cmp::Reverse(event.key()));
+        self.run.drain(..self.run_next);
+        self.run_next = 0;
+        self.run.extend(self.heap.drain().map(|late| late.0));
+        self.run.sort_unstable_by_key(Event::key);
+        self.moves += self.run.len() as u64;
 
         let mut done = self.now;
         if !self.lane.is_empty() {
             done = done.max(self.lane_time);
         }
-        let sent = match done.checked_add(1) {
+        let stay = match done.checked_add(1) {
             Some(first) => {
-                let from = near[near.len() / 2].time.as_ps().max(self.wheel.base()).max(first);
-                // The latest come first.
-                near.partition_point(|event| event.time.as_ps() >= from)
+                let middle = self.run[self.run.len() / 2].time.as_ps();
+                let from = middle.max(self.wheel.base()).max(first);
+                self.run.partition_point(|event| event.time.as_ps() < from)
             }
-            None => 0,
+            None => self.run.len(),
         };
-        if sent == 0 {
+        if stay == self.run.len() {
             // A tie, or times before the base: the heap holds them as well as anything.
-            self.heap_limit = near.len() * 2;
-            self.run = near.split_off(near.len() - near.len().min(RUN_EVENTS as usize));
-            self.heap.extend(near.into_iter().map(Late));
+            self.heap_limit = 2 * stay;
+            self.heap.extend(self.run.drain(RUN_EVENTS as usize..).map(Late));
             return;
         }
         // Not zero, for it is after `done`.
-        self.near_last = near[sent - 1].time.as_ps() - 1;
-        for event in near[..sent].iter().rev() {
-            self.wheel.insert(&mut self.arena, *event);
+        self.near_last = self.run[stay].time.as_ps() - 1;
+        for event in self.run.drain(stay..) {
+            self.wheel.insert(&mut self.arena, event);
         }
-        near.drain(..sent);
-        self.run = near;
         self.heap_limit = HEAP_EVENTS;
     }
 
@@ -271,30 +290,33 @@ impl EventQueue {
     #[inline(never)]
     fn open(&mut self) -> bool {
         loop {
-            let Some(slot) = self.wheel.first_slot() else {
+            let Some(mut chain) = self.wheel.take_first() else {
                 return false;
             };
-            if slot.is_one_instant() {
-                self.lane = Lane::from_chain(self.wheel.take(&slot));
-                self.lane_time = self.wheel.base();
-                self.near_last = self.lane_time;
-                return true;
-            }
-            if self.wheel.count(&slot) <= RUN_EVENTS {
-                let mut chain = self.wheel.take(&slot);
-                loop {
-                    let count = self.arena.take_chunk(&mut chain, &mut self.buffer);
-                    if count == 0 {
-                        break;
-                    }
-                    self.run.extend_from_slice(&self.buffer[..count]);
+            let count = chain.len();
+            if count <= RUN_EVENTS {
+                self.run.clear();
+                self.run_next = 0;
+                while let Some((chunk, count)) = self.arena.detach(&mut chain) {
+                    self.run.extend_from_slice(&self.arena.events(chunk)[..count]);
+                    self.arena.release(chunk);
                 }
-                self.run.sort_unstable_by_key(|event| core::cmp::Reverse(event.key()));
-                self.near_last = self.run.first().map_or(self.near_last, |event| event.time.as_ps());
+                // Ties lie in their order in the slot, and a stable sort keeps it.
+                self.run.sort_by_key(|event| event.time);
+                self.moves += self.run.len() as u64;
+                self.near_last = self.run.last().map_or(self.near_last, |event| event.time.as_ps());
                 self.heap_limit = HEAP_EVENTS;
                 return true;
             }
-            self.wheel.spread(&mut self.arena, &slot, &mut self.buffer);
+            let likeness = self.arena.likeness(&chain);
+            if likeness.differing == 0 {
+                self.lane = Lane::from_chain(chain);
+                self.lane_time = likeness.first;
+                self.near_last = likeness.first;
+                return true;
+            }
+            self.moves += count;
+            self.wheel.spread(&mut self.arena, chain, likeness);
         }
     }
 }

@@ -8,12 +8,20 @@
 
 use alloc::boxed::Box;
 
-use super::arena::{Arena, CHUNK_EVENTS, Chain};
+use super::arena::{Arena, Chain, Likeness};
 use crate::event::Event;
 
 const DIGIT_BITS: u32 = 6;
 const SLOTS: usize = 1 << DIGIT_BITS;
 const LEVELS: usize = 64_usize.div_ceil(DIGIT_BITS as usize);
+
+/// The bits of all digits above that of a level.
+const fn above(level: u32) -> u64 {
+    match u64::MAX.checked_shl((level + 1) * DIGIT_BITS) {
+        Some(bits) => bits,
+        None => 0,
+    }
+}
 
 /// Events at or after a base.
 #[derive(Clone)]
@@ -25,19 +33,6 @@ pub(super) struct Wheel {
     /// Which slots of each level hold events.
     slots: [u64; LEVELS],
     chains: Box<[[Chain; SLOTS]; LEVELS]>,
-}
-
-/// The earliest slot of a wheel.
-pub(super) struct Slot {
-    level: usize,
-    slot: usize,
-}
-
-impl Slot {
-    /// Whether all events of the slot are of one instant.
-    pub(super) const fn is_one_instant(&self) -> bool {
-        self.level == 0
-    }
 }
 
 impl Wheel {
@@ -63,49 +58,43 @@ impl Wheel {
         let highest = 63 - ((time ^ self.base) | 1).leading_zeros();
         let level = (highest / DIGIT_BITS) as usize;
         let slot = (time >> (level as u32 * DIGIT_BITS)) as usize % SLOTS;
-        self.levels |= 1 << level;
-        self.slots[level] |= 1 << slot;
-        arena.append(&mut self.chains[level][slot], event);
+        let chain = &mut self.chains[level][slot];
+        if chain.len() == 0 {
+            self.levels |= 1 << level;
+            self.slots[level] |= 1 << slot;
+        }
+        arena.append(chain, event);
     }
 
-    /// Where the earliest events are.
-    pub(super) fn first_slot(&self) -> Option<Slot> {
+    /// Takes all events of the earliest slot out and moves the base to where the slot begins.
+    pub(super) fn take_first(&mut self) -> Option<Chain> {
         if self.levels == 0 {
             return None;
         }
-        let level = self.levels.trailing_zeros() as usize;
-        Some(Slot { level, slot: self.slots[level].trailing_zeros() as usize })
-    }
-
-    /// How many events are there.
-    pub(super) fn count(&self, at: &Slot) -> u64 {
-        self.chains[at.level][at.slot].len()
-    }
-
-    /// Takes all events of the first slot out and moves the base to where the slot begins.
-    pub(super) fn take(&mut self, at: &Slot) -> Chain {
-        let shift = at.level as u32 * DIGIT_BITS;
+        let level = self.levels.trailing_zeros();
+        let slots = &mut self.slots[level as usize];
+        let slot = slots.trailing_zeros();
         // The digits above the slot's stay, its own is its number, those below are zero.
-        let above = u64::MAX.checked_shl(shift + DIGIT_BITS).unwrap_or(0);
-        self.base = (self.base & above) | (at.slot as u64) << shift;
-        self.slots[at.level] &= !(1 << at.slot);
-        if self.slots[at.level] == 0 {
-            self.levels &= !(1 << at.level);
+        self.base = (self.base & above(level)) | u64::from(slot) << (level * DIGIT_BITS);
+        *slots &= *slots - 1;
+        if *slots == 0 {
+            self.levels &= self.levels - 1;
         }
-        core::mem::replace(&mut self.chains[at.level][at.slot], Chain::EMPTY)
+        Some(core::mem::replace(&mut self.chains[level as usize][slot as usize], Chain::EMPTY))
     }
 
-    /// Spreads the events of the first slot over the levels below. The slot is not of one instant.
-    pub(super) fn spread(&mut self, arena: &mut Arena, at: &Slot, buffer: &mut [Event; CHUNK_EVENTS]) {
-        let mut chain = self.take(at);
-        loop {
-            let count = arena.take_chunk(&mut chain, buffer);
-            if count == 0 {
-                break;
+    /// Spreads events that were taken from the first slot, and are not of one instant, over the
+    /// levels from their highest differing digit down.
+    pub(super) fn spread(&mut self, arena: &mut Arena, mut chain: Chain, likeness: Likeness) {
+        // The digits in which all agree stay; no event lies before the first that they allow.
+        let level = (63 - likeness.differing.leading_zeros()) / DIGIT_BITS;
+        self.base = likeness.first & above(level);
+        while let Some((chunk, count)) = arena.detach(&mut chain) {
+            for position in 0..count {
+                let event = arena.events(chunk)[position];
+                self.insert(arena, event);
             }
-            for event in &buffer[..count] {
-                self.insert(arena, *event);
-            }
+            arena.release(chunk);
         }
     }
 }
