@@ -5,4 +5,5 @@ extern crate alloc;
 
 pub mod matching;
 pub mod protocol;
+pub mod schedule;
 pub mod table;
