@@ -76,3 +76,48 @@ class World:
         """Return how many messages were sent, were delivered, and are still held."""
     def digest(self) -> str:
         """Return a digest of every match and completion with its time."""
+
+class ScheduleLayout(TypedDict):
+    """Where a schedule expects its data in the workspace: (offset, length), bytes."""
+
+    algorithm: str
+    input: tuple[int, int]
+    output: tuple[int, int]
+    workspace_bytes: int
+
+def schedule(
+    collective: str,
+    algorithm: str,
+    rank: int,
+    size: int,
+    root: int = 0,
+    nbytes: int = 0,
+    *,
+    unit: int = 1,
+    commutative: bool = True,
+    counts: Sequence[int] | None = None,
+    recv_counts: Sequence[int] | None = None,
+) -> list[list[tuple[str, int, int, int]]]:
+    """Return what one rank does in a collective: rounds of (kind, peer, offset, length).
+
+    All sends and receives of a round start together and must be complete before the next.
+    `reduce` is local: combine what the receive before it brought (or, with peer -1, what is in the
+    workspace); `copy` is local too. `nbytes` is the message of a broadcast or reduction, and one
+    block of the others; `counts` gives blocks by rank instead, with `recv_counts` for an uneven
+    all-to-all; `unit` is the length of an element. `algorithm` is `auto` (MPICH's defaults) or a name.
+    """
+
+def schedule_layout(
+    collective: str,
+    algorithm: str,
+    rank: int,
+    size: int,
+    root: int = 0,
+    nbytes: int = 0,
+    *,
+    unit: int = 1,
+    commutative: bool = True,
+    counts: Sequence[int] | None = None,
+    recv_counts: Sequence[int] | None = None,
+) -> ScheduleLayout:
+    """Return where a schedule's data lie, and the algorithm that `auto` stands for."""

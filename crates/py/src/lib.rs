@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod probe;
+mod schedule;
 mod world;
 
 /// The compiled core of wiretwin.
@@ -13,6 +14,7 @@ mod world;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     probe::register(module)?;
+    schedule::register(module)?;
     world::register(module)?;
     Ok(())
 }
