@@ -21,8 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.measure.schedule import Step
+from wiretwin.results import Clock
 
 __all__ = ["Interruption", "Outcome", "launch"]
 
@@ -362,8 +365,8 @@ def _await_gone(pids: set[int], limit_s: float) -> None:
 def _parse(directory: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str | None, bool]:
     """Read what the probes said: hello, samples, the first error, and whether they were done.
 
-    A last line that is cut off, and lines of a library that are not the protocol's, are passed over. A
-    samples line with a key or a value that the protocol does not allow is an error.
+    A last line that is cut off, lines of a library that are not the protocol's, and steps that lost
+    everything are passed over. A line with a key or a value that the protocol does not allow is an error.
     """
     hello, steps, said, done, broken = None, [], None, False, False
     for file in sorted(directory.glob("stdout-*")):
@@ -373,13 +376,14 @@ def _parse(directory: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]
             except (ValueError, RecursionError):
                 continue
             match event:
-                case {"event": "hello"}:
+                case {"event": "hello"} if _hello_allowed(event):
                     hello = event
-                case {"event": "samples"} if _allowed(event):
-                    steps.append(event)
-                case {"event": "samples"}:
+                case {"event": "samples"} if _samples_allowed(event):
+                    if event["values_ns"]:
+                        steps.append(event)
+                case {"event": "hello" | "samples"}:
                     broken = True
-                    said = said or f"probe: a samples line that the protocol does not allow: {line[:120]!r}"
+                    said = said or f"probe: a line that the protocol does not allow: {line[:120]!r}"
                 case {"event": "error"} if said is None:
                     said = f"{event.get('place', 'probe')}: {event.get('reason', 'no reason given')}"
                 case {"event": "done"}:
@@ -387,21 +391,30 @@ def _parse(directory: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]
     return hello, steps, said, done and not broken
 
 
-def _allowed(event: dict[str, Any]) -> bool:
+def _hello_allowed(event: dict[str, Any]) -> bool:
+    """Whether a hello line has options and a clock that a manifest can hold."""
+    try:
+        Clock.model_validate(event.get("clock"))
+    except ValidationError:
+        return False
+    return isinstance(event.get("effective"), dict)
+
+
+def _samples_allowed(event: dict[str, Any]) -> bool:
     """Whether a samples line has every key, with values that the columns of a result can hold."""
 
     def whole(value: object, least: int, bits: int) -> bool:
         return type(value) is int and least <= value < 1 << bits
 
-    values = event.get("values_ns")
+    values, first = event.get("values_ns"), event.get("first_ns", -1)
     return (
         isinstance(event.get("loop"), str)
         and whole(event.get("bytes"), 0, 64)
         and whole(event.get("messages"), 1, 32)
         and whole(event.get("delay_ns"), 0, 64)
         and whole(event.get("batch"), 1, 32)
-        and whole(event.get("first_ns"), 0, 64)
+        and whole(event.get("lost", 0), 0, 64)
+        and (first is None or whole(first, 0, 64))
         and isinstance(values, list)
-        and len(values) > 0
         and all(whole(value, 0, 64) for value in values)
     )

@@ -16,6 +16,7 @@ from wiretwin.results import SAMPLE_COLUMNS
 
 SAMPLES = {"event": "samples", "step": 0, "loop": "echo", "bytes": 4, "messages": 1, "delay_ns": 0}
 SAMPLES |= {"batch": 8, "first_ns": 3000, "values_ns": [1600, 1610, 1590]}
+SAMPLES["lost"] = 0
 LINES: list[dict[str, Any]] = [
     {
         "event": "hello",
@@ -26,7 +27,7 @@ LINES: list[dict[str, Any]] = [
         "pid": 7,
     },
     SAMPLES,
-    SAMPLES | {"step": 1, "bytes": 8, "loop": "prtt", "messages": 4, "delay_ns": 100},
+    SAMPLES | {"step": 1, "bytes": 8, "first_ns": None, "loop": "prtt", "messages": 4, "delay_ns": 100},
     {"event": "error", "place": "schedule[1]", "reason": "the peer has gone"},
     {"event": "done"},
 ]
@@ -45,6 +46,7 @@ def use(octets: bytes) -> Outcome:
     if columns is not None:
         assert set(columns) == set(SAMPLE_COLUMNS) - {"launch", "layer"}
         assert len({len(column) for column in columns.values()}) == 1
+    assert outcome.lost >= 0
     for median in outcome.medians("echo").values():
         assert median >= 0
     return outcome
@@ -77,3 +79,13 @@ def test_a_samples_line_that_the_protocol_does_not_allow_is_told() -> None:
     assert outcome.error is not None
     assert "does not allow" in outcome.error
     assert len(outcome.steps) == 2
+    outcome = use(json.dumps(LINES[0] | {"clock": {"name": "monotonic"}}).encode() + b"\n")
+    assert outcome.error is not None
+    assert outcome.hello is None
+
+
+def test_a_step_that_lost_everything_is_passed_over() -> None:
+    lost = SAMPLES | {"first_ns": None, "values_ns": [], "lost": 3}
+    outcome = use(json.dumps(lost).encode() + b"\n" + OCTETS)
+    assert len(outcome.steps) == 2
+    assert outcome.error == "schedule[1]: the peer has gone"
