@@ -124,11 +124,7 @@ def test_the_division_is_the_best_of_all(times: list[float], most: int) -> None:
     assert found == pytest.approx(min(c for c, _ in candidates))
 
 
-@given(
-    st.lists(
-        st.tuples(st.floats(1, 1e6), st.floats(0.5, 1e4)), min_size=2, max_size=8, unique_by=lambda p: p[0]
-    )
-)
+@given(st.dictionaries(st.floats(1, 1e6), st.floats(0.5, 1e4), min_size=2, max_size=8))
 @settings(max_examples=150, deadline=None)
 def test_an_admissible_line_costs_least_of_all_admissible_ones(points: dict[float, float]) -> None:
     x, y = (np.array(column) for column in zip(*sorted(points.items()), strict=True))
