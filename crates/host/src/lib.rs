@@ -1,19 +1,23 @@
 //! Real clocks, sockets, shared memory and pinning.
 //!
-//! The live world: [`Pair`] is the unframed two-rank world the measuring loops run on. Every wait
-//! has a limit, and a peer that dies ends the wait at once.
+//! The live world: [`Pair`] is the unframed two-rank world that the measuring loops run on, [`Mesh`]
+//! the framed world of any number of ranks that programs run on. Every wait has a limit, and a peer that dies ends the wait at once.
 
 mod clock;
+mod line;
+mod mesh;
 mod pair;
 mod process;
 mod rendezvous;
 mod ring;
 mod shm;
 mod socket;
+mod store;
 mod stream;
 mod udp;
 
 pub use clock::{Clock, ClockQuality};
+pub use mesh::Mesh;
 pub use pair::{Pair, drive};
 pub use process::{
     PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned, write_line,

@@ -7,11 +7,13 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use rustix::event::PollFd;
+
 use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
 use wiretwin_units::{Bytes, Span};
 
 use crate::clock::Clock;
-use crate::stream::{Failure, Spinner, Stream};
+use crate::stream::{Failure, Spinner, Stream, Waited, events, pause};
 
 /// Runs a program of the live world to its end.
 ///
@@ -147,6 +149,7 @@ impl<S: Stream> Comm for Pair<S> {
         }
         let (mut sending, mut sent, mut receiving, mut received) = (0, 0, 0, 0);
         let mut spinner = Spinner::new(self.stream.limit(), 1024);
+        let mut gone = false;
         loop {
             let mut moved = false;
             if let Some(send) = sends.get(sending)
@@ -180,10 +183,16 @@ impl<S: Stream> Comm for Pair<S> {
             }
             if moved {
                 spinner.reset();
-            } else {
-                self.stream
-                    .pause(sending < sends.len(), &mut spinner)
-                    .map_err(|failure| self.fail(failure))?;
+                continue;
+            }
+            let mut fds = [PollFd::new(&self.stream, events(sending < sends.len()))];
+            let waited = pause(self.stream.wait(), &mut fds, &mut spinner);
+            if waited.map_err(|failure| self.fail(failure))? == Waited::Look {
+                if gone {
+                    return Err(self.fail(Failure::PeerGone));
+                }
+                // Once more: what it sent before it went still counts.
+                gone = self.stream.closed();
             }
         }
     }

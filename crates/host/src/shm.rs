@@ -20,12 +20,10 @@ use rustix::net::{
 
 use crate::rendezvous::{Meeting, MeetingError};
 use crate::ring::{Announced, Consumer, Producer, RING_BYTES};
-use crate::stream::{Failure, Spinner, Stream, Wait};
+use crate::stream::{Failure, Spinner, Stream, Wait, Waited, pause};
 
 /// Turns of a wait between two looks at the clock and the peer: about a millisecond.
 const SPIN_PERIOD: u32 = 1 << 15;
-/// Turns before a yielding wait gives way for the first time.
-const PATIENCE: u32 = 256;
 /// The same period when every turn gives way, which is a system call.
 const YIELD_PERIOD: u32 = 1 << 10;
 
@@ -82,7 +80,7 @@ pub struct ShmStream {
 }
 
 /// Meets the other ranks and shares two rings with each; `None` stands for this rank. `wait` is
-/// [`Wait::Spin`] or [`Wait::Yield`]: there is nothing to block on ([`Wait::Block`] yields).
+/// [`Wait::Spin`] or [`Wait::Yield`]: there is nothing to block on, so [`Wait::Block`] yields.
 ///
 /// # Errors
 /// [`MeetingError`].
@@ -116,6 +114,7 @@ fn join(socket: OwnedFd, first: bool, wait: Wait, limit: Duration) -> io::Result
     // SAFETY: zeroed, page-aligned memory (RING_BYTES is a multiple of the page size) that lives
     // as long as the stream; of each ring one end is made here and the other by the peer.
     let (producer, consumer) = unsafe { (Producer::new(out), Consumer::new(into)) };
+    let wait = if wait == Wait::Spin { wait } else { Wait::Yield };
     Ok(ShmStream { producer, consumer, peer: socket, wait, limit, _mapping: mapping })
 }
 
@@ -150,11 +149,6 @@ fn accept(socket: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 impl ShmStream {
-    /// How a receive waits.
-    pub const fn wait(&self) -> Wait {
-        self.wait
-    }
-
     /// Shared memory per direction, in bytes.
     pub const fn ring_bytes() -> usize {
         RING_BYTES
@@ -165,21 +159,10 @@ impl ShmStream {
         Spinner::new(self.limit, period)
     }
 
-    fn peer_gone(&self) -> bool {
-        let mut fds = [PollFd::new(&self.peer, PollFlags::RDHUP)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut fds, Some(&now)), Ok(count) if count > 0)
-    }
-
     /// One turn of a wait; true if the peer has been found dead.
     #[inline]
     fn turn(&self, spinner: &mut Spinner) -> Result<bool, Failure> {
-        if self.wait != Wait::Spin && spinner.turns() >= PATIENCE {
-            rustix::thread::sched_yield();
-        } else {
-            std::hint::spin_loop();
-        }
-        Ok(spinner.turn()? && self.peer_gone())
+        Ok(pause(self.wait, &mut [], spinner)? == Waited::Look && self.closed())
     }
 
     #[inline]
@@ -258,11 +241,14 @@ impl Stream for ShmStream {
         }
     }
 
-    fn pause(&mut self, _to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {
-        if self.turn(spinner)? && self.consumer.peek().is_none() {
-            return Err(Failure::PeerGone);
-        }
-        Ok(())
+    fn wait(&self) -> Wait {
+        self.wait
+    }
+
+    fn closed(&self) -> bool {
+        let mut fds = [PollFd::new(&self.peer, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut fds, Some(&now)), Ok(count) if count > 0)
     }
 
     #[inline]

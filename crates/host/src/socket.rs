@@ -5,11 +5,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-use crate::rendezvous::{Meeting, MeetingError, set_waits, timespec};
+use crate::rendezvous::{Meeting, MeetingError, set_waits};
 use crate::stream::{Failure, Spinner, Stream, Wait};
 
 /// How a socket is set up.
@@ -134,11 +133,6 @@ impl SocketStream {
         Ok((sockopt::socket_send_buffer_size(&self.fd)?, sockopt::socket_recv_buffer_size(&self.fd)?))
     }
 
-    /// How a receive waits.
-    pub const fn wait(&self) -> Wait {
-        self.wait
-    }
-
     #[inline]
     fn send_some(&self, bytes: &[u8], flags: SendFlags) -> Result<usize, Failure> {
         loop {
@@ -245,21 +239,13 @@ impl Stream for SocketStream {
         if buffer.is_empty() { Ok(Some(0)) } else { self.recv_some(buffer, RecvFlags::DONTWAIT) }
     }
 
-    fn pause(&mut self, to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {
-        match self.wait {
-            Wait::Spin => {}
-            Wait::Yield => rustix::thread::sched_yield(),
-            Wait::Block => {
-                let wanted = if to_send { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-                let mut fds = [PollFd::new(&self.fd, wanted)];
-                return match poll(&mut fds, Some(&timespec(self.limit))) {
-                    Ok(0) => Err(Failure::Limit),
-                    Ok(_) | Err(Errno::INTR) => Ok(()),
-                    Err(error) => Err(failure(error)),
-                };
-            }
-        }
-        spinner.turn().map(|_| ())
+    fn wait(&self) -> Wait {
+        self.wait
+    }
+
+    /// The end of a socket's stream is seen by receiving.
+    fn closed(&self) -> bool {
+        false
     }
 
     fn move_nothing(&mut self) -> Result<(), Failure> {

@@ -1,6 +1,13 @@
 //! What a live layer must offer under [`crate::Pair`]: bytes, in order, to one peer.
 
+use std::io;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+
+use crate::rendezvous::timespec;
 
 /// Why a transfer ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +46,7 @@ impl Wait {
 ///
 /// A stream of bytes carries no message boundaries, so both ends must agree on sizes; a layer with
 /// boundaries (datagrams, say) reports a disagreement as [`Failure::Refused`].
-pub trait Stream {
+pub trait Stream: AsFd {
     /// Sends all of `message`, waiting as the layer was told to.
     ///
     /// # Errors
@@ -66,12 +73,12 @@ pub trait Stream {
     /// [`Failure::PeerGone`] or [`Failure::Refused`].
     fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure>;
 
-    /// Waits a little for [`Stream::try_recv`] (and, with `to_send`, [`Stream::try_send`]) to have
-    /// a chance. May return early.
-    ///
-    /// # Errors
-    /// Any [`Failure`].
-    fn pause(&mut self, to_send: bool, spinner: &mut Spinner) -> Result<(), Failure>;
+    /// How a receive waits.
+    fn wait(&self) -> Wait;
+
+    /// Whether the peer has gone without [`Stream::try_recv`] being able to tell. What it sent
+    /// before may still be there. Costs a system call; looked at about once a millisecond.
+    fn closed(&self) -> bool;
 
     /// Enters the layer, looks for something to do, and leaves.
     ///
@@ -97,6 +104,43 @@ pub trait Stream {
     fn recv_control(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
         self.recv_exact(buffer)
     }
+}
+
+/// Turns of a yielding wait before it gives way for the first time.
+const PATIENCE: u32 = 256;
+/// The slice of a wait in the kernel between two looks at the limit and at the peer.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// What a rank that waits finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waited {
+    /// Perhaps something has come: try again.
+    Perhaps,
+    /// The same, and it is time to look whether peers have gone.
+    Look,
+}
+
+/// Waits a little for one of `fds` to be ready, as `wait` says.
+#[inline]
+pub(crate) fn pause(wait: Wait, fds: &mut [PollFd<'_>], spinner: &mut Spinner) -> Result<Waited, Failure> {
+    match wait {
+        Wait::Spin => std::hint::spin_loop(),
+        Wait::Yield if spinner.turns() < PATIENCE => std::hint::spin_loop(),
+        Wait::Yield => rustix::thread::sched_yield(),
+        Wait::Block => {
+            return match poll(fds, Some(&timespec(SLICE))) {
+                Ok(0) => spinner.check().map(|_| Waited::Look),
+                Ok(_) | Err(Errno::INTR) => Ok(Waited::Perhaps),
+                Err(error) => Err(Failure::Refused(io::Error::from(error).to_string())),
+            };
+        }
+    }
+    Ok(if spinner.turn()? { Waited::Look } else { Waited::Perhaps })
+}
+
+/// The events to wait for in the kernel.
+pub(crate) fn events(to_send: bool) -> PollFlags {
+    if to_send { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
 }
 
 /// Bounds a spinning wait without reading the clock on the fast path: the clock is read once every

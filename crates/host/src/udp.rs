@@ -85,13 +85,6 @@ impl UdpStream {
         Ok((sockopt::socket_send_buffer_size(&self.fd)?, sockopt::socket_recv_buffer_size(&self.fd)?))
     }
 
-    /// Whether the peer has closed the connection beside.
-    fn peer_gone(&self) -> bool {
-        let mut fds = [PollFd::new(&self.control, PollFlags::RDHUP)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut fds, Some(&now)), Ok(count) if count > 0)
-    }
-
     /// Throws away datagrams that have come.
     fn drain(&self) {
         let mut byte = [0];
@@ -153,7 +146,7 @@ impl Stream for UdpStream {
             }
             let since = Instant::now();
             loop {
-                if self.peer_gone() {
+                if self.closed() {
                     return Err(Failure::PeerGone);
                 }
                 if self.recv_datagram(buffer, RecvFlags::empty())? {
@@ -169,7 +162,7 @@ impl Stream for UdpStream {
             if self.wait == Wait::Yield {
                 rustix::thread::sched_yield();
             }
-            if spinner.turn()? && self.peer_gone() {
+            if spinner.turn()? && self.closed() {
                 return Err(Failure::PeerGone);
             }
         }
@@ -188,14 +181,14 @@ impl Stream for UdpStream {
         Ok(self.recv_datagram(buffer, RecvFlags::DONTWAIT)?.then_some(buffer.len()))
     }
 
-    fn pause(&mut self, _to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {
-        if self.wait != Wait::Spin {
-            rustix::thread::sched_yield();
-        }
-        if spinner.turn()? && self.peer_gone() {
-            return Err(Failure::PeerGone);
-        }
-        Ok(())
+    fn wait(&self) -> Wait {
+        self.wait
+    }
+
+    fn closed(&self) -> bool {
+        let mut fds = [PollFd::new(&self.control, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut fds, Some(&now)), Ok(count) if count > 0)
     }
 
     fn move_nothing(&mut self) -> Result<(), Failure> {

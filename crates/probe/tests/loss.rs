@@ -1,9 +1,10 @@
 //! Datagrams that do not arrive are counted, and cost neither a hang nor the samples around them.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use wiretwin_host::{Failure, Meeting, Pair, SocketOptions, Spinner, Stream, UdpStream, Wait, drive};
+use wiretwin_host::{Failure, Meeting, Pair, SocketOptions, Stream, UdpStream, Wait, drive};
 use wiretwin_measure::{Follower, Kind, Leader, Samples, Settings, Step};
 use wiretwin_prog::Rank;
 use wiretwin_units::{Bytes, Span};
@@ -13,6 +14,12 @@ struct Dropping {
     stream: UdpStream,
     sent: usize,
     swallow: &'static [usize],
+}
+
+impl AsFd for Dropping {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
 }
 
 impl Stream for Dropping {
@@ -29,8 +36,11 @@ impl Stream for Dropping {
     fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
         self.stream.try_recv(buffer)
     }
-    fn pause(&mut self, to_send: bool, spinner: &mut Spinner) -> Result<(), Failure> {
-        self.stream.pause(to_send, spinner)
+    fn wait(&self) -> Wait {
+        self.stream.wait()
+    }
+    fn closed(&self) -> bool {
+        self.stream.closed()
     }
     fn move_nothing(&mut self) -> Result<(), Failure> {
         self.stream.move_nothing()
