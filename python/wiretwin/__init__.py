@@ -13,13 +13,21 @@ from wiretwin._core import __version__
 
 if TYPE_CHECKING:
     from wiretwin import plot, report
+    from wiretwin.doctor import doctor
+    from wiretwin.fit import fit
+    from wiretwin.measure import measure
     from wiretwin.results import Result
+    from wiretwin.twin import Twin
 
-__all__ = ["Result", "__version__", "plot", "report"]
+__all__ = ["Result", "Twin", "__version__", "doctor", "fit", "measure", "plot", "report"]
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
     "Result": "wiretwin.results:Result",
+    "Twin": "wiretwin.twin:Twin",
+    "doctor": "wiretwin.doctor",
+    "fit": "wiretwin.fit",
+    "measure": "wiretwin.measure",
     "plot": "wiretwin.plot",
     "report": "wiretwin.report",
 }

@@ -11,12 +11,15 @@ import socket
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import LAYERS, LayerKind, mpiexec, parse_layers, reason_absent
 from wiretwin.measure.schedule import Step
 
 __all__ = ["Examination", "LayerState", "Missing", "doctor"]
+
+make_callable(__name__, "wiretwin.doctor:doctor")
 
 TRIAL_LIMIT_S = 15.0
 """The longest a layer's trial may take, seconds."""

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Format", "FormatOption", "Table", "emit", "render"]
 
 
+WIDE = 200
+
+
 class Format(StrEnum):
     """How a table is printed."""
 
@@ -61,11 +64,14 @@ class Column:
         Its heading for people, with the unit: ``t_0 [us]``.
     digits
         Significant digits shown to people; machine formats carry the value in full.
+    people
+        Shown in ``table``; a column of detail is left to the machine formats.
     """
 
     key: str
     title: str
     digits: int = 4
+    people: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,8 @@ def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
     if output is None and form is Format.table:
         from rich.console import Console
 
-        _print_rich(table, Console())
+        # What is not a terminal has no width to fold at.
+        _print_rich(table, Console() if sys.stdout.isatty() else Console(width=WIDE))
         return
     data = render(table, form)
     if output is not None:
@@ -133,7 +140,7 @@ def render(table: Table, form: Format) -> bytes:
             from rich.console import Console
 
             text = io.StringIO()
-            _print_rich(table, Console(file=text, width=200, color_system=None))
+            _print_rich(table, Console(file=text, width=WIDE, color_system=None))
             return text.getvalue().encode()
         case Format.osu:
             return _osu(table).encode()
@@ -194,13 +201,14 @@ def _print_rich(table: Table, console: Console) -> None:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(title=Text(table.name), box=box.SIMPLE_HEAD, title_justify="left")
-    for place, column in enumerate(table.columns):
+    shown = RichTable(title=Text(table.name), box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 0))
+    places = [place for place, column in enumerate(table.columns) if column.people]
+    for place in places:
         right = _numeric(table, place)
-        shown.add_column(Text(column.title), justify="right" if right else "left", overflow="fold")
+        title = Text(table.columns[place].title)
+        shown.add_column(title, justify="right" if right else "left", overflow="fold", no_wrap=right)
     for row in table.rows:
-        cells = (_shown(cell, column.digits) for column, cell in zip(table.columns, row, strict=True))
-        shown.add_row(*(Text(cell) for cell in cells))
+        shown.add_row(*(Text(_shown(row[place], table.columns[place].digits)) for place in places))
     console.print(shown)
 
 

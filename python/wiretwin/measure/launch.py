@@ -36,6 +36,15 @@ GRACE_S = 1.0
 """How long the other processes may go on once one has failed, and how long one may take to obey
 SIGTERM."""
 
+_LEASH = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+"""Ties a launcher to this process: it dies with us, and its ranks with it. The probes see to that
+themselves."""
+
 
 class Interruption:
     """Turns SIGINT and SIGTERM into a flag and a file descriptor that wakes a wait.
@@ -242,7 +251,8 @@ class _Running:
             if launcher is None:
                 raise FileNotFoundError(2, "no MPI launcher `mpiexec`")
             probe = [sys.executable, "-m", "wiretwin.measure.probe_mpi4py", str(spec)]
-            self._spawn(0, [str(launcher), "-n", "2", *probe])
+            leash = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
+            self._spawn(0, [*leash, str(launcher), "-n", "2", *probe])
             return
         for rank in (0, 1):
             pin = pins[rank] if pins else None

@@ -1,0 +1,210 @@
+"""``wiretwin measure``: live curves of the messaging layers of this host."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+
+if TYPE_CHECKING:
+    from wiretwin.results import Result
+
+__all__ = ["curve_table", "register", "summary_table"]
+
+
+class PurposeChoice(StrEnum):
+    """What the samples are for."""
+
+    fit = "fit"
+    curves = "curves"
+
+
+HELP = """Measure messaging layers; every sample is kept in a result folder.
+
+Layers are interleaved, each launch is a set of fresh processes, and a layer is done when the interval
+between its launches is narrow enough or the budget is spent. Ctrl-C keeps what was measured.
+
+\b
+Layers:   socket/tcp, socket/udp, socket/unix, shm, mpi4py/mpich
+Variants: +spin, +nagle (tcp), +buf64k (sockets), +yield (shm), as in socket/tcp+spin+buf64k
+Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB),
+          doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas
+
+\b
+Examples:
+  wiretwin measure
+  wiretwin measure --layers socket/tcp,socket/tcp+spin,shm --budget 30s -o result
+  wiretwin measure --layers mpi4py/mpich --sizes 1,4,1KiB..1MiB --for curves --format osu
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command(help=HELP)
+    def measure(
+        layers: Annotated[
+            str,
+            typer.Option(help="Configurations to measure, joined by commas; all: every layer that can run."),
+        ] = "all",
+        budget: Annotated[str, typer.Option(help="Time for everything, with its unit.")] = "60s",
+        out: Annotated[
+            Path | None,
+            typer.Option(
+                "--out", "-o", help="The result folder, new or empty.", show_default="results/measure-…"
+            ),
+        ] = None,
+        sizes: Annotated[str, typer.Option(help="Message sizes in bytes.")] = "netpipe-base",
+        purpose: Annotated[
+            PurposeChoice,
+            typer.Option("--for", help="fit: what a twin needs; curves: round trips only, more of them."),
+        ] = PurposeChoice.fit,
+        precision: Annotated[
+            str,
+            typer.Option(
+                help="A layer is done when its 95 % intervals are at most this much to either side."
+            ),
+        ] = "5%",
+        launches: Annotated[
+            int, typer.Option(help="Launches of each layer before it may be done, 3 to 1000.")
+        ] = 7,
+        seed: Annotated[int, typer.Option(help="Of the order of launches.")] = 1,
+        pin: Annotated[
+            str, typer.Option(help="CPUs of the two ranks: auto, none, or two numbers such as 0,1.")
+        ] = "auto",
+        sizes_table: Annotated[
+            bool, typer.Option("--by-size", help="Print the curve, size by size, in place of the summary.")
+        ] = False,
+        form: FormatOption = Format.table,
+    ) -> None:
+        from wiretwin.cli.progress import Bar
+        from wiretwin.errors import InterruptedRun
+        from wiretwin.measure import api
+        from wiretwin.measure.orchestrate import Event
+
+        with Bar("measuring") as bar:
+
+            def tell(event: Event) -> None:
+                bar.show(event.elapsed_s, event.remaining_s, f"{event.name}: {event.words}")
+
+            result = api.measure(
+                layers,
+                budget=budget,
+                out=out,
+                sizes=sizes,
+                purpose=purpose.value,
+                precision=precision,
+                launches=launches,
+                seed=seed,
+                pin=pin,
+                progress=tell,
+            )
+        interrupted = result.manifest.state == "interrupted"
+        by_size = sizes_table or form is Format.osu
+        if result.samples().height:
+            emit(curve_table(result) if by_size else summary_table(result), form)
+        _epilogue(result)
+        if interrupted:
+            kept = sum(launch.rows for launch in result.manifest.launches)
+            raise InterruptedRun(f"interrupted; {kept} samples are kept in {result.path}")
+
+
+def summary_table(result: Result) -> Table:
+    """Return one row per configuration: t_0, r_max, n_half, and why it was measured no longer."""
+    import polars as pl
+
+    from wiretwin.fit.curve import curve_figures
+    from wiretwin.fit.stats import by_launch, summarise
+
+    summary = summarise(result.samples()).filter(pl.col("loop") == "echo")
+    rows: list[tuple[object, ...]] = []
+    for layer in result.manifest.layers:
+        part = summary.filter(pl.col("layer") == layer.name)
+        launches = part["launch"].n_unique()
+        stopped = result.manifest.stopped.get(layer.name)
+        if launches < 2:
+            rows.append((layer.name, launches, int(part["samples"].sum()), *[None] * 7, stopped))
+            continue
+        found = curve_figures(by_launch(part))
+        rate = 1000.0  # MB/s in one byte per nanosecond
+        rows.append(
+            (
+                layer.name,
+                launches,
+                found.samples,
+                found.t_0_ns.value / 1000,
+                found.t_0_ns.low / 1000,
+                found.t_0_ns.high / 1000,
+                found.r_max.value * rate,
+                found.r_max.low * rate,
+                found.r_max.high * rate,
+                found.n_half_bytes.value,
+                stopped,
+            )
+        )
+    return Table(
+        "half round trip of the smallest message, peak throughput, size at half of it",
+        (
+            Column("layer", "layer"),
+            Column("launches", "launches"),
+            Column("samples", "samples", people=False),
+            Column("t_0_us", "t_0 [us]"),
+            Column("t_0_low_us", "low"),
+            Column("t_0_high_us", "high"),
+            Column("r_max_MB_s", "r_max [MB/s]"),
+            Column("r_max_low_MB_s", "low", people=False),
+            Column("r_max_high_MB_s", "high", people=False),
+            Column("n_half_bytes", "n_half [B]"),
+            Column("stopped", "stopped"),
+        ),
+        rows,
+    )
+
+
+def curve_table(result: Result) -> Table:
+    """Return one row per configuration and size: half the round trip with its interval, throughput."""
+    from wiretwin.fit.ranking import size_table
+
+    rows = [
+        (
+            row["layer"],
+            row["bytes"],
+            row["launches"],
+            row["samples"],
+            row["value_us"],
+            row["low_us"],
+            row["high_us"],
+            row["bytes"] / row["value_us"],
+        )
+        for row in size_table(result.samples()).iter_rows(named=True)
+    ]
+    return Table(
+        "half round trip by size",
+        (
+            Column("layer", "layer"),
+            Column("size_bytes", "size [B]"),
+            Column("launches", "launches"),
+            Column("samples", "samples"),
+            Column("half_round_trip_us", "Latency [us]"),
+            Column("low_us", "low"),
+            Column("high_us", "high"),
+            Column("throughput_MB_s", "throughput [MB/s]"),
+        ),
+        rows,
+        osu=("layer", "size_bytes", "half_round_trip_us"),
+    )
+
+
+def _epilogue(result: Result) -> None:
+    """Say on standard error where the result is and why each layer was measured no longer."""
+    import sys
+
+    for name, words in result.manifest.stopped_because.items():
+        print(f"{name}: {result.manifest.stopped[name]}: {words}", file=sys.stderr)
+    for name, reason in result.manifest.options.get("skipped", {}).items():
+        print(f"{name}: left out: {reason}", file=sys.stderr)
+    print(f"result: {result.path}", file=sys.stderr)
