@@ -210,11 +210,16 @@ class ByLaunch:
     """By size, over all launches."""
 
     def at_most(self, count: int) -> ByLaunch:
-        """Return at most ``count`` sizes: neighbours are averaged, which keeps a line a line."""
-        group = -(-self.sizes.size // count)
-        if group <= 1:
+        """Return at most ``count`` sizes: close ones are averaged, which keeps a line a line."""
+        if self.sizes.size <= count:
             return self
-        starts = np.arange(0, self.sizes.size, group)
+        # Neighbours are those within a ratio, the smallest that leaves few enough.
+        ratio = 1e-3
+        key = np.arange(self.sizes.size)
+        while np.unique(key).size > count:
+            key = np.floor(np.log1p(self.sizes) / ratio).astype(np.int64)
+            ratio *= 1.25
+        starts = np.flatnonzero(np.diff(key, prepend=key[0] - 1))
         members = np.diff(np.append(starts, self.sizes.size))
         sizes = np.add.reduceat(self.sizes, starts) // members
         values = np.add.reduceat(self.values, starts, axis=1) / members

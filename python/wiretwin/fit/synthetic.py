@@ -117,6 +117,7 @@ class Machine:
         random = np.random.default_rng(seed)
         all_sizes = np.asarray(sizes, dtype=np.int64)
         few = all_sizes[::2] if endpoint_sizes is None else np.asarray(endpoint_sizes, dtype=np.int64)
+        # Loop, bytes, messages, delay, batch, time without the delays: spinning takes the time it is given.
         steps: list[tuple[str, int, int, int, int, float]] = []
         for s in all_sizes.tolist():
             steps.append(("echo", s, 1, 0, batch, 2 * self._half(s)))
@@ -131,7 +132,7 @@ class Machine:
                 delay = int(1.5 * one) + 1000
                 steps.append(("prtt", s, 1, 0, 1, one))
                 steps.append(("prtt", s, messages, 0, 1, one + (messages - 1) * gap))
-                steps.append(("prtt", s, messages, delay, 1, one + (messages - 1) * (send + delay)))
+                steps.append(("prtt", s, messages, delay, 1, one + (messages - 1) * send))
         steps = [step for step in steps if step[0] in loops]
         medians = noisy(np.array([step[5] for step in steps]), launches, noise, random)
         shape = (launches, len(steps), each + 1)
@@ -139,6 +140,7 @@ class Machine:
         # The first iteration finds everything cold.
         values[:, :, 0] *= 10.0
         values *= np.array([step[4] for step in steps])[None, :, None]
+        values += np.array([(s[2] - 1) * s[3] for s in steps], dtype=np.float64)[None, :, None]
         launch, step, index = np.indices(shape)
 
         def column(k: int) -> NDArray[np.int64]:

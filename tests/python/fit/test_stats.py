@@ -51,11 +51,14 @@ def test_sizes_that_few_launches_have_are_left_out() -> None:
 
 
 def test_averaged_neighbours_of_a_line_stay_on_it() -> None:
-    rows = [r for size in range(2, 200, 2) for r in step(1, size, [0, 100 + 3 * size])]
-    few = by_launch(summarise(frame(rows))).at_most(10)
-    assert few.sizes.size == 10
+    rows = [r for size in range(2, 800, 2) for r in step(1, size, [0, 100 + 3 * size])]
+    rows += [r for size in (10_000, 20_000) for r in step(1, size, [0, 100 + 3 * size])]
+    few = by_launch(summarise(frame(rows))).at_most(50)
+    assert 30 < few.sizes.size <= 50
     np.testing.assert_allclose(few.values[0], 100 + 3 * few.sizes, atol=3)
-    assert few.samples.sum() == 99
+    assert few.samples.sum() == 401
+    assert few.sizes[-2:].tolist() == [10_000, 20_000]
+    assert few.at_most(50) is few
 
 
 def test_few_launches_without_outliers_are_a_plain_t_interval() -> None:

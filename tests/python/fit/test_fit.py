@@ -1,0 +1,239 @@
+"""The whole fit: from samples to a twin that says what the machine is, or an error that says what lacks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import wiretwin.fit
+from wiretwin.errors import InputError
+from wiretwin.fit import fit, interval_width, rank_layers, size_table
+from wiretwin.fit.stats import summarise
+from wiretwin.fit.synthetic import HALF_OCTAVES, Lines, Machine, Noise
+from wiretwin.results import Clock, Launch, Layer, Result
+from wiretwin.twin import Twin
+
+EAGER = Machine(
+    send=Lines(((0, 300.0, 0.02), (8192, 1500.0, 0.02))),
+    recv=Lines(((0, 400.0, 0.03), (8192, 700.0, 0.01))),
+    latency=Lines(((0, 200.0, 0.01),)),
+    gap=Lines(((0, 500.0, 0.05), (8192, 2000.0, 0.03))),
+    call_ns=90.0,
+)
+PARTS = ("overhead_send", "latency", "overhead_recv")
+
+
+@pytest.fixture(scope="module")
+def noisy_samples() -> pl.DataFrame:
+    return EAGER.samples(noise=Noise(), seed=11)
+
+
+def test_a_known_machine_comes_back_from_noisy_samples(noisy_samples: pl.DataFrame) -> None:
+    layer = fit(noisy_samples).layer("synthetic")
+    assert layer.t_0_us.low <= float(EAGER.half_round_trip(4)) / 1000 <= layer.t_0_us.high
+    assert layer.call_ns is not None
+    assert layer.call_ns.low <= 90 <= layer.call_ns.high
+    assert layer.rendezvous_from_bytes == 8192
+    truth = {
+        "half_round_trip": EAGER.half_round_trip(HALF_OCTAVES),
+        "overhead_send": EAGER.send(HALF_OCTAVES),
+        "overhead_recv": EAGER.recv(HALF_OCTAVES),
+        "gap": EAGER.gap(HALF_OCTAVES),
+    }
+    for quantity, times in truth.items():
+        share = layer.curve(quantity, HALF_OCTAVES) / times - 1  # type: ignore[arg-type]
+        assert np.abs(share).max() < 0.08, quantity
+
+
+def test_the_parts_add_up_exactly_at_every_size(noisy_samples: pl.DataFrame) -> None:
+    layer = Twin.parse(fit(noisy_samples).to_toml()).layer("synthetic")
+    sizes = np.unique(np.logspace(0, 24, 500, base=2).astype(np.int64))
+    parts = sum(layer.curve(part, sizes) for part in PARTS)  # type: ignore[arg-type]
+    np.testing.assert_allclose(parts, layer.curve("half_round_trip", sizes), rtol=1e-6, atol=1e-3)
+
+
+def test_segments_count_their_samples_and_breaks_have_intervals(noisy_samples: pl.DataFrame) -> None:
+    layer = fit(noisy_samples).layer("synthetic")
+    first, second = layer.half_round_trip
+    assert second.from_bytes_low is not None
+    assert second.from_bytes_low <= 8192 <= (second.from_bytes_high or 0)
+    assert first.samples + second.samples == HALF_OCTAVES.size * 5 * 9
+    assert layer.latency[0].samples == 0
+    assert layer.t_0_us.samples == 5 * 9
+
+
+def test_the_same_samples_give_the_same_twin_in_any_order(noisy_samples: pl.DataFrame) -> None:
+    shuffled = noisy_samples.sample(fraction=1.0, shuffle=True, seed=5)
+    assert fit(shuffled).to_toml() == fit(noisy_samples).to_toml()
+    assert fit(EAGER.samples(noise=Noise(), seed=12)).source.digest != fit(noisy_samples).source.digest
+
+
+def test_a_twin_is_written_and_read_back(noisy_samples: pl.DataFrame, tmp_path: Path) -> None:
+    twin = fit(noisy_samples, host={"name": "box", "cores": 2, "idle": "yield"})
+    twin.write(tmp_path / "twin.toml")
+    back = Twin.read(tmp_path / "twin.toml")
+    assert back.to_toml() == twin.to_toml()
+    assert (back.host.name, back.host.idle) == ("box", "yield")
+
+
+def test_a_curve_without_endpoint_loops_is_a_curve() -> None:
+    samples = EAGER.samples(loops=("echo",))
+    layer = fit(samples).layer("synthetic")
+    assert layer.half_round_trip
+    assert not layer.overhead_send
+    assert not layer.latency
+    with pytest.raises(InputError) as caught:
+        fit(samples, endpoints="require")
+    assert "layer synthetic: was measured too little" in str(caught.value)
+    assert "prtt (messages above 1, delay_ns longer than a round trip) or send_busy: 0 sizes" in str(
+        caught.value
+    )
+    assert "recv_busy: 0 sizes with at least 2 launches, needed are 3" in str(caught.value)
+
+
+def test_endpoints_can_be_skipped(noisy_samples: pl.DataFrame) -> None:
+    layer = fit(noisy_samples, endpoints="skip").layer("synthetic")
+    assert layer.half_round_trip
+    assert not layer.overhead_send
+    assert not layer.gap
+
+
+def test_missing_is_listed_for_the_loop_that_lacks_sizes() -> None:
+    samples = EAGER.samples()
+    few = samples.filter((pl.col("loop") != "recv_busy") | pl.col("bytes").is_in([1, 64]))
+    (lacking,) = wiretwin.fit.missing_for_endpoints(summarise(few))
+    assert lacking == "recv_busy: 2 sizes with at least 2 launches, needed are 3"
+    assert wiretwin.fit.missing_for_endpoints(summarise(samples)) == []
+
+
+@pytest.mark.parametrize(
+    ("keep", "said"),
+    [
+        (pl.col("launch") == 1, "layer synthetic: has 1 launch with loop echo"),
+        (pl.col("loop") == "call", "layer synthetic: has 0 launches with loop echo"),
+        (pl.col("bytes") < 4, "layer synthetic: has loop echo at 1, 2 bytes only; allowed: loop echo in at"),
+        (pl.col("launch") > 99, "holds no samples; allowed: at least two launches of one layer"),
+    ],
+)
+def test_too_little_data_is_refused_by_layer_loop_and_sizes(keep: pl.Expr, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        fit(EAGER.samples().filter(keep))
+    assert said in str(caught.value)
+
+
+def test_wrong_arguments_are_named(noisy_samples: pl.DataFrame) -> None:
+    with pytest.raises(InputError, match="layers: 'shm' was not measured; allowed: synthetic"):
+        fit(noisy_samples, layers=["shm"])
+    with pytest.raises(InputError, match=r"confidence: 1\.5"):
+        fit(noisy_samples, confidence=1.5)
+    with pytest.raises(InputError, match="tolerance: 0 "):
+        fit(noisy_samples, tolerance=0)
+    with pytest.raises(InputError, match=r"host\.colour: is not known; allowed: name"):
+        fit(noisy_samples, host={"colour": 1})
+
+
+def test_hundreds_of_sizes_are_fitted_alike() -> None:
+    sizes = np.unique(np.concatenate([np.arange(1, 1200), HALF_OCTAVES]))
+    layer = fit(EAGER.samples(sizes=sizes, launches=2, each=1, loops=("echo",))).layer("synthetic")
+    share = layer.curve("half_round_trip", HALF_OCTAVES) / EAGER.half_round_trip(HALF_OCTAVES) - 1
+    assert np.abs(share).max() < 0.02
+
+
+def test_a_result_folder_gives_host_clock_and_digest(tmp_path: Path) -> None:
+    result = Result.create(
+        tmp_path / "r",
+        seed=1,
+        created_utc="2026-02-03T04:05:06Z",
+        host={"name": "box", "cores": 2, "system": "Linux 6", "virtualisation": "kvm", "memory_MiB": 1},
+        layers=[
+            Layer(layer="shm", name="shm", clock=Clock(name="c", cost_ns=40.0, resolution_ns=1.0)),
+        ],
+    )
+    samples = EAGER.samples(layer="shm", launches=3)
+    for number in (1, 2, 3):
+        part = samples.filter(pl.col("launch") == number).drop("launch", "layer")
+        result.append(
+            Launch(launch=number, name="shm", order=0, started_utc="", seconds=1.0, status="ok"),
+            {name: part[name].to_list() for name in part.columns},
+        )
+    result.finish("complete")
+    opened = Result.open(tmp_path / "r")
+    twin = wiretwin.fit(opened)  # type: ignore[operator]
+    assert (twin.host.name, twin.host.cores, twin.host.kernel) == ("box", 2, "Linux 6")
+    assert twin.created_utc == "2026-02-03T04:05:06Z"
+    assert twin.source.digest == opened.digest()
+    assert (twin.source.launches, twin.source.samples) == (3, samples.height)
+    without = fit(samples, layers=["shm"]).layer("shm").at("overhead_recv", 4)
+    assert twin.layer("shm").at("overhead_recv", 4) == pytest.approx(without - 40, abs=2)
+
+
+def two_layers(faster: float, noise: Noise, seed: int = 0) -> pl.DataFrame:
+    quick = Machine(
+        send=Lines(((0, 300.0 * faster, 0.0),)),
+        recv=Lines(((0, 300.0 * faster, 0.0),)),
+        latency=Lines(((0, 400.0 * faster, 0.0),)),
+        gap=Lines(((0, 500.0, 0.0),)),
+    )
+    slow = Machine(
+        send=Lines(((0, 300.0, 0.0),)),
+        recv=Lines(((0, 300.0, 0.0),)),
+        latency=Lines(((0, 400.0, 0.0),)),
+        gap=Lines(((0, 500.0, 0.0),)),
+    )
+    sizes = [4, 1024]
+    options = {"sizes": sizes, "loops": ("echo",), "noise": noise}
+    return pl.concat(
+        [
+            quick.samples(layer="quick", seed=seed, **options),  # type: ignore[arg-type]
+            slow.samples(layer="slow", seed=seed + 1000, **options),  # type: ignore[arg-type]
+        ]
+    )
+
+
+def test_layers_are_ranked_where_intervals_separate() -> None:
+    ranks = rank_layers(two_layers(0.5, Noise()))
+    assert ranks.select("bytes", "layer", "rank").rows() == [
+        (4, "quick", 1),
+        (4, "slow", 2),
+        (1024, "quick", 1),
+        (1024, "slow", 2),
+    ]
+    assert ranks["tied_with"].to_list() == [[], [], [], []]
+
+
+def test_layers_that_cannot_be_told_apart_are_tied() -> None:
+    ranks = rank_layers(two_layers(0.99, Noise(launch=0.1)))
+    assert ranks["rank"].to_list() == [1, 1, 1, 1]
+    assert sorted(ranks["tied_with"].to_list()) == [["quick"], ["quick"], ["slow"], ["slow"]]
+    assert rank_layers(two_layers(0.5, Noise()), layers=["slow"])["rank"].to_list() == [1, 1]
+
+
+def test_equal_layers_are_seldom_ranked_apart() -> None:
+    wrong = 0
+    for seed in range(100):
+        ranks = rank_layers(two_layers(1.0, Noise(spoilt=0.0), seed).filter(pl.col("bytes") == 4))
+        wrong += ranks["rank"].max() == 2
+    # Two 95 % intervals miss each other less often than one of them misses the truth.
+    assert wrong <= 3
+
+
+def test_widths_shrink_with_launches_and_name_the_worst_size(noisy_samples: pl.DataFrame) -> None:
+    (few,) = interval_width(noisy_samples.filter(pl.col("launch") <= 2)).rows(named=True)
+    (all_five,) = interval_width(noisy_samples).rows(named=True)
+    assert few["median_half_width"] > all_five["median_half_width"] > 0
+    assert (few["launches"], all_five["launches"]) == (2, 5)
+    table = size_table(noisy_samples)
+    share = (table["high_us"] - table["low_us"]) / 2 / table["value_us"]
+    assert all_five["worst_bytes"] == table["bytes"][int(share.arg_max() or 0)]
+    (one,) = interval_width(noisy_samples.filter(pl.col("launch") == 1)).rows(named=True)
+    assert one["worst_half_width"] == float("inf")
+
+
+def test_a_size_table_of_another_loop_is_not_halved(noisy_samples: pl.DataFrame) -> None:
+    table = size_table(EAGER.samples(), loop="recv_busy").filter(pl.col("bytes") == 1)
+    assert table["value_us"][0] == pytest.approx(float(EAGER.recv(1)) / 1000, rel=1e-2)
+    half = size_table(EAGER.samples(batch=8)).filter(pl.col("bytes") == 4)
+    assert half["value_us"][0] == pytest.approx(float(EAGER.half_round_trip(4)) / 1000, rel=1e-3)
