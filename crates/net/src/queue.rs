@@ -1,7 +1,7 @@
 //! The events of a world, by time and then in the order they were scheduled.
 
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
+use wiretwin_engine::EventQueue;
+use wiretwin_units::SimTime;
 
 /// Something that happens in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,59 +16,113 @@ pub(crate) enum Event {
     LinkHead { message: u32 },
     /// A rank with a core of its own goes on.
     Proceed { rank: u32 },
-    /// A receive is withdrawn.
-    Cancel { request: u64 },
+    /// A receive is withdrawn: a number of the world's list.
+    Cancel { number: u32 },
     /// A shared core's work or time slice ends; stale unless `epoch` is the core's.
-    Core { node: u32, core: u32, epoch: u32 },
+    Core { core: u32, epoch: u32 },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
-    time: u64,
-    sequence: u64,
-    event: Event,
-}
+/// The bits of an epoch that an event carries: an event that is stale by this many epochs of one core
+/// would pass for current, and a core makes one event an epoch.
+pub(crate) const EPOCH_MASK: u32 = (1 << 28) - 1;
 
-impl Ord for Entry {
-    /// Reversed, for a heap whose top is the earliest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.time, other.sequence).cmp(&(self.time, self.sequence))
+impl Event {
+    /// Kind in the low 4 bits, a 32-bit number above, an epoch above that.
+    fn encode(self) -> u64 {
+        let (kind, number, epoch) = match self {
+            Self::Arrive { message } => (0, message, 0),
+            Self::DataArrive { message } => (1, message, 0),
+            Self::LinkEnter { message } => (2, message, 0),
+            Self::LinkHead { message } => (3, message, 0),
+            Self::Proceed { rank } => (4, rank, 0),
+            Self::Cancel { number } => (5, number, 0),
+            Self::Core { core, epoch } => (6, core, epoch & EPOCH_MASK),
+        };
+        kind | u64::from(number) << 4 | u64::from(epoch) << 36
+    }
+
+    fn decode(index: u64) -> Self {
+        let number = (index >> 4) as u32;
+        match index & 15 {
+            0 => Self::Arrive { message: number },
+            1 => Self::DataArrive { message: number },
+            2 => Self::LinkEnter { message: number },
+            3 => Self::LinkHead { message: number },
+            4 => Self::Proceed { rank: number },
+            5 => Self::Cancel { number },
+            _ => Self::Core { core: number, epoch: (index >> 36) as u32 },
+        }
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Queue {
-    heap: BinaryHeap<Entry>,
+    events: EventQueue,
     /// How many are not [`Event::Core`].
     others: usize,
-    next_sequence: u64,
 }
 
 impl Queue {
     pub(crate) fn push(&mut self, time: u64, event: Event) {
         self.others += usize::from(!matches!(event, Event::Core { .. }));
-        self.heap.push(Entry { time, sequence: self.next_sequence, event });
-        self.next_sequence += 1;
+        self.events.push(SimTime::from_ps(time), event.encode());
     }
 
-    pub(crate) fn next_time(&self) -> Option<u64> {
-        self.heap.peek().map(|entry| entry.time)
+    /// The next event and its time.
+    pub(crate) fn pop(&mut self) -> Option<(u64, Event)> {
+        self.pop_through(u64::MAX)
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Event> {
-        let event = self.heap.pop()?.event;
+    /// The next event, if it is due at `last` or before.
+    pub(crate) fn pop_through(&mut self, last: u64) -> Option<(u64, Event)> {
+        let popped = self.events.pop_through(SimTime::from_ps(last))?;
+        let event = Event::decode(popped.index);
         self.others -= usize::from(!matches!(event, Event::Core { .. }));
-        Some(event)
+        Some((popped.time.as_ps(), event))
     }
 
     /// Whether an event is scheduled that is not [`Event::Core`].
     pub(crate) fn has_more_than_cores(&self) -> bool {
         self.others > 0
+    }
+
+    /// Bytes of memory held.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.events.resident_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_survives_its_number() {
+        for number in [0, 1, 77, u32::MAX] {
+            for event in [
+                Event::Arrive { message: number },
+                Event::DataArrive { message: number },
+                Event::LinkEnter { message: number },
+                Event::LinkHead { message: number },
+                Event::Proceed { rank: number },
+                Event::Cancel { number },
+                Event::Core { core: number, epoch: number & EPOCH_MASK },
+            ] {
+                assert_eq!(Event::decode(event.encode()), event);
+            }
+        }
+    }
+
+    #[test]
+    fn idle_cores_are_told_from_events_that_matter() {
+        let mut queue = Queue::default();
+        queue.push(5, Event::Core { core: 0, epoch: 1 });
+        assert!(!queue.has_more_than_cores());
+        queue.push(3, Event::Proceed { rank: 9 });
+        assert!(queue.has_more_than_cores());
+        assert_eq!(queue.pop_through(2), None);
+        assert_eq!(queue.pop(), Some((3, Event::Proceed { rank: 9 })));
+        assert!(!queue.has_more_than_cores());
+        assert!(queue.memory_bytes() > 0);
     }
 }

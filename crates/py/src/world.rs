@@ -211,7 +211,7 @@ impl World {
     }
 
     fn digest(&self) -> String {
-        format!("{:016x}", self.inner.digest())
+        self.inner.digest().to_string()
     }
 }
 

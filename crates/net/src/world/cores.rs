@@ -18,13 +18,15 @@ use super::progress::Step;
 use super::state::{NONE, State};
 use super::{Effect, WaitMode, World};
 use crate::model::{Idle, Model};
-use crate::queue::Event;
+use crate::queue::{EPOCH_MASK, Event};
 
 /// The shared cores of a world.
 #[derive(Clone, Debug)]
 pub(super) struct Cores {
     /// By node; `None` where ranks have cores of their own.
     nodes: Vec<Option<SharedNode>>,
+    /// Of all shared nodes, one after the other.
+    cores: Vec<Core>,
     sharers: Vec<Sharer>,
     /// Sharers whose client has had its turn.
     kicked: Vec<u32>,
@@ -32,7 +34,9 @@ pub(super) struct Cores {
 
 #[derive(Clone, Debug)]
 struct SharedNode {
-    cores: Vec<Core>,
+    /// Its cores: a range of [`Cores::cores`].
+    first_core: u32,
+    end_core: u32,
     /// Sharers that want a core, in order.
     queue: VecDeque<u32>,
     quantum: u64,
@@ -41,6 +45,7 @@ struct SharedNode {
 
 #[derive(Clone, Copy, Debug)]
 struct Core {
+    node: u32,
     sharer: u32,
     slice_end: u64,
     epoch: u32,
@@ -93,16 +98,25 @@ enum Then {
 
 impl Cores {
     pub(super) fn new(model: &Model, ranks_on: &[u32]) -> Self {
-        let shared = |(node, ranks): (&crate::model::NodeModel, &u32)| {
-            (*ranks > node.cores).then(|| SharedNode {
-                cores: vec![Core { sharer: NONE, slice_end: 0, epoch: 0 }; node.cores as usize],
+        let mut cores = Vec::new();
+        let mut nodes = Vec::new();
+        for (number, (node, ranks)) in model.nodes.iter().zip(ranks_on).enumerate() {
+            if *ranks <= node.cores {
+                nodes.push(None);
+                continue;
+            }
+            let first_core = cores.len() as u32;
+            let core = Core { node: number as u32, sharer: NONE, slice_end: 0, epoch: 0 };
+            cores.extend((0..node.cores).map(|_| core));
+            nodes.push(Some(SharedNode {
+                first_core,
+                end_core: cores.len() as u32,
                 queue: VecDeque::new(),
                 quantum: node.quantum.as_ps(),
                 idle: node.idle,
-            })
-        };
-        let nodes = model.nodes.iter().zip(ranks_on).map(shared).collect();
-        Self { nodes, sharers: Vec::new(), kicked: Vec::new() }
+            }));
+        }
+        Self { nodes, cores, sharers: Vec::new(), kicked: Vec::new() }
     }
 
     /// The sharer number of a rank of this node, `NONE` if it has a core of its own.
@@ -126,6 +140,10 @@ impl Cores {
     fn node(&mut self, node: u32) -> &mut SharedNode {
         // Only nodes with sharers are asked for.
         self.nodes[node as usize].as_mut().expect("a sharer's node is shared")
+    }
+
+    fn node_of(&mut self, core: u32) -> &mut SharedNode {
+        self.node(self.cores[core as usize].node)
     }
 }
 
@@ -172,30 +190,31 @@ impl World {
         match sharer.place {
             Place::On(core) => {
                 if sharer.burn.is_none() && !sharer.deciding {
-                    self.run_core(node, core);
+                    self.run_core(core);
                 }
             }
             Place::Queued => {}
             Place::Off => {
                 let shared = self.cores.node(node);
-                if let Some(core) = shared.cores.iter().position(|core| core.sharer == NONE) {
-                    self.assign(node, core as u32, number);
+                let mut range = shared.first_core..shared.end_core;
+                let of_node = range.clone();
+                if let Some(core) = range.find(|core| self.cores.cores[*core as usize].sharer == NONE) {
+                    self.assign(core, number);
                 } else {
-                    shared.queue.push_back(number);
+                    self.cores.node(node).queue.push_back(number);
                     self.cores.sharers[number as usize].place = Place::Queued;
-                    for core in 0..self.cores.node(node).cores.len() {
-                        self.schedule_core(node, core as u32);
+                    for core in of_node {
+                        self.schedule_core(core);
                     }
                 }
             }
         }
     }
 
-    fn assign(&mut self, node: u32, core: u32, number: u32) {
+    fn assign(&mut self, core: u32, number: u32) {
         let now = self.now;
-        let shared = self.cores.node(node);
-        let slice_end = now + shared.quantum;
-        let state = &mut shared.cores[core as usize];
+        let slice_end = now + self.cores.node_of(core).quantum;
+        let state = &mut self.cores.cores[core as usize];
         state.sharer = number;
         state.slice_end = slice_end;
         state.epoch = state.epoch.wrapping_add(1);
@@ -207,31 +226,31 @@ impl World {
             let (peer, bytes) = (burn.peer, burn.bytes);
             self.wait_until(rank, now, u64::MAX, u64::MAX, peer, bytes);
         }
-        self.run_core(node, core);
+        self.run_core(core);
     }
 
     /// Takes the core from its rank and gives it to the next in the queue.
-    fn release(&mut self, node: u32, core: u32, place: Place) {
-        let shared = self.cores.node(node);
-        let state = &mut shared.cores[core as usize];
+    fn release(&mut self, core: u32, place: Place) {
+        let state = &mut self.cores.cores[core as usize];
         state.epoch = state.epoch.wrapping_add(1);
         let number = std::mem::replace(&mut state.sharer, NONE);
-        if place == Place::Queued {
-            shared.queue.push_back(number);
-        }
         self.cores.sharers[number as usize].place = place;
-        if let Some(next) = self.cores.node(node).queue.pop_front() {
-            self.assign(node, core, next);
+        let queue = &mut self.cores.node_of(core).queue;
+        if place == Place::Queued {
+            queue.push_back(number);
+        }
+        if let Some(next) = queue.pop_front() {
+            self.assign(core, next);
         }
     }
 
     /// Schedules the next thing that happens on a core by itself: the end of its work or its slice.
-    fn schedule_core(&mut self, node: u32, core: u32) {
+    fn schedule_core(&mut self, core: u32) {
         let now = self.now;
-        let shared = self.cores.node(node);
+        let shared = self.cores.node_of(core);
         let quantum = shared.quantum;
         let contended = !shared.queue.is_empty();
-        let state = &mut shared.cores[core as usize];
+        let state = &mut self.cores.cores[core as usize];
         if state.sharer == NONE {
             return;
         }
@@ -248,19 +267,19 @@ impl World {
             (None, true) => slice_end,
             (None, false) => return,
         };
-        self.queue.push(at, Event::Core { node, core, epoch });
+        self.queue.push(at, Event::Core { core, epoch: epoch & EPOCH_MASK });
     }
 
     /// Decides what the rank on a core does now.
-    fn run_core(&mut self, node: u32, core: u32) {
-        let number = self.cores.node(node).cores[core as usize].sharer;
+    fn run_core(&mut self, core: u32) {
+        let number = self.cores.cores[core as usize].sharer;
         self.cores.sharers[number as usize].deciding = true;
         let stays = self.decide(number);
         self.cores.sharers[number as usize].deciding = false;
         if stays {
-            self.schedule_core(node, core);
+            self.schedule_core(core);
         } else {
-            self.release(node, core, Place::Off);
+            self.release(core, Place::Off);
         }
     }
 
@@ -291,11 +310,11 @@ impl World {
                 return true;
             }
             let state = &mut self.ranks[rank as usize];
-            if !state.is_suspended() {
-                // Its client has it, and virtual time stands still; or it has finished.
+            if state.state == State::Running {
+                // Its client has it, and virtual time stands still.
                 return sharer.kicked;
             }
-            if !sharer.entered {
+            if !sharer.entered && state.state != State::Finished {
                 sharer.entered = true;
                 state.in_library_since = self.now;
             }
@@ -321,17 +340,18 @@ impl World {
                 }
                 Step::Idle => {
                     let node = self.ranks[rank as usize].node;
-                    return self.cores.node(node).idle == Idle::Spin;
+                    let polls = self.cores.node(node).idle == Idle::Spin;
+                    return polls && self.ranks[rank as usize].state != State::Finished;
                 }
             }
         }
     }
 
     /// Work or a slice may have ended on a core: `false` if all that is left is idle polling.
-    pub(super) fn core_event(&mut self, node: u32, core: u32, epoch: u32) -> bool {
+    pub(super) fn core_event(&mut self, core: u32, epoch: u32) -> bool {
         let now = self.now;
-        let state = self.cores.node(node).cores[core as usize];
-        if state.epoch != epoch {
+        let state = self.cores.cores[core as usize];
+        if state.epoch & EPOCH_MASK != epoch {
             return true;
         }
         let number = state.sharer as usize;
@@ -359,11 +379,11 @@ impl World {
         } else if !self.anything_left() {
             return false;
         }
-        let shared = self.cores.node(node);
-        if now >= shared.cores[core as usize].slice_end && !shared.queue.is_empty() {
-            self.release(node, core, Place::Queued);
+        let contended = !self.cores.node_of(core).queue.is_empty();
+        if now >= self.cores.cores[core as usize].slice_end && contended {
+            self.release(core, Place::Queued);
         } else {
-            self.run_core(node, core);
+            self.run_core(core);
         }
         true
     }
@@ -376,7 +396,7 @@ impl World {
                 sharer.burn.is_some()
                     || sharer.kicked
                     || !sharer.actions.is_empty()
-                    || (state.is_suspended() && state.work_head != NONE)
+                    || (state.state != State::Running && state.work_head != NONE)
                     || match state.state {
                         State::Running | State::Finished => false,
                         State::Yield | State::ProbeNow | State::Wait(WaitMode::Test) => true,

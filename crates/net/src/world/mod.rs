@@ -30,9 +30,10 @@ mod transfer;
 
 use std::collections::BTreeMap;
 
+use wiretwin_engine::{Digest, Trace, TraceDigest, TraceEvent};
 use wiretwin_msg::matching::{Matcher, Pattern, PostOutcome};
 use wiretwin_msg::protocol::{Mode, Protocol, Transfer};
-use wiretwin_msg::table::{Table, mix};
+use wiretwin_msg::table::Table;
 use wiretwin_record::timeline::{Kind, Timeline};
 use wiretwin_units::{SimTime, Span};
 
@@ -114,7 +115,7 @@ pub enum Op<'a> {
     ProbeNow(Pattern),
     /// Suspends until the world has reached this rank's clock.
     Yield,
-    /// The rank has ended.
+    /// The rank has ended; it stays only to push the data of buffered sends.
     Finish,
 }
 
@@ -195,7 +196,7 @@ pub struct Counts {
 }
 
 /// The world. See the module's description.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct World {
     model: Model,
     now: u64,
@@ -218,7 +219,10 @@ pub struct World {
     names: Vec<String>,
     name_ids: BTreeMap<String, u32>,
     timeline: Option<Timeline>,
-    digest: u64,
+    digest: TraceDigest,
+    /// Requests to be cancelled, by the number of their event, and how many events are to come.
+    cancels: Vec<u64>,
+    open_cancels: usize,
     counts: Counts,
     seed: u64,
 }
@@ -260,7 +264,9 @@ impl World {
             names: vec![String::new()],
             name_ids: BTreeMap::from([(String::new(), 0)]),
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
-            digest: mix(0, ranks.len() as u64),
+            digest: TraceDigest::new(),
+            cancels: Vec::new(),
+            open_cancels: 0,
             counts: Counts::default(),
             seed,
             ranks,
@@ -342,8 +348,19 @@ impl World {
 
     /// A digest of every match and every completion with its time: equal runs have equal digests.
     #[must_use]
-    pub const fn digest(&self) -> u64 {
-        self.digest
+    pub fn digest(&self) -> Digest {
+        self.digest.value()
+    }
+
+    /// Bytes of memory held for ranks, requests, messages, matching and events.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.ranks.capacity() * size_of::<Rank>()
+            + self.requests.capacity() * size_of::<Request>()
+            + self.messages.capacity() * size_of::<Message>()
+            + self.matcher.memory_bytes()
+            + self.pairs.memory_bytes()
+            + self.queue.memory_bytes()
     }
 
     /// Bytes of memory per rank that is idle: its own state, nothing posted.
@@ -362,6 +379,10 @@ impl World {
             State::Running => {}
             State::Finished => return Err(WorldError::RankFinished { rank }),
             _ => return Err(WorldError::RankSuspended { rank }),
+        }
+        if self.ranks[rank as usize].sharer == NONE {
+            // Its client let the world go on without it.
+            self.wait_until(rank, self.now, u64::MAX, u64::MAX, -1, 0);
         }
         match op {
             Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
@@ -422,14 +443,14 @@ impl World {
         }
         self.ready_now.clear();
         while self.resumed.is_empty() {
-            let Some(time) = self.queue.next_time() else { return false };
+            let Some((time, first)) = self.queue.pop() else { return false };
             self.now = time;
-            while self.queue.next_time() == Some(time) {
-                if let Some(event) = self.queue.pop()
-                    && !self.handle(event)
-                {
+            let mut next = Some(first);
+            while let Some(event) = next {
+                if !self.handle(event) {
                     return !self.resumed.is_empty();
                 }
+                next = self.queue.pop_through(time).map(|(_, event)| event);
             }
         }
         true
@@ -513,10 +534,13 @@ impl World {
             }
             Effect::Send { message } => self.depart(message, at, began),
             Effect::Post { request } => self.match_receive(request, at),
-            Effect::Cancel { request } => self.queue.push(at, Event::Cancel { request }),
-            Effect::Finish => {
-                self.ranks[rank as usize].state = State::Finished;
+            Effect::Cancel { request } => {
+                let number = self.cancels.len() as u32;
+                self.cancels.push(request);
+                self.open_cancels += 1;
+                self.queue.push(at, Event::Cancel { number });
             }
+            Effect::Finish => self.finish(rank, at),
         }
     }
 
@@ -699,10 +723,16 @@ impl World {
         }
     }
 
-    fn note(&mut self, what: u64, time: u64, who: u64) {
-        self.digest = mix(mix(mix(self.digest, what), time), who);
+    /// Takes note of something for the digest.
+    fn note(&mut self, kind: u32, time: u64, a: u64, b: u64) {
+        self.digest.record(TraceEvent { time: SimTime::from_ps(time), kind, a, b });
     }
 }
+
+/// Kinds of trace events.
+const MATCHED: u32 = 1;
+const COMPLETED: u32 = 2;
+const CANCELLED: u32 = 3;
 
 /// What a piece of a core's work leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
 use wiretwin_record::timeline::Kind;
 
 use super::state::{Message, NONE, Rank, Request, RequestState, State};
-use super::{Completion, Found, RequestId, Resumed, WaitMode, World};
+use super::{CANCELLED, COMPLETED, Completion, Found, RequestId, Resumed, WaitMode, World};
 use crate::queue::Event;
 
 /// What a rank inside the library does next.
@@ -28,8 +28,8 @@ impl World {
             Event::LinkEnter { message } => self.link_enter(message),
             Event::LinkHead { message } => self.link_head(message),
             Event::Proceed { rank } => self.proceed(rank),
-            Event::Cancel { request } => self.cancel(request),
-            Event::Core { node, core, epoch } => return self.core_event(node, core, epoch),
+            Event::Cancel { number } => self.cancel(number),
+            Event::Core { core, epoch } => return self.core_event(core, epoch),
         }
         true
     }
@@ -55,6 +55,16 @@ impl World {
         }
     }
 
+    /// A rank has ended. What it still owes (the data of buffered sends) it pushes as `MPI_Finalize` does.
+    pub(super) fn finish(&mut self, rank: u32, at: u64) {
+        let state = &mut self.ranks[rank as usize];
+        state.state = State::Finished;
+        state.in_library_since = at;
+        if state.sharer == NONE && state.work_head != NONE {
+            self.schedule_proceed(rank);
+        }
+    }
+
     fn schedule_proceed(&mut self, rank: u32) {
         let state = &mut self.ranks[rank as usize];
         state.pending = true;
@@ -64,7 +74,7 @@ impl World {
     /// Something has happened that concerns `rank`: it goes on, if it is inside the library and free.
     pub(super) fn notify(&mut self, rank: u32) {
         let state = &self.ranks[rank as usize];
-        if !state.is_suspended() {
+        if state.state == State::Running {
             return;
         }
         if state.sharer != NONE {
@@ -116,12 +126,12 @@ impl World {
     pub(super) fn next_step(&mut self, rank: u32) -> Step {
         loop {
             let over = match self.ranks[rank as usize].state {
-                State::Running | State::Finished => return Step::Idle,
+                State::Running => return Step::Idle,
                 State::Wait(WaitMode::Test) => self.ranks[rank as usize].wait_open == 0,
                 State::Wait(_) => self.is_satisfied(rank),
                 State::Yield => true,
                 State::Probe => self.found(rank).is_some(),
-                State::ProbeNow => false,
+                State::ProbeNow | State::Finished => false,
             };
             if over {
                 self.resume(rank);
@@ -168,7 +178,7 @@ impl World {
                     .receiver_ready
                     .max(message.sent_at)
                     .max(self.ranks[rank as usize].in_library_since);
-                let credit = message.cleared_at.saturating_sub(ready);
+                let credit = message.cleared_at.saturating_sub(ready).min(layer.control_flight_ps());
                 let destination = message.destination as i32;
                 self.messages[index as usize].credit = credit;
                 self.wait_until(rank, self.now, u64::MAX, u64::MAX, destination, bytes);
@@ -225,7 +235,8 @@ impl World {
         request.state = state;
         let (rank, waited, id) = (request.rank, request.waited, request.id(index).0);
         let time = self.now.max(self.ranks[rank as usize].clock);
-        self.note(3 + u64::from(state == RequestState::Cancelled), time, id);
+        let kind = if state == RequestState::Cancelled { CANCELLED } else { COMPLETED };
+        self.note(kind, time, id, u64::from(rank));
         if waited {
             let owner = &mut self.ranks[rank as usize];
             owner.wait_open -= 1;
@@ -236,7 +247,12 @@ impl World {
         }
     }
 
-    fn cancel(&mut self, id: u64) {
+    fn cancel(&mut self, number: u32) {
+        let id = self.cancels[number as usize];
+        self.open_cancels -= 1;
+        if self.open_cancels == 0 {
+            self.cancels.clear();
+        }
         let Some(index) = self.live_request(id) else { return };
         let Some(posted) = self.requests[index as usize].posted else { return };
         if self.matcher.cancel(posted, id) {

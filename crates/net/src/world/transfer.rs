@@ -3,8 +3,8 @@
 use wiretwin_msg::matching::Envelope;
 use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
 
-use super::World;
 use super::state::{NONE, Pair, RequestState, State};
+use super::{MATCHED, World};
 use crate::queue::Event;
 
 impl World {
@@ -138,8 +138,7 @@ impl World {
         taken.bytes = message.bytes;
         taken.message = id;
         let receive = taken.id(request).0;
-        self.note(1, posted_at.max(arrival), id);
-        self.note(2, u64::from(destination), receive);
+        self.note(MATCHED, posted_at.max(arrival), id, receive);
         self.transition(index, how);
         self.push_work(destination, index);
     }

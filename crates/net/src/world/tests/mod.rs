@@ -1,5 +1,8 @@
 //! The rules of the model, each by a case whose times are worked out by hand.
 
+mod shared;
+mod whole;
+
 use super::*;
 use crate::layer::{Curve, Segment};
 use crate::model::{Idle, NodeModel};
@@ -390,7 +393,7 @@ fn a_deadlock_ends_the_steps_and_says_who_waits_for_what() {
 #[test]
 fn misuse_is_refused_and_changes_nothing() {
     let mut world = world(2);
-    let before = format!("{world:?}");
+    let before = (world.digest(), world.counts(), world.memory_bytes(), world.clock(0));
     let pattern = Pattern { context: 0, source: Some(2), tag: None };
     let send = |to, tag| Op::Send { context: 0, to, tag, bytes: 1, mode: Mode::Standard };
     let cases = [
@@ -406,7 +409,7 @@ fn misuse_is_refused_and_changes_nothing() {
         let error = world.post(rank, op).unwrap_err().to_string();
         assert!(error.contains(message), "{error}");
     }
-    assert_eq!(format!("{world:?}"), before);
+    assert_eq!((world.digest(), world.counts(), world.memory_bytes(), world.clock(0)), before);
     let request = world.recv(0, any());
     let twice = world.post(0, Op::Wait { requests: &[request, request], mode: WaitMode::All });
     assert_eq!(twice, Err(WorldError::RequestTwice { request }));
@@ -416,4 +419,20 @@ fn misuse_is_refused_and_changes_nothing() {
     assert_eq!(world.post(0, Op::Exit), Err(WorldError::RankSuspended { rank: 0 }));
     world.post(1, Op::Finish).unwrap();
     assert_eq!(world.post(1, Op::Exit), Err(WorldError::RankFinished { rank: 1 }));
+}
+
+#[test]
+fn a_buffered_rendezvous_is_pushed_although_its_sender_has_finished() {
+    let mut world = world(2);
+    let send = world.send(0, 1, 0, 1000, Mode::Buffered);
+    world.wait(0, &[send], WaitMode::All);
+    world.until(0);
+    world.post(0, Op::Finish).unwrap();
+    world.compute(1, 5000);
+    let receive = world.recv(1, from(0, 0));
+    world.wait(1, &[receive], WaitMode::All);
+    world.until(1);
+    assert_eq!(world.clock(1), 5000 + 1160);
+    assert_eq!(world.clock(0), 5100, "the sender was kept until its data were out");
+    world.check_totals();
 }

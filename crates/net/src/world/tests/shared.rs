@@ -1,0 +1,151 @@
+//! Ranks that share cores, and nodes that share links; quanta are 4000 ps.
+
+use super::*;
+use crate::model::LinkModel;
+
+fn shared(ranks: u32, cores: u32, idle: Idle) -> World {
+    World::new(model(ranks, cores, idle, plain_layer()), 1, true)
+}
+
+/// Steps to the end; when each rank was resumed. A resumed rank finishes.
+fn ends(world: &mut World) -> Vec<u64> {
+    let mut ends = vec![u64::MAX; world.size() as usize];
+    for _ in 0..1000 {
+        if !world.step() {
+            world.check_totals();
+            return ends;
+        }
+        let resumed = world.resumed().map(|(rank, _)| rank).collect::<Vec<_>>();
+        for rank in resumed {
+            ends[rank as usize] = world.clock(rank);
+            world.post(rank, Op::Finish).unwrap();
+        }
+    }
+    panic!("no end within 1000 steps");
+}
+
+#[test]
+fn two_computing_ranks_take_turns_on_one_core() {
+    for idle in [Idle::Spin, Idle::Yield] {
+        let mut world = shared(2, 1, idle);
+        for rank in 0..2 {
+            world.compute(rank, 10_000);
+            world.post(rank, Op::Yield).unwrap();
+        }
+        // 0: 0-4000, 8000-12000, 16000-18000; 1: 4000-8000, 12000-16000, 18000-20000.
+        assert_eq!(ends(&mut world), [18_000, 20_000]);
+        let kinds = |rank| world.totals(rank).unwrap().map(|span| span.as_ps());
+        assert_eq!(kinds(0), [10_000, 0, 0, 8_000]);
+        assert_eq!(kinds(1), [10_000, 0, 0, 10_000]);
+    }
+}
+
+#[test]
+fn three_computing_ranks_take_turns_on_two_cores() {
+    let mut world = shared(3, 2, Idle::Yield);
+    for rank in 0..3 {
+        world.compute(rank, 6_000);
+        world.post(rank, Op::Yield).unwrap();
+    }
+    // 0 and 1 run to 4000; then 2 (core of 0) and 0 (core of 1); 0 ends at 6000, 1 runs 6000-8000,
+    // and 2, whose slice ends at 8000 with nobody in the queue, runs 4000-10000.
+    assert_eq!(ends(&mut world), [6_000, 8_000, 10_000]);
+}
+
+#[test]
+fn a_rank_that_polls_keeps_the_core_until_its_slice_ends() {
+    let message = |idle| {
+        let mut world = shared(2, 1, idle);
+        let receive = world.recv(0, from(1, 0));
+        world.wait(0, &[receive], WaitMode::All);
+        world.compute(1, 1000);
+        let send = world.send(1, 0, 0, 8, Mode::Standard);
+        world.wait(1, &[send], WaitMode::All);
+        let ends = ends(&mut world);
+        (ends, world.totals(0).unwrap().map(|span| span.as_ps()))
+    };
+    // 0 polls to 4000; 1 computes to 5000, sends to 5100; flight 1010; taken in 50.
+    assert_eq!(message(Idle::Spin), (vec![6160, 5100], [0, 50, 1010, 5100]));
+    assert_eq!(message(Idle::Yield), (vec![2160, 1100], [0, 50, 1010, 1100]));
+}
+
+#[test]
+fn an_arrival_waits_for_the_core_that_another_rank_computes_on() {
+    let mut world = shared(2, 1, Idle::Yield);
+    let receive = world.recv(0, from(1, 0));
+    world.wait(0, &[receive], WaitMode::All);
+    world.compute(1, 1000);
+    world.send(1, 0, 0, 8, Mode::Standard);
+    world.compute(1, 10_000);
+    world.post(1, Op::Yield).unwrap();
+    // Arrives at 2110; the slice of 1 ends at 4000; 0 takes it in to 4050; 1 has 7100 left.
+    assert_eq!(ends(&mut world), [4050, 11_150]);
+    let kinds = world.totals(0).unwrap().map(|span| span.as_ps());
+    assert_eq!(kinds, [0, 50, 1010, 1100 + 1890], "waiting for the sender, then for the core");
+}
+
+#[test]
+fn an_echo_on_one_core_that_is_given_up_takes_as_long_as_on_two() {
+    // A rendezvous ends at both ends at once, and then both want the core for the 10 of their calls.
+    for (bytes, each_way) in [(8, 1170), (1000, 1170 + 10)] {
+        let mut world = shared(2, 1, Idle::Yield);
+        assert_eq!(echo(&mut world, bytes, 5), 5 * 2 * each_way, "{bytes} bytes");
+        world.check_totals();
+    }
+}
+
+#[test]
+fn polling_ranks_on_one_core_exchange_once_a_slice() {
+    // The plateau that two spinning ranks on one core show: a message per time slice.
+    let mut world = shared(2, 1, Idle::Spin);
+    let time = echo(&mut world, 8, 10);
+    assert!((10 * 2 * 4000 - 4000..=10 * 2 * 4000 + 4000).contains(&time), "{time}");
+    world.check_totals();
+}
+
+fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
+    let node = NodeModel { cores: ranks, idle: Idle::Yield, quantum: Span::from_ps(4000) };
+    let inter = Layer { overhead_send: flat(210), ..plain_layer() };
+    let model = Model {
+        nodes: vec![node.clone(), node],
+        placement: (0..ranks).map(|rank| rank % 2).collect(),
+        intra: plain_layer(),
+        inter: Some(inter),
+        link,
+    };
+    World::new(model, 1, true)
+}
+
+/// A byte in 1000 ps.
+const LINK: LinkModel = LinkModel { rate_bit_s: 8_000_000_000, delay: Span::from_ps(500) };
+
+#[test]
+fn between_nodes_the_other_layer_and_the_link_hold() {
+    assert_eq!(echo(&mut two_nodes(2, None), 8, 3), 3 * 2 * 1270);
+    for bytes in [8, 999, 1000, 5000] {
+        let mut world = two_nodes(2, Some(LINK));
+        let request_to_send = if bytes >= 1000 { 500 } else { 0 };
+        let each_way = 1270 + 500 + 1000 * bytes + request_to_send;
+        assert_eq!(echo(&mut world, bytes, 3), 3 * 2 * each_way, "{bytes} bytes");
+        world.check_totals();
+    }
+}
+
+#[test]
+fn messages_queue_for_a_link_and_none_is_lost_or_overtaken() {
+    let mut world = two_nodes(4, Some(LINK));
+    let mut receives = Vec::new();
+    for (sender, receiver) in [(0, 1), (2, 3)] {
+        world.send(sender, receiver, 0, 100, Mode::Standard);
+        world.post(sender, Op::Finish).unwrap();
+        let receive = world.recv(receiver, from(sender, 0));
+        world.wait(receiver, &[receive], WaitMode::All);
+        receives.push(receive);
+    }
+    // Both leave at 200; the first is through at 100 200, the second at 200 200.
+    let ends = ends(&mut world);
+    let alone = 200 + 100_000 + 500 + 1010 + 50;
+    assert_eq!([ends[1], ends[3]], [alone, alone + 100_000]);
+    let kinds = world.totals(3).unwrap().map(|span| span.as_ps());
+    assert_eq!(kinds, [0, 50, 100_000 + 500 + 1010, 200 + 100_000], "queueing is waiting, not wire");
+}

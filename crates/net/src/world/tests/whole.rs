@@ -1,0 +1,231 @@
+//! Whole programs, generated: nothing is lost, every picosecond counted, and a rerun is the same.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::LinkModel;
+
+#[derive(Clone, Debug)]
+struct Letter {
+    from: u32,
+    to: u32,
+    tag: u32,
+    bytes: u64,
+    mode: Mode,
+    /// Of the receive: any source, any tag.
+    any: (bool, bool),
+    /// Compute before the send and before the receive.
+    pause: (u64, u64),
+}
+
+#[derive(Clone, Debug)]
+struct Program {
+    ranks: u32,
+    nodes: u32,
+    cores: u32,
+    idle: Idle,
+    link: bool,
+    mode: WaitMode,
+    letters: Vec<Letter>,
+}
+
+fn letter(ranks: u32) -> impl Strategy<Value = Letter> {
+    let mode =
+        prop_oneof![3 => Just(Mode::Standard), 1 => Just(Mode::Synchronous), 1 => Just(Mode::Buffered)];
+    let bytes = prop_oneof![0u64..2000, Just(999), Just(1000)];
+    (0..ranks, 0..ranks, 0u32..3, bytes, mode, (prop::bool::ANY, prop::bool::ANY), (0u64..9000, 0u64..9000))
+        .prop_map(|(from, to, tag, bytes, mode, any, pause)| Letter {
+            from,
+            to,
+            tag,
+            bytes,
+            mode,
+            any,
+            pause,
+        })
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    (1u32..6, 1u32..3).prop_flat_map(|(ranks, nodes)| {
+        let mode = prop_oneof![Just(WaitMode::All), Just(WaitMode::Any), Just(WaitMode::Some)];
+        let idle = prop_oneof![Just(Idle::Spin), Just(Idle::Yield)];
+        let letters = prop::collection::vec(letter(ranks), 0..24);
+        (1u32..4, idle, prop::bool::ANY, mode, letters).prop_map(move |(cores, idle, link, mode, letters)| {
+            Program { ranks, nodes, cores, idle, link, mode, letters }
+        })
+    })
+}
+
+fn build(program: &Program) -> World {
+    let slow_start = vec![
+        Segment { from_bytes: 0, base_ps: 1000, per_byte_fs: 500 },
+        Segment { from_bytes: 900, base_ps: -400, per_byte_fs: 1500 },
+    ];
+    let intra = Layer {
+        latency: Curve::new(slow_start).unwrap(),
+        gap: flat(30),
+        unexpected_copy: Some(flat(70)),
+        ..plain_layer()
+    };
+    let node = NodeModel { cores: program.cores, idle: program.idle, quantum: Span::from_ps(4000) };
+    let model = Model {
+        nodes: vec![node; program.nodes as usize],
+        placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
+        inter: Some(Layer { overhead_send: flat(300), ..intra.clone() }),
+        intra,
+        link: program.link.then_some(LinkModel { rate_bit_s: 7_000_000_000_000, delay: Span::from_ps(333) }),
+    };
+    World::new(model, 1, true)
+}
+
+/// Runs a program: all receives are posted, then all sends, then each rank waits for everything.
+/// Returns the completions of receives by rank, in the order they were reported.
+fn run(program: &Program) -> (World, Vec<Vec<Completion>>) {
+    let mut world = build(program);
+    let mut open: Vec<Vec<RequestId>> = Vec::new();
+    let mut sent = vec![Vec::new(); program.letters.len()];
+    for rank in 0..program.ranks {
+        let mut mine = Vec::new();
+        for letter in program.letters.iter().filter(|letter| letter.to == rank) {
+            world.compute(rank, letter.pause.1);
+            let pattern = Pattern {
+                context: 0,
+                source: (!letter.any.0).then_some(letter.from),
+                tag: (!letter.any.1).then_some(letter.tag),
+            };
+            mine.push(world.recv(rank, pattern));
+        }
+        for (number, letter) in program.letters.iter().enumerate().filter(|(_, letter)| letter.from == rank) {
+            world.compute(rank, letter.pause.0);
+            let request = world.send(rank, letter.to, letter.tag, letter.bytes, letter.mode);
+            sent[number].push(request);
+            mine.push(request);
+        }
+        world.wait(rank, &mine, program.mode);
+        open.push(mine);
+    }
+    let mut received = vec![Vec::new(); program.ranks as usize];
+    for _ in 0..100_000 {
+        if !world.step() {
+            return (world, received);
+        }
+        let mut again = Vec::new();
+        for (rank, outcome) in world.resumed() {
+            let Outcome::Completed(items) = outcome else { panic!("a wait ends with completions") };
+            let mine = &mut open[rank as usize];
+            for item in items {
+                mine.retain(|request| *request != item.request);
+                if item.request != item.message {
+                    received[rank as usize].push(*item);
+                }
+            }
+            again.push(rank);
+        }
+        for rank in again {
+            if open[rank as usize].is_empty() {
+                world.post(rank, Op::Finish).unwrap();
+            } else {
+                world.wait(rank, &open[rank as usize], program.mode);
+            }
+        }
+    }
+    panic!("no end");
+}
+
+/// Wildcards can take what an exact receive waits for, so a program with both may leave some waiting.
+fn only_exact(program: &Program) -> bool {
+    program.letters.iter().all(|letter| letter.any == (false, false))
+}
+
+fn check_invariants(world: &World, program: &Program, received: &[Vec<Completion>]) {
+    world.check_totals();
+    let counts = world.counts();
+    assert_eq!(counts.sent, program.letters.len() as u64);
+    assert_eq!(counts.sent, counts.delivered + counts.held);
+    let reported: usize = received.iter().map(Vec::len).sum();
+    assert!(reported as u64 <= counts.delivered);
+    if world.blocked().is_empty() {
+        assert_eq!(counts.held, 0);
+        assert_eq!(reported as u64, counts.delivered);
+    }
+    let mut clocks = vec![0; program.ranks as usize];
+    for interval in world.timeline().unwrap().intervals() {
+        let clock = &mut clocks[interval.rank as usize];
+        assert_eq!(interval.start_ps, *clock, "rank {}'s timeline leaves no gap", interval.rank);
+        *clock = interval.end_ps;
+    }
+    for (rank, clock) in clocks.into_iter().enumerate() {
+        assert_eq!(clock, world.clock(rank as u32));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn no_message_is_lost_and_every_picosecond_is_counted(program in program()) {
+        let (world, received) = run(&program);
+        check_invariants(&world, &program, &received);
+        if only_exact(&program) {
+            prop_assert_eq!(world.blocked(), vec![]);
+        }
+        let (again, _) = run(&program);
+        prop_assert_eq!(again.digest(), world.digest());
+    }
+
+    #[test]
+    fn exact_receives_get_their_messages_in_the_order_sent(program in program()) {
+        let mut program = program;
+        program.letters.iter_mut().for_each(|letter| letter.any = (false, false));
+        program.mode = WaitMode::All;
+        let (world, received) = run(&program);
+        prop_assert_eq!(world.blocked(), vec![]);
+        for (rank, items) in received.iter().enumerate() {
+            // Receives were posted in the order of the letters, and a wait returns them so.
+            let wanted = program.letters.iter().filter(|letter| letter.to == rank as u32);
+            let wanted = wanted.map(|letter| (letter.from, letter.tag, letter.bytes)).collect::<Vec<_>>();
+            let got = items.iter().map(|item| (item.source, item.tag, item.bytes)).collect::<Vec<_>>();
+            prop_assert_eq!(got, wanted);
+        }
+    }
+
+    #[test]
+    fn a_wildcard_for_all_takes_every_message_once(program in program()) {
+        let mut program = program;
+        program.letters.iter_mut().for_each(|letter| letter.any = (true, true));
+        let (world, received) = run(&program);
+        prop_assert_eq!(world.blocked(), vec![]);
+        for (rank, items) in received.iter().enumerate() {
+            let wanted = program.letters.iter().filter(|letter| letter.to == rank as u32);
+            let mut wanted = wanted.map(|letter| (letter.from, letter.tag, letter.bytes)).collect::<Vec<_>>();
+            let mut got = items.iter().map(|item| (item.source, item.tag, item.bytes)).collect::<Vec<_>>();
+            wanted.sort_unstable();
+            got.sort_unstable();
+            prop_assert_eq!(got, wanted);
+            let mut ids = items.iter().map(|item| item.message).collect::<Vec<_>>();
+            ids.sort_unstable();
+            ids.dedup();
+            prop_assert_eq!(ids.len(), items.len());
+        }
+    }
+}
+
+#[test]
+fn the_digest_of_a_fixed_program_is_pinned() {
+    let letters = (0..40u32)
+        .map(|number| Letter {
+            from: number % 4,
+            to: (number * 7 + 1) % 4,
+            tag: number % 3,
+            bytes: u64::from(number) * 61,
+            mode: if number % 5 == 0 { Mode::Synchronous } else { Mode::Standard },
+            any: (true, true),
+            pause: (u64::from(number) * 100, 50),
+        })
+        .collect();
+    let program =
+        Program { ranks: 4, nodes: 2, cores: 1, idle: Idle::Spin, link: true, mode: WaitMode::Some, letters };
+    let (world, received) = run(&program);
+    check_invariants(&world, &program, &received);
+    assert_eq!(world.digest().to_string(), "edc939d5d7625d6a6f3b82e6112892fd");
+}
