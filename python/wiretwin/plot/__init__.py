@@ -3,7 +3,7 @@
 The report and a notebook draw with the same functions::
 
     import wiretwin as wt
-    result = wt.results.Result.open("measured")
+    result = wt.Result.open("measured")
     wt.plot.throughput(result)
 
 `theme=wt.plot.DARK` gives any of them dark colours.

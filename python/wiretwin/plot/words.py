@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from datetime import UTC, datetime
 
 DASH, MINUS, NARROW, THIN, BLANK = "\u2013", "\u2212", "\u202f", "\u2009", "\u00a0"
 """A dash for ranges, a minus sign, blanks: in thousands, about a dash, before a unit."""
@@ -129,7 +130,7 @@ def list_text(items: list[str]) -> str:
 def count_text(number: int, singular: str, plural: str | None = None) -> str:
     """`1 layer`, `12 345 samples`."""
     word = singular if number == 1 else (plural or singular + "s")
-    return f"{number:,}".replace(",", NARROW) + BLANK + word
+    return f"{number:,}".replace(",", NARROW) + " " + word
 
 
 def tick_text(value: float, units: str) -> str:
@@ -141,3 +142,13 @@ def tick_text(value: float, units: str) -> str:
 def within_text(share: float) -> str:
     """Print a bound in percent, rounded up, so that what is said to be within it is."""
     return f"{math.ceil(round(share * 1000, 6)) / 10:.1f}{BLANK}%"
+
+
+def date_text(stamp: str, seconds: bool = False) -> str:
+    """Print an ISO 8601 time as `4 May 2031, 10:03 UTC`; anything else as it is."""
+    try:
+        when = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    when = when.astimezone(UTC) if when.tzinfo else when
+    return f"{when.day} {when:%B %Y, %H:%M:%S} UTC" if seconds else f"{when.day} {when:%B %Y, %H:%M} UTC"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +96,8 @@ def _subtitle(inputs: Inputs) -> str:
     if host.get("kernel"):
         parts.append(str(host["kernel"]))
     made = str(inputs.manifest.get("created_utc") or inputs.twin.get("created_utc") or "")
-    try:
-        when = datetime.fromisoformat(made)
-        parts.append(f"{when.day} {when:%B %Y, %H:%M} UTC")
-    except ValueError:
-        if made:
-            parts.append(made)
+    if made:
+        parts.append(words.date_text(made))
     return " · ".join(parts)
 
 

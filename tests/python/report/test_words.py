@@ -74,8 +74,14 @@ def test_percent_has_a_sign_only_when_it_is_not_zero() -> None:
 def test_lists_and_counts_read_as_words() -> None:
     assert words.list_text(["a"]) == "a"
     assert words.list_text(["a", "b", "c"]) == "a, b and c"
-    assert words.count_text(1, "launch", "launches") == "1\u00a0launch"
-    assert words.count_text(12345, "sample") == "12\u202f345\u00a0samples"
+    assert words.count_text(1, "launch", "launches") == "1 launch"
+    assert words.count_text(12345, "sample") == "12\u202f345 samples"
+
+
+def test_dates_are_read_as_utc() -> None:
+    assert words.date_text("2031-05-04T12:03:05+02:00") == "4 May 2031, 10:03 UTC"
+    assert words.date_text("2031-05-04T10:03:05Z", seconds=True) == "4 May 2031, 10:03:05 UTC"
+    assert words.date_text("yesterday") == "yesterday"
 
 
 def test_names_are_escaped_for_figures() -> None:

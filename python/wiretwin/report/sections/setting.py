@@ -81,7 +81,7 @@ def _record(inputs: Inputs) -> list[tuple[str, str]]:
     if manifest:
         ok = sum(launch.get("status") == "ok" for launch in manifest.get("launches", []))
         pairs += [
-            ("measured", str(manifest.get("created_utc", "not known"))),
+            ("measured", words.date_text(str(manifest.get("created_utc", "not known")))),
             ("wiretwin", str(manifest.get("wiretwin", "not known"))),
             ("seed", str(manifest.get("seed", "not known"))),
             ("launches", f"{ok} good of {len(manifest.get('launches', []))}"),
@@ -92,7 +92,7 @@ def _record(inputs: Inputs) -> list[tuple[str, str]]:
     if inputs.path:
         pairs.append(("raw data", inputs.path))
     if inputs.twin:
-        pairs.append(("twin made", str(inputs.twin.get("created_utc", "not known"))))
+        pairs.append(("twin made", words.date_text(str(inputs.twin.get("created_utc", "not known")))))
         if source.get("digest"):
             pairs.append(("twin made from", f"samples {str(source['digest'])[:16]}"))
     pairs += [("damaged file, left out", item) for item in inputs.damaged]
@@ -169,7 +169,7 @@ def _predictions(inputs: Inputs) -> TableBlock:
                 str(item["ranks"]),
                 str(item.get("layer", "")),
                 how,
-                str(item.get("frozen_utc", "")),
+                words.date_text(str(item.get("frozen_utc") or ""), seconds=True),
                 str(item.get("digest", ""))[:16],
             ]
         )
@@ -198,10 +198,15 @@ def _redraw(inputs: Inputs) -> CodeBlock:
     lines = [
         "import wiretwin as wt",
         "",
-        f"result = wt.results.Result.open({folder!r})",
+        f"result = wt.Result.open({folder!r})",
         "result.samples()               # every raw sample, a polars frame",
         "wt.plot.throughput(result)     # and latency, signature, saturation",
     ]
     if inputs.twin:
-        lines += ['twin = wt.twin.Twin.read("twin.toml")', "wt.plot.fit(result, twin)      # and residuals"]
-    return CodeBlock("redraw", "Draw it again", "\n".join(lines), "In Python, or with `wiretwin report`:")
+        lines += ['twin = wt.Twin.read("twin.toml")', "wt.plot.fit(result, twin)      # and residuals"]
+    return CodeBlock(
+        "redraw",
+        "Draw it again",
+        "\n".join(lines),
+        "In Python; the command wiretwin report writes this page again.",
+    )
