@@ -10,7 +10,7 @@ The report and a notebook draw with the same functions::
 """
 
 from wiretwin.plot.curves import latency, saturation, signature, throughput
-from wiretwin.plot.data import echo_curves, layer_order, loop_medians
+from wiretwin.plot.data import echo_curves, layer_order, loop_times
 from wiretwin.plot.fits import fit, residual_table, residuals
 from wiretwin.plot.programs import breakdown, predicted_vs_actual
 from wiretwin.plot.theme import DARK, LIGHT, Theme
@@ -25,7 +25,7 @@ __all__ = [
     "fit",
     "latency",
     "layer_order",
-    "loop_medians",
+    "loop_times",
     "predicted_vs_actual",
     "residual_table",
     "residuals",

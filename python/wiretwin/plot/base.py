@@ -79,8 +79,13 @@ def time_ticks(low_s: float, high_s: float) -> tuple[list[float], list[str]]:
     """Ticks of a logarithmic axis of times: each power of ten between `low_s` and `high_s`, in seconds."""
     if not (0 < low_s <= high_s and math.isfinite(high_s)):
         return [], []
-    powers = range(math.floor(math.log10(low_s)), math.ceil(math.log10(high_s)) + 1)
+    powers = range(math.ceil(math.log10(low_s / 1.5)), math.floor(math.log10(high_s * 1.5)) + 1)
     values = [10.0**power for power in powers]
+    if len(values) < 2:
+        # Within a decade: 1, 2 and 5 times a power of ten.
+        lowest = math.floor(math.log10(low_s))
+        steps = [step * 10.0**power for power in (lowest, lowest + 1) for step in (1, 2, 5)]
+        values = [value for value in steps if low_s / 1.5 <= value <= high_s * 1.5]
     return values, [tick_text(value, "time") for value in values]
 
 

@@ -1,8 +1,4 @@
-"""From raw samples to curves: a median per launch, then the median over launches with its interval.
-
-The launch is the unit of repetition: two iterations of one launch share its placement, its buffers and its
-neighbours. So the interval is a bootstrap over launch medians, and a single launch has none.
-"""
+"""From raw samples to curves, by the same statistics as the fit: the launch is the unit of repetition."""
 
 from __future__ import annotations
 
@@ -13,11 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-RESAMPLES = 2000
-"""Bootstrap resamples behind an interval."""
-
-LEVEL = 0.95
-"""Share of resamples inside an interval."""
+from wiretwin.fit import size_table
+from wiretwin.fit.stats import COLUMNS
 
 Floats = NDArray[np.float64]
 
@@ -33,10 +26,9 @@ class HasSamples(Protocol):
 def samples_of(source: HasSamples | pl.DataFrame) -> pl.DataFrame:
     """Take a result or its sample frame; refuse a frame without the columns a curve needs."""
     frame = source if isinstance(source, pl.DataFrame) else source.samples()
-    needed = ("launch", "layer", "loop", "bytes", "batch", "index", "value_ns")
-    missing = [name for name in needed if name not in frame.columns]
+    missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
-        raise ValueError(f"samples: column {missing[0]!r} is missing; needed are {', '.join(needed)}")
+        raise ValueError(f"samples: column {missing[0]!r} is missing; needed are {', '.join(COLUMNS)}")
     return frame
 
 
@@ -49,52 +41,38 @@ def layer_order(source: HasSamples | pl.DataFrame) -> list[str]:
     return sorted(names, key=lambda name: (bases.index(name.split("+")[0]), name.count("+"), name))
 
 
-def bootstrap_median(values: Floats, seed: int = 1) -> tuple[float, float, float]:
-    """Median of launch medians with its percentile bootstrap interval; one value has no interval (nan)."""
-    middle = float(np.median(values))
-    if len(values) < 2:
-        return middle, float("nan"), float("nan")
-    draws = np.random.default_rng((seed, len(values))).integers(0, len(values), (RESAMPLES, len(values)))
-    medians = np.median(values[draws], axis=1)
-    low, high = np.quantile(medians, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return middle, float(low), float(high)
+def loop_times(source: HasSamples | pl.DataFrame, loop: str) -> pl.DataFrame:
+    """Nanoseconds per iteration of one loop, by layer and size, with the interval between launches.
 
-
-def loop_medians(source: HasSamples | pl.DataFrame, loop: str, seed: int = 1) -> pl.DataFrame:
-    """Nanoseconds per iteration of one loop: `layer bytes messages launches samples value_ns low_ns high_ns`.
-
-    The first iteration of a launch (index 0) is left out. Rows are sorted by layer and size.
+    Columns: `layer bytes messages delay_ns launches samples value_ns low_ns high_ns`. With one launch there
+    is no interval: both ends are nan.
     """
-    frame = samples_of(source)
-    if "messages" not in frame.columns:
-        frame = frame.with_columns(pl.lit(1, pl.UInt32).alias("messages"))
-    keys = ["layer", "bytes", "messages"]
-    per_launch = (
-        frame.filter((pl.col("loop") == loop) & (pl.col("index") > 0))
-        .with_columns((pl.col("value_ns") / pl.col("batch").clip(lower_bound=1)).alias("one_ns"))
-        .group_by([*keys, "launch"])
-        .agg(pl.col("one_ns").median(), pl.len().alias("samples"))
-        .sort([*keys, "launch"])
-        .group_by(keys, maintain_order=True)
-        .agg(pl.col("one_ns"), pl.len().alias("launches"), pl.col("samples").sum())
-    )
-    triples = [bootstrap_median(np.asarray(row, np.float64), seed) for row in per_launch["one_ns"].to_list()]
-    columns = np.asarray(triples, np.float64).reshape(-1, 3)
-    return per_launch.drop("one_ns").with_columns(
-        pl.Series("value_ns", columns[:, 0], pl.Float64),
-        pl.Series("low_ns", columns[:, 1], pl.Float64),
-        pl.Series("high_ns", columns[:, 2], pl.Float64),
+    table = size_table(samples_of(source), loop=loop)
+    scale = 2000.0 if loop == "echo" else 1000.0
+    ends = [
+        pl.when(pl.col("high_us").is_finite()).then(pl.col(f"{end}_us") * scale).otherwise(float("nan"))
+        for end in ("low", "high")
+    ]
+    return table.select(
+        "layer",
+        "bytes",
+        "messages",
+        "delay_ns",
+        "launches",
+        "samples",
+        (pl.col("value_us") * scale).alias("value_ns"),
+        ends[0].alias("low_ns"),
+        ends[1].alias("high_ns"),
     )
 
 
-def echo_curves(source: HasSamples | pl.DataFrame, seed: int = 1) -> pl.DataFrame:
+def echo_curves(source: HasSamples | pl.DataFrame) -> pl.DataFrame:
     """Turn the echo loop into curves.
 
     Columns: `layer bytes launches samples`, half a round trip as `time_us low_us high_us`, and the rate
     `rate_MB_s rate_low_MB_s rate_high_MB_s` = size / half a round trip (Lin et al. 1995), 10^6 bytes/s.
     """
-    medians = loop_medians(source, "echo", seed)
-    half = medians.select(
+    half = loop_times(source, "echo").select(
         "layer",
         "bytes",
         "launches",

@@ -13,6 +13,9 @@ from wiretwin.plot import base, words
 from wiretwin.plot.data import as_mapping
 from wiretwin.plot.theme import KINDS, LIGHT, Theme, fade
 
+MOST_RANKS = 16
+"""Ranks whose bars are drawn at most."""
+
 KIND_WORDS: Mapping[str, str] = {
     "compute": "compute",
     "endpoint": "endpoint",
@@ -144,7 +147,7 @@ def breakdown(prediction: Any, run: Any = None, *, theme: Theme = LIGHT) -> go.F
             for row in map(as_mapping, as_mapping(run).get("split", []))
         }
     bars: list[tuple[str, dict[str, float]]] = []
-    for rank in sorted(modelled | real):
+    for rank in shown_ranks(prediction):
         if rank in real:
             bars.append((f"rank {rank}, run", real[rank]))
         if rank in modelled:
@@ -177,6 +180,17 @@ def breakdown(prediction: Any, run: Any = None, *, theme: Theme = LIGHT) -> go.F
     figure.update_xaxes(title={"text": f"Time, {unit_name}"}, rangemode="tozero", gridcolor=theme.grid)
     figure.update_yaxes(autorange="reversed", showgrid=False, tickfont={"color": theme.ink})
     return figure
+
+
+def shown_ranks(prediction: Any, most: int = MOST_RANKS) -> list[int]:
+    """All ranks of a prediction, or `most` of them spread evenly, the busiest and the idlest among them."""
+    rows = [as_mapping(row) for row in as_mapping(prediction).get("per_rank", [])]
+    ranks = sorted(int(row["rank"]) for row in rows)
+    if len(ranks) <= most:
+        return ranks
+    busy = sorted(rows, key=lambda row: (float(row["compute_s"]), int(row["rank"])))
+    spread = {ranks[int(at)] for at in np.linspace(0, len(ranks) - 1, most - 2)}
+    return sorted(spread | {int(busy[0]["rank"]), int(busy[-1]["rank"])})
 
 
 def shares(rows: Sequence[Any], kinds: Sequence[str]) -> dict[str, float]:

@@ -139,6 +139,11 @@ def tick_text(value: float, units: str) -> str:
     return f"{value / scale:.3g}{BLANK}{unit}"
 
 
+def share_text(share: float) -> str:
+    """Print a share as a person would say it: `56 %`, `3.2 %`."""
+    return f"{digits(share * 100, 2)}{BLANK}%"
+
+
 def within_text(share: float) -> str:
     """Print a bound in percent, rounded up, so that what is said to be within it is."""
     return f"{math.ceil(round(share * 1000, 6)) / 10:.1f}{BLANK}%"

@@ -51,13 +51,13 @@ def rank(rows: list[dict[str, Any]], value: str, low: str, high: str, least: boo
 
 
 def common_size(curves: pl.DataFrame) -> int | None:
-    """Return the smallest size above zero that every layer was measured at."""
+    """Return 4 B (where Lin et al. take t_0) or else the smallest size that every layer has."""
     layers = curves["layer"].n_unique()
     shared = (
         curves.filter(pl.col("bytes") > 0).group_by("bytes").agg(pl.col("layer").n_unique().alias("count"))
     )
-    sizes = shared.filter(pl.col("count") == layers)["bytes"].sort()
-    return int(sizes[0]) if len(sizes) and layers else None
+    sizes = [int(size) for size in shared.filter(pl.col("count") == layers)["bytes"].sort()]
+    return 4 if 4 in sizes else (sizes[0] if sizes else None)
 
 
 def small(inputs: Inputs) -> tuple[int, Ranking] | None:
@@ -189,9 +189,7 @@ def _settings(inputs: Inputs, most: int = 3) -> list[Markup]:
     changes.sort(key=lambda change: -abs(math.log(change[0])))
     out = []
     for ratio, base, variant in changes[:most]:
-        what = (
-            f"takes {words.percent_text(1 - ratio)} off" if ratio < 1 else f"costs {_more(ratio)} more than"
-        )
+        what = f"takes {words.share_text(1 - ratio)} off" if ratio < 1 else f"costs {_more(ratio)} more than"
         out.append(
             Markup("On {}, the setting <code>{}</code> {} the time of {}.").format(
                 _name(base), variant, what, words.size_text(size)
@@ -201,7 +199,7 @@ def _settings(inputs: Inputs, most: int = 3) -> list[Markup]:
 
 
 def _more(ratio: float) -> str:
-    return words.percent_text(ratio - 1) if ratio < 2 else f"{words.digits(ratio - 1, 2)} times"
+    return words.share_text(ratio - 1) if ratio < 2 else f"{words.digits(ratio - 1, 2)} times"
 
 
 def _two_writes(inputs: Inputs) -> list[Markup]:

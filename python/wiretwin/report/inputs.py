@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 
 from wiretwin.errors import InputError
-from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_medians, samples_of
+from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_times, samples_of
 from wiretwin.plot.timelines import read_timeline
 
 _EMPTY_CURVES = {
     "layer": pl.String,
     "bytes": pl.UInt64,
     "launches": pl.UInt32,
-    "samples": pl.UInt32,
+    "samples": pl.UInt64,
     "time_us": pl.Float64,
     "low_us": pl.Float64,
     "high_us": pl.Float64,
@@ -98,11 +98,10 @@ def _take_result(inputs: Inputs, result: Any) -> None:
     inputs.launches = frame["launch"].n_unique()
     if not len(frame):
         return
-    seed = int(inputs.manifest.get("seed", 1))
     inputs.layers = layer_order(frame)
-    inputs.curves = echo_curves(frame, seed)
+    inputs.curves = echo_curves(frame)
     for loop in sorted(str(name) for name in frame["loop"].unique()):
-        inputs.loops[loop] = loop_medians(frame, loop, seed)
+        inputs.loops[loop] = loop_times(frame, loop)
 
 
 def _identity(prediction: dict[str, Any]) -> tuple[Any, ...]:
@@ -155,13 +154,38 @@ def _prediction(item: Any) -> dict[str, Any]:
 
 
 def _comparison(item: Any) -> dict[str, Any]:
-    record = as_mapping(item)
+    """Take a comparison as a mapping, a model, a JSON file, or a folder with a comparison or with a pair."""
+    if isinstance(item, (str, Path)):
+        folder = Path(item)
+        if (folder / "run.json").exists() and not (folder / "comparison.json").exists():
+            record = _pair(folder)
+        else:
+            record = _record(item, "wiretwin-comparison", "comparison.json")
+    else:
+        record = as_mapping(item)
     _need(record, "comparison", ("prediction", "run", "error"))
     record = dict(record)
     for key in ("prediction", "run"):
         record[key] = _record(record[key], f"wiretwin-{key}", f"{key}.json")
         _need(record[key], key, ("program", "ranks", "seconds"))
     return record
+
+
+def _pair(folder: Path) -> dict[str, Any]:
+    """Join the prediction and the run of one folder."""
+    prediction = _record(folder, "wiretwin-prediction", "prediction.json")
+    run = _record(folder, "wiretwin-run", "run.json")
+    _need(prediction, "prediction", ("program", "ranks", "seconds"))
+    _need(run, "run", ("program", "ranks", "seconds"))
+    if prediction["program"] != run["program"] or prediction["ranks"] != run["ranks"]:
+        raise InputError(
+            folder / "run.json",
+            "program",
+            f"{run['program']} on {run['ranks']} ranks",
+            f"{prediction['program']} on {prediction['ranks']} ranks, what the prediction was made for",
+        )
+    error = prediction["seconds"]["value"] / run["seconds"]["value"] - 1
+    return {"prediction": prediction, "run": run, "error": error}
 
 
 def _need(record: dict[str, Any], what: str, keys: Sequence[str]) -> None:

@@ -35,16 +35,18 @@ def test_a_batch_counts_once_and_the_first_iteration_not_at_all() -> None:
             "layer": ["a"] * 6,
             "loop": ["echo"] * 6,
             "bytes": [100] * 6,
+            "messages": [1] * 6,
+            "delay_ns": [0] * 6,
             "batch": [10] * 6,
             "index": [0, 1, 2, 0, 1, 2],
             "value_ns": [10**9, 40_000, 40_000, 10**9, 60_000, 60_000],
         }
     )
     row = data.echo_curves(frame).row(0, named=True)
-    # 40 000 and 60 000 ns per batch of ten round trips: 2 and 3 us one way, 2.5 us in the middle.
-    assert row["time_us"] == pytest.approx(2.5)
-    assert (row["low_us"], row["high_us"]) == (pytest.approx(2.0), pytest.approx(3.0))
-    assert row["rate_MB_s"] == pytest.approx(40.0)
+    # 40 000 and 60 000 ns per batch of ten round trips: 2 and 3 us one way, their geometric mean between.
+    assert row["time_us"] == pytest.approx(6**0.5)
+    assert row["low_us"] < 2.0 < 3.0 < row["high_us"]
+    assert row["rate_MB_s"] == pytest.approx(100 / 6**0.5)
     assert (row["launches"], row["samples"]) == (2, 4)
 
 
@@ -55,13 +57,14 @@ def test_one_launch_has_no_interval() -> None:
     assert not [trace for trace in figure.data if trace.meta["part"] == "band"]
 
 
-def test_the_interval_is_between_launches_and_the_same_every_time() -> None:
-    values = np.array([4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0])
-    first, again = data.bootstrap_median(values), data.bootstrap_median(values)
-    assert first == again
-    middle, low, high = first
-    assert middle == 7.0
-    assert 4.0 <= low < middle < high <= 10.0
+def test_more_launches_make_a_narrower_interval() -> None:
+    widths = []
+    for launches in (3, 12):
+        curves = data.echo_curves(report_data.samples(launches=launches))
+        assert (curves["low_us"] < curves["time_us"]).all()
+        assert (curves["time_us"] < curves["high_us"]).all()
+        widths.append(((curves["high_us"] - curves["low_us"]) / curves["time_us"]).median())
+    assert widths[1] < widths[0] / 2
 
 
 def test_a_frame_without_a_column_is_refused_by_name() -> None:

@@ -66,7 +66,8 @@
     if (narrow) {
       layout.font = { ...layout.font, size: 12 };
       layout.xaxis.nticks = 5;
-      if (layout.xaxis.tickvals && layout.xaxis.tickvals.length > 4) thinTicks(layout.xaxis);
+      const room = Math.floor((plot.clientWidth - 80) / 58);
+      if (layout.xaxis.tickvals && layout.xaxis.tickvals.length > room) thinTicks(layout.xaxis);
       layout.xaxis.tickangle = 0;
     }
     const config = {

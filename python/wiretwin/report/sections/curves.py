@@ -12,7 +12,7 @@ from wiretwin.plot.data import steps
 from wiretwin.plot.theme import LIGHT
 from wiretwin.report.findings import bulk, small
 from wiretwin.report.inputs import Inputs
-from wiretwin.report.page import Chip, Column, FigureBlock, Group, Key, Missing, Section, Table
+from wiretwin.report.page import Chip, Column, FigureBlock, Group, Key, Missing, Section, Table, TableBlock
 
 BAND = Key("band", "interval between launches (95 %)")
 STEP = Key("diamond", "behaviour changes, by the fit")
@@ -26,9 +26,12 @@ def build(inputs: Inputs) -> list[Section | Missing]:
         Group([_throughput(inputs), _latency(inputs)]),
         Group([_signature(inputs), _saturation(inputs)]),
     ]
+    patterns = _patterns(inputs)
+    if patterns is not None:
+        groups.append(Group([patterns]))
     lead = (
         "One message out, the same message back: half of that round trip is the time, size over time the "
-        "throughput. Each point is the median over launches of each launch's median."
+        "throughput. A launch counts by its median; a point is the typical launch."
     )
     if inputs.launches and inputs.curves["launches"].max() == 1:
         lead += " Every layer was launched once only, so there are no intervals and nothing is ranked."
@@ -166,3 +169,64 @@ def _long(inputs: Inputs, caption: str, wanted: tuple[str, ...]) -> Table:
             rows.append(cells)
     columns = [Column("Layer"), Column("Size", True), *(Column(title, True) for title in wanted)]
     return Table(caption, columns, rows)
+
+
+def _patterns(inputs: Inputs) -> TableBlock | None:
+    """Show what else programs do: a request in two writes, and one way only."""
+    two, stream, echo = (inputs.loops.get(loop) for loop in ("two_write", "stream", "echo"))
+    if echo is None or (two is None and stream is None):
+        return None
+    plain = {(row["layer"], row["bytes"]): row for row in echo.iter_rows(named=True)}
+    columns = [Column("Layer")]
+    cells: dict[str, list[str]] = {name: [name] for name in inputs.layers}
+    if two is not None:
+        by_key = {(row["layer"], row["bytes"]): row for row in two.iter_rows(named=True)}
+        size = int(two["bytes"].min())  # type: ignore[arg-type]
+        at = words.size_text(size)
+        columns += [
+            Column(f"{at} there and back", True),
+            Column("the same, sent in two writes", True),
+            Column("Longer by", True),
+        ]
+        for name in inputs.layers:
+            one, other = plain.get((name, size)), by_key.get((name, size))
+            cells[name] += [_round_trip(one), _round_trip(other), _longer(one, other)]
+    if stream is not None:
+        columns += [Column("One way only, largest rate", True), Column("with messages of", True)]
+        best = (
+            stream.filter(pl.col("bytes") > 0)
+            .with_columns((pl.col("messages") * pl.col("bytes") * 1000 / pl.col("value_ns")).alias("rate"))
+            .sort("rate", descending=True)
+            .unique("layer", keep="first", maintain_order=True)
+        )
+        rates = {row["layer"]: row for row in best.iter_rows(named=True)}
+        for name in inputs.layers:
+            row = rates.get(name)
+            cells[name] += ["", ""] if row is None else [_stream(row), words.size_text(row["bytes"])]
+    return TableBlock(
+        "patterns",
+        "Other ways to talk",
+        Table("Round trips in one write and in two, and one-way streams", columns, list(cells.values())),
+        "A request written in two pieces meets delayed acknowledgements where a layer has them; a stream "
+        "sends without waiting for replies.",
+    )
+
+
+def _round_trip(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    return words.time_interval_text(row["value_ns"] / 1e9, row["low_ns"] / 1e9, row["high_ns"] / 1e9)
+
+
+def _longer(one: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
+    """By how much two writes take longer, where the intervals separate."""
+    if one is None or other is None:
+        return ""
+    if other["low_ns"] > one["high_ns"]:
+        return words.share_text(other["value_ns"] / one["value_ns"] - 1)
+    return "not for certain"
+
+
+def _stream(row: dict[str, Any]) -> str:
+    moved = row["messages"] * row["bytes"] * 1000
+    return words.rate_interval_text(row["rate"], moved / row["high_ns"], moved / row["low_ns"])

@@ -120,6 +120,7 @@ def _breakdown(at: int, name: str, prediction: dict[str, Any], run: dict[str, An
         Column("Run: in MPI", True),
         *(Column(f"Model: {kind}", True) for kind in KINDS),
     ]
+    drawn = draw.shown_ranks(prediction)
     if not real:
         rows = [[row[0], *row[3:]] for row in rows]
         columns = [columns[0], *columns[3:]]
@@ -130,6 +131,12 @@ def _breakdown(at: int, name: str, prediction: dict[str, Any], run: dict[str, An
         draw.breakdown(prediction, run),
         Table(f"Time by rank and kind: {name}", columns, rows),
         keys=_keys(("compute", "mpi", *KINDS[1:]) if real else KINDS),
+        note=(
+            f"Bars for {len(drawn)} of {len(rows)} ranks, spread evenly, with those that compute longest and "
+            "shortest; the table has them all."
+            if len(drawn) < len(rows)
+            else ""
+        ),
     )
 
 

@@ -59,6 +59,8 @@ def _text(value: Any) -> str:
         not isinstance(item, (Mapping, list, tuple)) for item in value
     ):
         return ", ".join(_text(item) for item in value) or "none"
+    if not value and isinstance(value, Mapping):
+        return "none"
     if isinstance(value, (Mapping, list, tuple)):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     return str(value)
