@@ -39,7 +39,7 @@ fn world(ranks: u32) -> World {
     World::new(model(ranks, ranks, Idle::Spin, plain_layer()), 1, true)
 }
 
-fn any() -> Pattern {
+fn anything() -> Pattern {
     Pattern { context: 0, source: None, tag: None }
 }
 
@@ -187,7 +187,7 @@ fn a_late_receiver_pays_its_overhead_and_the_copy_of_an_unexpected_message() {
     assert_eq!(world.clock(0), 110);
     world.compute(1, 5000);
     world.enter(1, "Recv");
-    let receive = world.recv(1, any());
+    let receive = world.recv(1, anything());
     world.wait(1, &[receive], WaitMode::All);
     let got = world.until(1);
     assert_eq!((got[0].source, got[0].tag, got[0].bytes, got[0].message), (0, 3, 8, send));
@@ -261,8 +261,8 @@ fn arrivals_of_one_sender_keep_their_order_and_the_gap() {
     let mut world = World::new(model(2, 2, Idle::Spin, layer), 1, true);
     world.send(0, 1, 1, 100, Mode::Standard);
     world.send(0, 1, 2, 8, Mode::Standard);
-    let first = world.recv(1, any());
-    let second = world.recv(1, any());
+    let first = world.recv(1, anything());
+    let second = world.recv(1, anything());
     world.wait(1, &[second], WaitMode::All);
     let got = world.until(1);
     assert_eq!(got[0].tag, 2, "the slow message was sent first and is matched first");
@@ -308,7 +308,7 @@ fn a_probe_sees_what_has_arrived_by_its_own_clock_only() {
         }
     }
     world.compute(1, 1);
-    let late = world.recv(1, any());
+    let late = world.recv(1, anything());
     world.wait(1, &[late], WaitMode::All);
     assert_eq!(world.until(1).len(), 1, "the probe left it");
 }
@@ -316,7 +316,7 @@ fn a_probe_sees_what_has_arrived_by_its_own_clock_only() {
 #[test]
 fn a_blocking_probe_waits_for_the_arrival() {
     let mut world = world(2);
-    world.post(1, Op::Probe(any())).unwrap();
+    world.post(1, Op::Probe(anything())).unwrap();
     world.compute(0, 4000);
     let send = world.send(0, 1, 5, 8, Mode::Standard);
     assert!(world.step());
@@ -344,14 +344,14 @@ fn a_test_returns_what_is_complete_now_and_leaves_the_rest() {
 #[test]
 fn a_cancelled_receive_completes_cancelled_and_its_message_stays() {
     let mut world = world(2);
-    let receive = world.recv(1, any());
+    let receive = world.recv(1, anything());
     world.compute(1, 500);
     world.post(1, Op::Cancel(receive)).unwrap();
     world.send(0, 1, 5, 8, Mode::Standard);
     world.compute(1, 5000);
     world.wait(1, &[receive], WaitMode::All);
     assert!(world.until(1)[0].cancelled, "cancelled at 500, although the message came before the wait");
-    let receive = world.recv(1, any());
+    let receive = world.recv(1, anything());
     world.post(1, Op::Cancel(receive)).unwrap();
     world.wait(1, &[receive], WaitMode::All);
     let got = world.until(1);
@@ -363,7 +363,7 @@ fn a_cancelled_receive_completes_cancelled_and_its_message_stays() {
 fn a_message_longer_than_its_buffer_is_truncated_not_lost() {
     let mut world = world(2);
     world.send(0, 1, 5, 8, Mode::Standard);
-    let receive = world.post(1, Op::Recv { pattern: any(), capacity: 7 }).unwrap().unwrap();
+    let receive = world.post(1, Op::Recv { pattern: anything(), capacity: 7 }).unwrap().unwrap();
     world.wait(1, &[receive], WaitMode::All);
     let got = world.until(1);
     assert!(got[0].truncated);
@@ -410,7 +410,7 @@ fn misuse_is_refused_and_changes_nothing() {
         assert!(error.contains(message), "{error}");
     }
     assert_eq!((world.digest(), world.counts(), world.memory_bytes(), world.clock(0)), before);
-    let request = world.recv(0, any());
+    let request = world.recv(0, anything());
     let twice = world.post(0, Op::Wait { requests: &[request, request], mode: WaitMode::All });
     assert_eq!(twice, Err(WorldError::RequestTwice { request }));
     let stolen = world.post(1, Op::Wait { requests: &[request], mode: WaitMode::All });
