@@ -1,0 +1,227 @@
+"""One rank of a real run: `mpiexec -n N python -m wiretwin.mpi.live SCRIPT ARGS`.
+
+Imports what the program will import from outside its folder, then MPI; after a barrier the time of
+the rank begins, and it ends when the script does, before Finalize. Rank 0 gathers the times and
+writes them to the file that WIRETWIN_LIVE_OUT names:
+
+    {"per_rank_s": [...], "split": null or [{"rank", "compute_s", "mpi_s", "calls": {name: [n, s]}}],
+     "environment": {...}}
+
+With WIRETWIN_LIVE_SPLIT=1 every call of a communicator, request or message is timed: `mpi_s` is the
+time inside them (without the pickling of objects, which is the program's own), `compute_s` the rest.
+Without it nothing is wrapped.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from .preimport import preimport, scan
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+_QUERIES = {
+    "Get_size", "Get_rank", "Get_group", "Get_name", "Set_name", "Get_topology", "Is_inter", "Is_intra",
+    "Get_coords", "Get_cart_rank", "Shift", "Get_dim", "Get_topo", "Get_attr", "Compare", "fromhandle",
+    "Get_errhandler", "Set_errhandler", "Free", "free", "Abort", "toint", "fromint", "py2f", "f2py",
+}  # fmt: skip
+
+
+class Splitter:
+    """Times calls by name; nested calls count once."""
+
+    def __init__(self) -> None:
+        self.inside = 0.0
+        self.pickling = 0.0
+        self.calls: dict[str, list[float]] = {}
+        self._depth = 0
+
+    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a call."""
+        cell = self.calls.setdefault(name, [0, 0.0])
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if self._depth:
+                return function(*args, **kwargs)
+            self._depth = 1
+            pickled, begin = self.pickling, perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                took = perf_counter() - begin - (self.pickling - pickled)
+                self._depth = 0
+                self.inside += took
+                cell[0] += 1
+                cell[1] += took
+
+        return call
+
+    def untimed(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap what pickles."""
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            begin = perf_counter()
+            try:
+                return function(*args, **kwargs)
+            finally:
+                self.pickling += perf_counter() - begin
+
+        return call
+
+    def install(self, mpi: Any) -> Any:
+        """Put subclasses whose calls are timed in place of the communicators of `mpi4py.MPI`.
+
+        The classes of mpi4py are fixed, so COMM_WORLD and COMM_SELF are replaced by objects of
+        subclasses, and what their calls return (communicators, requests, messages) is made one too.
+        """
+        import pickle
+
+        made: dict[type, type] = {}
+
+        def wrapped(value: Any) -> Any:
+            kind = type(value)
+            if kind in made:
+                value = made[kind](value)
+            return value
+
+        def method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+            timed = self.timed(name, function)
+            return lambda *args, **kwargs: wrapped(timed(*args, **kwargs))
+
+        kinds = (mpi.Intracomm, mpi.Cartcomm, mpi.Request, mpi.Prequest, mpi.Message)
+        for kind in kinds:
+            body: dict[str, Any] = {}
+            for name in dir(kind):
+                if name.startswith("_") or name in _QUERIES:
+                    continue
+                raw = _lookup(kind, name)
+                bound = getattr(kind, name)
+                if isinstance(raw, (classmethod, staticmethod)) or getattr(bound, "__self__", None) is kind:
+                    body[name] = staticmethod(method(name, bound))
+                elif callable(bound) and not isinstance(raw, property) and not _is_data(raw):
+                    body[name] = method(name, bound)
+            made[kind] = type(kind.__name__, (kind,), body)
+        mpi.COMM_WORLD = made[mpi.Intracomm](mpi.COMM_WORLD)
+        mpi.COMM_SELF = made[mpi.Intracomm](mpi.COMM_SELF)
+        for kind in kinds:
+            setattr(mpi, kind.__name__, made[kind])
+        mpi.pickle.__init__(self.untimed(pickle.dumps), self.untimed(pickle.loads), pickle.HIGHEST_PROTOCOL)
+        return mpi
+
+
+def _lookup(kind: type, name: str) -> Any:
+    for base in kind.__mro__:
+        if name in base.__dict__:
+            return base.__dict__[name]
+    return None
+
+
+def _is_data(raw: Any) -> bool:
+    return type(raw).__name__ in ("getset_descriptor", "member_descriptor")
+
+
+def main(argv: list[str]) -> int:
+    """Run a script as one rank; returns the status that the process ends with."""
+    if not argv:
+        print("usage: mpiexec -n N python -m wiretwin.mpi.live SCRIPT [ARGS]", file=sys.stderr)
+        return 2
+    script = Path(argv[0]).absolute()
+    out = os.environ.get("WIRETWIN_LIVE_OUT")
+    try:
+        source = script.read_bytes()
+        code = compile(source, str(script), "exec", dont_inherit=True)
+    except (OSError, SyntaxError, ValueError) as error:
+        print(f"wiretwin: {script}: {error}", file=sys.stderr)
+        return 2
+    imported = preimport(scan(script)[0])
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    rank, size = world.Get_rank(), world.Get_size()
+    own = world.Dup()  # the gathering of times cannot meet a message of the program
+    splitter = Splitter() if os.environ.get("WIRETWIN_LIVE_SPLIT") == "1" else None
+    if splitter is not None:
+        splitter.install(MPI)
+
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=str(script), __builtins__=__builtins__, __cached__=None)
+    sys.modules["__main__"] = module
+    sys.argv = [str(script), *argv[1:]]
+    sys.path[0] = str(script.parent)  # what `python SCRIPT` has there
+    gc.collect()
+    status = 0
+    own.Barrier()
+    begin = perf_counter()
+    try:
+        exec(code, module.__dict__)
+    except SystemExit as request:
+        end = perf_counter()
+        status = _status(request.code)
+    except BaseException as error:
+        end = perf_counter()
+        trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+        text = "".join(traceback.format_exception(type(error), error, trace))
+        sys.stdout.flush()
+        print(
+            f"wiretwin: rank {rank} raised {type(error).__name__}: {error}\n{text}",
+            file=sys.stderr,
+            flush=True,
+        )
+        own.Abort(1)
+    else:
+        end = perf_counter()
+    sys.stdout.flush()
+    if status:
+        print(f"wiretwin: rank {rank} exited with status {status}", file=sys.stderr, flush=True)
+        own.Abort(status)
+    if MPI.Is_finalized():
+        print(f"wiretwin: rank {rank} called MPI.Finalize: its time cannot be gathered", file=sys.stderr)
+        return 1
+    seconds = end - begin
+    split = None
+    if splitter is not None:
+        inside = splitter.inside
+        calls = {name: cell for name, cell in sorted(splitter.calls.items()) if cell[0]}
+        split = {"rank": rank, "compute_s": seconds - inside, "mpi_s": inside, "calls": calls}
+    gathered = own.gather((seconds, split), root=0)
+    if rank == 0 and out and gathered is not None:
+        report = {
+            "per_rank_s": [one[0] for one in gathered],
+            "split": [one[1] for one in gathered] if splitter is not None else None,
+            "environment": {
+                "threads": {name: os.environ.get(name) for name in _THREADS},
+                "ranks": size,
+                "library": MPI.Get_library_version().partition("\n")[0].strip("\x00"),
+                "imported": imported,
+            },
+        }
+        _write(Path(out), json.dumps(report, indent=1))
+    own.Barrier()
+    return 0
+
+
+def _status(code: Any) -> int:
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, "utf-8")
+    part.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

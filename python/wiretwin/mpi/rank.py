@@ -1,0 +1,266 @@
+"""A rank of the simulated program: its clock, its calls, its path.
+
+Between two MPI calls a rank computes; what that costs is decided by a `ComputeSource` and posted to
+the world. The path digest grows with every call (place, operation) and every message received
+(source, tag, length, beginning of the content), so that a repeat that takes another path is noticed.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable, Iterable
+from time import thread_time_ns
+from types import CodeType, FrameType
+from typing import TYPE_CHECKING, Any
+
+import greenlet
+
+if TYPE_CHECKING:
+    from .request import Request
+    from .runtime import Runtime
+
+Completion = tuple[int, int, int, int, int]
+"""Request, source (rank in the world), tag, bytes, message: what the world says of a finished request."""
+
+_SHIM = __file__.rpartition("/")[0] + "/"
+_CONTENT = 1024
+"""How many bytes of a message go into the path digest."""
+
+_POLL_PS = 100_000
+"""What a poll costs at least, when calls and computation are free: 100 ns."""
+
+_FIRST_DIGEST = 0x77697265
+
+
+class Sites:
+    """Source lines that call MPI, numbered in order of appearance."""
+
+    def __init__(self) -> None:
+        self.table: list[tuple[str, int]] = []
+        self.keys: list[int] = []
+        self._index: dict[tuple[str, int], int] = {}
+        self._lines: dict[int, dict[int, int] | None] = {}
+        self._codes: list[CodeType] = []
+
+    def find(self, frame: FrameType | None) -> int:
+        """Return the number of the innermost line outside this package."""
+        lines_of = self._lines
+        while frame is not None:
+            code = frame.f_code
+            try:
+                lines = lines_of[id(code)]
+            except KeyError:
+                lines = None if code.co_filename.startswith(_SHIM) else {}
+                lines_of[id(code)] = lines
+                self._codes.append(code)  # keeps the identity taken
+            if lines is not None:
+                site = lines.get(frame.f_lasti)
+                if site is None:
+                    site = lines[frame.f_lasti] = self.add(code.co_filename, frame.f_lineno or 0)
+                return site
+            frame = frame.f_back
+        return self.add("?", 0)
+
+    def add(self, file: str, line: int) -> int:
+        """Return the number of a line."""
+        key = (file, line)
+        if key not in self._index:
+            self._index[key] = len(self.table)
+            self.table.append(key)
+            self.keys.append(zlib.crc32(f"{file}:{line}".encode()))
+        return self._index[key]
+
+    def text(self, site: int) -> str:
+        """Return `file:line`."""
+        file, line = self.table[site]
+        return f"{file}:{line}"
+
+
+_OPERATIONS: dict[str, int] = {}
+
+
+def _operation(name: str) -> int:
+    code = _OPERATIONS[name] = zlib.crc32(name.encode())
+    return code
+
+
+class Rank:
+    """One rank."""
+
+    def __init__(self, index: int, runtime: Runtime) -> None:
+        self.index = index
+        self.runtime = runtime
+        self.sites = runtime.sites
+        self.post: Callable[[int, tuple[Any, ...]], int] = runtime.world.post
+        self.hub: greenlet.greenlet = runtime.hub
+        self.charge = runtime.source.charge
+        self.bias_ns = runtime.bias_ns
+        self.greenlet: greenlet.greenlet | None = None
+        self.left_ns = 0
+        self.digest = _FIRST_DIGEST
+        self.durations_ps: list[int] = []
+        self.digests: list[int] = []
+        self.call_sites: list[int] = []
+        self.inside = ""
+        self.site = 0
+        self._polled = -1
+        self.dead = False
+        self.finished = False
+        self.finalized: bool = False
+        self.attached: Any = None
+        self.sequences: dict[int, int] = {}
+        self.probing: tuple[int, int, int] | None = None
+        self.waiting: list[int] = []
+        self.background: list[Request] = []
+        """Collectives in progress, moved on by every call that waits or tests (weak progress)."""
+
+    # The border between the program and MPI.
+
+    def enter(self, name: str) -> None:
+        """End a stretch of computation: an MPI call begins."""
+        measured = thread_time_ns() - self.left_ns
+        if self.dead:
+            raise greenlet.GreenletExit
+        sites = self.sites
+        self.site = site = sites.find(sys._getframe(1))
+        self.inside = name
+        code = _OPERATIONS.get(name) or _operation(name)
+        self.digest = digest = hash((self.digest, sites.keys[site], code))
+        self._account(digest, site, measured)
+        self.post(self.index, ("enter", name, site))
+
+    def _account(self, digest: int, site: int, measured_ns: int) -> None:
+        durations = self.durations_ps
+        measured_ps = 1000 * (measured_ns - self.bias_ns) if measured_ns > self.bias_ns else 0
+        ps = self.charge(self.index, len(durations), digest, self.sites.table[site], measured_ps)
+        durations.append(ps)
+        self.digests.append(digest)
+        self.call_sites.append(site)
+        if ps:
+            self.post(self.index, ("compute", ps))
+
+    def leave(self) -> None:
+        """Begin a stretch of computation: the MPI call has ended."""
+        if self.dead:
+            return
+        self.post(self.index, ("exit",))
+        self.left_ns = thread_time_ns()
+
+    def pause(self, name: str) -> None:
+        """Account for computation so far and wait until the world has reached this rank's clock."""
+        measured = thread_time_ns() - self.left_ns
+        if self.dead:
+            raise greenlet.GreenletExit
+        site = self.sites.find(sys._getframe(1))
+        code = _OPERATIONS.get(name) or _operation(name)
+        self.digest = digest = hash((self.digest, self.sites.keys[site], code))
+        self._account(digest, site, measured)
+        self.inside, self.site = name, site
+        self.post(self.index, ("yield",))
+        self.suspend()
+
+    def resume(self) -> None:
+        """Begin a stretch of computation after `pause`."""
+        self.left_ns = thread_time_ns()
+
+    def work(self, label: str, body: Callable[[], Any]) -> None:
+        """Do work inside a call (a reduction) and charge what it takes."""
+        begin = thread_time_ns()
+        body()
+        measured = thread_time_ns() - begin
+        code = _OPERATIONS.get(label) or _operation(label)
+        self.digest = digest = hash((self.digest, code))
+        self._account(digest, self.site, measured)
+
+    def suspend(self) -> Any:
+        """Give way to the other ranks; returns what the world says."""
+        try:
+            outcome = self.hub.switch()
+        except greenlet.error:
+            raise RuntimeError(
+                f"{self.inside} was called from another thread than the one that runs the program: "
+                "threads that call MPI are not simulated"
+            ) from None
+        if self.dead:
+            raise greenlet.GreenletExit
+        return outcome
+
+    def idle(self) -> None:
+        """Make sure that a program that polls without computing gets ahead in virtual time."""
+        now = self.runtime.world.now_ps(self.index)
+        if now == self._polled:
+            self.post(self.index, ("compute", _POLL_PS))
+        self._polled = now
+
+    # Waiting.
+
+    def wait_all(self, ids: list[int]) -> list[Completion]:
+        """Wait until all requests of the world have finished."""
+        if self.background:
+            from .request import wait_in_background
+
+            return wait_in_background(self, ids)
+        self.waiting = ids
+        self.post(self.index, ("wait", ids, "all"))
+        outcome: list[Completion] = self.suspend()
+        return outcome
+
+    def ask(self, ids: list[int], mode: str) -> list[Completion]:
+        """Wait for any or some, or test, requests of the world."""
+        self.waiting = ids
+        self.post(self.index, ("wait", ids, mode))
+        outcome: list[Completion] = self.suspend()
+        return outcome
+
+    # Messages.
+
+    def send(self, context: int, dest: int, tag: int, data: bytes, mode: str) -> int:
+        """Post a send of `data` to rank `dest` of the world."""
+        request = self.post(self.index, ("send", context, dest, tag, len(data), mode))
+        self.runtime.mail[request] = (data, self.index, dest, tag, context, self.site, self.inside)
+        return request
+
+    def receive(self, context: int, source: int, tag: int, capacity: int) -> int:
+        """Post a receive from rank `source` of the world, -1 for any."""
+        request = self.post(self.index, ("recv", context, source, tag, capacity))
+        self.runtime.receives[request] = (self.index, source, tag, context, self.site, self.inside)
+        return request
+
+    def open(self, completion: Completion) -> bytes:
+        """Take the content of a message that has been received."""
+        request, source, tag, nbytes, message = completion
+        self.runtime.receives.pop(request, None)
+        data = self.runtime.mail.pop(message)[0]
+        self.digest = hash((self.digest, source, tag, nbytes, zlib.crc32(data[:_CONTENT])))
+        return data
+
+    def note(self, values: Iterable[int]) -> None:
+        """Add to the path what a call answered."""
+        self.digest = hash((self.digest, *values))
+
+
+class Current:
+    """Holds the rank that runs now."""
+
+    __slots__ = ("rank",)
+
+    rank: Rank
+
+
+current = Current()
+"""The rank that runs now; set at every switch."""
+
+
+def here() -> Rank:
+    """Return the rank that runs now.
+
+    Raises
+    ------
+    RuntimeError
+        Outside a simulated program.
+    """
+    try:
+        return current.rank
+    except AttributeError:
+        raise RuntimeError("no simulated program is running") from None

@@ -1,0 +1,69 @@
+"""Schedules of collective calls: those of the core, and those that a rank can only know for itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from wiretwin import _core
+
+Step = tuple[str, int, int, int]
+"""`send`, `recv`, `reduce` or `copy`; peer; offset and length in bytes."""
+
+Rounds = list[list[Step]]
+
+
+@lru_cache(maxsize=4096)
+def rounds(
+    collective: str,
+    rank: int,
+    size: int,
+    root: int,
+    nbytes: int,
+    unit: int = 1,
+    commutative: bool = True,
+) -> Rounds:
+    """Return the rounds of one rank, by the algorithm the core picks for the size."""
+    if size == 1:
+        return []
+    return _core.schedule(
+        collective, "auto", rank, size, max(root, 0), nbytes, unit=unit, commutative=commutative
+    )
+
+
+@lru_cache(maxsize=1024)
+def rounds_of(
+    collective: str,
+    rank: int,
+    lengths: tuple[int, ...],
+    incoming: tuple[int, ...] | None = None,
+    unit: int = 1,
+    commutative: bool = True,
+) -> Rounds:
+    """Return the rounds of one rank when every rank's block has its own length."""
+    size = len(lengths)
+    if size == 1:
+        return []
+    return _core.schedule(
+        collective,
+        "auto",
+        rank,
+        size,
+        counts=lengths,
+        recv_counts=incoming,
+        unit=unit,
+        commutative=commutative,
+    )
+
+
+def gather_linear(rank: int, root: int, lengths: list[int]) -> Rounds:
+    """Gatherv: every rank sends to the root. `lengths`: of all at the root, elsewhere one's own."""
+    if rank != root:
+        return [[("send", root, 0, lengths[0])]] if lengths[0] else []
+    return [[("recv", peer, 0, n) for peer, n in enumerate(lengths) if n and peer != root]]
+
+
+def scatter_linear(rank: int, root: int, lengths: list[int]) -> Rounds:
+    """Scatterv: the root sends to every rank. `lengths`: of all at the root, elsewhere one's own."""
+    if rank != root:
+        return [[("recv", root, 0, lengths[0])]] if lengths[0] else []
+    return [[("send", peer, 0, n) for peer, n in enumerate(lengths) if n and peer != root]]

@@ -1,0 +1,488 @@
+"""Runs the ranks of a program as greenlets of one process, with the world as their network."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import statistics
+import sys
+import time
+import traceback
+import types
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import thread_time_ns
+from typing import Any, NoReturn
+
+import greenlet
+import numpy as np
+import numpy.typing as npt
+
+from wiretwin import _core
+from wiretwin.errors import InputError, ProgramError, SimulationError
+
+from . import explain
+from .comm import open_world
+from .compute import ComputeSource, Measured, Pass
+from .failure import MPIException, UnsupportedError, fail
+from .isolation import Isolation, RankView
+from .module import modules as mpi_modules
+from .preimport import preimport, scan
+from .rank import Rank, Sites, current
+
+_COLLECT_EVERY = 4096
+"""Switches between two looks at whether garbage should be collected."""
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+class DeadlockError(SimulationError):
+    """No rank can go on; the text says who waits for whom, and where."""
+
+
+class NotSimulatedError(SimulationError):
+    """The program uses a part of mpi4py that is not simulated."""
+
+
+class ProgramFailedError(ProgramError):
+    """A rank raised, aborted, or exited with another status than 0.
+
+    Attributes
+    ----------
+    rank
+        Which rank.
+    status
+        What the process would have ended with.
+    trace
+        The traceback, as Python prints it, without the simulator's own frames.
+    """
+
+    def __init__(self, message: str, rank: int, status: int, trace: str = "") -> None:
+        super().__init__(message)
+        self.rank = rank
+        self.status = status
+        self.trace = trace
+
+
+@dataclass(slots=True)
+class SimulatedRun:
+    """What a simulated run leaves.
+
+    Attributes
+    ----------
+    ranks
+        How many ranks.
+    end_ps
+        The clock of each rank at its end, in picoseconds.
+    totals_ps
+        Time of each rank by kind (`compute`, `endpoint`, `wire`, `waiting`); they sum to `end_ps`.
+    timeline
+        Columns of intervals, as `_core.World.timeline` has them.
+    names
+        The names that the column `name_index` counts.
+    sites
+        File and line that the column `site` counts.
+    stdout, stderr
+        What each rank printed.
+    exit_status
+        What each rank ended with.
+    compute
+        Durations and path digests of all stretches of computation, for `Replay` and `Aggregated`.
+    digest
+        Of everything that happened in the world.
+    environment
+        What the computation was measured under: threads of BLAS and OpenMP, bias of the clock.
+    warnings
+        Messages never received, paths that changed, threads that were not limited to one.
+    """
+
+    ranks: int
+    end_ps: list[int]
+    totals_ps: dict[str, npt.NDArray[np.uint64]]
+    timeline: dict[str, npt.NDArray[Any]]
+    names: list[str]
+    sites: list[tuple[str, int]]
+    stdout: list[str]
+    stderr: list[str]
+    exit_status: list[int]
+    compute: Pass
+    digest: str
+    seed: int
+    environment: dict[str, Any] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """The end of the slowest rank, in seconds."""
+        return max(self.end_ps) / 1e12
+
+    def output(self) -> str:
+        """Return what the ranks printed, in rank order, without prefixes."""
+        return "".join(self.stdout)
+
+
+class Runtime:
+    """The state that all ranks of a run share."""
+
+    def __init__(self, world: Any, ranks: int, placement: Sequence[int], source: ComputeSource) -> None:
+        self.world = world
+        self.size = ranks
+        self.placement = list(placement)
+        self.source = source
+        self.hub = greenlet.getcurrent()
+        self.sites = Sites()
+        self.bias_ns = clock_bias_ns()
+        self.mail: dict[int, tuple[bytes, int, int, int, int, int, str]] = {}
+        self.receives: dict[int, tuple[int, int, int, int, int, str]] = {}
+        self.meetings: dict[tuple[int, int], Any] = {}
+        self.contexts: dict[tuple[int, int, int], int] = {}
+        self.keyvals = 1 << 20
+        self.failure: Exception | None = None
+        self.statuses = [0] * ranks
+        self.ranks = [Rank(index, self) for index in range(ranks)]
+
+    # Services for calls.
+
+    def abort(self, rank: Rank, errorcode: int) -> NoReturn:
+        """End the run: `MPI_Abort`."""
+        self.statuses[rank.index] = errorcode
+        self.failure = ProgramFailedError(
+            f"rank {rank.index} called MPI_Abort({errorcode}) at {self.sites.text(rank.site)}",
+            rank.index,
+            errorcode & 0xFF or 1,
+        )
+        raise greenlet.GreenletExit
+
+    def attach(self, rank: Rank, buf: Any) -> None:
+        """Attach memory for buffered sends."""
+        from .buffers import raw_bytes
+
+        if rank.attached is not None:
+            fail("ERR_BUFFER", "a buffer is attached already")
+        rank.attached = (buf, 0 if buf is None else raw_bytes(buf, True)[0].size)
+
+    def detach(self, rank: Rank) -> Any:
+        """Detach the memory for buffered sends."""
+        if rank.attached is None:
+            fail("ERR_BUFFER", "no buffer is attached")
+        buf, rank.attached = rank.attached[0], None
+        return buf
+
+    def check_attached(self, rank: Rank, nbytes: int) -> None:
+        """Refuse a buffered send that the attached buffer has no room for."""
+        from .constants import INTEGERS
+
+        needed = nbytes + INTEGERS["BSEND_OVERHEAD"]
+        if rank.attached is None:
+            fail("ERR_BUFFER", f"a buffered send of {nbytes} bytes, but no buffer is attached")
+        if rank.attached[1] < needed:
+            fail("ERR_BUFFER", f"a buffered send needs {needed} bytes, {rank.attached[1]} are attached")
+
+    # The life of a rank.
+
+    def start(self, rank: Rank, code: types.CodeType, view: RankView) -> None:
+        """Make the greenlet that runs the program as this rank."""
+
+        def body(_: Any = None) -> None:
+            failure: Exception | None = None
+            trace: types.TracebackType | None = None
+            try:
+                rank.left_ns = thread_time_ns()
+                exec(code, view.main.__dict__)
+            except greenlet.GreenletExit:
+                return
+            except SystemExit as exit_request:
+                self._exited(rank, exit_request)
+                if rank.dead:
+                    return
+            except Exception as error:
+                if rank.dead:
+                    return
+                failure, trace = error, error.__traceback__
+            except BaseException as error:
+                self.failure = ProgramFailedError(
+                    f"rank {rank.index} was ended by {type(error).__name__}", rank.index, 1
+                )
+                raise
+            if failure is not None:
+                self._failed(rank, failure, trace)
+                return
+            self._end(rank)
+
+        rank.greenlet = greenlet.greenlet(body, parent=self.hub)
+
+    def _end(self, rank: Rank) -> None:
+        """Account for what the rank computed after its last call."""
+        measured = thread_time_ns() - rank.left_ns
+        rank.digest = digest = hash((rank.digest, 0))
+        site = self.sites.add("end of the program", 0)
+        rank._account(digest, site, measured)
+        rank.inside = "the end"
+        rank.post(rank.index, ("finish",))
+        rank.finished = True
+
+    def _exited(self, rank: Rank, request: SystemExit) -> None:
+        code = request.code
+        status = 0 if code is None else code if isinstance(code, int) else 1
+        self.statuses[rank.index] = status
+        if not isinstance(code, (int, type(None))):
+            print(code, file=sys.stderr)
+        if status:
+            where = _last_line(request.__traceback__)
+            said = "" if isinstance(code, int) else f" ({code})"
+            self.exits.append(
+                (rank.index, status, f"rank {rank.index} exited with status {status}{said} at {where}")
+            )
+
+    exits: list[tuple[int, int, str]]
+
+    def _failed(self, rank: Rank, error: Exception, trace: types.TracebackType | None) -> None:
+        self.statuses[rank.index] = 1
+        where = _last_line(trace)
+        text = "".join(traceback.format_exception(type(error), error, _clean(trace)))
+        if isinstance(error, UnsupportedError):
+            self.failure = NotSimulatedError(f"rank {rank.index}, {where}: {error}")
+            return
+        if isinstance(error, (InputError, SimulationError)):
+            self.failure = error
+            return
+        name = "MPI.Exception" if isinstance(error, MPIException) else type(error).__name__
+        self.failure = ProgramFailedError(
+            f"rank {rank.index} raised {name} at {where}: {error}", rank.index, 1, text
+        )
+
+    # The loop.
+
+    def run(self, isolation: Isolation, views: Sequence[RankView]) -> None:
+        """Run until all ranks have ended, or one fails, or none can go on."""
+        ranks, step = self.ranks, self.world.step
+        for rank in ranks:
+            self._resume(isolation, views, rank, None)
+            if self.failure is not None:
+                raise self.failure
+        switches = 0
+        while True:
+            resumed = step()
+            if not resumed:
+                break
+            for index, outcome in resumed:
+                self._resume(isolation, views, ranks[index], outcome)
+                if self.failure is not None:
+                    raise self.failure
+            switches += len(resumed)
+            if switches >= _COLLECT_EVERY:
+                switches = 0
+                gc.collect(1)
+        if not all(rank.finished for rank in ranks):
+            message = explain.deadlock(self)
+            if self.exits:
+                message += "\n  " + "; ".join(text for _, _, text in self.exits)
+            raise DeadlockError(message)
+        if self.exits:
+            index, status, text = self.exits[0]
+            raise ProgramFailedError(text, index, status)
+
+    def _resume(self, isolation: Isolation, views: Sequence[RankView], rank: Rank, outcome: Any) -> None:
+        isolation.put(views[rank.index])
+        current.rank = rank
+        assert rank.greenlet is not None
+        rank.greenlet.switch(outcome)
+
+    def end_all(self) -> None:
+        """Unwind the ranks that have not ended."""
+        for rank in self.ranks:
+            rank.dead = True
+        for rank in self.ranks:
+            if rank.greenlet is not None and not rank.greenlet.dead:
+                current.rank = rank
+                with contextlib.suppress(Exception):
+                    rank.greenlet.throw(greenlet.GreenletExit)
+
+
+_BIAS: list[int] = []
+
+
+def clock_bias_ns() -> int:
+    """Return what a stretch of no computation measures, in nanoseconds.
+
+    The median over a loop of calls that only read the clock twice, as `enter` and `leave` do: the
+    clock's own cost and that of crossing from the program into a call and back.
+    """
+    if not _BIAS:
+        probe = _Probe()
+        for _ in range(400):
+            probe.call()
+        _BIAS.append(int(statistics.median(probe.gaps[100:])))
+    return _BIAS[0]
+
+
+class _Probe:
+    def __init__(self) -> None:
+        self.gaps: list[int] = []
+        self.left_ns = thread_time_ns()
+
+    def call(self) -> None:
+        self.enter("call")
+        try:
+            pass
+        finally:
+            self.leave()
+
+    def enter(self, name: str) -> None:
+        self.gaps.append(thread_time_ns() - self.left_ns)
+
+    def leave(self) -> None:
+        self.left_ns = thread_time_ns()
+
+
+_OWN = str(Path(__file__).parent) + os.sep
+
+
+def _clean(trace: types.TracebackType | None) -> types.TracebackType | None:
+    """Leave out the frames of the simulator before the program's first."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OWN):
+        trace = trace.tb_next
+    return trace
+
+
+def _last_line(trace: types.TracebackType | None) -> str:
+    """Return file and line of the innermost frame that is not the simulator's."""
+    where = "?"
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((_OWN, "<frozen")):
+            where = f"{file}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return where
+
+
+def simulate(
+    script: str | os.PathLike[str],
+    argv: Sequence[str],
+    ranks: int,
+    model_json: str,
+    *,
+    compute: ComputeSource | None = None,
+    seed: int = 1,
+    timeline: bool = True,
+) -> SimulatedRun:
+    """Run an mpi4py script as `ranks` ranks in the simulated world.
+
+    Parameters
+    ----------
+    script
+        The program, as given to `python`.
+    argv
+        Its arguments.
+    ranks
+        How many ranks.
+    model_json
+        The network, as `_core.World` takes it.
+    compute
+        What the time between MPI calls costs; by default what it takes in this run.
+    seed
+        Of the world and of random numbers that the program leaves unseeded.
+    timeline
+        Whether to keep every interval.
+
+    Raises
+    ------
+    InputError
+        When there is no such script, or it does not parse, or `ranks` or the model is wrong.
+    ProgramFailedError
+        When a rank raises, aborts or exits with another status than 0.
+    DeadlockError
+        When no rank can go on.
+    NotSimulatedError
+        When the program uses what is not simulated.
+    """
+    path = Path(script).absolute()
+    if ranks < 1:
+        raise InputError(key="ranks", value=ranks, allowed="1 and above")
+    try:
+        source_text = path.read_bytes()
+    except OSError as error:
+        raise InputError(path, reason=f"cannot be read: {error.strerror}") from None
+    try:
+        code = compile(source_text, str(path), "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise InputError(path, f"line {line}" if line else None, reason=f"is not Python: {error}") from None
+    try:
+        world = _core.World(ranks, model_json, seed=seed, timeline=timeline)
+    except ValueError as error:
+        raise InputError(key="model", reason=str(error)) from None
+    import json
+
+    source = compute if compute is not None else Measured()
+    source.begin(ranks)
+    isolation = Isolation(path)
+    placement = json.loads(model_json).get("placement") or [0] * ranks
+    open_world(ranks)
+    with isolation.installed(mpi_modules()):
+        preimport(scan(path)[0])
+        views = [RankView(index, ranks, path, argv, seed) for index in range(ranks)]
+        runtime = Runtime(world, ranks, placement, source)
+        runtime.exits = []
+        for rank, view in zip(runtime.ranks, views, strict=True):
+            runtime.start(rank, code, view)
+        enabled = gc.isenabled()
+        gc.collect()
+        gc.disable()
+        try:
+            runtime.run(isolation, views)
+        except (ProgramFailedError, SimulationError) as error:
+            _leave_words(error, views)
+            raise
+        finally:
+            runtime.end_all()
+            isolation.take_away()
+            del current.rank
+            if enabled:
+                gc.enable()
+    return _result(runtime, views, seed)
+
+
+def _leave_words(error: Exception, views: Sequence[RankView]) -> None:
+    """Keep what the ranks printed beside the error."""
+    for index, view in enumerate(views):
+        for name, stream in (("stdout", view.stdout), ("stderr", view.stderr)):
+            text = stream.text().strip()
+            if text:
+                error.add_note(f"rank {index} {name}: " + "\n  ".join(text.splitlines()[-5:]))
+
+
+def _result(runtime: Runtime, views: Sequence[RankView], seed: int) -> SimulatedRun:
+    world = runtime.world
+    warnings = [f"never received: {text}" for text in explain.lost_mail(runtime)]
+    warnings += runtime.source.warnings()
+    threads = {name: os.environ.get(name) for name in _THREADS}
+    if not any(value == "1" for value in threads.values()):
+        warnings.append(
+            "BLAS and OpenMP were not limited to one thread (OMP_NUM_THREADS=1): work that they give to "
+            "other threads is not counted as computation"
+        )
+    return SimulatedRun(
+        ranks=runtime.size,
+        end_ps=[world.now_ps(rank) for rank in range(runtime.size)],
+        totals_ps=dict(world.totals()),
+        timeline=dict(world.timeline()),
+        names=list(world.names()),
+        sites=list(runtime.sites.table),
+        stdout=[view.stdout.text() for view in views],
+        stderr=[view.stderr.text() for view in views],
+        exit_status=list(runtime.statuses),
+        compute=Pass([rank.durations_ps for rank in runtime.ranks], [rank.digests for rank in runtime.ranks]),
+        digest=world.digest(),
+        seed=seed,
+        environment={
+            "threads": threads,
+            "clock": "thread CPU time",
+            "bias_ns": runtime.bias_ns,
+            "resolution_ns": round(time.get_clock_info("thread_time").resolution * 1e9),
+            "garbage": "collected between calls, not counted",
+        },
+        warnings=warnings,
+    )

@@ -1,0 +1,64 @@
+"""The simulated mpi4py answers what the real one does, call by call, on 1 to 5 ranks."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mpi_help import HERE, launcher, model
+
+from wiretwin import process
+from wiretwin.mpi import simulate
+
+PROGRAM = HERE / "equality" / "main.py"
+RANKS = (1, 2, 3, 4, 5)
+
+CASES = [
+    node.name
+    for file in sorted(PROGRAM.parent.glob("*.py"))
+    for node in ast.parse(file.read_text()).body
+    if isinstance(node, ast.FunctionDef) and any(ast.unparse(d) == "case" for d in node.decorator_list)
+]
+
+
+@lru_cache
+def real(ranks: int) -> dict[str, Any]:
+    argv = [*launcher(ranks), sys.executable, str(PROGRAM)]
+    done = process.run(argv, limit_s=120.0, env=process.single_threaded())
+    assert done.returncode == 0, done.stderr
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
+
+
+@lru_cache
+def simulated(ranks: int) -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads(simulate(PROGRAM, [], ranks, model(ranks)).stdout[0])
+    return answers
+
+
+def test_every_case_is_run() -> None:
+    assert len(CASES) > 30
+    assert sorted(simulated(1)) == sorted(CASES) == sorted(real(1))
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+@pytest.mark.parametrize("name", CASES)
+def test_equal_to_real_mpi(name: str, ranks: int) -> None:
+    expected, got = real(ranks)[name], simulated(ranks)[name]
+    assert len(expected) == ranks
+    assert any(expected), "a case that says nothing compares nothing"
+    assert got == expected
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_answers_do_not_depend_on_the_network(cores: int, tmp_path: Path) -> None:
+    slow = json.loads(model(3, cores=cores, call_ps=0))
+    slow["intra"]["rendezvous_from_bytes"] = 1
+    slow["intra"]["latency"][0]["base_ps"] = 900_000_000
+    answers = json.loads(simulate(PROGRAM, [], 3, json.dumps(slow)).stdout[0])
+    assert answers == simulated(3)
