@@ -99,7 +99,7 @@ class Figure(Estimate):
 
 
 class Base(Estimate):
-    """The constant of a line, in ns: negative only where the line itself is positive over its range."""
+    """The constant of a line, in ns: may be negative where the line itself is not, over its range."""
 
     value: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
     low: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
@@ -137,12 +137,6 @@ class Segment(_Strict):
                 f"from_bytes = {self.from_bytes}, to_bytes = {self.to_bytes}; "
                 "allowed is to_bytes above from_bytes"
             )
-        start = self._line(self.from_bytes)
-        if start < -(_ROUNDING_NS + _ROUNDING * abs(self.base_ns.value)):
-            raise ValueError(
-                f"base_ns = {self.base_ns.value:g} and per_byte_ns = {self.per_byte_ns.value:g} give "
-                f"{start:g} ns at from_bytes = {self.from_bytes}; allowed is 0 ns and above"
-            )
         low, high = self.from_bytes_low, self.from_bytes_high
         if (low is None) != (high is None):
             raise ValueError("from_bytes_low and from_bytes_high go together: give both or neither")
@@ -153,12 +147,9 @@ class Segment(_Strict):
             )
         return self
 
-    def _line(self, size: float) -> float:
+    def at(self, size: float) -> float:
+        """Time of a message of ``size`` bytes on this line, in ns."""
         return self.base_ns.value + self.per_byte_ns.value * size
-
-    def at(self, size: int) -> float:
-        """Time of a message of ``size`` bytes on this line, in ns, never negative."""
-        return max(0.0, self._line(size))
 
 
 class Checks(_Strict):
@@ -169,10 +160,10 @@ class Checks(_Strict):
     gap_by: Literal["prtt", "stream"] | None = None
     """The loop that gap rests on."""
     negative_latency_ns: Annotated[float, Field(ge=0.0, le=_MAX_NS)] | None = None
-    """By how much the two overheads exceeded the half round trip at worst; they were reduced to fit."""
+    """By how much the two overheads exceeded the half round trip at worst: both ends are busy at once."""
     negative_latency_at_bytes: Size | None = None
     overhead_reduced_percent: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
-    """The largest share of an overhead taken away so that the latency is nowhere negative or falling."""
+    """The largest share of the overheads taken away so that the latency is not negative or falling."""
     send_busy_percent: Annotated[float, Field(ge=-100.0, le=1e9)] | None = None
     """Median over the sizes of (time inside the send call / overhead by round trip) - 1, in percent."""
     send_busy_worst_percent: Annotated[float, Field(ge=-100.0, le=1e9)] | None = None
@@ -201,6 +192,7 @@ class Layer(_Strict):
     overhead_send: tuple[Segment, ...] = ()  # o_s
     overhead_recv: tuple[Segment, ...] = ()  # o_r
     latency: tuple[Segment, ...] = ()  # L, with the bytes on the way: L + G m
+    """Negative where both ends are busy with a message at the same time, if the fit kept that overlap."""
     gap: tuple[Segment, ...] = ()  # g + G m
     half_round_trip: tuple[Segment, ...] = ()
     checks: Checks | None = None
@@ -209,6 +201,18 @@ class Layer(_Strict):
     @classmethod
     def _as_tuple(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("overhead_send", "overhead_recv", "gap", "half_round_trip")
+    @classmethod
+    def _never_negative(cls, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
+        for number, segment in enumerate(segments):
+            start, base, rate = segment.from_bytes, segment.base_ns.value, segment.per_byte_ns.value
+            if segment.at(start) < -(_ROUNDING_NS + _ROUNDING * abs(base)):
+                raise ValueError(
+                    f"segment {number}: base_ns = {base:g} and per_byte_ns = {rate:g} give "
+                    f"{segment.at(start):g} ns at from_bytes = {start}; allowed is 0 ns and above"
+                )
+        return segments
 
     @field_validator("overhead_send", "overhead_recv", "latency", "gap", "half_round_trip")
     @classmethod
@@ -232,7 +236,7 @@ class Layer(_Strict):
         return segments
 
     def at(self, quantity: Quantity, size: int) -> float:
-        """Time of ``quantity`` for a message of ``size`` bytes, in ns.
+        """Time of ``quantity`` for a message of ``size`` bytes, in ns; negative for a latency at most.
 
         Raises
         ------
@@ -243,7 +247,7 @@ class Layer(_Strict):
             raise InputError(reason=f"size = {size} bytes; allowed is 0 and above")
         for segment in reversed(self.segments(quantity)):
             if size >= segment.from_bytes:
-                return segment.at(size)
+                return segment.at(size) if quantity == "latency" else max(0.0, segment.at(size))
         raise AssertionError("segments cover every size from 0, checked when the layer was made")
 
     def curve(self, quantity: Quantity, sizes: ArrayLike) -> NDArray[np.float64]:
@@ -255,7 +259,8 @@ class Layer(_Strict):
         which = np.searchsorted([s.from_bytes for s in segments], at, side="right") - 1
         base = np.array([s.base_ns.value for s in segments])[which]
         rate = np.array([s.per_byte_ns.value for s in segments])[which]
-        return np.asarray(np.maximum(0.0, base + rate * at), dtype=np.float64)
+        times = np.asarray(base + rate * at, dtype=np.float64)
+        return times if quantity == "latency" else np.maximum(0.0, times)
 
     def segments(self, quantity: Quantity) -> tuple[Segment, ...]:
         """Return the segments of a quantity, at least one; the same errors as :meth:`at`."""

@@ -25,6 +25,7 @@ MOST_SIZES = 250
 """More sizes than this are averaged with their neighbours before segments are sought."""
 
 Endpoints = Literal["auto", "require", "skip"]
+Overlap = Literal["reduce", "keep"]
 
 
 def fit(
@@ -32,6 +33,7 @@ def fit(
     *,
     layers: Sequence[str] | None = None,
     endpoints: Endpoints = "auto",
+    overlap: Overlap = "reduce",
     confidence: float = 0.95,
     tolerance: float = 0.02,
     host: Mapping[str, Any] | None = None,
@@ -49,6 +51,10 @@ def fit(
     endpoints
         ``auto``: overheads, latency and gap where the loops for them were measured, else the curve alone;
         ``require``: refuse a layer without them; ``skip``: the curve alone.
+    overlap
+        Where the two overheads together exceed the half round trip, because both ends are busy at the
+        same time: ``reduce`` both in proportion until the latency is 0, or ``keep`` them as measured,
+        with a negative latency.
     confidence
         Of every interval.
     tolerance
@@ -90,6 +96,7 @@ def fit(
             name,
             summary.filter(pl.col("layer") == name),
             endpoints=endpoints,
+            keep_overlap=overlap == "keep",
             confidence=confidence,
             tolerance=tolerance,
             clock_ns=clocks.get(name, 0.0),
@@ -143,6 +150,7 @@ def _fit_layer(
     summary: pl.DataFrame,
     *,
     endpoints: Endpoints,
+    keep_overlap: bool,
     confidence: float,
     tolerance: float,
     clock_ns: float,
@@ -173,7 +181,7 @@ def _fit_layer(
     if endpoints != "skip" and not lacking:
         send = loggp.overhead_send(summary, launches, clock_ns)
         recv = loggp.overhead_recv(summary, launches, clock_ns)
-        parts, checks = _endpoints(echo, half_pieces, pieces, send, recv, confidence)
+        parts, checks = _endpoints(echo, half_pieces, pieces, send, recv, confidence, keep_overlap)
     if endpoints != "skip":
         between = [e for e in loggp.gap(summary, launches) if _usable(e.found) >= MIN_SIZES]
         if between:
@@ -206,6 +214,7 @@ def _endpoints(
     send: list[Endpoint],
     recv: list[Endpoint],
     confidence: float,
+    keep_overlap: bool,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Fit both overheads and the latency between them; the twin's keys, and those of its checks."""
     chosen = next(e for e in send if _usable(e.found) >= MIN_SIZES)
@@ -213,7 +222,12 @@ def _endpoints(
     send_pieces = loggp.snapped(pieces(sending, echo), half_pieces)
     recv_pieces = loggp.snapped(pieces(receiving, echo), half_pieces)
     split = loggp.compose(
-        half_pieces, send_pieces, recv_pieces, largest=int(echo.sizes[-1]), confidence=confidence
+        half_pieces,
+        send_pieces,
+        recv_pieces,
+        largest=int(echo.sizes[-1]),
+        confidence=confidence,
+        keep_overlap=keep_overlap,
     )
     parts = {
         "overhead_send": _segments(split.send, sending),

@@ -229,14 +229,21 @@ class Composition:
 
 
 def compose(
-    half: Sequence[Piece], send: Sequence[Piece], recv: Sequence[Piece], *, largest: int, confidence: float
+    half: Sequence[Piece],
+    send: Sequence[Piece],
+    recv: Sequence[Piece],
+    *,
+    largest: int,
+    confidence: float,
+    keep_overlap: bool = False,
 ) -> Composition:
     """Split the half round trip into send, latency and receive.
 
     Between any two neighbouring breaks of the three, all are straight lines. Where the overheads exceed
     the half round trip, because sender and receiver work at the same time or because the calls wait for
-    each other, both are reduced in proportion until the latency is 0; likewise their rates, so that the
-    latency never falls as messages grow.
+    each other, both are reduced in proportion until the latency is 0, or left as measured with a negative
+    latency. Their rates are reduced likewise in either case, so that the latency never falls as messages
+    grow.
 
     Parameters
     ----------
@@ -246,6 +253,8 @@ def compose(
         The largest measured size in bytes, up to which reductions are reported.
     confidence
         Of the intervals.
+    keep_overlap
+        Leave the overheads as measured where together they exceed the half round trip.
     """
     breaks = sorted({p.from_bytes for pieces in (half, send, recv) for p in pieces})
     sends: list[Line] = []
@@ -255,7 +264,7 @@ def compose(
     for start, end in zip(breaks, [*(b - 1 for b in breaks[1:]), max(largest, breaks[-1])], strict=True):
         h, s, r = (_holding(pieces, start) for pieces in (half, send, recv))
         whole, parts = max(h.at(start), 0.0), max(s.at(start), 0.0) + max(r.at(start), 0.0)
-        by_value = min(1.0, whole / parts) if parts > 0 else 1.0
+        by_value = min(1.0, whole / parts) if parts > 0 and not keep_overlap else 1.0
         if parts - whole > worst:
             worst, worst_at = parts - whole, start
         rates = s.rate.value + r.rate.value
@@ -312,7 +321,7 @@ def _difference(
     of_rate = h.rate_by_launch - s.rate_by_launch - r.rate_by_launch
     return Line(
         start,
-        around(base, of_base, confidence).clipped(-rate * start),
+        around(base, of_base, confidence).clipped(min(base, -rate * start)),
         around(rate, of_rate, confidence).clipped(0.0),
         None,
     )

@@ -126,7 +126,7 @@ def fit_segments(
             low_at, high_at = _place(lines.cost, before.first, i, j, min_sizes, confidence)
             low, high = int(sizes[low_at - 1]) + 1, int(sizes[high_at])
             start = _begin(before, base, rate, int(sizes[i - 1]), int(sizes[i]))
-        base_by, rate_by = _launch_lines(x[i : j + 1], values[:, i : j + 1], weight[i : j + 1])
+        base_by, rate_by = _launch_lines(x[i : j + 1], values[:, i : j + 1], weight[i : j + 1], rate == 0)
         pieces.append(
             Piece(
                 first=i,
@@ -303,8 +303,11 @@ def _begin(before: Piece, base: float, rate: float, last: int, first: int) -> in
     return first
 
 
-def _launch_lines(x: Array, values: Array, weight: Array) -> tuple[Array, Array]:
-    """Return base and rate of the free line of each launch; NaN for a launch with fewer than two sizes."""
+def _launch_lines(x: Array, values: Array, weight: Array, level: bool) -> tuple[Array, Array]:
+    """Return base and rate of the free line of each launch; NaN for a launch with fewer than two sizes.
+
+    The bases of a piece that is level are those of the launches' level lines.
+    """
     have = np.isfinite(values)
     w = np.where(have, weight, 0.0)
     y = np.where(have, values, 0.0)
@@ -314,7 +317,7 @@ def _launch_lines(x: Array, values: Array, weight: Array) -> tuple[Array, Array]
         dx = x - mean_x[:, None]
         rate = (w * dx * (y - mean_y[:, None])).sum(axis=1) / (w * dx * dx).sum(axis=1)
     rate = np.where(have.sum(axis=1) >= 2, rate, np.nan)
-    return mean_y - rate * mean_x, rate
+    return mean_y if level else mean_y - rate * mean_x, rate
 
 
 def _lack_of_fit(x: Array, values: Array, weight: Array) -> float | None:

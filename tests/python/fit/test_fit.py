@@ -55,6 +55,24 @@ def test_the_parts_add_up_exactly_at_every_size(noisy_samples: pl.DataFrame) -> 
     np.testing.assert_allclose(parts, layer.curve("half_round_trip", sizes), rtol=1e-6, atol=1e-3)
 
 
+def test_overlapping_ends_are_kept_or_reduced_and_add_up_either_way() -> None:
+    overlapping = Machine(EAGER.send, EAGER.recv, Lines(((0, -250.0, 0.01),)), EAGER.gap)
+    samples = overlapping.samples(noise=Noise(), seed=3)
+    sizes = [0, 4, 100, 8191, 8192, 1 << 20]
+    kept, reduced = (fit(samples, overlap=o).layer("synthetic") for o in ("keep", "reduce"))
+    for layer in (kept, reduced):
+        parts = sum(layer.curve(part, sizes) for part in PARTS)  # type: ignore[arg-type]
+        np.testing.assert_allclose(parts, layer.curve("half_round_trip", sizes), rtol=1e-6, atol=1e-3)
+        assert layer.checks is not None
+        assert layer.checks.negative_latency_ns == pytest.approx(250, rel=0.2)
+    assert kept.at("latency", 4) == pytest.approx(-250, rel=0.2)
+    assert kept.at("overhead_send", 4) == pytest.approx(300, rel=0.1)
+    assert reduced.at("latency", 0) == 0
+    assert reduced.at("overhead_send", 4) == pytest.approx(300 * 450 / 700, rel=0.1)
+    assert kept.checks is not None
+    Twin.parse(fit(samples, overlap="keep").to_toml())
+
+
 def test_segments_count_their_samples_and_breaks_have_intervals(noisy_samples: pl.DataFrame) -> None:
     layer = fit(noisy_samples).layer("synthetic")
     first, second = layer.half_round_trip

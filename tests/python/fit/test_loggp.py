@@ -127,6 +127,16 @@ def test_overheads_that_overlap_are_reduced_in_proportion_and_said() -> None:
         assert value(split.latency, size) == 0
 
 
+def test_overheads_that_overlap_are_kept_on_request_with_a_negative_latency() -> None:
+    half, send, recv = [piece(0, 1000, 0.05)], [piece(0, 900, 0.03)], [piece(0, 300, 0.01)]
+    split = loggp.compose(half, send, recv, largest=1 << 20, confidence=0.95, keep_overlap=True)
+    assert split.negative_latency_ns == pytest.approx(200)
+    assert split.reduced_share == 0
+    assert (value(split.send, 0), value(split.recv, 0)) == (900, 300)
+    assert value(split.latency, 0) == pytest.approx(-200)
+    assert split.latency[0].base.low <= -200
+
+
 def test_the_latency_never_falls_as_messages_grow() -> None:
     half, send, recv = [piece(0, 1000, 0.03)], [piece(0, 100, 0.03)], [piece(0, 100, 0.03)]
     split = loggp.compose(half, send, recv, largest=10_000, confidence=0.95)

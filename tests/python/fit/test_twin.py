@@ -70,6 +70,15 @@ def test_a_quantity_that_was_not_fitted_is_refused_by_name() -> None:
         layer.curve("half_round_trip", [4, -1])
 
 
+def test_a_latency_may_be_negative_and_nothing_else() -> None:
+    text = TEXT.replace("value = -200, low = -300", "value = -2500, low = -3000")
+    layer = Twin.parse(text.replace("half_round_trip", "latency")).layer("mpi4py/mpich")
+    assert layer.at("latency", 8192) == pytest.approx(-452)
+    assert layer.curve("latency", [8192])[0] == pytest.approx(-452)
+    with pytest.raises(InputError, match="give -452 ns at from_bytes = 8192; allowed is 0 ns and above"):
+        Twin.parse(text)
+
+
 def test_an_unknown_layer_is_refused_with_those_there_are() -> None:
     with pytest.raises(InputError, match="layer 'shm' is not in the twin; it has mpi4py/mpich"):
         Twin.parse(TEXT).layer("shm")
@@ -128,7 +137,7 @@ WRONG = [
     (
         "value = -200, low = -300",
         "value = -2500, low = -3000",
-        f"{HRT}[1]: base_ns = -2500 and per_byte_ns = 0.25 give -452 ns at from_bytes = 8192; "
+        f"{HRT}: segment 1: base_ns = -2500 and per_byte_ns = 0.25 give -452 ns at from_bytes = 8192; "
         "allowed is 0 ns and above",
     ),
     ("from_bytes_low = 4097", "from_bytes_low = 9000", "allowed is from_bytes_low <= from_bytes"),
