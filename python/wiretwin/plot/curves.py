@@ -83,7 +83,7 @@ def signature(
     A curve begins at the layer's latency and climbs as its time is better used.
     """
     curves, names = _curves(source, layers)
-    figure = base.empty(400, theme, "signature")
+    figure = base.empty(420, theme, "signature")
     for name, look, part in _parts(curves, names, theme):
         _line(figure, name, look, _column(part, "time_us"), _column(part, "rate_MB_s"), _hover(part))
     _frame_times(figure, curves, "x")

@@ -236,7 +236,11 @@ def _steps(inputs: Inputs) -> list[Markup]:
     for name, layer in inputs.twin.get("layers", {}).items():
         if layer.get("rendezvous_from_bytes"):
             size = words.size_text(layer["rendezvous_from_bytes"])
-            out.append(Markup("{} waits for its receiver (rendezvous) from {} on.").format(_name(name), size))
+            out.append(
+                Markup("By the fit, {} waits for its receiver (rendezvous) from {} on.").format(
+                    _name(name), size
+                )
+            )
     return out[:3]
 
 

@@ -27,6 +27,8 @@ class Table:
     rows: Sequence[Sequence[str]]
     flagged: frozenset[int] = frozenset()
     """Rows to be marked; what the mark means is said in the row itself."""
+    stacked: bool = False
+    """Whether a narrow screen shows each row as a small list: for rows of words."""
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,41 @@ def test_records_are_read_from_a_folder_with_the_timeline_beside_them(tmp_path: 
         gather(predictions=[tmp_path])
 
 
+def test_a_folder_with_a_prediction_and_a_run_is_a_comparison(tmp_path: Path) -> None:
+    item = report_data.comparison("a.py", ["7"], 2.0, 0.1)
+    (tmp_path / "prediction.json").write_text(json.dumps(item["prediction"]))
+    (tmp_path / "run.json").write_text(json.dumps(item["run"]))
+    report_data.timeline(iterations=3).write_parquet(tmp_path / "timeline.parquet")
+    inputs = gather(comparisons=[tmp_path])
+    assert inputs.comparisons[0]["error"] == pytest.approx(0.1)
+    assert len(inputs.timelines) == 1
+    assert inputs.run_of(inputs.predictions[0]) == inputs.comparisons[0]["run"]
+    (tmp_path / "run.json").write_text(json.dumps(item["run"] | {"ranks": 4}))
+    with pytest.raises(InputError, match=r"run\.json: program: .*on 4 ranks.*on 2 ranks"):
+        gather(comparisons=[tmp_path])
+
+
+def test_a_comparison_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "comparison.json"
+    path.write_text(json.dumps(report_data.comparisons()[0]))
+    assert gather(comparisons=[path]).comparisons == gather(comparisons=[tmp_path]).comparisons
+    path.write_text("{")
+    with pytest.raises(InputError, match=r"comparison\.json"):
+        gather(comparisons=[path])
+
+
+def test_a_thousand_ranks_make_a_page_of_bounded_size(tmp_path: Path) -> None:
+    item = report_data.comparison("wide.py", [], 1.0, 0.02, ranks=1000)
+    prediction = item["prediction"] | {"timeline": report_data.timeline(ranks=1000, iterations=20)}
+    path = render(predictions=[prediction], comparisons=[item], out=tmp_path / "r.html")
+    assert path.stat().st_size < MOST_BYTES
+    text = " ".join(read(path).text)
+    assert re.search(r"Bars for 1[4-6] of 1000 ranks", text)
+    assert re.search(r"6[0-9] of 1000 ranks are shown", text)
+    figures = json.loads(unpacked(path, "figures"))["figures"]
+    assert len(figures["breakdown-1"]["data"][0]["y"]) <= 32
+
+
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{7*7}}"
 
 

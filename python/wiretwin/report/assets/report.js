@@ -7,7 +7,7 @@
   const themeButton = document.getElementById("theme");
   const plots = [...document.querySelectorAll(".plot")];
   const NARROW = 560;
-  const PRINT_WIDTH = 690;
+  const PRINT_WIDTH = 630;
   const states = new Map(plots.map((plot) => [plot, { hidden: new Set(), linear: false, range: null, at: null }]));
   let data = { figures: {}, dark: {} };
   let printing = false;

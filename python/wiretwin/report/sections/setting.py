@@ -131,7 +131,9 @@ def _layers(inputs: Inputs) -> TableBlock:
         Column("Measured until"),
     ]
     return TableBlock(
-        "measured-layers", "Layers and their settings", Table("Layers as measured", columns, rows)
+        "measured-layers",
+        "Layers and their settings",
+        Table("Layers as measured", columns, rows, stacked=True),
     )
 
 
@@ -152,7 +154,7 @@ def _failed(inputs: Inputs) -> TableBlock | None:
     return TableBlock(
         "failed",
         "Launches that failed",
-        Table("Launches that did not end well", columns, rows),
+        Table("Launches that did not end well", columns, rows, stacked=True),
         f"{words.count_text(len(rows), 'launch', 'launches')} did not end well; samples taken before stay.",
     )
 
@@ -191,6 +193,7 @@ def _predictions(inputs: Inputs) -> TableBlock:
             "Predictions and their digests",
             [columns[at] for at in used],
             [[row[at] for at in used] for row in rows],
+            stacked=True,
         ),
     )
 
