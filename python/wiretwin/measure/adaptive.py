@@ -1,10 +1,10 @@
 """When a layer has been measured enough: the interval between launches, or the time.
 
 Samples of one launch share their process placement, memory layout and moment, so they say nothing
-about the next launch. What is estimated is therefore the median of the launches' medians, and its
-interval is taken between launches: Student's t on the logarithms, which are closer to symmetric than
-the times. Looking after each launch makes the rule stop a little early now and then; the intervals
-that are reported come from all launches afterwards, by bootstrap.
+about the next launch. What is estimated is therefore where the medians of the launches lie, with the same
+estimator and interval as everywhere (`wiretwin.fit.stats.interval`). Looking after each launch makes
+the rule stop a little early now and then; the intervals that are reported come from all launches
+afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAST_LAUNCHES = 3
 
 
 def half_width(medians: Sequence[float], confidence: float = 0.95) -> float:
-    """Return the relative half width of the interval between launches.
+    """Return the half width of the interval between launches as a share of the value.
 
     0.05 stands for ± 5 %; infinite with fewer than two launches.
 
@@ -31,16 +31,9 @@ def half_width(medians: Sequence[float], confidence: float = 0.95) -> float:
     confidence
         Of the interval.
     """
-    from scipy.special import stdtrit
+    from wiretwin.fit.stats import interval
 
-    count = len(medians)
-    if count < 2:
-        return math.inf
-    logs = [math.log(value) for value in medians]
-    mean = math.fsum(logs) / count
-    variance = math.fsum((value - mean) ** 2 for value in logs) / (count - 1)
-    quantile = float(stdtrit(count - 1, 0.5 + confidence / 2))
-    return math.expm1(quantile * math.sqrt(variance / count))
+    return interval(medians, confidence).relative_width if len(medians) > 1 else math.inf
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import shutil
 import signal
@@ -250,14 +251,14 @@ class _Running:
             launcher = mpiexec()
             if launcher is None:
                 raise FileNotFoundError(2, "no MPI launcher `mpiexec`")
-            probe = [sys.executable, "-m", "wiretwin.measure.probe_mpi4py", str(spec)]
+            probe = [*configuration.kind.probe, str(spec)]
             leash = [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
             self._spawn(0, [*leash, str(launcher), "-n", "2", *probe])
             return
         for rank in (0, 1):
             pin = pins[rank] if pins else None
             spec = self._write(f"spec-{rank}.json", common | {"rank": rank, "size": 2, "pin_cpu": pin})
-            self._spawn(rank, [sys.executable, "-m", "wiretwin.probe", str(spec)])
+            self._spawn(rank, [*configuration.kind.probe, str(spec)])
 
     def _write(self, name: str, spec: dict[str, Any]) -> Path:
         path = self.directory / name
@@ -323,9 +324,22 @@ class _Running:
         who = f"rank {number}" if len(self.processes) > 1 else "the launcher"
         if code < 0:
             return f"{who} was ended by signal {-code} ({signal.Signals(-code).name})"
+        if end := self._launchers_word():
+            return end
         text = (self.directory / f"stderr-{number}").read_text("utf-8", "replace").strip()
         words = f": {text.splitlines()[-1]}" if text else ""
         return f"{who} ended with exit status {code}{words}"
+
+    def _launchers_word(self) -> str | None:
+        """Say how a rank ended that a launcher (Hydra) had started, as far as the launcher tells."""
+        for file in sorted(self.directory.glob("std*-0")):
+            match = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", file.read_text("utf-8", "replace"))
+            if match is not None and int(match[2]) == signal.SIGALRM:
+                return "limit_s: not done within the limit"
+            if match is not None:
+                self.killed = True
+                return f"a rank was ended by signal {match[2]} ({signal.Signals(int(match[2])).name})"
+        return None
 
     def end(self, *, clean: bool) -> None:
         """End whatever is left of the launch, ranks that a launcher started included."""

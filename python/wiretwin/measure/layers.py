@@ -19,10 +19,25 @@ from typing import Any, Literal
 from wiretwin.errors import InputError
 from wiretwin.measure.quantity import MAX_SIZE
 
-__all__ = ["LAYERS", "Configuration", "LayerKind", "Word", "mpiexec", "parse_layers", "reason_absent"]
+__all__ = [
+    "ALL_LOOPS",
+    "LAYERS",
+    "Configuration",
+    "LayerKind",
+    "Word",
+    "mpiexec",
+    "parse_layers",
+    "reason_absent",
+]
 
 LARGEST_DATAGRAM = 65507
 """Payload of a UDP datagram over IPv4: 65535 - 20 - 8 (RFC 768, RFC 791)."""
+
+
+COMPILED = (sys.executable, "-m", "wiretwin.probe")
+"""The command of a compiled probe."""
+ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
+"""The loops of the probe protocol."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +60,12 @@ class Word:
     written: str
     summary: str
     options: Callable[[re.Match[str]], Mapping[str, Any]]
-    stalls: bool = False
-    """Messages sent one after the other wait for each other's acknowledgement; then the loops that
-    do so have no overhead or gap to tell, and only round trips are measured."""
+    loops: frozenset[str] = ALL_LOOPS
+    """The loops that make sense with it."""
 
 
-def _fixed(word: str, summary: str, *, stalls: bool = False, **options: Any) -> Word:
-    return Word(re.escape(word), word, summary, lambda _: options, stalls)
+def _fixed(word: str, summary: str, *, loops: frozenset[str] = ALL_LOOPS, **options: Any) -> Word:
+    return Word(re.escape(word), word, summary, lambda _: options, loops)
 
 
 _BUFFER = Word(
@@ -63,6 +77,9 @@ _BUFFER = Word(
         "receive_buffer_bytes": int(match[1]) * 1024,
     },
 )
+_STALLING = frozenset({"echo", "two_write"})
+"""Where messages sent one after the other wait for each other's acknowledgement, for 40 ms at a time, the
+other loops have no overhead or gap to tell."""
 _SPIN = _fixed("spin", "waits by asking again and again, holding its core", wait="spin")
 
 
@@ -77,14 +94,18 @@ class LayerKind:
     summary
         One line for people.
     start
-        ``pair``: two compiled probes, one process per rank; ``mpiexec``: one launcher that starts
-        both ranks of the mpi4py probe.
+        ``pair``: one process per rank, each with its specification; ``mpiexec``: one launcher that
+        starts both ranks with the same specification.
+    probe
+        The command of a rank, which the path of the specification follows.
     options
         Defaults, as given to the probe.
     words
         Its variants.
     max_bytes
         Its largest message.
+    loops
+        The loops its probe has.
     need
         Says what is missing and the line that gets it; nothing if it can be tried.
     """
@@ -92,9 +113,11 @@ class LayerKind:
     name: str
     summary: str
     start: Literal["pair", "mpiexec"]
+    probe: tuple[str, ...] = COMPILED
     options: Mapping[str, Any] = field(default_factory=dict)
     words: Sequence[Word] = ()
     max_bytes: int = MAX_SIZE
+    loops: frozenset[str] = ALL_LOOPS
     need: Callable[[], str | None] = lambda: None
 
 
@@ -105,8 +128,8 @@ class Configuration:
     kind: LayerKind
     words: tuple[str, ...]
     options: Mapping[str, Any]
-    stalls: bool = False
-    """One of its words does (`Word.stalls`)."""
+    loops: frozenset[str] = ALL_LOOPS
+    """The loops that are run on it."""
 
     @property
     def name(self) -> str:
@@ -138,35 +161,40 @@ LAYERS: dict[str, LayerKind] = {
             "socket/tcp",
             "stream sockets over TCP on the loopback interface; blocking, Nagle's algorithm off",
             "pair",
-            {"wait": "block", "nodelay": True},
-            (_SPIN, _fixed("nagle", "Nagle's algorithm (RFC 896) on", stalls=True, nodelay=False), _BUFFER),
+            options={"wait": "block", "nodelay": True},
+            words=(
+                _SPIN,
+                _fixed("nagle", "Nagle's algorithm (RFC 896) on", loops=_STALLING, nodelay=False),
+                _BUFFER,
+            ),
         ),
         LayerKind(
             "socket/udp",
             "datagram sockets over UDP on the loopback interface; blocking, loss counted",
             "pair",
-            {"wait": "block"},
-            (_SPIN, _BUFFER),
-            LARGEST_DATAGRAM,
+            options={"wait": "block"},
+            words=(_SPIN, _BUFFER),
+            max_bytes=LARGEST_DATAGRAM,
         ),
         LayerKind(
             "socket/unix",
             "stream sockets of the Unix domain; blocking",
             "pair",
-            {"wait": "block"},
-            (_SPIN, _BUFFER),
+            options={"wait": "block"},
+            words=(_SPIN, _BUFFER),
         ),
         LayerKind(
             "shm",
             "a lock-free ring in memory shared by two processes; spinning",
             "pair",
-            {"wait": "spin"},
-            (_fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
+            options={"wait": "spin"},
+            words=(_fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
         ),
         LayerKind(
             "mpi4py/mpich",
             "upper-case Send and Recv of mpi4py on NumPy arrays, over the installed MPICH",
             "mpiexec",
+            probe=(sys.executable, "-m", "wiretwin.measure.probe_mpi4py"),
             need=_need_mpi,
         ),
     )
@@ -193,7 +221,7 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
         raise InputError(key=key, value=text, reason="is no layer", allowed=", ".join(LAYERS))
     options = dict(kind.options)
     changed: dict[str, str] = {}
-    stalls = False
+    loops = kind.loops
     for word in words:
         for known in kind.words:
             match = re.fullmatch(known.pattern, word)
@@ -214,8 +242,8 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
                 )
             options[option] = value
             changed[option] = word
-        stalls = stalls or known.stalls
-    return Configuration(kind, tuple(sorted(words)), options, stalls)
+        loops = loops & known.loops
+    return Configuration(kind, tuple(sorted(words)), options, loops)
 
 
 def parse_layers(text: str, key: str = "--layers") -> list[Configuration]:

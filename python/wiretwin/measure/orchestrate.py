@@ -184,9 +184,10 @@ def _launch_once(
     kind = state.configuration.kind
     schedule = steps(
         plan.sizes,
-        "curves" if state.configuration.stalls else plan.purpose,
+        plan.purpose,
         seconds=plan.launch_s * STEP_SHARE,
         max_bytes=kind.max_bytes,
+        loops=state.configuration.loops,
         delays_ns=state.delays_ns,
     )
     load = os.getloadavg()[0]

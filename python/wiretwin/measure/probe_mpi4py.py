@@ -7,10 +7,9 @@ NumPy array, so that what a twin learns here is what a script will pay.
 
 - Each rank is pinned before MPI starts, so that threads of the library inherit it.
 - The garbage collector is off while samples are taken.
-- In ``send_busy`` and ``recv_busy`` one iteration is one sample, and a sample contains one reading of
-  the clock (``clock.cost_ns`` of the first line).
-- Before each timed receive of ``recv_busy`` the rank spins outside MPI until the message has had
-  twice a round trip to arrive; of a message that goes by rendezvous only the request has.
+
+Deviation: a rank that reaches ``limit_s`` is ended by the alarm's default action, without an ``error``
+line: inside a call of MPI it runs no Python. The harness sees the alarm in what the launcher says.
 
 The loops are defined in ``docs/reference/probe-protocol.md``.
 """
@@ -61,52 +60,52 @@ class Loop:
         The step, as in the specification.
     """
 
-    sample_is_iteration = True
-    """A sample is exactly one iteration."""
+    inside = False
+    """Only part of an iteration is timed, by two readings of the clock around it."""
+    alone = False
+    """Rank 1 has no part in it."""
 
     def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
         import numpy as np
 
         self.comm = comm
         self.messages = int(step.get("messages", 1))
-        self.delay_ns = int(step.get("delay_ns", 0))
+        self.pause_ns = int(step.get("delay_ns", 0))
         size = int(step["bytes"])
-        self.out = (np.arange(size, dtype=np.uint32) * 167 + 13).astype(np.uint8)
+        self.out = (np.arange(size, dtype=np.uint32) * 167 + 13 + size).astype(np.uint8)
         self.into = np.zeros(size, dtype=np.uint8)
         self.small_out = np.ones(1, dtype=np.uint8)
         self.small_in = np.zeros(1, dtype=np.uint8)
 
-    def client(self, iterations: int) -> int:
-        """Run iterations on rank 0; return their time in nanoseconds."""
+    def lead(self, samples: int, batch: int) -> list[int]:
+        """Take samples of `batch` iterations on rank 0; return their times in nanoseconds.
+
+        One reading of the clock ends a sample and begins the next.
+        """
         raise NotImplementedError
 
-    def server(self, iterations: int) -> None:
-        """Run the same number of iterations on rank 1."""
+    def follow(self, iterations: int) -> None:
+        """Do the same iterations on rank 1."""
         raise NotImplementedError
-
-    def learn(self, typical_ns: float) -> None:
-        """Take note of the typical time of an iteration, after the warm-up."""
-
-    def check(self) -> None:
-        """Check on rank 0 that what came back is what was sent."""
-        if not (self.into == self.out).all():
-            raise RuntimeError("the bytes that came back are not those that were sent")
 
 
 class Echo(Loop):
     """There and back."""
 
-    sample_is_iteration = False
-
-    def client(self, iterations: int) -> int:
+    def lead(self, samples: int, batch: int) -> list[int]:
         comm, out, into = self.comm, self.out, self.into
-        start = now()
-        for _ in range(iterations):
-            comm.Send(out, dest=1)
-            comm.Recv(into, source=1)
-        return now() - start
+        values = []
+        last = now()
+        for _ in range(samples):
+            for _ in range(batch):
+                comm.Send(out, dest=1)
+                comm.Recv(into, source=1)
+            this = now()
+            values.append(this - last)
+            last = this
+        return values
 
-    def server(self, iterations: int) -> None:
+    def follow(self, iterations: int) -> None:
         comm, into = self.comm, self.into
         for _ in range(iterations):
             comm.Recv(into, source=0)
@@ -116,22 +115,25 @@ class Echo(Loop):
 class TwoWrite(Loop):
     """A request in two messages, the reply in one."""
 
-    sample_is_iteration = False
-
-    def client(self, iterations: int) -> int:
+    def lead(self, samples: int, batch: int) -> list[int]:
         comm, into = self.comm, self.into
-        half = len(self.out) // 2
+        half = (len(self.out) + 1) // 2
         first, second = self.out[:half], self.out[half:]
-        start = now()
-        for _ in range(iterations):
-            comm.Send(first, dest=1)
-            comm.Send(second, dest=1)
-            comm.Recv(into, source=1)
-        return now() - start
+        values = []
+        last = now()
+        for _ in range(samples):
+            for _ in range(batch):
+                comm.Send(first, dest=1)
+                comm.Send(second, dest=1)
+                comm.Recv(into, source=1)
+            this = now()
+            values.append(this - last)
+            last = this
+        return values
 
-    def server(self, iterations: int) -> None:
+    def follow(self, iterations: int) -> None:
         comm, into = self.comm, self.into
-        half = len(into) // 2
+        half = (len(into) + 1) // 2
         first, second = into[:half], into[half:]
         for _ in range(iterations):
             comm.Recv(first, source=0)
@@ -142,45 +144,52 @@ class TwoWrite(Loop):
 class Stream(Loop):
     """Several messages one way, then a one-byte acknowledgement."""
 
-    def client(self, iterations: int) -> int:
+    def lead(self, samples: int, batch: int) -> list[int]:
         comm, out, ack, messages = self.comm, self.out, self.small_in, self.messages
-        start = now()
-        for _ in range(iterations):
-            for _ in range(messages):
-                comm.Send(out, dest=1)
-            comm.Recv(ack, source=1)
-        return now() - start
+        values = []
+        last = now()
+        for _ in range(samples):
+            for _ in range(batch):
+                for _ in range(messages):
+                    comm.Send(out, dest=1)
+                comm.Recv(ack, source=1)
+            this = now()
+            values.append(this - last)
+            last = this
+        return values
 
-    def server(self, iterations: int) -> None:
+    def follow(self, iterations: int) -> None:
         comm, into, ack, messages = self.comm, self.into, self.small_out, self.messages
         for _ in range(iterations):
             for _ in range(messages):
                 comm.Recv(into, source=0)
             comm.Send(ack, dest=0)
 
-    def check(self) -> None:
-        """Nothing comes back."""
-
 
 class Prtt(Loop):
-    """Hoefler et al. 2007: n messages with a delay after each but the last, one reply."""
+    """Hoefler, Lichei & Rehm 2007: messages with a pause between one and the next, one reply."""
 
-    def client(self, iterations: int) -> int:
-        comm, out, into, delay = self.comm, self.out, self.into, self.delay_ns
-        between = range(self.messages - 1)
-        start = now()
-        for _ in range(iterations):
-            for _ in between:
+    def lead(self, samples: int, batch: int) -> list[int]:
+        comm, out, into, pause = self.comm, self.out, self.into, self.pause_ns
+        others = range(self.messages - 1)
+        values = []
+        last = now()
+        for _ in range(samples):
+            for _ in range(batch):
                 comm.Send(out, dest=1)
-                if delay:
-                    until = now() + delay
-                    while now() < until:
-                        pass
-            comm.Send(out, dest=1)
-            comm.Recv(into, source=1)
-        return now() - start
+                for _ in others:
+                    if pause:
+                        until = now() + pause
+                        while now() < until:
+                            pass
+                    comm.Send(out, dest=1)
+                comm.Recv(into, source=1)
+            this = now()
+            values.append(this - last)
+            last = this
+        return values
 
-    def server(self, iterations: int) -> None:
+    def follow(self, iterations: int) -> None:
         comm, into, messages = self.comm, self.into, self.messages
         for _ in range(iterations):
             for _ in range(messages):
@@ -191,77 +200,77 @@ class Prtt(Loop):
 class Call(Loop):
     """A send to nobody: what a call costs that moves nothing."""
 
-    sample_is_iteration = False
+    alone = True
 
-    def client(self, iterations: int) -> int:
+    def lead(self, samples: int, batch: int) -> list[int]:
         from mpi4py import MPI
 
         comm, out, nobody = self.comm, self.out, MPI.PROC_NULL
-        start = now()
-        for _ in range(iterations):
-            comm.Send(out, dest=nobody)
-        return now() - start
+        values = []
+        last = now()
+        for _ in range(samples):
+            for _ in range(batch):
+                comm.Send(out, dest=nobody)
+            this = now()
+            values.append(this - last)
+            last = this
+        return values
 
-    def server(self, iterations: int) -> None:
-        """Nothing arrives."""
-
-    def check(self) -> None:
-        """Nothing comes back."""
+    def follow(self, iterations: int) -> None:
+        raise AssertionError("rank 1 has no part in it")
 
 
 class SendBusy(Loop):
-    """The time inside the send call, the receiver already waiting."""
+    """The time inside the send call; an acknowledgement follows, untimed."""
 
-    def client(self, iterations: int) -> int:
+    inside = True
+
+    def lead(self, samples: int, batch: int) -> list[int]:
         comm, out, ack = self.comm, self.out, self.small_in
-        total = 0
-        for _ in range(iterations):
-            start = now()
-            comm.Send(out, dest=1)
-            total += now() - start
-            comm.Recv(ack, source=1)
-        return total
+        values = []
+        for _ in range(samples):
+            total = 0
+            for _ in range(batch):
+                start = now()
+                comm.Send(out, dest=1)
+                total += now() - start
+                comm.Recv(ack, source=1)
+            values.append(total)
+        return values
 
-    def server(self, iterations: int) -> None:
+    def follow(self, iterations: int) -> None:
         comm, into, ack = self.comm, self.into, self.small_out
         for _ in range(iterations):
             comm.Recv(into, source=0)
             comm.Send(ack, dest=0)
 
-    def check(self) -> None:
-        """Nothing comes back."""
-
 
 class RecvBusy(Loop):
-    """The time inside the receive call, the message already there."""
+    """The time inside the receive call of a message that came during a pause before it."""
 
-    def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
-        super().__init__(comm, step)
-        self.wait_ns = self.delay_ns
+    inside = True
 
-    def client(self, iterations: int) -> int:
-        comm, into, token, wait = self.comm, self.into, self.small_out, self.wait_ns
-        total = 0
-        for _ in range(iterations):
-            comm.Send(token, dest=1)
-            until = now() + wait
-            while now() < until:
-                pass
-            start = now()
-            comm.Recv(into, source=1)
-            total += now() - start
-        return total
+    def lead(self, samples: int, batch: int) -> list[int]:
+        comm, into, token, pause = self.comm, self.into, self.small_out, self.pause_ns
+        values = []
+        for _ in range(samples):
+            total = 0
+            for _ in range(batch):
+                comm.Send(token, dest=1)
+                until = now() + pause
+                while now() < until:
+                    pass
+                start = now()
+                comm.Recv(into, source=1)
+                total += now() - start
+            values.append(total)
+        return values
 
-    def server(self, iterations: int) -> None:
+    def follow(self, iterations: int) -> None:
         comm, out, token = self.comm, self.out, self.small_in
         for _ in range(iterations):
             comm.Recv(token, source=0)
             comm.Send(out, dest=0)
-
-    def learn(self, typical_ns: float) -> None:
-        """Give a message twice the time that asking for it and getting it takes."""
-        if not self.delay_ns:
-            self.wait_ns = 1000 + round(2 * typical_ns)
 
 
 LOOPS: dict[str, type[Loop]] = {
@@ -274,57 +283,116 @@ LOOPS: dict[str, type[Loop]] = {
     "recv_busy": RecvBusy,
 }
 
-
-def plan(step: dict[str, Any], loop: Loop, typical_ns: float, clock_ns: float) -> tuple[int, int]:
-    """Choose the batch, so that the clock costs at most 1 % of a sample, and the number of samples."""
-    batch = int(step.get("batch", 0))
-    if loop.sample_is_iteration:
-        batch = 1
-    elif batch == 0:
-        batch = max(1, math.ceil(100 * clock_ns / max(typical_ns, 1.0)))
-    fitting = int(step.get("budget_ms", 10.0) * 1e6 / max(1.0, (typical_ns + loop_extra_ns(loop)) * batch))
-    return batch, min(max(fitting, int(step.get("min_samples", 10))), int(step.get("max_samples", 2000)))
+SETTLE = 2
+"""Untimed iterations at the start of each run: the first ones still feel the control message."""
+SOUNDINGS = 10
+"""Round trips that tell how long to pause before a timed receive."""
+LEAST_PAUSE_NS = 20_000
 
 
-def loop_extra_ns(loop: Loop) -> float:
-    """Return what an iteration takes beyond what its sample shows."""
-    return loop.wait_ns if isinstance(loop, RecvBusy) else 0.0
+class Leader:
+    """Rank 0 of a step: orders runs of iterations, decides how many, keeps the samples.
+
+    Parameters
+    ----------
+    comm, control
+        Communicators of the messages and of the orders.
+    step
+        The step, as in the specification.
+    clock_ns
+        Cost of one reading of the clock.
+    """
+
+    def __init__(self, comm: Comm, control: Comm, step: dict[str, Any], clock_ns: float) -> None:
+        self.comm, self.control, self.step, self.clock_ns = comm, control, step, clock_ns
+
+    def run(self, index: int) -> dict[str, Any]:
+        """Take the samples; return the ``samples`` line."""
+        step = self.step
+        loop = LOOPS[step["loop"]](self.comm, step)
+        if not loop.alone:
+            self._verify(step)
+        if isinstance(loop, RecvBusy) and not loop.pause_ns:
+            typical = statistics.median(self._groups(Echo(self.comm, step), "echo", SOUNDINGS))
+            loop.pause_ns = LEAST_PAUSE_NS + round(2 * typical)
+        self._order(loop, step["loop"], 1)
+        (first,) = loop.lead(1, 1)
+        warmup = int(step.get("warmup", 16))
+        fastest = min(self._groups(loop, step["loop"], warmup) or [float(first)])
+        batch = self._batch(loop, fastest)
+        values: list[int] = []
+        spent, estimate = 0.0, fastest * batch
+        while count := self._next_run(len(values), spent, estimate):
+            self._order(loop, step["loop"], SETTLE + count * batch)
+            start = now()
+            loop.lead(SETTLE, 1)
+            values += loop.lead(count, batch)
+            took = now() - start
+            spent += took
+            estimate = took / count
+        return {
+            "event": "samples",
+            "step": index,
+            "loop": step["loop"],
+            "bytes": int(step["bytes"]),
+            "messages": loop.messages,
+            "delay_ns": int(step.get("delay_ns", 0)),
+            "pause_ns": loop.pause_ns if isinstance(loop, RecvBusy) else 0,
+            "batch": batch,
+            "first_ns": first,
+            "values_ns": values,
+        }
+
+    def _order(self, loop: Loop, name: str, iterations: int) -> None:
+        if not loop.alone:
+            self.control.send((name, iterations), dest=1)
+
+    def _verify(self, step: dict[str, Any]) -> None:
+        loop = Echo(self.comm, step)
+        self._order(loop, "echo", 1)
+        loop.lead(1, 1)
+        if not (loop.into == loop.out).all():
+            raise RuntimeError("the bytes that came back are not those that were sent")
+
+    def _groups(self, loop: Loop, name: str, iterations: int) -> list[float]:
+        """Do iterations in up to four groups; return the mean time of an iteration in each."""
+        means = []
+        size = -(-iterations // 4)
+        while iterations > 0:
+            count = min(size, iterations)
+            self._order(loop, name, count)
+            start = now()
+            loop.lead(count, 1)
+            means.append((now() - start) / count)
+            iterations -= count
+        return means
+
+    def _batch(self, loop: Loop, iteration_ns: float) -> int:
+        """Choose the iterations per sample, so that one reading of the clock costs at most 1 % of it."""
+        if loop.inside:
+            return 1
+        return int(self.step.get("batch", 0)) or max(1, math.ceil(100 * self.clock_ns / iteration_ns))
+
+    def _next_run(self, taken: int, spent_ns: float, sample_ns: float) -> int:
+        """Choose how many samples come next: at most half of what the budget seems to allow; 0: done."""
+        least, most = int(self.step.get("min_samples", 20)), int(self.step.get("max_samples", 2000))
+        most = max(least, most)
+        missing = max(0, least - taken)
+        affordable = int(max(0.0, self.step.get("budget_ms", 20.0) * 1e6 - spent_ns) / max(1.0, sample_ns))
+        wanted = affordable // 2 if affordable > 16 else affordable
+        return min(max(wanted, missing), most - taken)
 
 
-def run_client(
-    comm: Comm, control: Comm, index: int, step: dict[str, Any], clock_ns: float
-) -> dict[str, Any]:
-    """Run a step on rank 0; return its ``samples`` line."""
-    loop = LOOPS[step["loop"]](comm, step)
-    first = loop.client(1)
-    warm = [loop.client(1) for _ in range(int(step.get("warmup", 16)))]
-    typical = statistics.median(warm or [first])
-    loop.learn(typical)
-    batch, samples = plan(step, loop, typical, clock_ns)
-    control.send((batch, samples), dest=1)
-    values = [loop.client(batch) for _ in range(samples)]
-    loop.check()
-    return {
-        "event": "samples",
-        "step": index,
-        "loop": step["loop"],
-        "bytes": int(step["bytes"]),
-        "messages": loop.messages,
-        "delay_ns": loop.wait_ns if isinstance(loop, RecvBusy) else loop.delay_ns,
-        "batch": batch,
-        "first_ns": first,
-        "values_ns": values,
-    }
-
-
-def run_server(comm: Comm, control: Comm, step: dict[str, Any]) -> None:
-    """Run a step on rank 1."""
-    loop = LOOPS[step["loop"]](comm, step)
-    for _ in range(1 + int(step.get("warmup", 16))):
-        loop.server(1)
-    batch, samples = control.recv(source=0)
-    for _ in range(samples):
-        loop.server(batch)
+def serve(comm: Comm, control: Comm, step: dict[str, Any]) -> None:
+    """Do on rank 1 what rank 0 orders, until it orders nothing more."""
+    loops: dict[str, Loop] = {}
+    while True:
+        name, iterations = control.recv(source=0)
+        if not iterations:
+            return
+        if name not in loops:
+            loops[name] = LOOPS[name](comm, step)
+        loops[name].follow(iterations)
 
 
 def say(event: dict[str, Any]) -> None:
@@ -369,7 +437,7 @@ def effective() -> dict[str, Any]:
         "library": MPI.Get_library_version().splitlines()[0].strip().replace("\t", " "),
         "mpi_standard": ".".join(map(str, MPI.Get_version())),
         "thread_level": MPI.Query_thread(),
-        "cpus": sorted(os.sched_getaffinity(0)),
+        "cores": sorted(os.sched_getaffinity(0)),
     }
 
 
@@ -400,9 +468,10 @@ def main(argv: list[str]) -> int:
         for index, step in enumerate(spec["schedule"]):
             place = f"step {index} ({step['loop']})"
             if world.rank == 0:
-                say(run_client(comm, control, index, step, measured["cost_ns"]))
+                say(Leader(comm, control, step, measured["cost_ns"]).run(index))
+                control.send(("end", 0), dest=1)
             else:
-                run_server(comm, control, step)
+                serve(comm, control, step)
         place = "end"
         world.Barrier()
         if world.rank == 0:

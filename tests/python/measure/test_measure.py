@@ -122,7 +122,7 @@ def test_a_layer_that_fails_twice_is_dropped_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     unreachable = {"wait": "block", "address": "203.0.113.1"}
-    broken = registry.LayerKind("socket/tcp", "not an address of this host", "pair", unreachable)
+    broken = registry.LayerKind("socket/tcp", "not an address of this host", "pair", options=unreachable)
     monkeypatch.setitem(registry.LAYERS, "socket/tcp", broken)
     result = wt.measure("socket/tcp,shm", budget="2s", out=tmp_path / "r", sizes="4", launches=3)
     assert result.manifest.stopped["socket/tcp"] == "failed"

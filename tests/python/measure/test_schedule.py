@@ -128,3 +128,9 @@ def test_no_delayed_round_trip_without_a_known_delay() -> None:
 
 def test_a_schedule_without_a_usable_size_is_empty() -> None:
     assert steps([1 << 20], "fit", seconds=1, max_bytes=1000) == []
+
+
+def test_loops_that_a_layer_lacks_are_left_out() -> None:
+    schedule = steps([4, 64], "fit", seconds=1.0, loops=frozenset({"echo", "two_write"}))
+    assert [(step.loop, step.bytes) for step in schedule] == [("echo", 4), ("echo", 64), ("two_write", 64)]
+    assert sum(step.budget_ms for step in schedule) == pytest.approx(1000)
