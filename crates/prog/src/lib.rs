@@ -4,5 +4,13 @@
 //! simulated.
 
 mod comm;
+mod data;
+pub mod echo;
+pub mod jacobi;
+mod outcome;
+pub mod ring;
+pub mod stream;
 
 pub use comm::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
+pub use data::digest_of;
+pub use outcome::{Outcome, ProgramError};

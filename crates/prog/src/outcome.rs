@@ -1,0 +1,57 @@
+//! What a program run by a rank comes to.
+
+use std::fmt;
+
+use wiretwin_units::Span;
+
+use crate::comm::CommError;
+
+/// What a rank reports.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// From the first to the last instant of the program proper, on this rank's clock.
+    pub elapsed: Span,
+    /// A digest of this rank's part of the result, bit for bit.
+    pub digest: u64,
+    /// Whether what this rank can check is right: the received data, or the result against the
+    /// sequential program.
+    pub verified: bool,
+}
+
+/// Why a program failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProgramError {
+    /// A call failed.
+    Comm(CommError),
+    /// The program does not run with these parameters.
+    Parameter {
+        /// The parameter.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// What is allowed.
+        allowed: String,
+    },
+}
+
+impl From<CommError> for ProgramError {
+    fn from(error: CommError) -> Self {
+        Self::Comm(error)
+    }
+}
+
+impl fmt::Display for ProgramError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Comm(error) => error.fmt(f),
+            Self::Parameter { name, value, allowed } => write!(f, "{name} is {value}; allowed: {allowed}"),
+        }
+    }
+}
+
+impl std::error::Error for ProgramError {}
+
+/// How long from `start` to `end`; a clock does not run backwards.
+pub(crate) fn elapsed(start: Span, end: Span) -> Span {
+    Span::from_ps(end.as_ps().saturating_sub(start.as_ps()))
+}

@@ -1,0 +1,99 @@
+//! Ring allreduce: the sum over all ranks of a vector, on every rank.
+//!
+//! Reduce-scatter and then allgather around the ring: 2 (p - 1) rounds, in each of which every rank
+//! passes one of p pieces to its right neighbour.
+
+use crate::comm::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch, Work};
+use crate::data::{digest_of, get, put, share};
+use crate::outcome::{Outcome, ProgramError, elapsed};
+
+/// The kind of work of one addition.
+pub const ADD: &str = "add";
+
+/// What is reduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingParams {
+    /// The length of the vector, numbers of 8 bytes.
+    pub elements: u64,
+    /// How often.
+    pub rounds: u64,
+}
+
+/// What rank `rank` contributes.
+fn contribution(rank: u32, elements: usize) -> Vec<f64> {
+    (0..elements).map(|index| 1.0 / (1.0 + f64::from(rank) + index as f64 * 0.125)).collect()
+}
+
+/// The sum as the ring makes it, piece by piece in the order in which its ranks add, computed alone.
+#[must_use]
+pub fn sequential(params: &RingParams, ranks: u32) -> Vec<f64> {
+    let elements = params.elements as usize;
+    let inputs = (0..ranks).map(|rank| contribution(rank, elements)).collect::<Vec<_>>();
+    let mut result = vec![0.0; elements];
+    for piece in 0..ranks as usize {
+        let (start, length) = share(elements, ranks as usize, piece);
+        for (index, sum) in result[start..start + length].iter_mut().enumerate() {
+            // Piece i starts at rank i and is finished by the rank before it on the ring.
+            *sum = inputs[piece][start + index];
+            for step in 1..ranks as usize {
+                *sum += inputs[(piece + step) % ranks as usize][start + index];
+            }
+        }
+    }
+    result
+}
+
+/// Runs it; every rank compares its result with [`sequential`].
+///
+/// # Errors
+/// [`ProgramError`] from a call.
+pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome, ProgramError> {
+    let (rank, size) = (comm.rank().0 as usize, comm.size() as usize);
+    let elements = params.elements as usize;
+    let (right, left) = (Rank(((rank + 1) % size) as u32), Rank(((rank + size - 1) % size) as u32));
+    let longest = share(elements, size, 0).1;
+    let (mut outgoing, mut incoming) = (vec![0; longest * 8], vec![0; longest * 8]);
+    let mut received = vec![0.0; longest];
+    let mut vector = Vec::new();
+    let start = comm.now();
+    for _ in 0..params.rounds {
+        vector = contribution(comm.rank().0, elements);
+        for step in 0..2 * (size - 1) {
+            let reducing = step < size - 1;
+            // While reducing, piece `rank` leaves first; piece `rank + 1` is the one completed here.
+            let round = step % (size - 1);
+            let first = if reducing { rank } else { rank + 1 };
+            let give = (first + size - round) % size;
+            let take = (give + size - 1) % size;
+            let (give_at, give_length) = share(elements, size, give);
+            let (take_at, take_length) = share(elements, size, take);
+            put(&vector[give_at..give_at + give_length], &mut outgoing[..give_length * 8]);
+            let sends =
+                [Outgoing { to: right, tag: Tag(step as u32), message: &outgoing[..give_length * 8] }];
+            let mut receives = [Incoming {
+                from: Source::Rank(left),
+                tag: TagMatch::Tag(Tag(step as u32)),
+                buffer: &mut incoming[..take_length * 8],
+                status: None,
+            }];
+            comm.exchange(&sends, &mut receives).await?;
+            get(&incoming[..take_length * 8], &mut received[..take_length]);
+            let place = &mut vector[take_at..take_at + take_length];
+            if reducing {
+                comm.compute(Work { kind: ADD, count: take_length as u64 }, || {
+                    for (sum, value) in place.iter_mut().zip(&received) {
+                        *sum += *value;
+                    }
+                })
+                .await;
+            } else {
+                place.copy_from_slice(&received[..take_length]);
+            }
+        }
+    }
+    let elapsed = elapsed(start, comm.now());
+    let digest = digest_of(&vector);
+    let verified =
+        digest == digest_of(&if params.rounds == 0 { Vec::new() } else { sequential(params, comm.size()) });
+    Ok(Outcome { elapsed, digest, verified })
+}
