@@ -1,3 +1,4 @@
 //! Versioned results and traces; foreign formats.
 
+pub mod chrome;
 pub mod timeline;

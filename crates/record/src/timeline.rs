@@ -49,7 +49,7 @@ pub struct Interval {
     pub end_ps: u64,
     /// What it did.
     pub kind: Kind,
-    /// The call it was in: an index into [`Timeline::names`]; 0 is none.
+    /// The call it was in: an index into the world's names; 0 is none.
     pub name: u32,
     /// The source line of the call, a number of the program's own; -1 is none.
     pub site: i32,
@@ -92,6 +92,12 @@ impl Timeline {
         }
         self.intervals.push(interval);
         *latest = self.intervals.len();
+    }
+
+    /// How many ranks there are.
+    #[must_use]
+    pub fn ranks(&self) -> u32 {
+        self.latest.len() as u32
     }
 
     /// The intervals in the order they were recorded.
