@@ -71,6 +71,8 @@ class World:
         """Return who waits, and since when."""
     def totals(self) -> WorldTotals: ...
     def timeline(self) -> WorldTimeline: ...
+    def chrome_trace(self) -> str:
+        """Return the timeline as a Chrome trace (JSON), for Perfetto and the like."""
     def names(self) -> list[str]: ...
     def counts(self) -> tuple[int, int, int]:
         """Return how many messages were sent, were delivered, and are still held."""
@@ -121,3 +123,30 @@ def schedule_layout(
     recv_counts: Sequence[int] | None = None,
 ) -> ScheduleLayout:
     """Return where a schedule's data lie, and the algorithm that `auto` stands for."""
+
+class ProgramOutcome(TypedDict):
+    """What one rank of a shipped program reports."""
+
+    elapsed_ps: int
+    digest: str
+    verified: bool
+
+class ProgramRun(TypedDict):
+    """A shipped program that has run in the simulated world."""
+
+    outcomes: list[ProgramOutcome]
+    end_ps: npt.NDArray[np.uint64]
+    totals: WorldTotals
+    timeline: WorldTimeline
+    names: list[str]
+    messages: int
+    digest: str
+    chrome_trace: str
+
+def run_program(name: str, params_json: str, model_json: str, ranks: int, seed: int) -> ProgramRun:
+    """Run `echo`, `stream`, `ring` or `jacobi` in a simulated world.
+
+    Parameters are an object: `bytes` and `rounds` (echo), `bytes` and `messages` (stream), `elements`
+    and `rounds` (ring), `rows`, `columns` and `iterations` (jacobi); `costs_ps` by kind of work
+    (`add`, `stencil-point`); `fault` (`delivery`, `byte`, `flip`) to change a byte on its way.
+    """

@@ -2,11 +2,16 @@
 //!
 //! The program-level world: [`World`] takes the operations of ranks and says when they complete.
 
+mod comm;
+mod json;
 pub mod layer;
 mod link;
 pub mod model;
 mod queue;
+pub mod run;
 pub mod world;
 
-pub use model::{Model, ModelError};
+pub use comm::{Fault, SimComm};
+pub use json::JsonError;
+pub use model::Model;
 pub use world::World;

@@ -12,11 +12,9 @@
 //! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes` and
 //! `unexpected_copy` may be null or absent. Numbers are integers.
 
-use std::fmt;
-
-use serde_json::{Map, Value};
 use wiretwin_units::{Bytes, Span};
 
+use crate::json::{At, JsonError, parse};
 use crate::layer::{Curve, Layer, Segment};
 
 /// What a rank that waits does with its core.
@@ -63,26 +61,7 @@ pub struct Model {
     pub link: Option<LinkModel>,
 }
 
-/// Why a model was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelError {
-    /// The key, as a path from the top: `intra.latency[1].base_ps`.
-    pub key: String,
-    /// The value found there, as JSON, or `nothing`.
-    pub value: String,
-    /// What is allowed.
-    pub allowed: String,
-}
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = if self.key.is_empty() { "the model" } else { &self.key };
-        write!(f, "model: {key} is {}; allowed: {}", self.value, self.allowed)
-    }
-}
-
-impl std::error::Error for ModelError {}
-
+const DOCUMENT: &str = "model";
 const MODEL_KEYS: [&str; 5] = ["nodes", "placement", "intra", "inter", "link"];
 const NODE_KEYS: [&str; 3] = ["cores", "idle", "quantum_ps"];
 const LINK_KEYS: [&str; 2] = ["rate_bit_s", "delay_ps"];
@@ -103,14 +82,10 @@ impl Model {
     /// Reads and checks a model for `ranks` ranks.
     ///
     /// # Errors
-    /// [`ModelError`] names the key, its value and what is allowed.
-    pub fn from_json(text: &str, ranks: u32) -> Result<Self, ModelError> {
-        let value: Value = serde_json::from_str(text).map_err(|error| ModelError {
-            key: String::new(),
-            value: format!("not JSON ({error})"),
-            allowed: "a JSON object".into(),
-        })?;
-        let top = At { key: String::new(), value: &value };
+    /// [`JsonError`] names the key, its value and what is allowed.
+    pub fn from_json(text: &str, ranks: u32) -> Result<Self, JsonError> {
+        let value = parse(DOCUMENT, text)?;
+        let top = At::top(DOCUMENT, &value);
         let fields = top.object(&MODEL_KEYS)?;
         let nodes = fields.get("nodes")?.list("one node or more")?;
         let nodes = nodes.iter().map(read_node).collect::<Result<Vec<_>, _>>()?;
@@ -126,12 +101,13 @@ impl Model {
         let placement = placement
             .iter()
             .map(|at| Ok(at.integer(0, last)? as u32))
-            .collect::<Result<Vec<_>, ModelError>>()?;
+            .collect::<Result<Vec<_>, JsonError>>()?;
         let intra = read_layer(&fields.get("intra")?)?;
         let inter_at = fields.optional("inter");
         let inter = inter_at.as_ref().map(read_layer).transpose()?;
         if inter.is_none() && placement.iter().any(|node| *node != placement[0]) {
-            return Err(ModelError {
+            return Err(JsonError {
+                document: DOCUMENT,
                 key: "inter".into(),
                 value: "null".into(),
                 allowed: "a layer, because ranks are placed on more than one node".into(),
@@ -142,7 +118,7 @@ impl Model {
     }
 }
 
-fn read_node(at: &At<'_>) -> Result<NodeModel, ModelError> {
+fn read_node(at: &At<'_>) -> Result<NodeModel, JsonError> {
     let fields = at.object(&NODE_KEYS)?;
     let idle_at = fields.get("idle")?;
     let idle = match idle_at.value.as_str() {
@@ -157,7 +133,7 @@ fn read_node(at: &At<'_>) -> Result<NodeModel, ModelError> {
     })
 }
 
-fn read_link(at: &At<'_>) -> Result<LinkModel, ModelError> {
+fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
     let fields = at.object(&LINK_KEYS)?;
     Ok(LinkModel {
         rate_bit_s: fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?,
@@ -165,7 +141,7 @@ fn read_link(at: &At<'_>) -> Result<LinkModel, ModelError> {
     })
 }
 
-fn read_layer(at: &At<'_>) -> Result<Layer, ModelError> {
+fn read_layer(at: &At<'_>) -> Result<Layer, JsonError> {
     let fields = at.object(&LAYER_KEYS)?;
     let unexpected = fields.optional("unexpected_copy");
     let rendezvous = fields.optional("rendezvous_from_bytes");
@@ -186,7 +162,7 @@ enum Sign {
     Any,
 }
 
-fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, ModelError> {
+fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, JsonError> {
     let list = at.list("one segment or more")?;
     let mut segments: Vec<Segment> = Vec::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
@@ -215,98 +191,10 @@ fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, ModelError> {
     Ok(Curve::new(segments).expect("segments that were checked one by one"))
 }
 
-/// A value and the path to it.
-struct At<'a> {
-    key: String,
-    value: &'a Value,
-}
-
-/// The members of an object whose keys are all known.
-struct Fields<'a> {
-    key: String,
-    map: &'a Map<String, Value>,
-}
-
-impl<'a> At<'a> {
-    fn refuse(&self, allowed: &str) -> ModelError {
-        let mut shown = self.value.to_string();
-        if shown.len() > 80 {
-            let cut = (0..=77).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
-            shown.truncate(cut);
-            shown.push_str("...");
-        }
-        self.refuse_as(shown, allowed.into())
-    }
-
-    fn refuse_as(&self, value: String, allowed: String) -> ModelError {
-        ModelError { key: self.key.clone(), value, allowed }
-    }
-
-    fn object(&self, known: &[&str]) -> Result<Fields<'a>, ModelError> {
-        let allowed = || format!("an object with the keys {}", known.join(", "));
-        let map = self.value.as_object().ok_or_else(|| self.refuse(&allowed()))?;
-        if let Some((key, value)) = map.iter().find(|(key, _)| !known.contains(&key.as_str())) {
-            let unknown = At { key: join(&self.key, key), value };
-            return Err(unknown.refuse(&format!("no such key; known are {}", known.join(", "))));
-        }
-        Ok(Fields { key: self.key.clone(), map })
-    }
-
-    fn list(&self, allowed: &str) -> Result<Vec<At<'a>>, ModelError> {
-        let allowed = format!("a list of {allowed}");
-        let list = self.value.as_array().ok_or_else(|| self.refuse(&allowed))?;
-        if list.is_empty() {
-            return Err(self.refuse(&allowed));
-        }
-        Ok(list
-            .iter()
-            .enumerate()
-            .map(|(index, value)| At { key: format!("{}[{index}]", self.key), value })
-            .collect())
-    }
-
-    fn integer(&self, least: u64, most: u64) -> Result<u64, ModelError> {
-        match self.value.as_u64() {
-            Some(number) if (least..=most).contains(&number) => Ok(number),
-            _ if least == most => Err(self.refuse(&format!("{least}"))),
-            _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
-        }
-    }
-
-    fn signed(&self, least: i64, most: i64) -> Result<i64, ModelError> {
-        match self.value.as_i64() {
-            Some(number) if (least..=most).contains(&number) => Ok(number),
-            _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
-        }
-    }
-}
-
-impl<'a> Fields<'a> {
-    fn get(&self, key: &str) -> Result<At<'a>, ModelError> {
-        let path = join(&self.key, key);
-        match self.map.get(key) {
-            Some(value) => Ok(At { key: path, value }),
-            None => Err(ModelError {
-                key: path,
-                value: "nothing".into(),
-                allowed: "this key must be given".into(),
-            }),
-        }
-    }
-
-    /// The member, unless absent or null.
-    fn optional(&self, key: &str) -> Option<At<'a>> {
-        let value = self.map.get(key).filter(|value| !value.is_null())?;
-        Some(At { key: join(&self.key, key), value })
-    }
-}
-
-fn join(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const LAYER: &str = r#"{"call_ps": 100,
@@ -317,7 +205,7 @@ mod tests {
         "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
         "rendezvous_from_bytes": 65536, "unexpected_copy": null}"#;
 
-    fn model(change: impl Fn(&mut Value)) -> Result<Model, ModelError> {
+    fn model(change: impl Fn(&mut Value)) -> Result<Model, JsonError> {
         let mut value: Value = serde_json::from_str(&format!(
             r#"{{"nodes": [{{"cores": 2, "idle": "spin", "quantum_ps": 4000}}], "placement": [0, 0],
                 "intra": {LAYER}, "inter": null, "link": null}}"#

@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod probe;
+mod programs;
 mod schedule;
 mod world;
 
@@ -14,6 +15,7 @@ mod world;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     probe::register(module)?;
+    programs::register(module)?;
     schedule::register(module)?;
     world::register(module)?;
     Ok(())

@@ -9,7 +9,8 @@ use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::model::Model;
 use wiretwin_net::world::{Op, Outcome, RequestId, WaitMode, World as Inner};
-use wiretwin_record::timeline::Kind;
+use wiretwin_record::chrome::to_json;
+use wiretwin_record::timeline::{Kind, Timeline};
 use wiretwin_units::Span;
 
 /// Ranks that compute and send messages in virtual time.
@@ -172,33 +173,15 @@ impl World {
     }
 
     fn totals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let totals = PyDict::new(py);
-        for kind in Kind::ALL {
-            let values = (0..self.inner.size())
-                .map(|rank| Ok(self.inner.totals(rank).map_err(refused)?[kind as usize].as_ps()))
-                .collect::<PyResult<Vec<u64>>>()?;
-            totals.set_item(format!("{kind}_ps"), PyArray1::from_vec(py, values))?;
-        }
-        Ok(totals)
+        totals_of(py, &self.inner)
     }
 
     fn timeline<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let timeline = PyDict::new(py);
-        let intervals = self.inner.timeline().map_or(&[][..], |timeline| timeline.intervals());
-        macro_rules! column {
-            ($name:literal, $value:expr) => {
-                timeline.set_item($name, PyArray1::from_iter(py, intervals.iter().map($value)))?;
-            };
-        }
-        column!("rank", |item| item.rank);
-        column!("start_ps", |item| item.start_ps);
-        column!("end_ps", |item| item.end_ps);
-        column!("kind", |item| item.kind as u8);
-        column!("name_index", |item| item.name);
-        column!("site", |item| item.site);
-        column!("peer", |item| item.peer);
-        column!("bytes", |item| item.bytes);
-        Ok(timeline)
+        timeline_of(py, &self.inner)
+    }
+
+    fn chrome_trace(&self) -> String {
+        chrome_trace_of(&self.inner)
     }
 
     fn names(&self) -> Vec<String> {
@@ -213,6 +196,41 @@ impl World {
     fn digest(&self) -> String {
         self.inner.digest().to_string()
     }
+}
+
+pub(crate) fn totals_of<'py>(py: Python<'py>, world: &Inner) -> PyResult<Bound<'py, PyDict>> {
+    let totals = PyDict::new(py);
+    for kind in Kind::ALL {
+        let values = (0..world.size())
+            .map(|rank| Ok(world.totals(rank).map_err(refused)?[kind as usize].as_ps()))
+            .collect::<PyResult<Vec<u64>>>()?;
+        totals.set_item(format!("{kind}_ps"), PyArray1::from_vec(py, values))?;
+    }
+    Ok(totals)
+}
+
+pub(crate) fn timeline_of<'py>(py: Python<'py>, world: &Inner) -> PyResult<Bound<'py, PyDict>> {
+    let timeline = PyDict::new(py);
+    let intervals = world.timeline().map_or(&[][..], |timeline| timeline.intervals());
+    macro_rules! column {
+        ($name:literal, $value:expr) => {
+            timeline.set_item($name, PyArray1::from_iter(py, intervals.iter().map($value)))?;
+        };
+    }
+    column!("rank", |item| item.rank);
+    column!("start_ps", |item| item.start_ps);
+    column!("end_ps", |item| item.end_ps);
+    column!("kind", |item| item.kind as u8);
+    column!("name_index", |item| item.name);
+    column!("site", |item| item.site);
+    column!("peer", |item| item.peer);
+    column!("bytes", |item| item.bytes);
+    Ok(timeline)
+}
+
+pub(crate) fn chrome_trace_of(world: &Inner) -> String {
+    let empty = Timeline::new(world.size());
+    to_json(world.timeline().unwrap_or(&empty), world.names())
 }
 
 /// The fields of an operation.
@@ -280,7 +298,7 @@ impl<'py> Fields<'_, 'py> {
     }
 }
 
-fn refused(error: impl std::fmt::Display) -> PyErr {
+pub(crate) fn refused(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 

@@ -308,6 +308,15 @@ impl World {
         Ok(SimTime::from_ps(self.ranks[rank as usize].clock))
     }
 
+    /// Whether a rank shares cores with others of its node, there being fewer cores than ranks.
+    ///
+    /// # Panics
+    /// Where there is no such rank.
+    #[must_use]
+    pub fn shares_cores(&self, rank: u32) -> bool {
+        self.ranks[rank as usize].sharer != NONE
+    }
+
     /// The number of a call's name, for [`Op::Enter`].
     pub fn name_id(&mut self, name: &str) -> NameId {
         if let Some(id) = self.name_ids.get(name) {

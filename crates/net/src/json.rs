@@ -1,0 +1,139 @@
+//! Reading JSON with errors that name the key, the value and what is allowed.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+/// Why a document was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// What the document is: `model`, `parameters`.
+    pub document: &'static str,
+    /// The key, as a path from the top: `intra.latency[1].base_ps`; empty for the whole.
+    pub key: String,
+    /// The value found there, as JSON, or `nothing`.
+    pub value: String,
+    /// What is allowed.
+    pub allowed: String,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = if self.key.is_empty() { "the whole" } else { &self.key };
+        write!(f, "{}: {key} is {}; allowed: {}", self.document, self.value, self.allowed)
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// Parses a text.
+pub(crate) fn parse(document: &'static str, text: &str) -> Result<Value, JsonError> {
+    serde_json::from_str(text).map_err(|error| JsonError {
+        document,
+        key: String::new(),
+        value: format!("not JSON ({error})"),
+        allowed: "a JSON object".into(),
+    })
+}
+
+/// A value and the path to it.
+pub(crate) struct At<'a> {
+    document: &'static str,
+    pub(crate) key: String,
+    pub(crate) value: &'a Value,
+}
+
+/// The members of an object whose keys are all known.
+pub(crate) struct Fields<'a> {
+    document: &'static str,
+    key: String,
+    pub(crate) map: &'a Map<String, Value>,
+}
+
+impl<'a> At<'a> {
+    /// The whole document.
+    pub(crate) fn top(document: &'static str, value: &'a Value) -> Self {
+        Self { document, key: String::new(), value }
+    }
+
+    pub(crate) fn refuse(&self, allowed: &str) -> JsonError {
+        let mut shown = self.value.to_string();
+        if shown.len() > 80 {
+            let cut = (0..=77).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
+            shown.truncate(cut);
+            shown.push_str("...");
+        }
+        self.refuse_as(shown, allowed.into())
+    }
+
+    pub(crate) fn refuse_as(&self, value: String, allowed: String) -> JsonError {
+        JsonError { document: self.document, key: self.key.clone(), value, allowed }
+    }
+
+    pub(crate) fn object(&self, known: &[&str]) -> Result<Fields<'a>, JsonError> {
+        let allowed = || format!("an object with the keys {}", known.join(", "));
+        let map = self.value.as_object().ok_or_else(|| self.refuse(&allowed()))?;
+        if let Some((key, value)) = map.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            let unknown = At { document: self.document, key: join(&self.key, key), value };
+            return Err(unknown.refuse(&format!("no such key; known are {}", known.join(", "))));
+        }
+        Ok(Fields { document: self.document, key: self.key.clone(), map })
+    }
+
+    pub(crate) fn list(&self, allowed: &str) -> Result<Vec<At<'a>>, JsonError> {
+        let allowed = format!("a list of {allowed}");
+        let list = self.value.as_array().ok_or_else(|| self.refuse(&allowed))?;
+        if list.is_empty() {
+            return Err(self.refuse(&allowed));
+        }
+        Ok(list
+            .iter()
+            .enumerate()
+            .map(|(index, value)| At {
+                document: self.document,
+                key: format!("{}[{index}]", self.key),
+                value,
+            })
+            .collect())
+    }
+
+    pub(crate) fn integer(&self, least: u64, most: u64) -> Result<u64, JsonError> {
+        match self.value.as_u64() {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ if least == most => Err(self.refuse(&format!("{least}"))),
+            _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
+        }
+    }
+
+    pub(crate) fn signed(&self, least: i64, most: i64) -> Result<i64, JsonError> {
+        match self.value.as_i64() {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
+        }
+    }
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn get(&self, key: &str) -> Result<At<'a>, JsonError> {
+        let path = join(&self.key, key);
+        match self.map.get(key) {
+            Some(value) => Ok(At { document: self.document, key: path, value }),
+            None => Err(JsonError {
+                document: self.document,
+                key: path,
+                value: "nothing".into(),
+                allowed: "this key must be given".into(),
+            }),
+        }
+    }
+
+    /// The member, unless absent or null.
+    pub(crate) fn optional(&self, key: &str) -> Option<At<'a>> {
+        let value = self.map.get(key).filter(|value| !value.is_null())?;
+        Some(At { document: self.document, key: join(&self.key, key), value })
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
+}

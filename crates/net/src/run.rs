@@ -1,0 +1,273 @@
+//! Runs the shipped programs in a simulated world.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use wiretwin_engine::{Executor, TaskId};
+use wiretwin_prog::echo::{EchoParams, echo};
+use wiretwin_prog::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
+use wiretwin_prog::ring::{ADD, RingParams, ring};
+use wiretwin_prog::stream::{StreamParams, stream};
+use wiretwin_prog::{Outcome, ProgramError};
+
+use crate::comm::{Fault, Shared, SimComm};
+use crate::json::{At, JsonError, parse};
+use crate::model::Model;
+use crate::world::{self, Blocked, Op, World};
+
+/// A shipped program with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Ping-pong between ranks 0 and 1.
+    Echo(EchoParams),
+    /// One way from rank 0 to rank 1.
+    Stream(StreamParams),
+    /// Ring allreduce.
+    Ring(RingParams),
+    /// Jacobi on a line or a square.
+    Jacobi(JacobiParams),
+}
+
+/// What a program is run with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunOptions {
+    /// The program.
+    pub program: Program,
+    /// Picoseconds per unit of work, by kind.
+    pub costs: BTreeMap<String, u64>,
+    /// A byte to be changed on its way.
+    pub fault: Option<Fault>,
+}
+
+/// A program that has run.
+pub struct Finished {
+    /// The world as it was at the end: clocks, totals, timeline, digest.
+    pub world: World,
+    /// By rank.
+    pub outcomes: Vec<Outcome>,
+}
+
+/// Why a program did not run to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// There is no such program.
+    NoSuchProgram(String),
+    /// Parameters or model are wrong.
+    Json(JsonError),
+    /// The program failed on a rank.
+    Program {
+        /// The rank.
+        rank: u32,
+        /// Why.
+        error: ProgramError,
+    },
+    /// Ranks wait for what will never come.
+    Deadlock(Vec<Blocked>),
+}
+
+impl From<JsonError> for RunError {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchProgram(name) => {
+                write!(f, "no program {name:?}; allowed: {}", Program::NAMES.join(", "))
+            }
+            Self::Json(error) => error.fmt(f),
+            Self::Program { rank, error } => write!(f, "rank {rank}: {error}"),
+            Self::Deadlock(blocked) => {
+                f.write_str("deadlock:")?;
+                for item in blocked.iter().take(8) {
+                    write!(f, " rank {} in {} waits for {};", item.rank, item.name, item.operation)?;
+                }
+                if blocked.len() > 8 {
+                    write!(f, " and {} more ranks", blocked.len() - 8)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+const DOCUMENT: &str = "parameters";
+
+impl Program {
+    /// The programs' names.
+    pub const NAMES: [&str; 4] = ["echo", "stream", "ring", "jacobi"];
+
+    /// The kinds of work that it does.
+    #[must_use]
+    pub const fn work(&self) -> &'static [&'static str] {
+        match self {
+            Self::Echo(_) | Self::Stream(_) => &[],
+            Self::Ring(_) => &[ADD],
+            Self::Jacobi(_) => &[STENCIL_POINT],
+        }
+    }
+}
+
+impl RunOptions {
+    /// Reads the parameters of a program: its own, `costs_ps` (an object, by kind of work), and
+    /// optionally `fault` (`{"delivery", "byte", "flip"}`).
+    ///
+    /// # Errors
+    /// [`RunError::NoSuchProgram`]; [`RunError::Json`] with key, value and what is allowed.
+    pub fn from_json(name: &str, text: &str) -> Result<Self, RunError> {
+        let keys: &[&str] = match name {
+            "echo" => &["bytes", "rounds", "costs_ps", "fault"],
+            "stream" => &["bytes", "messages", "costs_ps", "fault"],
+            "ring" => &["elements", "rounds", "costs_ps", "fault"],
+            "jacobi" => &["rows", "columns", "iterations", "costs_ps", "fault"],
+            other => return Err(RunError::NoSuchProgram(other.to_string())),
+        };
+        let value = parse(DOCUMENT, text)?;
+        let top = At::top(DOCUMENT, &value);
+        let fields = top.object(keys)?;
+        let number = |key, least, most| fields.get(key)?.integer(least, most);
+        let longest = 1 << 32;
+        let program = match name {
+            "echo" => Program::Echo(EchoParams {
+                bytes: number("bytes", 0, longest)?,
+                rounds: number("rounds", 1, 1 << 40)?,
+            }),
+            "stream" => Program::Stream(StreamParams {
+                bytes: number("bytes", 0, longest)?,
+                messages: number("messages", 1, 1 << 40)?,
+            }),
+            "ring" => Program::Ring(RingParams {
+                elements: number("elements", 0, 1 << 30)?,
+                rounds: number("rounds", 1, 1 << 40)?,
+            }),
+            _ => Program::Jacobi(JacobiParams {
+                rows: number("rows", 1, 1 << 16)?,
+                columns: number("columns", 1, 1 << 30)?,
+                iterations: number("iterations", 0, 1 << 40)?,
+            }),
+        };
+        let mut costs = BTreeMap::new();
+        if let Some(at) = fields.optional("costs_ps") {
+            let prices = at.object(program.work())?;
+            for kind in prices.map.keys() {
+                costs.insert(kind.clone(), prices.get(kind)?.integer(0, 1 << 50)?);
+            }
+        }
+        if let Some(kind) = program.work().iter().find(|kind| !costs.contains_key(**kind)) {
+            return Err(RunError::Json(JsonError {
+                document: DOCUMENT,
+                key: format!("costs_ps.{kind}"),
+                value: "nothing".into(),
+                allowed: "what a unit of this work costs, picoseconds".into(),
+            }));
+        }
+        let fault = fields.optional("fault").map(|at| read_fault(&at)).transpose()?;
+        Ok(Self { program, costs, fault })
+    }
+}
+
+fn read_fault(at: &At<'_>) -> Result<Fault, JsonError> {
+    let fields = at.object(&["delivery", "byte", "flip"])?;
+    Ok(Fault {
+        delivery: fields.get("delivery")?.integer(0, u64::MAX)?,
+        byte: fields.get("byte")?.integer(0, u64::MAX)?,
+        flip: fields.get("flip")?.integer(1, 255)? as u8,
+    })
+}
+
+/// Runs a program by name, with parameters and model as JSON.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run_named(
+    name: &str,
+    parameters: &str,
+    model: &str,
+    ranks: u32,
+    seed: u64,
+) -> Result<Finished, RunError> {
+    let options = RunOptions::from_json(name, parameters)?;
+    let model = Model::from_json(model, ranks)?;
+    run(World::new(model, seed, true), &options)
+}
+
+/// Runs a program in a fresh world.
+///
+/// # Errors
+/// [`RunError::Program`] and [`RunError::Deadlock`].
+pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
+    let shared = Shared::new(world, options.costs.clone(), options.fault);
+    match options.program {
+        Program::Echo(params) => drive(shared, async move |comm| echo(comm, &params).await),
+        Program::Stream(params) => drive(shared, async move |comm| stream(comm, &params).await),
+        Program::Ring(params) => drive(shared, async move |comm| ring(comm, &params).await),
+        Program::Jacobi(params) => drive(shared, async move |comm| jacobi(comm, &params).await),
+    }
+}
+
+type Results = Rc<RefCell<Vec<Option<Result<Outcome, ProgramError>>>>>;
+
+fn drive<P>(shared: Rc<Shared>, program: P) -> Result<Finished, RunError>
+where
+    P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
+{
+    let ranks = shared.world.borrow().size();
+    let results: Results = Rc::new(RefCell::new(vec![None; ranks as usize]));
+    let mut executor = Executor::with_capacity(ranks as usize);
+    for rank in 0..ranks {
+        executor.spawn(Box::pin(of_rank(rank, Rc::clone(&shared), Rc::clone(&results), program.clone())));
+    }
+    loop {
+        executor.run_ready();
+        let mut world = shared.world.borrow_mut();
+        if !world.step() {
+            break;
+        }
+        for (rank, outcome) in world.resumed() {
+            let completions = match outcome {
+                world::Outcome::Completed(completions) => completions,
+                world::Outcome::Probed(_) | world::Outcome::Reached => &[],
+            };
+            shared.resumed(rank, completions);
+            executor.wake(TaskId::new(rank));
+        }
+    }
+    drop(executor);
+    let results = results.take();
+    let failed = results.iter().enumerate().find_map(|(rank, result)| match result {
+        Some(Err(error)) => Some((rank as u32, error.clone())),
+        _ => None,
+    });
+    if let Some((rank, error)) = failed {
+        return Err(RunError::Program { rank, error });
+    }
+    let blocked = shared.world.borrow().blocked();
+    let outcomes = results.into_iter().flatten().flatten().collect::<Vec<_>>();
+    if outcomes.len() < ranks as usize {
+        return Err(RunError::Deadlock(blocked));
+    }
+    // The tasks held the other references, and they are gone with the executor.
+    let shared = Rc::into_inner(shared).expect("the tasks are gone");
+    Ok(Finished { world: shared.world.into_inner(), outcomes })
+}
+
+async fn of_rank<P>(rank: u32, shared: Rc<Shared>, results: Results, program: P)
+where
+    P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError>,
+{
+    let mut comm = SimComm::new(rank, Rc::clone(&shared));
+    let result = program(&mut comm).await;
+    results.borrow_mut()[rank as usize] = Some(result);
+    // A rank whose program has returned is not suspended, so it may finish.
+    let finished = shared.world.borrow_mut().post(rank, Op::Finish);
+    debug_assert!(finished.is_ok());
+}
+
+#[cfg(test)]
+mod tests;

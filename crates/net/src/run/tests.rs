@@ -1,0 +1,195 @@
+//! The shipped programs: right results, exact times, and errors with names.
+
+use super::*;
+use wiretwin_prog::{jacobi as jacobi_program, ring as ring_program};
+
+fn flat(ps: u64) -> String {
+    format!(r#"[{{"from_bytes": 0, "base_ps": {ps}, "per_byte_fs": 0}}]"#)
+}
+
+fn model(ranks: u32, cores: u32) -> String {
+    let placement = vec!["0"; ranks as usize].join(",");
+    format!(
+        r#"{{"nodes": [{{"cores": {cores}, "idle": "yield", "quantum_ps": 4000}}], "placement": [{placement}],
+            "intra": {{"call_ps": 10, "overhead_send": {}, "overhead_recv": {}, "latency": {}, "gap": {},
+                       "rendezvous_from_bytes": 1000}}}}"#,
+        flat(110),
+        flat(60),
+        flat(1000),
+        flat(0)
+    )
+}
+
+fn finished(name: &str, parameters: &str, ranks: u32, cores: u32) -> Finished {
+    run_named(name, parameters, &model(ranks, cores), ranks, 1).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn verified(run: &Finished) -> bool {
+    run.outcomes.iter().all(|outcome| outcome.verified)
+}
+
+#[test]
+fn an_echo_takes_its_half_round_trips() {
+    for bytes in [0, 8, 999, 1000, 5000] {
+        let run = finished("echo", &format!(r#"{{"bytes": {bytes}, "rounds": 7}}"#), 3, 3);
+        assert!(verified(&run));
+        assert_eq!(run.outcomes[0].elapsed.as_ps(), 7 * 2 * 1170, "{bytes} bytes");
+        assert_eq!(run.outcomes[2].elapsed.as_ps(), 0);
+    }
+}
+
+#[test]
+fn a_stream_is_as_fast_as_its_sender() {
+    let run = finished("stream", r#"{"bytes": 8, "messages": 100}"#, 2, 2);
+    assert!(verified(&run));
+    // 100 sends of 110; the last takes 1060 more; then the answer.
+    assert_eq!(run.outcomes[0].elapsed.as_ps(), 100 * 110 + 1060 + 1170);
+}
+
+#[test]
+fn a_ring_sums_on_every_rank_whatever_their_number() {
+    for ranks in [1, 2, 3, 4, 7] {
+        for elements in [0, 1, 5, 400] {
+            let parameters = format!(r#"{{"elements": {elements}, "rounds": 2, "costs_ps": {{"add": 3}}}}"#);
+            let run = finished("ring", &parameters, ranks, ranks);
+            assert!(verified(&run), "{ranks} ranks, {elements} elements");
+            let sum = ring_program::sequential(&RingParams { elements, rounds: 2 }, ranks);
+            assert_eq!(run.outcomes[0].digest, wiretwin_prog::digest_of(&sum));
+            assert!(sum.len() as u64 == elements);
+        }
+    }
+}
+
+#[test]
+fn jacobi_equals_the_sequential_program_bit_for_bit() {
+    for (rows, columns) in [(1, 40), (12, 9), (30, 31)] {
+        for ranks in [1, 2, 3, 4, 6] {
+            let parameters = format!(
+                r#"{{"rows": {rows}, "columns": {columns}, "iterations": 25, "costs_ps": {{"stencil-point": 11}}}}"#
+            );
+            // With a core each, and sharing one.
+            for cores in [ranks, 1] {
+                let run = finished("jacobi", &parameters, ranks, cores);
+                assert!(verified(&run), "{rows} x {columns} on {ranks} ranks");
+                let points: u64 = rows * columns * 25 * 11;
+                let compute: u64 = (0..ranks).map(|rank| run.world.totals(rank).unwrap()[0].as_ps()).sum();
+                assert_eq!(compute, points, "every point is paid for");
+            }
+        }
+    }
+    let params = JacobiParams { rows: 12, columns: 9, iterations: 25 };
+    let alone = jacobi_program::sequential(&params);
+    assert!(alone.iter().all(|value| value.is_finite()));
+    let later = jacobi_program::sequential(&JacobiParams { iterations: 26, ..params });
+    assert_ne!(alone, later, "the iterations change the grid");
+}
+
+#[test]
+fn a_flipped_byte_on_the_way_changes_the_result() {
+    let cases = [
+        ("echo", r#"{"bytes": 8, "rounds": 3, "fault": {"delivery": 1, "byte": 2, "flip": 4}}"#),
+        ("stream", r#"{"bytes": 8, "messages": 3, "fault": {"delivery": 1, "byte": 7, "flip": 1}}"#),
+        (
+            "ring",
+            r#"{"elements": 40, "rounds": 1, "costs_ps": {"add": 0}, "fault": {"delivery": 0, "byte": 6, "flip": 1}}"#,
+        ),
+        (
+            "jacobi",
+            r#"{"rows": 8, "columns": 8, "iterations": 5, "costs_ps": {"stencil-point": 0},
+                "fault": {"delivery": 3, "byte": 6, "flip": 32}}"#,
+        ),
+    ];
+    for (name, faulty) in cases {
+        let start =
+            faulty.find(", \"fault\"").or_else(|| faulty.find(",\n                \"fault\"")).unwrap();
+        let sound = finished(name, &format!("{}}}", &faulty[..start]), 2, 2);
+        let hurt = finished(name, faulty, 2, 2);
+        assert!(verified(&sound), "{name}");
+        assert!(!verified(&hurt), "{name} computes with what it receives");
+        let digests = |run: &Finished| run.outcomes.iter().map(|outcome| outcome.digest).collect::<Vec<_>>();
+        assert_ne!(digests(&sound), digests(&hurt), "{name}");
+        assert_eq!(sound.world.digest(), hurt.world.digest(), "{name}: the same messages at the same times");
+    }
+}
+
+#[test]
+fn a_rerun_is_the_same() {
+    let parameters = r#"{"rows": 20, "columns": 20, "iterations": 10, "costs_ps": {"stencil-point": 700}}"#;
+    let first = finished("jacobi", parameters, 6, 2);
+    let again = finished("jacobi", parameters, 6, 2);
+    assert_eq!(first.world.digest(), again.world.digest());
+    assert_eq!(first.outcomes, again.outcomes);
+}
+
+#[test]
+fn what_is_wrong_is_refused_by_name() {
+    let text =
+        |name: &str, parameters: &str, ranks| match run_named(name, parameters, &model(ranks, 1), ranks, 1) {
+            Ok(_) => panic!("{name} {parameters} ran"),
+            Err(error) => error.to_string(),
+        };
+    let cases = [
+        ("sort", "{}", 2, "no program \"sort\"; allowed: echo, stream, ring, jacobi"),
+        ("echo", "{\"bytes\": 4}", 2, "parameters: rounds is nothing"),
+        ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters: bytes is -4; allowed: an integer from 0"),
+        (
+            "echo",
+            "{\"bytes\": 4, \"rounds\": 1, \"speed\": 3}",
+            2,
+            "speed is 3; allowed: no such key; known are bytes",
+        ),
+        ("echo", "{\"bytes\": 4, \"rounds\": 1}", 1, "rank 0: ranks is 1; allowed: 2 or more"),
+        ("ring", "{\"elements\": 4, \"rounds\": 1}", 2, "costs_ps.add is nothing"),
+        (
+            "jacobi",
+            "{\"rows\": 1, \"columns\": 2, \"iterations\": 1, \"costs_ps\": {\"stencil-point\": 1}}",
+            3,
+            "columns is 2; allowed: 3 or more, for 3 ranks in a mesh of 1 x 3",
+        ),
+    ];
+    for (name, parameters, ranks, message) in cases {
+        let shown = text(name, parameters, ranks);
+        assert!(shown.contains(message), "{shown}");
+    }
+}
+
+#[test]
+fn a_program_that_waits_for_itself_is_a_deadlock_with_names() {
+    use wiretwin_prog::{Comm, Rank, Source, Tag, TagMatch};
+    let model = Model::from_json(&model(2, 2), 2).unwrap();
+    let shared = Shared::new(World::new(model, 1, true), BTreeMap::new(), None);
+    let program = async |comm: &mut SimComm| {
+        let peer = Rank(1 - comm.rank().0);
+        comm.recv(Source::Rank(peer), TagMatch::Tag(Tag(3)), &mut [0; 4]).await?;
+        Ok(Outcome { elapsed: comm.now(), digest: 0, verified: true })
+    };
+    let Err(error) = drive(shared, program) else { panic!("it ran") };
+    assert_eq!(
+        error.to_string(),
+        "deadlock: rank 0 in recv waits for receive of a message from rank 1 with tag 3 in context 0; \
+         rank 1 in recv waits for receive of a message from rank 0 with tag 3 in context 0;"
+    );
+}
+
+#[test]
+fn a_short_buffer_and_a_rank_that_does_not_exist_are_errors_of_the_call() {
+    use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
+    use wiretwin_units::Bytes;
+    let model = Model::from_json(&model(2, 2), 2).unwrap();
+    let shared = Shared::new(World::new(model, 1, true), BTreeMap::new(), None);
+    let program = async |comm: &mut SimComm| {
+        if comm.rank() == Rank(0) {
+            assert_eq!(
+                comm.send(Rank(2), Tag(0), &[1]).await,
+                Err(CommError::NoSuchRank { rank: Rank(2), size: 2 })
+            );
+            comm.send(Rank(1), Tag(0), &[1, 2, 3]).await?;
+        } else {
+            let short = comm.recv(Source::Any, TagMatch::Any, &mut [0; 2]).await;
+            let (message, buffer) = (Bytes::new(3), Bytes::new(2));
+            assert_eq!(short, Err(CommError::Truncated { message, buffer }));
+        }
+        Ok(Outcome { elapsed: comm.now(), digest: 0, verified: true })
+    };
+    assert!(drive(shared, program).is_ok());
+}

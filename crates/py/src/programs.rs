@@ -1,0 +1,47 @@
+//! The shipped programs in the simulated world.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use wiretwin_net::run::run_named;
+
+use crate::world::{chrome_trace_of, refused, timeline_of, totals_of};
+
+/// Runs a shipped program in a simulated world.
+#[pyfunction]
+fn run_program<'py>(
+    py: Python<'py>,
+    name: &str,
+    params_json: &str,
+    model_json: &str,
+    ranks: u32,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let run = py.detach(|| run_named(name, params_json, model_json, ranks, seed)).map_err(refused)?;
+    let result = PyDict::new(py);
+    let outcomes = PyList::empty(py);
+    for outcome in &run.outcomes {
+        let item = PyDict::new(py);
+        item.set_item("elapsed_ps", outcome.elapsed.as_ps())?;
+        item.set_item("digest", format!("{:016x}", outcome.digest))?;
+        item.set_item("verified", outcome.verified)?;
+        outcomes.append(item)?;
+    }
+    let ends = (0..ranks)
+        .map(|rank| run.world.rank_now(rank).map(|now| now.as_ps()).map_err(refused))
+        .collect::<PyResult<Vec<u64>>>()?;
+    let counts = run.world.counts();
+    result.set_item("outcomes", outcomes)?;
+    result.set_item("end_ps", numpy::PyArray1::from_vec(py, ends))?;
+    result.set_item("totals", totals_of(py, &run.world)?)?;
+    result.set_item("timeline", timeline_of(py, &run.world)?)?;
+    result.set_item("names", run.world.names().to_vec())?;
+    result.set_item("messages", counts.delivered)?;
+    result.set_item("digest", run.world.digest().to_string())?;
+    result.set_item("chrome_trace", chrome_trace_of(&run.world))?;
+    Ok(result)
+}
+
+/// Adds this file's functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(run_program, module)?)
+}
