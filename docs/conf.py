@@ -1,20 +1,21 @@
 """Sphinx settings of the documentation site."""
 
+import sys
+from pathlib import Path
+
 import wiretwin
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "wiretwin"
 author = "wiretwin developers"
 project_copyright = "wiretwin developers"
 release = version = wiretwin.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "verbs"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
-
-autodoc_typehints = "description"
-autodoc_member_order = "bysource"
-napoleon_google_docstring = False
 
 html_theme = "furo"
 html_title = "wiretwin"

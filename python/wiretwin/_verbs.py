@@ -28,6 +28,8 @@ def make_callable(package: str, home: str) -> None:
     module_name, _, function = home.partition(":")
 
     class Verb(ModuleType):
+        __verb__ = home
+
         def __call__(self, *args: Any, **keywords: Any) -> Any:
             return getattr(importlib.import_module(module_name), function)(*args, **keywords)
 
