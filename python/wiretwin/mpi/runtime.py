@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import statistics
 import sys
 import time
 import traceback
@@ -24,6 +23,7 @@ from wiretwin import _core
 from wiretwin.errors import InputError, ProgramError, SimulationError
 
 from . import explain
+from .bias import clock_bias_ns
 from .comm import open_world
 from .compute import ComputeSource, Measured, Pass
 from .failure import MPIException, UnsupportedError, fail
@@ -299,42 +299,6 @@ class Runtime:
                 current.rank = rank
                 with contextlib.suppress(Exception):
                     rank.greenlet.throw(greenlet.GreenletExit)
-
-
-_BIAS: list[int] = []
-
-
-def clock_bias_ns() -> int:
-    """Return what a stretch of no computation measures, in nanoseconds.
-
-    The median over a loop of calls that only read the clock twice, as `enter` and `leave` do: the
-    clock's own cost and that of crossing from the program into a call and back.
-    """
-    if not _BIAS:
-        probe = _Probe()
-        for _ in range(400):
-            probe.call()
-        _BIAS.append(int(statistics.median(probe.gaps[100:])))
-    return _BIAS[0]
-
-
-class _Probe:
-    def __init__(self) -> None:
-        self.gaps: list[int] = []
-        self.left_ns = thread_time_ns()
-
-    def call(self) -> None:
-        self.enter("call")
-        try:
-            pass
-        finally:
-            self.leave()
-
-    def enter(self, name: str) -> None:
-        self.gaps.append(thread_time_ns() - self.left_ns)
-
-    def leave(self) -> None:
-        self.left_ns = thread_time_ns()
 
 
 _OWN = str(Path(__file__).parent) + os.sep
