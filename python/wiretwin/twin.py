@@ -168,6 +168,8 @@ class Checks(_Strict):
     """Median over the sizes of (time inside the send call / overhead by round trip) - 1, in percent."""
     send_busy_worst_percent: Annotated[float, Field(ge=-100.0, le=1e9)] | None = None
     send_busy_worst_at_bytes: Size | None = None
+    recv_busy_over_stream_percent: Annotated[float, Field(ge=0.0, le=1e9)] | None = None
+    """By how much a receive timed alone exceeded what a stream allows a message; the stream's was taken."""
 
 
 class Layer(_Strict):

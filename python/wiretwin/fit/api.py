@@ -182,11 +182,14 @@ def _fit_layer(
         send = loggp.overhead_send(summary, launches, clock_ns)
         recv = loggp.overhead_recv(summary, launches, clock_ns)
         parts, checks = _endpoints(echo, half_pieces, pieces, send, recv, confidence, keep_overlap)
+        cold = loggp.recv_over_stream(summary, clock_ns)
+        if cold is not None:
+            checks["recv_busy_over_stream_percent"] = 100 * cold
     if endpoints != "skip":
-        between = [e for e in loggp.gap(summary, launches) if _usable(e.found) >= MIN_SIZES]
+        between = [e for e in loggp.gap(summary, launches, clock_ns) if _usable(e.found) >= MIN_SIZES]
         if between:
             found = _positive(between[0].found)
-            parts["gap"] = _segments(_lines(pieces(found, echo)), found)
+            parts["gap"] = _segments(_lines(loggp.snapped(pieces(found, echo), half_pieces)), found)
             checks["gap_by"] = between[0].method
     call = summary.filter(pl.col("loop") == "call")
     if call.height and call["launch"].n_unique() >= MIN_LAUNCHES:

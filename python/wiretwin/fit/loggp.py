@@ -35,6 +35,7 @@ __all__ = [
     "gap",
     "overhead_recv",
     "overhead_send",
+    "recv_over_stream",
     "rendezvous",
     "send_disagreement",
 ]
@@ -91,6 +92,50 @@ def _furthest(candidates: Sequence[tuple[Method, pl.DataFrame]], launches: Launc
     return sorted(found, key=lambda e: -int(e.found.sizes[-1]) if e.found.sizes.size else 1)
 
 
+def _streams(summary: pl.DataFrame) -> pl.DataFrame:
+    """Return, by launch and size, what a one-way stream says of one message: ``least_ns``, ``most_ns``.
+
+    n messages and an acknowledgement take ``(n - 1) g`` more than half a round trip of the message and
+    half one of the acknowledgement, if what overlaps in the stream overlaps in the round trip, too;
+    that is the least. They take at most n times as long as one, however much overlaps: that is the most.
+    """
+    echo = _step(summary, "echo")
+    half = echo.select("launch", "bytes", half_ns=pl.col("value_ns") / 2)
+    ack = (
+        echo.filter(pl.col("bytes") > 0)
+        .sort("bytes")
+        .group_by("launch")
+        .agg(ack_ns=pl.col("value_ns").first() / 2)
+    )
+    moving = pl.col("value_ns") - pl.col("ack_ns")
+    return (
+        _step(summary, "stream")
+        .filter(pl.col("messages") > 1)
+        .join(half, on=["launch", "bytes"])
+        .join(ack, on="launch")
+        .with_columns(
+            least_ns=(moving - pl.col("half_ns")) / (pl.col("messages") - 1),
+            most_ns=moving / pl.col("messages"),
+        )
+    )
+
+
+def _busy(summary: pl.DataFrame, loop: str, clock_ns: float) -> pl.DataFrame:
+    """Return the time inside a call, without the reading of the clock that is in it.
+
+    Choice: at most what the stream gives each message. Both ends of a stream deal with every message of
+    it, so neither is busy for longer with one; a call that is timed alone, after a pause, finds caches
+    and branch predictors cold and shows more.
+    """
+    bound = _single(_streams(summary), "most_ns").select("launch", "bytes", "most_ns")
+    own = pl.col("value_ns") - clock_ns
+    return (
+        _step(summary, loop)
+        .join(bound, on=["launch", "bytes"], how="left")
+        .with_columns(alone_ns=own, each_ns=pl.min_horizontal(own, "most_ns"))
+    )
+
+
 def overhead_send(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> list[Endpoint]:
     """Return o_s by launch and size, by each method measured, the one to use first.
 
@@ -100,7 +145,7 @@ def overhead_send(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0
     delayed = delayed.filter(pl.col("delay_ns") > pl.col("alone_ns")).with_columns(
         each_ns=pl.col("more_ns") - pl.col("delay_ns")
     )
-    busy = _step(summary, "send_busy").with_columns(each_ns=pl.col("value_ns") - clock_ns)
+    busy = _busy(summary, "send_busy", clock_ns)
     return _furthest(
         [("prtt", _single(delayed, "each_ns")), ("send_busy", _single(busy, "each_ns"))], launches
     )
@@ -108,33 +153,32 @@ def overhead_send(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0
 
 def overhead_recv(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> list[Endpoint]:
     """Return o_r by launch and size: the time inside the receive call of a message that has arrived."""
-    busy = _step(summary, "recv_busy").with_columns(each_ns=pl.col("value_ns") - clock_ns)
+    busy = _busy(summary, "recv_busy", clock_ns)
     return _furthest([("recv_busy", _single(busy, "each_ns"))], launches)
 
 
-def gap(summary: pl.DataFrame, launches: Launches) -> list[Endpoint]:
+def recv_over_stream(summary: pl.DataFrame, clock_ns: float = 0.0) -> float | None:
+    """Return by which share a receive timed alone exceeds what a stream allows, median over what exceeds."""
+    busy = _busy(summary, "recv_busy", clock_ns).filter(pl.col("each_ns") < pl.col("alone_ns"))
+    if not busy.height:
+        return None
+    return float(np.median(busy["alone_ns"].to_numpy() / busy["each_ns"].to_numpy() - 1))
+
+
+def gap(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> list[Endpoint]:
     """Return g(s) by launch and size, by each method measured, the one to use first.
 
-    Besides the round trip without delay, the one-way stream: n messages and an acknowledgement take
-    ``(n - 1) g`` more than half a round trip of the message and half one of the acknowledgement.
+    By the stream it is the least that the stream allows, or the time inside a send where that is more (a
+    sender cannot send before it is done with the message before), and never more than the stream's most.
     """
     close = _one_more(summary, delayed=False).with_columns(each_ns=pl.col("more_ns"))
-    echo = _step(summary, "echo")
-    half = echo.select("launch", "bytes", half_ns=pl.col("value_ns") / 2)
-    ack = (
-        echo.filter(pl.col("bytes") > 0)
-        .sort("bytes")
-        .group_by("launch")
-        .agg(ack_ns=pl.col("value_ns").first() / 2)
+    busy = _single(
+        _step(summary, "send_busy").with_columns(inside_ns=pl.col("value_ns") - clock_ns), "inside_ns"
     )
     stream = (
-        _step(summary, "stream")
-        .filter(pl.col("messages") > 1)
-        .join(half, on=["launch", "bytes"])
-        .join(ack, on="launch")
-        .with_columns(
-            each_ns=(pl.col("value_ns") - pl.col("half_ns") - pl.col("ack_ns")) / (pl.col("messages") - 1)
-        )
+        _streams(summary)
+        .join(busy.select("launch", "bytes", "inside_ns"), on=["launch", "bytes"], how="left")
+        .with_columns(each_ns=pl.min_horizontal(pl.max_horizontal("least_ns", "inside_ns"), "most_ns"))
     )
     return _furthest([("prtt", _single(close, "each_ns")), ("stream", _single(stream, "each_ns"))], launches)
 

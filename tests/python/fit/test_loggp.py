@@ -17,7 +17,7 @@ MACHINE = Machine(
     send=Lines(((0, 300.0, 0.02), (8192, 900.0, 0.01))),
     recv=Lines(((0, 400.0, 0.03), (8192, 500.0, 0.02))),
     latency=Lines(((0, 200.0, 0.01),)),
-    gap=Lines(((0, 500.0, 0.05),)),
+    gap=Lines(((0, 500.0, 0.05), (8192, 1000.0, 0.035))),
 )
 SIZES = HALF_OCTAVES[::2]
 
@@ -66,6 +66,29 @@ def test_the_echo_stands_in_for_a_missing_single_round_trip() -> None:
     without = summary.filter(~((pl.col("loop") == "prtt") & (pl.col("messages") == 1)))
     (found, *_), (whole, *_) = (loggp.gap(s, launches) for s in (without, summary))
     np.testing.assert_allclose(found.found.values, whole.found.values, rtol=1e-3)
+
+
+def test_an_end_is_not_busier_with_a_message_than_a_stream_allows() -> None:
+    summary, launches = summary_of(MACHINE)
+    cold = pl.when(pl.col("loop") == "recv_busy").then(pl.col("value_ns") * 3).otherwise(pl.col("value_ns"))
+    summary = summary.with_columns(value_ns=cold)
+    (recv,) = loggp.overhead_recv(summary, launches)
+    most = (15 * MACHINE.gap(SIZES) + MACHINE.half_round_trip(SIZES)) / 16
+    expected = np.minimum(3 * MACHINE.recv(SIZES), most)
+    assert (expected < 3 * MACHINE.recv(SIZES)).any()
+    np.testing.assert_allclose(recv.found.values[0], expected, rtol=2e-3, atol=1)
+    assert (loggp.recv_over_stream(summary) or 0) > 0.5
+    assert loggp.recv_over_stream(summary_of(MACHINE)[0]) is None
+
+
+def test_a_stream_is_not_faster_than_its_sender() -> None:
+    busy = replace(MACHINE, send=Lines(((0, 400.0, 0.08),)), gap=Lines(((0, 450.0, 0.04),)))
+    summary, launches = summary_of(busy, loops=("echo", "stream", "send_busy"))
+    (found,) = loggp.gap(summary, launches)
+    most = (15 * busy.gap(SIZES) + busy.half_round_trip(SIZES)) / 16
+    expected = np.minimum(np.maximum(busy.gap(SIZES), busy.send(SIZES)), most)
+    assert (expected > busy.gap(SIZES)).any()
+    np.testing.assert_allclose(found.found.values[0], expected, rtol=2e-3, atol=1)
 
 
 def test_methods_that_disagree_are_told_with_the_worst_size() -> None:
