@@ -175,7 +175,7 @@ fn hold(shape: Shape, pending: usize, turns: usize, target: Option<(f64, f64)>) 
     let target =
         target.map_or(String::new(), |(ratio, ns)| format!(r#","target_ratio":{ratio},"target_ns":{ns}"#));
     println!(
-        r#"{{"bench":"hold {} {pending}","unit":"ns per event","ns":{ns:.1},"reference_name":"BinaryHeap","reference":{reference:.1},"ratio":{ratio:.3},"least_ns":{:.1},"least_reference":{:.1},"turns":{turns}{target}}}"#,
+        r#"{{"bench":"engine/hold {} {pending}","unit":"ns per event","ns":{ns:.1},"reference":"BinaryHeap","reference_ns":{reference:.1},"ratio":{ratio:.3},"least_ns":{:.1},"least_reference_ns":{:.1},"turns":{turns}{target}}}"#,
         shape.name(),
         ours[0],
         theirs[0],
@@ -200,7 +200,7 @@ fn bytes(pending: usize) {
     });
     let theirs = measured(PlainHeap::default(), &increments, pending);
     println!(
-        r#"{{"bench":"bytes exponential {pending}","unit":"bytes per pending event, at the peak","value":{ours:.1},"reference_name":"BinaryHeap","reference":{theirs:.1},"ratio":{:.3},"target_value":40{grown}}}"#,
+        r#"{{"bench":"engine/bytes exponential {pending}","unit":"bytes per pending event, at the peak","value":{ours:.1},"reference":"BinaryHeap","reference_value":{theirs:.1},"ratio":{:.3},"target_value":40{grown}}}"#,
         ours / theirs
     );
 }
