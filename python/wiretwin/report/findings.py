@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,12 @@ from wiretwin.plot import words
 from wiretwin.plot.programs import program_name
 from wiretwin.report.inputs import Inputs
 from wiretwin.report.page import Step
+
+OWN_LOAD = 2.0
+"""Runnable processes that a measurement itself leaves in the load: its two ranks."""
+
+BUSY = 0.5
+"""Runnable processes of others, per core, above which a host is called busy."""
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,79 @@ def findings(inputs: Inputs) -> list[Markup]:
         *_two_writes(inputs),
         *_steps(inputs),
         *_predictions(inputs),
-        *_misfits(inputs),
     ]
+
+
+def cautions(inputs: Inputs) -> list[Markup]:
+    """Return what a reader should know before believing the findings."""
+    return [*_busy(inputs), *_cut_short(inputs), *_failures(inputs), *_misfits(inputs)]
+
+
+def _busy(inputs: Inputs) -> list[Markup]:
+    """Say that others used the processors as well."""
+    loads = [
+        float(launch["load_before"])
+        for launch in inputs.manifest.get("launches", [])
+        if launch.get("load_before") is not None
+    ]
+    cores = inputs.host.get("cores")
+    if not loads or not cores or statistics.median(loads) <= OWN_LOAD + BUSY * float(cores):
+        return []
+    return [
+        Markup(
+            "The host was busy while this was measured: a load of {} on {} before the typical launch."
+        ).format(words.digits(statistics.median(loads), 2), words.count_text(int(cores), "core"))
+    ]
+
+
+def _cut_short(inputs: Inputs) -> list[Markup]:
+    stopped: dict[str, Any] = inputs.manifest.get("stopped") or {}
+    short = [name for name, why in stopped.items() if why in ("budget", "interrupt")]
+    if not short:
+        return []
+    which = "Every layer" if len(short) == len(stopped) else words.list_text(short)
+    verb = "was" if len(short) in (1, len(stopped)) else "were"
+    return [
+        Markup(
+            "{} {} stopped by the time budget or an interrupt before the intervals were narrow enough."
+        ).format(which, verb)
+    ]
+
+
+def _failures(inputs: Inputs) -> list[Markup]:
+    launches = inputs.manifest.get("launches", [])
+    bad = sum(launch.get("status") != "ok" for launch in launches)
+    if not bad:
+        return []
+    return [
+        Markup("{} of {} did not end well; the reasons stand at the end.").format(
+            bad, words.count_text(len(launches), "launch", "launches")
+        )
+    ]
+
+
+def leaders_by_size(inputs: Inputs) -> list[tuple[int, int, list[dict[str, Any]], Ranking]]:
+    """Join neighbouring sizes with the same quickest layers: first size, last size, leaders, last ranking.
+
+    Only sizes that every layer was measured at are compared.
+    """
+    layers = inputs.curves["layer"].n_unique()
+    out: list[tuple[int, int, list[dict[str, Any]], Ranking]] = []
+    if layers < 2:
+        return out
+    for part in (
+        inputs.curves.filter(pl.col("bytes") > 0).sort("bytes").partition_by("bytes", maintain_order=True)
+    ):
+        if len(part) != layers:
+            continue
+        size = int(part["bytes"][0])
+        ranking = rank(part.to_dicts(), "time_us", "low_us", "high_us")
+        names = {row["layer"] for row in ranking.leaders}
+        if out and {row["layer"] for row in out[-1][2]} == names:
+            out[-1] = (out[-1][0], size, ranking.leaders, ranking)
+        else:
+            out.append((size, size, ranking.leaders, ranking))
+    return out
 
 
 def _name(layer: object) -> Markup:

@@ -166,6 +166,7 @@ class Page:
     title: str
     subtitle: str
     findings: list[Any] = field(default_factory=list)
+    cautions: list[Any] = field(default_factory=list)
     loop: list[Step] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)

@@ -14,7 +14,7 @@ from wiretwin.errors import InputError, StorageError
 from wiretwin.plot import words
 from wiretwin.plot.theme import DARK, LIGHT, Theme, translation
 from wiretwin.report import bundle
-from wiretwin.report.findings import findings, headline, loop
+from wiretwin.report.findings import cautions, findings, headline, loop
 from wiretwin.report.inputs import Inputs, gather
 from wiretwin.report.page import Page
 from wiretwin.report.sections import build
@@ -82,6 +82,7 @@ def compose(inputs: Inputs) -> Page:
         title=headline(inputs),
         subtitle=_subtitle(inputs),
         findings=findings(inputs),
+        cautions=cautions(inputs),
         loop=loop(inputs),
         sections=sections,
         missing=missing,

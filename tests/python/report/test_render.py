@@ -7,6 +7,7 @@ import gzip
 import json
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import report_data
 
 from wiretwin.errors import InputError, StorageError
 from wiretwin.report import render
-from wiretwin.report.findings import findings, headline, loop, rank, small
+from wiretwin.report.findings import cautions, findings, headline, leaders_by_size, loop, rank, small
 from wiretwin.report.inputs import gather
 from wiretwin.report.writer import compose
 
@@ -268,7 +269,38 @@ def test_findings_follow_the_data() -> None:
     assert re.search(r"On <strong>socket/tcp</strong>, the setting <code>spin</code> takes \d\d % off", text)
     assert "waits for its receiver (rendezvous) from 64 KiB" in text
     assert "5 programs were predicted before they ran: the median error is 4.4 %, the worst 11.2 %" in text
-    assert "1 of 10 fitted segments bends" in text
+    held = "\n".join(map(str, cautions(gather(**everything))))
+    assert "1 of 10 fitted segments bends" in held
+    assert "1 of 36 launches did not end well" in held
+    assert "busy" not in held
+    assert "budget" not in held
+
+
+def test_a_busy_host_is_told_and_its_own_ranks_are_not() -> None:
+    result = report_data.result(launches=3)
+    for launch in result.manifest["launches"]:
+        launch["load_before"] = 6.3
+    assert "busy" in "\n".join(map(str, cautions(gather(result=result))))
+    for launch in result.manifest["launches"]:
+        launch["load_before"] = 2.4  # what two spinning ranks leave behind
+    assert "busy" not in "\n".join(map(str, cautions(gather(result=result))))
+
+
+def test_a_spent_budget_is_told() -> None:
+    result = report_data.result(launches=3)
+    result.manifest["stopped"] = {"shm": "budget", "socket/tcp": "narrow"}
+    held = "\n".join(map(str, cautions(gather(result=result))))
+    assert held.count("shm was stopped by the time budget") == 1
+
+
+def test_the_quickest_layers_are_joined_over_sizes() -> None:
+    inputs = gather(result=report_data.result())
+    found = leaders_by_size(inputs)
+    assert (found[0][0], found[-1][1]) == (4, 1 << 22)
+    assert [row["layer"] for row in found[0][2]] == ["shm"]
+    for (_f, last, names, _r), (first, _l, following, _s) in pairwise(found):
+        assert last < first
+        assert {row["layer"] for row in names} != {row["layer"] for row in following}
 
 
 def test_a_late_prediction_is_not_called_frozen() -> None:

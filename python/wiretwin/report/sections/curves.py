@@ -10,7 +10,7 @@ from wiretwin.plot import base, words
 from wiretwin.plot import curves as draw
 from wiretwin.plot.data import steps
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.findings import bulk, small
+from wiretwin.report.findings import bulk, leaders_by_size, small
 from wiretwin.report.inputs import Inputs
 from wiretwin.report.page import Chip, Column, FigureBlock, Group, Key, Missing, Section, Table, TableBlock
 
@@ -26,6 +26,9 @@ def build(inputs: Inputs) -> list[Section | Missing]:
         Group([_throughput(inputs), _latency(inputs)]),
         Group([_signature(inputs), _saturation(inputs)]),
     ]
+    best = _best(inputs)
+    if best is not None:
+        groups.append(Group([best]))
     patterns = _patterns(inputs)
     if patterns is not None:
         groups.append(Group([patterns]))
@@ -169,6 +172,45 @@ def _long(inputs: Inputs, caption: str, wanted: tuple[str, ...]) -> Table:
             rows.append(cells)
     columns = [Column("Layer"), Column("Size", True), *(Column(title, True) for title in wanted)]
     return Table(caption, columns, rows)
+
+
+def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
+    """Name the quickest layer for each range of sizes, or those that cannot be told apart."""
+    found = leaders_by_size(inputs)
+    if not found:
+        return None
+    rows = []
+    for first, last, leaders, ranking in found:
+        at = (
+            words.size_text(first)
+            if first == last
+            else f"{words.size_text(first)} to {words.size_text(last)}"
+        )
+        rest = [row for row in ranking.order if row not in leaders]
+        ahead = words.times_text(rest[0]["time_us"] / leaders[0]["time_us"]) if rest else ""
+        names = words.list_text([row["layer"] for row in leaders])
+        rows.append(
+            [
+                at,
+                names,
+                "alone" if len(leaders) == 1 else "overlap",
+                ahead and f"{ahead} ({rest[0]['layer']})",
+            ]
+        )
+    columns = [
+        Column("Messages of"),
+        Column("Quickest"),
+        Column("Intervals"),
+        Column("The next takes, at the upper end"),
+    ]
+    if len(rows) > most:
+        return None
+    return TableBlock(
+        "best",
+        "Which layer for which size",
+        Table("The quickest layer by message size", columns, rows, stacked=True),
+        "Layers whose intervals overlap share a row: here they cannot be told apart.",
+    )
 
 
 def _patterns(inputs: Inputs) -> TableBlock | None:
