@@ -36,10 +36,20 @@ def register(app: typer.Typer) -> None:
         found = examine()
         if form is Format.json:
             print(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
+        elif form is Format.table:
+            whole = table(found)
+            facts = [row[:3] for row in whole.rows if row[0] != "missing"]
+            emit(Table(whole.name, whole.columns[:3], facts), form)
+            missing = [row[1:] for row in whole.rows if row[0] == "missing"]
+            if missing:
+                emit(Table("missing or in the way", MISSING, missing), form)
         else:
             emit(table(found), form)
         if not found.usable:
             raise typer.Exit(1)
+
+
+MISSING = (Column("what", "what"), Column("matters", "why it matters"), Column("remedy", "remedy"))
 
 
 def table(found: Examination) -> Table:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wiretwin.results import Result
     from wiretwin.twin import Twin
 
-__all__ = ["open_result", "register", "twin_table"]
+__all__ = ["figure_table", "open_result", "register", "segment_table"]
 
 HELP = """Fit a twin to a result folder.
 
@@ -24,7 +24,7 @@ overheads, latency and gap are fitted in segments by message size. Each value ha
 \b
 Examples:
   wiretwin fit results/measure-20240501-120000 -o twin.toml
-  wiretwin fit result --layers mpi4py/mpich --format json
+  wiretwin fit result --layers mpi4py/mpich --segments --format json
 """
 
 
@@ -42,6 +42,9 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="Layers to fit, joined by commas.", show_default="all")
         ] = None,
         salvage: Annotated[bool, typer.Option("--salvage", help="Leave out damaged launches.")] = False,
+        segments: Annotated[
+            bool, typer.Option("--segments", help="Print the fitted lines by size in place of the figures.")
+        ] = False,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.fit.api import fit as fit_twin
@@ -50,7 +53,7 @@ def register(app: typer.Typer) -> None:
         twin = fit_twin(opened, layers=layers.split(",") if layers else None)
         if out is not None:
             twin.write(out)
-        emit(twin_table(twin), form)
+        emit(segment_table(twin) if segments else figure_table(twin), form)
         if out is not None:
             print(f"twin: {out}", file=sys.stderr)
 
@@ -65,41 +68,62 @@ def open_result(path: Path, *, salvage: bool = False) -> Result:
     return result
 
 
-def twin_table(twin: Twin) -> Table:
-    """Return one row per layer and figure, with its interval."""
-    rows: list[tuple[object, ...]] = []
+FIGURES = (
+    ("t_0_us", "t_0 [us]"),
+    ("r_max_MB_s", "r_max [MB/s]"),
+    ("n_half_bytes", "n_half [B]"),
+    ("call_ns", "call [ns]"),
+)
+QUANTITIES = ("half_round_trip", "overhead_send", "overhead_recv", "latency", "gap")
+
+
+def figure_table(twin: Twin) -> Table:
+    """Return one row per layer: the figures with their intervals, and how many segments were found."""
+    columns = [
+        Column("layer", "layer"),
+        Column("launches", "launches"),
+        Column("samples", "samples", people=False),
+    ]
+    for key, title in FIGURES:
+        name, _, unit = key.partition("_MB_s") if key.endswith("MB_s") else key.rpartition("_")
+        unit = "MB_s" if key.endswith("MB_s") else unit
+        columns.append(Column(key, title))
+        columns += [Column(f"{name}_{end}_{unit}", end, people=key == "t_0_us") for end in ("low", "high")]
+    columns += [
+        Column("rendezvous_from_bytes", "rendezvous from [B]"),
+        Column("segments", "segments"),
+        Column("endpoints", "endpoints"),
+    ]
+    rows = []
     for name, layer in twin.layers.items():
-        for key, unit in (
-            ("t_0_us", "us"),
-            ("r_max_MB_s", "MB/s"),
-            ("n_half_bytes", "B"),
-            ("call_ns", "ns"),
-        ):
+        row: list[object] = [name, layer.t_0_us.launches, layer.t_0_us.samples]
+        for key, _ in FIGURES:
             figure = getattr(layer, key)
-            if figure is not None:
-                found = (figure.value, figure.low, figure.high, figure.launches, figure.samples)
-                rows.append((name, key.removesuffix(f"_{unit.replace('/', '_')}"), None, None, unit, *found))
-        for key in ("half_round_trip", "overhead_send", "overhead_recv", "latency", "gap"):
-            for segment in getattr(layer, key):
-                place = (segment.from_bytes, segment.to_bytes)
-                for part, unit in (("base_ns", "ns"), ("per_byte_ns", "ns/B")):
-                    value = getattr(segment, part)
-                    title = f"{key} {part.removesuffix('_ns').replace('_', ' ')}"
-                    found = (value.value, value.low, value.high, None, segment.samples)
-                    rows.append((name, title, *place, unit, *found))
-    return Table(
-        "the twin: figures, and segments by size (base + per byte x size)",
-        (
-            Column("layer", "layer"),
-            Column("quantity", "quantity"),
-            Column("from_bytes", "from [B]"),
-            Column("to_bytes", "to [B]"),
-            Column("unit", "unit"),
-            Column("value", "value"),
-            Column("low", "low"),
-            Column("high", "high"),
-            Column("launches", "launches"),
-            Column("samples", "samples"),
-        ),
-        rows,
-    )
+            row += [figure.value, figure.low, figure.high] if figure else [None] * 3
+        rows.append(
+            [*row, layer.rendezvous_from_bytes, len(layer.half_round_trip), bool(layer.overhead_send)]
+        )
+    return Table("the twin: what was read off the curves (`--segments` for the fitted lines)", columns, rows)
+
+
+def segment_table(twin: Twin) -> Table:
+    """Return one row per layer, quantity and range of sizes: base + per byte x size, with intervals."""
+    columns = [
+        Column("layer", "layer"),
+        Column("quantity", "quantity"),
+        Column("from_bytes", "from [B]"),
+        Column("to_bytes", "to [B]"),
+    ]
+    for key, title in (("base", "base [ns]"), ("per_byte", "per byte [ns]")):
+        columns.append(Column(f"{key}_ns", title))
+        columns += [Column(f"{key}_{end}_ns", end) for end in ("low", "high")]
+    columns += [Column("samples", "samples", people=False), Column("lack_of_fit_p", "lack of fit p")]
+    rows: list[list[object]] = []
+    for name, layer in twin.layers.items():
+        for quantity in QUANTITIES:
+            for segment in getattr(layer, quantity):
+                lines = (segment.base_ns, segment.per_byte_ns)
+                values = [value for line in lines for value in (line.value, line.low, line.high)]
+                place = [name, quantity, segment.from_bytes, segment.to_bytes]
+                rows.append([*place, *values, segment.samples, segment.lack_of_fit_p])
+    return Table("the twin: fitted lines by message size", columns, rows)

@@ -10,8 +10,6 @@ import csv
 import io
 import json
 import math
-import os
-import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -117,7 +115,7 @@ def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
 
         write_atomically(output, data)
         return
-    if form is Format.parquet and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode):
+    if form is Format.parquet and sys.stdout.isatty():
         raise InputError(
             key="--format", value="parquet", reason="is binary and would go to a terminal",
             allowed="a pipe or a file: `… > table.parquet`",

@@ -161,11 +161,31 @@ def test_fit_writes_the_twin_and_prints_its_figures(result: Path, tmp_path: Path
     shown = cli("fit", result, "-o", tmp_path / "twin.toml", "--format", "json")
     assert shown.returncode == 0, shown.stderr
     rows = json.loads(shown.stdout)
-    t_0 = {row["layer"]: row["value"] for row in rows if row["quantity"] == "t_0"}
+    t_0 = {row["layer"]: row["t_0_us"] for row in rows}
     assert t_0 == {"shm": pytest.approx(1.004, rel=0.01), "socket/tcp+spin": pytest.approx(2.008, rel=0.01)}
     from wiretwin.twin import Twin
 
     assert set(Twin.read(tmp_path / "twin.toml").layers) == {"shm", "socket/tcp+spin"}
+
+
+def test_fit_prints_the_lines_by_size(result: Path) -> None:
+    shown = cli("fit", result, "--segments", "--layers", "shm", "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    (line,) = json.loads(shown.stdout)
+    assert (line["layer"], line["quantity"]) == ("shm", "half_round_trip")
+    assert (line["from_bytes"], line["to_bytes"]) == (0, None)
+    assert line["base_ns"] == pytest.approx(1000, rel=0.01)
+    assert line["per_byte_ns"] == pytest.approx(1.0, rel=0.01)
+    assert line["per_byte_low_ns"] <= 1.001 <= line["per_byte_high_ns"]
+
+
+def test_keys_of_a_twin_end_in_their_unit(result: Path) -> None:
+    (row, _) = json.loads(cli("fit", result, "--format", "json").stdout)
+    assert list(row) == [
+        "layer", "launches", "samples", "t_0_us", "t_0_low_us", "t_0_high_us", "r_max_MB_s", "r_max_low_MB_s",
+        "r_max_high_MB_s", "n_half_bytes", "n_half_low_bytes", "n_half_high_bytes", "call_ns", "call_low_ns",
+        "call_high_ns", "rendezvous_from_bytes", "segments", "endpoints",
+    ]  # fmt: skip
 
 
 def test_fit_of_a_layer_that_was_not_measured_is_refused(result: Path) -> None:
@@ -181,7 +201,7 @@ def test_fit_names_a_damaged_last_launch_and_goes_on(result: Path) -> None:
     assert shown.returncode == 0, shown.stderr
     assert f"left out: {last}: is truncated" in shown.stderr.decode()
     rows = list(csv.DictReader(io.StringIO(shown.stdout.decode())))
-    assert {row["launches"] for row in rows if row["quantity"] == "t_0"} == {"3", "2"}
+    assert {row["layer"]: row["launches"] for row in rows} == {"shm": "3", "socket/tcp+spin": "2"}
 
 
 def test_a_measurement_prints_osu_curves_and_leaves_a_result(tmp_path: Path) -> None:
