@@ -12,7 +12,7 @@ author = "wiretwin developers"
 project_copyright = "wiretwin developers"
 release = version = wiretwin.__version__
 
-extensions = ["myst_parser", "verbs"]
+extensions = ["myst_parser", "mpi_names", "verbs"]
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
