@@ -23,7 +23,7 @@ const REPORT: u64 = LINES / 4;
 /// The bulk area, in bytes.
 const BULK: usize = 1 << 18;
 /// The longest chunk, in bytes.
-const CHUNK: usize = 1 << 13;
+const CHUNK: usize = 1 << 14;
 /// The consumer's two counters; two lines, since some processors fetch lines in pairs.
 const REPORTS: usize = 2 * LINE;
 /// Bytes of shared memory for one ring, a multiple of the page size.
