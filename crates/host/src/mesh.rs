@@ -17,8 +17,9 @@ use crate::line::{HEADER, Line, Place, Sink};
 use crate::store::Store;
 use crate::stream::{Failure, Spinner, Stream, Wait, Waited, events, pause};
 
-/// The one communicator there is.
+/// The communicator of programs, and that of [`Tag::CONTROL`], which no wildcard takes.
 const CONTEXT: u32 = 0;
+const CONTROL_CONTEXT: u32 = 1;
 /// Turns of a spinning wait between two looks at the clock and at peers that may have gone.
 const SPIN_PERIOD: u32 = 1 << 12;
 /// While spinning, lines that nobody waits for are looked at every so many turns.
@@ -118,13 +119,15 @@ impl<S: Stream> Mesh<S> {
     fn post(&mut self, call: &mut Call<'_, '_>) {
         self.slots.clear();
         for (number, receive) in call.receives.iter().enumerate() {
+            let control = receive.tag == TagMatch::Tag(Tag::CONTROL);
             let pattern = Pattern {
-                context: CONTEXT,
+                context: if control { CONTROL_CONTEXT } else { CONTEXT },
                 source: match receive.from {
                     Source::Rank(rank) => Some(rank.0),
                     Source::Any => None,
                 },
                 tag: match receive.tag {
+                    TagMatch::Tag(_) if control => Some(0),
                     TagMatch::Tag(tag) => Some(tag.0),
                     TagMatch::Any => None,
                 },
@@ -213,7 +216,7 @@ impl<S: Stream> Mesh<S> {
         receives: &mut [Incoming<'_>],
         error: &mut Option<CommError>,
     ) {
-        let envelope = Envelope { context: CONTEXT, source: self.rank.0, tag: send.tag.0 };
+        let envelope = envelope(self.rank, send.tag);
         let message = self.store.begin(self.rank, send.tag, send.message.len());
         self.store.bytes_mut(message).copy_from_slice(send.message);
         self.store.complete(message);
@@ -315,6 +318,14 @@ fn wanted(slots: &[Slot], receives: &[Incoming<'_>], peer: Rank) -> bool {
     })
 }
 
+const fn envelope(source: Rank, tag: Tag) -> Envelope {
+    if tag.0 == Tag::CONTROL.0 {
+        Envelope { context: CONTROL_CONTEXT, source: source.0, tag: 0 }
+    } else {
+        Envelope { context: CONTEXT, source: source.0, tag: tag.0 }
+    }
+}
+
 /// Where the frames of one line go.
 struct Landing<'a, 'b> {
     rank: Rank,
@@ -328,7 +339,7 @@ struct Landing<'a, 'b> {
 
 impl Sink for Landing<'_, '_> {
     fn begin(&mut self, tag: Tag, length: usize) -> Place {
-        let envelope = Envelope { context: CONTEXT, source: self.peer.0, tag: tag.0 };
+        let envelope = envelope(self.peer, tag);
         let number = self.store.next_number();
         if let Some(receive) = self.matcher.arrive(self.rank.0, envelope, number as u64) {
             self.slots[receive as usize] = Slot::Arriving(self.peer);

@@ -4,8 +4,11 @@
 
 mod output;
 mod probe;
+mod program;
 mod reader;
 mod spec;
+mod timed;
 
 pub use probe::probe_main;
-pub use spec::{Layer, Spec, SpecError};
+pub use program::Program;
+pub use spec::{Layer, Spec, SpecError, Task};

@@ -3,8 +3,10 @@
 use serde_json::{Map, Value, json};
 use wiretwin_host::{Clock, ClockQuality};
 use wiretwin_measure::{Samples, Step};
+use wiretwin_prog::Outcome;
 
-use crate::spec::PROTOCOL;
+use crate::spec::{PROTOCOL, Spec};
+use crate::timed::Split;
 
 pub(crate) fn hello(layer: &str, effective: Map<String, Value>, clock: ClockQuality) -> String {
     json!({
@@ -35,6 +37,24 @@ pub(crate) fn samples(number: usize, step: &Step, samples: &Samples) -> String {
         "first_ns": samples.first.map(|first| first.as_ps() / 1000),
         "values_ns": samples.values_ns,
         "lost": samples.lost,
+    })
+    .to_string()
+}
+
+pub(crate) fn rank(spec: &Spec, program: &str, outcome: &Outcome, split: &Split) -> String {
+    json!({
+        "event": "rank",
+        "program": program,
+        "layer": spec.layer.name(),
+        "rank": spec.rank,
+        "size": spec.size,
+        "elapsed_ns": outcome.elapsed.as_ps() / 1000,
+        "total_ns": split.total.as_ps() / 1000,
+        "in_comm_ns": split.in_comm.as_ps() / 1000,
+        "compute_ns": split.compute.as_ps() / 1000,
+        "calls": split.calls,
+        "digest": format!("{:016x}", outcome.digest),
+        "verified": outcome.verified,
     })
     .to_string()
 }

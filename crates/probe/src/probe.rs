@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wiretwin_host::{
-    Clock, Meeting, MeetingError, Pair, ShmStream, SocketStream, Stream, UdpStream, arm_watchdog,
+    Clock, Meeting, MeetingError, Mesh, Pair, ShmStream, SocketStream, Stream, UdpStream, arm_watchdog,
     default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm, tcp, unix, write_line,
 };
-use wiretwin_measure::{Follower, Leader, Settings};
+use wiretwin_measure::{Follower, Leader, Settings, Step};
 use wiretwin_prog::{CommError, Rank};
 use wiretwin_units::Span;
 
 use crate::output;
-use crate::spec::{Layer, Spec};
+use crate::program::Program;
+use crate::spec::{Layer, Spec, Task};
+use crate::timed::{Timed, barrier};
 
 /// Why a probe ended early.
 struct Stop {
@@ -72,31 +74,38 @@ fn run(path: &Path) -> Result<(), Stop> {
     let meeting = Meeting {
         directory: &spec.directory,
         rank: spec.rank,
-        size: 2,
+        size: spec.size,
         limit: spec.limit.mul_f64(MEETING_SHARE).min(LONGEST_MEETING),
     };
+    match &spec.task {
+        Task::Measure(schedule) => measure_layer(&spec, &meeting, schedule),
+        Task::Run(program) => run_program(&spec, &meeting, program),
+    }
+}
+
+fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Result<(), Stop> {
     match &spec.layer {
         Layer::Tcp(options) => {
-            let stream = only(tcp(&meeting, options, spec.limit)?);
+            let stream = only(tcp(meeting, options, spec.limit)?);
             let mut effective = socket_effective(&stream)?;
             effective.insert("nodelay".into(), stream.nodelay().into());
             effective.insert("congestion".into(), stream.congestion().into());
-            measure(&spec, stream, effective)
+            measure(spec, schedule, stream, effective)
         }
         Layer::Unix(options) => {
-            let stream = only(unix(&meeting, options, spec.limit)?);
+            let stream = only(unix(meeting, options, spec.limit)?);
             let effective = socket_effective(&stream)?;
-            measure(&spec, stream, effective)
+            measure(spec, schedule, stream, effective)
         }
         Layer::Shm(wait) => {
-            let stream = only(shm(&meeting, *wait, spec.limit)?);
+            let stream = only(shm(meeting, *wait, spec.limit)?);
             let mut effective = Map::new();
             effective.insert("wait".into(), stream.wait().name().into());
             effective.insert("ring_bytes".into(), ShmStream::ring_bytes().into());
-            measure(&spec, stream, effective)
+            measure(spec, schedule, stream, effective)
         }
         Layer::Udp { socket, loss_limit } => {
-            let stream = UdpStream::meet(&meeting, socket, spec.limit, *loss_limit)?;
+            let stream = UdpStream::meet(meeting, socket, spec.limit, *loss_limit)?;
             let (send, receive) =
                 stream.buffers().map_err(|error| Stop::new("reading socket buffers", error))?;
             let mut effective = Map::new();
@@ -104,9 +113,31 @@ fn run(path: &Path) -> Result<(), Stop> {
             effective.insert("send_buffer_bytes".into(), send.into());
             effective.insert("receive_buffer_bytes".into(), receive.into());
             effective.insert("loss_limit_ms".into(), (loss_limit.as_secs_f64() * 1000.0).into());
-            measure(&spec, stream, effective)
+            measure(spec, schedule, stream, effective)
         }
     }
+}
+
+fn run_program(spec: &Spec, meeting: &Meeting<'_>, program: &Program) -> Result<(), Stop> {
+    match &spec.layer {
+        Layer::Tcp(options) => run_on(spec, program, tcp(meeting, options, spec.limit)?),
+        Layer::Unix(options) => run_on(spec, program, unix(meeting, options, spec.limit)?),
+        Layer::Shm(wait) => run_on(spec, program, shm(meeting, *wait, spec.limit)?),
+        Layer::Udp { .. } => unreachable!("refused when the specification was read"),
+    }
+}
+
+fn run_on<S: Stream>(spec: &Spec, program: &Program, streams: Vec<Option<S>>) -> Result<(), Stop> {
+    let mut comm = Timed::new(Mesh::new(Rank(spec.rank), streams, spec.limit));
+    let place = || format!("rank {} of {}", spec.rank, program.name());
+    drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
+    let split = comm.begin();
+    let outcome = drive(program.run(&mut comm)).map_err(|error| Stop::new(place(), error))?;
+    let split = comm.since(split);
+    say(&output::rank(spec, program.name(), &outcome, &split))?;
+    // Nobody leaves while others still send to him.
+    drive(barrier(&mut comm)).map_err(|error| lost("meeting after the program", &error))?;
+    say(&output::done())
 }
 
 /// The one connection of a pair.
@@ -123,7 +154,12 @@ fn socket_effective(stream: &SocketStream) -> Result<Map<String, Value>, Stop> {
     Ok(effective)
 }
 
-fn measure<S: Stream>(spec: &Spec, stream: S, mut effective: Map<String, Value>) -> Result<(), Stop> {
+fn measure<S: Stream>(
+    spec: &Spec,
+    schedule: &[Step],
+    stream: S,
+    mut effective: Map<String, Value>,
+) -> Result<(), Stop> {
     effective.insert("cores".into(), pinned().into());
     let quality = Clock::start().quality();
     let settings = Settings {
@@ -137,7 +173,7 @@ fn measure<S: Stream>(spec: &Spec, stream: S, mut effective: Map<String, Value>)
     }
     say(&output::hello(spec.layer.name(), effective, quality))?;
     let mut leader = Leader::new(settings);
-    for (number, step) in spec.schedule.iter().enumerate() {
+    for (number, step) in schedule.iter().enumerate() {
         let samples = drive(leader.step(&mut pair, step, number as u64))
             .map_err(|error| lost(&format!("schedule[{number}]"), &error))?;
         say(&output::samples(number, step, &samples))?;

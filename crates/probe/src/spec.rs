@@ -9,6 +9,7 @@ use wiretwin_host::{LARGEST_DATAGRAM, SocketOptions, Wait};
 use wiretwin_measure::{Kind, Step};
 use wiretwin_units::{Bytes, Span};
 
+use crate::program::Program;
 use crate::reader::Reader;
 pub use crate::reader::SpecError;
 
@@ -16,6 +17,8 @@ pub use crate::reader::SpecError;
 pub const PROTOCOL: u64 = 1;
 /// The longest message a step may ask for: 1 GiB.
 pub const LARGEST_MESSAGE: u64 = 1 << 30;
+/// The most ranks of a program.
+const MOST_RANKS: u64 = 1024;
 /// The longest a probe may be asked to live, in seconds.
 const LONGEST_LIFE_S: f64 = 86_400.0;
 
@@ -67,16 +70,27 @@ impl Layer {
 pub struct Spec {
     /// The layer.
     pub layer: Layer,
-    /// This process: 0 or 1.
+    /// This process.
     pub rank: u32,
+    /// How many there are.
+    pub size: u32,
     /// Where the two meet.
     pub directory: PathBuf,
     /// The core to run on.
     pub pin_cpu: Option<u32>,
     /// The longest this process may live.
     pub limit: Duration,
-    /// What to measure.
-    pub schedule: Vec<Step>,
+    /// What to do.
+    pub task: Task,
+}
+
+/// What the ranks do together.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// Measure these steps, on two ranks.
+    Measure(Vec<Step>),
+    /// Run a program, on any number of ranks.
+    Run(Program),
 }
 
 impl Spec {
@@ -98,8 +112,10 @@ impl Spec {
         let name = reader.required("layer", Layer::NAMES)?;
         let options = reader.optional("options").unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         let layer = layer(&reader, &name, Reader::new("options", options)?)?;
-        let rank = reader.integer("rank", 0, 1, None)? as u32;
-        reader.integer("size", 2, 2, None)?;
+        let program = reader.optional("program").map(Program::read).transpose()?;
+        let (least, most) = if program.is_some() { (1, MOST_RANKS) } else { (2, 2) };
+        let size = reader.integer("size", least, most, None)? as u32;
+        let rank = reader.integer("rank", 0, u64::from(size) - 1, None)? as u32;
         let directory = PathBuf::from(reader.word(
             "directory",
             "the path of the directory where the ranks meet",
@@ -114,16 +130,28 @@ impl Spec {
             },
         };
         let limit = Duration::from_secs_f64(reader.positive("limit_s", LONGEST_LIFE_S, None)?);
-        let schedule = match reader.required("schedule", "a list of steps")? {
-            Value::Array(steps) => steps
-                .into_iter()
-                .enumerate()
-                .map(|(number, step)| read_step(number, step, &layer))
-                .collect::<Result<Vec<_>, _>>()?,
-            other => return Err(reader.wrong("schedule", &other, "a list of steps")),
+        let task = match (program, reader.optional("schedule")) {
+            (Some(program), None) => Task::Run(program),
+            (Some(_), Some(schedule)) => {
+                return Err(reader.wrong("schedule", &schedule, "a program or a schedule, not both"));
+            }
+            (None, Some(Value::Array(steps))) => Task::Measure(
+                steps
+                    .into_iter()
+                    .enumerate()
+                    .map(|(number, step)| read_step(number, step, &layer))
+                    .collect::<Result<Vec<_>, _>>()?,
+            ),
+            (None, Some(other)) => return Err(reader.wrong("schedule", &other, "a list of steps")),
+            (None, None) => {
+                return Err(SpecError { key: "schedule".into(), reason: "missing: a list of steps".into() });
+            }
         };
+        if matches!(task, Task::Run(_)) && layer.lossy() {
+            return Err(reader.wrong("layer", &name, "a program needs one that loses nothing"));
+        }
         reader.end()?;
-        Ok(Self { layer, rank, directory, pin_cpu, limit, schedule })
+        Ok(Self { layer, rank, size, directory, pin_cpu, limit, task })
     }
 }
 
@@ -242,7 +270,8 @@ mod tests {
         let spec = spec(|_| ()).unwrap();
         assert_eq!(spec.layer.name(), "socket/tcp");
         assert_eq!((spec.rank, spec.pin_cpu, spec.limit), (0, None, Duration::from_secs(20)));
-        assert_eq!(spec.schedule[0].budget, Span::from_ps(20_000_000_000));
+        let Task::Measure(schedule) = spec.task else { panic!("a schedule is a measurement") };
+        assert_eq!(schedule[0].budget, Span::from_ps(20_000_000_000));
         assert!(matches!(spec.layer, Layer::Tcp(SocketOptions { wait: Wait::Spin, nodelay: true, .. })));
     }
 
@@ -274,7 +303,7 @@ mod tests {
             (|v| v["schedule"][0]["bytes"] = 0.into(), "schedule[0].bytes: 0 is not allowed: a byte stream"),
             (|v| v["schedule"][0]["bytes"] = 1.5.into(), "schedule[0].bytes: 1.5 is not allowed: a whole"),
             (|v| v["schedule"][0]["max_samples"] = 3.into(), "schedule[0].max_samples: 3 is not allowed: at"),
-            (|v| v["sched"] = 1.into(), "sched: unknown key: allowed are protocol, layer, options, rank"),
+            (|v| v["sched"] = 1.into(), "sched: unknown key: allowed are protocol, layer, options, program"),
         ];
         for (change, expected) in cases {
             let error = spec(change).unwrap_err();
