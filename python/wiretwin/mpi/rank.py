@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import zlib
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from time import thread_time_ns
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any
@@ -98,6 +99,7 @@ class Rank:
         self.bias_ns = runtime.bias_ns
         self.greenlet: greenlet.greenlet | None = None
         self.left_ns = 0
+        self.thread = get_ident()
         self.digest = _FIRST_DIGEST
         self.durations_ps: list[int] = []
         self.digests: list[int] = []
@@ -122,6 +124,11 @@ class Rank:
         measured = thread_time_ns() - self.left_ns
         if self.dead:
             raise greenlet.GreenletExit
+        if get_ident() != self.thread:
+            raise RuntimeError(
+                f"{name} was called from another thread than the one that runs the program: "
+                "threads that call MPI are not simulated"
+            )
         sites = self.sites
         self.site = site = sites.find(sys._getframe(1))
         self.inside = name
@@ -142,8 +149,9 @@ class Rank:
 
     def leave(self) -> None:
         """Begin a stretch of computation: the MPI call has ended."""
-        if self.dead:
+        if self.dead or not self.inside:
             return
+        self.inside = ""
         self.post(self.index, ("exit",))
         self.left_ns = thread_time_ns()
 
@@ -175,13 +183,7 @@ class Rank:
 
     def suspend(self) -> Any:
         """Give way to the other ranks; returns what the world says."""
-        try:
-            outcome = self.hub.switch()
-        except greenlet.error:
-            raise RuntimeError(
-                f"{self.inside} was called from another thread than the one that runs the program: "
-                "threads that call MPI are not simulated"
-            ) from None
+        outcome = self.hub.switch()
         if self.dead:
             raise greenlet.GreenletExit
         return outcome
