@@ -18,8 +18,10 @@ pub(crate) enum Event {
     Proceed { rank: u32 },
     /// A receive is withdrawn: a number of the world's list.
     Cancel { number: u32 },
-    /// A shared core's work or time slice ends; stale unless `epoch` is the core's.
+    /// The work on a shared core ends; stale unless `epoch` is the core's.
     Core { core: u32, epoch: u32 },
+    /// A time slice ends on a node whose ranks queue for its cores.
+    Slice { node: u32 },
 }
 
 /// The bits of an epoch that an event carries: an event that is stale by this many epochs of one core
@@ -37,6 +39,7 @@ impl Event {
             Self::Proceed { rank } => (4, rank, 0),
             Self::Cancel { number } => (5, number, 0),
             Self::Core { core, epoch } => (6, core, epoch & EPOCH_MASK),
+            Self::Slice { node } => (7, node, 0),
         };
         kind | u64::from(number) << 4 | u64::from(epoch) << 36
     }
@@ -50,7 +53,8 @@ impl Event {
             3 => Self::LinkHead { message: number },
             4 => Self::Proceed { rank: number },
             5 => Self::Cancel { number },
-            _ => Self::Core { core: number, epoch: (index >> 36) as u32 },
+            6 => Self::Core { core: number, epoch: (index >> 36) as u32 },
+            _ => Self::Slice { node: number },
         }
     }
 }
@@ -58,13 +62,13 @@ impl Event {
 #[derive(Clone, Default)]
 pub(crate) struct Queue {
     events: EventQueue,
-    /// How many are not [`Event::Core`].
+    /// How many are not [`Event::Slice`].
     others: usize,
 }
 
 impl Queue {
     pub(crate) fn push(&mut self, time: u64, event: Event) {
-        self.others += usize::from(!matches!(event, Event::Core { .. }));
+        self.others += usize::from(!matches!(event, Event::Slice { .. }));
         self.events.push(SimTime::from_ps(time), event.encode());
     }
 
@@ -77,12 +81,12 @@ impl Queue {
     pub(crate) fn pop_through(&mut self, last: u64) -> Option<(u64, Event)> {
         let popped = self.events.pop_through(SimTime::from_ps(last))?;
         let event = Event::decode(popped.index);
-        self.others -= usize::from(!matches!(event, Event::Core { .. }));
+        self.others -= usize::from(!matches!(event, Event::Slice { .. }));
         Some((popped.time.as_ps(), event))
     }
 
-    /// Whether an event is scheduled that is not [`Event::Core`].
-    pub(crate) fn has_more_than_cores(&self) -> bool {
+    /// Whether an event is scheduled that is not [`Event::Slice`].
+    pub(crate) fn has_more_than_slices(&self) -> bool {
         self.others > 0
     }
 
@@ -107,6 +111,7 @@ mod tests {
                 Event::Proceed { rank: number },
                 Event::Cancel { number },
                 Event::Core { core: number, epoch: number & EPOCH_MASK },
+                Event::Slice { node: number },
             ] {
                 assert_eq!(Event::decode(event.encode()), event);
             }
@@ -114,15 +119,15 @@ mod tests {
     }
 
     #[test]
-    fn idle_cores_are_told_from_events_that_matter() {
+    fn time_slices_are_told_from_events_that_matter() {
         let mut queue = Queue::default();
-        queue.push(5, Event::Core { core: 0, epoch: 1 });
-        assert!(!queue.has_more_than_cores());
+        queue.push(5, Event::Slice { node: 0 });
+        assert!(!queue.has_more_than_slices());
         queue.push(3, Event::Proceed { rank: 9 });
-        assert!(queue.has_more_than_cores());
+        assert!(queue.has_more_than_slices());
         assert_eq!(queue.pop_through(2), None);
         assert_eq!(queue.pop(), Some((3, Event::Proceed { rank: 9 })));
-        assert!(!queue.has_more_than_cores());
+        assert!(!queue.has_more_than_slices());
         assert!(queue.memory_bytes() > 0);
     }
 }

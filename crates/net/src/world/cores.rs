@@ -37,6 +37,10 @@ struct SharedNode {
     /// Its cores: a range of [`Cores::cores`].
     first_core: u32,
     end_core: u32,
+    /// Those without a rank.
+    free: Vec<u32>,
+    /// An [`Event::Slice`] is to come.
+    timed: bool,
     /// Sharers that want a core, in order.
     queue: VecDeque<u32>,
     quantum: u64,
@@ -111,6 +115,8 @@ impl Cores {
             nodes.push(Some(SharedNode {
                 first_core,
                 end_core: cores.len() as u32,
+                free: (first_core..cores.len() as u32).rev().collect(),
+                timed: false,
                 queue: VecDeque::new(),
                 quantum: node.quantum.as_ps(),
                 idle: node.idle,
@@ -196,16 +202,12 @@ impl World {
             Place::Queued => {}
             Place::Off => {
                 let shared = self.cores.node(node);
-                let mut range = shared.first_core..shared.end_core;
-                let of_node = range.clone();
-                if let Some(core) = range.find(|core| self.cores.cores[*core as usize].sharer == NONE) {
+                if let Some(core) = shared.free.pop() {
                     self.assign(core, number);
                 } else {
-                    self.cores.node(node).queue.push_back(number);
+                    shared.queue.push_back(number);
                     self.cores.sharers[number as usize].place = Place::Queued;
-                    for core in of_node {
-                        self.schedule_core(core);
-                    }
+                    self.schedule_slices(node);
                 }
             }
         }
@@ -239,35 +241,41 @@ impl World {
         if place == Place::Queued {
             queue.push_back(number);
         }
-        if let Some(next) = queue.pop_front() {
-            self.assign(core, next);
+        match queue.pop_front() {
+            Some(next) => self.assign(core, next),
+            None => self.cores.node_of(core).free.push(core),
         }
     }
 
-    /// Schedules the next thing that happens on a core by itself: the end of its work or its slice.
+    /// Schedules the end of the work on a core, if it works.
     fn schedule_core(&mut self, core: u32) {
-        let now = self.now;
-        let shared = self.cores.node_of(core);
-        let quantum = shared.quantum;
-        let contended = !shared.queue.is_empty();
         let state = &mut self.cores.cores[core as usize];
-        if state.sharer == NONE {
+        if let Some(burn) = self.cores.sharers[state.sharer as usize].burn {
+            state.epoch = state.epoch.wrapping_add(1);
+            let event = Event::Core { core, epoch: state.epoch & EPOCH_MASK };
+            self.queue.push(burn.started + burn.remaining, event);
+        }
+    }
+
+    /// While ranks queue on a node, sees to it that the next slice to end there is noticed. All
+    /// slices are alike, so one that begins later ends later.
+    fn schedule_slices(&mut self, node: u32) {
+        let now = self.now;
+        let shared = self.cores.node(node);
+        if shared.timed || shared.queue.is_empty() {
             return;
         }
-        if state.slice_end <= now {
-            // Nobody queued when it ended.
-            state.slice_end += ((now - state.slice_end) / quantum + 1) * quantum;
+        shared.timed = true;
+        let (quantum, range) = (shared.quantum, shared.first_core as usize..shared.end_core as usize);
+        let mut first = u64::MAX;
+        for core in &mut self.cores.cores[range] {
+            if core.slice_end <= now {
+                // Nobody queued when it ended.
+                core.slice_end += ((now - core.slice_end) / quantum + 1) * quantum;
+            }
+            first = first.min(core.slice_end);
         }
-        state.epoch = state.epoch.wrapping_add(1);
-        let (epoch, slice_end, number) = (state.epoch, state.slice_end, state.sharer);
-        let work_end = self.cores.sharers[number as usize].burn.map(|burn| burn.started + burn.remaining);
-        let at = match (work_end, contended) {
-            (Some(end), true) => end.min(slice_end),
-            (Some(end), false) => end,
-            (None, true) => slice_end,
-            (None, false) => return,
-        };
-        self.queue.push(at, Event::Core { core, epoch: epoch & EPOCH_MASK });
+        self.queue.push(first, Event::Slice { node });
     }
 
     /// Decides what the rank on a core does now.
@@ -347,50 +355,68 @@ impl World {
         }
     }
 
-    /// Work or a slice may have ended on a core: `false` if all that is left is idle polling.
-    pub(super) fn core_event(&mut self, core: u32, epoch: u32) -> bool {
-        let now = self.now;
+    /// Work has ended on a core.
+    pub(super) fn core_event(&mut self, core: u32, epoch: u32) {
         let state = self.cores.cores[core as usize];
-        if state.epoch & EPOCH_MASK != epoch {
-            return true;
-        }
-        let number = state.sharer as usize;
-        let rank = self.cores.sharers[number].rank;
-        if let Some(burn) = self.cores.sharers[number].burn {
-            let elapsed = now - burn.started;
-            self.spend(rank, elapsed, burn.kind, burn.peer, burn.bytes);
-            let remaining = burn.remaining - elapsed;
-            if remaining > 0 {
-                self.cores.sharers[number].burn = Some(Burn { remaining, started: now, ..burn });
-            } else {
-                self.cores.sharers[number].burn = None;
-                self.cores.sharers[number].deciding = true;
-                match burn.then {
-                    Then::Effect(effect) => self.apply(rank, now, now, effect),
-                    Then::Message(index) => {
-                        if self.messages[index as usize].transfer.state() == TransferState::DataUnderWay {
-                            self.push_data(index, now, now);
-                        }
-                        self.finish_work(rank, index);
-                    }
-                }
-                self.cores.sharers[number].deciding = false;
-            }
-        } else if !self.anything_left() {
-            return false;
-        }
-        let contended = !self.cores.node_of(core).queue.is_empty();
-        if now >= self.cores.cores[core as usize].slice_end && contended {
-            self.release(core, Place::Queued);
-        } else {
+        if state.epoch & EPOCH_MASK == epoch && state.sharer != NONE {
+            self.stop_work(core);
             self.run_core(core);
         }
+    }
+
+    /// Slices have ended on a node: `false` if all that is left is idle polling.
+    pub(super) fn slice_event(&mut self, node: u32) -> bool {
+        let shared = self.cores.node(node);
+        shared.timed = false;
+        let range = shared.first_core..shared.end_core;
+        if shared.queue.is_empty() {
+            return true;
+        }
+        if !self.anything_left() {
+            return false;
+        }
+        for core in range {
+            let state = self.cores.cores[core as usize];
+            if state.sharer != NONE && state.slice_end <= self.now && !self.cores.node(node).queue.is_empty()
+            {
+                self.stop_work(core);
+                self.release(core, Place::Queued);
+            }
+        }
+        self.schedule_slices(node);
         true
+    }
+
+    /// Accounts for the work on a core up to now, and does what it was for if it is done.
+    fn stop_work(&mut self, core: u32) {
+        let now = self.now;
+        let number = self.cores.cores[core as usize].sharer as usize;
+        let rank = self.cores.sharers[number].rank;
+        let Some(burn) = self.cores.sharers[number].burn else { return };
+        let elapsed = now - burn.started;
+        self.spend(rank, elapsed, burn.kind, burn.peer, burn.bytes);
+        let remaining = burn.remaining - elapsed;
+        if remaining > 0 {
+            self.cores.sharers[number].burn = Some(Burn { remaining, started: now, ..burn });
+            return;
+        }
+        self.cores.sharers[number].burn = None;
+        self.cores.sharers[number].deciding = true;
+        match burn.then {
+            Then::Effect(effect) => self.apply(rank, now, now, effect),
+            Then::Message(index) => {
+                if self.messages[index as usize].transfer.state() == TransferState::DataUnderWay {
+                    self.push_data(index, now, now);
+                }
+                self.finish_work(rank, index);
+            }
+        }
+        self.cores.sharers[number].deciding = false;
     }
 
     /// Whether anything but polling for messages that nobody will send can still happen.
     fn anything_left(&self) -> bool {
-        self.queue.has_more_than_cores()
+        self.queue.has_more_than_slices()
             || self.cores.sharers.iter().any(|sharer| {
                 let state = &self.ranks[sharer.rank as usize];
                 sharer.burn.is_some()

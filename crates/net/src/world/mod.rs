@@ -355,7 +355,8 @@ impl World {
         self.counts
     }
 
-    /// A digest of every match and every completion with its time: equal runs have equal digests.
+    /// A digest of every match and completion with its time (but that of a send which is complete as
+    /// soon as it has left): equal runs have equal digests.
     #[must_use]
     pub fn digest(&self) -> Digest {
         self.digest.value()

@@ -29,7 +29,8 @@ impl World {
             Event::LinkHead { message } => self.link_head(message),
             Event::Proceed { rank } => self.proceed(rank),
             Event::Cancel { number } => self.cancel(number),
-            Event::Core { core, epoch } => return self.core_event(core, epoch),
+            Event::Core { core, epoch } => self.core_event(core, epoch),
+            Event::Slice { node } => return self.slice_event(node),
         }
         true
     }
@@ -229,15 +230,22 @@ impl World {
         }
     }
 
-    /// A request is complete, or cancelled.
+    /// A request is complete, or cancelled, and the digest takes note.
     pub(super) fn complete(&mut self, index: u32, state: RequestState) {
-        let request = &mut self.requests[index as usize];
-        request.state = state;
-        let (rank, waited, id) = (request.rank, request.waited, request.id(index).0);
+        let request = &self.requests[index as usize];
+        let (rank, id) = (request.rank, request.id(index).0);
         let time = self.now.max(self.ranks[rank as usize].clock);
         let kind = if state == RequestState::Cancelled { CANCELLED } else { COMPLETED };
         self.note(kind, time, id, u64::from(rank));
-        if waited {
+        self.settle(index, state);
+    }
+
+    /// A request is complete, or cancelled.
+    pub(super) fn settle(&mut self, index: u32, state: RequestState) {
+        let request = &mut self.requests[index as usize];
+        request.state = state;
+        if request.waited {
+            let rank = request.rank;
             let owner = &mut self.ranks[rank as usize];
             owner.wait_open -= 1;
             owner.wait_done += 1;

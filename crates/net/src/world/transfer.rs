@@ -18,7 +18,8 @@ impl World {
         let (id, local) = (message.id, message.transfer.completes_locally());
         self.launch(index, at);
         if local && let Some(request) = self.live_request(id) {
-            self.complete(request, RequestState::Done);
+            // Not noted: its time follows from those of the message.
+            self.settle(request, RequestState::Done);
         }
     }
 
