@@ -117,6 +117,17 @@ impl Arena {
         self.free = first as u32;
     }
 
+    /// The least time of a chain's events, in ps.
+    pub(super) fn least(&self, chain: &Chain) -> Option<u64> {
+        let mut least = None;
+        let mut rest = *chain;
+        while let Some((chunk, count)) = self.detach(&mut rest) {
+            let here = self.events(chunk)[..count].iter().map(|event| event.time.as_ps()).min();
+            least = [least, here].into_iter().flatten().min();
+        }
+        least
+    }
+
     /// In what the times of a chain's events are alike. The chain is not empty.
     pub(super) fn likeness(&self, chain: &Chain) -> Likeness {
         let first = self.chunk(chain.head).events[0].time.as_ps();

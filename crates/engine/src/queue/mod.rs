@@ -4,8 +4,8 @@
 //! wheel's earliest slot is opened: a slot of few events is sorted into the *run*; one of many is
 //! spread over the levels below first, unless all are of one instant: then they become the *lane*,
 //! which needs no sorting. An event scheduled into the time that the run covers goes to a binary *heap*; should
-//! that grow, as after a far event was opened too early, the later half of all that is near goes
-//! back to the wheel. So a push and a pop cost a constant number of moves and the sorting of a short
+//! that grow, as after a slot of few events that lie far apart was opened, the later half of all that
+//! is near goes back to the wheel. So a push and a pop cost a constant number of moves and the sorting of a short
 //! run, whatever the distribution of times: there is no pattern that makes them linear.
 //!
 //! After the hierarchical wheels of Varghese and Lauck (1987), scheme 7, opened lazily as the ladder
@@ -61,6 +61,9 @@ pub struct EventQueue {
     lane: Lane,
     lane_time: u64,
     wheel: Wheel,
+    /// The time of the wheel's earliest event, in ps; 0 where it has not been looked for, which no
+    /// event of the wheel has.
+    far_first: u64,
     arena: Arena,
 }
 
@@ -110,6 +113,7 @@ impl EventQueue {
             lane: Lane::EMPTY,
             lane_time: 0,
             wheel: Wheel::new(),
+            far_first: 0,
             arena: Arena::new(),
         }
     }
@@ -153,6 +157,9 @@ impl EventQueue {
         self.next_seq += 1;
         let event = Event { time, seq, index };
         if time.as_ps() > self.near_last {
+            if time.as_ps() < self.far_first {
+                self.far_first = time.as_ps();
+            }
             self.wheel.insert(&mut self.arena, event);
         } else {
             self.push_near(event);
@@ -167,10 +174,12 @@ impl EventQueue {
     }
 
     /// Takes the earliest event if its time is not after `last`.
+    ///
+    /// Where it is after, nothing changes: events pushed before it cost what they would have.
     #[inline]
     pub fn pop_through(&mut self, last: SimTime) -> Option<Event> {
         if self.heap.is_empty() && self.lane.is_empty() {
-            if self.run_next == self.run.len() && !self.open() {
+            if self.run_next == self.run.len() && !self.open_through(last) {
                 return None;
             }
             if let Some(&event) = self.run.get(self.run_next) {
@@ -184,15 +193,13 @@ impl EventQueue {
         self.pop_of_three(last)
     }
 
-    /// The time of the earliest event.
+    /// The time of the earliest event, found once and then remembered.
     pub fn next_time(&mut self) -> Option<SimTime> {
-        if self.heap.is_empty() && self.lane.is_empty() && self.run_next == self.run.len() && !self.open() {
-            return None;
-        }
         let run = self.run.get(self.run_next).map(|event| event.time);
         let heap = self.heap.peek().map(|late| late.0.time);
         let lane = self.lane.first(&self.arena).map(|event| event.time);
-        [run, heap, lane].into_iter().flatten().min()
+        let near = [run, heap, lane].into_iter().flatten().min();
+        near.or_else(|| self.find_far_first().map(SimTime::from_ps))
     }
 
     /// Books an event that has been taken from the near structures.
@@ -278,17 +285,38 @@ impl EventQueue {
             self.heap.extend(self.run.drain(RUN_EVENTS as usize..).map(Late));
             return;
         }
-        // Not zero, for it is after `done`.
-        self.near_last = self.run[stay].time.as_ps() - 1;
+        // Not zero, for it is after `done`; and earlier than all that is in the wheel.
+        self.far_first = self.run[stay].time.as_ps();
+        self.near_last = self.far_first - 1;
         for event in self.run.drain(stay..) {
             self.wheel.insert(&mut self.arena, event);
         }
         self.heap_limit = HEAP_EVENTS;
     }
 
-    /// Makes the earliest events of the wheel near; false where it has none.
+    /// The time of the wheel's earliest event, in ps.
+    ///
+    /// Looking reads one slot, and only once until that slot is opened, which reads it as well.
+    fn find_far_first(&mut self) -> Option<u64> {
+        if self.far_first == 0 {
+            self.far_first = self.wheel.first_time(&self.arena)?;
+        }
+        Some(self.far_first)
+    }
+
+    /// As [`EventQueue::open`], but only where the wheel's earliest event is not after `last`: so no
+    /// event is made near before the clock reaches it.
     #[inline(never)]
+    fn open_through(&mut self, last: SimTime) -> bool {
+        if last < SimTime::MAX && self.find_far_first().is_none_or(|first| first > last.as_ps()) {
+            return false;
+        }
+        self.open()
+    }
+
+    /// Makes the earliest events of the wheel near; false where it has none.
     fn open(&mut self) -> bool {
+        self.far_first = 0;
         loop {
             let Some(mut chain) = self.wheel.take_first() else {
                 return false;

@@ -66,6 +66,15 @@ impl Wheel {
         arena.append(chain, event);
     }
 
+    /// The time of the earliest event, in ps.
+    pub(super) fn first_time(&self, arena: &Arena) -> Option<u64> {
+        if self.levels == 0 {
+            return None;
+        }
+        let level = self.levels.trailing_zeros() as usize;
+        arena.least(&self.chains[level][self.slots[level].trailing_zeros() as usize])
+    }
+
     /// Takes all events of the earliest slot out and moves the base to where the slot begins.
     pub(super) fn take_first(&mut self) -> Option<Chain> {
         if self.levels == 0 {
