@@ -212,19 +212,20 @@ def send_disagreement(endpoints: Sequence[Endpoint]) -> Disagreement | None:
 def rendezvous(half_round_trip: Sequence[Piece], send: Sequence[Piece]) -> int | None:
     """Return the smallest size at which a message waits for its receiver, or None.
 
-    It is the first break that the round trip and the send share, at which the send takes at least a
-    quarter longer at once while the round trip does not get shorter: the send has begun to include the
-    transfer. Copying the message into a buffer makes a send longer steadily, not at once.
+    It is the first break that the round trip and the send have in common (their breaks snapped together)
+    at which the send takes at least a quarter longer at once while the round trip does not get shorter:
+    the send has begun to include the transfer. Copying the message into a buffer makes a send longer
+    steadily, not at once.
     """
+    breaks = {later.from_bytes: (earlier, later) for earlier, later in pairwise(half_round_trip)}
     for before, after in pairwise(send):
-        for earlier, later in pairwise(half_round_trip):
-            low, high = max(after.from_low, later.from_low), min(after.from_high, later.from_high)
-            if low > high:
-                continue
-            at = min(max(later.from_bytes, low), high)
-            jump = after.at(at) >= _RENDEZVOUS_JUMP * max(before.at(at), 0.0)
-            if jump and later.at(at) >= earlier.at(at):
-                return at
+        at = after.from_bytes
+        if at not in breaks:
+            continue
+        earlier, later = breaks[at]
+        jump = after.at(at) >= _RENDEZVOUS_JUMP * max(before.at(at), 0.0)
+        if jump and later.at(at) >= earlier.at(at):
+            return at
     return None
 
 

@@ -189,10 +189,11 @@ def test_a_send_that_takes_longer_at_once_where_the_round_trip_breaks_is_rendezv
     [
         [piece(0, 400, 0.01)],
         [piece(0, 400, 0.01), piece(1024, 2000, 0.04, 513, 1024)],
+        [piece(0, 400, 0.01), piece(6000, 2000, 0.04, 4097, 6144)],
         [piece(0, 400, 0.01), piece(8192, 430, 0.05 - 0.04, 4097, 8192)],
         [piece(0, 400, 0.01), piece(8192, 200, 0.01, 4097, 8192)],
     ],
-    ids=["no break", "elsewhere", "too little", "shorter"],
+    ids=["no break", "elsewhere", "near by", "too little", "shorter"],
 )
 def test_other_breaks_are_not_rendezvous(send: list[Piece]) -> None:
     assert loggp.rendezvous(HALF, send) is None
