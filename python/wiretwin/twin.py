@@ -155,6 +155,8 @@ class Segment(_Strict):
 class Checks(_Strict):
     """What the fit rests on, had to put right or could not make agree; a key without a finding is absent."""
 
+    endpoints_lack: str | None = None
+    """What was not measured that overheads and latency need, in words."""
     overhead_send_by: Literal["prtt", "send_busy"] | None = None
     """The loop that overhead_send rests on."""
     gap_by: Literal["prtt", "stream"] | None = None
@@ -271,8 +273,10 @@ class Layer(_Strict):
         segments: tuple[Segment, ...] = getattr(self, quantity)
         if not segments:
             fitted = [name for name in QUANTITIES if getattr(self, name)]
+            lack = self.checks.endpoints_lack if self.checks else None
             raise InputError(
                 reason=f"{quantity} was not fitted for this layer; it has {', '.join(fitted) or 'none'}"
+                + (f" (not measured enough: {lack})" if lack else "")
             )
         return segments
 

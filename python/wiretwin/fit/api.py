@@ -158,7 +158,9 @@ def _fit_layer(
     place: str | None,
 ) -> Layer:
     launches = _launches(summary)
-    echo = by_launch(summary.filter(pl.col("loop") == "echo"), launches=launches)
+    # A round trip of no time is a clock too coarse to see it.
+    seen = (pl.col("loop") == "echo") & (pl.col("value_ns") > 0)
+    echo = by_launch(summary.filter(seen), launches=launches)
     _require_curve(name, echo, place)
     figures = curve_figures(echo, confidence, seed)
 
@@ -178,7 +180,9 @@ def _fit_layer(
     lacking = [] if endpoints == "skip" else missing_for_endpoints(summary)
     if endpoints == "require" and lacking:
         raise InputError(place, f"layer {name}", reason=f"was measured too little: {'; '.join(lacking)}")
-    if endpoints != "skip" and not lacking:
+    if lacking:
+        checks["endpoints_lack"] = "; ".join(lacking)
+    elif endpoints != "skip":
         send = loggp.overhead_send(summary, launches, clock_ns)
         recv = loggp.overhead_recv(summary, launches, clock_ns)
         parts, checks = _endpoints(echo, half_pieces, pieces, send, recv, confidence, keep_overlap)

@@ -103,6 +103,10 @@ def test_a_curve_without_endpoint_loops_is_a_curve() -> None:
     assert layer.half_round_trip
     assert not layer.overhead_send
     assert not layer.latency
+    with pytest.raises(
+        InputError, match=r"latency was not fitted .* \(not measured enough: prtt .* recv_busy"
+    ):
+        layer.at("latency", 4)
     with pytest.raises(InputError) as caught:
         fit(samples, endpoints="require")
     assert "layer synthetic: was measured too little" in str(caught.value)
@@ -133,13 +137,22 @@ def test_missing_is_listed_for_the_loop_that_lacks_sizes() -> None:
         (pl.col("launch") == 1, "layer synthetic: has 1 launch with loop echo"),
         (pl.col("loop") == "call", "layer synthetic: has 0 launches with loop echo"),
         (pl.col("bytes") < 4, "layer synthetic: has loop echo at 1, 2 bytes only; allowed: loop echo in at"),
-        (pl.col("launch") > 99, "holds no samples; allowed: at least two launches of one layer"),
+        (pl.col("value_ns") == 0, "holds no samples; allowed: at least two launches of one layer"),
     ],
 )
 def test_too_little_data_is_refused_by_layer_loop_and_sizes(keep: pl.Expr, said: str) -> None:
     with pytest.raises(InputError) as caught:
         fit(EAGER.samples().filter(keep))
     assert said in str(caught.value)
+
+
+def test_round_trips_of_no_time_are_not_used() -> None:
+    samples = EAGER.samples()
+    coarse = pl.when(pl.col("bytes") < 8).then(0).otherwise(pl.col("value_ns")).alias("value_ns")
+    layer = fit(samples.with_columns(coarse), endpoints="skip").layer("synthetic")
+    assert layer.t_0_bytes == 8
+    with pytest.raises(InputError, match="has 0 launches with loop echo"):
+        fit(samples.with_columns(value_ns=0))
 
 
 def test_wrong_arguments_are_named(noisy_samples: pl.DataFrame) -> None:
