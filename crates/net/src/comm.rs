@@ -74,6 +74,8 @@ impl Shared {
         let number = self.deliveries.get();
         self.deliveries.set(number + 1);
         if completion.truncated {
+            let kept = buffer.len().min(message.len());
+            buffer[..kept].copy_from_slice(&message[..kept]);
             let (message, buffer) = (Bytes::new(completion.bytes), Bytes::new(buffer.len() as u64));
             return Err(CommError::Truncated { message, buffer });
         }
@@ -107,6 +109,18 @@ impl SimComm {
             (world.size(), world.shares_cores(rank))
         };
         Self { rank, size, shares_cores, shared }
+    }
+
+    /// Refuses a rank that is not there, before anything of the call has happened.
+    fn check(&self, rank: Rank) -> Result<(), CommError> {
+        if rank.0 < self.size { Ok(()) } else { Err(CommError::NoSuchRank { rank, size: self.size }) }
+    }
+
+    fn check_source(&self, from: Source) -> Result<(), CommError> {
+        match from {
+            Source::Rank(rank) => self.check(rank),
+            Source::Any => Ok(()),
+        }
     }
 
     fn post(&self, op: Op<'_>) -> Result<Option<RequestId>, CommError> {
@@ -176,6 +190,7 @@ impl Comm for SimComm {
     }
 
     async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        self.check(to)?;
         self.enter(self.shared.names.send)?;
         let request = self.start_send(to, tag, message)?;
         self.wait(&[request]).await?;
@@ -183,6 +198,7 @@ impl Comm for SimComm {
     }
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
+        self.check_source(from)?;
         self.enter(self.shared.names.recv)?;
         let request = self.start_recv(from, tag, buffer.len())?;
         let completions = self.wait(&[request]).await?;
@@ -195,6 +211,8 @@ impl Comm for SimComm {
         sends: &[Outgoing<'_>],
         receives: &mut [Incoming<'_>],
     ) -> Result<(), CommError> {
+        sends.iter().try_for_each(|send| self.check(send.to))?;
+        receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
         self.enter(self.shared.names.exchange)?;
         let mut requests = Vec::with_capacity(sends.len() + receives.len());
         for receive in receives.iter() {

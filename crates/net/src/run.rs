@@ -211,6 +211,17 @@ pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
     }
 }
 
+/// Runs any program in a fresh world, work costing nothing.
+///
+/// # Errors
+/// [`RunError::Program`] and [`RunError::Deadlock`].
+pub fn run_body<P>(world: World, program: P) -> Result<Finished, RunError>
+where
+    P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
+{
+    drive(Shared::new(world, BTreeMap::new(), None), program)
+}
+
 type Results = Rc<RefCell<Vec<Option<Result<Outcome, ProgramError>>>>>;
 
 fn drive<P>(shared: Rc<Shared>, program: P) -> Result<Finished, RunError>
