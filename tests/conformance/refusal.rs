@@ -12,14 +12,33 @@ pub async fn a_message_too_long_is_truncated_and_the_next_is_whole<C: Comm>(comm
     // With `late` the messages are there before they are asked for.
     for late in [false, true] {
         if comm.rank() == Rank(0) {
-            for (number, length) in LENGTHS.into_iter().enumerate() {
-                if !late {
-                    comm.recv(Source::Rank(peer), TagMatch::Tag(Tag(9)), &mut []).await.unwrap();
+            let long: Vec<Vec<u8>> = LENGTHS
+                .into_iter()
+                .enumerate()
+                .map(|(number, length)| message(number as u64, length))
+                .collect();
+            let next = message(100, 33);
+            let mut sends: Vec<Outgoing<'_>> = long
+                .iter()
+                .flat_map(|long| {
+                    [
+                        Outgoing { to: peer, tag: Tag(1), message: long },
+                        Outgoing { to: peer, tag: Tag(2), message: &next },
+                    ]
+                })
+                .collect();
+            sends.push(Outgoing { to: peer, tag: Tag(3), message: &[] });
+            if late {
+                // All at once: a send that waited for its receive would wait for ever.
+                comm.exchange(&sends, &mut []).await.unwrap();
+            } else {
+                for send in sends {
+                    if send.tag == Tag(1) {
+                        comm.recv(Source::Rank(peer), TagMatch::Tag(Tag(9)), &mut []).await.unwrap();
+                    }
+                    comm.send(send.to, send.tag, send.message).await.unwrap();
                 }
-                comm.send(peer, Tag(1), &message(number as u64, length)).await.unwrap();
-                comm.send(peer, Tag(2), &message(100, 33)).await.unwrap();
             }
-            comm.send(peer, Tag(3), &[]).await.unwrap();
         } else {
             if late {
                 comm.recv(Source::Rank(peer), TagMatch::Tag(Tag(3)), &mut []).await.unwrap();
