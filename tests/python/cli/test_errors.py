@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from wiretwin import errors
@@ -40,8 +42,10 @@ def test_every_kind_has_its_own_exit_code() -> None:
     ]
     codes = [kind.exit_code for kind in kinds]
     assert len(set(codes)) == len(codes) == 6
+    page = (Path(__file__).parents[3] / "docs" / "reference" / "command-line.md").read_text()
     for code in [*codes, errors.DEFECT_EXIT_CODE]:
-        assert f"\n{code} " in str(errors.__doc__), f"exit code {code} is not in the documented table"
+        assert f"\n{code} " in str(errors.__doc__), f"exit code {code} is not in the module's table"
+        assert f"\n| {code} | " in page, f"exit code {code} is not in the reference"
 
 
 def test_an_error_of_the_family_is_shown_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
