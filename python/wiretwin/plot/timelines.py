@@ -80,13 +80,16 @@ def summed(frame: pl.DataFrame, edges: Floats) -> dict[int, dict[str, Floats]]:
     return out
 
 
-def closer_window(frame: pl.DataFrame, per_rank: int = 40) -> tuple[int, int] | None:
-    """Choose a window `(start_ps, end_ps)` about the middle with about so many intervals per rank.
+def closer_window(frame: pl.DataFrame, per_rank: int = 120) -> tuple[int, int] | None:
+    """Choose a window `(start_ps, end_ps)` about the middle with at most about so many intervals per rank.
 
     None if the whole run has little more than that.
     """
     ranks = frame["rank"].n_unique() if len(frame) else 0
-    if not ranks or len(frame) <= 3 * per_rank * ranks:
+    if not ranks:
+        return None
+    per_rank = max(12, min(per_rank, MOST_INTERVALS // (2 * ranks)))
+    if len(frame) <= 3 * per_rank * ranks:
         return None
     counts = frame.group_by("rank").len().sort("len", "rank", descending=[True, False])
     busiest = frame.filter(pl.col("rank") == counts["rank"][0]).sort("start_ps")

@@ -18,6 +18,9 @@ from wiretwin.report.page import Step
 OWN_LOAD = 2.0
 """Runnable processes that a measurement itself leaves in the load: its two ranks."""
 
+WORST = 0.25
+"""An error above which a prediction is not called one."""
+
 BUSY = 0.5
 """Runnable processes of others, per core, above which a host is called busy."""
 
@@ -97,7 +100,8 @@ def headline(inputs: Inputs) -> str:
     if worst is not None:
         count = len(inputs.comparisons)
         what = "the program was" if count == 1 else f"{count} programs were"
-        parts.append(f"{what} predicted within {words.within_text(worst)}")
+        how = "predicted within" if worst <= WORST else "mispredicted by up to"
+        parts.append(f"{what} {how} {words.within_text(worst)}")
     if not parts:
         return f"How processes talk on {inputs.host.get('name') or 'this host'}"
     text = "; ".join(parts)

@@ -64,7 +64,11 @@ def _compared(inputs: Inputs) -> Section:
         Column("Median of", True),
         Column("Frozen before the run"),
     ]
-    notes = [str(note) for item in inputs.comparisons for note in item.get("notes", [])]
+    notes = [
+        f"{draw.program_name(item['prediction'])}: {note}."
+        for item in inputs.comparisons
+        for note in item.get("notes", [])
+    ]
     block = FigureBlock(
         "predicted",
         "Predicted against actual time",

@@ -71,9 +71,8 @@ def _closer(at: int, name: str, frame: pl.DataFrame, window: tuple[int, int]) ->
     return FigureBlock(
         f"closer-{at + 1}",
         f"A closer look: {name}",
-        f"From {words.time_text(low / 1e12)} to {words.time_text(high / 1e12)}, "
-        f"{words.count_text(len(inside), 'interval')} as simulated, "
-        f"{words.time_text((high - low) / 1e12)} in all.",
+        f"{words.time_text((high - low) / 1e12)} from the middle of the run, beginning at "
+        f"{words.time_text(low / 1e12)}: {words.count_text(len(inside), 'interval')} as simulated.",
         draw.timeline(frame, window_ps=window),
         _sites(name, frame),
         keys=KEYS,
