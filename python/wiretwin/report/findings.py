@@ -99,7 +99,7 @@ def headline(inputs: Inputs) -> str:
     worst = max((abs(item["error"]) for item in inputs.comparisons), default=None)
     if worst is not None:
         count = len(inputs.comparisons)
-        what = "the program was" if count == 1 else f"{count} programs were"
+        what = "the program was" if count == 1 else f"{count}{words.BLANK}programs were"
         how = "predicted within" if worst <= WORST else "mispredicted by up to"
         parts.append(f"{what} {how} {words.within_text(worst)}")
     if not parts:
