@@ -1,17 +1,15 @@
 """What every rank has for itself in the one process: modules, arguments, folder, random numbers, output.
 
-A rank's own view is put in place at each switch. Modules under the script's folder (and `random`,
-whose functions share hidden state) are loaded once per rank; installed packages are shared.
+A rank's own view is put in place at each switch. Modules under the script's folder are loaded once
+per rank, and a few of the standard library are copied for each (`own.py`); installed packages are
+shared.
 """
 
 from __future__ import annotations
 
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import os
-import random
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -20,9 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from .failure import UnsupportedModuleError
+from .own import own_atexit, own_logging, own_numpy_random, own_random, virtual_time
 from .preimport import OUTSIDE, belongs
 
 _NEVER = ("wiretwin", "mpi4py")
+_OWN = ("__main__", "random", "time", "atexit", "logging")
+"""Modules of the standard library that every rank has a copy of."""
 
 
 class RankView:
@@ -37,11 +38,14 @@ class RankView:
         self.folder: str | None = None
         self.stdout = _Output()
         self.stderr = _Output()
-        self.random_module = _own_random(f"wiretwin random {seed} {index}")
-        self.modules["random"] = self.random_module
+        self.modules["random"] = own_random(f"wiretwin random {seed} {index}")
+        self.modules["time"] = virtual_time()
+        self.modules["atexit"], self.at_exit = own_atexit()
+        if "logging" in sys.modules:
+            self.modules["logging"] = own_logging()
         self.numpy_random: types.ModuleType | None = None
         if "numpy" in sys.modules:
-            self.numpy_random = _own_numpy_random(sys.modules["numpy"].random, seed, index, ranks)
+            self.numpy_random = own_numpy_random(sys.modules["numpy"].random, seed, index)
 
 
 class _Output(io.TextIOWrapper):
@@ -59,60 +63,6 @@ class _Output(io.TextIOWrapper):
     def fileno(self) -> int:
         """Refuse: there is no file behind it."""
         raise io.UnsupportedOperation("fileno: a simulated rank's output has no file descriptor")
-
-
-def _own_random(seed: str) -> types.ModuleType:
-    """Return a copy of `random` with its own generator, seeded for this rank."""
-    spec = importlib.util.find_spec("random")
-    assert spec is not None
-    assert spec.loader is not None
-    module = types.ModuleType("random")
-    instance = random.Random(seed)
-    module.__dict__.update(random.__dict__)
-    shared = getattr(random, "_inst", None)
-    for name, value in random.__dict__.items():
-        if getattr(value, "__self__", None) is shared and shared is not None:
-            setattr(module, name, getattr(instance, name))
-    module.__dict__["_inst"] = instance
-    return module
-
-
-def _own_numpy_random(shared: Any, seed: int, index: int, ranks: int) -> types.ModuleType:
-    """Return a copy of `numpy.random` whose global generator belongs to this rank.
-
-    Unseeded generators are seeded from the seed of the run, the rank and their number, so that a
-    simulation can be repeated; in a real process they differ from run to run.
-    """
-    import numpy as np
-
-    module = types.ModuleType("numpy.random")
-    module.__dict__.update(shared.__dict__)
-    state = np.random.RandomState(np.random.MT19937(np.random.SeedSequence([seed, index, 0])))
-    for name in dir(shared):
-        value = getattr(shared, name)
-        if type(getattr(value, "__self__", None)).__name__ == "RandomState":
-            setattr(module, name, getattr(state, name))
-    made = [0]
-
-    def entropy() -> Any:
-        made[0] += 1
-        return np.random.SeedSequence([seed, index, made[0]])
-
-    def default_rng(seed: Any = None) -> Any:
-        return shared.default_rng(entropy() if seed is None else seed)
-
-    def reseed(seed: Any = None) -> None:
-        state.seed(entropy().generate_state(4) if seed is None else seed)
-
-    default_rng.__doc__, reseed.__doc__ = shared.default_rng.__doc__, shared.seed.__doc__
-    own: dict[str, Any] = {
-        "seed": reseed,
-        "default_rng": default_rng,
-        "sample": state.random_sample,
-        "ranf": state.random_sample,
-    }
-    module.__dict__.update(own)
-    return module
 
 
 class _Finder:
@@ -160,7 +110,7 @@ class Isolation:
     @contextlib.contextmanager
     def installed(self, modules: dict[str, types.ModuleType]) -> Iterator[None]:
         """Replace `modules` in `sys.modules`, and put everything back at the end."""
-        kept_modules = {name: sys.modules.get(name) for name in [*modules, "__main__", "random"]}
+        kept_modules = {name: sys.modules.get(name) for name in [*modules, *_OWN]}
         kept = (sys.argv, sys.path, sys.stdout, sys.stderr)
         self._home = os.getcwd()
         finder = _Finder(self)

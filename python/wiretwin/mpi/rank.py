@@ -28,8 +28,9 @@ _SHIM = __file__.rpartition("/")[0] + "/"
 _CONTENT = 1024
 """How many bytes of a message go into the path digest."""
 
+_POLLS = 100
 _POLL_PS = 100_000
-"""What a poll costs at least, when calls and computation are free: 100 ns."""
+"""After so many polls at one instant (calls and computation are free), each has cost 100 ns."""
 
 _FIRST_DIGEST = 0x77697265
 
@@ -107,6 +108,7 @@ class Rank:
         self.inside = ""
         self.site = 0
         self._polled = -1
+        self._stuck = 0
         self.dead = False
         self.finished = False
         self.finalized: bool = False
@@ -149,28 +151,48 @@ class Rank:
 
     def leave(self) -> None:
         """Begin a stretch of computation: the MPI call has ended."""
-        if self.dead or not self.inside:
+        if self.dead:
             return
-        self.inside = ""
         self.post(self.index, ("exit",))
         self.left_ns = thread_time_ns()
 
-    def pause(self, name: str) -> None:
-        """Account for computation so far and wait until the world has reached this rank's clock."""
+    def read_clock(self, name: str) -> int:
+        """Return this rank's clock in picoseconds, what it has computed until now included."""
         measured = thread_time_ns() - self.left_ns
         if self.dead:
             raise greenlet.GreenletExit
-        site = self.sites.find(sys._getframe(1))
+        self._between(name, measured, None)
+        if self.runtime.shared_cores:
+            # How long the computation took depends on the others: wait until the world knows.
+            self.post(self.index, ("yield",))
+            self.suspend()
+        self.idle()
+        now: int = self.runtime.world.now_ps(self.index)
+        self.left_ns = thread_time_ns()
+        return now
+
+    def sleep(self, ps: int) -> None:
+        """Let time pass for this rank."""
+        measured = thread_time_ns() - self.left_ns
+        if self.dead:
+            raise greenlet.GreenletExit
+        self._between("sleep", measured, ps)
+        self.left_ns = thread_time_ns()
+
+    def _between(self, name: str, measured: int, extra_ps: int | None) -> None:
+        """Account for computation, and for `extra_ps` as a stretch that costs what it says."""
+        site = self.sites.find(sys._getframe(2))
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, self.sites.keys[site], code))
-        self._account(digest, site, measured)
         self.inside, self.site = name, site
-        self.post(self.index, ("yield",))
-        self.suspend()
-
-    def resume(self) -> None:
-        """Begin a stretch of computation after `pause`."""
-        self.left_ns = thread_time_ns()
+        self._account(digest, site, measured)
+        if extra_ps is not None:
+            self.digest = digest = hash((digest, extra_ps))
+            self.durations_ps.append(extra_ps)
+            self.digests.append(digest)
+            self.call_sites.append(site)
+            if extra_ps:
+                self.post(self.index, ("compute", extra_ps))
 
     def work(self, label: str, body: Callable[[], Any]) -> None:
         """Do work inside a call (a reduction) and charge what it takes."""
@@ -189,11 +211,14 @@ class Rank:
         return outcome
 
     def idle(self) -> None:
-        """Make sure that a program that polls without computing gets ahead in virtual time."""
+        """Make sure that a program that polls gets ahead, even if calls and computation are free."""
         now = self.runtime.world.now_ps(self.index)
-        if now == self._polled:
-            self.post(self.index, ("compute", _POLL_PS))
-        self._polled = now
+        if now != self._polled:
+            self._polled, self._stuck = now, 0
+            return
+        self._stuck += 1
+        if self._stuck == _POLLS:
+            self.post(self.index, ("compute", _POLLS * _POLL_PS))
 
     # Waiting.
 

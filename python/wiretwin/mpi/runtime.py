@@ -190,7 +190,11 @@ class Runtime:
             trace: types.TracebackType | None = None
             try:
                 rank.left_ns = thread_time_ns()
-                exec(code, view.main.__dict__)
+                try:
+                    exec(code, view.main.__dict__)
+                finally:
+                    if not rank.dead:
+                        view.at_exit()
             except greenlet.GreenletExit:
                 return
             except SystemExit as exit_request:
@@ -237,6 +241,8 @@ class Runtime:
             )
 
     exits: list[tuple[int, int, str]]
+    shared_cores = False
+    """Whether some node has more ranks than cores."""
 
     def _failed(self, rank: Rank, error: Exception, trace: types.TracebackType | None) -> None:
         self.statuses[rank.index] = 1
@@ -390,6 +396,7 @@ def simulate(
         views = [RankView(index, ranks, path, argv, seed) for index in range(ranks)]
         runtime = Runtime(world, ranks, placement, source)
         runtime.exits = []
+        runtime.shared_cores = _shares_cores(json.loads(model_json))
         for rank, view in zip(runtime.ranks, views, strict=True):
             runtime.start(rank, code, view)
         enabled = gc.isenabled()
@@ -407,6 +414,11 @@ def simulate(
             if enabled:
                 gc.enable()
     return _result(runtime, views, seed)
+
+
+def _shares_cores(network: dict[str, Any]) -> bool:
+    placement = network["placement"]
+    return any(placement.count(index) > node["cores"] for index, node in enumerate(network["nodes"]))
 
 
 def _leave_words(error: Exception, views: Sequence[RankView]) -> None:

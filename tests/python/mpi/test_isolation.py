@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 from conftest import Simulate
 from mpi_help import model
 
-from wiretwin.mpi import simulate
+from wiretwin.mpi import Given, Replay, simulate
 from wiretwin.mpi.preimport import preimport, scan
 
 HEAD = """
@@ -205,3 +207,59 @@ def test_import_time_of_installed_modules_is_not_computation(tmp_path: Path) -> 
     own = simulate(folder / "main.py", [], 1, model(1))
     # Its own module is the program's computation: millions of additions against a few lookups.
     assert own.end_ps[0] > 5 * away.end_ps[0]
+
+
+def test_the_clocks_of_time_are_the_ranks_own(run: Simulate) -> None:
+    program = HEAD + (
+        "import time\n"
+        "from time import perf_counter\n"
+        "begin = perf_counter(), time.time(), MPI.Wtime(), time.monotonic_ns()\n"
+        "time.sleep(0.25 * (rank + 1))\n"
+        "end = perf_counter(), time.time(), MPI.Wtime(), time.monotonic_ns()\n"
+        "print(*(b - a for a, b in zip(begin, end)), time.gmtime()[:3])\n"
+        "comm.Barrier()\n"
+        "assert perf_counter() > 0.5\n"
+    )
+    real = time.perf_counter()
+    done = run(program, 2, compute=Given(0))
+    assert time.perf_counter() - real < 0.25  # the simulator does not sleep
+    for rank, text in enumerate(done.stdout):
+        *seconds, whole = text.split(" (")[0].split()
+        assert [round(float(value), 6) for value in seconds] == [0.25 * (rank + 1)] * 3
+        assert int(whole) == 250_000_000 * (rank + 1)
+        assert text.endswith("(2000, 1, 1)\n")
+    assert 0.5 < done.seconds < 0.5001
+    assert done.totals_ps["waiting_ps"][0] > 0.24e12
+    again = run(program, 2, compute=Replay(done.compute.durations_ps, done.compute.digests))
+    assert again.digest == done.digest
+
+
+def test_polling_a_clock_that_nothing_moves_gets_ahead(run: Simulate) -> None:
+    program = HEAD + "import time\nwhile time.perf_counter() < 0.0001:\n    pass\nprint('done')\n"
+    for cores in (1, 2):
+        network = model(2, cores=cores, call_ps=0)
+        assert run(program, 2, compute=Given(0), model_json=network).stdout == ["done\n"] * 2
+
+
+def test_functions_for_the_end_are_called_at_the_ranks_end(run: Simulate) -> None:
+    program = HEAD + (
+        "import atexit\n"
+        "@atexit.register\n"
+        "def last():\n"
+        "    print('last', comm.allreduce(rank))\n"
+        "atexit.register(print, 'first', rank)\n"
+    )
+    assert run(program).stdout == ["first 0\nlast 1\n", "first 1\nlast 1\n"]
+
+
+def test_every_rank_has_its_own_loggers(run: Simulate) -> None:
+    program = HEAD + (
+        "import logging, sys\n"
+        "logging.basicConfig(stream=sys.stdout, format=f'[{rank}] %(message)s', level=10 * (rank + 1))\n"
+        "comm.Barrier()\n"
+        "logging.getLogger('here').debug('debug')\n"
+        "logging.info('info')\n"
+    )
+    before = logging.getLogger().handlers[:]
+    assert run(program).stdout == ["[0] debug\n[0] info\n", "[1] info\n"]
+    assert logging.getLogger().handlers == before
