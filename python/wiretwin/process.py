@@ -82,7 +82,11 @@ def end_tree(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None
 
 @contextlib.contextmanager
 def child(
-    argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
     """Start a child in a session of its own, its output going to files; leave nothing of it behind.
 
@@ -99,6 +103,7 @@ def child(
                 stderr=stderr,
                 env=None if env is None else dict(env),
                 cwd=cwd,
+                pass_fds=tuple(pass_fds),
                 start_new_session=True,
             )
         try:
