@@ -16,20 +16,41 @@ if TYPE_CHECKING:
     from wiretwin.doctor import doctor
     from wiretwin.fit import fit
     from wiretwin.measure import measure
+    from wiretwin.predict import predict
+    from wiretwin.predict.compare import compare
+    from wiretwin.predict.live import run
     from wiretwin.results import Result
+    from wiretwin.tour import tour
     from wiretwin.twin import Twin
 
-__all__ = ["Result", "Twin", "__version__", "doctor", "fit", "measure", "plot", "report"]
+__all__ = [
+    "Result",
+    "Twin",
+    "__version__",
+    "compare",
+    "doctor",
+    "fit",
+    "measure",
+    "plot",
+    "predict",
+    "report",
+    "run",
+    "tour",
+]
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
     "Result": "wiretwin.results:Result",
     "Twin": "wiretwin.twin:Twin",
+    "compare": "wiretwin.predict.compare:compare",
     "doctor": "wiretwin.doctor",
     "fit": "wiretwin.fit",
     "measure": "wiretwin.measure",
     "plot": "wiretwin.plot",
+    "predict": "wiretwin.predict",
     "report": "wiretwin.report",
+    "run": "wiretwin.predict.live:run",
+    "tour": "wiretwin.tour",
 }
 
 

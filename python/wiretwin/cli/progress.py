@@ -6,6 +6,7 @@ that are being measured.
 
 from __future__ import annotations
 
+import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,7 @@ class Bar:
             transient=True,
         )
         self._shown = self._progress.console.is_terminal
+        self._begun = time.monotonic()
         self._task = self._progress.add_task(title, total=1.0, left="", words="")
 
     def __enter__(self) -> Bar:
@@ -70,3 +72,17 @@ class Bar:
             left = f"{left_s:.0f} s left"
             self._progress.update(self._task, completed=share, left=left, words=words.replace("[", r"\["))
             self._progress.refresh()
+
+    def stage(self, done: int, total: int, words: str) -> None:
+        """Redraw for stages of about equal length.
+
+        Parameters
+        ----------
+        done, total
+            Stages behind, and all of them.
+        words
+            What is happening.
+        """
+        elapsed = time.monotonic() - self._begun
+        left = elapsed / done * (total - done) if done else 0.0
+        self.show(elapsed, left, words)

@@ -1,0 +1,31 @@
+"""Where a verb puts its result when it is not told."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from wiretwin.errors import InputError, StorageError
+
+__all__ = ["fresh"]
+
+
+def fresh(given: Path | None, verb: str) -> Path:
+    """Return a new or empty folder: the one given, or ``results/VERB-DATE-TIME``.
+
+    Raises
+    ------
+    InputError
+        When the one given holds something already.
+    StorageError
+        When it cannot be made.
+    """
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
+    folder = Path("results", f"{verb}-{stamp}") if given is None else given
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InputError(key="--out", value=str(folder), allowed="a new or an empty folder")
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(folder, error.strerror or str(error)) from error
+    return folder

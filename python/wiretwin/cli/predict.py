@@ -1,0 +1,137 @@
+"""``wiretwin predict``: how long a program will run, frozen before it does."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+
+if TYPE_CHECKING:
+    from wiretwin.predict.records import Prediction
+
+__all__ = ["ArgsArgument", "RanksOption", "StatisticChoice", "prediction_table", "register"]
+
+
+class StatisticChoice(StrEnum):
+    """What is made of the passes, stretch by stretch."""
+
+    median = "median"
+    minimum = "minimum"
+
+
+ArgsArgument = Annotated[
+    list[str] | None, typer.Argument(help="The program's own arguments, after --.", show_default=False)
+]
+RanksOption = Annotated[int, typer.Option("--ranks", "-n", help="How many ranks.")]
+
+HELP = """Predict how long an unmodified mpi4py program will run on the host of a twin.
+
+The program runs in the simulated world, its computation is measured in several passes, and the
+prediction is frozen with a digest, so that it can be compared with the run that comes after it.
+
+\b
+Examples:
+  wiretwin predict prog.py --ranks 2 --twin twin.toml
+  wiretwin predict prog.py --ranks 8 --twin twin.toml -o predicted -- --points 512
+  wiretwin predict prog.py --twin twin.toml --compute 0us --format json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command(help=HELP)
+    def predict(
+        program: Annotated[
+            Path, typer.Argument(help="A Python script that uses mpi4py.", show_default=False)
+        ],
+        args: ArgsArgument = None,
+        twin: Annotated[
+            Path | None,
+            typer.Option(help="The twin whose host and layers are simulated.", show_default=False),
+        ] = None,
+        ranks: RanksOption = 2,
+        layer: Annotated[
+            str, typer.Option(help="The layer of the twin that messages take.")
+        ] = "mpi4py/mpich",
+        passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 3,
+        statistic: Annotated[
+            StatisticChoice, typer.Option(help="What is made of the passes, stretch by stretch.")
+        ] = StatisticChoice.median,
+        compute: Annotated[
+            str, typer.Option(help="measured, or a time for every stretch between two calls: 20us.")
+        ] = "measured",
+        seed: Annotated[int, typer.Option(help="Of the simulated world.")] = 1,
+        out: Annotated[
+            Path | None,
+            typer.Option(
+                "--out", "-o", help="Folder for the frozen prediction.", show_default="results/predict-…"
+            ),
+        ] = None,
+        limit: Annotated[str, typer.Option(help="Longest time for one simulated run.")] = "120s",
+        form: FormatOption = Format.table,
+    ) -> None:
+        from wiretwin.cli.folders import fresh
+        from wiretwin.cli.progress import Bar
+        from wiretwin.errors import InputError
+        from wiretwin.measure.quantity import parse_time
+        from wiretwin.predict.predict import predict as run_prediction
+
+        if twin is None:
+            raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
+        compute_ps = None if compute == "measured" else round(1e12 * parse_time(compute, "--compute"))
+        folder = fresh(out, "predict")
+        stages = passes + 2
+        with Bar(f"predicting {program.name}") as bar:
+            begun = [0]
+
+            def tell(words: str) -> None:
+                bar.stage(begun[0], stages, words)
+                begun[0] += 1
+
+            prediction = run_prediction(
+                program,
+                args or [],
+                twin=twin,
+                ranks=ranks,
+                layer=layer,
+                passes=passes,
+                statistic=statistic.value,
+                compute_ps=compute_ps,
+                seed=seed,
+                out=folder,
+                limit_s=parse_time(limit, "--limit", least_s=1.0),
+                on_stage=tell,
+            )
+        emit(prediction_table(prediction), form)
+        for warning in prediction.warnings:
+            print(f"note: {warning}", file=sys.stderr)
+        print(f"frozen {prediction.frozen_utc} as {prediction.digest[:16]}: {folder}", file=sys.stderr)
+
+
+def prediction_table(prediction: Prediction) -> Table:
+    """Return the prediction's total and, rank by rank, where the time goes."""
+    name = " ".join([prediction.program, *prediction.args])
+    rows: list[tuple[object, ...]] = [
+        (part.rank, part.total_s, part.compute_s, part.endpoint_s, part.wire_s, part.waiting_s)
+        for part in prediction.per_rank
+    ]
+    spread = prediction.seconds
+    return Table(
+        f"{name} on {prediction.ranks} ranks: {spread.value:.4g} s, "
+        f"from {spread.low:.4g} to {spread.high:.4g} s",
+        (
+            Column("rank", "rank"),
+            Column("total_s", "total [s]"),
+            Column("compute_s", "compute [s]"),
+            Column("endpoint_s", "endpoint [s]"),
+            Column("wire_s", "wire [s]"),
+            Column("waiting_s", "waiting [s]"),
+        ),
+        rows,
+    )

@@ -1,0 +1,64 @@
+"""``wiretwin tour``: the whole loop on this machine, ending in a report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wiretwin.cli.format import Format, FormatOption, emit
+
+__all__ = ["register"]
+
+HELP = """Go once round the loop on this machine, in about a minute, and write a report.
+
+Measures the messaging layers of this host, fits a twin, predicts five mpi4py programs, runs them for
+real, compares, and leaves everything in a folder; its report.html opens in any browser, offline.
+
+\b
+Examples:
+  wiretwin tour
+  wiretwin tour -o first --format json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+
+    @app.command(help=HELP)
+    def tour(
+        out: Annotated[
+            Path | None,
+            typer.Option("--out", "-o", help="Folder for everything.", show_default="results/tour-…"),
+        ] = None,
+        budget: Annotated[str, typer.Option(help="Time for measuring, with its unit.")] = "26s",
+        launches: Annotated[int, typer.Option(help="Real launches of each program, 1 to 1000.")] = 7,
+        seed: Annotated[int, typer.Option(help="Of launch orders and of the simulated world.")] = 1,
+        form: FormatOption = Format.table,
+    ) -> None:
+        from wiretwin.cli.compare import comparison_table
+        from wiretwin.cli.folders import fresh
+        from wiretwin.cli.measure import summary_table
+        from wiretwin.cli.progress import Bar
+        from wiretwin.errors import InputError
+        from wiretwin.measure.quantity import parse_time
+        from wiretwin.tour import Step
+        from wiretwin.tour import tour as go_round
+
+        if not 1 <= launches <= 1000:
+            raise InputError(key="--launches", value=launches, allowed="1 to 1000")
+        measure_s = parse_time(budget, "--budget", least_s=5.0)
+        folder = fresh(out, "tour")
+        with Bar("touring") as bar:
+
+            def tell(step: Step) -> None:
+                bar.show(step.elapsed_s, step.remaining_s, step.words)
+
+            done = go_round(folder, measure_s=measure_s, launches=launches, seed=seed, tell=tell)
+        if form is Format.table and done.result is not None:
+            emit(summary_table(done.result), form)
+        emit(comparison_table(done.comparisons), form)
+        print(f"the loop took {done.seconds:.0f} s; twin: {folder / 'twin.toml'}", file=sys.stderr)
+        print(f"report: {done.report}", file=sys.stderr)

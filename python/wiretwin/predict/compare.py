@@ -1,0 +1,91 @@
+"""A prediction beside the run it was made for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+
+from wiretwin.errors import InputError
+from wiretwin.predict.records import Comparison, Prediction, Run, median, read
+
+
+def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Comparison:
+    """Join a prediction and a run of the same program, arguments, ranks and layer.
+
+    Parameters
+    ----------
+    prediction, run
+        Records, or the folders or files that hold them.
+
+    Raises
+    ------
+    InputError
+        When they are not of the same thing, naming what differs; or a file is not what it should be.
+    """
+    prediction = prediction if isinstance(prediction, Prediction) else read(Prediction, Path(prediction))
+    run = run if isinstance(run, Run) else read(Run, Path(run))
+    for key in ("program", "program_sha256", "args", "ranks", "layer"):
+        predicted, actual = getattr(prediction, key), getattr(run, key)
+        if predicted != actual:
+            raise InputError(
+                key=key, value=actual, allowed=f"{predicted!r}, what the prediction was made for, in the run"
+            )
+    notes = []
+    if datetime.fromisoformat(prediction.frozen_utc) >= datetime.fromisoformat(run.started_utc):
+        notes.append("the prediction was frozen after the run had started")
+    notes += prediction.warnings
+    return Comparison(
+        prediction=prediction,
+        run=run,
+        error=prediction.seconds.value / run.seconds.value - 1.0,
+        notes=notes,
+    )
+
+
+def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
+    """Return one row a program: predicted, interval, actual, interval, error; times in seconds."""
+    return pl.DataFrame(
+        [
+            {
+                "program": " ".join([c.prediction.program, *c.prediction.args]),
+                "ranks": c.prediction.ranks,
+                "predicted_s": c.prediction.seconds.value,
+                "predicted_low_s": c.prediction.seconds.low,
+                "predicted_high_s": c.prediction.seconds.high,
+                "actual_s": c.run.seconds.value,
+                "actual_low_s": c.run.seconds.low,
+                "actual_high_s": c.run.seconds.high,
+                "error_percent": 100.0 * c.error,
+            }
+            for c in comparisons
+        ]
+    )
+
+
+def split_table(comparison: Comparison) -> pl.DataFrame:
+    """Return one row a rank: the model's four parts beside the real run's two, in seconds."""
+    real = {part.rank: part for part in comparison.run.split}
+    rows = []
+    for model in comparison.prediction.per_rank:
+        measured = real.get(model.rank)
+        rows.append(
+            {
+                "rank": model.rank,
+                "model_compute_s": model.compute_s,
+                "model_endpoint_s": model.endpoint_s,
+                "model_wire_s": model.wire_s,
+                "model_waiting_s": model.waiting_s,
+                "real_compute_s": None if measured is None else measured.compute_s,
+                "real_mpi_s": None if measured is None else measured.mpi_s,
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def worst_and_median(comparisons: Sequence[Comparison]) -> tuple[float, float]:
+    """Return the largest and the median absolute error, as fractions of the actual times."""
+    errors = [abs(c.error) for c in comparisons]
+    return max(errors), median(errors)

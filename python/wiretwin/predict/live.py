@@ -1,0 +1,234 @@
+"""Run an mpi4py program for real, launch by launch, and keep every launch.
+
+Actual time is the slowest rank's, from after Init to before Finalize; the launch is the unit of
+repetition, and launches of several programs are interleaved so that a drift of the host's speed
+meets them all alike. A further launch or more with timers around the MPI calls gives the split into
+compute and time inside MPI; it is not counted among the others.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wiretwin import process
+from wiretwin.errors import InputError, ProgramError
+from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
+
+#: The layer that real mpi4py programs run on here.
+LAYER = "mpi4py/mpich"
+
+
+@dataclass(slots=True)
+class Job:
+    """A program to be run for real.
+
+    Attributes
+    ----------
+    program
+        The script.
+    args
+        Its arguments.
+    ranks
+        How many processes.
+    folder
+        Where `launches.jsonl` grows and `run.json` ends up.
+    """
+
+    program: Path
+    args: tuple[str, ...]
+    ranks: int
+    folder: Path
+    started_utc: str = ""
+    launches: list[Launch] = field(default_factory=list)
+    splits: list[Launch] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The program and its arguments, as one types them."""
+        return " ".join([self.program.name, *self.args])
+
+
+def launcher(ranks: int) -> list[str]:
+    """Return the command that starts `ranks` processes with the MPI of this environment."""
+    mpiexec = Path(sys.executable).parent / "mpiexec"
+    if not mpiexec.exists():
+        raise ProgramError(
+            f"no mpiexec beside {sys.executable}: install the package mpich into its environment"
+        )
+    return [str(mpiexec), "-n", str(ranks)]
+
+
+def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
+    """Run the program once.
+
+    Parameters
+    ----------
+    split
+        Whether to put timers around the MPI calls.
+    limit_s
+        The time the launch may take, start-up included, in seconds.
+
+    Raises
+    ------
+    ProgramError
+        When it does not end within the limit, ends with another status than 0, or never says how
+        long it took (a program that ends the interpreter by force).
+    """
+    with tempfile.TemporaryDirectory(prefix="wiretwin-run-") as scratch:
+        report = Path(scratch, "seconds.json")
+        env = process.single_threaded()
+        env["WIRETWIN_LIVE_OUT"] = str(report)
+        env.pop("WIRETWIN_LIVE_SPLIT", None)
+        if split:
+            env["WIRETWIN_LIVE_SPLIT"] = "1"
+        argv = [*launcher(job.ranks), sys.executable, "-m", "wiretwin.mpi.live", str(job.program), *job.args]
+        try:
+            done = process.run(argv, limit_s=limit_s, env=env)
+        except process.TimeLimit as late:
+            raise ProgramError(
+                f"{job.name} on {job.ranks} ranks did not end within {limit_s:g} s and was ended; "
+                f"its last words: {late.finished.last_words(3) or 'none'}"
+            ) from late
+        if done.returncode != 0:
+            raise ProgramError(
+                f"{job.name} on {job.ranks} ranks ended with status {done.returncode}:\n{done.last_words(12)}"
+            )
+        try:
+            seconds = json.loads(report.read_text("utf-8"))
+        except (OSError, json.JSONDecodeError) as error:
+            raise ProgramError(f"{job.name} ended without saying how long it took: {error}") from error
+    per_rank = [float(value) for value in seconds["per_rank_s"]]
+    ranks = None
+    if split:
+        ranks = [
+            RealRank(
+                rank=part["rank"],
+                compute_s=part["compute_s"],
+                mpi_s=part["mpi_s"],
+                total_s=part["compute_s"] + part["mpi_s"],
+            )
+            for part in seconds["split"]
+        ]
+    return Launch(seconds=max(per_rank), per_rank_s=per_rank, split=ranks)
+
+
+def run(
+    program: str | Path,
+    args: Sequence[str] = (),
+    *,
+    ranks: int = 2,
+    launches: int = 7,
+    splits: int = 1,
+    out: str | Path,
+    limit_s: float = 60.0,
+) -> Run:
+    """Run one program for real, `launches` times; as `run_interleaved`.
+
+    Parameters
+    ----------
+    program, args
+        The script and its arguments.
+    ranks
+        How many processes.
+    launches, splits
+        Launches that count, and launches with timers around the MPI calls.
+    out
+        The folder for `launches.jsonl` and `run.json`.
+    limit_s
+        The time one launch may take, start-up included, in seconds.
+
+    Raises
+    ------
+    InputError, ProgramError
+        When an argument is wrong; when a launch fails.
+    """
+    job = Job(Path(program), tuple(args), ranks, Path(out))
+    return run_interleaved([job], launches=launches, splits=splits, limit_s=limit_s)[0]
+
+
+def run_interleaved(
+    jobs: Sequence[Job],
+    *,
+    launches: int = 7,
+    splits: int = 1,
+    limit_s: float = 60.0,
+    on_launch: Callable[[Job, Launch], None] | None = None,
+) -> list[Run]:
+    """Run every job `launches` times, taking turns, and write each job's `run.json`.
+
+    Every launch is appended to the job's `launches.jsonl` as soon as it ends. An interrupt writes
+    the record of what was run, then goes on upward.
+
+    Raises
+    ------
+    InputError
+        When a script is not there, or a number is out of range.
+    ProgramError
+        As `launch`.
+    """
+    if not 1 <= launches <= 1000:
+        raise InputError(key="launches", value=launches, allowed="1 to 1000")
+    if not 0 <= splits <= 1000:
+        raise InputError(key="splits", value=splits, allowed="0 to 1000")
+    for job in jobs:
+        if not job.program.is_file():
+            raise InputError(key="program", value=str(job.program), allowed="the file of a Python script")
+        if job.ranks < 1:
+            raise InputError(key="ranks", value=job.ranks, allowed="1 and above")
+        job.folder.mkdir(parents=True, exist_ok=True)
+        job.started_utc = utc_now()
+    try:
+        for turn in range(launches + splits):
+            for job in jobs:
+                split = turn >= launches
+                result = launch(job, split=split, limit_s=limit_s)
+                (job.splits if split else job.launches).append(result)
+                with (job.folder / "launches.jsonl").open("a", encoding="utf-8") as stream:
+                    stream.write(result.model_dump_json() + "\n")
+                if on_launch is not None:
+                    on_launch(job, result)
+    except KeyboardInterrupt:
+        for job in jobs:
+            if job.launches:
+                _record(job).write(job.folder)
+        raise
+    runs = [_record(job) for job in jobs]
+    for job, run in zip(jobs, runs, strict=True):
+        run.write(job.folder)
+    return runs
+
+
+def _record(job: Job) -> Run:
+    return Run(
+        program=job.program.name,
+        program_sha256=sha256_of(job.program),
+        args=list(job.args),
+        ranks=job.ranks,
+        layer=LAYER,
+        launcher=["mpiexec", "-n", str(job.ranks)],
+        library=f"mpich {importlib.metadata.version('mpich')}, mpi4py {importlib.metadata.version('mpi4py')}",
+        launches=[*job.launches, *job.splits],
+        seconds=median_spread([one.seconds for one in job.launches]),
+        split=_median_split(job.splits, job.ranks),
+        wiretwin=importlib.metadata.version("wiretwin"),
+        started_utc=job.started_utc,
+    ).sealed()
+
+
+def _median_split(splits: Sequence[Launch], ranks: int) -> list[RealRank]:
+    """Return, rank by rank, the medians over the launches with timers."""
+    known = [one.split for one in splits if one.split is not None]
+    if not known:
+        return []
+    result = []
+    for rank in range(ranks):
+        compute = median([split[rank].compute_s for split in known])
+        mpi = median([split[rank].mpi_s for split in known])
+        result.append(RealRank(rank=rank, compute_s=compute, mpi_s=mpi, total_s=compute + mpi))
+    return result

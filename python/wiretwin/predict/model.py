@@ -1,0 +1,82 @@
+"""From a twin to the network model that simulated ranks run on.
+
+Times become integer picoseconds and rates integer femtoseconds per byte, so that the simulated world
+never meets a float; the reference of the keys is `docs/reference/model.md`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from wiretwin.errors import InputError
+from wiretwin.twin import Layer, Quantity, Segment, Twin
+
+#: Which end of the twin's intervals a model is built from.
+Side = Literal["value", "low", "high"]
+
+
+def layer_model(layer: Layer, side: Side = "value") -> dict[str, Any]:
+    """Return the model of a layer: what a message costs at both ends and between them.
+
+    Parameters
+    ----------
+    layer
+        A fitted layer; overheads and latency must have been fitted.
+    side
+        ``low`` and ``high`` move the layer's times to the ends of the interval of its
+        half round trip, all parts in proportion.
+
+    Raises
+    ------
+    InputError
+        When a quantity was not fitted.
+    """
+    scale = _scale(layer, side)
+    call = layer.call_ns
+    model: dict[str, Any] = {
+        "call_ps": round(1e3 * call.value * scale) if call is not None else 0,
+        "rendezvous_from_bytes": layer.rendezvous_from_bytes,
+    }
+    quantities: tuple[Quantity, ...] = ("overhead_send", "overhead_recv", "latency")
+    for quantity in quantities:
+        model[quantity] = [_line(segment, scale) for segment in layer.segments(quantity)]
+    model["gap"] = [_line(segment, scale) for segment in layer.gap]
+    return model
+
+
+def single_host(twin: Twin, layer: str, ranks: int, side: Side = "value") -> dict[str, Any]:
+    """Return the model in which all `ranks` live on the twin's one host.
+
+    Raises
+    ------
+    InputError
+        When the twin has no such layer, or one that was not fitted far enough.
+    """
+    if ranks < 1:
+        raise InputError(key="--ranks", value=ranks, allowed="1 and above")
+    host = twin.host
+    return {
+        "nodes": [
+            {"cores": host.cores, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)},
+        ],
+        "placement": [0] * ranks,
+        "intra": layer_model(twin.layer(layer), side),
+        "inter": None,
+        "link": None,
+    }
+
+
+def _line(segment: Segment, scale: float) -> dict[str, int]:
+    return {
+        "from_bytes": segment.from_bytes,
+        "base_ps": round(1e3 * segment.base_ns.value * scale),
+        "per_byte_fs": round(1e6 * segment.per_byte_ns.value * scale),
+    }
+
+
+def _scale(layer: Layer, side: Side) -> float:
+    """Return how far the end of the interval of `t_0` lies from its value, as a ratio."""
+    if side == "value" or layer.t_0_us.value == 0:
+        return 1.0
+    end = layer.t_0_us.low if side == "low" else layer.t_0_us.high
+    return end / layer.t_0_us.value

@@ -1,0 +1,258 @@
+"""What `predict`, `run` and `compare` leave behind: three JSON records with a digest each.
+
+A prediction is frozen: its digest covers everything in it, the program's and the twin's bytes by
+their hashes included, and is made before the real run starts. `compare` refuses a prediction whose
+digest no longer fits and says so when the prediction is not older than the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from wiretwin.errors import InputError
+
+VERSION = 1
+
+
+class Spread(BaseModel):
+    """A figure with its interval; what the interval means stands in `meaning`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    value: float
+    low: float
+    high: float
+    meaning: str = ""
+
+
+class ModelledRank(BaseModel):
+    """Where a simulated rank's time went, in seconds; the four parts sum to `total_s`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rank: int = Field(ge=0)
+    compute_s: float
+    endpoint_s: float
+    wire_s: float
+    waiting_s: float
+    total_s: float
+
+
+class RealRank(BaseModel):
+    """Where a real rank's time went, in seconds: in its own code, and inside MPI calls."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rank: int = Field(ge=0)
+    compute_s: float
+    mpi_s: float
+    total_s: float
+
+
+class ComputeNote(BaseModel):
+    """How the time between calls was found."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: Literal["measured", "given"]
+    statistic: Literal["median", "minimum"] = "median"
+    passes: int = Field(default=1, ge=1)
+    concurrent: int = Field(default=1, ge=1, description="ranks that were measured side by side")
+    other_paths: list[str] = Field(default_factory=list, description="repeats that took another path")
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    FORMAT: ClassVar[str]
+    FILE: ClassVar[str]
+
+    def canonical(self) -> bytes:
+        """Return the bytes the digest covers: everything but the digest, keys sorted."""
+        body = self.model_dump(mode="json", exclude={"digest"})
+        return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
+
+    def sealed(self) -> Self:
+        """Return this record with its digest filled in."""
+        return self.model_copy(update={"digest": hashlib.sha256(self.canonical()).hexdigest()})
+
+    def write(self, folder: Path) -> Path:
+        """Write the record into `folder` (made if absent), whole or not at all; return the file."""
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / self.FILE
+        partial = target.with_suffix(".partial")
+        text = json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
+        with partial.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        partial.replace(target)
+        return target
+
+
+class Prediction(_Record):
+    """What the simulated world said before the real run."""
+
+    FORMAT: ClassVar[str] = "wiretwin-prediction"
+    FILE: ClassVar[str] = "prediction.json"
+
+    format: Literal["wiretwin-prediction"] = "wiretwin-prediction"
+    version: Literal[1] = 1
+    program: str
+    program_sha256: str
+    args: list[str]
+    ranks: int = Field(ge=1)
+    layer: str
+    twin_sha256: str
+    network: dict[str, Any] = Field(description="the network model the ranks ran on")
+    seed: int
+    compute: ComputeNote
+    seconds: Spread
+    per_rank: list[ModelledRank]
+    messages: int = Field(ge=0)
+    trace_digest: str
+    warnings: list[str] = Field(default_factory=list)
+    wiretwin: str
+    frozen_utc: str
+    digest: str = ""
+
+
+class Launch(BaseModel):
+    """One launch of the real program."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    seconds: float = Field(description="slowest rank, after Init to before Finalize")
+    per_rank_s: list[float]
+    split: list[RealRank] | None = None
+
+
+class Run(_Record):
+    """What the real program took, launch by launch."""
+
+    FORMAT: ClassVar[str] = "wiretwin-run"
+    FILE: ClassVar[str] = "run.json"
+
+    format: Literal["wiretwin-run"] = "wiretwin-run"
+    version: Literal[1] = 1
+    program: str
+    program_sha256: str
+    args: list[str]
+    ranks: int = Field(ge=1)
+    layer: str
+    launcher: list[str]
+    library: str
+    launches: list[Launch] = Field(min_length=1)
+    seconds: Spread
+    split: list[RealRank]
+    wiretwin: str
+    started_utc: str
+    digest: str = ""
+
+
+class Comparison(BaseModel):
+    """A prediction beside the run it was made for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    prediction: Prediction
+    run: Run
+    error: float = Field(description="(predicted - actual) / actual")
+    notes: list[str] = Field(default_factory=list)
+
+
+R = TypeVar("R", bound=_Record)
+
+
+def read(kind: type[R], path: Path) -> R:
+    """Read a record of `kind` from a file or the folder that holds it.
+
+    Raises
+    ------
+    InputError
+        When it is absent, not JSON, of another format or version, or when its digest does not fit.
+    """
+    file = path / kind.FILE if path.is_dir() else path
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(str(file), "", str(error), f"a readable {kind.FORMAT} file") from error
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            str(file), f"line {error.lineno} column {error.colno}", error.msg, f"JSON of a {kind.FORMAT}"
+        ) from error
+    if not isinstance(data, dict) or data.get("format") != kind.FORMAT:
+        found = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise InputError(str(file), "format", repr(found), kind.FORMAT)
+    if data.get("version") != VERSION:
+        raise InputError(
+            str(file), "version", repr(data.get("version")), f"{VERSION}, which this wiretwin reads"
+        )
+    try:
+        record = kind.model_validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise InputError(str(file), key, repr(first.get("input"))[:80], first["msg"]) from error
+    if data.get("digest") != record.sealed().model_dump()["digest"]:
+        raise InputError(
+            str(file), "digest", str(data.get("digest")), "the digest of the record: it was changed"
+        )
+    return record
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def utc_now() -> str:
+    """Return the present time as ISO 8601 in UTC, to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the median of at least one value."""
+    ordered = sorted(values)
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def median_spread(values: Sequence[float]) -> Spread:
+    """Return the median with the distribution-free interval of order statistics (about 95 %).
+
+    Fewer than six values cannot give 95 %: the interval is then their whole range, and says so.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    # Binomial(n, 1/2): the largest k with P(X < k) <= 0.025 leaves [x_k, x_(n+1-k)].
+    cumulative, k = 0.0, 0
+    term = 0.5**count
+    for i in range(count):
+        cumulative += term
+        if cumulative > 0.025:
+            k = i
+            break
+        term = term * (count - i) / (i + 1)
+    if k == 0:
+        return Spread(
+            value=median(ordered), low=ordered[0], high=ordered[-1], meaning=f"range of {count} launches"
+        )
+    return Spread(
+        value=median(ordered),
+        low=ordered[k - 1],
+        high=ordered[count - k],
+        meaning=f"95 % interval of the median of {count} launches",
+    )

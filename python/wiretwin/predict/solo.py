@@ -1,0 +1,169 @@
+"""One measuring pass: every rank in a process and on a core of its own, side by side.
+
+Each process runs one rank of the program with the recorded answers of the world (see
+`wiretwin.mpi.recording`), so computation is measured with the caches and the memory traffic that the
+real run will have: as many ranks at once as the host has cores, all started together.
+
+`python -m wiretwin.predict.solo SPEC READY GO` is the process: SPEC is a pickled `Spec`; a byte on
+the descriptor READY says that it stands at the start, a byte on GO lets it run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wiretwin import process
+from wiretwin.errors import ProgramError
+
+if TYPE_CHECKING:
+    from wiretwin.mpi.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What a solo process is to do; `result` is where its durations go."""
+
+    program: Path
+    args: tuple[str, ...]
+    ranks: int
+    rank: int
+    network: str
+    seed: int
+    cpu: int | None
+    recording: Path
+    result: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The computation of one rank: durations in picoseconds, path digests."""
+
+    durations_ps: list[int]
+    digests: list[int]
+
+
+def measure(
+    program: Path,
+    args: Sequence[str],
+    recording: Recording,
+    network: str,
+    *,
+    seed: int,
+    limit_s: float,
+) -> list[Part]:
+    """Run every rank alone, as many at once as there are cores; return their parts in rank order.
+
+    Raises
+    ------
+    ProgramError
+        When a rank fails or does not end within `limit_s`, in seconds.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    ranks = len(recording.parts)
+    parts: list[Part] = []
+    with tempfile.TemporaryDirectory(prefix="wiretwin-solo-") as scratch:
+        for first in range(0, ranks, len(cpus)):
+            batch = []
+            for rank in range(first, min(first + len(cpus), ranks)):
+                kept = Path(scratch, f"recording-{rank}")
+                kept.write_bytes(pickle.dumps(recording.for_rank(rank), protocol=pickle.HIGHEST_PROTOCOL))
+                cpu = cpus[rank - first] if len(cpus) > 1 else None
+                result = Path(scratch, f"result-{rank}")
+                batch.append(Spec(program, tuple(args), ranks, rank, network, seed, cpu, kept, result))
+            parts += _side_by_side(batch, Path(scratch), limit_s)
+    return parts
+
+
+def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[Part]:
+    deadline = time.monotonic() + limit_s
+    with contextlib.ExitStack() as stack:
+        ready_read, ready_write = _pipe(stack)
+        go_read, go_write = _pipe(stack)
+        children: list[tuple[Spec, subprocess.Popen[bytes], Path]] = []
+        for spec in specs:
+            path = scratch / f"spec-{spec.rank}"
+            path.write_bytes(pickle.dumps(spec))
+            argv = [sys.executable, "-m", "wiretwin.predict.solo", str(path), str(ready_write), str(go_read)]
+            running, _, err = stack.enter_context(
+                process.child(argv, env=process.single_threaded(), pass_fds=(ready_write, go_read))
+            )
+            children.append((spec, running, err))
+        waiting = len(children)
+        while waiting:
+            if select.select([ready_read], [], [], 0.05)[0]:
+                waiting -= len(os.read(ready_read, waiting))
+            elif time.monotonic() > deadline or any(one.poll() is not None for _, one, _ in children):
+                break
+        os.write(go_write, b"g" * len(children))
+        for spec, running, err in children:
+            try:
+                status = running.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                raise ProgramError(
+                    f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, did not "
+                    f"end within {limit_s:g} s"
+                ) from None
+            if status:
+                words = err.read_text("utf-8", "replace").strip().splitlines()[-8:]
+                raise ProgramError(
+                    f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, "
+                    f"failed:\n" + "\n".join(words)
+                )
+        return [pickle.loads(spec.result.read_bytes()) for spec, _, _ in children]
+
+
+def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
+    ends = os.pipe()
+    for end in ends:
+        stack.callback(os.close, end)
+    return ends
+
+
+def _main(argv: Sequence[str]) -> int:
+    from wiretwin.errors import WiretwinError
+    from wiretwin.mpi.recording import Solo
+    from wiretwin.mpi.runtime import run_alone
+
+    spec: Spec = pickle.loads(Path(argv[0]).read_bytes())
+    recording: Recording = pickle.loads(spec.recording.read_bytes())
+    if spec.cpu is not None:
+        os.sched_setaffinity(0, {spec.cpu})
+
+    def start() -> None:
+        os.write(int(argv[1]), b"r")
+        if not os.read(int(argv[2]), 1):
+            raise SystemExit("the measuring process has gone")
+
+    try:
+        done = run_alone(
+            spec.program,
+            spec.args,
+            spec.ranks,
+            spec.network,
+            Solo(recording, spec.rank),
+            seed=spec.seed,
+            start=start,
+        )
+    except WiretwinError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    spec.result.write_bytes(pickle.dumps(Part(*done)))
+    return 0
+
+
+if __name__ == "__main__":
+    # Classes are pickled by the module's real name.
+    from wiretwin.predict import solo
+
+    sys.exit(solo._main(sys.argv[1:]))

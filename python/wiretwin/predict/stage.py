@@ -1,0 +1,114 @@
+"""A simulated run in a process of its own, so that the program meets a fresh interpreter.
+
+`python -m wiretwin.predict.stage SPEC` runs it: BLAS and OpenMP at one thread from the start, and
+whatever the program does to its process it does not do to ours.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wiretwin import process
+from wiretwin.errors import InputError, ProgramError, SimulationError, WiretwinError
+
+if TYPE_CHECKING:
+    from wiretwin.mpi.compute import ComputeSource
+    from wiretwin.mpi.recording import Recording
+    from wiretwin.mpi.runtime import SimulatedRun
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A run to be simulated; `result` is where run and recording go, pickled."""
+
+    program: Path
+    args: tuple[str, ...]
+    ranks: int
+    network: str
+    compute: ComputeSource
+    seed: int
+    result: Path
+
+
+def simulate(
+    program: Path,
+    args: Sequence[str],
+    ranks: int,
+    network: str,
+    compute: ComputeSource,
+    *,
+    seed: int,
+    limit_s: float,
+) -> tuple[SimulatedRun, Recording]:
+    """Simulate the program once and return the run and its recording.
+
+    Raises
+    ------
+    InputError, SimulationError, ProgramError
+        As `wiretwin.mpi.simulate`; and ProgramError when it does not end within `limit_s` seconds.
+    """
+    with tempfile.TemporaryDirectory(prefix="wiretwin-stage-") as scratch:
+        path, result = Path(scratch, "spec"), Path(scratch, "result")
+        spec = Spec(program, tuple(args), ranks, network, compute, seed, result)
+        path.write_bytes(pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL))
+        try:
+            done = process.run(
+                [sys.executable, "-m", "wiretwin.predict.stage", str(path)],
+                limit_s=limit_s,
+                env=process.single_threaded(),
+            )
+        except process.TimeLimit as late:
+            raise ProgramError(
+                f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
+            ) from late
+        if done.returncode:
+            raise _error(program, done)
+        run, recording = pickle.loads(result.read_bytes())
+        return run, recording
+
+
+def _error(program: Path, done: process.Finished) -> WiretwinError:
+    text = done.stderr.strip()
+    if done.returncode == InputError.exit_code:
+        return InputError(reason=text)
+    if done.returncode == SimulationError.exit_code:
+        return SimulationError(text)
+    if done.returncode == ProgramError.exit_code:
+        return ProgramError(text)
+    words = done.last_words() or "no word"
+    return ProgramError(f"{program.name}: the simulated run ended with status {done.returncode}: {words}")
+
+
+def _main(argv: Sequence[str]) -> int:
+    from wiretwin.mpi.recording import Recorder
+    from wiretwin.mpi.runtime import simulate
+
+    spec: Spec = pickle.loads(Path(argv[0]).read_bytes())
+    recorder = Recorder(spec.ranks)
+    try:
+        run = simulate(
+            spec.program,
+            spec.args,
+            spec.ranks,
+            spec.network,
+            compute=spec.compute,
+            seed=spec.seed,
+            recorder=recorder,
+        )
+    except WiretwinError as error:
+        print("\n".join([str(error), *getattr(error, "__notes__", [])]), file=sys.stderr)
+        return error.exit_code
+    spec.result.write_bytes(pickle.dumps((run, recorder.recording), protocol=pickle.HIGHEST_PROTOCOL))
+    return 0
+
+
+if __name__ == "__main__":
+    from wiretwin.predict import stage
+
+    sys.exit(stage._main(sys.argv[1:]))

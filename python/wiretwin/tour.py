@@ -1,0 +1,201 @@
+"""The whole loop on this machine: measure, fit, predict, run, compare, report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wiretwin._verbs import make_callable
+from wiretwin.errors import InterruptedRun
+from wiretwin.predict.compare import compare
+from wiretwin.predict.live import Job, run_interleaved
+from wiretwin.predict.records import Comparison, Launch, Prediction
+from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
+from wiretwin.results import Result
+from wiretwin.twin import Twin
+
+__all__ = ["LAYERS", "Step", "Tour", "predict_and_run", "tour"]
+
+make_callable(__name__, "wiretwin.tour:tour")
+
+#: What the tour measures.
+LAYERS = ("socket/tcp", "socket/tcp+spin", "socket/udp", "socket/unix", "shm", "mpi4py/mpich")
+#: The time it spends on measuring, in seconds.
+MEASURE_S = 26.0
+RANKS = 2
+PASSES = 3
+LAUNCHES = 7
+_PREDICT_S = 3.0
+_LAUNCH_S = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Where the tour stands: seconds gone, seconds to come as far as can be told, words."""
+
+    elapsed_s: float
+    remaining_s: float
+    words: str
+
+
+@dataclass(slots=True)
+class Tour:
+    """What a tour leaves in its folder."""
+
+    folder: Path
+    result: Result | None = None
+    twin: Twin | None = None
+    comparisons: list[Comparison] = field(default_factory=list)
+    report: Path | None = None
+    seconds: float = 0.0
+
+
+class _Clock:
+    """Tells the remaining time from what the stages are expected to take."""
+
+    def __init__(self, expected_s: float, tell: Callable[[Step], None]) -> None:
+        self.begun = time.monotonic()
+        self.expected_s = expected_s
+        self.tell = tell
+
+    def say(self, done_s: float, words: str) -> None:
+        """Report that work worth `done_s` of the expected seconds is done."""
+        elapsed = time.monotonic() - self.begun
+        self.tell(Step(elapsed, max(0.0, self.expected_s - done_s), words))
+
+
+def tour(
+    folder: str | Path,
+    *,
+    layers: Sequence[str] = LAYERS,
+    measure_s: float = MEASURE_S,
+    launches: int = LAUNCHES,
+    seed: int = 1,
+    tell: Callable[[Step], None] | None = None,
+) -> Tour:
+    """Go once round the loop and leave everything in `folder`, the report as `report.html`.
+
+    Parameters
+    ----------
+    folder
+        New or empty.
+    layers
+        What is measured; `mpi4py/mpich` must be among them, the programs run on it.
+    measure_s
+        The time spent on measuring, in seconds.
+    launches
+        Real launches of each program.
+    seed
+        Of launch orders and of the simulated world.
+    tell
+        Called as each step begins.
+
+    Raises
+    ------
+    WiretwinError
+        As the verbs it calls; what had been reached stays in the folder.
+    """
+    from wiretwin.fit import fit
+    from wiretwin.measure.api import measure
+    from wiretwin.measure.orchestrate import Event
+    from wiretwin.report.writer import render
+
+    folder = Path(folder)
+    done = Tour(folder)
+    running_s = len(PROGRAMS) * (_PREDICT_S + (launches + 1) * _LAUNCH_S)
+    clock = _Clock(measure_s + 3.0 + running_s, tell or (lambda _: None))
+
+    def measuring(event: Event) -> None:
+        clock.say(min(event.elapsed_s, measure_s), f"measuring {event.name}: {event.words}")
+
+    clock.say(0.0, "measuring")
+    done.result = measure(
+        list(layers),
+        budget=f"{measure_s:g}s",
+        out=folder / "result",
+        seed=seed,
+        launches=3,
+        progress=measuring,
+    )
+    clock.say(measure_s, "fitting the twin")
+    done.twin = fit(done.result)
+    done.twin.write(folder / "twin.toml")
+    work: list[tuple[Shipped, Size]] = [(shipped, "small") for shipped in PROGRAMS]
+    done.comparisons = predict_and_run(
+        folder / "programs",
+        work,
+        done.twin,
+        launches=launches,
+        seed=seed,
+        tell=lambda gone_s, words: clock.say(measure_s + 2.0 + gone_s, words),
+    )
+    clock.say(clock.expected_s - 1.0, "writing the report")
+    predictions = [place(folder / "programs", *one) / "prediction" for one in work]
+    done.report = render(
+        result=done.result,
+        twin=done.twin,
+        predictions=predictions,
+        comparisons=done.comparisons,
+        out=folder / "report.html",
+    )
+    done.seconds = time.monotonic() - clock.begun
+    return done
+
+
+def place(folder: Path, shipped: Shipped, size: Size) -> Path:
+    """Return the folder of a program at a size."""
+    return folder / f"{Path(shipped.file).stem}-{size}"
+
+
+def predict_and_run(
+    folder: Path,
+    work: Sequence[tuple[Shipped, Size]],
+    twin: Twin,
+    *,
+    launches: int,
+    seed: int = 1,
+    tell: Callable[[float, str], None] | None = None,
+) -> list[Comparison]:
+    """Predict every program, freeze, then run them all in turns, and compare.
+
+    Parameters
+    ----------
+    folder
+        Gets a folder for each program with `prediction/` and `run/`.
+    work
+        Programs and sizes.
+    twin
+        The one twin of all predictions.
+    launches
+        Real launches of each.
+    seed
+        Of the simulated world.
+    tell
+        Called with the expected seconds done and words.
+    """
+    from wiretwin.predict.predict import predict
+
+    say = tell or (lambda _, __: None)
+    predictions: list[Prediction] = []
+    jobs: list[Job] = []
+    for number, (shipped, size) in enumerate(work):
+        say(number * _PREDICT_S, f"predicting {shipped.file}")
+        path, args = shipped.path(), shipped.args(size)
+        own = place(folder, shipped, size)
+        predictions.append(
+            predict(path, args, twin=twin, ranks=RANKS, passes=PASSES, seed=seed, out=own / "prediction")
+        )
+        jobs.append(Job(path, args, RANKS, own / "run"))
+    gone = [len(work) * _PREDICT_S]
+
+    def launched(job: Job, launch: Launch) -> None:
+        gone[0] += _LAUNCH_S
+        say(gone[0], f"{job.name}: {launch.seconds:.3g} s")
+
+    try:
+        runs = run_interleaved(jobs, launches=launches, on_launch=launched)
+    except KeyboardInterrupt:
+        raise InterruptedRun(f"interrupted; predictions and launches are kept in {folder}") from None
+    return [compare(prediction, run) for prediction, run in zip(predictions, runs, strict=True)]
