@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from . import touch
 from .constants import PROC_NULL
 from .datatype import BYTE, ByteArray, Datatype, lookup
 from .failure import fail
+from .rank import here
 
 
 class BottomType(int):
@@ -71,7 +73,15 @@ class Buffer:
         return self.datatype._pack(self.raw, self.offset, self.count)
 
     def unpack(self, data: bytes) -> None:
-        """Store packed data; it may be shorter than the buffer."""
+        """Store packed data, which may be shorter than the buffer; first touches are charged to the rank."""
+        if len(data) < touch.LEAST:
+            self._store(data)
+            return
+        before = touch.faults()
+        self._store(data)
+        here().touch(touch.faults() - before)
+
+    def _store(self, data: bytes) -> None:
         if self.absolute:
             at = 0
             for k in range(self.count):

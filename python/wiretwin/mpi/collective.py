@@ -12,11 +12,11 @@ length, and the time that takes is charged like computation.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from . import ops
+from . import ops, outside
 from .buffers import IN_PLACE, Buffer, simple, vector
 from .constants import TAG_LIMIT
 from .failure import fail
@@ -606,13 +606,33 @@ def _fold(data: list[bytes], op: Op, datatype: Datatype, order: Callable[[list[A
 
 
 def _scratch(rank: Rank, op: Op, datatype: Callable[[], Datatype]) -> Callable[[int], None]:
-    """Return what does a reduction step of some bytes on scratch data."""
+    """Return what does a reduction step of some bytes on scratch data.
+
+    In place where it can be, as a library reduces, on memory that has been touched before.
+    """
 
     def reduce(nbytes: int) -> None:
         kind = datatype()
         whole = max(nbytes // max(kind.Get_size(), 1), 1) * kind.Get_size()
-        left, right = (op._array(bytes(whole), kind) for _ in range(2))
+        left, right = (
+            op._array(cast(bytes, _scratch_bytes(side, whole)), kind) for side in ("left", "right")
+        )
         combine = op._combiner(kind)
-        rank.work("reduce", lambda: combine(left, right))
+        if isinstance(combine, np.ufunc):
+            rank.work("reduce", lambda: combine(left, right, out=right))
+        else:
+            rank.work("reduce", lambda: combine(left, right))
 
     return reduce
+
+
+_SCRATCH: dict[str, Any] = {}
+
+
+def _scratch_bytes(side: str, nbytes: int) -> Any:
+    """Return zeroed bytes, touched, kept for the next reduction."""
+    kept = _SCRATCH.get(side)
+    if kept is None or kept.size < nbytes:
+        kept = _SCRATCH[side] = outside.memory(nbytes)
+        kept[:] = 0
+    return kept[:nbytes]

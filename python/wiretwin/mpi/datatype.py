@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import outside
 from .constants import INTEGERS
 from .failure import fail, refuse
 
@@ -350,8 +351,8 @@ class Datatype:
                     f"message: {count} elements of {self._name or 'this datatype'} from byte {offset} need "
                     f"{offset + length} bytes, the buffer has {raw.size}"
                 )
-            return raw[offset : offset + length].tobytes()
-        return raw[self._places(raw, offset, count)].tobytes()
+            return outside.packed(raw[offset : offset + length])
+        return outside.packed(raw[self._places(raw, offset, count)])
 
     def _unpack(self, raw: ByteArray, offset: int, data: bytes) -> None:
         """Store `data` as elements from byte `offset` of `raw`."""

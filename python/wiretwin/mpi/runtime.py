@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import os
 import sys
 import time
 import traceback
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import thread_time_ns
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import greenlet
 import numpy as np
@@ -31,6 +32,9 @@ from .isolation import Isolation, RankView
 from .module import modules as mpi_modules
 from .preimport import preimport, scan
 from .rank import Rank, Sites, current
+
+if TYPE_CHECKING:
+    from .recording import Recorder, Solo
 
 _COLLECT_EVERY = 4096
 """Switches between two looks at whether garbage should be collected."""
@@ -139,6 +143,7 @@ class Runtime:
         self.meetings: dict[tuple[int, int], Any] = {}
         self.contexts: dict[tuple[int, int, int], int] = {}
         self.keyvals = 1 << 20
+        self.only: int | None = None
         self.failure: Exception | None = None
         self.statuses = [0] * ranks
         self.ranks = [Rank(index, self) for index in range(ranks)]
@@ -264,7 +269,8 @@ class Runtime:
     def run(self, isolation: Isolation, views: Sequence[RankView]) -> None:
         """Run until all ranks have ended, or one fails, or none can go on."""
         ranks, step = self.ranks, self.world.step
-        for rank in ranks:
+        running = ranks if self.only is None else [ranks[self.only]]
+        for rank in running:
             self._resume(isolation, views, rank, None)
             if self.failure is not None:
                 raise self.failure
@@ -281,7 +287,7 @@ class Runtime:
             if switches >= _COLLECT_EVERY:
                 switches = 0
                 gc.collect(1)
-        if not all(rank.finished for rank in ranks):
+        if not all(rank.finished for rank in running):
             message = explain.deadlock(self)
             if self.exits:
                 message += "\n  " + "; ".join(text for _, _, text in self.exits)
@@ -337,6 +343,7 @@ def simulate(
     compute: ComputeSource | None = None,
     seed: int = 1,
     timeline: bool = True,
+    recorder: Recorder | None = None,
 ) -> SimulatedRun:
     """Run an mpi4py script as `ranks` ranks in the simulated world.
 
@@ -356,6 +363,8 @@ def simulate(
         Of the world and of random numbers that the program leaves unseeded.
     timeline
         Whether to keep every interval.
+    recorder
+        Keeps what the ranks asked of the world and what it answered.
 
     Raises
     ------
@@ -368,6 +377,48 @@ def simulate(
     NotSimulatedError
         When the program uses what is not simulated.
     """
+    path, code = _load(script, ranks)
+    world = _open(ranks, model_json, seed, timeline)
+    source = compute if compute is not None else Measured()
+    runtime, views = _execute(path, code, argv, ranks, model_json, world, source, seed, recorder)
+    return _result(runtime, views, seed)
+
+
+def run_alone(
+    script: str | os.PathLike[str],
+    argv: Sequence[str],
+    ranks: int,
+    model_json: str,
+    solo: Solo,
+    *,
+    seed: int = 1,
+    start: Callable[[], None] | None = None,
+) -> tuple[list[int], list[int]]:
+    """Run one rank of a recorded run alone; returns its durations in picoseconds and path digests.
+
+    Parameters
+    ----------
+    script, argv, ranks, model_json, seed
+        As in the recorded run.
+    solo
+        The recording, and which rank.
+    start
+        Called when everything is imported, just before the program begins.
+
+    Raises
+    ------
+    DepartureError
+        When the rank leaves the path of the recording; and as `simulate`.
+    """
+    path, code = _load(script, ranks)
+    world = _open(ranks, model_json, seed, timeline=False)
+    runtime, _ = _execute(path, code, argv, ranks, model_json, world, Measured(), seed, solo, start)
+    assert solo.only is not None
+    rank = runtime.ranks[solo.only]
+    return rank.durations_ps, rank.digests
+
+
+def _load(script: str | os.PathLike[str], ranks: int) -> tuple[Path, types.CodeType]:
     path = Path(script).absolute()
     if ranks < 1:
         raise InputError(key="ranks", value=ranks, allowed="1 and above")
@@ -380,13 +431,29 @@ def simulate(
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         raise InputError(path, f"line {line}" if line else None, reason=f"is not Python: {error}") from None
+    return path, code
+
+
+def _open(ranks: int, model_json: str, seed: int, timeline: bool) -> Any:
     try:
-        world = _core.World(ranks, model_json, seed=seed, timeline=timeline)
+        return _core.World(ranks, model_json, seed=seed, timeline=timeline)
     except ValueError as error:
         raise InputError(key="model", reason=str(error)) from None
-    import json
 
-    source = compute if compute is not None else Measured()
+
+def _execute(
+    path: Path,
+    code: types.CodeType,
+    argv: Sequence[str],
+    ranks: int,
+    model_json: str,
+    world: Any,
+    source: ComputeSource,
+    seed: int,
+    recorder: Recorder | Solo | None,
+    start: Callable[[], None] | None = None,
+) -> tuple[Runtime, list[RankView]]:
+    """Run the program in a world; with a `Solo`, only its rank."""
     source.begin(ranks)
     isolation = Isolation(path)
     placement = json.loads(model_json).get("placement") or [0] * ranks
@@ -394,7 +461,10 @@ def simulate(
     with isolation.installed(mpi_modules()):
         preimport(scan(path)[0])
         views = [RankView(index, ranks, path, argv, seed) for index in range(ranks)]
-        runtime = Runtime(world, ranks, placement, source)
+        runtime = Runtime(world if recorder is None else recorder.open(world), ranks, placement, source)
+        if recorder is not None:
+            recorder.furnish(runtime)
+            runtime.only = recorder.only
         runtime.exits = []
         runtime.shared_cores = _shares_cores(json.loads(model_json))
         for rank, view in zip(runtime.ranks, views, strict=True):
@@ -402,6 +472,8 @@ def simulate(
         enabled = gc.isenabled()
         gc.collect()
         gc.disable()
+        if start is not None:
+            start()
         try:
             runtime.run(isolation, views)
         except (ProgramFailedError, SimulationError) as error:
@@ -413,7 +485,7 @@ def simulate(
             del current.rank
             if enabled:
                 gc.enable()
-    return _result(runtime, views, seed)
+    return runtime, views
 
 
 def _shares_cores(network: dict[str, Any]) -> bool:

@@ -179,12 +179,11 @@ class _Trace:
         self.run = run
         self.recording = recording
         self.seed = seed
-        self.recorded_ps = [list(rank) for rank in run.compute.durations_ps]
 
     def modelled(self, network_json: str, durations_ps: Sequence[Sequence[int]]) -> Modelled:
         """Run the trace in a fresh world."""
         world: Any = _core.World(self.run.ranks, network_json, seed=self.seed, timeline=True)
-        replay(self.recording, world, self.recorded_ps, durations_ps)
+        replay(self.recording, world, durations_ps)
         ended = [world.now_ps(rank) for rank in range(self.run.ranks)]
         again = replace(
             self.run,

@@ -132,13 +132,17 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
 
 def _main(argv: Sequence[str]) -> int:
     from wiretwin.errors import WiretwinError
+    from wiretwin.mpi import outside
     from wiretwin.mpi.recording import Solo
     from wiretwin.mpi.runtime import run_alone
 
     spec: Spec = pickle.loads(Path(argv[0]).read_bytes())
-    recording: Recording = pickle.loads(spec.recording.read_bytes())
+    with spec.recording.open("rb") as stream:
+        recording: Recording = pickle.load(stream)  # reads large messages straight into place
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
+
+    outside.activate()
 
     def start() -> None:
         os.write(int(argv[1]), b"r")

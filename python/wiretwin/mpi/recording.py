@@ -1,0 +1,328 @@
+"""Recordings of a simulated run: enough to run one rank of it alone, or to run its trace again.
+
+Running alone is how computation is measured as it will happen: each rank in a process and on a core
+of its own, its caches its own, as many ranks side by side as the host has cores. The world then
+answers from the recording, so that the rank takes the path it took; a rank that does not is refused.
+
+Running the trace again gives the same run on another network, or with other durations of the
+computation, without running the program: exact as long as no answer that the program got depends on
+time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe), which `Recording.timed` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wiretwin.errors import SimulationError
+
+if TYPE_CHECKING:
+    from .runtime import Runtime
+
+Operation = tuple[Any, ...]
+
+#: Operations after which a rank waits until the world resumes it.
+SUSPENDING = frozenset(("wait", "probe", "probe_now", "yield"))
+
+
+class DepartureError(SimulationError):
+    """A rank that ran alone left the path of the recording."""
+
+
+@dataclass(slots=True)
+class RankPart:
+    """What one rank asked of the world and what the world answered, in order.
+
+    Attributes
+    ----------
+    operations
+        As posted.
+    requests
+        What each post returned.
+    outcomes
+        What each suspension ended with.
+    """
+
+    operations: list[Operation] = field(default_factory=list)
+    requests: list[int] = field(default_factory=list)
+    outcomes: list[Any] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Recording:
+    """A run as its ranks saw it.
+
+    Attributes
+    ----------
+    parts
+        Operations and outcomes, by rank.
+    mail
+        Messages by number, as `Runtime.mail` holds them.
+    meetings
+        What the ranks left at each collective call, by the call's key.
+    contexts
+        Numbers of the communicators that were made.
+    timed
+        Whether an answer the program got may depend on time.
+    """
+
+    parts: list[RankPart]
+    mail: dict[int, Any] = field(default_factory=dict)
+    meetings: dict[Any, tuple[dict[int, Any], Any]] = field(default_factory=dict)
+    contexts: dict[Any, int] = field(default_factory=dict)
+    timed: bool = False
+
+    def content_bytes(self) -> int:
+        """Return about how much the messages and contributions hold, in bytes; equal messages once."""
+        size = sum(len(data) for data in {id(letter[0]): letter[0] for letter in self.mail.values()}.values())
+        for data, _ in self.meetings.values():
+            size += sum(getattr(value, "nbytes", 0) or _length(value) for value in data.values())
+        return size
+
+    def for_rank(self, rank: int) -> Recording:
+        """Return the part of the recording that `rank` needs when it runs alone."""
+        part = self.parts[rank]
+        mine = {item[4] for outcome in part.outcomes if isinstance(outcome, list) for item in outcome}
+        probed = {outcome[3] for outcome in part.outcomes if isinstance(outcome, tuple)}
+        wanted = mine | probed
+        return Recording(
+            parts=[part if index == rank else RankPart() for index in range(len(self.parts))],
+            mail={number: letter for number, letter in self.mail.items() if number in wanted},
+            meetings=self.meetings,
+            contexts=self.contexts,
+            timed=self.timed,
+        )
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, (bytes, bytearray)) else 0
+
+
+class _KeptMail(dict[int, Any]):
+    """Mail that remembers what was taken out of it."""
+
+    def __init__(self, kept: dict[int, Any]) -> None:
+        super().__init__()
+        self._kept = kept
+        self._contents: dict[bytes, bytes] = {}
+        """Messages of equal content are kept once."""
+
+    def pop(self, key: int, *default: Any) -> Any:
+        letter = super().pop(key, *default)
+        if letter is not None:
+            data = self._contents.setdefault(letter[0], letter[0])
+            self._kept[key] = (data, *letter[1:])
+        return letter
+
+
+class _KeptMeetings(dict[Any, Any]):
+    """Meetings that remember what was left at them."""
+
+    def __init__(self, kept: dict[Any, tuple[dict[int, Any], Any]]) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        meeting = super().pop(key, *default)
+        if meeting is not None:
+            self._kept[key] = (meeting.data, meeting.result)
+        return meeting
+
+
+class Recorder:
+    """Takes part in a simulated run and keeps a `Recording` of it."""
+
+    only: int | None = None
+
+    def __init__(self, ranks: int) -> None:
+        self.recording = Recording([RankPart() for _ in range(ranks)])
+
+    def open(self, world: Any) -> Any:
+        """Return the world that the ranks talk to."""
+        return _RecordingWorld(world, self.recording)
+
+    def furnish(self, runtime: Runtime) -> None:
+        """Put the remembering stores in place."""
+        runtime.mail = _KeptMail(self.recording.mail)
+        runtime.meetings = _KeptMeetings(self.recording.meetings)
+        self.recording.contexts = runtime.contexts
+
+
+class _RecordingWorld:
+    """Passes everything on to the world and writes it down."""
+
+    def __init__(self, world: Any, recording: Recording) -> None:
+        self._world = world
+        self._recording = recording
+        self._parts = recording.parts
+        self._post = world.post
+
+    def post(self, rank: int, operation: Operation) -> int:
+        request: int = self._post(rank, operation)
+        part = self._parts[rank]
+        kind = operation[0]
+        if kind == "wait":
+            operation = ("wait", tuple(operation[1]), operation[2])
+            if operation[2] != "all":
+                self._recording.timed = True
+        elif kind == "recv":
+            if operation[2] < 0:
+                self._recording.timed = True
+        elif kind in ("probe", "probe_now", "yield"):
+            self._recording.timed = True
+        part.operations.append(operation)
+        part.requests.append(request)
+        return request
+
+    def step(self) -> list[tuple[int, Any]]:
+        resumed: list[tuple[int, Any]] = self._world.step()
+        for rank, outcome in resumed:
+            self._parts[rank].outcomes.append(outcome)
+        return resumed
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._world, name)
+
+
+class Solo:
+    """Lets one rank run alone, the world and the other ranks played from a recording."""
+
+    def __init__(self, recording: Recording, rank: int) -> None:
+        self.only: int | None = rank
+        self.recording = recording
+
+    def open(self, world: Any) -> Any:
+        """Return the world that the rank talks to; the real one is not used."""
+        return _SoloWorld(self.recording.parts[self.only or 0], self.only or 0)
+
+    def furnish(self, runtime: Runtime) -> None:
+        """Put the recorded mail, contributions and contexts in place."""
+        runtime.mail = dict(self.recording.mail)
+        runtime.meetings = _RecordedMeetings(self.recording.meetings)
+        runtime.contexts = dict(self.recording.contexts)
+
+
+class _RecordedMeetings(dict[Any, Any]):
+    """Meetings at which the others have been already."""
+
+    def __init__(self, kept: dict[Any, tuple[dict[int, Any], Any]]) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def __setitem__(self, key: Any, meeting: Any) -> None:
+        if key in self._kept:
+            data, result = self._kept[key]
+            meeting.data.update(data)
+            meeting.result = result
+        super().__setitem__(key, meeting)
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        return super().pop(key, None)
+
+
+class _SoloWorld:
+    """Answers from a recording."""
+
+    def __init__(self, part: RankPart, rank: int) -> None:
+        self._part = part
+        self._rank = rank
+        self._posted = 0
+        self._answered = 0
+        self._suspended = False
+        self._over = False
+
+    def post(self, rank: int, operation: Operation) -> int:
+        kind = operation[0]
+        at = self._posted
+        part = self._part
+        if at >= len(part.operations) or part.operations[at][0] != kind:
+            then = part.operations[at][0] if at < len(part.operations) else "the end"
+            raise DepartureError(
+                f"rank {rank} takes another path when it runs alone: operation {at} is {kind}, it was {then}"
+            )
+        self._posted = at + 1
+        self._suspended = kind in SUSPENDING
+        self._over = kind == "finish"
+        return part.requests[at]
+
+    def step(self) -> list[tuple[int, Any]]:
+        if self._over or not self._suspended:
+            return []
+        if self._answered >= len(self._part.outcomes):
+            return []
+        self._suspended = False
+        outcome = self._part.outcomes[self._answered]
+        self._answered += 1
+        return [(self._rank, outcome)]
+
+    def blocked(self) -> list[Any]:
+        return []
+
+
+def replay(recording: Recording, world: Any, durations_ps: Sequence[Sequence[int]]) -> None:
+    """Run the trace of a recording in a fresh world, with other durations of the computation.
+
+    Parameters
+    ----------
+    world
+        A `_core.World` of as many ranks in which nothing has happened yet.
+    durations_ps
+        The computation, rank by rank and stretch by stretch, in picoseconds.
+
+    Raises
+    ------
+    SimulationError
+        When the trace does not run to its end there: a program whose path depends on time.
+    """
+    ranks = [_Player(index, part, world) for index, part in enumerate(recording.parts)]
+    for player, durations in zip(ranks, durations_ps, strict=True):
+        player.operations = list(_with_durations(player.operations, iter(durations)))
+    for player in ranks:
+        player.resume(None)
+    while resumed := world.step():
+        for index, outcome in resumed:
+            ranks[index].resume(outcome)
+    late = [player.rank for player in ranks if not player.finished]
+    if late:
+        raise SimulationError(
+            f"the recorded trace does not run to its end: rank {late[0]} waits for what never comes; "
+            "the program's path depends on time"
+        )
+
+
+def _with_durations(
+    operations: Sequence[tuple[Operation, int]], durations: Iterator[int]
+) -> Iterator[tuple[Operation, int]]:
+    for operation, request in operations:
+        yield (("compute", next(durations)) if operation[0] == "compute" else operation), request
+
+
+class _Player:
+    """Posts the operations of one rank, up to each suspension."""
+
+    def __init__(self, rank: int, part: RankPart, world: Any) -> None:
+        self.rank = rank
+        self.operations = list(zip(part.operations, part.requests, strict=True))
+        self.world = world
+        self.next = 0
+        self.known: dict[int, int] = {}
+        self.finished = False
+
+    def resume(self, _outcome: Any) -> None:
+        post, known, operations = self.world.post, self.known, self.operations
+        while self.next < len(operations):
+            operation, request = operations[self.next]
+            self.next += 1
+            kind = operation[0]
+            if kind == "wait":
+                operation = ("wait", [known[one] for one in operation[1]], operation[2])
+            elif kind == "cancel":
+                operation = ("cancel", known[operation[1]])
+            made = post(self.rank, operation)
+            if request:
+                known[request] = made
+            if kind in SUSPENDING:
+                return
+            if kind == "finish":
+                self.finished = True
