@@ -44,6 +44,9 @@ ROOT = Path(__file__).resolve().parents[1]
 LIMIT_S = 1200
 """The most a bench may take, its build included."""
 
+PLAIN_COLUMNS = 110
+"""The width of the tables where there is no terminal to ask."""
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -229,7 +232,8 @@ def main(arguments: list[str] | None = None, benches: tuple[Bench, ...] = BENCHE
     unknown = sorted(set(options.names) - set(names))
     if unknown:
         parser.error(f"no bench {', '.join(unknown)}; there are {', '.join(names)}")
-    console, log = Console(), Console(stderr=True)
+    log = Console(stderr=True)
+    console = Console() if sys.stdout.isatty() else Console(width=PLAIN_COLUMNS)
     lines: list[Line] = []
     failures: list[str] = []
     for bench in benches:

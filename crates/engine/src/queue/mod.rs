@@ -1,12 +1,12 @@
 //! The event queue: a wheel of wheels for what is far, a sorted run and a heap for what is near.
 //!
-//! Far events lie in the [`Wheel`], in chunks from an [`Arena`]. When nothing near is left, the
-//! wheel's earliest slot is opened: a slot of few events is sorted into the *run*; one of many is
-//! spread over the levels below first, unless all are of one instant: then they become the *lane*,
-//! which needs no sorting. An event scheduled into the time that the run covers goes to a binary *heap*; should
-//! that grow, as after a slot of few events that lie far apart was opened, the later half of all that
-//! is near goes back to the wheel. So a push and a pop cost a constant number of moves and the sorting of a short
-//! run, whatever the distribution of times: there is no pattern that makes them linear.
+//! Far events lie in the [`Wheel`], in chunks from an [`Arena`]. When nothing near is left and the
+//! next event is asked for, the wheel's earliest slot is opened: a slot of few events is sorted into
+//! the *run*; one of many is spread over the levels below first, unless all are of one instant: then
+//! they become the *lane*, which needs no sorting. An event scheduled into the time that the run
+//! covers goes to a binary *heap*; should that grow, as after a slot of few events that lie far apart
+//! was opened, the later half of all that is near goes back to the wheel. So a push and a pop cost a
+//! bounded number of moves and the sorting of a short run, whatever the distribution of times.
 //!
 //! After the hierarchical wheels of Varghese and Lauck (1987), scheme 7, opened lazily as the ladder
 //! queue of Tang, Goh and Thng (2005) opens its rungs, but with fixed digits in place of rungs sized
