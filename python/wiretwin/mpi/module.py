@@ -173,6 +173,8 @@ def modules() -> dict[str, types.ModuleType]:
     contents |= _FUNCTIONS | _CLASSES | _OBJECTS
     for name, function in _FUNCTIONS.items():
         function.__name__ = name
+    for kind in _CLASSES.values():
+        kind.__module__ = "mpi4py.MPI"
     mpi.__dict__.update(contents)
     mpi.__dict__["__getattr__"] = missing_from_module
     package = types.ModuleType("mpi4py", "The simulated mpi4py of wiretwin.")

@@ -125,6 +125,24 @@ def test_a_program_of_several_files_finds_them(tmp_path: Path) -> None:
     assert done.stdout == "4 5 ['a', 'b c'] __main__ True\n" * 2
 
 
+def test_a_program_may_initialize_and_finalize_by_itself(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        "import mpi4py\nmpi4py.rc.initialize = False\nfrom mpi4py import MPI\n"
+        "MPI.Init()\nprint(MPI.COMM_WORLD.allreduce(1), MPI.Is_initialized(), MPI.Is_finalized())\n"
+        "MPI.Finalize()\nassert MPI.Is_finalized()\n"
+        "from time import perf_counter\nbegin = perf_counter()\nsum(range(20_000_000))\n"
+        "print(perf_counter() - begin)\n"
+    )
+    done = live(script, ranks=1, out=tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    said, after_s = done.stdout.splitlines()
+    assert said == "1 True False"
+    # What comes after Finalize is not counted.
+    assert json.loads((tmp_path / "out.json").read_text())["per_rank_s"][0] < float(after_s)
+    assert simulate(script, [], 1, model(1)).stdout[0].splitlines()[0] == said
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
