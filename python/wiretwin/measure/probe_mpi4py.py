@@ -28,13 +28,13 @@ import signal
 import statistics
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from wiretwin.measure.probe_spec import PROTOCOL, read
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-PROTOCOL = 1
 LAYER = "mpi4py/mpich"
 now = time.perf_counter_ns
 
@@ -69,8 +69,8 @@ class Loop:
         import numpy as np
 
         self.comm = comm
-        self.messages = int(step.get("messages", 1))
-        self.pause_ns = int(step.get("delay_ns", 0))
+        self.messages = int(step["messages"])
+        self.pause_ns = int(step["delay_ns"])
         size = int(step["bytes"])
         self.out = (np.arange(size, dtype=np.uint32) * 167 + 13 + size).astype(np.uint8)
         self.into = np.zeros(size, dtype=np.uint8)
@@ -317,7 +317,7 @@ class Leader:
             loop.pause_ns = LEAST_PAUSE_NS + round(2 * typical)
         self._order(loop, step["loop"], 1)
         (first,) = loop.lead(1, 1)
-        warmup = int(step.get("warmup", 16))
+        warmup = int(step["warmup"])
         fastest = min(self._groups(loop, step["loop"], warmup) or [float(first)])
         batch = self._batch(loop, fastest)
         values: list[int] = []
@@ -336,7 +336,7 @@ class Leader:
             "loop": step["loop"],
             "bytes": int(step["bytes"]),
             "messages": loop.messages,
-            "delay_ns": int(step.get("delay_ns", 0)),
+            "delay_ns": int(step["delay_ns"]),
             "pause_ns": loop.pause_ns if isinstance(loop, RecvBusy) else 0,
             "batch": batch,
             "first_ns": first,
@@ -371,14 +371,14 @@ class Leader:
         """Choose the iterations per sample, so that one reading of the clock costs at most 1 % of it."""
         if loop.inside:
             return 1
-        return int(self.step.get("batch", 0)) or max(1, math.ceil(100 * self.clock_ns / iteration_ns))
+        return int(self.step["batch"]) or max(1, math.ceil(100 * self.clock_ns / iteration_ns))
 
     def _next_run(self, taken: int, spent_ns: float, sample_ns: float) -> int:
         """Choose how many samples come next: at most half of what the budget seems to allow; 0: done."""
-        least, most = int(self.step.get("min_samples", 20)), int(self.step.get("max_samples", 2000))
+        least, most = int(self.step["min_samples"]), int(self.step["max_samples"])
         most = max(least, most)
         missing = max(0, least - taken)
-        affordable = int(max(0.0, self.step.get("budget_ms", 20.0) * 1e6 - spent_ns) / max(1.0, sample_ns))
+        affordable = int(max(0.0, self.step["budget_ms"] * 1e6 - spent_ns) / max(1.0, sample_ns))
         wanted = affordable // 2 if affordable > 16 else affordable
         return min(max(wanted, missing), most - taken)
 
@@ -399,21 +399,6 @@ def say(event: dict[str, Any]) -> None:
     """Write one line of the protocol."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
-
-
-def read(path: str) -> dict[str, Any]:
-    """Read and check the specification."""
-    spec = json.loads(Path(path).read_text())
-    if spec.get("protocol") != PROTOCOL:
-        raise ValueError(f"protocol: {spec.get('protocol')!r}; allowed: {PROTOCOL}")
-    if spec.get("layer") != LAYER:
-        raise ValueError(f"layer: {spec.get('layer')!r}; allowed: {LAYER}")
-    for number, step in enumerate(spec["schedule"]):
-        if step["loop"] not in LOOPS:
-            raise ValueError(f"schedule[{number}].loop: {step['loop']!r}; allowed: {', '.join(LOOPS)}")
-    for option in spec.get("options", {}):
-        raise ValueError(f"options.{option}: not known; allowed: none for {LAYER}")
-    return dict(spec)
 
 
 def settle(spec: dict[str, Any]) -> None:
@@ -445,7 +430,7 @@ def main(argv: list[str]) -> int:
     """Run the probe; return its exit status, 0 only if everything was done."""
     place = "specification"
     try:
-        spec = read(argv[1])
+        spec = read(argv[1], LAYER, tuple(LOOPS))
         settle(spec)
         place = "MPI"
         from mpi4py import MPI

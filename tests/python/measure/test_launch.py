@@ -185,7 +185,7 @@ def test_a_step_the_layer_refuses_fails_with_the_probes_own_words() -> None:
 def test_the_mpi_probe_refuses_what_it_does_not_know() -> None:
     outcome = launch(parse_layers("mpi4py/mpich")[0], [quick("dance")], limit_s=LIMIT_S, pins=None)
     assert outcome.status == "failed"
-    assert "schedule[0].loop: 'dance'; allowed: echo, two_write" in str(outcome.error)
+    assert 'schedule[0].loop: "dance" is not allowed: echo, two_write' in str(outcome.error)
 
 
 def test_ranks_are_pinned_to_the_cpus_given() -> None:
