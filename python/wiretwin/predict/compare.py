@@ -33,6 +33,8 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
             raise InputError(
                 key=key, value=actual, allowed=f"{predicted!r}, what the prediction was made for, in the run"
             )
+    if run.seconds.value == 0.0:
+        raise InputError(key="seconds.value", value=0.0, allowed="a time above 0, in the run")
     notes = []
     if datetime.fromisoformat(prediction.frozen_utc) >= datetime.fromisoformat(run.started_utc):
         notes.append("the prediction was frozen after the run had started")

@@ -13,13 +13,26 @@ import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from wiretwin.errors import InputError
 
 VERSION = 1
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+
+
+def _utc(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time with its zone, such as 2026-01-01T00:00:00Z")
+    return text
+
+
+Utc = Annotated[str, AfterValidator(_utc)]
 
 
 class Spread(BaseModel):
@@ -27,9 +40,9 @@ class Spread(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    value: float
-    low: float
-    high: float
+    value: Seconds
+    low: Seconds
+    high: Seconds
     meaning: str = ""
 
 
@@ -39,11 +52,11 @@ class ModelledRank(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rank: int = Field(ge=0)
-    compute_s: float
-    endpoint_s: float
-    wire_s: float
-    waiting_s: float
-    total_s: float
+    compute_s: Finite
+    endpoint_s: Finite
+    wire_s: Finite
+    waiting_s: Finite
+    total_s: Finite
 
 
 class RealRank(BaseModel):
@@ -52,9 +65,9 @@ class RealRank(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     rank: int = Field(ge=0)
-    compute_s: float
-    mpi_s: float
-    total_s: float
+    compute_s: Finite
+    mpi_s: Finite
+    total_s: Finite
 
 
 class ComputeNote(BaseModel):
@@ -121,7 +134,7 @@ class Prediction(_Record):
     trace_digest: str
     warnings: list[str] = Field(default_factory=list)
     wiretwin: str
-    frozen_utc: str
+    frozen_utc: Utc
     digest: str = ""
 
 
@@ -130,8 +143,8 @@ class Launch(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    seconds: float = Field(description="slowest rank, after Init to before Finalize")
-    per_rank_s: list[float]
+    seconds: Seconds = Field(description="slowest rank, after Init to before Finalize")
+    per_rank_s: list[Seconds]
     split: list[RealRank] | None = None
 
 
@@ -154,7 +167,7 @@ class Run(_Record):
     seconds: Spread
     split: list[RealRank]
     wiretwin: str
-    started_utc: str
+    started_utc: Utc
     digest: str = ""
 
 
@@ -191,6 +204,8 @@ def read(kind: type[R], path: Path) -> R:
         raise InputError(
             str(file), f"line {error.lineno} column {error.colno}", error.msg, f"JSON of a {kind.FORMAT}"
         ) from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(str(file), "", str(error), f"JSON of a {kind.FORMAT}") from error
     if not isinstance(data, dict) or data.get("format") != kind.FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise InputError(str(file), "format", repr(found), kind.FORMAT)
