@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from pages import ROOT, pages
 
 LINK = re.compile(r"(?<!\!)\[[^\]\n]*\]\(([^)\s]+)\)|!\[[^\]\n]*\]\(([^)\s]+)\)")
@@ -41,8 +43,43 @@ def test_every_make_target_exists(page: Path) -> None:
     assert unknown_targets(page.read_text(), (ROOT / "Makefile").read_text()) == set()
 
 
+def verbs() -> dict[str, set[str]]:
+    """Every verb of the command line with its options."""
+    from wiretwin.cli.app import _build
+
+    application: Any = typer.main.get_command(_build())
+    return {
+        name: {option for one in command.params for option in one.opts} | {"--help", "-h"}
+        for name, command in application.commands.items()
+    }
+
+
+def unknown_words(text: str, known: dict[str, set[str]]) -> set[str]:
+    """Verbs and options of `wiretwin` that a page writes and the command line does not know."""
+    unknown = set()
+    for match in re.finditer(r"(?:^(?:\$ |    )|`)wiretwin ([a-z]+)((?:\\\n|[^`\n])*)", text, re.MULTILINE):
+        verb, rest = match[1], match[2].partition(" -- ")[0]
+        if verb not in known:
+            unknown.add(verb)
+        else:
+            used = set(re.findall(r"(?<!\S)(--?[a-z][a-z-]*)", rest))
+            unknown |= {f"{verb} {option}" for option in used - known[verb]}
+    return unknown
+
+
+PROGRAMS = [*sorted((ROOT / "examples").rglob("README.md")), ROOT / "fuzz" / "README.md"]
+
+
+@pytest.mark.parametrize("page", pages() + PROGRAMS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_verb_and_option_exists(page: Path) -> None:
+    assert unknown_words(page.read_text(), verbs()) == set()
+
+
 def test_what_leads_nowhere_is_seen() -> None:
     text = "[a](nowhere.md) [b](README.md#x) ![c](no.png) [d](https://example.org) `make nothing`\n"
     text += "    make run\n"
     assert broken_links(ROOT / "x.md", text) == ["nowhere.md", "no.png"]
     assert unknown_targets(text, "run: x ## y\n") == {"nothing"}
+    known = {"fit": {"-o", "--out"}}
+    said = "`wiretwin fit x --salt -o y` `wiretwin fly`\n$ wiretwin fit x \\\n  --pepper -- --own\n"
+    assert unknown_words(said, known) == {"fit --salt", "fly", "fit --pepper"}
