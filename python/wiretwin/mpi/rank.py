@@ -169,7 +169,7 @@ class Rank:
             self.post(self.index, ("yield",))
             self.suspend()
         self.idle()
-        now: int = self.runtime.world.now_ps(self.index)
+        now: int = self.runtime.clock_ps(self.index)
         self.left_ns = thread_time_ns()
         return now
 
@@ -193,8 +193,7 @@ class Rank:
             self.durations_ps.append(extra_ps)
             self.digests.append(digest)
             self.call_sites.append(site)
-            if extra_ps:
-                self.post(self.index, ("compute", extra_ps))
+            self.post(self.index, ("compute", extra_ps))
 
     def work(self, label: str, body: Callable[[], Any]) -> None:
         """Do work inside a call (a reduction) and charge what it takes."""
@@ -220,7 +219,7 @@ class Rank:
 
     def idle(self) -> None:
         """Make sure that a program that polls gets ahead, even if calls and computation are free."""
-        now = self.runtime.world.now_ps(self.index)
+        now = self.runtime.clock_ps(self.index)
         if now != self._polled:
             self._polled, self._stuck = now, 0
             return

@@ -6,7 +6,8 @@ answers from the recording, so that the rank takes the path it took; a rank that
 
 Running the trace again gives the same run on another network, or with other durations of the
 computation, without running the program: exact as long as no answer that the program got depends on
-time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe), which `Recording.timed` tells.
+time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe, no look at a clock), which
+`Recording.timed` tells.
 """
 
 from __future__ import annotations
@@ -42,11 +43,14 @@ class RankPart:
         What each post returned.
     outcomes
         What each suspension ended with.
+    clocks_ps
+        What each look at the clock showed, in picoseconds.
     """
 
     operations: list[Operation] = field(default_factory=list)
     requests: list[int] = field(default_factory=list)
     outcomes: list[Any] = field(default_factory=list)
+    clocks_ps: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -147,6 +151,15 @@ class Recorder:
         runtime.mail = _KeptMail(self.recording.mail)
         runtime.meetings = _KeptMeetings(self.recording.meetings)
         self.recording.contexts = runtime.contexts
+        read, recording = runtime.clock_ps, self.recording
+
+        def clock_ps(rank: int) -> int:
+            recording.timed = True
+            now = read(rank)
+            recording.parts[rank].clocks_ps.append(now)
+            return now
+
+        runtime.clock_ps = clock_ps
 
 
 class _RecordingWorld:
@@ -201,6 +214,17 @@ class Solo:
         runtime.mail = dict(self.recording.mail)
         runtime.meetings = _RecordedMeetings(self.recording.meetings)
         runtime.contexts = dict(self.recording.contexts)
+        clocks = iter(self.recording.parts[self.only or 0].clocks_ps)
+
+        def clock_ps(rank: int) -> int:
+            try:
+                return next(clocks)
+            except StopIteration:
+                raise DepartureError(
+                    f"rank {rank} takes another path when it runs alone: it looks at the clock once more"
+                ) from None
+
+        runtime.clock_ps = clock_ps
 
 
 class _RecordedMeetings(dict[Any, Any]):
@@ -258,6 +282,9 @@ class _SoloWorld:
 
     def blocked(self) -> list[Any]:
         return []
+
+    def now_ps(self, rank: int) -> int:
+        raise DepartureError(f"rank {rank} runs alone: the world's clock does not go")
 
 
 def replay(recording: Recording, world: Any, durations_ps: Sequence[Sequence[int]]) -> None:

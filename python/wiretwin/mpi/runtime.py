@@ -132,6 +132,8 @@ class Runtime:
 
     def __init__(self, world: Any, ranks: int, placement: Sequence[int], source: ComputeSource) -> None:
         self.world = world
+        self.clock_ps: Callable[[int], int] = world.now_ps
+        """What a rank is told when it asks for the time."""
         self.size = ranks
         self.placement = list(placement)
         self.source = source

@@ -1,0 +1,100 @@
+"""A recorded run can be had again: rank by rank alone, or as a trace without the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from mpi_help import HERE, PROGRAMS, model
+
+from wiretwin import _core
+from wiretwin.mpi import simulate
+from wiretwin.mpi.recording import DepartureError, Recorder, Solo, replay
+from wiretwin.mpi.runtime import run_alone
+
+HEAD = """
+import sys
+import time
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank = comm.rank
+"""
+
+STEADY = [
+    ("heat2d.py", ["--points", "40", "--steps", "30"]),
+    ("matmul.py", ["--size", "37", "--repeat", "2"]),
+    ("ring_allreduce.py", ["--elements", "1001", "--repeat", "3"]),
+    ("sample_sort.py", ["--keys", "700", "--repeat", "2"]),
+]
+
+
+def record(script: Path, argv: list[str], ranks: int) -> Any:
+    recorder = Recorder(ranks)
+    return simulate(script, argv, ranks, model(ranks), recorder=recorder), recorder.recording
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_every_rank_of_every_call_can_run_alone(ranks: int) -> None:
+    script = HERE / "equality" / "main.py"
+    run, recording = record(script, [], ranks)
+    assert recording.timed
+    for rank in range(ranks):
+        alone = Solo(recording.for_rank(rank), rank)
+        durations, digests = run_alone(script, [], ranks, model(ranks), alone)
+        assert digests == run.compute.digests[rank]
+        assert len(durations) == len(run.compute.durations_ps[rank])
+
+
+def test_clocks_and_polls_are_answered_from_the_recording(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        HEAD + "while time.perf_counter() < 0.001 * (rank + 1):\n    pass\n"
+        "request = comm.irecv(source=MPI.ANY_SOURCE)\n"
+        "comm.send(MPI.Wtime(), 1 - rank)\n"
+        "while not request.Test():\n    pass\n"
+        "time.sleep(0.002)\n"
+    )
+    run, recording = record(script, [], 2)
+    assert recording.timed
+    for rank in range(2):
+        alone = Solo(recording.for_rank(rank), rank)
+        assert run_alone(script, [], 2, model(2), alone)[1] == run.compute.digests[rank]
+
+
+def test_a_rank_that_leaves_the_recorded_path_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD + "comm.Barrier()\nMPI.Wtime() if len(sys.argv) > 1 else comm.Iprobe()\n")
+    _, recording = record(script, [], 2)
+    with pytest.raises(DepartureError, match="rank 1 takes another path when it runs alone"):
+        run_alone(script, ["far"], 2, model(2), Solo(recording.for_rank(1), 1))
+
+
+def test_sleeping_is_part_of_the_trace(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD + "time.sleep(0.003)\ntime.sleep(0)\ncomm.Barrier()\ntime.sleep(0.001)\n")
+    run, recording = record(script, [], 2)
+    assert not recording.timed
+    world = _core.World(2, model(2), seed=1)
+    replay(recording, world, run.compute.durations_ps)
+    assert world.digest() == run.digest
+    assert run.seconds > 0.004
+
+
+@pytest.mark.parametrize(("name", "argv"), STEADY, ids=[name for name, _ in STEADY])
+def test_a_trace_runs_again_without_the_program(name: str, argv: list[str]) -> None:
+    run, recording = record(PROGRAMS / name, argv, 4)
+    assert not recording.timed
+    world = _core.World(4, model(4), seed=1)
+    replay(recording, world, run.compute.durations_ps)
+    assert world.digest() == run.digest
+    assert [world.now_ps(rank) for rank in range(4)] == run.end_ps
+    # With other durations it is the run that the program would have with them.
+    slower = [[3 * value for value in rank] for rank in run.compute.durations_ps]
+    world = _core.World(4, model(4), seed=1)
+    replay(recording, world, slower)
+    compute = [int(value) for value in world.totals()["compute_ps"]]
+    assert compute == [sum(rank) for rank in slower]
+    assert np.all(np.array([world.now_ps(rank) for rank in range(4)]) > np.array(run.end_ps))
