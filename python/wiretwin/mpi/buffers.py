@@ -77,9 +77,17 @@ class Buffer:
         if len(data) < touch.LEAST:
             self._store(data)
             return
-        before = touch.faults()
+        end = self.offset + len(data)
+        contiguous = not self.absolute and self.datatype._contiguous and end <= self.raw.size
+        here().touch(touch.first_touch_ns(self.raw[self.offset : end]) if contiguous else 0)
         self._store(data)
-        here().touch(touch.faults() - before)
+
+    def copy_own(self, data: bytes) -> None:
+        """Store what the rank sends to itself: the copy is its own work."""
+        if len(data) < touch.LEAST:
+            self._store(data)
+        else:
+            here().work("copy", lambda: self._store(data))
 
     def _store(self, data: bytes) -> None:
         if self.absolute:

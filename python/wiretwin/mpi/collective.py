@@ -281,7 +281,7 @@ class Collectives:
             if me == root:
                 for other, part in enumerate(parts):
                     if part.nbytes and not (other == me and sendbuf is IN_PLACE):
-                        _fill(part, meeting.data[other], other)
+                        _fill(part, meeting.data[other], other, me)
 
         self._blocking(name, prepare, plan, finish)
 
@@ -324,7 +324,7 @@ class Collectives:
 
         def finish(meeting: Meeting, me: int) -> None:
             if mine[0] is not None and mine[0].nbytes:
-                _fill(mine[0], meeting.data[root][me], root)
+                _fill(mine[0], meeting.data[root][me], root, me)
 
         self._blocking(name, prepare, plan, finish)
 
@@ -357,7 +357,7 @@ class Collectives:
         def finish(meeting: Meeting, me: int) -> None:
             for other, part in enumerate(parts):
                 if part.nbytes and not (other == me and sendbuf is IN_PLACE):
-                    _fill(part, meeting.data[other], other)
+                    _fill(part, meeting.data[other], other, me)
 
         return prepare, plan, finish
 
@@ -397,7 +397,7 @@ class Collectives:
         def finish(meeting: Meeting, me: int) -> None:
             for other, part in enumerate(incoming):
                 if part.nbytes:
-                    _fill(part, meeting.data[other][me], other)
+                    _fill(part, meeting.data[other][me], other, me)
 
         return prepare, plan, finish
 
@@ -585,13 +585,16 @@ def _size(buffer: Buffer | None) -> int:
     return buffer.nbytes if buffer is not None else 0
 
 
-def _fill(part: Buffer, data: bytes, source: int) -> None:
+def _fill(part: Buffer, data: bytes, source: int, me: int) -> None:
     if len(data) > part.nbytes:
         fail(
             "ERR_TRUNCATE",
             f"{len(data)} bytes of rank {source} met room for {part.nbytes} bytes",
         )
-    part.unpack(data)
+    if source == me:
+        part.copy_own(data)
+    else:
+        part.unpack(data)
 
 
 def _fold(data: list[bytes], op: Op, datatype: Datatype, order: Callable[[list[Any], Any], Any]) -> bytes:

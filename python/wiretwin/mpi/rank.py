@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import greenlet
 
-from . import touch
-
 if TYPE_CHECKING:
     from .request import Request
     from .runtime import Runtime
@@ -204,11 +202,10 @@ class Rank:
         self.digest = digest = hash((self.digest, code))
         self._account(digest, self.site, measured)
 
-    def touch(self, faults: int) -> None:
-        """Charge the page faults of storing a message in fresh memory; a stretch of its own, if only of 0."""
+    def touch(self, took_ns: int) -> None:
+        """Charge the first touch of the memory a message goes to; a stretch of its own, if only of 0."""
         self.digest = digest = hash((self.digest, _TOUCH))
-        cost_ns = faults * touch.fault_ps() // 1000
-        self._account(digest, self.site, cost_ns + self.bias_ns)
+        self._account(digest, self.site, took_ns + self.bias_ns if took_ns else 0)
 
     def suspend(self) -> Any:
         """Give way to the other ranks; returns what the world says."""
