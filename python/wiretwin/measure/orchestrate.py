@@ -6,6 +6,7 @@ seed, so that a slow minute of the host falls on all of them alike. Each launch 
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import random
@@ -14,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from wiretwin.errors import StorageError
 from wiretwin.measure.adaptive import LEAST_LAUNCHES, Watch
 from wiretwin.measure.launch import Interruption, Outcome, launch
 from wiretwin.measure.layers import Configuration
@@ -139,11 +141,34 @@ def run(
     StorageError
         A launch could not be stored; all earlier ones are.
     """
-    begun = time.monotonic()
     active = {
         configuration.name: _State(configuration, Watch(plan.precision, plan.launches), plan.launch_s)
         for configuration in plan.configurations
     }
+    try:
+        _rounds(plan, result, active, interruption, tell)
+    except StorageError as error:
+        with contextlib.suppress(StorageError):
+            for name in active:
+                result.manifest.stopped[name] = "failed"
+                result.manifest.stopped_because[name] = f"could not be stored: {error}"
+            result.finish("interrupted")
+        raise
+    for name in active:
+        result.manifest.stopped[name] = "interrupt"
+        result.manifest.stopped_because[name] = "interrupted by the user"
+    result.finish("interrupted" if active else "complete")
+
+
+def _rounds(
+    plan: Plan,
+    result: Result,
+    active: dict[str, _State],
+    interruption: Interruption,
+    tell: Callable[[Event], None],
+) -> None:
+    """Launch until nothing is active any more, or an interrupt."""
+    begun = time.monotonic()
     order = random.Random(plan.seed)
     number = 0
     while active and not interruption.requested:
@@ -172,10 +197,6 @@ def run(
             elif verdict.stop is not None:
                 _stop(result, active, name, verdict.stop, verdict.words)
             tell(Event(name, number, len(active), elapsed, _remaining(plan, active, elapsed), words))
-    for name in active:
-        result.manifest.stopped[name] = "interrupt"
-        result.manifest.stopped_because[name] = "interrupted by the user"
-    result.finish("interrupted" if active else "complete")
 
 
 def _launch_once(

@@ -257,6 +257,48 @@ def test_a_full_disk_ends_the_measurement_and_keeps_earlier_launches(tmp_path: P
     assert (tmp_path / "copy.code").read_text().strip() == "6", run.stderr
     assert "not written: No space left on device" in run.stderr
     assert "earlier launches in" in run.stderr
-    stored = len(json.loads((copy / "manifest.json").read_text())["launches"])
+    manifest = json.loads((copy / "manifest.json").read_text())
+    assert manifest["state"] in ("interrupted", "running")  # as far as the disk still took it
+    stored = len(manifest["launches"])
     assert stored >= 2
     assert Result.open(copy).samples()["launch"].n_unique() >= stored
+
+
+NO_PORT = """
+import socket, sys
+from pathlib import Path
+Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("40000 40000")
+taken = socket.socket()
+taken.bind(("127.0.0.1", 40000))
+taken.listen()
+from wiretwin.cli import main
+short = ["--budget", "2s", "--launches", "3", "--sizes", "4"]
+main(["measure", "--layers", sys.argv[1], *short, "-o", sys.argv[2]])
+"""
+
+
+def in_a_network_of_its_own(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the script above where there is one port, and that one is taken."""
+    if subprocess.run(["unshare", "-n", "true"], capture_output=True, timeout=20, check=False).returncode:
+        pytest.skip("unshare -n is not permitted here")
+    up = "import fcntl, socket, struct; s = socket.socket(); "
+    up += "fcntl.ioctl(s, 0x8914, struct.pack('16sh22x', b'lo', 1))"  # SIOCSIFFLAGS, IFF_UP
+    shell = '"$0" -c "$1" && exec "$0" -c "$2" "$3" "$4"'
+    return subprocess.run(
+        ["unshare", "-n", "sh", "-c", shell, sys.executable, up, NO_PORT, *map(str, arguments)],
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+
+
+def test_without_a_free_port_tcp_fails_in_words_and_other_layers_go_on(tmp_path: Path) -> None:
+    run = in_a_network_of_its_own("socket/tcp,socket/unix", tmp_path / "r")
+    assert run.returncode == 0, run.stderr
+    manifest = Result.open(tmp_path / "r").manifest
+    assert manifest.stopped["socket/tcp"] == "failed"
+    assert "Address already in use" in manifest.stopped_because["socket/tcp"]
+    assert manifest.stopped["socket/unix"] in ("narrow", "budget")
+
+    alone = in_a_network_of_its_own("socket/tcp", tmp_path / "alone")
+    assert alone.returncode == 3, alone.stderr
+    assert "no layer could be measured: socket/tcp: 2 launches in a row failed" in alone.stderr
+    assert "Address already in use" in alone.stderr
