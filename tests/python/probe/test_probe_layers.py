@@ -46,7 +46,10 @@ def test_every_loop_gives_its_samples_at_every_size(tmp_path: Path, layer: str, 
         for loop in LOOPS
         if not (loop == "two_write" and size < 2)
     ]
-    hello, samples = samples_of(tmp_path, schedule, layer=layer, options={"wait": wait})
+    options: dict[str, Any] = {"wait": wait}
+    if layer == "socket/udp":
+        options["loss_limit_ms"] = 30_000  # a rank that waits for its turn on a busy host is no loss
+    hello, samples = samples_of(tmp_path, schedule, layer=layer, options=options)
     assert hello["protocol"] == 1
     assert hello["layer"] == layer
     assert hello["effective"]["wait"] == wait
