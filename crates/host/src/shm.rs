@@ -20,12 +20,16 @@ use rustix::net::{
 
 use crate::rendezvous::{Meeting, MeetingError};
 use crate::ring::{Announced, Consumer, Producer, RING_BYTES};
-use crate::stream::{Failure, Spinner, Stream, Wait, Waited, pause};
+use crate::stream::{Failure, Spinner, Stream, Wait};
 
-/// Turns of a wait between two looks at the clock and the peer: about a millisecond.
-const SPIN_PERIOD: u32 = 1 << 15;
-/// The same period when every turn gives way, which is a system call.
+/// Looks at the ring, with nothing else between them, that make one turn of a wait.
+const BURST: u32 = 64;
+/// Turns between two looks at the clock and the peer: about a millisecond.
+const SPIN_PERIOD: u32 = 1 << 9;
+/// The same when every turn gives way, which is a system call.
 const YIELD_PERIOD: u32 = 1 << 10;
+/// Turns of a yielding wait before it gives way for the first time.
+const PATIENCE: u32 = 4;
 
 /// A mapping of shared memory, unmapped when dropped.
 #[derive(Debug)]
@@ -159,17 +163,23 @@ impl ShmStream {
         Spinner::new(self.limit, period)
     }
 
-    /// One turn of a wait; true if the peer has been found dead.
-    #[inline]
+    /// Between two bursts of looking; true if the peer has been found dead.
+    #[cold]
     fn turn(&self, spinner: &mut Spinner) -> Result<bool, Failure> {
-        Ok(pause(self.wait, &mut [], spinner)? == Waited::Look && self.closed())
+        if self.wait != Wait::Spin && spinner.turns() >= PATIENCE {
+            rustix::thread::sched_yield();
+        }
+        Ok(spinner.turn()? && self.closed())
     }
 
     #[inline]
     fn announced(&self, spinner: &mut Spinner) -> Result<Announced, Failure> {
         loop {
-            if let Some(announced) = self.consumer.peek() {
-                return Ok(announced);
+            for _ in 0..BURST {
+                if let Some(announced) = self.consumer.peek() {
+                    return Ok(announced);
+                }
+                std::hint::spin_loop();
             }
             if self.turn(spinner)? {
                 // What it sent before it died still counts.
@@ -195,6 +205,7 @@ impl Stream for ShmStream {
     #[inline]
     fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
         let mut rest = message;
+        let mut looks = 0_u32;
         let mut spinner = self.spinner();
         loop {
             match self.producer.push(rest) {
@@ -204,7 +215,9 @@ impl Stream for ShmStream {
                     spinner.reset();
                 }
                 None => {
-                    if self.turn(&mut spinner)? {
+                    std::hint::spin_loop();
+                    looks = looks.wrapping_add(1);
+                    if looks.is_multiple_of(BURST) && self.turn(&mut spinner)? {
                         return Err(Failure::PeerGone);
                     }
                 }
