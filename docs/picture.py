@@ -12,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-WIDTH, HEIGHT = 1180, 1240
+WIDTH, HEIGHT = 1180, 1330
 MOST_BYTES = 300_000
 LIMIT_MS = 60_000
 

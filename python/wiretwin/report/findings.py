@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,10 +197,6 @@ def _name(layer: object) -> Markup:
     return Markup("<strong>{}</strong>").format(layer)
 
 
-def _names(rows: list[dict[str, Any]]) -> Markup:
-    return Markup(words.list_text([str(_name(row["layer"])) for row in rows]))
-
-
 def _small_messages(inputs: Inputs) -> list[Markup]:
     found = small(inputs)
     if found is None or len(found[1].order) < 2:
@@ -208,7 +205,7 @@ def _small_messages(inputs: Inputs) -> list[Markup]:
     at = words.size_text(size)
     time = words.time_text(ranking.best["time_us"] / 1e6)
     if not ranking.clear:
-        return [_shared(f"At {at}", ranking, time, "neither is called quickest")]
+        return [_shared(f"At {at}", ranking, lambda row: words.time_text(row["time_us"] / 1e6), "quickest")]
     after = ranking.order[1]
     return [
         Markup("{} carries {} one way in {}, {} faster than the next, {} ({}).").format(
@@ -222,13 +219,13 @@ def _small_messages(inputs: Inputs) -> list[Markup]:
     ]
 
 
-def _shared(where: str, ranking: Ranking, figure: str, verdict: str) -> Markup:
-    if len(ranking.leaders) > 2:
-        verdict = verdict.replace("neither", "none")
+def _shared(where: str, ranking: Ranking, figure: Callable[[dict[str, Any]], str], verdict: str) -> Markup:
     if len(ranking.leaders) == len(ranking.order) and len(ranking.order) > 3:
         return Markup("{} the layers cannot be told apart: their intervals overlap.").format(where)
-    return Markup("{} {} share the lead (about {}): their intervals overlap, so {}.").format(
-        where, _names(ranking.leaders), figure, verdict
+    named = [str(Markup("{} ({})").format(_name(row["layer"]), figure(row))) for row in ranking.leaders]
+    which = "neither" if len(named) == 2 else "none"
+    return Markup("{} the intervals of {} overlap, so {} is called {}.").format(
+        where, Markup(words.list_text(named)), which, verdict
     )
 
 
@@ -238,8 +235,11 @@ def _large_messages(inputs: Inputs) -> list[Markup]:
         return []
     best = ranking.best
     if not ranking.clear:
-        rate = words.rate_text(best["rate_MB_s"])
-        return [_shared("For large messages", ranking, rate, "neither is called the widest")]
+        return [
+            _shared(
+                "For large messages", ranking, lambda row: words.rate_text(row["rate_MB_s"]), "the fastest"
+            )
+        ]
     after = ranking.order[1]
     return [
         Markup("{} has the largest throughput, {} with messages of {}; next comes {} with {}.").format(

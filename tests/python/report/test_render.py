@@ -261,6 +261,20 @@ def test_without_intervals_nothing_is_ranked() -> None:
     assert "quickest here" not in headline(inputs)
 
 
+def test_layers_that_overlap_are_named_with_their_figures() -> None:
+    frame = report_data.samples(launches=4, layers=("socket/unix", "socket/tcp"))
+    spread = pl.col("launch").cast(pl.Float64).mod(3).add(1)
+    frame = frame.with_columns((pl.col("value_ns") * spread).cast(pl.UInt64))
+    inputs = gather(result=report_data.FakeResult(report_data.manifest(frame), frame))
+    text = "\n".join(map(str, findings(inputs))).replace("\u00a0", " ")
+    assert re.search(
+        r"At 4 B the intervals of <strong>socket/\w+</strong> \([\d.]+ µs\) and <strong>socket/\w+</strong> "
+        r"\([\d.]+ µs\) overlap, so neither is called quickest",
+        text,
+    )
+    assert "For large messages the intervals of" in text
+
+
 def test_findings_follow_the_data() -> None:
     everything = report_data.everything()
     text = "\n".join(map(str, findings(gather(**everything)))).replace("\u00a0", " ")
