@@ -31,6 +31,16 @@ impl Segment {
     #[inline]
     #[must_use]
     pub fn at(&self, bytes: u64) -> i64 {
+        let product = i64::try_from(bytes).ok().and_then(|bytes| self.per_byte_fs.checked_mul(bytes));
+        match product.and_then(|product| product.checked_add(500)) {
+            Some(rounded) => self.base_ps.saturating_add(rounded.div_euclid(1000)),
+            None => self.at_length(bytes),
+        }
+    }
+
+    /// The same where femtoseconds do not fit 64 bits.
+    #[cold]
+    fn at_length(&self, bytes: u64) -> i64 {
         let slope = (i128::from(self.per_byte_fs) * i128::from(bytes) + 500).div_euclid(1000);
         let value = i128::from(self.base_ps) + slope;
         i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
@@ -126,10 +136,19 @@ impl Layer {
     #[inline]
     #[must_use]
     pub fn flight_ps(&self, bytes: u64) -> i64 {
+        self.flight_and_recv(bytes).0
+    }
+
+    /// The flight, and what taking the message in costs.
+    #[inline]
+    fn flight_and_recv(&self, bytes: u64) -> (i64, u64) {
+        let (send, recv) = (self.overhead_send.at(bytes), self.overhead_recv.at(bytes));
+        let half_round_trip = send.saturating_add(self.latency.at(bytes)).saturating_add(recv);
+        let recv_cost = beyond_call(recv, self.call);
         let inside_calls = signed(self.call.as_ps())
-            .saturating_add(signed(self.send_cost_ps(bytes)))
-            .saturating_add(signed(self.recv_cost_ps(bytes)));
-        self.half_round_trip_ps(bytes).saturating_sub(inside_calls)
+            .saturating_add(signed(beyond_call(send, self.call)))
+            .saturating_add(signed(recv_cost));
+        (half_round_trip.saturating_sub(inside_calls), recv_cost)
     }
 
     /// The flight of an envelope without data (the request to send of a rendezvous).
@@ -169,12 +188,13 @@ impl Layer {
     #[inline]
     #[must_use]
     pub fn deliver(&self, bytes: u64, sent_ps: u64, earliest_ps: u64, credit_ps: u64) -> Delivery {
-        let wished = signed(sent_ps).saturating_add(self.flight_ps(bytes)).saturating_sub(signed(credit_ps));
+        let (flight, recv_cost) = self.flight_and_recv(bytes);
+        let wished = signed(sent_ps).saturating_add(flight).saturating_sub(signed(credit_ps));
         let arrival = wished.max(signed(earliest_ps));
         let spared = arrival.abs_diff(wished);
         Delivery {
             arrival_ps: u64::try_from(arrival).unwrap_or(0),
-            recv_cost_ps: self.recv_cost_ps(bytes).saturating_sub(spared),
+            recv_cost_ps: recv_cost.saturating_sub(spared),
         }
     }
 }
@@ -219,6 +239,8 @@ mod tests {
         assert_eq!(curve.at(9), 114);
         assert_eq!(curve.at(10), 95);
         assert_eq!(curve.at(1_000_000), 9_999_995);
+        assert_eq!(curve.at(u64::MAX), i64::MAX, "no overflow");
+        assert_eq!(curve.at(1 << 50), (1 << 50) * 10 - 5, "beyond 64 bits of femtoseconds");
     }
 
     #[test]
