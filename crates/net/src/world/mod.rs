@@ -224,6 +224,7 @@ pub struct World {
     cancels: Vec<u64>,
     open_cancels: usize,
     counts: Counts,
+    posts: u64,
     seed: u64,
 }
 
@@ -268,6 +269,7 @@ impl World {
             cancels: Vec::new(),
             open_cancels: 0,
             counts: Counts::default(),
+            posts: 0,
             seed,
             ranks,
             model,
@@ -580,6 +582,7 @@ impl World {
             unexpected: false,
             receive: NONE,
             next_work: NONE,
+            available: (0, 0),
             sent_at: 0,
             earliest: 0,
             credit: 0,
@@ -612,7 +615,9 @@ impl World {
 
     fn match_receive(&mut self, index: u32, at: u64) {
         let request = &mut self.requests[index as usize];
+        self.posts += 1;
         request.posted_at = at;
+        request.post_order = self.posts;
         let (rank, pattern, id) = (request.rank, request.pattern, request.id(index));
         match self.matcher.post(rank, pattern, id.0) {
             PostOutcome::Waits(posted) => self.requests[index as usize].posted = Some(posted),

@@ -206,7 +206,7 @@ impl World {
             TransferState::Matched => {
                 self.transition(index, Input::Clear);
                 let source = self.messages[index as usize].source;
-                self.push_work(source, index);
+                self.push_work(source, index, (self.now, 0));
             }
             // The sender's part is done; the data are on their way.
             TransferState::DataUnderWay => {}
@@ -386,6 +386,7 @@ impl Request {
             posted: None,
             pattern: Pattern { context: 0, source: None, tag: None },
             posted_at: 0,
+            post_order: 0,
             capacity: 0,
             peer: 0,
             tag: 0,
@@ -400,4 +401,4 @@ impl Request {
     }
 }
 
-const _: () = assert!(size_of::<Message>() <= 160, "messages in flight stay small");
+const _: () = assert!(size_of::<Message>() <= 168, "messages in flight stay small");

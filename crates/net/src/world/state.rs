@@ -78,6 +78,8 @@ pub(super) struct Request {
     /// A receive: what it asks for. A send: what it sent.
     pub pattern: Pattern,
     pub posted_at: u64,
+    /// A receive: its place in the order of posting.
+    pub post_order: u64,
     /// A receive: the buffer's length. A send: the message's.
     pub capacity: u64,
     /// Of a send: the destination. Of a complete receive: the sender.
@@ -103,6 +105,8 @@ pub(super) struct Message {
     /// The receive that took it (an index), or `NONE`.
     pub receive: u32,
     pub next_work: u32,
+    /// Since when its current owner could have handled it, and its place among those of one instant.
+    pub available: (u64, u64),
     /// When it left, or its request to send did.
     pub sent_at: u64,
     /// Data cannot arrive before.

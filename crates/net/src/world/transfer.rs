@@ -3,7 +3,7 @@
 use wiretwin_msg::matching::Envelope;
 use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
 
-use super::state::{NONE, Pair, RequestState, State};
+use super::state::{NONE, Pair, Request, RequestState, State};
 use super::{MATCHED, World};
 use crate::queue::Event;
 
@@ -128,7 +128,7 @@ impl World {
     pub(super) fn matched(&mut self, index: u32, request: u32, how: Input) {
         let message = &mut self.messages[index as usize];
         message.receive = request;
-        let posted_at = self.requests[request as usize].posted_at;
+        let Request { posted_at, post_order, .. } = self.requests[request as usize];
         message.receiver_ready = posted_at;
         let (id, source, destination, arrival) =
             (message.id, message.source, message.destination, message.arrival);
@@ -141,13 +141,15 @@ impl World {
         let receive = taken.id(request).0;
         self.note(MATCHED, posted_at.max(arrival), id, receive);
         self.transition(index, how);
-        self.push_work(destination, index);
+        // What came before its receive was posted is handled in the order of posting.
+        let available = if posted_at >= arrival { (posted_at, post_order) } else { (arrival, 0) };
+        self.push_work(destination, index, available);
     }
 
     pub(super) fn data_arrive(&mut self, index: u32) {
         let destination = self.messages[index as usize].destination;
         self.transition(index, Input::DataArrived);
-        self.push_work(destination, index);
+        self.push_work(destination, index, (self.now, 0));
     }
 
     /// Tells the protocol machine what happened.
@@ -157,16 +159,37 @@ impl World {
         transfer.handle(input).expect("the world follows the protocol")
     }
 
-    /// A message calls for `rank` to act when it is next inside the library.
-    pub(super) fn push_work(&mut self, rank: u32, index: u32) {
-        self.messages[index as usize].next_work = NONE;
-        let state = &mut self.ranks[rank as usize];
-        if state.work_tail == NONE {
-            state.work_head = index;
-        } else {
-            self.messages[state.work_tail as usize].next_work = index;
+    /// A message calls for `rank` to act when it is next inside the library. Work is done in the order
+    /// in which it became available; where the rank has run ahead, that may lie in the world's future.
+    pub(super) fn push_work(&mut self, rank: u32, index: u32, available: (u64, u64)) {
+        let (head, tail) = {
+            let state = &self.ranks[rank as usize];
+            (state.work_head, state.work_tail)
+        };
+        // Nearly always the last.
+        let mut before = tail;
+        if tail != NONE && self.messages[tail as usize].available > available {
+            before = NONE;
+            let mut at = head;
+            while self.messages[at as usize].available <= available {
+                before = at;
+                at = self.messages[at as usize].next_work;
+            }
         }
-        state.work_tail = index;
+        let next = if before == NONE { head } else { self.messages[before as usize].next_work };
+        let message = &mut self.messages[index as usize];
+        message.available = available;
+        message.next_work = next;
+        if before != NONE {
+            self.messages[before as usize].next_work = index;
+        }
+        let state = &mut self.ranks[rank as usize];
+        if before == NONE {
+            state.work_head = index;
+        }
+        if next == NONE {
+            state.work_tail = index;
+        }
         self.notify(rank);
     }
 

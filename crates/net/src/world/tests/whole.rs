@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::model::LinkModel;
+use wiretwin_msg::table::mix;
 
 #[derive(Clone, Debug)]
 struct Letter {
@@ -26,6 +27,8 @@ struct Program {
     idle: Idle,
     link: bool,
     mode: WaitMode,
+    /// All times are multiplied by this.
+    scale: i64,
     letters: Vec<Letter>,
 }
 
@@ -51,9 +54,30 @@ fn program() -> impl Strategy<Value = Program> {
         let idle = prop_oneof![Just(Idle::Spin), Just(Idle::Yield)];
         let letters = prop::collection::vec(letter(ranks), 0..24);
         (1u32..4, idle, prop::bool::ANY, mode, letters).prop_map(move |(cores, idle, link, mode, letters)| {
-            Program { ranks, nodes, cores, idle, link, mode, letters }
+            Program { ranks, nodes, cores, idle, link, mode, scale: 1, letters }
         })
     })
+}
+
+/// The layer with all times multiplied.
+fn slowed(layer: &Layer, scale: i64) -> Layer {
+    let slow = |curve: &Curve| {
+        let segments = curve.segments().iter().map(|segment| Segment {
+            from_bytes: segment.from_bytes,
+            base_ps: segment.base_ps * scale,
+            per_byte_fs: segment.per_byte_fs * scale,
+        });
+        Curve::new(segments.collect()).unwrap()
+    };
+    Layer {
+        call: Span::from_ps(layer.call.as_ps() * scale as u64),
+        overhead_send: slow(&layer.overhead_send),
+        overhead_recv: slow(&layer.overhead_recv),
+        latency: slow(&layer.latency),
+        gap: slow(&layer.gap),
+        rendezvous_from: layer.rendezvous_from,
+        unexpected_copy: layer.unexpected_copy.as_ref().map(slow),
+    }
 }
 
 fn build(program: &Program) -> World {
@@ -67,69 +91,104 @@ fn build(program: &Program) -> World {
         unexpected_copy: Some(flat(70)),
         ..plain_layer()
     };
+    let intra = slowed(&intra, program.scale);
     let node = NodeModel { cores: program.cores, idle: program.idle, quantum: Span::from_ps(4000) };
     let model = Model {
         nodes: vec![node; program.nodes as usize],
         placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
-        inter: Some(Layer { overhead_send: flat(300), ..intra.clone() }),
+        inter: Some(Layer { overhead_send: flat(300 * program.scale as u64), ..intra.clone() }),
         intra,
         link: program.link.then_some(LinkModel { rate_bit_s: 7_000_000_000_000, delay: Span::from_ps(333) }),
     };
     World::new(model, 1, true)
 }
 
-/// Runs a program: all receives are posted, then all sends, then each rank waits for everything.
-/// Returns the completions of receives by rank, in the order they were reported.
-fn run(program: &Program) -> (World, Vec<Vec<Completion>>) {
-    let mut world = build(program);
-    let mut open: Vec<Vec<RequestId>> = Vec::new();
-    let mut sent = vec![Vec::new(); program.letters.len()];
-    for rank in 0..program.ranks {
-        let mut mine = Vec::new();
-        for letter in program.letters.iter().filter(|letter| letter.to == rank) {
-            world.compute(rank, letter.pause.1);
-            let pattern = Pattern {
-                context: 0,
-                source: (!letter.any.0).then_some(letter.from),
-                tag: (!letter.any.1).then_some(letter.tag),
-            };
-            mine.push(world.recv(rank, pattern));
-        }
-        for (number, letter) in program.letters.iter().enumerate().filter(|(_, letter)| letter.from == rank) {
-            world.compute(rank, letter.pause.0);
-            let request = world.send(rank, letter.to, letter.tag, letter.bytes, letter.mode);
-            sent[number].push(request);
-            mine.push(request);
-        }
-        world.wait(rank, &mine, program.mode);
-        open.push(mine);
+/// What a rank does before it waits.
+enum Operation {
+    Pause(u64),
+    Recv(Pattern),
+    Send(Letter),
+}
+
+/// All receives, then all sends, with pauses between.
+fn operations(program: &Program, rank: u32) -> Vec<Operation> {
+    let mut list = Vec::new();
+    for letter in program.letters.iter().filter(|letter| letter.to == rank) {
+        list.push(Operation::Pause(letter.pause.1));
+        list.push(Operation::Recv(Pattern {
+            context: 0,
+            source: (!letter.any.0).then_some(letter.from),
+            tag: (!letter.any.1).then_some(letter.tag),
+        }));
     }
+    for letter in program.letters.iter().filter(|letter| letter.from == rank) {
+        list.push(Operation::Pause(letter.pause.0));
+        list.push(Operation::Send(letter.clone()));
+    }
+    list
+}
+
+fn perform(world: &mut World, rank: u32, operation: &Operation) -> Option<RequestId> {
+    match operation {
+        Operation::Pause(ps) => {
+            world.compute(rank, *ps);
+            None
+        }
+        Operation::Recv(pattern) => Some(world.recv(rank, *pattern)),
+        Operation::Send(letter) => Some(world.send(rank, letter.to, letter.tag, letter.bytes, letter.mode)),
+    }
+}
+
+/// Runs a program: each rank does its operations, then waits until everything is complete. With
+/// `in_step`, a rank posts an operation only when the world has reached its clock, so that none runs
+/// ahead of another. Returns the completions of receives by rank, in the order they were reported.
+fn drive(program: &Program, in_step: bool) -> (World, Vec<Vec<Completion>>) {
+    let mut world = build(program);
+    let mut open = vec![Vec::new(); program.ranks as usize];
+    let mut waiting = vec![false; program.ranks as usize];
     let mut received = vec![Vec::new(); program.ranks as usize];
+    let mut lists = (0..program.ranks).map(|rank| operations(program, rank).into_iter()).collect::<Vec<_>>();
+    let mut turn = (0..program.ranks).map(|rank| (rank, Vec::new())).collect::<Vec<_>>();
     for _ in 0..100_000 {
+        for (rank, items) in turn {
+            let mine: &mut Vec<RequestId> = &mut open[rank as usize];
+            for item in items {
+                let item: Completion = item;
+                mine.retain(|request| *request != item.request);
+                if item.request != item.message {
+                    received[rank as usize].push(item);
+                }
+            }
+            let list = &mut lists[rank as usize];
+            if in_step && let Some(operation) = list.next() {
+                mine.extend(perform(&mut world, rank, &operation));
+                world.post(rank, Op::Yield).unwrap();
+                continue;
+            }
+            mine.extend(list.filter_map(|operation| perform(&mut world, rank, &operation)));
+            if mine.is_empty() && std::mem::replace(&mut waiting[rank as usize], true) {
+                world.post(rank, Op::Finish).unwrap();
+            } else {
+                waiting[rank as usize] = true;
+                world.wait(rank, mine, program.mode);
+            }
+        }
         if !world.step() {
             return (world, received);
         }
-        let mut again = Vec::new();
-        for (rank, outcome) in world.resumed() {
-            let Outcome::Completed(items) = outcome else { panic!("a wait ends with completions") };
-            let mine = &mut open[rank as usize];
-            for item in items {
-                mine.retain(|request| *request != item.request);
-                if item.request != item.message {
-                    received[rank as usize].push(*item);
-                }
-            }
-            again.push(rank);
-        }
-        for rank in again {
-            if open[rank as usize].is_empty() {
-                world.post(rank, Op::Finish).unwrap();
-            } else {
-                world.wait(rank, &open[rank as usize], program.mode);
-            }
-        }
+        turn = world
+            .resumed()
+            .map(|(rank, outcome)| match outcome {
+                Outcome::Completed(items) => (rank, items.to_vec()),
+                _ => (rank, Vec::new()),
+            })
+            .collect();
     }
     panic!("no end");
+}
+
+fn run(program: &Program) -> (World, Vec<Vec<Completion>>) {
+    drive(program, false)
 }
 
 /// Wildcards can take what an exact receive waits for, so a program with both may leave some waiting.
@@ -171,6 +230,29 @@ proptest! {
         }
         let (again, _) = run(&program);
         prop_assert_eq!(again.digest(), world.digest());
+    }
+
+    #[test]
+    fn ranks_that_run_ahead_see_what_ranks_in_step_see(program in program()) {
+        // A core each: only then may a rank run ahead.
+        let mut program = Program { cores: program.ranks, scale: 1 << 20, ..program };
+        // Events of one instant run in the order in which they were scheduled, which is not the same
+        // in both runs. So no two instants may be the same: each pause gets low digits of its own.
+        for (index, letter) in program.letters.iter_mut().enumerate() {
+            let own = |which: u64| mix(which, index as u64) % (1 << 20);
+            letter.pause = ((letter.pause.0 << 20) + own(1), (letter.pause.1 << 20) + own(2));
+        }
+        let (ahead, got_ahead) = run(&program);
+        let (in_step, got_in_step) = drive(&program, true);
+        let seen = |got: &[Vec<Completion>]| {
+            got.iter()
+                .map(|items| items.iter().map(|item| (item.source, item.tag, item.bytes)).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        };
+        for rank in 0..program.ranks {
+            prop_assert_eq!(ahead.totals(rank), in_step.totals(rank));
+        }
+        prop_assert_eq!(seen(&got_ahead), seen(&got_in_step));
     }
 
     #[test]
@@ -223,8 +305,16 @@ fn the_digest_of_a_fixed_program_is_pinned() {
             pause: (u64::from(number) * 100, 50),
         })
         .collect();
-    let program =
-        Program { ranks: 4, nodes: 2, cores: 1, idle: Idle::Spin, link: true, mode: WaitMode::Some, letters };
+    let program = Program {
+        ranks: 4,
+        nodes: 2,
+        cores: 1,
+        idle: Idle::Spin,
+        link: true,
+        mode: WaitMode::Some,
+        scale: 1,
+        letters,
+    };
     let (world, received) = run(&program);
     check_invariants(&world, &program, &received);
     assert_eq!(world.digest().to_string(), "b58af1cf210164b8775f9d22c4dd7b39");
