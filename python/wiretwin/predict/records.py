@@ -7,6 +7,7 @@ digest no longer fits and says so when the prediction is not older than the run.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -17,7 +18,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from wiretwin.errors import InputError
+from wiretwin.errors import InputError, StorageError
 
 VERSION = 1
 
@@ -27,8 +28,12 @@ Seconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 
 
 def _utc(text: str) -> str:
-    if datetime.fromisoformat(text).tzinfo is None:
-        raise ValueError("a time with its zone, such as 2026-01-01T00:00:00Z")
+    try:
+        zone = datetime.fromisoformat(text).tzinfo
+    except ValueError:
+        zone = None
+    if zone is None:
+        raise ValueError("a time with its zone as ISO 8601, such as 2026-01-01T00:00:00Z")
     return text
 
 
@@ -98,16 +103,27 @@ class _Record(BaseModel):
         return self.model_copy(update={"digest": hashlib.sha256(self.canonical()).hexdigest()})
 
     def write(self, folder: Path) -> Path:
-        """Write the record into `folder` (made if absent), whole or not at all; return the file."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Write the record into `folder` (made if absent), whole or not at all; return the file.
+
+        Raises
+        ------
+        StorageError
+            When it cannot be written.
+        """
         target = folder / self.FILE
         partial = target.with_suffix(".partial")
         text = json.dumps(self.model_dump(mode="json"), indent=1, sort_keys=True) + "\n"
-        with partial.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        partial.replace(target)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with partial.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            partial.replace(target)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise StorageError(target, f"not written: {error.strerror or error}") from error
         return target
 
 
@@ -197,7 +213,8 @@ def read(kind: type[R], path: Path) -> R:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(str(file), "", str(error), f"a readable {kind.FORMAT} file") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(file, reason=reason, allowed=f"a readable {kind.FORMAT} file") from error
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
@@ -205,7 +222,7 @@ def read(kind: type[R], path: Path) -> R:
             str(file), f"line {error.lineno} column {error.colno}", error.msg, f"JSON of a {kind.FORMAT}"
         ) from error
     except (RecursionError, ValueError) as error:
-        raise InputError(str(file), "", str(error), f"JSON of a {kind.FORMAT}") from error
+        raise InputError(file, reason=str(error), allowed=f"JSON of a {kind.FORMAT}") from error
     if not isinstance(data, dict) or data.get("format") != kind.FORMAT:
         found = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise InputError(str(file), "format", repr(found), kind.FORMAT)
@@ -262,9 +279,8 @@ def median_spread(values: Sequence[float]) -> Spread:
             break
         term = term * (count - i) / (i + 1)
     if k == 0:
-        return Spread(
-            value=median(ordered), low=ordered[0], high=ordered[-1], meaning=f"range of {count} launches"
-        )
+        meaning = "the one launch" if count == 1 else f"range of {count} launches"
+        return Spread(value=median(ordered), low=ordered[0], high=ordered[-1], meaning=meaning)
     return Spread(
         value=median(ordered),
         low=ordered[k - 1],
