@@ -22,6 +22,8 @@ from wiretwin.measure.orchestrate import Event
 from wiretwin.results import Result
 
 LIMIT_S = 120.0
+ENDLESS = ("--budget", "60s", "--launches", "1000", "--sizes", "4..64KiB")
+"""Short launches, many of them: a measurement that is still going on when something is done to it."""
 
 
 def until(condition: Callable[[], object], what: str) -> None:
@@ -180,7 +182,13 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Sig
     layers = "shm,socket/tcp,mpi4py/mpich"
     token = f"{tmp_path}-{number}"
     run = command(
-        "measure", "--layers", layers, "--budget", "5min", "--sizes", "4..64KiB", "-o", folder, token=token
+        "measure",
+        "--layers",
+        layers,
+        *ENDLESS,
+        "-o",
+        folder,
+        token=token,
     )
     until(lambda: len(list(folder.glob("samples/*.parquet"))) >= 2 and marked(token), "a third launch")
     run.send_signal(number)
@@ -201,7 +209,7 @@ def test_a_killed_measurement_leaves_a_readable_folder_and_no_process(tmp_path: 
     folder = tmp_path / "r"
     token = str(tmp_path)
     run = command(
-        "measure", "--layers", "shm,mpi4py/mpich", "--budget", "5min", "--sizes", "4..64KiB", "-o", folder,
+        "measure", "--layers", "shm,mpi4py/mpich", *ENDLESS, "-o", folder,
         token=token,
     )  # fmt: skip
     until(lambda: len(list(folder.glob("samples/*.parquet"))) >= 2 and marked(token), "a third launch")
