@@ -21,7 +21,7 @@ from .buffers import IN_PLACE, Buffer, simple, vector
 from .constants import TAG_LIMIT
 from .failure import fail
 from .ops import OPS, Op
-from .rank import Rank, here
+from .rank import Rank, arriving, here
 from .request import Request
 from .rounds import Rounds, gather_linear, rounds, rounds_of, scatter_linear
 
@@ -212,12 +212,14 @@ class Collectives:
 
     def Barrier(self) -> None:
         """Wait until all ranks are here."""
+        arriving()
         self._blocking("Barrier", _nothing, self._scheduled("barrier"), _done)
 
     barrier = Barrier
 
     def Ibarrier(self) -> Request:
         """Start a barrier."""
+        arriving()
         return self._started("Ibarrier", _nothing, self._scheduled("barrier"), _done)
 
     def _bcast_parts(self, buf: Any, root: int) -> Any:
@@ -237,20 +239,24 @@ class Collectives:
 
     def Bcast(self, buf: Any, root: int = 0) -> None:
         """Send the root's buffer to all."""
+        arriving()
         self._blocking("Bcast", *self._bcast_parts(buf, root))
 
     def Ibcast(self, buf: Any, root: int = 0) -> Request:
         """Start a broadcast."""
+        arriving()
         return self._started("Ibcast", *self._bcast_parts(buf, root))
 
     # Gather and scatter.
 
     def Gather(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Collect one block of each rank at the root."""
+        arriving()
         self._gather("Gather", sendbuf, recvbuf, root, False)
 
     def Gatherv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Collect blocks of any length at the root."""
+        arriving()
         self._gather("Gatherv", sendbuf, recvbuf, root, True)
 
     def _gather(self, name: str, sendbuf: Any, recvbuf: Any, root: int, varying: bool) -> None:
@@ -287,10 +293,12 @@ class Collectives:
 
     def Scatter(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Give one block of the root's buffer to each rank."""
+        arriving()
         self._scatter("Scatter", sendbuf, recvbuf, root, False)
 
     def Scatterv(self, sendbuf: Any, recvbuf: Any, root: int = 0) -> None:
         """Give blocks of any length of the root's buffer to the ranks."""
+        arriving()
         self._scatter("Scatterv", sendbuf, recvbuf, root, True)
 
     def _scatter(self, name: str, sendbuf: Any, recvbuf: Any, root: int, varying: bool) -> None:
@@ -330,14 +338,17 @@ class Collectives:
 
     def Allgather(self, sendbuf: Any, recvbuf: Any) -> None:
         """Collect one block of each rank at all ranks."""
+        arriving()
         self._blocking("Allgather", *self._allgather_parts(sendbuf, recvbuf, False))
 
     def Allgatherv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Collect blocks of any length at all ranks."""
+        arriving()
         self._blocking("Allgatherv", *self._allgather_parts(sendbuf, recvbuf, True))
 
     def Iallgather(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Start to collect one block of each rank at all ranks."""
+        arriving()
         return self._started("Iallgather", *self._allgather_parts(sendbuf, recvbuf, False))
 
     def _allgather_parts(self, sendbuf: Any, recvbuf: Any, varying: bool) -> Any:
@@ -363,18 +374,22 @@ class Collectives:
 
     def Alltoall(self, sendbuf: Any, recvbuf: Any) -> None:
         """Give each rank its own block of the buffer."""
+        arriving()
         self._blocking("Alltoall", *self._alltoall_parts(sendbuf, recvbuf, False))
 
     def Alltoallv(self, sendbuf: Any, recvbuf: Any) -> None:
         """Give each rank its own block, of any length."""
+        arriving()
         self._blocking("Alltoallv", *self._alltoall_parts(sendbuf, recvbuf, True))
 
     def Ialltoall(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Start to give each rank its own block."""
+        arriving()
         return self._started("Ialltoall", *self._alltoall_parts(sendbuf, recvbuf, False))
 
     def Ialltoallv(self, sendbuf: Any, recvbuf: Any) -> Request:
         """Start to give each rank its own block, of any length."""
+        arriving()
         return self._started("Ialltoallv", *self._alltoall_parts(sendbuf, recvbuf, True))
 
     def _alltoall_parts(self, sendbuf: Any, recvbuf: Any, varying: bool) -> Any:
@@ -448,6 +463,7 @@ class Collectives:
 
     def Reduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM, root: int = 0) -> None:
         """Combine the buffers of all ranks at the root."""
+        arriving()
 
         def combine(meeting: Meeting, datatype: Datatype, me: int) -> bytes:
             if meeting.nbytes <= _BINOMIAL_REDUCE_BYTES and op._commute:
@@ -466,18 +482,22 @@ class Collectives:
 
     def Allreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of all ranks at all ranks."""
+        arriving()
         self._blocking("Allreduce", *self._allreduce_parts(sendbuf, recvbuf, op))
 
     def Iallreduce(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> Request:
         """Start to combine the buffers of all ranks at all ranks."""
+        arriving()
         return self._started("Iallreduce", *self._allreduce_parts(sendbuf, recvbuf, op))
 
     def Scan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the ranks up to this one."""
+        arriving()
         self._scan("Scan", sendbuf, recvbuf, op, 1)
 
     def Exscan(self, sendbuf: Any, recvbuf: Any, op: Op = SUM) -> None:
         """Combine the buffers of the ranks before this one; rank 0 keeps its buffer."""
+        arriving()
         self._scan("Exscan", sendbuf, recvbuf, op, 0)
 
     def _scan(self, name: str, sendbuf: Any, recvbuf: Any, op: Op, own: int) -> None:

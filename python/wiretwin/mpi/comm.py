@@ -11,7 +11,7 @@ from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, TAG_LIMIT, UNDE
 from .failure import fail, refuse
 from .group import Group
 from .objects import Objects
-from .rank import Rank, here
+from .rank import Rank, arriving, here
 from .request import MESSAGE_NO_PROC, Message, Prequest, Request, _complete, _poll
 from .status import Status
 
@@ -325,6 +325,7 @@ class Comm(Collectives, Objects):
         status: Status | None = None,
     ) -> None:
         """Send one message and receive another, at the same time."""
+        arriving()
         self._exchange(
             "Sendrecv",
             lambda: simple(sendbuf, False, dest).pack(),
@@ -346,6 +347,7 @@ class Comm(Collectives, Objects):
         status: Status | None = None,
     ) -> None:
         """Send the content of a buffer and receive into it."""
+        arriving()
         self._exchange(
             "Sendrecv_replace",
             lambda: simple(buf, True, dest).pack(),

@@ -101,6 +101,7 @@ class Rank:
         self.bias_ns = runtime.bias_ns
         self.greenlet: greenlet.greenlet | None = None
         self.left_ns = 0
+        self.arrived_ns = 0
         self.thread = get_ident()
         self.digest = _FIRST_DIGEST
         self.durations_ps: list[int] = []
@@ -124,7 +125,8 @@ class Rank:
 
     def enter(self, name: str) -> None:
         """End a stretch of computation: an MPI call begins."""
-        measured = thread_time_ns() - self.left_ns
+        measured = (self.arrived_ns or thread_time_ns()) - self.left_ns
+        self.arrived_ns = 0
         if self.dead:
             raise greenlet.GreenletExit
         if get_ident() != self.thread:
@@ -281,6 +283,11 @@ class Current:
 
 current = Current()
 """The rank that runs now; set at every switch."""
+
+
+def arriving() -> None:
+    """Note when a call begins whose arguments take a while to be looked at; `enter` follows."""
+    here().arrived_ns = thread_time_ns()
 
 
 def here() -> Rank:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import json
+import marshal
 import os
 import sys
 import time
@@ -190,7 +191,12 @@ class Runtime:
     # The life of a rank.
 
     def start(self, rank: Rank, code: types.CodeType, view: RankView) -> None:
-        """Make the greenlet that runs the program as this rank."""
+        """Make the greenlet that runs the program as this rank.
+
+        The code is a copy: the interpreter adapts code to the globals it meets, and ranks that shared
+        it would slow each other down.
+        """
+        code = marshal.loads(marshal.dumps(code))
 
         def body(_: Any = None) -> None:
             failure: Exception | None = None
