@@ -29,7 +29,9 @@ _OWN = ("__main__", "random", "time", "atexit", "logging")
 class RankView:
     """One rank's view of the interpreter."""
 
-    def __init__(self, index: int, ranks: int, script: Path, argv: Sequence[str], seed: int) -> None:
+    def __init__(
+        self, index: int, script: Path, argv: Sequence[str], seed: int, wanted: Sequence[str]
+    ) -> None:
         self.main = types.ModuleType("__main__")
         self.main.__dict__.update(__file__=str(script), __builtins__=__builtins__, __cached__=None)
         self.modules: dict[str, types.ModuleType] = {"__main__": self.main}
@@ -41,7 +43,7 @@ class RankView:
         self.modules["random"] = own_random(f"wiretwin random {seed} {index}")
         self.modules["time"] = virtual_time()
         self.modules["atexit"], self.at_exit = own_atexit()
-        if "logging" in sys.modules:
+        if any(name.partition(".")[0] == "logging" for name in wanted):
             self.modules["logging"] = own_logging()
         self.numpy_random: types.ModuleType | None = None
         if "numpy" in sys.modules:

@@ -467,8 +467,9 @@ def _execute(
     placement = json.loads(model_json).get("placement") or [0] * ranks
     open_world(ranks)
     with isolation.installed(mpi_modules()):
-        preimport(scan(path)[0])
-        views = [RankView(index, ranks, path, argv, seed) for index in range(ranks)]
+        wanted = scan(path)[0]
+        preimport(wanted)
+        views = [RankView(index, path, argv, seed, wanted) for index in range(ranks)]
         runtime = Runtime(world if recorder is None else recorder.open(world), ranks, placement, source)
         if recorder is not None:
             recorder.furnish(runtime)
