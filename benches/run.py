@@ -66,6 +66,7 @@ def cargo_bench(crate: str, bench: str) -> tuple[str, ...]:
 BENCHES = (
     Bench("queue", cargo_bench("wiretwin-engine", "hold"), ("--", "--quick")),
     Bench("ranks", cargo_bench("wiretwin-engine", "ranks"), ("--", "--quick")),
+    Bench("messages", cargo_bench("wiretwin-net", "ranks"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--pairs", "3")),
 )
 

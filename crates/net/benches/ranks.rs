@@ -3,7 +3,7 @@
 //! Every rank posts a receive, sends to another rank, computes and waits for both; then again. All
 //! posting, matching, protocol, accounting and digesting is in the figure; the timeline is off. The
 //! reference is one push and one pop of a plain `BinaryHeap` with 1024 events pending, measured in
-//! turns with each workload. One JSON line per workload: `ns` and `reference` are medians over the
+//! turns with each workload. One JSON line per workload: `ns` and `reference_ns` are medians over the
 //! turns, `ratio` that of the turns' ratios.
 //!
 //! A steady turn must not allocate: the peak of the allocator may not rise above what was in use when
@@ -187,7 +187,7 @@ fn messages(workload: Workload, turns: usize) {
     }
     let (ns, pair, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
     println!(
-        r#"{{"bench":"{}","unit":"ns per message","ns":{ns:.0},"target_ns":1000,"stretch_ns":400,"reference_name":"BinaryHeap push+pop","reference":{pair:.1},"ratio":{ratio:.2},"least_ns":{:.0},"allocated_bytes":{grown},"turns":{turns}}}"#,
+        r#"{{"bench":"{}","unit":"ns per message","ns":{ns:.0},"target_value":1000,"stretch_ns":400,"reference_name":"BinaryHeap, push and pop","reference_ns":{pair:.1},"ratio":{ratio:.2},"least_ns":{:.0},"allocated_bytes":{grown},"turns":{turns}}}"#,
         workload.name(),
         ours[0],
     );
@@ -199,7 +199,7 @@ fn idle_ranks(ranks: u32) {
     let world = World::new(model(ranks, ranks), 1, false);
     let bytes = (ALLOCATOR.current_usage() - before) as f64 / f64::from(ranks);
     println!(
-        r#"{{"bench":"net/idle-ranks {ranks}","unit":"bytes per rank","bytes":{bytes:.1},"whole_mib":{:.0}}}"#,
+        r#"{{"bench":"net/idle-ranks {ranks}","unit":"bytes per rank","value":{bytes:.1},"whole_mib":{:.0}}}"#,
         bytes * f64::from(ranks) / 1_048_576.0
     );
     assert_eq!(world.size(), ranks);
