@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mpi_help import model
+from mpi_help import Simulate, model
 
 from wiretwin.mpi import SimulatedRun, simulate
 
@@ -13,9 +12,6 @@ from wiretwin.mpi import SimulatedRun, simulate
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-
-
-Simulate = Callable[..., SimulatedRun]
 
 
 @pytest.fixture

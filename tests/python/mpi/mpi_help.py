@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+
+from wiretwin.mpi import SimulatedRun
+
+#: Simulates a program given as text (or a path) and returns the run: the fixture `run`.
+Simulate = Callable[..., SimulatedRun]
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

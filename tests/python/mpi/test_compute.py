@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Simulate
-from mpi_help import PROGRAMS, model
+from mpi_help import PROGRAMS, Simulate, model
 
 from wiretwin.errors import InputError
 from wiretwin.mpi import Aggregated, Given, Measured, Pass, Replay, SimulatedRun

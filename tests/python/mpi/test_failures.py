@@ -6,8 +6,7 @@ import pickle
 from pathlib import Path
 
 import pytest
-from conftest import Simulate
-from mpi_help import PROGRAMS, model
+from mpi_help import PROGRAMS, Simulate, model
 
 from wiretwin.errors import InputError
 from wiretwin.mpi import DeadlockError, NotSimulatedError, ProgramFailedError, simulate

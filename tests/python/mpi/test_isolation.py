@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import Simulate
-from mpi_help import model
+from mpi_help import Simulate, model
 
 from wiretwin.mpi import Given, Replay, simulate
 from wiretwin.mpi.preimport import preimport, scan
