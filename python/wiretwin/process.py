@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 import time
@@ -40,6 +41,16 @@ class Finished:
         """Return the last non-empty lines of its error output (or of its output)."""
         text = self.stderr.strip() or self.stdout.strip()
         return "\n".join([line for line in text.splitlines() if line.strip()][-lines:])
+
+
+def ending(returncode: int) -> str:
+    """Return how a child ended, in words: ``status 3``, ``signal SIGKILL``."""
+    if returncode >= 0:
+        return f"status {returncode}"
+    try:
+        return f"signal {signal.Signals(-returncode).name}"
+    except ValueError:
+        return f"signal {-returncode}"
 
 
 class TimeLimit(Exception):
@@ -111,6 +122,9 @@ def child(
         finally:
             if process.poll() is None:
                 end_tree(process)
+            # What the child started and left behind is still of its process group.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def run(
