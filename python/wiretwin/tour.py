@@ -95,17 +95,30 @@ def tour(
     Raises
     ------
     WiretwinError
-        As the verbs it calls; what had been reached stays in the folder.
+        As the verbs it calls; what had been reached stays in the folder, also after an interrupt.
     """
+    try:
+        return _tour(Path(folder), layers, measure_s, launches, seed, tell or (lambda _: None))
+    except KeyboardInterrupt:
+        raise InterruptedRun(f"interrupted; what was measured and predicted is kept in {folder}") from None
+
+
+def _tour(
+    folder: Path,
+    layers: Sequence[str],
+    measure_s: float,
+    launches: int,
+    seed: int,
+    tell: Callable[[Step], None],
+) -> Tour:
     from wiretwin.fit import fit
     from wiretwin.measure.api import measure
     from wiretwin.measure.orchestrate import Event
     from wiretwin.report.writer import render
 
-    folder = Path(folder)
     done = Tour(folder)
     running_s = len(PROGRAMS) * (_PREDICT_S + (launches + 1) * _LAUNCH_S)
-    clock = _Clock(measure_s + 3.0 + running_s, tell or (lambda _: None))
+    clock = _Clock(measure_s + 3.0 + running_s, tell)
 
     def measuring(event: Event) -> None:
         clock.say(min(event.elapsed_s, measure_s), f"measuring {event.name}: {event.words}")
@@ -119,6 +132,8 @@ def tour(
         launches=3,
         progress=measuring,
     )
+    if done.result.manifest.state == "interrupted":
+        raise KeyboardInterrupt
     clock.say(measure_s, "fitting the twin")
     done.twin = fit(done.result)
     done.twin.write(folder / "twin.toml")
@@ -194,8 +209,5 @@ def predict_and_run(
         gone[0] += _LAUNCH_S
         say(gone[0], f"{job.name}: {launch.seconds:.3g} s")
 
-    try:
-        runs = run_interleaved(jobs, launches=launches, on_launch=launched)
-    except KeyboardInterrupt:
-        raise InterruptedRun(f"interrupted; predictions and launches are kept in {folder}") from None
+    runs = run_interleaved(jobs, launches=launches, on_launch=launched)
     return [compare(prediction, run) for prediction, run in zip(predictions, runs, strict=True)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,8 +12,11 @@ from wiretwin.errors import InputError, StorageError
 __all__ = ["fresh"]
 
 
-def fresh(given: Path | None, verb: str) -> Path:
-    """Return a new or empty folder: the one given, or ``results/VERB-DATE-TIME``.
+@contextlib.contextmanager
+def fresh(given: Path | None, verb: str) -> Iterator[Path]:
+    """Give a new or empty folder: the one given, or ``results/VERB-DATE-TIME``.
+
+    When what follows fails before it has written anything, no empty folder is left behind.
 
     Raises
     ------
@@ -22,10 +27,18 @@ def fresh(given: Path | None, verb: str) -> Path:
     """
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S-%f")[:-3]
     folder = Path("results", f"{verb}-{stamp}") if given is None else given
+    made: list[Path] = []
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise InputError(key="--out", value=str(folder), allowed="a new or an empty folder")
+        made = [one for one in (folder, *folder.parents) if not one.exists()]
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(folder, error.strerror or str(error)) from error
-    return folder
+    try:
+        yield folder
+    except BaseException:
+        with contextlib.suppress(OSError):  # not empty: what was written stays
+            for one in made:
+                one.rmdir()
+        raise

@@ -39,6 +39,7 @@ Examples:
   wiretwin predict prog.py --ranks 2 --twin twin.toml
   wiretwin predict prog.py --ranks 8 --twin twin.toml -o predicted -- --points 512
   wiretwin predict prog.py --twin twin.toml --compute 0us --format json
+  wiretwin predict prog.py --twin other.toml --compute replay:predicted
 """
 
 
@@ -64,7 +65,11 @@ def register(app: typer.Typer) -> None:
             StatisticChoice, typer.Option(help="What is made of the passes, stretch by stretch.")
         ] = StatisticChoice.median,
         compute: Annotated[
-            str, typer.Option(help="measured, or a time for every stretch between two calls: 20us.")
+            str,
+            typer.Option(
+                help="measured; or a time for every stretch between two calls: 20us; or replay:FOLDER, the "
+                "computation of an earlier prediction."
+            ),
         ] = "measured",
         seed: Annotated[int, typer.Option(help="Of the simulated world.")] = 1,
         out: Annotated[
@@ -78,40 +83,60 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.cli.folders import fresh
         from wiretwin.cli.progress import Bar
-        from wiretwin.errors import InputError
+        from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure.quantity import parse_time
         from wiretwin.predict.predict import predict as run_prediction
 
         if twin is None:
             raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
-        compute_ps = None if compute == "measured" else round(1e12 * parse_time(compute, "--compute"))
-        folder = fresh(out, "predict")
-        stages = passes + 2
-        with Bar(f"predicting {program.name}") as bar:
-            begun = [0]
+        limit_s = parse_time(limit, "--limit", least_s=1.0)
+        compute_ps, replay = _compute(compute)
+        stages = passes + 2 if compute == "measured" else 1
+        begun = [0]
+        try:
+            with fresh(out, "predict") as folder, Bar(f"predicting {program.name}") as bar:
 
-            def tell(words: str) -> None:
-                bar.stage(begun[0], stages, words)
-                begun[0] += 1
+                def tell(words: str) -> None:
+                    bar.stage(begun[0], stages, words)
+                    begun[0] += 1
 
-            prediction = run_prediction(
-                program,
-                args or [],
-                twin=twin,
-                ranks=ranks,
-                layer=layer,
-                passes=passes,
-                statistic=statistic.value,
-                compute_ps=compute_ps,
-                seed=seed,
-                out=folder,
-                limit_s=parse_time(limit, "--limit", least_s=1.0),
-                on_stage=tell,
-            )
+                prediction = run_prediction(
+                    program,
+                    args or [],
+                    twin=twin,
+                    ranks=ranks,
+                    layer=layer,
+                    passes=passes,
+                    statistic=statistic.value,
+                    compute_ps=compute_ps,
+                    replay=replay,
+                    seed=seed,
+                    out=folder,
+                    limit_s=limit_s,
+                    on_stage=tell,
+                )
+        except KeyboardInterrupt:
+            raise InterruptedRun(f"interrupted in stage {begun[0]} of {stages}; nothing was frozen") from None
         emit(prediction_table(prediction), form)
         for warning in prediction.warnings:
             print(f"note: {warning}", file=sys.stderr)
         print(f"frozen {prediction.frozen_utc} as {prediction.digest[:16]}: {folder}", file=sys.stderr)
+
+
+def _compute(text: str) -> tuple[int | None, Path | None]:
+    """Return the given picoseconds, or the folder to replay, or neither: measured."""
+    from wiretwin.errors import InputError
+    from wiretwin.measure.quantity import parse_time
+
+    if text == "measured":
+        return None, None
+    if text.startswith("replay:"):
+        return None, Path(text.removeprefix("replay:"))
+    try:
+        return round(1e12 * parse_time(text, "--compute")), None
+    except InputError as error:
+        allowed = f"measured, replay:FOLDER, or {error.allowed}"
+        raise InputError(key="--compute", value=text, reason=error.reason, allowed=allowed) from None
 
 
 def prediction_table(prediction: Prediction) -> Table:

@@ -92,8 +92,8 @@ def _live(
     from wiretwin.predict.live import Job, run_interleaved
     from wiretwin.predict.records import Launch
 
-    job = Job(program, tuple(args), ranks, fresh(out, "run"))
-    with Bar(f"running {program.name}") as bar:
+    with fresh(out, "run") as folder, Bar(f"running {program.name}") as bar:
+        job = Job(program, tuple(args), ranks, folder)
 
         def tell(job: Job, launch: Launch) -> None:
             done = len(job.launches) + len(job.splits)
@@ -102,9 +102,11 @@ def _live(
         try:
             done = run_interleaved([job], launches=launches, splits=splits, limit_s=limit_s, on_launch=tell)
         except KeyboardInterrupt:
-            raise InterruptedRun(
-                f"interrupted; {len(job.launches)} launches are kept in {job.folder}"
-            ) from None
+            kept = len(job.launches)
+            said = (
+                f"{kept} launch{'' if kept == 1 else 'es'} kept in {folder}" if kept else "nothing was kept"
+            )
+            raise InterruptedRun(f"interrupted; {said}") from None
     emit(run_table(done[0]), form)
     print(f"run: {job.folder}", file=sys.stderr)
 

@@ -50,8 +50,7 @@ def register(app: typer.Typer) -> None:
         if not 1 <= launches <= 1000:
             raise InputError(key="--launches", value=launches, allowed="1 to 1000")
         measure_s = parse_time(budget, "--budget", least_s=5.0)
-        folder = fresh(out, "tour")
-        with Bar("touring") as bar:
+        with fresh(out, "tour") as folder, Bar("touring") as bar:
 
             def tell(step: Step) -> None:
                 bar.show(step.elapsed_s, step.remaining_s, step.words)

@@ -245,6 +245,22 @@ class _RecordedMeetings(dict[Any, Any]):
         return super().pop(key, None)
 
 
+def _same(then: Operation, now: Operation) -> bool:
+    """Tell whether an operation is the recorded one, as far as the rank's own path decides it."""
+    kind = then[0]
+    if kind != now[0]:
+        return False
+    if kind == "wait":
+        return bool(then[1:] == (tuple(now[1]), now[2]))
+    if kind == "enter":
+        return bool(then[1] == now[1])  # lines are numbered in the order in which all ranks came to them
+    return bool(kind == "compute" or then == now)
+
+
+def _words(operation: Operation) -> str:
+    return " ".join(str(part) for part in operation)
+
+
 class _SoloWorld:
     """Answers from a recording."""
 
@@ -260,11 +276,9 @@ class _SoloWorld:
         kind = operation[0]
         at = self._posted
         part = self._part
-        if at >= len(part.operations) or part.operations[at][0] != kind:
-            then = part.operations[at][0] if at < len(part.operations) else "the end"
-            raise DepartureError(
-                f"rank {rank} takes another path when it runs alone: operation {at} is {kind}, it was {then}"
-            )
+        if at >= len(part.operations) or not _same(part.operations[at], operation):
+            then = _words(part.operations[at]) if at < len(part.operations) else "the end"
+            raise DepartureError(f"operation {at} of rank {rank} is {_words(operation)}, it was {then}")
         self._posted = at + 1
         self._suspended = kind in SUSPENDING
         self._over = kind == "finish"

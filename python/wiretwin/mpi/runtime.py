@@ -33,6 +33,7 @@ from .isolation import Isolation, RankView
 from .module import modules as mpi_modules
 from .preimport import preimport, scan
 from .rank import Rank, Sites, current
+from .script import load
 
 if TYPE_CHECKING:
     from .recording import Recorder, Solo
@@ -427,19 +428,9 @@ def run_alone(
 
 
 def _load(script: str | os.PathLike[str], ranks: int) -> tuple[Path, types.CodeType]:
-    path = Path(script).absolute()
     if ranks < 1:
         raise InputError(key="ranks", value=ranks, allowed="1 and above")
-    try:
-        source_text = path.read_bytes()
-    except OSError as error:
-        raise InputError(path, reason=f"cannot be read: {error.strerror}") from None
-    try:
-        code = compile(source_text, str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise InputError(path, f"line {line}" if line else None, reason=f"is not Python: {error}") from None
-    return path, code
+    return load(script)
 
 
 def _open(ranks: int, model_json: str, seed: int, timeline: bool) -> Any:

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wiretwin import process
-from wiretwin.errors import InputError, ProgramError
+from wiretwin.errors import InputError, ProgramError, StorageError
+from wiretwin.mpi import script
 from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
 
 #: The layer that real mpi4py programs run on here.
@@ -102,7 +103,10 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
         try:
             seconds = json.loads(report.read_text("utf-8"))
         except (OSError, json.JSONDecodeError) as error:
-            raise ProgramError(f"{job.name} ended without saying how long it took: {error}") from error
+            raise ProgramError(
+                f"{job.name} on {job.ranks} ranks ended without saying how long it took: rank 0 was ended by "
+                "force (os._exit, a signal handler) before its end"
+            ) from error
     per_rank = [float(value) for value in seconds["per_rank_s"]]
     ranks = None
     if split:
@@ -173,15 +177,14 @@ def run_interleaved(
         As `launch`.
     """
     if not 1 <= launches <= 1000:
-        raise InputError(key="launches", value=launches, allowed="1 to 1000")
+        raise InputError(key="--launches", value=launches, allowed="1 to 1000")
     if not 0 <= splits <= 1000:
-        raise InputError(key="splits", value=splits, allowed="0 to 1000")
+        raise InputError(key="--splits", value=splits, allowed="0 to 1000")
     for job in jobs:
-        if not job.program.is_file():
-            raise InputError(key="program", value=str(job.program), allowed="the file of a Python script")
+        script.checked(job.program)
         if job.ranks < 1:
-            raise InputError(key="ranks", value=job.ranks, allowed="1 and above")
-        job.folder.mkdir(parents=True, exist_ok=True)
+            raise InputError(key="--ranks", value=job.ranks, allowed="1 and above")
+    for job in jobs:
         job.started_utc = utc_now()
     try:
         for turn in range(launches + splits):
@@ -189,8 +192,7 @@ def run_interleaved(
                 split = turn >= launches
                 result = launch(job, split=split, limit_s=limit_s)
                 (job.splits if split else job.launches).append(result)
-                with (job.folder / "launches.jsonl").open("a", encoding="utf-8") as stream:
-                    stream.write(result.model_dump_json() + "\n")
+                _append(job.folder / "launches.jsonl", result.model_dump_json() + "\n")
                 if on_launch is not None:
                     on_launch(job, result)
     except KeyboardInterrupt:
@@ -202,6 +204,15 @@ def run_interleaved(
     for job, run in zip(jobs, runs, strict=True):
         run.write(job.folder)
     return runs
+
+
+def _append(file: Path, text: str) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise StorageError(file, f"not written: {error.strerror or error}") from error
 
 
 def _record(job: Job) -> Run:

@@ -22,18 +22,23 @@ import numpy as np
 import polars as pl
 
 from wiretwin import _core
-from wiretwin.errors import InputError, SimulationError
-from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass
-from wiretwin.mpi.recording import Recording, replay
+from wiretwin.errors import InputError, StorageError
+from wiretwin.mpi import script
+from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass, Replay
+from wiretwin.mpi.recording import Recording
+from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import SimulatedRun
 from wiretwin.predict import solo, stage
 from wiretwin.predict.model import Side, single_host
-from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, sha256_of, utc_now
+from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, read, sha256_of, utc_now
+from wiretwin.predict.solo import departed
 from wiretwin.twin import Twin
 
 #: Recordings above this are not kept for passes with one process a rank, in bytes.
 RECORDING_LIMIT = 1 << 30
 DEFAULT_SEED = 1
+COMPUTE_FILE = "compute.parquet"
+COMPUTE_SCHEMA = {"rank": pl.UInt32(), "stretch": pl.UInt32(), "duration_ps": pl.UInt64()}
 KINDS = ("compute", "endpoint", "wire", "waiting")
 
 Statistic = Literal["median", "minimum"]
@@ -60,6 +65,7 @@ def predict(
     passes: int = 3,
     statistic: Statistic = "median",
     compute_ps: int | None = None,
+    replay: str | Path | None = None,
     seed: int = DEFAULT_SEED,
     out: str | Path | None = None,
     limit_s: float = 120.0,
@@ -83,6 +89,9 @@ def predict(
         What is made of the passes, stretch by stretch.
     compute_ps
         Computation between two calls as given, in picoseconds, instead of measured.
+    replay
+        The folder of an earlier prediction of the same program, arguments and ranks, whose
+        computation is taken instead of measured: the same run again, or on another twin.
     seed
         Of the simulated world.
     out
@@ -97,27 +106,36 @@ def predict(
     InputError, SimulationError, ProgramError
         When an input is wrong, the program cannot be simulated, or it fails.
     """
-    path = Path(program)
-    if not path.is_file():
-        raise InputError(key="program", value=str(program), allowed="the file of a Python script")
-    if passes < 1:
-        raise InputError(key="--passes", value=passes, allowed="1 and above")
+    path = script.checked(program)
+    if not 1 <= passes <= 1000:
+        raise InputError(key="--passes", value=passes, allowed="1 to 1000")
+    if not 0 <= seed < 1 << 64:
+        raise InputError(key="--seed", value=seed, allowed="0 to 2^64 - 1")
     say = on_stage or (lambda _: None)
     fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
+    if compute_ps is not None and replay is not None:
+        raise InputError(key="replay", value=str(replay), reason="not together with compute_ps")
     network = single_host(fitted, layer, ranks)
     network_json = json.dumps(network)
     source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
+    earlier: list[list[int]] = []
+    if replay is not None:
+        earlier = earlier_compute(Path(replay), path, args, ranks)
+        source = Replay(earlier)
+    fixed = compute_ps is not None or replay is not None
     say("recording the messages")
     run, recording = stage.simulate(path, args, ranks, network_json, source, seed=seed, limit_s=limit_s)
     warnings = list(run.warnings)
     measured: list[Pass] = []
-    if compute_ps is None:
+    if not fixed:
         measured, notes = _measure(path, args, recording, run, network_json, passes, seed, limit_s, say)
         warnings += notes
     other_paths: list[str] = []
     bounds: list[float] = []
-    if compute_ps is not None:
+    if fixed:
         chosen = run.compute.durations_ps
+        if replay is not None:
+            _check_all_used(earlier, chosen)
         model = _modelled(run, run.end_ps, run.digest, _sent(recording))
     elif recording.timed:
         say("simulating with the measured computation")
@@ -148,7 +166,7 @@ def predict(
         network=network,
         seed=seed,
         compute=ComputeNote(
-            source="measured" if compute_ps is None else "given",
+            source="replayed" if replay is not None else "measured" if compute_ps is None else "given",
             statistic=statistic,
             passes=max(1, len(measured)),
             concurrent=min(ranks, fitted.host.cores),
@@ -158,7 +176,7 @@ def predict(
             value=model.seconds,
             low=min([model.seconds, *bounds]),
             high=max([model.seconds, *bounds]),
-            meaning="range over the measuring passes and the ends of the twin's intervals",
+            meaning=_meaning(fixed, recording.timed),
         ),
         per_rank=model.per_rank,
         messages=model.messages,
@@ -183,7 +201,7 @@ class _Trace:
     def modelled(self, network_json: str, durations_ps: Sequence[Sequence[int]]) -> Modelled:
         """Run the trace in a fresh world."""
         world: Any = _core.World(self.run.ranks, network_json, seed=self.seed, timeline=True)
-        replay(self.recording, world, durations_ps)
+        run_again(self.recording, world, durations_ps)
         ended = [world.now_ps(rank) for rank in range(self.run.ranks)]
         again = replace(
             self.run,
@@ -261,10 +279,7 @@ def _measure(
         one = Pass([part.durations_ps for part in parts], [part.digests for part in parts])
         for rank, digests in enumerate(one.digests):
             if digests != run.compute.digests[rank]:
-                raise SimulationError(
-                    f"{path.name}: rank {rank} took another path when it was measured alone; a program that "
-                    "looks at the clock, at files or at unseeded random numbers cannot be repeated"
-                )
+                raise departed(path, rank)
         done.append(one)
     return done, []
 
@@ -285,18 +300,75 @@ def _in_proportion(seconds: float, passes: Sequence[Pass], chosen: Sequence[Sequ
     return [seconds * max(sum(rank) for rank in one.durations_ps) / total for one in passes]
 
 
+def _meaning(fixed: bool, timed: bool) -> str:
+    """Say what the interval of a prediction is made of."""
+    parts = [] if fixed else ["the measuring passes"]
+    if not timed:
+        parts.append("the ends of the twin's intervals")
+    if not parts:
+        return "none: the computation is as told, and the program's path depends on time"
+    return "range over " + " and ".join(parts)
+
+
+def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int) -> list[list[int]]:
+    """Return the computation that an earlier prediction was made with, by rank, in picoseconds.
+
+    Raises
+    ------
+    InputError
+        When the folder holds no prediction, or one of another program, arguments or ranks, or its
+        computation cannot be read.
+    """
+    earlier = read(Prediction, folder)
+    now = {"program_sha256": sha256_of(program), "args": list(args), "ranks": ranks}
+    for key, value in now.items():
+        if getattr(earlier, key) != value:
+            raise InputError(folder, key, getattr(earlier, key), f"{value!r}, as this prediction has it")
+    file = folder / COMPUTE_FILE
+    try:
+        frame = pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError(file, reason=reason, allowed="what `predict` wrote there") from error
+    if dict(frame.schema) != COMPUTE_SCHEMA:
+        found = ", ".join(f"{name}: {kind}" for name, kind in frame.schema.items())
+        wanted = ", ".join(f"{name}: {kind}" for name, kind in COMPUTE_SCHEMA.items())
+        raise InputError(file, "columns", found, wanted)
+    durations: list[list[int]] = [[] for _ in range(ranks)]
+    for row, (rank, stretch, duration_ps) in enumerate(frame.iter_rows()):
+        if rank is None or rank >= ranks or stretch != len(durations[rank]) or duration_ps is None:
+            value = f"rank {rank}, stretch {stretch}, {duration_ps} ps"
+            raise InputError(file, f"row {row}", value, "ranks and stretches in order, none left out")
+        durations[rank].append(duration_ps)
+    return durations
+
+
+def _check_all_used(earlier: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> None:
+    for rank, (had, took) in enumerate(zip(earlier, used, strict=True)):
+        if len(had) > len(took):
+            raise InputError(
+                key=f"recorded computation of rank {rank}",
+                value=f"{len(had)} stretches",
+                reason=f"but the program has {len(took)}: it takes another path",
+            )
+
+
 def _keep(
     folder: Path, prediction: Prediction, model: Modelled, durations_ps: Sequence[Sequence[int]]
 ) -> None:
     """Write the three files of a prediction; the record last, so that it is never without the others."""
-    folder.mkdir(parents=True, exist_ok=True)
-    model.timeline.write_parquet(folder / "timeline.parquet")
-    pl.DataFrame(
+    compute = pl.DataFrame(
         {
             "rank": [rank for rank, values in enumerate(durations_ps) for _ in values],
             "stretch": [index for values in durations_ps for index in range(len(values))],
             "duration_ps": [value for values in durations_ps for value in values],
         },
-        schema={"rank": pl.UInt32, "stretch": pl.UInt32, "duration_ps": pl.UInt64},
-    ).write_parquet(folder / "compute.parquet")
+        schema=COMPUTE_SCHEMA,
+    )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        model.timeline.write_parquet(folder / "timeline.parquet")
+        compute.write_parquet(folder / COMPUTE_FILE)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise StorageError(folder, f"not written: {getattr(error, 'strerror', None) or error}") from error
     prediction.write(folder)

@@ -80,7 +80,7 @@ class ComputeNote(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    source: Literal["measured", "given"]
+    source: Literal["measured", "given", "replayed"]
     statistic: Literal["median", "minimum"] = "median"
     passes: int = Field(default=1, ge=1)
     concurrent: int = Field(default=1, ge=1, description="ranks that were measured side by side")

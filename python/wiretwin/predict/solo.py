@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretwin import process
-from wiretwin.errors import ProgramError
+from wiretwin.errors import ProgramError, SimulationError
+from wiretwin.mpi.recording import DepartureError
 
 if TYPE_CHECKING:
     from wiretwin.mpi.recording import Recording
@@ -114,13 +115,22 @@ def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[
                     f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, did not "
                     f"end within {limit_s:g} s"
                 ) from None
+            if status == SimulationError.exit_code:
+                raise departed(spec.program, spec.rank, err.read_text("utf-8", "replace").strip())
             if status:
                 words = err.read_text("utf-8", "replace").strip().splitlines()[-8:]
                 raise ProgramError(
-                    f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, "
-                    f"failed:\n" + "\n".join(words)
+                    f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, ended "
+                    f"with {process.ending(status)}:\n" + "\n".join(words)
                 )
         return [pickle.loads(spec.result.read_bytes()) for spec, _, _ in children]
+
+
+def departed(program: Path, rank: int, detail: str = "") -> DepartureError:
+    """Return the error for a rank that did something else when it was measured alone."""
+    said = f"{program.name}: rank {rank} took another path when it was measured alone"
+    why = "a program that looks at the clock, at files or at unseeded random numbers cannot be repeated"
+    return DepartureError(f"{said}: {why}" + (f" ({detail})" if detail else ""))
 
 
 def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:

@@ -82,7 +82,8 @@ def _error(program: Path, done: process.Finished) -> WiretwinError:
     if done.returncode == ProgramError.exit_code:
         return ProgramError(text)
     words = done.last_words() or "no word"
-    return ProgramError(f"{program.name}: the simulated run ended with status {done.returncode}: {words}")
+    ending = process.ending(done.returncode)
+    return ProgramError(f"{program.name}: the simulated run ended with {ending}: {words}")
 
 
 def _main(argv: Sequence[str]) -> int:

@@ -113,20 +113,26 @@ class Ended:
     """How a command of wiretwin ended, run in this process."""
 
     code: int
-    out: str
+    raw: bytes
     err: str
+
+    @property
+    def out(self) -> str:
+        """Standard output as text."""
+        return self.raw.decode()
 
 
 def wiretwin(*words: str | Path) -> Ended:
     """Run a command of wiretwin in this process."""
-    out, err = io.StringIO(), io.StringIO()
+    raw, err = io.BytesIO(), io.StringIO()
+    out = io.TextIOWrapper(raw, encoding="utf-8", write_through=True)
     code = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
             main([str(word) for word in words])
         except SystemExit as request:
             code = int(request.code or 0)
-    return Ended(code, out.getvalue(), err.getvalue())
+    return Ended(code, raw.getvalue(), err.getvalue())
 
 
 def family(pid: int | None = None) -> list[psutil.Process]:
