@@ -61,7 +61,7 @@ def register(app: typer.Typer) -> None:
         limit: Annotated[str, typer.Option(help="Longest time for one launch.")] = "60s",
         form: FormatOption = Format.table,
     ) -> None:
-        from wiretwin.errors import InputError
+        from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure.quantity import parse_time
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
@@ -70,7 +70,12 @@ def register(app: typer.Typer) -> None:
 
             if twin is None:
                 raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
-            prediction = predict(program, args or [], twin=twin, ranks=ranks, layer=layer, limit_s=limit_s)
+            try:
+                prediction = predict(
+                    program, args or [], twin=twin, ranks=ranks, layer=layer, limit_s=limit_s
+                )
+            except KeyboardInterrupt:
+                raise InterruptedRun("interrupted") from None
             emit(prediction_table(prediction), form)
             return
         _live(program, args or [], ranks, launches, splits, out, limit_s, form)

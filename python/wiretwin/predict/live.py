@@ -23,6 +23,7 @@ from wiretwin.predict.records import Launch, RealRank, Run, median, median_sprea
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
+LAUNCHES_FILE = "launches.jsonl"
 
 
 @dataclass(slots=True)
@@ -97,8 +98,9 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
                 f"its last words: {late.finished.last_words(3) or 'none'}"
             ) from late
         if done.returncode != 0:
+            ending = process.ending(done.returncode)
             raise ProgramError(
-                f"{job.name} on {job.ranks} ranks ended with status {done.returncode}:\n{done.last_words(12)}"
+                f"{job.name} on {job.ranks} ranks ended with {ending}:\n{done.last_words(12) or 'no word'}"
             )
         try:
             seconds = json.loads(report.read_text("utf-8"))
@@ -166,13 +168,13 @@ def run_interleaved(
 ) -> list[Run]:
     """Run every job `launches` times, taking turns, and write each job's `run.json`.
 
-    Every launch is appended to the job's `launches.jsonl` as soon as it ends. An interrupt writes
-    the record of what was run, then goes on upward.
+    Every launch is appended to the job's `launches.jsonl` as soon as it ends. An interrupt or a launch
+    that fails writes the records of what was run, then goes on upward.
 
     Raises
     ------
     InputError
-        When a script is not there, or a number is out of range.
+        When a script is not there, a number is out of range, or a folder holds a run already.
     ProgramError
         As `launch`.
     """
@@ -184,6 +186,9 @@ def run_interleaved(
         script.checked(job.program)
         if job.ranks < 1:
             raise InputError(key="--ranks", value=job.ranks, allowed="1 and above")
+        for name in (LAUNCHES_FILE, Run.FILE):
+            if (job.folder / name).exists():
+                raise InputError(job.folder, reason=f"holds {name} already", allowed="a folder without a run")
     for job in jobs:
         job.started_utc = utc_now()
     try:
@@ -192,18 +197,32 @@ def run_interleaved(
                 split = turn >= launches
                 result = launch(job, split=split, limit_s=limit_s)
                 (job.splits if split else job.launches).append(result)
-                _append(job.folder / "launches.jsonl", result.model_dump_json() + "\n")
+                _append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")
                 if on_launch is not None:
                     on_launch(job, result)
     except KeyboardInterrupt:
-        for job in jobs:
-            if job.launches:
-                _record(job).write(job.folder)
+        _keep(jobs)
         raise
+    except ProgramError as error:
+        kept = _keep(jobs)
+        if not kept:
+            raise
+        raise ProgramError(f"{error}\n{kept}") from error
     runs = [_record(job) for job in jobs]
     for job, run in zip(jobs, runs, strict=True):
         run.write(job.folder)
     return runs
+
+
+def _keep(jobs: Sequence[Job]) -> str:
+    """Write the records of the launches so far, and say in words what is kept where."""
+    said = []
+    for job in jobs:
+        count = len(job.launches)
+        if count:
+            _record(job).write(job.folder)
+            said.append(f"{count} {'launch is' if count == 1 else 'launches are'} kept in {job.folder}")
+    return "; ".join(said)
 
 
 def _append(file: Path, text: str) -> None:

@@ -1,0 +1,118 @@
+"""Comparing: the same thing on both sides, errors and splits, every format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from predict_help import prediction, rewrite, run_record, wiretwin
+
+from wiretwin.errors import InputError
+from wiretwin.predict.compare import compare, split_table, table, worst_and_median
+
+
+def test_the_error_is_that_of_the_prediction() -> None:
+    joined = compare(prediction(), run_record())
+    assert joined.error == pytest.approx(0.25)
+    assert joined.notes == []
+    row = table([joined]).row(0, named=True)
+    assert row == {
+        "program": "ring.py --points 8", "ranks": 2,
+        "predicted_s": 1.0, "predicted_low_s": 0.9, "predicted_high_s": 1.25,
+        "actual_s": 0.8, "actual_low_s": 0.8, "actual_high_s": 0.8, "error_percent": pytest.approx(25.0),
+    }  # fmt: skip
+    slow = compare(prediction(), run_record(seconds={"value": 2.0, "low": 1.9, "high": 2.1}))
+    assert slow.error == pytest.approx(-0.5)
+    assert worst_and_median([joined, slow]) == pytest.approx((0.5, 0.375))
+
+
+def test_the_split_stands_rank_by_rank() -> None:
+    frame = split_table(compare(prediction(), run_record()))
+    assert frame.columns == [
+        "rank", "model_compute_s", "model_endpoint_s", "model_wire_s", "model_waiting_s",
+        "real_compute_s", "real_mpi_s",
+    ]  # fmt: skip
+    assert frame.rows() == [(rank, 0.5, 0.25, 0.125, 0.125, 0.5, 0.25) for rank in range(2)]
+    without = split_table(compare(prediction(), run_record(split=[])))
+    assert without["real_compute_s"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("program", "other.py"),
+        ("program_sha256", "99"),
+        ("args", ["--points", "9"]),
+        ("ranks", 3),
+        ("layer", "mpi4py/other"),
+    ],
+)
+def test_what_differs_is_named_with_both_values(key: str, value: Any) -> None:
+    frozen = prediction()
+    with pytest.raises(InputError) as caught:
+        compare(frozen, run_record(**{key: value}))
+    said = str(caught.value)
+    assert said.startswith(f"{key}: {value!r} is not allowed here; allowed: {getattr(frozen, key)!r}")
+
+
+def test_a_prediction_frozen_after_the_run_began_is_noted() -> None:
+    late = prediction(frozen_utc="2026-01-01T00:01:00.000+00:00")
+    assert compare(late, run_record()).notes == ["the prediction was frozen after the run had started"]
+    # Another zone, the same instant or earlier.
+    early = prediction(frozen_utc="2026-01-01T01:00:59.999+01:00")
+    assert compare(early, run_record()).notes == []
+
+
+def test_the_warnings_of_the_prediction_go_with_it() -> None:
+    assert compare(prediction(warnings=["a message was lost"]), run_record()).notes == ["a message was lost"]
+
+
+def test_a_run_that_took_no_time_is_refused() -> None:
+    with pytest.raises(InputError, match=r"seconds\.value: 0\.0 .*allowed: a time above 0"):
+        compare(prediction(), run_record(seconds={"value": 0.0, "low": 0.0, "high": 0.0}))
+
+
+@pytest.fixture
+def folders() -> list[str]:
+    prediction(frozen_utc="2026-01-01T00:02:00+00:00").write(Path("p"))
+    run_record().write(Path("r"))
+    return ["p", "r"]
+
+
+@pytest.mark.parametrize("split", [False, True])
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_every_format_has_keys_that_end_in_their_unit(folders: list[str], form: str, split: bool) -> None:
+    ended = wiretwin("compare", *folders, "--format", form, *(["--split"] if split else []))
+    assert ended.code == 0, ended.err
+    assert ended.err == "note: the prediction was frozen after the run had started\n"
+    if form == "json":
+        frame = pl.DataFrame(json.loads(ended.out))
+    elif form == "csv":
+        frame = pl.read_csv(ended.raw)
+    else:
+        frame = pl.read_parquet(ended.raw)
+    joined = compare(Path("p"), Path("r"))
+    wanted = split_table(joined) if split else table([joined])
+    assert frame.columns == wanted.columns
+    assert frame.rows() == wanted.rows()
+    plain = {"program", "ranks", "rank"}
+    assert all(name.endswith(("_s", "_percent")) for name in frame.columns if name not in plain)
+
+
+def test_the_table_shows_totals_and_split(folders: list[str]) -> None:
+    ended = wiretwin("compare", *folders)
+    assert ended.code == 0, ended.err
+    assert "predicted against actual" in ended.out
+    assert "where the time went" in ended.out
+    assert "where the time went" in wiretwin("compare", *folders, "--split").out
+
+
+def test_folders_that_do_not_fit_end_with_status_2(folders: list[str]) -> None:
+    ended = wiretwin("compare", "r", "p")
+    assert (ended.code, "r/prediction.json: No such file" in ended.err) == (2, True)
+    rewrite(Path("r/run.json"), ranks=3)
+    ended = wiretwin("compare", *folders)
+    assert (ended.code, "r/run.json: digest: " in ended.err) == (2, True)

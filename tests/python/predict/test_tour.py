@@ -1,0 +1,99 @@
+"""The tour, once round with one tiny program; and what an interrupt leaves."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from predict_help import RING, mentioning, wiretwin
+
+from wiretwin import tour as package_tour
+from wiretwin.errors import InterruptedRun
+from wiretwin.predict import shipped
+from wiretwin.predict.records import Prediction, Run, read
+from wiretwin.results import Result
+from wiretwin.tour import Step
+from wiretwin.twin import Twin
+
+MPI = ("mpi4py/mpich",)
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put one tiny program in place of the examples."""
+    home = tmp_path / "programs"
+    home.mkdir()
+    program = home / "ring.py"
+    program.write_text(RING + "import sys\nassert sys.argv[1:] == ['4']\n")
+    monkeypatch.setattr(shipped, "folder", lambda: home)
+    monkeypatch.setattr("wiretwin.tour.PROGRAMS", (shipped.Shipped("ring.py", ("4",), ("8",)),))
+    return program
+
+
+def test_once_round_leaves_everything_in_one_folder(tiny: Path, tmp_path: Path) -> None:
+    steps: list[Step] = []
+    folder = tmp_path / "tour"
+    done = package_tour(folder, layers=MPI, measure_s=5.0, launches=1, tell=steps.append)
+    assert Result.open(folder / "result").samples().height > 0
+    assert Twin.read(folder / "twin.toml").layer("mpi4py/mpich").overhead_send
+    frozen = read(Prediction, folder / "programs" / "ring-small" / "prediction")
+    run = read(Run, folder / "programs" / "ring-small" / "run")
+    assert frozen.frozen_utc < run.started_utc
+    assert [one.prediction for one in done.comparisons] == [frozen]
+    assert done.comparisons[0].notes == []
+    assert done.report == folder / "report.html"
+    assert "ring.py" in done.report.read_text("utf-8")
+    words = [step.words for step in steps]
+    order = [next(i for i, text in enumerate(words) if said in text) for said in STAGES]
+    assert order == sorted(order)
+    assert all(step.remaining_s >= 0 for step in steps)
+    assert mentioning(tiny) == []
+
+
+STAGES = ("measuring", "fitting the twin", "predicting ring.py", "ring.py 4: ", "writing the report")
+
+
+@pytest.mark.parametrize("stage", STAGES[:3])
+def test_an_interrupt_says_where_what_was_reached_is(
+    stage: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = importlib.import_module("wiretwin.tour").tour
+
+    def interrupted(folder: Path, *, tell: Any, **options: Any) -> Any:
+        def tell_and_stop(step: Step) -> None:
+            tell(step)
+            if stage in step.words:
+                raise KeyboardInterrupt
+
+        return real(folder, layers=MPI, tell=tell_and_stop, **options)
+
+    monkeypatch.setattr("wiretwin.tour.tour", interrupted)
+    ended = wiretwin("tour", "-o", "round", "--budget", "5s", "--launches", 1)
+    assert ended.code == InterruptedRun.exit_code
+    assert ended.err == "wiretwin: interrupted; what was measured and predicted is kept in round\n"
+    assert Path("round/result").exists() == (stage != "measuring")
+    assert mentioning(tiny) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--launches", "0"], "--launches: 0 is not allowed here; allowed: 1 to 1000"),
+        (["--budget", "26"], "--budget: '26' has no unit"),
+        (["--budget", "1s"], "--budget: '1s' is out of range"),
+    ],
+)
+def test_wrong_options_are_refused(words: list[str], said: str) -> None:
+    ended = wiretwin("tour", *words)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not Path("results").exists()
+
+
+def test_shipped_programs_are_there_at_two_sizes() -> None:
+    for program in shipped.PROGRAMS:
+        assert program.path().is_file()
+        assert program.args("small") == program.small
+        assert program.args("large") == program.large
