@@ -40,11 +40,19 @@ class Shipped:
 
 
 PROGRAMS = (
-    Shipped("heat2d.py", ("--points", "768", "--steps", "400"), ("--points", "1024", "--steps", "600")),
-    Shipped("matmul.py", ("--size", "768", "--repeat", "8"), ("--size", "1280", "--repeat", "6")),
-    Shipped("ring_allreduce.py", (), ("--repeat", "40")),
-    Shipped("master_worker.py", (), ()),
-    Shipped("sample_sort.py", ("--keys", "1000000", "--repeat", "6"), ("--keys", "2000000", "--repeat", "8")),
+    Shipped("heat2d.py", ("--points", "256", "--steps", "1000"), ("--points", "768", "--steps", "300")),
+    Shipped("matmul.py", ("--size", "384", "--repeat", "60"), ("--size", "1024", "--repeat", "8")),
+    Shipped(
+        "ring_allreduce.py",
+        ("--elements", "20000", "--repeat", "3000"),
+        ("--elements", "1000000", "--repeat", "120"),
+    ),
+    Shipped(
+        "master_worker.py",
+        ("--limit", "20000000", "--tasks", "600"),
+        ("--limit", "100000000", "--tasks", "100"),
+    ),
+    Shipped("sample_sort.py", ("--keys", "100000", "--repeat", "40"), ("--keys", "2000000", "--repeat", "5")),
 )
 
 

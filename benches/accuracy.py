@@ -1,0 +1,112 @@
+"""Predicted against actual: five programs at two sizes, two ranks on this machine, one twin.
+
+    python benches/accuracy.py [--rounds 2] [--out results/accuracy-…] [--docs docs/accuracy.md]
+
+Each round measures `mpi4py/mpich` alone, fits a twin, predicts all ten, freezes, and runs them for
+real in turns; nothing in the twin depends on a program. With --docs the table in that page, between
+its two markers, is replaced by this run's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from wiretwin.cli.compare import comparison_table
+from wiretwin.cli.format import Format, emit
+from wiretwin.fit.api import fit
+from wiretwin.measure.api import measure
+from wiretwin.predict.compare import worst_and_median
+from wiretwin.predict.records import Comparison
+from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
+from wiretwin.tour import predict_and_run
+
+BEGIN = "<!-- accuracy: begin -->"
+END = "<!-- accuracy: end -->"
+TARGET_MEDIAN, TARGET_WORST = 0.10, 0.25
+
+
+def one_round(folder: Path, launches: int, budget_s: float) -> list[Comparison]:
+    """Measure, fit, predict, run and compare once."""
+    print(f"measuring mpi4py/mpich for {budget_s:g} s", file=sys.stderr)
+    result = measure(["mpi4py/mpich"], budget=f"{budget_s:g}s", out=folder / "result", launches=5)
+    twin = fit(result)
+    twin.write(folder / "twin.toml")
+    sizes: tuple[Size, Size] = ("small", "large")
+    work: list[tuple[Shipped, Size]] = [(one, size) for one in PROGRAMS for size in sizes]
+
+    def tell(_: float, words: str) -> None:
+        print(f"\r{words:<76}", end="", file=sys.stderr, flush=True)
+
+    shown = tell if sys.stderr.isatty() else None
+    done = predict_and_run(folder / "programs", work, twin, launches=launches, tell=shown)
+    print(file=sys.stderr)
+    return done
+
+
+def markdown(comparisons: list[Comparison], launches: int) -> str:
+    """Return the table of the page."""
+    worst, middle = worst_and_median(comparisons)
+    when = datetime.now(UTC).date().isoformat()
+    lines = [
+        f"Measured {when} on {platform.machine()}, {launches} launches each; median error "
+        f"{100 * middle:.1f} %, worst {100 * worst:.1f} %.",
+        "",
+        "| program | predicted s | interval | actual s | interval | error |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in comparisons:
+        name = " ".join([one.prediction.program, *one.prediction.args])
+        predicted, actual = one.prediction.seconds, one.run.seconds
+        miss = " (miss)" if abs(one.error) > TARGET_WORST else ""
+        lines.append(
+            f"| `{name}` | {predicted.value:.4f} | {predicted.low:.4f}-{predicted.high:.4f} | "
+            f"{actual.value:.4f} | {actual.low:.4f}-{actual.high:.4f} | {100 * one.error:+.1f} %{miss} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the rounds; returns 0 whether the targets are met or not, for timing decides no test."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--launches", type=int, default=7)
+    parser.add_argument("--budget", type=float, default=20.0, help="seconds of measuring a round")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--docs", type=Path)
+    options = parser.parse_args()
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder: Path = options.out or Path("results", f"accuracy-{stamp}")
+    everything: list[Comparison] = []
+    for number in range(1, options.rounds + 1):
+        done = one_round(folder / f"round-{number}", options.launches, options.budget)
+        everything += done
+        emit(comparison_table(done), Format.table)
+        worst, middle = worst_and_median(done)
+        print(
+            json.dumps(
+                {
+                    "bench": f"accuracy/round-{number}",
+                    "median_error_percent": round(100 * middle, 2),
+                    "target_median_percent": 100 * TARGET_MEDIAN,
+                    "worst_error_percent": round(100 * worst, 2),
+                    "target_worst_percent": 100 * TARGET_WORST,
+                    "met": middle <= TARGET_MEDIAN and worst <= TARGET_WORST,
+                }
+            )
+        )
+        if options.docs is not None:
+            page = options.docs.read_text("utf-8")
+            head, rest = page.split(BEGIN)
+            tail = rest.split(END)[1]
+            text = f"{head}{BEGIN}\n\n{markdown(done, options.launches)}\n\n{END}{tail}"
+            options.docs.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
