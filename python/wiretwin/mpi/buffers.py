@@ -61,8 +61,8 @@ class Buffer:
         """The bytes of data."""
         return self.count * self.datatype.Get_size()
 
-    def pack(self) -> bytes:
-        """Return the data, one element after the other."""
+    def pack(self, *, sent: bool = True) -> bytes:
+        """Return the data, one element after the other; `sent` unless the rank keeps it for itself."""
         if self.absolute:
             extent = self.datatype.extent
             return b"".join(
@@ -70,7 +70,7 @@ class Buffer:
                 for k in range(self.count)
                 for start, length in self.datatype._blocks
             )
-        return self.datatype._pack(self.raw, self.offset, self.count)
+        return self.datatype._pack(self.raw, self.offset, self.count, sent)
 
     def unpack(self, data: bytes) -> None:
         """Store packed data, which may be shorter than the buffer; first touches are charged to the rank."""

@@ -275,7 +275,7 @@ class Collectives:
             else:
                 mine = simple(sendbuf, False, 0, 0)
             own.append(mine.nbytes)
-            return mine.pack(), root, -1 if varying else mine.nbytes
+            return mine.pack(sent=me != root), root, -1 if varying else mine.nbytes
 
         def plan(me: int, _: int, nbytes: int) -> Rounds:
             if not varying:
@@ -322,7 +322,8 @@ class Collectives:
                 nbytes = parts[0].nbytes
             else:
                 nbytes = _size(mine[0])
-            return [part.pack() for part in parts], root, nbytes
+            blocks = [part.pack(sent=other != root) for other, part in enumerate(parts)]
+            return blocks, root, nbytes
 
         def plan(me: int, _: int, nbytes: int) -> Rounds:
             if not varying:
@@ -358,7 +359,7 @@ class Collectives:
         def prepare(rank: Rank, me: int) -> tuple[Any, int, int]:
             parts.extend(_parts(recvbuf, True, size, varying))
             mine = parts[me] if sendbuf is IN_PLACE else simple(sendbuf, False, 0, 0)
-            return mine.pack(), -1, -1 if varying else mine.nbytes
+            return mine.pack(sent=size > 1), -1, -1 if varying else mine.nbytes
 
         def plan(me: int, root: int, nbytes: int) -> Rounds:
             if not varying:
@@ -401,7 +402,7 @@ class Collectives:
             incoming.extend(_parts(recvbuf, True, size, varying))
             outgoing.extend(incoming if sendbuf is IN_PLACE else _parts(sendbuf, False, size, varying))
             nbytes = -1 if varying else outgoing[0].nbytes
-            return [part.pack() for part in outgoing], -1, nbytes
+            return [part.pack(sent=other != me) for other, part in enumerate(outgoing)], -1, nbytes
 
         def plan(me: int, root: int, nbytes: int) -> Rounds:
             if not varying:
@@ -444,7 +445,7 @@ class Collectives:
                 _same(mine.datatype, receiver.datatype, mine.count, receiver.count)
             op._combiner(mine.datatype)
             kept.append((receiver, mine.datatype))
-            return mine.pack(), root, mine.nbytes
+            return mine.pack(sent=len(self._ranks) > 1), root, mine.nbytes
 
         def finish(meeting: Meeting, me: int) -> None:
             receiver, datatype = kept[0]
@@ -549,7 +550,7 @@ class Collectives:
 
         def prepare(rank: Rank, me: int) -> tuple[Any, int, int]:
             op._combiner(datatype)
-            return source.pack(), -1, source.nbytes
+            return source.pack(sent=len(counts) > 1), -1, source.nbytes
 
         def plan(me: int, root: int, nbytes: int) -> Rounds:
             unit = max(datatype.Get_size(), 1)

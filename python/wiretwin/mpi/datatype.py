@@ -342,7 +342,7 @@ class Datatype:
             )
         return places
 
-    def _pack(self, raw: ByteArray, offset: int, count: int) -> bytes:
+    def _pack(self, raw: ByteArray, offset: int, count: int, sent: bool = True) -> bytes:
         """Collect `count` elements from byte `offset` of `raw`."""
         if self._contiguous:
             length = count * self._upper
@@ -351,8 +351,8 @@ class Datatype:
                     f"message: {count} elements of {self._name or 'this datatype'} from byte {offset} need "
                     f"{offset + length} bytes, the buffer has {raw.size}"
                 )
-            return outside.packed(raw[offset : offset + length])
-        return outside.packed(raw[self._places(raw, offset, count)])
+            return outside.packed(raw[offset : offset + length], sent=sent)
+        return outside.packed(raw[self._places(raw, offset, count)], sent=sent)
 
     def _unpack(self, raw: ByteArray, offset: int, data: bytes) -> None:
         """Store `data` as elements from byte `offset` of `raw`."""

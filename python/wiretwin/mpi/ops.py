@@ -160,7 +160,7 @@ class Op:
         if left.count != right.count:
             raise ValueError(f"mismatch in inbuf count {left.count} and inoutbuf count {right.count}")
         combine = self._combiner(left.datatype)
-        right.unpack(_bytes(combine(self._array(left.pack(), left.datatype), _of(right, self))))
+        right.unpack(_bytes(combine(self._array(left.pack(sent=False), left.datatype), _of(right, self))))
 
     def __call__(self, x: Any, y: Any) -> Any:
         """Combine two objects."""
@@ -235,7 +235,7 @@ def _bytes(array: Array) -> bytes:
 
 
 def _of(buffer: Buffer, op: Op) -> Array:
-    return op._array(buffer.pack(), buffer.datatype)
+    return op._array(buffer.pack(sent=False), buffer.datatype)
 
 
 def _null() -> Datatype:

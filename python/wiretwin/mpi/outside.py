@@ -1,41 +1,103 @@
-"""Memory that the program's allocator never sees.
+"""Large messages of a rank that is measured alone: not stored, but read by another core.
 
 A real library moves large messages without asking the program's allocator for memory. Were the
 simulator to do so, the allocator would change its ways (glibc moves its threshold for mapped blocks
 with every block freed) and with them the page faults of the program, which are a large part of what
-computation on fresh arrays costs. While a rank is measured alone, large packed messages therefore
-live in mappings of their own.
+computation on fresh arrays costs. A rank that runs alone sends to nobody, so its large messages are
+not stored at all: a stand-in of their length goes the way of the message.
+
+But in a real run the receiver, on its own core, reads the message, and memory that another core has
+read costs more to write again: programs do write again what they have sent. So a thread on another
+core, where there is one, reads what is sent.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
+import queue
+import threading
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+Bytes = npt.NDArray[np.uint8]
+
 #: Messages below this are ordinary bytes: the allocator serves them from its small bins.
-LEAST = 1 << 16
-
-_active = [False]
-
-
-def activate() -> None:
-    """From now on, keep large packed messages outside."""
-    _active[0] = True
+LEAST = 1 << 14
+#: The longest wait for the other core, in seconds; a copy takes milliseconds.
+_LIMIT_S = 60.0
 
 
-def packed(data: npt.NDArray[np.uint8]) -> bytes:
-    """Return a copy of `data` as bytes, or as a view of bytes that live outside."""
-    if not _active[0] or data.size < LEAST:
+_LINE = 64
+
+
+class _Reader(threading.Thread):
+    """Reads messages on another core."""
+
+    def __init__(self, cpu: int) -> None:
+        super().__init__(name="wiretwin reader", daemon=True)
+        self._cpu = cpu
+        self._wanted: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def run(self) -> None:
+        os.sched_setaffinity(0, {self._cpu})
+        while True:
+            self._done.put(int(self._wanted.get()[::_LINE].sum()))
+
+    def read(self, data: Bytes) -> None:
+        """Read every cache line, and wait until it is done."""
+        self._wanted.put(data)
+        self._done.get(timeout=_LIMIT_S)
+
+
+class _State:
+    active = False
+    reader: _Reader | None = None
+    zeros: Any = None
+    size = 0
+
+
+def activate(reader_cpu: int | None) -> None:
+    """From now on, large messages that are sent are read on `reader_cpu`, if one is given, and not kept."""
+    _State.active = True
+    if reader_cpu is not None:
+        _State.reader = _Reader(reader_cpu)
+        _State.reader.start()
+
+
+def packed(data: Bytes, *, sent: bool = True) -> bytes:
+    """Return a copy of `data`, or its stand-in.
+
+    Parameters
+    ----------
+    data
+        What is to be copied.
+    sent
+        Whether another rank reads it; what a rank gives to itself is kept, outside the allocator.
+    """
+    if not _State.active or data.size < LEAST:
         return data.tobytes()
-    view = memory(data.size)
-    view[:] = data
-    return cast(bytes, view.data)
+    if not sent:
+        view = memory(data.size)
+        view[:] = data
+        return cast(bytes, view.data)
+    if _State.reader is not None:
+        _State.reader.read(data)
+    if _State.size < data.size:
+        _State.zeros = memoryview(mmap.mmap(-1, data.size)).toreadonly()
+        _State.size = data.size
+    return cast(bytes, _State.zeros[: data.size])
 
 
-def memory(nbytes: int) -> npt.NDArray[np.uint8]:
+def is_stand_in(value: object) -> bool:
+    """Return whether `value` only has the length of a message."""
+    return isinstance(value, memoryview) and value.readonly
+
+
+def memory(nbytes: int) -> Bytes:
     """Return writable zeroed bytes outside the allocator, at least one; freed with the last view."""
     region: Any = mmap.mmap(-1, max(1, nbytes))
     return np.frombuffer(region, np.uint8, count=nbytes)

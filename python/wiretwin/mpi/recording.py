@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from wiretwin.errors import SimulationError
 
+from . import outside
+
 if TYPE_CHECKING:
     from .runtime import Runtime
 
@@ -235,9 +237,10 @@ class _RecordedMeetings(dict[Any, Any]):
         self._kept = kept
 
     def __setitem__(self, key: Any, meeting: Any) -> None:
-        if key in self._kept:
+        alone = key[1] < 0  # the only rank of its communicator: nobody has been there
+        if key in self._kept and not alone:
             data, result = self._kept[key]
-            meeting.data.update(data)
+            meeting.data = _RecordedData(data)
             meeting.result = result
         super().__setitem__(key, meeting)
 
@@ -259,6 +262,18 @@ def _same(then: Operation, now: Operation) -> bool:
 
 def _words(operation: Operation) -> str:
     return " ".join(str(part) for part in operation)
+
+
+class _RecordedData(dict[int, Any]):
+    """What the ranks left at a meeting; a stand-in never takes the place of what it stands for."""
+
+    def __setitem__(self, rank: int, value: Any) -> None:
+        if outside.is_stand_in(value):
+            return
+        if isinstance(value, list):
+            kept = self[rank]
+            value = [kept[at] if outside.is_stand_in(new) else new for at, new in enumerate(value)]
+        super().__setitem__(rank, value)
 
 
 class _SoloWorld:

@@ -33,7 +33,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """What a solo process is to do; `result` is where its durations go."""
+    """What a solo process is to do.
+
+    `cpu` is its core, `reader_cpu` the one that reads its large messages; `result` is where its
+    durations go.
+    """
 
     program: Path
     args: tuple[str, ...]
@@ -42,6 +46,7 @@ class Spec:
     network: str
     seed: int
     cpu: int | None
+    reader_cpu: int | None
     recording: Path
     result: Path
 
@@ -80,8 +85,11 @@ def measure(
                 kept = Path(scratch, f"recording-{rank}")
                 kept.write_bytes(pickle.dumps(recording.for_rank(rank), protocol=pickle.HIGHEST_PROTOCOL))
                 cpu = cpus[rank - first] if len(cpus) > 1 else None
+                reader = cpus[(rank - first + 1) % len(cpus)] if len(cpus) > 1 else None
                 result = Path(scratch, f"result-{rank}")
-                batch.append(Spec(program, tuple(args), ranks, rank, network, seed, cpu, kept, result))
+                batch.append(
+                    Spec(program, tuple(args), ranks, rank, network, seed, cpu, reader, kept, result)
+                )
             parts += _side_by_side(batch, Path(scratch), limit_s)
     return parts
 
@@ -152,7 +160,7 @@ def _main(argv: Sequence[str]) -> int:
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
-    outside.activate()
+    outside.activate(spec.reader_cpu)
 
     def start() -> None:
         os.write(int(argv[1]), b"r")
