@@ -192,7 +192,7 @@ def launch(
         Also of a launch that failed or was interrupted; never raises for what a probe does.
     """
     started = time.monotonic()
-    with _directory() as directory:
+    with rendezvous() as directory:
         running = _Running(directory, started + limit_s + GRACE_S)
         status: Literal["ok", "failed", "interrupted"] = "interrupted"
         error: str | None = None
@@ -212,8 +212,11 @@ def launch(
 
 
 @contextlib.contextmanager
-def _directory() -> Iterator[Path]:
-    """Make a directory for rendezvous files and shared memory, in memory where there is such a place."""
+def rendezvous() -> Iterator[Path]:
+    """Make a directory for rendezvous files and shared memory, in memory where there is such a place.
+
+    Its path is short as well, which the name of a Unix socket must be.
+    """
     memory = Path("/dev/shm")
     parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else None
     directory = Path(tempfile.mkdtemp(prefix="wiretwin-", dir=parent))
