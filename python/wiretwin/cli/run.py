@@ -13,6 +13,7 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.predict import ArgsArgument, RanksOption, prediction_table
 
 if TYPE_CHECKING:
+    from wiretwin.predict.named import NamedRun
     from wiretwin.predict.records import Run
 
 __all__ = ["register", "run_table"]
@@ -25,17 +26,23 @@ class WorldChoice(StrEnum):
     simulated = "simulated"
 
 
-HELP = """Run an unmodified mpi4py program, for real or in the simulated world.
+HELP = """Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything.
+
+The compiled programs are echo, stream, ring and jacobi, their parameters key=value. Live they run once
+on --layer socket/tcp, socket/unix or shm; simulated, what their work costs is given: add=0.8ns (ring),
+stencil-point=2ns (jacobi).
 
 \b
 Examples:
   wiretwin run prog.py --ranks 2
   wiretwin run prog.py --ranks 4 --launches 11 -o actual -- --points 512
   wiretwin run prog.py --world simulated --twin twin.toml --ranks 8
+  wiretwin run jacobi --layer shm --ranks 2 -- rows=512 columns=512
+  wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
 """
 
 
@@ -45,7 +52,10 @@ def register(app: typer.Typer) -> None:
     @app.command(help=HELP)
     def run(
         program: Annotated[
-            Path, typer.Argument(help="A Python script that uses mpi4py.", show_default=False)
+            Path,
+            typer.Argument(
+                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi.", show_default=False
+            ),
         ],
         args: ArgsArgument = None,
         world: Annotated[WorldChoice, typer.Option(help="Where it runs.")] = WorldChoice.live,
@@ -53,7 +63,13 @@ def register(app: typer.Typer) -> None:
         launches: Annotated[int, typer.Option(help="Launches that count (live).")] = 7,
         splits: Annotated[int, typer.Option(help="Launches with timers around the MPI calls (live).")] = 1,
         twin: Annotated[Path | None, typer.Option(help="The twin (simulated).", show_default=False)] = None,
-        layer: Annotated[str, typer.Option(help="The layer of the twin (simulated).")] = "mpi4py/mpich",
+        layer: Annotated[
+            str | None,
+            typer.Option(
+                help="The layer of the twin (simulated) or of a compiled program (live).",
+                show_default="mpi4py/mpich; a compiled program live: socket/tcp",
+            ),
+        ] = None,
         out: Annotated[
             Path | None,
             typer.Option("--out", "-o", help="Folder for the launches (live).", show_default="results/run-…"),
@@ -65,26 +81,82 @@ def register(app: typer.Typer) -> None:
         from wiretwin.measure.quantity import parse_time
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
+        if program.parent == Path() and program.name in ("echo", "stream", "ring", "jacobi"):
+            if out is not None:
+                raise InputError(key="--out", value=str(out), allowed="with a script, not a compiled program")
+            try:
+                _named(program.name, args or [], world, ranks, twin, layer, limit_s, form)
+            except KeyboardInterrupt:
+                raise InterruptedRun("interrupted") from None
+            return
         if world is WorldChoice.simulated:
+            from wiretwin.predict.live import LAYER
             from wiretwin.predict.predict import predict
 
             if twin is None:
                 raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
             try:
                 prediction = predict(
-                    program, args or [], twin=twin, ranks=ranks, layer=layer, limit_s=limit_s
+                    program, args or [], twin=twin, ranks=ranks, layer=layer or LAYER, limit_s=limit_s
                 )
             except KeyboardInterrupt:
                 raise InterruptedRun("interrupted") from None
             emit(prediction_table(prediction), form)
             return
-        _live(program, args or [], ranks, launches, splits, out, limit_s, form)
+        _live(program, args or [], ranks, layer, launches, splits, out, limit_s, form)
+
+
+def _named(
+    name: str,
+    words: list[str],
+    world: WorldChoice,
+    ranks: int,
+    twin: Path | None,
+    layer: str | None,
+    limit_s: float,
+    form: Format,
+) -> None:
+    from wiretwin.errors import InputError
+    from wiretwin.predict.live import LAYER
+    from wiretwin.predict.named import NAMED, run_live, run_simulated
+
+    if world is WorldChoice.live:
+        done = run_live(NAMED[name], words, layer=layer or "socket/tcp", ranks=ranks, limit_s=limit_s)
+    elif twin is None:
+        raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
+    else:
+        done = run_simulated(
+            NAMED[name], words, twin=twin, layer=layer or LAYER, ranks=ranks, limit_s=limit_s
+        )
+    emit(named_table(done), form)
+
+
+def named_table(run: NamedRun) -> Table:
+    """Return one row a rank: its time, where it went, the digest of its result."""
+    parts = list(run.ranks[0].parts_s)
+    words = " ".join(f"{key}={value}" for key, value in run.parameters.items())
+    return Table(
+        f"{run.program.name} {words} on {len(run.ranks)} ranks, {run.world}, {run.layer}: "
+        f"{run.seconds:.4g} s",
+        (
+            Column("rank", "rank"),
+            Column("total_s", "total [s]"),
+            *(Column(f"{part}_s", f"{part} [s]") for part in parts),
+            Column("digest", "digest"),
+            Column("verified", "verified"),
+        ),
+        [
+            (one.rank, one.total_s, *(one.parts_s[part] for part in parts), one.digest, one.verified)
+            for one in run.ranks
+        ],
+    )
 
 
 def _live(
     program: Path,
     args: list[str],
     ranks: int,
+    layer: str | None,
     launches: int,
     splits: int,
     out: Path | None,
@@ -93,10 +165,12 @@ def _live(
 ) -> None:
     from wiretwin.cli.folders import fresh
     from wiretwin.cli.progress import Bar
-    from wiretwin.errors import InterruptedRun
-    from wiretwin.predict.live import Job, run_interleaved
+    from wiretwin.errors import InputError, InterruptedRun
+    from wiretwin.predict.live import LAYER, Job, run_interleaved
     from wiretwin.predict.records import Launch
 
+    if layer not in (None, LAYER):
+        raise InputError(key="--layer", value=layer, allowed=f"{LAYER}, which scripts run on live")
     with fresh(out, "run") as folder, Bar(f"running {program.name}") as bar:
         job = Job(program, tuple(args), ranks, folder)
 

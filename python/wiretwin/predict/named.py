@@ -1,0 +1,323 @@
+"""The shipped programs that are compiled in, run by name in either world.
+
+They are written once against `Comm` and know nothing of the world they run in: simulated on the
+network of a twin, or live on sockets or shared memory, a process each. The digests of the two are equal.
+
+`python -m wiretwin.predict.named` reads a simulated run as JSON from the file it is given and prints
+the result as JSON: a process of its own, so that a limit and an interrupt end it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from wiretwin import process
+from wiretwin.errors import InputError, ProgramError
+from wiretwin.measure.launch import rendezvous
+from wiretwin.measure.layers import parse_layer
+from wiretwin.measure.quantity import parse_time
+from wiretwin.predict.model import single_host
+from wiretwin.twin import Twin
+
+#: Layers that carry a compiled program live.
+LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm")
+#: How long a rank that has its answer may take to leave when another has failed, in seconds.
+_GRACE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A compiled program.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    summary
+        What it does, in a line.
+    parameters
+        Their names and defaults.
+    work
+        Kinds of work whose cost the simulated world must be told.
+    """
+
+    name: str
+    summary: str
+    parameters: Mapping[str, int]
+    work: tuple[str, ...] = ()
+
+
+NAMED = {
+    one.name: one
+    for one in (
+        Named("echo", "round trips between ranks 0 and 1", {"bytes": 1024, "rounds": 1000}),
+        Named("stream", "one way from rank 0 to rank 1", {"bytes": 65536, "messages": 1000}),
+        Named("ring", "ring allreduce of 8-byte numbers", {"elements": 10_000, "rounds": 100}, ("add",)),
+        Named(
+            "jacobi",
+            "the heat equation on a grid",
+            {"rows": 256, "columns": 256, "iterations": 200},
+            ("stencil-point",),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRank:
+    """One rank of a run; the parts of its time sum to `total_s`, in seconds.
+
+    Attributes
+    ----------
+    rank
+        Which one.
+    total_s
+        Its whole time.
+    parts_s
+        Simulated: compute, endpoint, wire, waiting. Live: compute and comm (in calls), and other.
+    digest
+        Of its part of the result: the same in both worlds and on every layer.
+    verified
+        Whether it found right what it could check.
+    """
+
+    rank: int
+    total_s: float
+    parts_s: dict[str, float]
+    digest: str
+    verified: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """A compiled program that has run."""
+
+    program: Named
+    parameters: dict[str, int]
+    world: Literal["simulated", "live"]
+    layer: str
+    ranks: tuple[NamedRank, ...]
+
+    @property
+    def seconds(self) -> float:
+        """The time of the slowest rank."""
+        return max(rank.total_s for rank in self.ranks)
+
+
+def parse_parameters(program: Named, words: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Read ``key=value`` words: parameters (whole numbers), and costs of work in picoseconds.
+
+    Raises
+    ------
+    InputError
+        When a word is not of that form, a key is unknown or given twice, or a value is not allowed.
+    """
+    allowed = ", ".join([*program.parameters, *program.work])
+    given: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or key not in (*program.parameters, *program.work):
+            raise InputError(key=program.name, value=word, allowed=f"key=value with a key of {allowed}")
+        if key in given:
+            raise InputError(key=key, value=value, reason="is given twice", allowed="once")
+        given[key] = value
+    parameters = dict(program.parameters)
+    costs: dict[str, int] = {}
+    for key, value in given.items():
+        if key in program.work:
+            costs[key] = round(1e12 * parse_time(value, key, most_s=1.0))
+        elif value.isdecimal() and value.isascii() and len(value) <= 15:
+            parameters[key] = int(value)
+        else:
+            raise InputError(key=key, value=value, allowed="a whole number, 0 and above")
+    return parameters, costs
+
+
+def run_simulated(
+    program: Named,
+    words: Sequence[str],
+    *,
+    twin: str | Path | Twin,
+    layer: str = "mpi4py/mpich",
+    ranks: int = 2,
+    seed: int = 1,
+    limit_s: float = 120.0,
+) -> NamedRun:
+    """Run a compiled program in the simulated world of a twin's host.
+
+    Raises
+    ------
+    InputError, ProgramError
+        When an input is wrong; when the run does not end within `limit_s` seconds.
+    """
+    parameters, costs = parse_parameters(program, words)
+    missing = [kind for kind in program.work if kind not in costs]
+    if missing:
+        raise InputError(
+            key=missing[0],
+            reason="is needed in the simulated world",
+            allowed=f"what one {missing[0]} costs, such as {missing[0]}=0.8ns",
+        )
+    fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
+    spec = {
+        "name": program.name,
+        "parameters": json.dumps({**parameters, "costs_ps": costs} if costs else parameters),
+        "network": json.dumps(single_host(fitted, layer, ranks)),
+        "ranks": ranks,
+        "seed": seed,
+    }
+    with tempfile.TemporaryDirectory(prefix="wiretwin-named-") as scratch:
+        path = Path(scratch, "spec.json")
+        path.write_text(json.dumps(spec), "utf-8")
+        argv = [sys.executable, "-m", "wiretwin.predict.named", str(path)]
+        try:
+            done = process.run(argv, limit_s=limit_s)
+        except process.TimeLimit:
+            raise ProgramError(
+                f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
+            ) from None
+    if done.returncode == InputError.exit_code:
+        raise InputError(key=program.name, reason=done.stderr.strip())
+    if done.returncode:
+        raise ProgramError(
+            f"{program.name}: the simulated run ended with {process.ending(done.returncode)}: "
+            f"{done.last_words() or 'no word'}"
+        )
+    found = json.loads(done.stdout)
+    return NamedRun(
+        program, parameters, "simulated", layer, tuple(NamedRank(**rank) for rank in found["ranks"])
+    )
+
+
+def run_live(
+    program: Named,
+    words: Sequence[str],
+    *,
+    layer: str = "socket/tcp",
+    ranks: int = 2,
+    limit_s: float = 60.0,
+) -> NamedRun:
+    """Run a compiled program for real, a process a rank, on sockets or shared memory of this host.
+
+    Raises
+    ------
+    InputError, ProgramError
+        When an input is wrong; when a rank fails or does not end within `limit_s` seconds.
+    """
+    parameters, costs = parse_parameters(program, words)
+    if costs:
+        kind = next(iter(costs))
+        raise InputError(key=kind, reason="is what it is in the live world", allowed="to be left out")
+    if not 1 <= ranks <= 1024:
+        raise InputError(key="--ranks", value=ranks, allowed="1 to 1024")
+    configuration = parse_layer(layer, "--layer")
+    if configuration.kind.name not in LIVE_LAYERS:
+        raise InputError(key="--layer", value=layer, allowed=", ".join(LIVE_LAYERS))
+    with rendezvous() as meeting, contextlib.ExitStack() as stack:
+        children = []
+        for rank in range(ranks):
+            spec = {
+                "protocol": 1,
+                "layer": configuration.kind.name,
+                "rank": rank,
+                "size": ranks,
+                "options": dict(configuration.options),
+                "directory": str(meeting),
+                "limit_s": limit_s,
+                "program": {"name": program.name, **parameters},
+            }
+            path = meeting / f"spec-{rank}.json"
+            path.write_text(json.dumps(spec), "utf-8")
+            argv = [sys.executable, "-m", "wiretwin.probe", str(path)]
+            children.append(stack.enter_context(process.child(argv)))
+        _await(program, [running for running, _, _ in children], limit_s)
+        killed = [rank for rank, (running, _, _) in enumerate(children) if (running.poll() or 0) < 0]
+        order = killed + [rank for rank in range(ranks) if rank not in killed]  # the cause before its effects
+        found = {rank: _live_rank(program, rank, meeting, *children[rank]) for rank in order}
+    return NamedRun(
+        program, parameters, "live", configuration.name, tuple(found[rank] for rank in range(ranks))
+    )
+
+
+def _await(program: Named, children: Sequence[subprocess.Popen[bytes]], limit_s: float) -> None:
+    """Wait until all have ended, or one has failed and the others had time to say so too."""
+    deadline = time.monotonic() + limit_s
+    failed_at: float | None = None
+    while any(one.poll() is None for one in children):
+        now = time.monotonic()
+        if failed_at is None and any(one.poll() for one in children):
+            failed_at = now
+        if failed_at is not None and now > failed_at + _GRACE_S:
+            return
+        if any((one.poll() or 0) < 0 for one in children):  # by a signal: it has said all it can
+            return
+        if now > deadline:
+            raise ProgramError(f"{program.name} did not end within {limit_s:g} s and was ended")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            next(one for one in children if one.poll() is None).wait(0.05)
+
+
+def _live_rank(
+    program: Named, rank: int, meeting: Path, running: subprocess.Popen[bytes], out: Path, err: Path
+) -> NamedRank:
+    events: list[dict[str, Any]] = []
+    for line in out.read_text("utf-8", "replace").splitlines():
+        with contextlib.suppress(json.JSONDecodeError):
+            events.append(json.loads(line))
+    for event in events:
+        if event["event"] == "error":
+            raise ProgramError(f"{event['place']}: {event['reason']}".replace(f"{meeting}{os.sep}", ""))
+    results = [event for event in events if event["event"] == "rank"]
+    if running.poll() != 0 or len(results) != 1:
+        status = "no end" if running.poll() is None else process.ending(running.returncode)
+        words = err.read_text("utf-8", "replace").strip().splitlines()[-3:]
+        raise ProgramError(f"{program.name}: rank {rank} ended with {status}: {' '.join(words) or 'no word'}")
+    (one,) = results
+    total, compute, comm = (one[f"{key}_ns"] / 1e9 for key in ("total", "compute", "in_comm"))
+    parts = {"compute": compute, "comm": comm, "other": total - compute - comm}
+    return NamedRank(rank, total, parts, one["digest"], one["verified"])
+
+
+def _main(argv: Sequence[str]) -> int:
+    from wiretwin import _core
+
+    spec = json.loads(Path(argv[0]).read_text("utf-8"))
+    try:
+        done = _core.run_program(
+            spec["name"], spec["parameters"], spec["network"], spec["ranks"], spec["seed"]
+        )
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return InputError.exit_code
+    ranks = []
+    totals: Mapping[str, Any] = done["totals"]
+    for rank, outcome in enumerate(done["outcomes"]):
+        parts = {
+            kind: int(totals[f"{kind}_ps"][rank]) / 1e12
+            for kind in ("compute", "endpoint", "wire", "waiting")
+        }
+        ranks.append(
+            {
+                "rank": rank,
+                "total_s": int(done["end_ps"][rank]) / 1e12,
+                "parts_s": parts,
+                "digest": outcome["digest"],
+                "verified": outcome["verified"],
+            }
+        )
+    print(json.dumps({"ranks": ranks}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_main(sys.argv[1:]))
