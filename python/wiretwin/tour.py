@@ -11,7 +11,7 @@ from wiretwin._verbs import make_callable
 from wiretwin.errors import InterruptedRun
 from wiretwin.predict.compare import compare
 from wiretwin.predict.live import Job, run_interleaved
-from wiretwin.predict.records import Comparison, Launch, Prediction
+from wiretwin.predict.records import Comparison, Launch
 from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
 from wiretwin.results import Result
 from wiretwin.twin import Twin
@@ -25,10 +25,10 @@ LAYERS = ("socket/tcp", "socket/tcp+spin", "socket/udp", "socket/unix", "shm", "
 #: The time it spends on measuring, in seconds.
 MEASURE_S = 26.0
 RANKS = 2
-PASSES = 3
+PASSES = 5
 LAUNCHES = 7
-_PREDICT_S = 3.0
-_LAUNCH_S = 0.8
+_PREDICT_S = 3.6
+_LAUNCH_S = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,10 @@ def predict_and_run(
     seed: int = 1,
     tell: Callable[[float, str], None] | None = None,
 ) -> list[Comparison]:
-    """Predict every program, freeze, then run them all in turns, and compare.
+    """Predict every program, freeze, then run them all, and compare.
+
+    Both the measuring passes and the launches are made in turns, so that a drift of the host's
+    speed meets all programs alike.
 
     Parameters
     ----------
@@ -190,20 +193,32 @@ def predict_and_run(
     tell
         Called with the expected seconds done and words.
     """
-    from wiretwin.predict.predict import predict
+    from wiretwin.predict.predict import Forecast
 
     say = tell or (lambda _, __: None)
-    predictions: list[Prediction] = []
+    forecasts: list[Forecast] = []
     jobs: list[Job] = []
-    for number, (shipped, size) in enumerate(work):
-        say(number * _PREDICT_S, f"predicting {shipped.file}")
+    each_s = _PREDICT_S / (PASSES + 2)
+    gone = [0.0]
+
+    def stage(words: str) -> None:
+        say(gone[0], words)
+        gone[0] += each_s
+
+    for shipped, size in work:
+        stage(f"recording {shipped.file}")
         path, args = shipped.path(), shipped.args(size)
-        own = place(folder, shipped, size)
-        predictions.append(
-            predict(path, args, twin=twin, ranks=RANKS, passes=PASSES, seed=seed, out=own / "prediction")
-        )
-        jobs.append(Job(path, args, RANKS, own / "run"))
-    gone = [len(work) * _PREDICT_S]
+        forecasts.append(Forecast(path, args, twin=twin, ranks=RANKS, passes=PASSES, seed=seed))
+        forecasts[-1].record()
+        jobs.append(Job(path, args, RANKS, place(folder, shipped, size) / "run"))
+    for number in range(PASSES):
+        for forecast in forecasts:
+            stage(f"measuring the computation of {forecast.path.name}, pass {number + 1} of {PASSES}")
+            forecast.measure()
+    predictions = []
+    for forecast, one in zip(forecasts, work, strict=True):
+        stage(f"predicting {forecast.path.name}")
+        predictions.append(forecast.freeze(place(folder, *one) / "prediction"))
 
     def launched(job: Job, launch: Launch) -> None:
         gone[0] += _LAUNCH_S

@@ -60,7 +60,7 @@ def register(app: typer.Typer) -> None:
         layer: Annotated[
             str, typer.Option(help="The layer of the twin that messages take.")
         ] = "mpi4py/mpich",
-        passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 3,
+        passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 5,
         statistic: Annotated[
             StatisticChoice, typer.Option(help="What is made of the passes, stretch by stretch.")
         ] = StatisticChoice.median,

@@ -37,6 +37,7 @@ from wiretwin.twin import Twin
 #: Recordings above this are not kept for passes with one process a rank, in bytes.
 RECORDING_LIMIT = 1 << 30
 DEFAULT_SEED = 1
+DEFAULT_PASSES = 5
 COMPUTE_FILE = "compute.parquet"
 COMPUTE_SCHEMA = {"rank": pl.UInt32(), "stretch": pl.UInt32(), "duration_ps": pl.UInt64()}
 KINDS = ("compute", "endpoint", "wire", "waiting")
@@ -62,7 +63,7 @@ def predict(
     twin: str | Path | Twin,
     ranks: int = 2,
     layer: str = "mpi4py/mpich",
-    passes: int = 3,
+    passes: int = DEFAULT_PASSES,
     statistic: Statistic = "median",
     compute_ps: int | None = None,
     replay: str | Path | None = None,
@@ -106,88 +107,167 @@ def predict(
     InputError, SimulationError, ProgramError
         When an input is wrong, the program cannot be simulated, or it fails.
     """
-    path = script.checked(program)
-    if not 1 <= passes <= 1000:
-        raise InputError(key="--passes", value=passes, allowed="1 to 1000")
-    if not 0 <= seed < 1 << 64:
-        raise InputError(key="--seed", value=seed, allowed="0 to 2^64 - 1")
-    say = on_stage or (lambda _: None)
-    fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
-    if compute_ps is not None and replay is not None:
-        raise InputError(key="replay", value=str(replay), reason="not together with compute_ps")
-    network = single_host(fitted, layer, ranks)
-    network_json = json.dumps(network)
-    source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
-    earlier: list[list[int]] = []
-    if replay is not None:
-        earlier = earlier_compute(Path(replay), path, args, ranks)
-        source = Replay(earlier)
-    fixed = compute_ps is not None or replay is not None
-    say("recording the messages")
-    run, recording = stage.simulate(path, args, ranks, network_json, source, seed=seed, limit_s=limit_s)
-    warnings = list(run.warnings)
-    measured: list[Pass] = []
-    if not fixed:
-        measured, notes = _measure(path, args, recording, run, network_json, passes, seed, limit_s, say)
-        warnings += notes
-    other_paths: list[str] = []
-    bounds: list[float] = []
-    if fixed:
-        chosen = run.compute.durations_ps
-        if replay is not None:
-            _check_all_used(earlier, chosen)
-        model = _modelled(run, run.end_ps, run.digest, _sent(recording))
-    elif recording.timed:
-        say("simulating with the measured computation")
-        source = Aggregated(measured, statistic)
-        run, recording = stage.simulate(path, args, ranks, network_json, source, seed=seed, limit_s=limit_s)
-        other_paths = [text for text in run.warnings if text not in warnings]
-        chosen = run.compute.durations_ps
-        model = _modelled(run, run.end_ps, run.digest, _sent(recording))
-        bounds += _in_proportion(model.seconds, measured, chosen)
-    else:
-        say("replaying with the measured computation")
-        trace = _Trace(run, recording, seed)
-        chosen = _aggregate(measured, statistic)
-        model = trace.modelled(network_json, chosen)
-        bounds += [trace.modelled(network_json, one.durations_ps).seconds for one in measured]
-    if not recording.timed:
-        trace = _Trace(run, recording, seed)
-        sides: tuple[Side, Side] = ("low", "high")
-        ends = (json.dumps(single_host(fitted, layer, ranks, side)) for side in sides)
-        bounds += [trace.modelled(end, chosen).seconds for end in ends]
-    prediction = Prediction(
-        program=path.name,
-        program_sha256=sha256_of(path),
-        args=list(args),
+    forecast = Forecast(
+        program,
+        args,
+        twin=twin,
         ranks=ranks,
         layer=layer,
-        twin_sha256=hashlib.sha256(fitted.to_toml().encode()).hexdigest(),
-        network=network,
+        passes=passes,
+        statistic=statistic,
+        compute_ps=compute_ps,
+        replay=replay,
         seed=seed,
-        compute=ComputeNote(
-            source="replayed" if replay is not None else "measured" if compute_ps is None else "given",
-            statistic=statistic,
-            passes=max(1, len(measured)),
-            concurrent=min(ranks, fitted.host.cores),
-            other_paths=other_paths,
-        ),
-        seconds=Spread(
-            value=model.seconds,
-            low=min([model.seconds, *bounds]),
-            high=max([model.seconds, *bounds]),
-            meaning=_meaning(fixed, recording.timed),
-        ),
-        per_rank=model.per_rank,
-        messages=model.messages,
-        trace_digest=model.digest,
-        warnings=warnings,
-        wiretwin=importlib.metadata.version("wiretwin"),
-        frozen_utc=utc_now(),
-    ).sealed()
-    if out is not None:
-        _keep(Path(out), prediction, model, chosen)
-    return prediction
+        limit_s=limit_s,
+    )
+    say = on_stage or (lambda _: None)
+    say("recording the messages")
+    forecast.record()
+    for number in range(forecast.passes_to_make):
+        say(f"measuring the computation, pass {number + 1} of {passes}")
+        forecast.measure()
+    say("simulating with the computation found")
+    return forecast.freeze(None if out is None else Path(out))
+
+
+class Forecast:
+    """A prediction in the making: `record` once, `measure` pass by pass, `freeze`.
+
+    Passes of several programs can so be made in turns, and a drift of the host's speed meets them
+    all alike. The arguments are those of `predict`.
+    """
+
+    def __init__(
+        self,
+        program: str | Path,
+        args: Sequence[str] = (),
+        *,
+        twin: str | Path | Twin,
+        ranks: int = 2,
+        layer: str = "mpi4py/mpich",
+        passes: int = DEFAULT_PASSES,
+        statistic: Statistic = "median",
+        compute_ps: int | None = None,
+        replay: str | Path | None = None,
+        seed: int = DEFAULT_SEED,
+        limit_s: float = 120.0,
+    ) -> None:
+        self.path = script.checked(program)
+        if not 1 <= passes <= 1000:
+            raise InputError(key="--passes", value=passes, allowed="1 to 1000")
+        if not 0 <= seed < 1 << 64:
+            raise InputError(key="--seed", value=seed, allowed="0 to 2^64 - 1")
+        if compute_ps is not None and replay is not None:
+            raise InputError(key="replay", value=str(replay), reason="not together with compute_ps")
+        self.args = tuple(args)
+        self.twin = twin if isinstance(twin, Twin) else Twin.read(twin)
+        self.ranks, self.layer, self.statistic = ranks, layer, statistic
+        self.seed, self.limit_s = seed, limit_s
+        self.network = single_host(self.twin, layer, ranks)
+        self.network_json = json.dumps(self.network)
+        self.source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
+        self.kind: Literal["measured", "given", "replayed"] = "measured" if compute_ps is None else "given"
+        self.earlier: list[list[int]] = []
+        if replay is not None:
+            self.earlier = earlier_compute(Path(replay), self.path, args, ranks)
+            self.source, self.kind = Replay(self.earlier), "replayed"
+        self.passes_to_make = passes if self.kind == "measured" else 0
+        self.passes: list[Pass] = []
+        self.warnings: list[str] = []
+        self.run: SimulatedRun
+        self.recording: Recording
+
+    def record(self) -> None:
+        """Simulate once and keep what the ranks and the world said."""
+        self.run, self.recording = self._simulate(self.source)
+        self.warnings = list(self.run.warnings)
+        held = self.recording.content_bytes()
+        self._apart = held <= RECORDING_LIMIT
+        if self.passes_to_make and not self._apart:
+            self.warnings.append(
+                f"the messages hold {held >> 20} MiB, too much to run the ranks one a process: computation "
+                "was measured with all ranks in one process"
+            )
+
+    def measure(self) -> None:
+        """Make one measuring pass."""
+        if not self._apart:
+            self.passes.append(self._simulate(Measured())[0].compute)
+            return
+        parts = solo.measure(
+            self.path, self.args, self.recording, self.network_json, seed=self.seed, limit_s=self.limit_s
+        )
+        for rank, part in enumerate(parts):
+            if part.digests != self.run.compute.digests[rank]:
+                raise departed(self.path, rank)
+        self.passes.append(Pass([part.durations_ps for part in parts], [part.digests for part in parts]))
+
+    def freeze(self, out: Path | None = None) -> Prediction:
+        """Simulate with the computation found, and seal the record; into `out`, if that is given."""
+        bounds: list[float] = []
+        other_paths: list[str] = []
+        if self.kind != "measured":
+            chosen = self.run.compute.durations_ps
+            if self.kind == "replayed":
+                _check_all_used(self.earlier, chosen)
+            model = self._as_run()
+        elif self.recording.timed:
+            found = Pass(_aggregate(self.passes, self.statistic), self.passes[0].digests)
+            self.run, self.recording = self._simulate(Aggregated([found]))
+            other_paths = [text for text in self.run.warnings if text not in self.warnings]
+            chosen = self.run.compute.durations_ps
+            model = self._as_run()
+            bounds += _in_proportion(model.seconds, self.passes, chosen)
+        else:
+            trace = _Trace(self.run, self.recording, self.seed)
+            chosen = _aggregate(self.passes, self.statistic)
+            model = trace.modelled(self.network_json, chosen)
+            bounds += [trace.modelled(self.network_json, one.durations_ps).seconds for one in self.passes]
+        if not self.recording.timed:
+            trace = _Trace(self.run, self.recording, self.seed)
+            sides: tuple[Side, Side] = ("low", "high")
+            ends = (json.dumps(single_host(self.twin, self.layer, self.ranks, side)) for side in sides)
+            bounds += [trace.modelled(end, chosen).seconds for end in ends]
+        prediction = Prediction(
+            program=self.path.name,
+            program_sha256=sha256_of(self.path),
+            args=list(self.args),
+            ranks=self.ranks,
+            layer=self.layer,
+            twin_sha256=hashlib.sha256(self.twin.to_toml().encode()).hexdigest(),
+            network=self.network,
+            seed=self.seed,
+            compute=ComputeNote(
+                source=self.kind,
+                statistic=self.statistic,
+                passes=max(1, len(self.passes)),
+                concurrent=min(self.ranks, self.twin.host.cores),
+                other_paths=other_paths,
+            ),
+            seconds=Spread(
+                value=model.seconds,
+                low=min([model.seconds, *bounds]),
+                high=max([model.seconds, *bounds]),
+                meaning=_meaning(self.kind != "measured", self.recording.timed),
+            ),
+            per_rank=model.per_rank,
+            messages=model.messages,
+            trace_digest=model.digest,
+            warnings=self.warnings,
+            wiretwin=importlib.metadata.version("wiretwin"),
+            frozen_utc=utc_now(),
+        ).sealed()
+        if out is not None:
+            _keep(out, prediction, model, chosen)
+        return prediction
+
+    def _simulate(self, source: ComputeSource) -> tuple[SimulatedRun, Recording]:
+        return stage.simulate(
+            self.path, self.args, self.ranks, self.network_json, source, seed=self.seed, limit_s=self.limit_s
+        )
+
+    def _as_run(self) -> Modelled:
+        return _modelled(self.run, self.run.end_ps, self.run.digest, _sent(self.recording))
 
 
 class _Trace:
@@ -246,52 +326,26 @@ def _timeline(run: SimulatedRun) -> pl.DataFrame:
     )
 
 
-def _measure(
-    path: Path,
-    args: Sequence[str],
-    recording: Recording,
-    run: SimulatedRun,
-    network_json: str,
-    passes: int,
-    seed: int,
-    limit_s: float,
-    say: Callable[[str], None],
-) -> tuple[list[Pass], list[str]]:
-    """Measure the computation `passes` times, and say what a reader should know."""
-    held = recording.content_bytes()
-    if held > RECORDING_LIMIT:
-        done = [run.compute]
-        for number in range(1, passes):
-            say(f"measuring the computation, pass {number + 1} of {passes}")
-            again, _ = stage.simulate(
-                path, args, run.ranks, network_json, Measured(), seed=seed, limit_s=limit_s
-            )
-            done.append(again.compute)
-        note = (
-            f"the messages hold {held >> 20} MiB, too much to run the ranks one a process: computation was "
-            "measured with all ranks in one process"
-        )
-        return done, [note]
-    done = []
-    for number in range(passes):
-        say(f"measuring the computation, pass {number + 1} of {passes}")
-        parts = solo.measure(path, args, recording, network_json, seed=seed, limit_s=limit_s)
-        one = Pass([part.durations_ps for part in parts], [part.digests for part in parts])
-        for rank, digests in enumerate(one.digests):
-            if digests != run.compute.digests[rank]:
-                raise departed(path, rank)
-        done.append(one)
-    return done, []
-
-
 def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
-    """Return the statistic over the passes for every stretch of every rank."""
-    pick: Callable[[Sequence[int]], int] = min if statistic == "minimum" else median_low
+    """Return the statistic over the passes for every stretch of every rank.
+
+    Medians of short stretches add up to less than the median of their sum, for a stretch is rarely
+    quicker than usual and often slower; so the medians of a rank are scaled to the median of the
+    passes' sums.
+    """
     ranks = range(len(passes[0].durations_ps))
-    return [
-        [pick(values) for values in zip(*(one.durations_ps[rank] for one in passes), strict=True)]
-        for rank in ranks
-    ]
+    if statistic == "minimum":
+        return [
+            [min(values) for values in zip(*(one.durations_ps[rank] for one in passes), strict=True)]
+            for rank in ranks
+        ]
+    chosen = []
+    for rank in ranks:
+        rows = [one.durations_ps[rank] for one in passes]
+        medians = [median_low(values) for values in zip(*rows, strict=True)]
+        wanted, total = median_low([sum(row) for row in rows]), sum(medians)
+        chosen.append([value * wanted // total for value in medians] if total else medians)
+    return chosen
 
 
 def _in_proportion(seconds: float, passes: Sequence[Pass], chosen: Sequence[Sequence[int]]) -> list[float]:
