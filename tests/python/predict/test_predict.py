@@ -167,7 +167,7 @@ def test_a_prediction_is_whole(tmp_path: Path, twin: Path) -> None:
         "recording the messages",
         "measuring the computation, pass 1 of 2",
         "measuring the computation, pass 2 of 2",
-        "replaying with the measured computation",
+        "simulating with the computation found",
     ]
     assert made.seconds.low <= made.seconds.value <= made.seconds.high
     assert made.seconds.meaning == "range over the measuring passes and the ends of the twin's intervals"
