@@ -35,7 +35,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_once_round_leaves_everything_in_one_folder(tiny: Path, tmp_path: Path) -> None:
     steps: list[Step] = []
     folder = tmp_path / "tour"
-    done = package_tour(folder, layers=MPI, measure_s=5.0, launches=1, tell=steps.append)
+    done = package_tour(folder, layers=MPI, measure_s=2.0, launches=1, tell=steps.append)
     assert Result.open(folder / "result").samples().height > 0
     assert Twin.read(folder / "twin.toml").layer("mpi4py/mpich").overhead_send
     frozen = read(Prediction, folder / "programs" / "ring-small" / "prediction")
