@@ -20,7 +20,7 @@ from wiretwin.cli.compare import comparison_table
 from wiretwin.cli.format import Format, emit
 from wiretwin.fit.api import fit
 from wiretwin.measure.api import measure
-from wiretwin.predict.compare import worst_and_median
+from wiretwin.predict.compare import echo_ratio, worst_and_median
 from wiretwin.predict.records import Comparison
 from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
 from wiretwin.tour import predict_and_run
@@ -56,16 +56,19 @@ def markdown(comparisons: list[Comparison], launches: int) -> str:
         f"Measured {when} on {platform.machine()}, {launches} launches each; median error "
         f"{100 * middle:.1f} %, worst {100 * worst:.1f} %.",
         "",
-        "| program | predicted s | interval | actual s | interval | error |",
-        "|---|---|---|---|---|---|",
+        "| program | predicted s | interval | actual s | interval | error | echo / twin |",
+        "|---|---|---|---|---|---|---|",
     ]
     for one in comparisons:
         name = " ".join([one.prediction.program, *one.prediction.args])
         predicted, actual = one.prediction.seconds, one.run.seconds
+        ratio = echo_ratio(one.prediction, one.run)
+        state = "-" if ratio is None else f"{100 * ratio:.0f} %"
         miss = " (miss)" if abs(one.error) > TARGET_WORST else ""
         lines.append(
             f"| `{name}` | {predicted.value:.4f} | {predicted.low:.4f}-{predicted.high:.4f} | "
-            f"{actual.value:.4f} | {actual.low:.4f}-{actual.high:.4f} | {100 * one.error:+.1f} %{miss} |"
+            f"{actual.value:.4f} | {actual.low:.4f}-{actual.high:.4f} | "
+            f"{100 * one.error:+.1f} %{miss} | {state} |"
         )
     return "\n".join(lines)
 
@@ -75,7 +78,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--launches", type=int, default=7)
-    parser.add_argument("--budget", type=float, default=20.0, help="seconds of measuring a round")
+    parser.add_argument("--budget", type=float, default=40.0, help="seconds of measuring a round")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()

@@ -19,7 +19,8 @@ HELP = """Compare a frozen prediction with a real run of the same program.
 
 Prints predicted and actual time with their intervals and the error; with --split where the time
 went, rank by rank: compute, endpoint, wire and waiting of the model beside compute and time inside
-MPI of the real run.
+MPI of the real run. echo/twin: an echo of 64 KiB beside the run, over the twin's; far from 100 the host
+was in another state than when it was measured.
 
 \b
 Examples:
@@ -69,6 +70,7 @@ def comparison_table(comparisons: list[Comparison]) -> Table:
             Column("actual_low_s", "low"),
             Column("actual_high_s", "high"),
             Column("error_percent", "error [%]", digits=3),
+            Column("echo_percent", "echo/twin [%]", digits=3),
         ),
         frame.rows(),
     )

@@ -5,6 +5,7 @@ the rank begins, and it ends when the script does, before Finalize. Rank 0 gathe
 writes them to the file that WIRETWIN_LIVE_OUT names:
 
     {"per_rank_s": [...], "split": null or [{"rank", "compute_s", "mpi_s", "calls": {name: [n, s]}}],
+     "echo_us": half the round trip of 64 KiB before the program began, or null,
      "environment": {...}}
 
 With WIRETWIN_LIVE_SPLIT=1 every call of a communicator, request or message is timed: `mpi_s` is the
@@ -158,6 +159,7 @@ def main(argv: list[str]) -> int:
     sys.modules["__main__"] = module
     sys.argv = [str(script), *argv[1:]]
     sys.path[0] = str(script.parent)  # what `python SCRIPT` has there
+    echo_us = _echo_us(own)
     gc.collect()
     status = 0
     own.Barrier()
@@ -195,6 +197,7 @@ def main(argv: list[str]) -> int:
         report = {
             "per_rank_s": [one[0] for one in gathered],
             "split": [one[1] for one in gathered] if splitter is not None else None,
+            "echo_us": echo_us,
             "environment": {
                 "threads": {name: os.environ.get(name) for name in _THREADS},
                 "ranks": size,
@@ -220,6 +223,32 @@ def _defer_finalize(mpi: Any) -> list[float]:
     mpi.Init, mpi.Init_thread, mpi.Finalize = (lambda: None), init_thread, finalize
     mpi.Is_finalized = lambda: bool(ended)
     return ended
+
+
+ECHO_BYTES = 1 << 16
+_ECHOES, _ECHOES_WARM = 200, 50
+
+
+def _echo_us(own: Any) -> float | None:
+    """Return half the round trip of 64 KiB between ranks 0 and 1 just now, in us; none with one rank.
+
+    The median of a few milliseconds of echoes on one buffer: it tells whether the host talks as it
+    did when the twin was measured. Made before the program's time begins.
+    """
+    rank = own.Get_rank()
+    if own.Get_size() < 2 or rank > 1:
+        return None
+    buffer, taken = bytearray(ECHO_BYTES), []
+    for _ in range(_ECHOES_WARM + _ECHOES):
+        begin = perf_counter()
+        if rank == 0:
+            own.Send(buffer, 1)
+            own.Recv(buffer, 1)
+        else:
+            own.Recv(buffer, 0)
+            own.Send(buffer, 0)
+        taken.append(perf_counter() - begin)
+    return sorted(taken[_ECHOES_WARM:])[_ECHOES // 2] * 5e5
 
 
 def _status(code: Any) -> int:

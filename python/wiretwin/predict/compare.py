@@ -11,6 +11,11 @@ import polars as pl
 from wiretwin.errors import InputError
 from wiretwin.predict.records import Comparison, Prediction, Run, median, read
 
+#: Length of the echo beside each launch, as `wiretwin.mpi.live` makes it.
+ECHO_BYTES = 1 << 16
+#: Within this factor of the twin's echo, the host is taken to be in the state it was measured in.
+SAME_HOST = 1.35
+
 
 def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Comparison:
     """Join a prediction and a run of the same program, arguments, ranks and layer.
@@ -39,12 +44,37 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
     if datetime.fromisoformat(prediction.frozen_utc) >= datetime.fromisoformat(run.started_utc):
         notes.append("the prediction was frozen after the run had started")
     notes += prediction.warnings
+    ratio = echo_ratio(prediction, run)
+    if ratio is not None and not 1 / SAME_HOST <= ratio <= SAME_HOST:
+        notes.append(
+            f"the host talked otherwise than the twin has it: an echo of 64 KiB beside the run took "
+            f"{100 * ratio:.0f} % of the twin's"
+        )
     return Comparison(
         prediction=prediction,
         run=run,
         error=prediction.seconds.value / run.seconds.value - 1.0,
         notes=notes,
     )
+
+
+def echo_ratio(prediction: Prediction, run: Run) -> float | None:
+    """Return the echo of 64 KiB beside the run over the prediction's network's; none if not known.
+
+    The median over the launches that count. Far from 1, the host was in another state when the
+    program ran than when the twin was measured, and the prediction is of the other state.
+    """
+    beside = [one.echo_us for one in run.launches if one.echo_us is not None and one.split is None]
+    if not beside:
+        return None
+    layer = prediction.network.get("intra", {})
+    modelled_us = 0.0
+    for quantity in ("overhead_send", "latency", "overhead_recv"):
+        for segment in reversed(layer.get(quantity, [])):
+            if segment["from_bytes"] <= ECHO_BYTES:
+                modelled_us += (segment["base_ps"] + segment["per_byte_fs"] * ECHO_BYTES / 1000) / 1e6
+                break
+    return median(beside) / modelled_us if modelled_us > 0 else None
 
 
 def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
@@ -61,6 +91,7 @@ def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
                 "actual_low_s": c.run.seconds.low,
                 "actual_high_s": c.run.seconds.high,
                 "error_percent": 100.0 * c.error,
+                "echo_percent": None if (ratio := echo_ratio(c.prediction, c.run)) is None else 100.0 * ratio,
             }
             for c in comparisons
         ]

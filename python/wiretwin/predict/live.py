@@ -121,7 +121,7 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
             )
             for part in seconds["split"]
         ]
-    return Launch(seconds=max(per_rank), per_rank_s=per_rank, split=ranks)
+    return Launch(seconds=max(per_rank), per_rank_s=per_rank, split=ranks, echo_us=seconds.get("echo_us"))
 
 
 def run(

@@ -162,6 +162,9 @@ class Launch(BaseModel):
     seconds: Seconds = Field(description="slowest rank, after Init to before Finalize")
     per_rank_s: list[Seconds]
     split: list[RealRank] | None = None
+    echo_us: float | None = Field(
+        default=None, ge=0, description="half the round trip of 64 KiB just before the program, ranks 0 and 1"
+    )
 
 
 class Run(_Record):

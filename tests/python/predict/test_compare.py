@@ -11,7 +11,7 @@ import pytest
 from predict_help import prediction, rewrite, run_record, wiretwin
 
 from wiretwin.errors import InputError
-from wiretwin.predict.compare import compare, split_table, table, worst_and_median
+from wiretwin.predict.compare import compare, echo_ratio, split_table, table, worst_and_median
 
 
 def test_the_error_is_that_of_the_prediction() -> None:
@@ -23,10 +23,23 @@ def test_the_error_is_that_of_the_prediction() -> None:
         "program": "ring.py --points 8", "ranks": 2,
         "predicted_s": 1.0, "predicted_low_s": 0.9, "predicted_high_s": 1.25,
         "actual_s": 0.8, "actual_low_s": 0.8, "actual_high_s": 0.8, "error_percent": pytest.approx(25.0),
+        "echo_percent": None,
     }  # fmt: skip
     slow = compare(prediction(), run_record(seconds={"value": 2.0, "low": 1.9, "high": 2.1}))
     assert slow.error == pytest.approx(-0.5)
     assert worst_and_median([joined, slow]) == pytest.approx((0.5, 0.375))
+
+
+def test_an_echo_far_from_the_twins_is_noted() -> None:
+    line = [{"from_bytes": 0, "base_ps": 1_000_000, "per_byte_fs": 0}]
+    steps = [*line, {"from_bytes": 65536, "base_ps": 434_464, "per_byte_fs": 1000}]
+    network = {"intra": {"overhead_send": line, "latency": line, "overhead_recv": steps}}
+    for echoes, ratio, noted in (([2.5, 99.0, 2.4], 1.0, False), ([5.0, 5.0, 5.0], 2.0, True)):
+        launches = [{"seconds": 0.8, "per_rank_s": [0.8, 0.8], "echo_us": echo} for echo in echoes]
+        joined = compare(prediction(network=network), run_record(launches=launches))
+        assert echo_ratio(joined.prediction, joined.run) == pytest.approx(ratio)
+        assert any("echo of 64 KiB" in note for note in joined.notes) == noted
+    assert echo_ratio(prediction(network=network), run_record()) is None
 
 
 def test_the_split_stands_rank_by_rank() -> None:
