@@ -28,6 +28,11 @@ Endpoints = Literal["auto", "require", "skip"]
 Overlap = Literal["reduce", "keep"]
 
 
+#: Layers without a message protocol: a writer that meets a full buffer waits, which only looks like
+#: rendezvous.
+_STREAMS = ("socket/", "shm")
+
+
 def fit(
     result: Result | pl.DataFrame,
     *,
@@ -201,6 +206,8 @@ def _fit_layer(
         parts["call_ns"] = _figure(
             interval(each, confidence), call["launch"].n_unique(), int(call["samples"].sum())
         )
+    if name.startswith(_STREAMS):
+        parts.pop("rendezvous_from_bytes", None)
     r_max = Interval(figures.r_max.value * 1e3, figures.r_max.low * 1e3, figures.r_max.high * 1e3)
     t_0 = Interval(figures.t_0_ns.value / 1e3, figures.t_0_ns.low / 1e3, figures.t_0_ns.high / 1e3)
     return Layer(

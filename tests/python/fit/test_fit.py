@@ -48,6 +48,12 @@ def test_a_known_machine_comes_back_from_noisy_samples(noisy_samples: pl.DataFra
         assert np.abs(share).max() < 0.08, quantity
 
 
+@pytest.mark.parametrize("stream", ["socket/unix", "shm"])
+def test_a_byte_stream_has_no_rendezvous(noisy_samples: pl.DataFrame, stream: str) -> None:
+    renamed = noisy_samples.with_columns(layer=pl.lit(stream))
+    assert fit(renamed).layer(stream).rendezvous_from_bytes is None
+
+
 def test_the_parts_add_up_exactly_at_every_size(noisy_samples: pl.DataFrame) -> None:
     layer = Twin.parse(fit(noisy_samples).to_toml()).layer("synthetic")
     sizes = np.unique(np.logspace(0, 24, 500, base=2).astype(np.int64))
