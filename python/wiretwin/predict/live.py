@@ -19,6 +19,7 @@ from pathlib import Path
 from wiretwin import process
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.mpi import script
+from wiretwin.predict import segments
 from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
 
 #: The layer that real mpi4py programs run on here.
@@ -91,7 +92,8 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
             env["WIRETWIN_LIVE_SPLIT"] = "1"
         argv = [*launcher(job.ranks), sys.executable, "-m", "wiretwin.mpi.live", str(job.program), *job.args]
         try:
-            done = process.run(argv, limit_s=limit_s, env=env)
+            with segments.none_left():
+                done = process.run(argv, limit_s=limit_s, env=env)
         except process.TimeLimit as late:
             raise ProgramError(
                 f"{job.name} on {job.ranks} ranks did not end within {limit_s:g} s and was ended; "

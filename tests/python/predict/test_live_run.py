@@ -165,3 +165,15 @@ def test_an_interrupted_prediction_says_so_and_leaves_nothing(world: str, tmp_pa
     assert ("nothing was frozen" in err) == (world == "predict")
     assert mentioning(program) == []
     assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    "end", ["comm.Abort(3)", "import os; os.kill(os.getpid(), 9)", "comm.recv(source=1 - rank)"]
+)
+def test_a_job_that_ends_by_force_leaves_no_shared_memory(tmp_path: Path, end: str) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + f"comm.Barrier()\n{end}\n")
+    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    with pytest.raises(ProgramError):
+        run(program, ranks=2, launches=1, splits=0, out=tmp_path / "r", limit_s=4.0)
+    assert set(Path("/dev/shm").glob("mpich_shm_*")) - before == set()
