@@ -14,6 +14,7 @@ mod shm;
 mod socket;
 mod store;
 mod stream;
+mod tap;
 mod udp;
 
 pub use clock::{Clock, ClockQuality};
@@ -26,4 +27,5 @@ pub use rendezvous::{Meeting, MeetingError};
 pub use shm::{ShmStream, shm};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};
 pub use stream::{Failure, Spinner, Stream, Wait};
+pub use tap::{Tap, TapError, TapOptions};
 pub use udp::{LARGEST_DATAGRAM, UdpStream};
