@@ -1,6 +1,6 @@
 //! Arbitrary text as the specification of a probe.
 
-use wiretwin_probe::{Spec, Task};
+use wiretwin_probe::{Layer, Spec, Task};
 
 /// Panics if a specification that is read breaks a bound that the probe relies on, or if a text is
 /// refused without a word.
@@ -8,11 +8,15 @@ pub fn check(octets: &[u8]) {
     let Ok(text) = str::from_utf8(octets) else { return };
     match Spec::parse(text) {
         Ok(spec) => {
-            assert!(spec.rank < spec.size, "a rank among those there are");
+            match (&spec.layer, spec.seat) {
+                (_, Some(seat)) => assert!(seat.rank < seat.size, "a rank among those there are"),
+                (Layer::Shim(_), None) => {}
+                (other, None) => panic!("{} must be told its rank", other.name()),
+            }
             assert!(!spec.limit.is_zero(), "a probe has some time to live");
             assert!(!spec.directory.as_os_str().is_empty(), "the ranks meet somewhere");
             let Task::Measure(schedule) = &spec.task else { return };
-            assert_eq!(spec.size, 2, "two ranks measure");
+            assert!(spec.seat.is_none_or(|seat| seat.size == 2), "two ranks measure");
             for step in schedule {
                 assert!(step.bytes.get() <= 1 << 30, "a message that fits memory");
                 assert!(step.messages >= 1, "an iteration sends something");

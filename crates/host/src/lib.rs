@@ -1,7 +1,8 @@
 //! Real clocks, sockets, shared memory and pinning.
 //!
 //! The live world: [`Pair`] is the unframed two-rank world that the measuring loops run on, [`Mesh`]
-//! the framed world of any number of ranks that programs run on. Every wait has a limit, and a peer that dies ends the wait at once.
+//! the framed world of any number of ranks that programs run on, [`Shim`] either of them over a messaging
+//! library. Every wait has a limit, and a peer that dies ends the wait at once.
 
 mod clock;
 mod line;
@@ -10,6 +11,7 @@ mod pair;
 mod process;
 mod rendezvous;
 mod ring;
+mod shim;
 mod shm;
 mod socket;
 mod store;
@@ -24,6 +26,7 @@ pub use process::{
     PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned, write_line,
 };
 pub use rendezvous::{Meeting, MeetingError};
+pub use shim::{SHIM_ABI, Shim, ShimError};
 pub use shm::{ShmStream, shm};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};
 pub use stream::{Failure, Spinner, Stream, Wait};

@@ -125,8 +125,7 @@ struct Library {
 impl Library {
     fn load(path: &Path) -> Result<Self, ShimError> {
         let shown = path.display().to_string();
-        let failed =
-            |reason: String| ShimError { place: format!("loading the shim {shown}"), reason };
+        let failed = |reason: String| ShimError { place: format!("loading the shim {shown}"), reason };
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| failed("the path has a zero byte in it".into()))?;
         // SAFETY: `name` is a C string. Loading runs the constructors of the library, whose file the user
@@ -184,7 +183,9 @@ impl Shim {
         if version != SHIM_ABI {
             return Err(ShimError {
                 place: format!("loading the shim {}", library.path),
-                reason: format!("it was built for version {version} of the interface: only {SHIM_ABI} is spoken here"),
+                reason: format!(
+                    "it was built for version {version} of the interface: only {SHIM_ABI} is spoken here"
+                ),
             });
         }
         let lines = lines(options)?;
@@ -210,13 +211,12 @@ impl Shim {
         let mut info = WtInfo { rank: -1, size: 0, effective: [0; EFFECTIVE] };
         let mut reason = [0 as c_char; REASON];
         // SAFETY: all pointers are to live values of the types of the interface, and `reason` has REASON bytes.
-        let code = unsafe {
-            open(lines.as_ptr(), &raw mut this, &raw mut info, reason.as_mut_ptr(), REASON)
-        };
+        let code = unsafe { open(lines.as_ptr(), &raw mut this, &raw mut info, reason.as_mut_ptr(), REASON) };
         let place = format!("opening the layer through {}", library.path);
         if code != OK {
             let reason = text(&reason);
-            let reason = if reason.is_empty() { format!("refused with code {code} and no reason") } else { reason };
+            let reason =
+                if reason.is_empty() { format!("refused with code {code} and no reason") } else { reason };
             return Err(ShimError { place, reason });
         }
         shim.this = this;
@@ -275,7 +275,8 @@ impl Shim {
                 ),
             },
             NO_SUCH_RANK => self.no_such(rank),
-            UNSUPPORTED => CommError::Transport(format!("this layer cannot do that: {}", self.last_error())),
+            // Leaked: it is a constant text elsewhere, and here the last thing a probe says.
+            UNSUPPORTED => CommError::Unsupported(Box::leak(self.last_error().into_boxed_str())),
             code => {
                 let reason = self.last_error();
                 let empty = reason.is_empty();
@@ -418,9 +419,8 @@ impl Comm for Shim {
             let long = self.incoming.iter().find(|one| one.status.bytes > one.capacity);
             let (message, buffer) = long.map_or((0, 0), |one| (one.status.bytes, one.capacity));
             let peer = match (receives.first(), sends.first()) {
-                (Some(Incoming { from: Source::Rank(rank), .. }), _) | (_, Some(Outgoing { to: rank, .. })) => {
-                    rank.0 as i32
-                }
+                (Some(Incoming { from: Source::Rank(rank), .. }), _)
+                | (_, Some(Outgoing { to: rank, .. })) => rank.0 as i32,
                 _ => -1,
             };
             return Err(self.fail(code, peer, message, buffer));
@@ -433,5 +433,220 @@ impl Comm for Shim {
 
     async fn compute<T>(&mut self, _work: Work, body: impl FnOnce() -> T) -> T {
         body()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+    use std::process::Command;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::pair::drive;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/wiretwin/stacks/shim");
+    const REFUSES: &str = r#"
+        #include "wiretwin_shim.h"
+        #include <stdio.h>
+        static int code = 0;
+        int wt_abi(void) { return WT_ABI; }
+        int wt_open(const char *options, void **self, wt_info *info, char *error, size_t room) {
+            (void)error; (void)room;
+            *self = &code; info->rank = 0; info->size = 3;
+            return sscanf(options, "code=%d", &code) == 1 ? WT_OK : WT_TRANSPORT;
+        }
+        int wt_send(void *s, int32_t t, uint32_t g, const void *d, uint64_t n) {
+            (void)s; (void)t; (void)g; (void)d; (void)n; return code;
+        }
+        int wt_recv(void *s, int32_t f, int64_t g, void *d, uint64_t n, wt_status *status) {
+            (void)s; (void)f; (void)g; (void)d; status->bytes = n + 1; return code;
+        }
+        int wt_exchange(void *s, const wt_outgoing *o, int32_t m, wt_incoming *i, int32_t n) {
+            (void)s; (void)o; (void)m; (void)i; (void)n; return code;
+        }
+        int wt_call(void *s) { (void)s; return code; }
+        const char *wt_error(void *s) { (void)s; return "the reason"; }
+        void wt_close(void *s) { (void)s; }
+    "#;
+
+    /// A directory of one test, removed at its end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            static NUMBER: AtomicU32 = AtomicU32::new(0);
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let path = std::env::temp_dir().join(format!("wiretwin-shim-{}-{number}", std::process::id()));
+            std::fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn compile(&self, source: &Path) -> PathBuf {
+            let made = self.0.join("shim.so");
+            let output = Command::new("cc")
+                .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-I", SOURCES, "-o"])
+                .arg(&made)
+                .arg(source)
+                .output()
+                .unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            made
+        }
+
+        fn compile_text(&self, text: &str) -> PathBuf {
+            let source = self.0.join("shim.c");
+            std::fs::write(&source, text).unwrap();
+            self.compile(&source)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn pairs(options: &[(&str, &str)]) -> Vec<(String, String)> {
+        options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    /// Runs `body` on every rank of the reference shim, each in a thread of its own.
+    fn reference<T: std::marker::Send>(size: u32, body: impl Fn(Shim) -> T + Sync) -> Vec<T> {
+        let folder = Folder::new();
+        let path = folder.compile(&Path::new(SOURCES).join("reference_tcp.c"));
+        thread::scope(|scope| {
+            let (path, folder, body) = (&path, &folder, &body);
+            let ranks: Vec<_> = (0..size)
+                .map(|rank| {
+                    scope.spawn(move || {
+                        let directory = folder.0.display().to_string();
+                        let (rank, size) = (rank.to_string(), size.to_string());
+                        let options = [
+                            ("directory", directory.as_str()),
+                            ("limit_s", "60"),
+                            ("rank", &rank),
+                            ("size", &size),
+                        ];
+                        body(Shim::open(path, &pairs(&options), LIMIT).unwrap())
+                    })
+                })
+                .collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    }
+
+    fn data(bytes: usize, seed: usize) -> Vec<u8> {
+        (0..bytes).map(|at| (at * 31 + seed) as u8).collect()
+    }
+
+    #[test]
+    fn messages_arrive_as_they_were_sent() {
+        let effective = reference(2, |mut shim| {
+            let peer = Rank(1 - shim.rank().0);
+            for bytes in [1, 4096, 1 << 20] {
+                let mut buffer = vec![0; bytes];
+                if peer == Rank(1) {
+                    drive(shim.send(peer, Tag(7), &data(bytes, bytes))).unwrap();
+                    drive(shim.recv(Source::Rank(peer), TagMatch::Tag(Tag(8)), &mut buffer)).unwrap();
+                } else {
+                    let status =
+                        drive(shim.recv(Source::Rank(peer), TagMatch::Tag(Tag(7)), &mut buffer)).unwrap();
+                    assert_eq!((status.source, status.tag), (peer, Tag(7)));
+                    assert_eq!(status.bytes, Bytes::new(bytes as u64));
+                    drive(shim.send(peer, Tag(8), &buffer)).unwrap();
+                }
+                assert_eq!(buffer, data(bytes, bytes));
+            }
+            drive(shim.exchange(&[], &mut [])).unwrap();
+            shim.effective().to_owned()
+        });
+        assert_eq!(effective, vec![r#"{"wait":"block","nodelay":true}"#; 2]);
+    }
+
+    #[test]
+    fn all_ranks_exchange_long_messages_at_once() {
+        const BYTES: usize = 3 << 20;
+        reference(3, |mut shim| {
+            let (rank, size) = (shim.rank().0, shim.size());
+            let (right, left) = (Rank((rank + 1) % size), Rank((rank + size - 1) % size));
+            let (message, mut buffer) = (data(BYTES, rank as usize), vec![0; BYTES]);
+            let sends = [Outgoing { to: right, tag: Tag(1), message: &message }];
+            let mut receives = [Incoming {
+                from: Source::Rank(left),
+                tag: TagMatch::Tag(Tag(1)),
+                buffer: &mut buffer,
+                status: None,
+            }];
+            drive(shim.exchange(&sends, &mut receives)).unwrap();
+            assert_eq!(receives[0].status.unwrap().source, left);
+            assert_eq!(buffer, data(BYTES, left.0 as usize));
+        });
+    }
+
+    #[test]
+    fn a_peer_that_has_gone_and_a_rank_that_never_was_are_named() {
+        reference(2, |mut shim| {
+            if shim.rank() == Rank(1) {
+                return; // closes
+            }
+            let lost = drive(shim.recv(Source::Rank(Rank(1)), TagMatch::Tag(Tag(1)), &mut [0; 4]));
+            assert_eq!(lost, Err(CommError::PeerLost { rank: Rank(1) }));
+            let none = drive(shim.send(Rank(2), Tag(1), &[]));
+            assert_eq!(none, Err(CommError::NoSuchRank { rank: Rank(2), size: 2 }));
+            let any = drive(shim.recv(Source::Any, TagMatch::Any, &mut [0; 4])).unwrap_err();
+            assert_eq!(
+                any.to_string(),
+                "this layer cannot do that: a message from any rank: each has a socket of its own"
+            );
+        });
+    }
+
+    #[test]
+    fn every_code_of_the_interface_is_an_error_of_its_own() {
+        let folder = Folder::new();
+        let path = folder.compile_text(REFUSES);
+        let told = |code: &str| {
+            let mut shim = Shim::open(&path, &pairs(&[("code", code)]), LIMIT).unwrap();
+            let from = Source::Rank(Rank(2));
+            drive(shim.recv(from, TagMatch::Tag(Tag(1)), &mut [0; 4])).unwrap_err()
+        };
+        assert_eq!(told("1"), CommError::Truncated { message: Bytes::new(5), buffer: Bytes::new(4) });
+        assert_eq!(told("2"), CommError::PeerLost { rank: Rank(2) });
+        assert_eq!(told("3"), CommError::TimedOut { limit: Span::from_ps(60_000_000_000_000) });
+        assert_eq!(told("4"), CommError::Unsupported("the reason"));
+        assert_eq!(told("5"), CommError::Transport("the reason".into()));
+        assert_eq!(told("6"), CommError::NoSuchRank { rank: Rank(2), size: 3 });
+    }
+
+    #[test]
+    fn what_is_no_shim_is_refused_with_the_reason() {
+        let folder = Folder::new();
+        let open = |path: &Path, options: &[(&str, &str)]| {
+            Shim::open(path, &pairs(options), LIMIT).unwrap_err().to_string()
+        };
+        let absent = folder.0.join("absent.so");
+        assert!(open(&absent, &[]).starts_with(&format!("loading the shim {}: ", absent.display())));
+
+        let path = folder.compile_text("int anything(void) { return 0; }");
+        assert!(open(&path, &[]).ends_with("it has no function wt_abi: it is no shim"));
+
+        let other = Folder::new();
+        let path = other.compile_text("int wt_abi(void) { return 2; }");
+        let reason = "it was built for version 2 of the interface: only 1 is spoken here";
+        assert!(open(&path, &[]).ends_with(reason));
+
+        let silent = Folder::new();
+        let path = silent.compile_text(REFUSES);
+        assert!(open(&path, &[]).ends_with("refused with code 5 and no reason"));
+        let reason = r#"option "a=b": "c" is not allowed: one line, and a key without `=`"#;
+        assert_eq!(open(&path, &[("a=b", "c")]), reason);
+
+        let reference = Folder::new();
+        let path = reference.compile(&Path::new(SOURCES).join("reference_tcp.c"));
+        let error = open(&path, &[("speed", "high")]);
+        assert!(error.ends_with("option speed=high is not allowed: address, nodelay"), "{error}");
     }
 }

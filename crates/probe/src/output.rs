@@ -5,7 +5,7 @@ use wiretwin_host::{Clock, ClockQuality};
 use wiretwin_measure::{Samples, Step};
 use wiretwin_prog::Outcome;
 
-use crate::spec::{PROTOCOL, Spec};
+use crate::spec::{PROTOCOL, Seat};
 use crate::timed::Split;
 
 pub(crate) fn hello(layer: &str, effective: Map<String, Value>, clock: ClockQuality) -> String {
@@ -41,13 +41,13 @@ pub(crate) fn samples(number: usize, step: &Step, samples: &Samples) -> String {
     .to_string()
 }
 
-pub(crate) fn rank(spec: &Spec, program: &str, outcome: &Outcome, split: &Split) -> String {
+pub(crate) fn rank(layer: &str, seat: Seat, program: &str, outcome: &Outcome, split: &Split) -> String {
     json!({
         "event": "rank",
         "program": program,
-        "layer": spec.layer.name(),
-        "rank": spec.rank,
-        "size": spec.size,
+        "layer": layer,
+        "rank": seat.rank,
+        "size": seat.size,
         "elapsed_ns": outcome.elapsed.as_ps() / 1000,
         "total_ns": split.total.as_ps() / 1000,
         "in_comm_ns": split.in_comm.as_ps() / 1000,

@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wiretwin_host::{
-    Clock, Meeting, MeetingError, Mesh, Pair, ShmStream, SocketStream, Stream, UdpStream, arm_watchdog,
-    default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm, tcp, unix, write_line,
+    Clock, Meeting, MeetingError, Mesh, Pair, Shim, ShimError, ShmStream, SocketStream, Stream, UdpStream,
+    arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm, tcp, unix,
+    write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings, Step};
-use wiretwin_prog::{CommError, Rank};
+use wiretwin_prog::{Comm, CommError, Rank};
 use wiretwin_units::Span;
 
 use crate::output;
 use crate::program::Program;
-use crate::spec::{Layer, Spec, Task};
+use crate::spec::{Layer, Pin, Seat, ShimLayer, Spec, Task};
 use crate::timed::{Timed, barrier};
 
 /// Why a probe ended early.
@@ -32,6 +33,12 @@ impl Stop {
 
 impl From<MeetingError> for Stop {
     fn from(error: MeetingError) -> Self {
+        Self { place: error.place, reason: error.reason }
+    }
+}
+
+impl From<ShimError> for Stop {
+    fn from(error: ShimError) -> Self {
         Self { place: error.place, reason: error.reason }
     }
 }
@@ -68,18 +75,89 @@ fn run(path: &Path) -> Result<(), Stop> {
     })?;
     let last_words = output::error("limit_s", &format!("not done after {} s", spec.limit.as_secs_f64()));
     arm_watchdog(spec.limit, &last_words).map_err(|error| Stop::new("setting the time limit", error))?;
-    if let Some(cpu) = spec.pin_cpu {
-        pin(cpu).map_err(|error| Stop::new(format!("{file}: pin_cpu"), error))?;
+    if let Layer::Shim(layer) = &spec.layer {
+        return through_shim(&spec, layer, &file);
     }
+    let Some(seat) = spec.seat else { unreachable!("only a layer behind a shim goes without") };
+    pin_rank(&spec.pin, seat.rank, &file)?;
     let meeting = Meeting {
         directory: &spec.directory,
-        rank: spec.rank,
-        size: spec.size,
+        rank: seat.rank,
+        size: seat.size,
         limit: spec.limit.mul_f64(MEETING_SHARE).min(LONGEST_MEETING),
     };
     match &spec.task {
         Task::Measure(schedule) => measure_layer(&spec, &meeting, schedule),
         Task::Run(program) => run_program(&spec, &meeting, program),
+    }
+}
+
+/// Ties this rank to its core, if it has one.
+fn pin_rank(pins: &Pin, rank: u32, file: &str) -> Result<(), Stop> {
+    let cpu = match pins {
+        Pin::Free => return Ok(()),
+        Pin::One(cpu) => *cpu,
+        Pin::Each(cores) => cores[rank as usize % cores.len()],
+    };
+    pin(cpu).map_err(|error| Stop::new(format!("{file}: pin_cpu"), error))
+}
+
+fn through_shim(spec: &Spec, layer: &ShimLayer, file: &str) -> Result<(), Stop> {
+    // Before the library starts threads of its own, which then share the core.
+    let variable = layer.rank_variable.as_ref().and_then(|name| std::env::var(name).ok());
+    let told = spec.seat.map(|seat| seat.rank).or_else(|| variable?.parse().ok());
+    if let Some(rank) = told {
+        pin_rank(&spec.pin, rank, file)?;
+    }
+    let mut options = vec![
+        ("directory".to_owned(), spec.directory.display().to_string()),
+        ("limit_s".to_owned(), spec.limit.as_secs_f64().to_string()),
+    ];
+    if let Some(seat) = spec.seat {
+        options.push(("rank".to_owned(), seat.rank.to_string()));
+        options.push(("size".to_owned(), seat.size.to_string()));
+    }
+    options.extend(layer.options.iter().cloned());
+    let mut shim = Shim::open(&layer.path, &options, spec.limit)?;
+    let outcome = on_shim(spec, layer, file, told, &mut shim);
+    if outcome.is_err() {
+        // A library whose peers are gone may wait for them for ever when it is closed.
+        std::mem::forget(shim);
+    }
+    outcome
+}
+
+fn on_shim(
+    spec: &Spec,
+    layer: &ShimLayer,
+    file: &str,
+    told: Option<u32>,
+    shim: &mut Shim,
+) -> Result<(), Stop> {
+    let seat = Seat { rank: shim.rank().0, size: shim.size() };
+    if let Some(asked) = spec.seat
+        && asked != seat
+    {
+        let place = format!("opening the layer through {}", layer.path.display());
+        let reason = format!(
+            "it made this rank {} of {}: {} of {} was asked for",
+            seat.rank, seat.size, asked.rank, asked.size
+        );
+        return Err(Stop::new(place, reason));
+    }
+    if told != Some(seat.rank) {
+        pin_rank(&spec.pin, seat.rank, file)?;
+    }
+    let place = || format!("what {} reports", layer.path.display());
+    let effective: Map<String, Value> =
+        serde_json::from_str(shim.effective()).map_err(|error| Stop::new(place(), error))?;
+    match &spec.task {
+        Task::Measure(_) if seat.size != 2 => {
+            let reason = format!("{} ranks were started: a measurement has 2", seat.size);
+            Err(Stop::new(format!("{file}: schedule"), reason))
+        }
+        Task::Measure(schedule) => measure(spec, schedule, seat.rank, shim, effective),
+        Task::Run(program) => run_on(spec, program, shim),
     }
 }
 
@@ -90,19 +168,19 @@ fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Resul
             let mut effective = socket_effective(&stream)?;
             effective.insert("nodelay".into(), stream.nodelay().into());
             effective.insert("congestion".into(), stream.congestion().into());
-            measure(spec, schedule, stream, effective)
+            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
         }
         Layer::Unix(options) => {
             let stream = only(unix(meeting, options, spec.limit)?);
             let effective = socket_effective(&stream)?;
-            measure(spec, schedule, stream, effective)
+            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
         }
         Layer::Shm(wait) => {
             let stream = only(shm(meeting, *wait, spec.limit)?);
             let mut effective = Map::new();
             effective.insert("wait".into(), stream.wait().name().into());
             effective.insert("ring_bytes".into(), ShmStream::ring_bytes().into());
-            measure(spec, schedule, stream, effective)
+            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
         }
         Layer::Udp { socket, loss_limit } => {
             let stream = UdpStream::meet(meeting, socket, spec.limit, *loss_limit)?;
@@ -113,28 +191,40 @@ fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Resul
             effective.insert("send_buffer_bytes".into(), send.into());
             effective.insert("receive_buffer_bytes".into(), receive.into());
             effective.insert("loss_limit_ms".into(), (loss_limit.as_secs_f64() * 1000.0).into());
-            measure(spec, schedule, stream, effective)
+            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
         }
+        Layer::Shim(_) => unreachable!("has gone another way"),
     }
 }
 
 fn run_program(spec: &Spec, meeting: &Meeting<'_>, program: &Program) -> Result<(), Stop> {
     match &spec.layer {
-        Layer::Tcp(options) => run_on(spec, program, tcp(meeting, options, spec.limit)?),
-        Layer::Unix(options) => run_on(spec, program, unix(meeting, options, spec.limit)?),
-        Layer::Shm(wait) => run_on(spec, program, shm(meeting, *wait, spec.limit)?),
+        Layer::Tcp(options) => run_on_mesh(spec, program, meeting, tcp(meeting, options, spec.limit)?),
+        Layer::Unix(options) => run_on_mesh(spec, program, meeting, unix(meeting, options, spec.limit)?),
+        Layer::Shm(wait) => run_on_mesh(spec, program, meeting, shm(meeting, *wait, spec.limit)?),
         Layer::Udp { .. } => unreachable!("refused when the specification was read"),
+        Layer::Shim(_) => unreachable!("has gone another way"),
     }
 }
 
-fn run_on<S: Stream>(spec: &Spec, program: &Program, streams: Vec<Option<S>>) -> Result<(), Stop> {
-    let mut comm = Timed::new(Mesh::new(Rank(spec.rank), streams, spec.limit));
-    let place = || format!("rank {} of {}", spec.rank, program.name());
+fn run_on_mesh<S: Stream>(
+    spec: &Spec,
+    program: &Program,
+    meeting: &Meeting<'_>,
+    streams: Vec<Option<S>>,
+) -> Result<(), Stop> {
+    run_on(spec, program, &mut Mesh::new(Rank(meeting.rank), streams, spec.limit))
+}
+
+fn run_on<C: Comm>(spec: &Spec, program: &Program, comm: &mut C) -> Result<(), Stop> {
+    let seat = Seat { rank: comm.rank().0, size: comm.size() };
+    let mut comm = Timed::new(comm);
+    let place = || format!("rank {} of {}", seat.rank, program.name());
     drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
     let split = comm.begin();
     let outcome = drive(program.run(&mut comm)).map_err(|error| Stop::new(place(), error))?;
     let split = comm.since(split);
-    say(&output::rank(spec, program.name(), &outcome, &split))?;
+    say(&output::rank(spec.layer.name(), seat, program.name(), &outcome, &split))?;
     // Nobody leaves while others still send to him.
     drive(barrier(&mut comm)).map_err(|error| lost("meeting after the program", &error))?;
     say(&output::done())
@@ -154,10 +244,11 @@ fn socket_effective(stream: &SocketStream) -> Result<Map<String, Value>, Stop> {
     Ok(effective)
 }
 
-fn measure<S: Stream>(
+fn measure<C: Comm>(
     spec: &Spec,
     schedule: &[Step],
-    stream: S,
+    rank: u32,
+    comm: &mut C,
     mut effective: Map<String, Value>,
 ) -> Result<(), Stop> {
     effective.insert("cores".into(), pinned().into());
@@ -166,19 +257,17 @@ fn measure<S: Stream>(
         clock_cost: Span::from_ps((quality.cost_ns * 1000.0).ceil() as u64),
         lossy: spec.layer.lossy(),
     };
-    let mut pair = Pair::new(Rank(spec.rank), stream);
-    if spec.rank == 1 {
-        return drive(Follower::new(settings).serve(&mut pair))
-            .map_err(|error| lost("serving rank 0", &error));
+    if rank == 1 {
+        return drive(Follower::new(settings).serve(comm)).map_err(|error| lost("serving rank 0", &error));
     }
     say(&output::hello(spec.layer.name(), effective, quality))?;
     let mut leader = Leader::new(settings);
     for (number, step) in schedule.iter().enumerate() {
-        let samples = drive(leader.step(&mut pair, step, number as u64))
+        let samples = drive(leader.step(comm, step, number as u64))
             .map_err(|error| lost(&format!("schedule[{number}]"), &error))?;
         say(&output::samples(number, step, &samples))?;
     }
-    drive(leader.quit(&mut pair)).map_err(|error| lost("ending", &error))?;
+    drive(leader.quit(comm)).map_err(|error| lost("ending", &error))?;
     say(&output::done())
 }
 

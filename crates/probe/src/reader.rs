@@ -56,6 +56,20 @@ impl Reader {
         self.object.remove(name).filter(|value| !value.is_null())
     }
 
+    /// Whether a key is absent or null.
+    pub fn lacks(&self, name: &str) -> bool {
+        self.object.get(name).is_none_or(Value::is_null)
+    }
+
+    /// Every key that has not been read, with its value as a text.
+    pub fn rest(self, text: impl Fn(&Value) -> Option<String>) -> Result<Vec<(String, String)>, SpecError> {
+        let read = |(key, value): (&String, &Value)| match text(value) {
+            Some(text) => Ok((key.clone(), text)),
+            None => Err(self.wrong(key, value, "one line of text, a number, true or false")),
+        };
+        self.object.iter().map(read).collect()
+    }
+
     pub fn required(&mut self, name: &'static str, allowed: &str) -> Result<Value, SpecError> {
         self.optional(name)
             .ok_or_else(|| SpecError { key: self.key(name), reason: format!("missing: {allowed}") })

@@ -22,6 +22,19 @@ const MOST_RANKS: u64 = 1024;
 /// The longest a probe may be asked to live, in seconds.
 const LONGEST_LIFE_S: f64 = 86_400.0;
 
+/// A layer reached through a shim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShimLayer {
+    /// What it is called.
+    pub name: String,
+    /// The shared object.
+    pub path: PathBuf,
+    /// The options of the layer, as the shim is told them.
+    pub options: Vec<(String, String)>,
+    /// The environment variable in which the launcher says the rank, if it does.
+    pub rank_variable: Option<String>,
+}
+
 /// A layer that a Rust probe knows, with its options.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Layer {
@@ -38,6 +51,28 @@ pub enum Layer {
     Unix(SocketOptions),
     /// `shm`: how to wait.
     Shm(Wait),
+    /// Any messaging library.
+    Shim(ShimLayer),
+}
+
+/// Where the ranks run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pin {
+    /// Wherever the scheduler puts them.
+    Free,
+    /// This rank on this core.
+    One(u32),
+    /// Rank r on core r of the list, which begins anew at its end.
+    Each(Vec<u32>),
+}
+
+/// This process among all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// Its number.
+    pub rank: u32,
+    /// How many there are.
+    pub size: u32,
 }
 
 impl Layer {
@@ -45,12 +80,13 @@ impl Layer {
     pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm";
 
     /// The name used in specifications.
-    pub const fn name(&self) -> &'static str {
+    pub fn name(&self) -> &str {
         match self {
             Self::Tcp(_) => "socket/tcp",
             Self::Udp { .. } => "socket/udp",
             Self::Unix(_) => "socket/unix",
             Self::Shm(_) => "shm",
+            Self::Shim(layer) => &layer.name,
         }
     }
 
@@ -70,14 +106,12 @@ impl Layer {
 pub struct Spec {
     /// The layer.
     pub layer: Layer,
-    /// This process.
-    pub rank: u32,
-    /// How many there are.
-    pub size: u32,
+    /// This process; nothing where the library behind a shim says it.
+    pub seat: Option<Seat>,
     /// Where the two meet.
     pub directory: PathBuf,
-    /// The core to run on.
-    pub pin_cpu: Option<u32>,
+    /// The cores to run on.
+    pub pin: Pin,
     /// The longest this process may live.
     pub limit: Duration,
     /// What to do.
@@ -111,24 +145,21 @@ impl Spec {
         }
         let name = reader.required("layer", Layer::NAMES)?;
         let options = reader.optional("options").unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-        let layer = layer(&reader, &name, Reader::new("options", options)?)?;
+        let options = Reader::new("options", options)?;
+        let layer = match reader.optional("shim") {
+            Some(path) => shim_layer(&mut reader, &name, &path, options)?,
+            None => known_layer(&reader, &name, options)?,
+        };
         let program = reader.optional("program").map(Program::read).transpose()?;
         let (least, most) = if program.is_some() { (1, MOST_RANKS) } else { (2, 2) };
-        let size = reader.integer("size", least, most, None)? as u32;
-        let rank = reader.integer("rank", 0, u64::from(size) - 1, None)? as u32;
+        let seat = seat(&mut reader, least, most, matches!(layer, Layer::Shim(_)))?;
         let directory = PathBuf::from(reader.word(
             "directory",
             "the path of the directory where the ranks meet",
             None,
             |text| (!text.is_empty()).then(|| text.to_owned()),
         )?);
-        let pin_cpu = match reader.optional("pin_cpu") {
-            None => None,
-            Some(value) => match value.as_u64().and_then(|cpu| u32::try_from(cpu).ok()) {
-                Some(cpu) => Some(cpu),
-                None => return Err(reader.wrong("pin_cpu", &value, "the number of a core, or null")),
-            },
-        };
+        let pin = pin(&mut reader, seat.is_none())?;
         let limit = Duration::from_secs_f64(reader.positive("limit_s", LONGEST_LIFE_S, None)?);
         let task = match (program, reader.optional("schedule")) {
             (Some(program), None) => Task::Run(program),
@@ -151,11 +182,58 @@ impl Spec {
             return Err(reader.wrong("layer", &name, "a program needs one that loses nothing"));
         }
         reader.end()?;
-        Ok(Self { layer, rank, size, directory, pin_cpu, limit, task })
+        Ok(Self { layer, seat, directory, pin, limit, task })
     }
 }
 
-fn layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer, SpecError> {
+/// The rank and the number of ranks; both null where the library says them.
+fn seat(spec: &mut Reader, least: u64, most: u64, may_be_told: bool) -> Result<Option<Seat>, SpecError> {
+    if may_be_told && spec.lacks("size") && spec.lacks("rank") {
+        spec.optional("size");
+        spec.optional("rank");
+        return Ok(None);
+    }
+    let size = spec.integer("size", least, most, None)? as u32;
+    let rank = spec.integer("rank", 0, u64::from(size) - 1, None)? as u32;
+    Ok(Some(Seat { rank, size }))
+}
+
+fn pin(spec: &mut Reader, many: bool) -> Result<Pin, SpecError> {
+    let core = |value: &Value| value.as_u64().and_then(|cpu| u32::try_from(cpu).ok());
+    let Some(value) = spec.optional("pin_cpu") else { return Ok(Pin::Free) };
+    if let Some(cpu) = core(&value) {
+        return Ok(Pin::One(cpu));
+    }
+    if let (true, Some(list)) = (many, value.as_array())
+        && !list.is_empty()
+        && let Some(cores) = list.iter().map(core).collect()
+    {
+        return Ok(Pin::Each(cores));
+    }
+    let allowed = if many { "a list of cores, one core, or null" } else { "the number of a core, or null" };
+    Err(spec.wrong("pin_cpu", &value, allowed))
+}
+
+/// A layer behind a shim. Which options it knows is for the shim to say.
+fn shim_layer(spec: &mut Reader, name: &Value, path: &Value, options: Reader) -> Result<Layer, SpecError> {
+    let word = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let name = word(name).ok_or_else(|| spec.wrong("layer", name, "the name of the layer"))?;
+    let path = word(path).ok_or_else(|| spec.wrong("shim", path, "the path of a shared object"))?;
+    let rank_variable = match spec.optional("rank_variable") {
+        None => None,
+        Some(value) => {
+            Some(word(&value).ok_or_else(|| spec.wrong("rank_variable", &value, "an environment variable"))?)
+        }
+    };
+    let options = options.rest(|value| match value {
+        Value::String(text) if !text.contains(['\n', '\0']) => Some(text.clone()),
+        Value::Bool(_) | Value::Number(_) => Some(value.to_string()),
+        _ => None,
+    })?;
+    Ok(Layer::Shim(ShimLayer { name, path: PathBuf::from(path), options, rank_variable }))
+}
+
+fn known_layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer, SpecError> {
     let layer = match name.as_str() {
         Some("socket/tcp") => {
             let nodelay = options.boolean("nodelay", true)?;
@@ -269,10 +347,63 @@ mod tests {
     fn a_right_specification_is_read() {
         let spec = spec(|_| ()).unwrap();
         assert_eq!(spec.layer.name(), "socket/tcp");
-        assert_eq!((spec.rank, spec.pin_cpu, spec.limit), (0, None, Duration::from_secs(20)));
+        assert_eq!(spec.seat, Some(Seat { rank: 0, size: 2 }));
+        assert_eq!((spec.pin, spec.limit), (Pin::Free, Duration::from_secs(20)));
         let Task::Measure(schedule) = spec.task else { panic!("a schedule is a measurement") };
         assert_eq!(schedule[0].budget, Span::from_ps(20_000_000_000));
         assert!(matches!(spec.layer, Layer::Tcp(SocketOptions { wait: Wait::Spin, nodelay: true, .. })));
+    }
+
+    #[test]
+    fn a_layer_behind_a_shim_has_any_name_and_passes_its_options_on() {
+        let shim = |change: &dyn Fn(&mut Value)| {
+            spec(|v| {
+                v["layer"] = "mpi/any".into();
+                v["shim"] = "/tmp/any.so".into();
+                v["rank"] = Value::Null;
+                v["size"] = Value::Null;
+                v["options"] = serde_json::json!({"eager": 4096, "route": "direct", "advise": true});
+                v["schedule"][0]["bytes"] = 0.into();
+                change(v);
+            })
+        };
+        let read = shim(&|v| v["pin_cpu"] = serde_json::json!([1, 0])).unwrap();
+        assert_eq!((read.seat, read.pin), (None, Pin::Each(vec![1, 0])));
+        let Layer::Shim(layer) = read.layer else { panic!("a shim is a shim") };
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        let mut options = layer.options;
+        options.sort();
+        assert_eq!(options, [pair("advise", "true"), pair("eager", "4096"), pair("route", "direct")]);
+        assert_eq!((layer.name.as_str(), layer.path), ("mpi/any", PathBuf::from("/tmp/any.so")));
+        let known = shim(&|v| {
+            v["rank"] = 1.into();
+            v["size"] = 2.into();
+            v["pin_cpu"] = 3.into();
+            v["rank_variable"] = "PMI_RANK".into();
+        });
+        let known = known.unwrap();
+        assert_eq!((known.seat, known.pin), (Some(Seat { rank: 1, size: 2 }), Pin::One(3)));
+        assert!(matches!(known.layer, Layer::Shim(ShimLayer { rank_variable: Some(_), .. })));
+
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 7] = [
+            (|v| v["shim"] = 7.into(), "shim: 7 is not allowed: the path of a shared object"),
+            (|v| v["layer"] = "".into(), r#"layer: "" is not allowed: the name of the layer"#),
+            (|v| v["options"]["eager"] = Value::Null, "options.eager: null is not allowed: one line of text"),
+            (|v| v["options"]["eager"] = "1\n2".into(), r#"options.eager: "1\n2" is not allowed: one line"#),
+            (|v| v["rank"] = 0.into(), "size: missing: a whole number from 2 to 2"),
+            (
+                |v| v["pin_cpu"] = serde_json::json!([]),
+                "pin_cpu: [] is not allowed: a list of cores, one core",
+            ),
+            (|v| v["rank_variable"] = 1.into(), "rank_variable: 1 is not allowed: an environment variable"),
+        ];
+        for (change, expected) in cases {
+            let error = shim(&change).unwrap_err();
+            assert!(error.starts_with(expected), "{error}\n{expected}");
+        }
+        let plain = spec(|v| v["pin_cpu"] = serde_json::json!([0, 1])).unwrap_err();
+        assert_eq!(plain, "pin_cpu: [0,1] is not allowed: the number of a core, or null");
     }
 
     #[test]
@@ -303,7 +434,10 @@ mod tests {
             (|v| v["schedule"][0]["bytes"] = 0.into(), "schedule[0].bytes: 0 is not allowed: a byte stream"),
             (|v| v["schedule"][0]["bytes"] = 1.5.into(), "schedule[0].bytes: 1.5 is not allowed: a whole"),
             (|v| v["schedule"][0]["max_samples"] = 3.into(), "schedule[0].max_samples: 3 is not allowed: at"),
-            (|v| v["sched"] = 1.into(), "sched: unknown key: allowed are protocol, layer, options, program"),
+            (
+                |v| v["sched"] = 1.into(),
+                "sched: unknown key: allowed are protocol, layer, options, shim, program",
+            ),
         ];
         for (change, expected) in cases {
             let error = spec(change).unwrap_err();

@@ -18,13 +18,13 @@ pub(crate) struct Split {
 
 /// The account over another `Comm`: two readings of the clock a call.
 #[derive(Debug)]
-pub(crate) struct Timed<C> {
-    comm: C,
+pub(crate) struct Timed<'a, C> {
+    comm: &'a mut C,
     so_far: Split,
 }
 
-impl<C: Comm> Timed<C> {
-    pub fn new(comm: C) -> Self {
+impl<'a, C: Comm> Timed<'a, C> {
+    pub fn new(comm: &'a mut C) -> Self {
         Self { comm, so_far: Split::default() }
     }
 
@@ -51,7 +51,7 @@ impl<C: Comm> Timed<C> {
     }
 }
 
-impl<C: Comm> Comm for Timed<C> {
+impl<C: Comm> Comm for Timed<'_, C> {
     fn rank(&self) -> Rank {
         self.comm.rank()
     }
