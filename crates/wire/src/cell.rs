@@ -409,7 +409,7 @@ mod tests {
     fn a_wrong_check_octet_is_named_with_its_place() {
         let cell = Cell::new_checked(Interface::Uni, [0; CELL_OCTETS]).expect("53 octets");
         let error = Repr::parse(&cell).expect_err("the coset makes an all-zero header wrong");
-        let said = "ATM cell, HEC at octet 4: checksum 0x0, but the octets before it give 0x55";
+        let said = "ATM cell, HEC at octet 4: checksum 0x0, but the octets it covers give 0x55";
         assert_eq!(error.to_string(), said);
     }
 

@@ -50,13 +50,123 @@ impl fmt::Display for DecodeError {
             Fault::Size { found, allowed } => write!(f, "{} octets, allowed are {allowed}", found.get()),
             Fault::Value { found, allowed } => write!(f, "{found}, allowed is {allowed}"),
             Fault::Checksum { found, computed } => {
-                write!(f, "checksum {found:#x}, but the octets before it give {computed:#x}")
+                write!(f, "checksum {found:#x}, but the octets it covers give {computed:#x}")
             }
         }
     }
 }
 
 impl core::error::Error for DecodeError {}
+
+impl DecodeError {
+    /// So many octets, where other sizes are allowed.
+    pub(crate) fn size(
+        format: &'static str,
+        field: &'static str,
+        found: usize,
+        allowed: &'static str,
+    ) -> Self {
+        let fault = Fault::Size { found: Bytes::new(found as u64), allowed };
+        Self { format, field, offset: Bytes::new(0), fault }
+    }
+
+    /// A field that has a value it must not have.
+    pub(crate) fn value(
+        (format, field): (&'static str, &'static str),
+        offset: usize,
+        found: impl Into<u64>,
+        allowed: &'static str,
+    ) -> Self {
+        let fault = Fault::Value { found: found.into(), allowed };
+        Self { format, field, offset: Bytes::new(offset as u64), fault }
+    }
+
+    /// A checksum that is not that of what it covers.
+    pub(crate) fn checksum(
+        (format, field): (&'static str, &'static str),
+        offset: usize,
+        found: impl Into<u32>,
+        computed: impl Into<u32>,
+    ) -> Self {
+        let fault = Fault::Checksum { found: found.into(), computed: computed.into() };
+        Self { format, field, offset: Bytes::new(offset as u64), fault }
+    }
+}
+
+/// What cannot be written: misuse by a caller. Nothing is written then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmitError {
+    /// The format, for example `IPv4 packet`.
+    pub format: &'static str,
+    /// The field, in the specification's words.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub fault: Misfit,
+}
+
+/// Why a field cannot be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// There are not as many octets to write to as there is to be written.
+    Size {
+        /// How many there are.
+        found: Bytes,
+        /// How many it takes.
+        needed: Bytes,
+    },
+    /// The format has no room for the value.
+    Value {
+        /// The value.
+        found: u64,
+        /// What it may be.
+        allowed: &'static str,
+    },
+}
+
+impl fmt::Display for EmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { format, field, fault } = self;
+        match fault {
+            Misfit::Size { found, needed } => {
+                write!(
+                    f,
+                    "{format}, {field}: {} octets to write to, but it takes {}",
+                    found.get(),
+                    needed.get()
+                )
+            }
+            Misfit::Value { found, allowed } => write!(f, "{format}, {field}: {found}, allowed is {allowed}"),
+        }
+    }
+}
+
+impl core::error::Error for EmitError {}
+
+impl EmitError {
+    /// Passes if there are as many octets as are needed.
+    pub(crate) fn unless_size(
+        format: &'static str,
+        field: &'static str,
+        found: usize,
+        needed: usize,
+    ) -> Result<(), Self> {
+        if found == needed {
+            return Ok(());
+        }
+        let fault = Misfit::Size { found: Bytes::new(found as u64), needed: Bytes::new(needed as u64) };
+        Err(Self { format, field, fault })
+    }
+
+    /// A value that the format has no room for.
+    pub(crate) fn value(
+        format: &'static str,
+        field: &'static str,
+        found: impl Into<u64>,
+        allowed: &'static str,
+    ) -> Self {
+        Self { format, field, fault: Misfit::Value { found: found.into(), allowed } }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,17 +2,25 @@
 //!
 //! Each format is a file with the same two halves: a checked *view* of the octets, which knows
 //! where each field is, and a plain `Repr`, which is what the fields mean. `Repr::parse` reads a
-//! view, `Repr::emit` writes one, and `parse(emit(x)) == x` for every `x` that can be emitted.
-//! Octets that came from a peer never panic: they give a [`DecodeError`] with field and offset.
+//! view, `Repr::emit` writes one (or octets, where a view wants lengths that are still to be
+//! written), and `parse(emit(x)) == x` for every `x` that can be emitted. Octets that came from a
+//! peer never panic: they give a [`DecodeError`] with field and offset.
 //!
 //! This room allocates nothing: the caller owns the octets.
 #![no_std]
 
 pub mod aal5;
 pub mod cell;
+pub mod checksum;
 mod error;
+pub mod ipv4;
+mod octets;
+pub mod options;
+pub mod tcp;
+pub mod udp;
 
-pub use error::{DecodeError, Fault};
+pub use error::{DecodeError, EmitError, Fault, Misfit};
+pub use options::Options;
 
 #[cfg(test)]
 extern crate alloc;
