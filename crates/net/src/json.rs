@@ -27,7 +27,10 @@ impl fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 /// Parses a text.
-pub(crate) fn parse(document: &'static str, text: &str) -> Result<Value, JsonError> {
+///
+/// # Errors
+/// [`JsonError`] for what is not JSON.
+pub fn parse(document: &'static str, text: &str) -> Result<Value, JsonError> {
     serde_json::from_str(text).map_err(|error| JsonError {
         document,
         key: String::new(),
@@ -37,26 +40,30 @@ pub(crate) fn parse(document: &'static str, text: &str) -> Result<Value, JsonErr
 }
 
 /// A value and the path to it.
-pub(crate) struct At<'a> {
+pub struct At<'a> {
     document: &'static str,
-    pub(crate) key: String,
-    pub(crate) value: &'a Value,
+    /// The path, as in [`JsonError::key`].
+    pub key: String,
+    /// The value.
+    pub value: &'a Value,
 }
 
 /// The members of an object whose keys are all known.
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     document: &'static str,
     key: String,
-    pub(crate) map: &'a Map<String, Value>,
+    /// The members.
+    pub map: &'a Map<String, Value>,
 }
 
 impl<'a> At<'a> {
     /// The whole document.
-    pub(crate) fn top(document: &'static str, value: &'a Value) -> Self {
+    pub fn top(document: &'static str, value: &'a Value) -> Self {
         Self { document, key: String::new(), value }
     }
 
-    pub(crate) fn refuse(&self, allowed: &str) -> JsonError {
+    /// The error that this value is none of what is allowed.
+    pub fn refuse(&self, allowed: &str) -> JsonError {
         let mut shown = self.value.to_string();
         if shown.len() > 80 {
             let cut = (0..=77).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
@@ -66,11 +73,16 @@ impl<'a> At<'a> {
         self.refuse_as(shown, allowed.into())
     }
 
-    pub(crate) fn refuse_as(&self, value: String, allowed: String) -> JsonError {
+    /// The same, with the value shown in another way.
+    pub fn refuse_as(&self, value: String, allowed: String) -> JsonError {
         JsonError { document: self.document, key: self.key.clone(), value, allowed }
     }
 
-    pub(crate) fn object(&self, known: &[&str]) -> Result<Fields<'a>, JsonError> {
+    /// The members, if this is an object with no key but the known ones.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn object(&self, known: &[&str]) -> Result<Fields<'a>, JsonError> {
         let allowed = || format!("an object with the keys {}", known.join(", "));
         let map = self.value.as_object().ok_or_else(|| self.refuse(&allowed()))?;
         if let Some((key, value)) = map.iter().find(|(key, _)| !known.contains(&key.as_str())) {
@@ -80,7 +92,11 @@ impl<'a> At<'a> {
         Ok(Fields { document: self.document, key: self.key.clone(), map })
     }
 
-    pub(crate) fn list(&self, allowed: &str) -> Result<Vec<At<'a>>, JsonError> {
+    /// The items of a list that is not empty.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn list(&self, allowed: &str) -> Result<Vec<At<'a>>, JsonError> {
         let allowed = format!("a list of {allowed}");
         let list = self.value.as_array().ok_or_else(|| self.refuse(&allowed))?;
         if list.is_empty() {
@@ -97,7 +113,11 @@ impl<'a> At<'a> {
             .collect())
     }
 
-    pub(crate) fn integer(&self, least: u64, most: u64) -> Result<u64, JsonError> {
+    /// An integer from `least` to `most`.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn integer(&self, least: u64, most: u64) -> Result<u64, JsonError> {
         match self.value.as_u64() {
             Some(number) if (least..=most).contains(&number) => Ok(number),
             _ if least == most => Err(self.refuse(&format!("{least}"))),
@@ -105,7 +125,11 @@ impl<'a> At<'a> {
         }
     }
 
-    pub(crate) fn signed(&self, least: i64, most: i64) -> Result<i64, JsonError> {
+    /// The same, where it may be negative.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn signed(&self, least: i64, most: i64) -> Result<i64, JsonError> {
         match self.value.as_i64() {
             Some(number) if (least..=most).contains(&number) => Ok(number),
             _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
@@ -114,7 +138,11 @@ impl<'a> At<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(crate) fn get(&self, key: &str) -> Result<At<'a>, JsonError> {
+    /// A member that must be given.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn get(&self, key: &str) -> Result<At<'a>, JsonError> {
         let path = join(&self.key, key);
         match self.map.get(key) {
             Some(value) => Ok(At { document: self.document, key: path, value }),
@@ -128,7 +156,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The member, unless absent or null.
-    pub(crate) fn optional(&self, key: &str) -> Option<At<'a>> {
+    pub fn optional(&self, key: &str) -> Option<At<'a>> {
         let value = self.map.get(key).filter(|value| !value.is_null())?;
         Some(At { document: self.document, key: join(&self.key, key), value })
     }

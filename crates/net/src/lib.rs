@@ -1,9 +1,11 @@
 //! Simulated endpoints, cores, links and networks.
 //!
-//! The program-level world: [`World`] takes the operations of ranks and says when they complete.
+//! The program-level world: [`World`] takes the operations of ranks and says when they complete. Below
+//! it, [`frame`] joins ports by Ethernet, frame by frame.
 
 mod comm;
-mod json;
+pub mod frame;
+pub mod json;
 pub mod layer;
 mod link;
 pub mod model;

@@ -1,0 +1,269 @@
+//! Faults by rule: drop, corrupt, duplicate, hold back.
+//!
+//! Rules stand in order. A rule looks at every frame about to reach a port (each copy of a frame for
+//! several ports by itself, after it has taken its time on the line); all rules that a frame meets
+//! act on it, except that a dropped frame meets no more.
+//!
+//! Each rule counts, and draws its numbers, separately for every pair of ports. So the fate of the
+//! n-th frame from one port to another that a rule looks at depends on the seed and on nothing else,
+//! however the frames of other pairs fall between.
+
+use std::collections::BTreeMap;
+
+use wiretwin_engine::{Probability, Stream};
+use wiretwin_units::Span;
+
+use super::{Frame, PortId};
+
+/// What happens to which frames.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// What happens.
+    pub action: Action,
+    /// To how many of the frames that the filter lets through.
+    pub when: When,
+    /// Which frames the rule looks at.
+    pub filter: Filter,
+}
+
+/// What a rule does to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// It is lost, having taken its time on the line.
+    Drop,
+    /// One bit of it, each with the same chance, is flipped. It is delivered all the same, as if the
+    /// damage had been done where no check sequence sees it.
+    Corrupt,
+    /// It comes twice: the second copy one frame time later, taking no capacity.
+    Duplicate,
+    /// Others overtake it.
+    Reorder(Hold),
+}
+
+/// How long a frame is held back: until the first of the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// Until so many later frames have reached the same port.
+    pub frames: Option<u32>,
+    /// At most so long.
+    pub time: Span,
+}
+
+/// Which of the frames that a rule looks at it acts on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum When {
+    /// Each with this chance.
+    Chance(Probability),
+    /// These, counted from 1.
+    Nth(Vec<u64>),
+    /// Every so-many-th.
+    Every(u64),
+}
+
+/// Which frames a rule looks at: those for which everything that is given holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// They come from this port.
+    pub from: Option<PortId>,
+    /// They go to this port.
+    pub to: Option<PortId>,
+    /// They have this type.
+    pub ethertype: Option<u16>,
+    /// They hold an IP packet of this protocol.
+    pub protocol: Option<u8>,
+}
+
+impl Filter {
+    fn takes<P>(&self, from: PortId, to: PortId, frame: &Frame<P>) -> bool {
+        self.from.is_none_or(|port| port == from)
+            && self.to.is_none_or(|port| port == to)
+            && self.ethertype.is_none_or(|ethertype| ethertype == frame.ethertype)
+            && self.protocol.is_none_or(|protocol| frame.protocol == Some(protocol))
+    }
+}
+
+/// What the rules make of one frame.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Fate {
+    /// The rule that drops it.
+    pub dropped_by: Option<usize>,
+    /// Bits to flip.
+    pub flips: Vec<u32>,
+    /// Further copies.
+    pub copies: u32,
+    /// Held back: by the last rule that does.
+    pub hold: Option<Hold>,
+}
+
+/// The rules of a wire and what they remember.
+#[derive(Clone, Debug)]
+pub(super) struct Faults {
+    rules: Vec<Rule>,
+    seed: u64,
+    memory: BTreeMap<(usize, PortId, PortId), Memory>,
+}
+
+/// What a rule remembers of a pair of ports.
+#[derive(Clone, Debug)]
+struct Memory {
+    seen: u64,
+    stream: Stream,
+}
+
+impl Faults {
+    pub fn new(rules: Vec<Rule>, seed: u64) -> Self {
+        Self { rules, seed, memory: BTreeMap::new() }
+    }
+
+    /// What becomes of a frame that is about to reach port `to`.
+    pub fn judge<P>(&mut self, from: PortId, to: PortId, frame: &Frame<P>) -> Fate {
+        let mut fate = Fate::default();
+        for (number, rule) in self.rules.iter().enumerate() {
+            if !rule.filter.takes(from, to, frame) {
+                continue;
+            }
+            let memory = self.memory.entry((number, from, to)).or_insert_with(|| Memory {
+                seen: 0,
+                stream: Stream::derive(self.seed, &format!("wire/rule {number}/from {}/to {}", from.0, to.0)),
+            });
+            memory.seen += 1;
+            let acts = match &rule.when {
+                When::Chance(chance) => memory.stream.happens(*chance),
+                When::Nth(list) => list.contains(&memory.seen),
+                When::Every(count) => memory.seen.is_multiple_of(*count),
+            };
+            if !acts {
+                continue;
+            }
+            match rule.action {
+                Action::Drop => {
+                    fate.dropped_by = Some(number);
+                    return fate;
+                }
+                Action::Corrupt => {
+                    let bits = frame.length.bits().get().max(1);
+                    // A frame is far shorter than 2^32 bits.
+                    fate.flips.push(memory.stream.below(bits) as u32);
+                }
+                Action::Duplicate => fate.copies += 1,
+                Action::Reorder(hold) => fate.hold = Some(hold),
+            }
+        }
+        fate
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wiretwin_units::Bytes;
+
+    use crate::frame::Mac;
+
+    const ANY: Filter = Filter { from: None, to: None, ethertype: None, protocol: None };
+
+    fn frame(ethertype: u16, protocol: Option<u8>) -> Frame<()> {
+        Frame {
+            destination: Mac([2; 6]),
+            source: Mac([4; 6]),
+            ethertype,
+            protocol,
+            length: Bytes::new(100),
+            flipped: Vec::new(),
+            payload: (),
+        }
+    }
+
+    fn chance(value: f64) -> When {
+        When::Chance(Probability::new(value).unwrap())
+    }
+
+    /// Which of the first `count` frames from port 0 to port 1 are dropped.
+    fn dropped(faults: &mut Faults, count: usize) -> Vec<usize> {
+        (1..=count)
+            .filter(|_| faults.judge(PortId(0), PortId(1), &frame(0x0800, Some(17))).dropped_by.is_some())
+            .collect()
+    }
+
+    #[test]
+    fn the_nth_and_every_so_many_are_counted_from_one() {
+        let drop = |when| Faults::new(vec![Rule { action: Action::Drop, when, filter: ANY }], 1);
+        assert_eq!(dropped(&mut drop(When::Nth(vec![1, 4])), 10), [1, 4]);
+        assert_eq!(dropped(&mut drop(When::Every(3)), 10), [3, 6, 9]);
+        assert_eq!(dropped(&mut drop(chance(0.0)), 10), [0_usize; 0]);
+        assert_eq!(dropped(&mut drop(chance(1.0)), 3), [1, 2, 3]);
+    }
+
+    #[test]
+    fn the_fate_of_a_frame_depends_on_its_pair_of_ports_alone() {
+        let rules = vec![Rule { action: Action::Drop, when: chance(0.3), filter: ANY }];
+        let alone = dropped(&mut Faults::new(rules.clone(), 7), 200);
+        assert!((30..90).contains(&alone.len()), "{}", alone.len());
+        let mut faults = Faults::new(rules.clone(), 7);
+        let among: Vec<usize> = (1..=200)
+            .filter(|number| {
+                for _ in 0..number % 3 {
+                    faults.judge(PortId(1), PortId(0), &frame(0x0800, Some(6)));
+                    faults.judge(PortId(0), PortId(2), &frame(0x0800, Some(6)));
+                }
+                faults.judge(PortId(0), PortId(1), &frame(0x0800, Some(17))).dropped_by.is_some()
+            })
+            .collect();
+        assert_eq!(among, alone);
+        assert_ne!(dropped(&mut Faults::new(rules, 8), 200), alone);
+    }
+
+    #[test]
+    fn a_filter_lets_through_what_meets_all_of_it() {
+        let rule = |filter| vec![Rule { action: Action::Drop, when: When::Every(1), filter }];
+        let acts = |filter, from, to, frame: &Frame<()>| {
+            Faults::new(rule(filter), 1).judge(PortId(from), PortId(to), frame).dropped_by == Some(0)
+        };
+        let udp = frame(0x0800, Some(17));
+        let only = Filter {
+            from: Some(PortId(0)),
+            to: Some(PortId(1)),
+            ethertype: Some(0x0800),
+            protocol: Some(17),
+        };
+        assert!(acts(only, 0, 1, &udp));
+        assert!(!acts(only, 2, 1, &udp) && !acts(only, 0, 2, &udp));
+        assert!(!acts(only, 0, 1, &frame(0x0800, Some(6))) && !acts(only, 0, 1, &frame(0x86DD, Some(17))));
+        assert!(!acts(Filter { protocol: Some(1), ..ANY }, 0, 1, &frame(0x0806, None)));
+        assert!(acts(ANY, 5, 6, &frame(0x0806, None)));
+    }
+
+    #[test]
+    fn rules_act_in_order_and_none_after_a_drop() {
+        let hold = Hold { frames: Some(2), time: Span::from_ms(1) };
+        let rule = |action, when| Rule { action, when, filter: ANY };
+        let mut faults = Faults::new(
+            vec![
+                rule(Action::Corrupt, When::Every(1)),
+                rule(Action::Drop, When::Nth(vec![2])),
+                rule(Action::Duplicate, When::Every(1)),
+                rule(Action::Corrupt, When::Every(1)),
+                rule(Action::Reorder(hold), When::Nth(vec![2])),
+            ],
+            1,
+        );
+        let mut judge = || faults.judge(PortId(0), PortId(1), &frame(0x0800, None));
+        let first = judge();
+        assert_eq!((first.dropped_by, first.copies, first.flips.len(), first.hold), (None, 1, 2, None));
+        assert!(first.flips.iter().all(|&bit| bit < 800), "{:?}", first.flips);
+        assert_eq!(judge().dropped_by, Some(1));
+        // The third frame is the second that the last rule sees.
+        assert_eq!(judge().hold, Some(hold));
+    }
+
+    #[test]
+    fn every_bit_is_flipped_sooner_or_later() {
+        let rules = vec![Rule { action: Action::Corrupt, when: When::Every(1), filter: ANY }];
+        let mut faults = Faults::new(rules, 1);
+        let mut hit = [false; 800];
+        for _ in 0..20_000 {
+            hit[faults.judge(PortId(0), PortId(1), &frame(0x0800, None)).flips[0] as usize] = true;
+        }
+        assert!(hit.iter().all(|&hit| hit));
+    }
+}

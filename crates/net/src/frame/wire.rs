@@ -1,0 +1,594 @@
+//! The wire: what joins the ports, and the machine that moves frames across it.
+//!
+//! - A **cable** joins two ports. Each direction has a transmitter of its own: a frame takes its
+//!   serialisation time (preamble, padding and check sequence included), then the gap keeps the line
+//!   busy; its last bit arrives a propagation delay later, and with it the frame.
+//! - A **switch** has such a cable to each port. It stores a frame whole, then forwards it by the
+//!   table of a learning bridge: a frame is serialised twice, and ports that send to one another do
+//!   not disturb other pairs. Each of its outputs has a finite queue.
+//! - A **shared** medium carries one frame at a time for all ports, and every port hears every other.
+//!   When it falls idle, the next port after the last sender that has a frame waiting may send one.
+//!   Choice: turns in place of collisions and backoff, the limit of a fair half-duplex Ethernet that
+//!   wastes nothing on contention.
+//!
+//! A host's frames wait in a finite queue of their port until its transmitter takes them.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+use std::fmt;
+
+use wiretwin_units::{BitRate, Bytes, SimTime, Span, Transmitter};
+
+use super::counters::{Counters, Totals};
+use super::fault::{Action, Faults, Hold, Rule, When};
+use super::queue::Queue;
+use super::switch::{Forward, Table};
+use super::{Frame, HEADER, PortId};
+
+/// The slowest line, so that no queue outlasts the run.
+const SLOWEST: BitRate = BitRate::kbit_s(1);
+
+/// What joins the ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// Two ports, a line each way.
+    Cable,
+    /// Any number of ports, each with a line each way to a switch that stores and forwards.
+    Switch {
+        /// From the last bit in to the first bit out, if the output is idle.
+        latency: Span,
+        /// What may wait for each output, the frame being sent apart.
+        queue: Bytes,
+    },
+    /// Any number of ports on one medium.
+    Shared,
+}
+
+/// How a wire is made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WireConfig {
+    /// What joins the ports.
+    pub medium: Medium,
+    /// Bits per second of each line; at least 1 kbit/s.
+    pub rate: BitRate,
+    /// Propagation time of each line.
+    pub delay: Span,
+    /// Frames that may wait in a port's transmit queue, the one being sent apart.
+    pub queue_frames: u32,
+    /// The longest frame, header and data; longer ones are refused.
+    pub longest: Bytes,
+    /// Faults, in order.
+    pub rules: Vec<Rule>,
+    /// The seed of the faults.
+    pub seed: u64,
+}
+
+/// Why no wire was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WireError {
+    /// Too few ports, too many, or not two at a cable.
+    Ports {
+        /// The number asked for.
+        count: usize,
+        /// The least allowed.
+        least: usize,
+        /// The most allowed.
+        most: usize,
+    },
+    /// Slower than any line may be.
+    Rate {
+        /// The rate asked for.
+        rate: BitRate,
+    },
+    /// A rule names a port that is not there.
+    RulePort {
+        /// The rule's place in the list.
+        rule: usize,
+        /// The port.
+        port: PortId,
+        /// How many there are.
+        count: usize,
+    },
+    /// A rule counts in steps of nothing.
+    RuleEvery {
+        /// The rule's place in the list.
+        rule: usize,
+    },
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ports { count, least, most } => {
+                write!(f, "{count} ports: this medium joins {least} to {most}")
+            }
+            Self::Rate { rate } => write!(f, "a line of {rate}: the slowest is {SLOWEST}"),
+            Self::RulePort { rule, port, count } => {
+                write!(f, "rule {rule} names {port}: there are {count}, counted from 0")
+            }
+            Self::RuleEvery { rule } => write!(f, "rule {rule} acts on every 0th frame: at least every 1st"),
+        }
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// Why a frame was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// There is no such port.
+    NoSuchPort {
+        /// The port.
+        port: PortId,
+        /// How many there are.
+        count: usize,
+    },
+    /// Less than an Ethernet header, or more than the wire takes.
+    Length {
+        /// The frame's.
+        length: Bytes,
+        /// The longest.
+        most: Bytes,
+    },
+    /// Time has gone back.
+    Past {
+        /// The time given.
+        now: SimTime,
+        /// The latest given before.
+        last: SimTime,
+    },
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchPort { port, count } => write!(f, "{port}: there are {count}, counted from 0"),
+            Self::Length { length, most } => {
+                write!(f, "a frame of {length}: header and data take {HEADER} B to {most}")
+            }
+            Self::Past { now, last } => write!(f, "a frame at {now}, after {last} had been reached"),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+/// Why a frame was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// The transmit queue of the port it came from was full.
+    QueueFull,
+    /// The switch's queue to the port was full.
+    SwitchFull,
+    /// The switch had no other port for it.
+    Filtered,
+    /// This rule dropped it.
+    Rule(usize),
+}
+
+/// A frame that goes no further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost<P> {
+    /// The port it came from ([`Loss::QueueFull`], [`Loss::Filtered`]) or was going to.
+    pub port: PortId,
+    /// Why.
+    pub why: Loss,
+    /// The frame.
+    pub frame: Frame<P>,
+}
+
+/// What a wire asks of its driver, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// Give this frame to the port's host.
+    Deliver {
+        /// The port that receives.
+        port: PortId,
+        /// The port that sent.
+        from: PortId,
+        /// The frame.
+        frame: Frame<P>,
+        /// When its last bit arrived; not later than the time the wire has been brought to.
+        due: SimTime,
+    },
+    /// A frame goes no further.
+    Lost(Lost<P>),
+    /// Nothing more for now. Call [`Wire::handle_timeout`] at this time; `None` is never.
+    Timeout(Option<SimTime>),
+}
+
+/// What will happen.
+#[derive(Clone, Debug)]
+enum Step<P> {
+    /// A frame is whole at the switch.
+    Switch { from: PortId, frame: Frame<P> },
+    /// The shared medium falls idle.
+    Idle,
+    /// A frame is whole at a port.
+    Arrive { from: PortId, to: PortId, frame: Frame<P> },
+    /// So is its second copy, which has met the rules with the first.
+    Again { from: PortId, to: PortId, frame: Frame<P> },
+    /// A frame has been held back long enough.
+    Release { to: PortId, number: u64 },
+}
+
+#[derive(Clone, Debug)]
+struct Due<P> {
+    at: SimTime,
+    number: u64,
+    step: Step<P>,
+}
+
+impl<P> PartialEq for Due<P> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<P> Eq for Due<P> {}
+
+impl<P> PartialOrd for Due<P> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<P> Ord for Due<P> {
+    /// The earliest is the greatest, as the heap wants it; ties in the order of scheduling.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+/// A frame that waits to be overtaken.
+#[derive(Clone, Debug)]
+struct HeldBack<P> {
+    number: u64,
+    from: PortId,
+    frame: Frame<P>,
+    frames_left: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Port<P> {
+    counters: Counters,
+    held_back: Vec<HeldBack<P>>,
+}
+
+/// The transmitters, and what waits for them.
+#[derive(Clone, Debug)]
+enum Lines<P> {
+    Cable(Vec<Queue>),
+    Switch { inward: Vec<Queue>, outward: Vec<Queue>, table: Table, latency: Span },
+    Shared { line: Transmitter, busy: bool, last: usize, waiting: Vec<VecDeque<Frame<P>>> },
+}
+
+/// Ports and what joins them.
+#[derive(Clone, Debug)]
+pub struct Wire<P> {
+    now: SimTime,
+    delay: Span,
+    queue_frames: usize,
+    longest: Bytes,
+    lines: Lines<P>,
+    faults: Faults,
+    ports: Vec<Port<P>>,
+    agenda: BinaryHeap<Due<P>>,
+    scheduled: u64,
+    outputs: VecDeque<Output<P>>,
+}
+
+impl<P: Clone> Wire<P> {
+    /// The most ports of a wire.
+    pub const MOST_PORTS: usize = 256;
+
+    /// An idle wire with this many ports.
+    ///
+    /// # Errors
+    /// [`WireError`].
+    pub fn new(config: WireConfig, ports: usize) -> Result<Self, WireError> {
+        let WireConfig { medium, rate, delay, queue_frames, longest, rules, seed } = config;
+        let most = if medium == Medium::Cable { 2 } else { Self::MOST_PORTS };
+        if !(2..=most).contains(&ports) {
+            return Err(WireError::Ports { count: ports, least: 2, most });
+        }
+        if rate < SLOWEST {
+            return Err(WireError::Rate { rate });
+        }
+        for (number, rule) in rules.iter().enumerate() {
+            let named = [rule.filter.from, rule.filter.to];
+            if let Some(port) = named.into_iter().flatten().find(|port| usize::from(port.0) >= ports) {
+                return Err(WireError::RulePort { rule: number, port, count: ports });
+            }
+            if rule.when == When::Every(0) {
+                return Err(WireError::RuleEvery { rule: number });
+            }
+        }
+        let line = Transmitter::new(rate);
+        let queues = |room: u64| vec![Queue::new(line, room); ports];
+        let lines = match medium {
+            Medium::Cable => Lines::Cable(queues(queue_frames.into())),
+            Medium::Switch { latency, queue } => Lines::Switch {
+                inward: queues(queue_frames.into()),
+                outward: queues(queue.get()),
+                table: Table::default(),
+                latency,
+            },
+            Medium::Shared => {
+                Lines::Shared { line, busy: false, last: ports - 1, waiting: vec![VecDeque::new(); ports] }
+            }
+        };
+        Ok(Self {
+            now: SimTime::ZERO,
+            delay,
+            queue_frames: queue_frames as usize,
+            longest,
+            lines,
+            faults: Faults::new(rules, seed),
+            ports: vec![Port { counters: Counters::default(), held_back: Vec::new() }; ports],
+            agenda: BinaryHeap::new(),
+            scheduled: 0,
+            outputs: VecDeque::new(),
+        })
+    }
+
+    /// Counts of a port; `None` if there is no such port.
+    pub fn counters(&self, port: PortId) -> Option<&Counters> {
+        self.ports.get(usize::from(port.0)).map(|port| &port.counters)
+    }
+
+    /// Frames in queues, on lines and held back, counted where they are; outputs that have not been
+    /// polled are no longer among them.
+    pub fn held(&self) -> u64 {
+        let moving = |due: &&Due<P>| !matches!(due.step, Step::Idle | Step::Release { .. });
+        let waiting = match &self.lines {
+            Lines::Shared { waiting, .. } => waiting.iter().map(VecDeque::len).sum(),
+            // Their frames are on the agenda as soon as they are queued.
+            Lines::Cable(_) | Lines::Switch { .. } => 0,
+        };
+        let held_back: usize = self.ports.iter().map(|port| port.held_back.len()).sum();
+        (self.agenda.iter().filter(moving).count() + waiting + held_back) as u64
+    }
+
+    /// Sums over all ports.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals { held: self.held(), ..Totals::default() };
+        self.ports.iter().for_each(|port| totals.add(&port.counters));
+        totals
+    }
+
+    /// Takes a frame that a port's host has just handed to its transmitter. Whatever is due by then
+    /// happens first.
+    ///
+    /// # Errors
+    /// [`FrameError`]; the frame is not counted then.
+    pub fn handle_frame(&mut self, now: SimTime, port: PortId, frame: Frame<P>) -> Result<(), FrameError> {
+        let index = usize::from(port.0);
+        if index >= self.ports.len() {
+            return Err(FrameError::NoSuchPort { port, count: self.ports.len() });
+        }
+        if frame.length > self.longest || frame.length < Bytes::new(HEADER as u64) {
+            return Err(FrameError::Length { length: frame.length, most: self.longest });
+        }
+        if now < self.now {
+            return Err(FrameError::Past { now, last: self.now });
+        }
+        self.handle_timeout(now);
+        let counters = &mut self.ports[index].counters;
+        counters.received += 1;
+        counters.received_bytes += frame.length.get();
+        let (bits, gap) = (frame.line_bits(), Frame::<P>::gap_bits());
+        let sent = match &mut self.lines {
+            Lines::Cable(queues) => queues[index].push(now, bits, gap, 1),
+            Lines::Switch { inward, .. } => inward[index].push(now, bits, gap, 1),
+            Lines::Shared { busy, waiting, .. } => {
+                if *busy && waiting[index].len() >= self.queue_frames {
+                    None
+                } else {
+                    waiting[index].push_back(frame);
+                    self.take_turns();
+                    return Ok(());
+                }
+            }
+        };
+        let Some(sent) = sent else {
+            self.ports[index].counters.queue_drops += 1;
+            self.lose(port, Loss::QueueFull, frame);
+            return Ok(());
+        };
+        let at = sent.end.saturating_add(self.delay);
+        let step = match self.lines {
+            Lines::Cable(_) => Step::Arrive { from: port, to: PortId(1 - port.0), frame },
+            _ => Step::Switch { from: port, frame },
+        };
+        self.schedule(at, step);
+        Ok(())
+    }
+
+    /// Brings the wire to `now`; a time already reached changes nothing.
+    pub fn handle_timeout(&mut self, now: SimTime) {
+        while let Some(due) = self.agenda.peek()
+            && due.at <= now
+        {
+            let due = self.agenda.pop().expect("just peeked");
+            self.now = due.at;
+            match due.step {
+                Step::Switch { from, frame } => self.forward(from, frame),
+                Step::Idle => {
+                    if let Lines::Shared { busy, .. } = &mut self.lines {
+                        *busy = false;
+                    }
+                    self.take_turns();
+                }
+                Step::Arrive { from, to, frame } => self.arrive(from, to, frame),
+                Step::Again { from, to, frame } => self.deliver(from, to, frame),
+                Step::Release { to, number } => self.release(to, |held| held.number == number),
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Output<P> {
+        self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.agenda.peek().map(|due| due.at)))
+    }
+
+    fn schedule(&mut self, at: SimTime, step: Step<P>) {
+        self.scheduled += 1;
+        self.agenda.push(Due { at, number: self.scheduled, step });
+    }
+
+    fn lose(&mut self, port: PortId, why: Loss, frame: Frame<P>) {
+        self.outputs.push_back(Output::Lost(Lost { port, why, frame }));
+    }
+
+    /// The switch has a whole frame: puts it on the lines to where it goes.
+    fn forward(&mut self, from: PortId, frame: Frame<P>) {
+        let Lines::Switch { outward, table, latency, .. } = &mut self.lines else {
+            unreachable!("only a switch is sent frames to forward")
+        };
+        let targets = match table.forward(self.now, from, frame.source, frame.destination) {
+            Forward::One(port) => usize::from(port.0)..usize::from(port.0) + 1,
+            Forward::All => 0..self.ports.len(),
+            Forward::Nowhere => {
+                self.ports[usize::from(from.0)].counters.filtered += 1;
+                self.lose(from, Loss::Filtered, frame);
+                return;
+            }
+        };
+        let (bits, gap, length) = (frame.line_bits(), Frame::<P>::gap_bits(), frame.length.get());
+        let ready = self.now.saturating_add(*latency);
+        let mut sends = Vec::new();
+        for index in targets.filter(|&index| index != usize::from(from.0)) {
+            sends.push((PortId(index as u16), outward[index].push(ready, bits, gap, length)));
+        }
+        self.ports[usize::from(from.0)].counters.copied += sends.len() as u64 - 1;
+        for (to, sent) in sends {
+            let frame = frame.clone();
+            match sent {
+                Some(sent) => {
+                    let at = sent.end.saturating_add(self.delay);
+                    self.schedule(at, Step::Arrive { from, to, frame });
+                }
+                None => {
+                    self.ports[usize::from(to.0)].counters.switch_drops += 1;
+                    self.lose(to, Loss::SwitchFull, frame);
+                }
+            }
+        }
+    }
+
+    /// Gives an idle shared medium to the next port that has a frame waiting.
+    fn take_turns(&mut self) {
+        let Lines::Shared { line, busy, last, waiting } = &mut self.lines else { return };
+        if *busy {
+            return;
+        }
+        let count = waiting.len();
+        let turn = (1..=count).map(|step| (*last + step) % count).find(|&port| !waiting[port].is_empty());
+        let Some((turn, frame)) = turn.and_then(|turn| Some((turn, waiting[turn].pop_front()?))) else {
+            return;
+        };
+        (*last, *busy) = (turn, true);
+        let from = PortId(turn as u16);
+        let sent = line.send(self.now, frame.line_bits()).ok();
+        let idle = sent.and_then(|sent| line.send(sent.end, Frame::<P>::gap_bits()).ok());
+        let (Some(sent), Some(idle)) = (sent, idle) else {
+            // It would end after the last instant there is, and so would all others.
+            self.ports[turn].counters.queue_drops += 1;
+            self.lose(from, Loss::QueueFull, frame);
+            return;
+        };
+        self.schedule(idle.end, Step::Idle);
+        self.ports[turn].counters.copied += count as u64 - 2;
+        let at = sent.end.saturating_add(self.delay);
+        for to in (0..count).filter(|&to| to != turn) {
+            self.schedule(at, Step::Arrive { from, to: PortId(to as u16), frame: frame.clone() });
+        }
+    }
+
+    /// A frame is whole at a port: the rules decide.
+    fn arrive(&mut self, from: PortId, to: PortId, mut frame: Frame<P>) {
+        let fate = self.faults.judge(from, to, &frame);
+        let counters = &mut self.ports[usize::from(to.0)].counters;
+        if let Some(rule) = fate.dropped_by {
+            counters.rule_drops += 1;
+            self.lose(to, Loss::Rule(rule), frame);
+            return;
+        }
+        counters.corrupted += fate.flips.len() as u64;
+        counters.duplicated += u64::from(fate.copies);
+        frame.flipped.extend(fate.flips);
+        let again = self.time_for(&frame);
+        let mut at = self.now;
+        for _ in 0..fate.copies {
+            at = at.saturating_add(again);
+            self.schedule(at, Step::Again { from, to, frame: frame.clone() });
+        }
+        match fate.hold {
+            None => self.deliver(from, to, frame),
+            Some(hold) => self.hold_back(from, to, frame, hold),
+        }
+    }
+
+    /// What a frame and the gap after it take on a line.
+    fn time_for(&self, frame: &Frame<P>) -> Span {
+        let bits = frame.line_bits() + Frame::<P>::gap_bits();
+        match &self.lines {
+            Lines::Cable(queues) | Lines::Switch { outward: queues, .. } => queues[0].time_for(bits),
+            Lines::Shared { line, .. } => line.rate().time_for(bits).unwrap_or(Span::MAX),
+        }
+    }
+
+    fn hold_back(&mut self, from: PortId, to: PortId, frame: Frame<P>, hold: Hold) {
+        // The number of the step that releases it at the latest.
+        let number = self.scheduled + 1;
+        self.schedule(self.now.saturating_add(hold.time), Step::Release { to, number });
+        let port = &mut self.ports[usize::from(to.0)];
+        port.counters.reordered += 1;
+        port.held_back.push(HeldBack { number, from, frame, frames_left: hold.frames });
+    }
+
+    /// Gives a frame to a port; those that waited for it to pass follow.
+    fn deliver(&mut self, from: PortId, to: PortId, frame: Frame<P>) {
+        self.emit(from, to, frame);
+        let port = &mut self.ports[usize::from(to.0)];
+        if port.held_back.is_empty() {
+            return;
+        }
+        for held in &mut port.held_back {
+            held.frames_left = held.frames_left.map(|left| left.saturating_sub(1));
+        }
+        self.release(to, |held| held.frames_left == Some(0));
+    }
+
+    /// Gives the held frames that `wanted` chooses to their port.
+    fn release(&mut self, to: PortId, wanted: impl Fn(&HeldBack<P>) -> bool) {
+        let held_back = &mut self.ports[usize::from(to.0)].held_back;
+        let (released, kept) = std::mem::take(held_back).into_iter().partition(|held| wanted(held));
+        *held_back = kept;
+        let released: Vec<HeldBack<P>> = released;
+        for held in released {
+            self.emit(held.from, to, held.frame);
+        }
+    }
+
+    fn emit(&mut self, from: PortId, port: PortId, frame: Frame<P>) {
+        let counters = &mut self.ports[usize::from(port.0)].counters;
+        counters.delivered += 1;
+        counters.delivered_bytes += frame.length.get();
+        self.outputs.push_back(Output::Deliver { port, from, frame, due: self.now });
+    }
+}
+
+impl Action {
+    /// The action's name, as it is written in a specification.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Drop => "drop",
+            Self::Corrupt => "corrupt",
+            Self::Duplicate => "duplicate",
+            Self::Reorder(_) => "reorder",
+        }
+    }
+}
