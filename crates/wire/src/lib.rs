@@ -10,12 +10,20 @@
 #![no_std]
 
 pub mod aal5;
+pub mod arp;
+pub mod atmarp;
 pub mod cell;
 pub mod checksum;
 mod error;
+pub mod ethernet;
+pub mod fddi;
+pub mod icmp;
 pub mod ipv4;
+pub mod llc;
+pub mod mac;
 mod octets;
 pub mod options;
+pub mod pause;
 pub mod tcp;
 pub mod udp;
 

@@ -2,12 +2,26 @@
 
 #[path = "../../../fuzz/checks/aal5.rs"]
 mod aal5;
+#[path = "../../../fuzz/checks/arp.rs"]
+mod arp;
+#[path = "../../../fuzz/checks/atmarp.rs"]
+mod atmarp;
 #[path = "../../../fuzz/checks/cell.rs"]
 mod cell;
+#[path = "../../../fuzz/checks/ethernet.rs"]
+mod ethernet;
+#[path = "../../../fuzz/checks/fddi.rs"]
+mod fddi;
+#[path = "../../../fuzz/checks/icmp.rs"]
+mod icmp;
 #[path = "../../../fuzz/checks/ipv4.rs"]
 mod ipv4;
+#[path = "../../../fuzz/checks/llc.rs"]
+mod llc;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
+#[path = "../../../fuzz/checks/pause.rs"]
+mod pause;
 #[path = "../../../fuzz/checks/tcp.rs"]
 mod tcp;
 #[path = "../../../fuzz/checks/udp.rs"]
@@ -19,13 +33,48 @@ fn aal5_holds_for_any_input() {
 }
 
 #[test]
+fn arp_holds_for_any_input() {
+    mutated::check_corpus("arp", arp::check);
+}
+
+#[test]
+fn atmarp_holds_for_any_input() {
+    mutated::check_corpus("atmarp", atmarp::check);
+}
+
+#[test]
 fn cell_holds_for_any_input() {
     mutated::check_corpus("cell", cell::check);
 }
 
 #[test]
+fn ethernet_holds_for_any_input() {
+    mutated::check_corpus("ethernet", ethernet::check);
+}
+
+#[test]
+fn fddi_holds_for_any_input() {
+    mutated::check_corpus("fddi", fddi::check);
+}
+
+#[test]
+fn icmp_holds_for_any_input() {
+    mutated::check_corpus("icmp", icmp::check);
+}
+
+#[test]
 fn ipv4_holds_for_any_input() {
     mutated::check_corpus("ipv4", ipv4::check);
+}
+
+#[test]
+fn llc_holds_for_any_input() {
+    mutated::check_corpus("llc", llc::check);
+}
+
+#[test]
+fn pause_holds_for_any_input() {
+    mutated::check_corpus("pause", pause::check);
 }
 
 #[test]

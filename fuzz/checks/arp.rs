@@ -1,0 +1,8 @@
+//! Arbitrary octets as an ARP packet.
+
+use wiretwin_wire::arp::round_trip;
+
+/// Panics if a packet that can be read is not written back octet for octet.
+pub fn check(octets: &[u8]) {
+    round_trip(octets);
+}
