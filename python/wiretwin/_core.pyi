@@ -11,6 +11,9 @@ __version__: str
 def probe_main(spec_path: str) -> int:
     """Run the probe that the JSON file specifies; the exit status."""
 
+def wire_main(spec_path: str) -> int:
+    """Run the wire that the JSON file specifies; the exit status."""
+
 class WorldTotals(TypedDict):
     """Picoseconds per rank; the four add up to each rank's end time."""
 

@@ -13,6 +13,7 @@ mod rendezvous;
 mod ring;
 mod shim;
 mod shm;
+mod signals;
 mod socket;
 mod store;
 mod stream;
@@ -23,11 +24,13 @@ pub use clock::{Clock, ClockQuality};
 pub use mesh::Mesh;
 pub use pair::{Pair, drive};
 pub use process::{
-    PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned, write_line,
+    PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned,
+    run_before_all_others, sharp_timers, write_line,
 };
 pub use rendezvous::{Meeting, MeetingError};
 pub use shim::{SHIM_ABI, Shim, ShimError};
 pub use shm::{ShmStream, shm};
+pub use signals::{Caught, Signals};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};
 pub use stream::{Failure, Spinner, Stream, Wait};
 pub use tap::{Tap, TapError, TapOptions};

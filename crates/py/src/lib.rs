@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod probe;
 mod programs;
 mod schedule;
+mod wire;
 mod world;
 
 /// The compiled core of wiretwin.
@@ -17,6 +18,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     probe::register(module)?;
     programs::register(module)?;
     schedule::register(module)?;
+    wire::register(module)?;
     world::register(module)?;
     Ok(())
 }

@@ -26,6 +26,7 @@ pub use counters::{Counters, Totals};
 pub use fault::{Action, Filter, Hold, Rule, When};
 pub use read::{KEYS, read_mtu, read_wire};
 pub use wire::{FrameError, Loss, Lost, Medium, Output, Wire, WireConfig, WireError};
+pub use wiretwin_engine::Probability;
 
 /// Octets of an Ethernet header: destination, source, type.
 pub const HEADER: usize = 14;

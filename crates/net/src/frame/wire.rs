@@ -332,6 +332,11 @@ impl<P: Clone> Wire<P> {
         })
     }
 
+    /// How many ports there are.
+    pub const fn ports(&self) -> usize {
+        self.ports.len()
+    }
+
     /// Counts of a port; `None` if there is no such port.
     pub fn counters(&self, port: PortId) -> Option<&Counters> {
         self.ports.get(usize::from(port.0)).map(|port| &port.counters)

@@ -1,0 +1,17 @@
+//! Network models paced by a real clock; the one room where net and host meet.
+//!
+//! [`Pacer`] moves real frames between devices as a [`Wire`](wiretwin_net::frame::Wire) of the simulated
+//! world says, each at its time. [`wire_main`] is the process that does so between TAP devices.
+
+mod device;
+mod lateness;
+mod output;
+mod pacer;
+mod process;
+mod spec;
+
+pub use device::Device;
+pub use lateness::Lateness;
+pub use pacer::{End, Pacer, PacerError, PortCounts};
+pub use process::wire_main;
+pub use spec::{PortSpec, WireSpec};

@@ -1,0 +1,83 @@
+//! The lines a wire process writes.
+
+use serde_json::{Value, json};
+use wiretwin_host::{Clock, Tap, pinned};
+
+use crate::pacer::Pacer;
+use crate::spec::WireSpec;
+
+pub(crate) fn ready(spec: &WireSpec, taps: &[Tap]) -> String {
+    let ports: Vec<Value> = spec
+        .ports
+        .iter()
+        .zip(taps)
+        .map(|(port, tap)| {
+            let address: Vec<String> = tap.address().iter().map(|octet| format!("{octet:02x}")).collect();
+            json!({
+                "name": port.name,
+                "tap": tap.name(),
+                "index": tap.index(),
+                "mtu": tap.mtu(),
+                "address": address.join(":"),
+            })
+        })
+        .collect();
+    let quality = Clock::start().quality();
+    json!({
+        "event": "ready",
+        "pid": std::process::id(),
+        "ports": ports,
+        "rate_bit_s": spec.wire.rate.get(),
+        "seed": spec.wire.seed,
+        "clock": {
+            "name": Clock::NAME,
+            "cost_ns": quality.cost_ns,
+            "resolution_ns": quality.resolution_ns,
+        },
+        "cores": pinned(),
+        "priority": spec.priority,
+        "spin_us": spec.spin.as_ns() / 1000,
+    })
+    .to_string()
+}
+
+pub(crate) fn counters(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> String {
+    let ports: Vec<Value> = spec
+        .ports
+        .iter()
+        .zip(pacer.counters())
+        .map(|(port, (model, device))| {
+            json!({
+                "name": port.name,
+                "received": model.received,
+                "received_bytes": model.received_bytes,
+                "delivered": model.delivered,
+                "delivered_bytes": model.delivered_bytes,
+                "queue_drops": model.queue_drops,
+                "switch_drops": model.switch_drops,
+                "rule_drops": model.rule_drops,
+                "corrupted": model.corrupted,
+                "duplicated": model.duplicated,
+                "reordered": model.reordered,
+                "copied": model.copied,
+                "filtered": model.filtered,
+                "refused": device.refused,
+                "malformed": device.malformed,
+            })
+        })
+        .collect();
+    json!({
+        "event": "counters",
+        "reason": reason,
+        "elapsed_s": pacer.elapsed().as_s_f64(),
+        "ports": ports,
+        "held": pacer.totals().held,
+        "lateness_ns": pacer.lateness().to_json(),
+        "turn_ns": pacer.turns().to_json(),
+    })
+    .to_string()
+}
+
+pub(crate) fn error(place: &str, reason: &str) -> String {
+    json!({ "event": "error", "place": place, "reason": reason }).to_string()
+}

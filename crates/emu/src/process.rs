@@ -1,0 +1,98 @@
+//! The wire process: from a specification to the counters at its end.
+
+use std::fs;
+use std::path::Path;
+
+use wiretwin_host::{
+    Signals, Tap, TapOptions, die_with_parent, pin, run_before_all_others, sharp_timers, write_line,
+};
+use wiretwin_net::frame::Wire;
+
+use crate::output;
+use crate::pacer::{End, Pacer};
+use crate::spec::{PortSpec, WireSpec};
+
+/// Why the process ended early.
+struct Stop {
+    place: String,
+    reason: String,
+}
+
+impl Stop {
+    fn new(place: impl Into<String>, reason: impl ToString) -> Self {
+        Self { place: place.into(), reason: reason.to_string() }
+    }
+}
+
+/// Runs the wire that the file at `path` specifies; the exit status, 0 only if it ended by a signal
+/// or its limit. See `docs/models/wire.md`.
+pub fn wire_main(path: &Path) -> i32 {
+    match run(path) {
+        Ok(()) => 0,
+        Err(stop) => {
+            // If standard output is closed there is nobody left to tell.
+            let _ = write_line(&output::error(&stop.place, &stop.reason));
+            1
+        }
+    }
+}
+
+fn run(path: &Path) -> Result<(), Stop> {
+    let file = path.display().to_string();
+    // Before anything that is to be undone at the end.
+    let signals = Signals::catch().map_err(|error| Stop::new("catching signals", error))?;
+    let text = fs::read_to_string(path).map_err(|error| Stop::new(&file, error))?;
+    let spec = WireSpec::parse(&text).map_err(|error| {
+        let key = if error.key.is_empty() { "the whole" } else { &error.key };
+        Stop::new(format!("{file}: {key}"), format!("{} is not allowed: {}", error.value, error.allowed))
+    })?;
+    if spec.die_with_parent {
+        die_with_parent().map_err(|error| Stop::new("following the parent process", error))?;
+    }
+    let wire = Wire::new(spec.wire.clone(), spec.ports.len()).map_err(|error| Stop::new(&file, error))?;
+    let taps: Vec<Tap> = spec
+        .ports
+        .iter()
+        .map(|port| open(port, spec.mtu).map_err(|error| Stop::new(format!("port {}", port.name), error)))
+        .collect::<Result<_, _>>()?;
+    if let Some(cpu) = spec.cpu {
+        pin(cpu).map_err(|error| Stop::new(format!("{file}: cpu"), error))?;
+    }
+    sharp_timers().map_err(|error| Stop::new("asking for sharp timers", error))?;
+    if let Some(priority) = spec.priority {
+        run_before_all_others(priority).map_err(|error| Stop::new(format!("{file}: priority"), error))?;
+    }
+    let ready = output::ready(&spec, &taps);
+    let mut pacer =
+        Pacer::new(wire, taps, spec.spin).map_err(|error| Stop::new("watching the devices", error))?;
+    say(&ready)?;
+    let mut unsaid = None;
+    let ended = pacer.run(&signals, spec.limit, |pacer| {
+        unsaid = unsaid.take().or(say(&output::counters(&spec, pacer, "SIGUSR1")).err());
+    });
+    let reason = match &ended {
+        Ok(End::Signal(signal)) => signal.name().to_owned(),
+        Ok(End::Limit) => "limit_s".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    say(&output::counters(&spec, &pacer, &reason))?;
+    if let Some(stop) = unsaid {
+        return Err(stop);
+    }
+    ended.map(drop).map_err(|error| {
+        let port = error.port.map(|port| &spec.ports[usize::from(port.0)].name);
+        Stop::new(port.map_or_else(|| "the wire".to_owned(), |name| format!("port {name}")), error)
+    })
+}
+
+fn open(port: &PortSpec, mtu: u32) -> Result<Tap, wiretwin_host::TapError> {
+    let options = TapOptions { create: port.create, mtu: port.create.then_some(mtu), up: port.create };
+    match &port.netns {
+        None => Tap::open(&port.tap, options),
+        Some(netns) => Tap::open_in(netns, &port.tap, options),
+    }
+}
+
+fn say(line: &str) -> Result<(), Stop> {
+    write_line(line).map_err(|error| Stop::new("writing to standard output", error))
+}
