@@ -9,11 +9,13 @@
 //! This room allocates nothing: the caller owns the octets.
 #![no_std]
 
+pub mod aal34;
 pub mod aal5;
 pub mod arp;
 pub mod atmarp;
 pub mod cell;
 pub mod checksum;
+mod crc10;
 mod error;
 pub mod ethernet;
 pub mod fddi;
@@ -21,9 +23,11 @@ pub mod icmp;
 pub mod ipv4;
 pub mod llc;
 pub mod mac;
+pub mod oam;
 mod octets;
 pub mod options;
 pub mod pause;
+pub mod rm;
 pub mod tcp;
 pub mod udp;
 

@@ -1,5 +1,9 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
+#[path = "../../../fuzz/checks/aal34_cpcs.rs"]
+mod aal34_cpcs;
+#[path = "../../../fuzz/checks/aal34_sar.rs"]
+mod aal34_sar;
 #[path = "../../../fuzz/checks/aal5.rs"]
 mod aal5;
 #[path = "../../../fuzz/checks/arp.rs"]
@@ -20,12 +24,26 @@ mod ipv4;
 mod llc;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
+#[path = "../../../fuzz/checks/oam.rs"]
+mod oam;
 #[path = "../../../fuzz/checks/pause.rs"]
 mod pause;
+#[path = "../../../fuzz/checks/rm.rs"]
+mod rm;
 #[path = "../../../fuzz/checks/tcp.rs"]
 mod tcp;
 #[path = "../../../fuzz/checks/udp.rs"]
 mod udp;
+
+#[test]
+fn aal34_cpcs_holds_for_any_input() {
+    mutated::check_corpus("aal34_cpcs", aal34_cpcs::check);
+}
+
+#[test]
+fn aal34_sar_holds_for_any_input() {
+    mutated::check_corpus("aal34_sar", aal34_sar::check);
+}
 
 #[test]
 fn aal5_holds_for_any_input() {
@@ -73,8 +91,18 @@ fn llc_holds_for_any_input() {
 }
 
 #[test]
+fn oam_holds_for_any_input() {
+    mutated::check_corpus("oam", oam::check);
+}
+
+#[test]
 fn pause_holds_for_any_input() {
     mutated::check_corpus("pause", pause::check);
+}
+
+#[test]
+fn rm_holds_for_any_input() {
+    mutated::check_corpus("rm", rm::check);
 }
 
 #[test]
