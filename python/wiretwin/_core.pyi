@@ -153,3 +153,43 @@ def run_program(name: str, params_json: str, model_json: str, ranks: int, seed: 
     and `rounds` (ring), `rows`, `columns` and `iterations` (jacobi); `costs_ps` by kind of work
     (`add`, `stencil-point`); `fault` (`delivery`, `byte`, `flip`) to change a byte on its way.
     """
+
+class LanEcho(TypedDict):
+    """An echo of one size on a local network."""
+
+    bytes: int
+    round_trip_ps: npt.NDArray[np.uint64]
+    digest: str
+    events: int
+    busy_ps: list[int]
+    deepest_queue_cells: int
+
+def lan_echo(config_json: str, sizes: Sequence[int], rounds: int, seed: int) -> list[LanEcho]:
+    """Echo messages of each size between ranks 0 and 1 of a fresh network; every round trip."""
+
+class LanSegments(TypedDict):
+    """Stretches of time: what, of which layer, keeping which resource of which host or link busy."""
+
+    activity: list[str]
+    layer: list[str]
+    resource: list[str]
+    place: npt.NDArray[np.uint64]
+    start_ps: npt.NDArray[np.uint64]
+    end_ps: npt.NDArray[np.uint64]
+    waited_ps: npt.NDArray[np.uint64]
+
+class LanAnatomy(TypedDict):
+    """One message: its critical path, which sums to its latency, and all that was done for it."""
+
+    bytes: int
+    begun_ps: int
+    ended_ps: int
+    path: LanSegments
+    busy: LanSegments
+    digest: str
+
+def lan_anatomy(config_json: str, size: int, rounds: int, seed: int) -> LanAnatomy:
+    """Return the anatomy of the last message from rank 0 to rank 1 in an echo of so many rounds."""
+
+def lan_prices() -> list[str]:
+    """Return the names of the activities that a host's profile has a price for."""

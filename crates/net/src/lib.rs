@@ -1,11 +1,13 @@
 //! Simulated endpoints, cores, links and networks.
 //!
 //! The program-level world: [`World`] takes the operations of ranks and says when they complete. Below
-//! it, [`frame`] joins ports by Ethernet, frame by frame.
+//! it, [`frame`] joins ports by Ethernet, frame by frame, and [`lan`] is a local network made of its
+//! parts, cell by cell, with hosts that pay.
 
 mod comm;
 pub mod frame;
 pub mod json;
+pub mod lan;
 pub mod layer;
 mod link;
 pub mod model;

@@ -5,6 +5,7 @@
 
 use pyo3::prelude::*;
 
+mod lan;
 mod probe;
 mod programs;
 mod schedule;
@@ -15,6 +16,7 @@ mod world;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    lan::register(module)?;
     probe::register(module)?;
     programs::register(module)?;
     schedule::register(module)?;

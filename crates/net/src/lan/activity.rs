@@ -1,0 +1,205 @@
+//! What takes time on the way of a message, and to which layer and resource it belongs.
+
+use std::fmt;
+
+/// A layer of a stack, from the program to the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Layer {
+    /// The program itself.
+    Program,
+    /// The message layer: what the program calls.
+    Message,
+    /// The operating system under it: traps, switches of context, interrupts, copies.
+    System,
+    /// TCP, UDP and IP.
+    Transport,
+    /// The ATM adaptation layer.
+    Adaptation,
+    /// The adapter's driver.
+    Driver,
+    /// The adapter.
+    Adapter,
+    /// Links.
+    Link,
+    /// Switches and other elements between links.
+    Switch,
+}
+
+impl Layer {
+    /// All layers, from the top.
+    pub const ALL: [Self; 9] = [
+        Self::Program,
+        Self::Message,
+        Self::System,
+        Self::Transport,
+        Self::Adaptation,
+        Self::Driver,
+        Self::Adapter,
+        Self::Link,
+        Self::Switch,
+    ];
+
+    /// Its name in tables and figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Message => "message",
+            Self::System => "system",
+            Self::Transport => "transport",
+            Self::Adaptation => "adaptation",
+            Self::Driver => "driver",
+            Self::Adapter => "adapter",
+            Self::Link => "link",
+            Self::Switch => "switch",
+        }
+    }
+}
+
+/// Something that does one thing at a time, or the plain passing of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Resource {
+    /// A host's processor.
+    Cpu,
+    /// A host's input and output bus.
+    Bus,
+    /// The processor on an adapter.
+    Firmware,
+    /// A link while it sends.
+    Wire,
+    /// A switch's fabric.
+    Fabric,
+    /// Nothing is used: light travels, a delay passes.
+    Delay,
+}
+
+impl Resource {
+    /// Its name in tables and figures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Bus => "bus",
+            Self::Firmware => "firmware",
+            Self::Wire => "wire",
+            Self::Fabric => "fabric",
+            Self::Delay => "delay",
+        }
+    }
+}
+
+macro_rules! activities {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $layer:ident, $resource:ident;)*) => {
+        /// One kind of thing that takes time.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Activity { $($(#[$doc])* $variant,)* }
+
+        impl Activity {
+            /// All of them, in the order of their numbers.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Its name in data files, tables and figures.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The layer that asks for it.
+            #[must_use]
+            pub const fn layer(self) -> Layer {
+                match self { $(Self::$variant => Layer::$layer,)* }
+            }
+
+            /// What it keeps busy.
+            #[must_use]
+            pub const fn resource(self) -> Resource {
+                match self { $(Self::$variant => Resource::$resource,)* }
+            }
+        }
+    };
+}
+
+activities! {
+    // What a host's processor does, priced by its profile. `CPU_ACTIVITIES` counts these.
+    /// The program computes.
+    Compute = "compute", Program, Cpu;
+    /// Entering and leaving the kernel, once a system call.
+    Trap = "trap", System, Cpu;
+    /// Taking an interrupt and returning from it.
+    Interrupt = "interrupt", System, Cpu;
+    /// A process that slept is made to run.
+    ContextSwitch = "context_switch", System, Cpu;
+    /// Copying from the program's memory into the kernel's.
+    CopyIn = "copy_in", System, Cpu;
+    /// Copying from the kernel's memory into the program's.
+    CopyOut = "copy_out", System, Cpu;
+    /// What the host does besides: the clock's interrupt, other processes.
+    Background = "background", System, Cpu;
+    /// The Fore interface's send: stream head, message blocks, device queue; once a PDU.
+    ForeSend = "fore_send", Message, Cpu;
+    /// The Fore interface's receive, in the process: stream head and message blocks; once a PDU.
+    ForeReceive = "fore_receive", Message, Cpu;
+    /// The driver's work in an interrupt for a PDU that has come, up to waking its reader.
+    PduInterrupt = "pdu_interrupt", Driver, Cpu;
+    /// A CRC by software.
+    Crc = "crc", Adaptation, Cpu;
+    /// Cutting a cell off a PDU by software.
+    SegmentCell = "segment_cell", Adaptation, Cpu;
+    /// Putting a cell behind the others of its PDU by software.
+    ReassembleCell = "reassemble_cell", Adaptation, Cpu;
+    /// The processor looks whether an adapter's FIFO has room again.
+    FifoFull = "fifo_full", Driver, Cpu;
+    /// Writing a cell into an adapter's FIFO, word by word over the bus.
+    CellOut = "cell_out", Driver, Bus;
+    /// Reading a cell from an adapter's FIFO, word by word over the bus.
+    CellIn = "cell_in", Driver, Bus;
+    // What adapters do.
+    /// Firmware takes up a PDU to send.
+    SendPdu = "send_pdu", Adapter, Firmware;
+    /// Firmware sends a cell.
+    SendCell = "send_cell", Adapter, Firmware;
+    /// Firmware takes in a cell.
+    ReceiveCell = "receive_cell", Adapter, Firmware;
+    /// Firmware hands a whole PDU to the host.
+    ReceivePdu = "receive_pdu", Adapter, Firmware;
+    /// A cell's payload crosses the host's bus.
+    Dma = "dma", Adapter, Bus;
+    /// From a cell in the receive FIFO to the interrupt.
+    InterruptDelay = "interrupt_delay", Adapter, Delay;
+    // What is between adapters.
+    /// A cell or frame is sent.
+    Serialize = "serialize", Link, Wire;
+    /// It travels.
+    Propagate = "propagate", Link, Delay;
+    /// It crosses a switch's fabric.
+    Fabric = "fabric", Switch, Fabric;
+    /// It passes the fixed part of a switch's delay.
+    SwitchDelay = "switch_delay", Switch, Delay;
+}
+
+/// How many activities are those of a host's processor, the first ones.
+pub const CPU_ACTIVITIES: usize = Activity::CellIn as usize + 1;
+
+impl fmt::Display for Activity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activities_are_numbered_as_they_are_listed_and_named_apart() {
+        for (number, activity) in Activity::ALL.iter().enumerate() {
+            assert_eq!(*activity as usize, number);
+            assert_eq!(Activity::ALL.iter().filter(|other| other.name() == activity.name()).count(), 1);
+        }
+        let on_host = |activity: &Activity| matches!(activity.resource(), Resource::Cpu | Resource::Bus);
+        assert!(Activity::ALL[..CPU_ACTIVITIES].iter().all(on_host));
+    }
+}

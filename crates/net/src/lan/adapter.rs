@@ -1,0 +1,467 @@
+//! Adapters between a host and its ATM link.
+//!
+//! *Series-100*: two FIFOs of cells. The host segments, and writes each cell; the first cell that comes
+//! into an empty FIFO interrupts the host after a delay, and the handler reads and reassembles until the
+//! FIFO is empty.
+//!
+//! *Series-200*: a processor of its own does one job at a time: it takes up a PDU, sends a cell, takes in a
+//! cell, hands a PDU over. Cells cross the host's bus by DMA, one after the other, while it goes on. What
+//! comes in goes first. The host is interrupted once a PDU.
+
+use std::collections::VecDeque;
+
+use wiretwin_proto::aal5::{CpcsId, SarPdu, Trailer};
+use wiretwin_proto::{Output, Payload, WorkKind};
+use wiretwin_units::{Bytes, SimTime, Span};
+use wiretwin_wire::aal5::pdu_octets;
+use wiretwin_wire::cell::PAYLOAD_OCTETS;
+
+use super::Lan;
+use super::activity::Activity;
+use super::cell::{Cell, Vc};
+use super::config::{AdapterConfig, FirmwarePrices};
+use super::core::{LinkId, Passed, To};
+use super::cpu::{Step, ThreadId};
+use super::host::Action;
+use super::trail::SegmentId;
+
+/// A PDU that came, for its circuit's reader.
+#[derive(Clone, Copy, Debug)]
+struct Delivery {
+    circuit: u32,
+    payload: Payload,
+}
+
+/// What the processor of a Series-200 is doing.
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    TakeUp(u32),
+    Send(Cell),
+    TakeIn { trail: SegmentId, delivery: Option<Delivery> },
+    Hand(Delivery, SegmentId),
+}
+
+pub(super) struct Adapter {
+    host: u32,
+    config: AdapterConfig,
+    pub(super) out: LinkId,
+    /// The host's handler of its interrupt.
+    handler: ThreadId,
+    /// The handler has been called and has not found everything done.
+    handling: bool,
+    /// Circuits by the VCI on which they come in, on path 0.
+    circuits: Vec<u32>,
+    receive_fifo: VecDeque<Cell>,
+    // Of a Series-200.
+    job: Option<Job>,
+    to_send: VecDeque<(u32, SegmentId)>,
+    sending: Option<u32>,
+    send_trail: SegmentId,
+    /// It was told to look again then, when the line has room.
+    will_look_at: Option<SimTime>,
+    outward: VecDeque<Cell>,
+    inward: VecDeque<(Option<Delivery>, SegmentId)>,
+    to_hand: VecDeque<(Delivery, SegmentId)>,
+    handed: VecDeque<(Delivery, SegmentId)>,
+    passed: Passed,
+}
+
+impl Adapter {
+    pub(super) fn new(host: u32, config: AdapterConfig, out: LinkId, handler: ThreadId) -> Self {
+        Self {
+            host,
+            config,
+            out,
+            handler,
+            handling: false,
+            circuits: Vec::new(),
+            receive_fifo: VecDeque::new(),
+            job: None,
+            to_send: VecDeque::new(),
+            sending: None,
+            send_trail: SegmentId::NONE,
+            will_look_at: None,
+            outward: VecDeque::new(),
+            inward: VecDeque::new(),
+            to_hand: VecDeque::new(),
+            handed: VecDeque::new(),
+            passed: Passed::default(),
+        }
+    }
+
+    /// Cells of this channel belong to this circuit.
+    pub(super) fn expect(&mut self, vc: Vc, circuit: u32) {
+        let at = usize::from(vc.id().vci.0);
+        if self.circuits.len() <= at {
+            self.circuits.resize(at + 1, u32::MAX);
+        }
+        self.circuits[at] = circuit;
+    }
+
+    fn circuit(&self, vc: Vc) -> Option<u32> {
+        self.circuits.get(usize::from(vc.vci())).copied().filter(|&circuit| circuit != u32::MAX)
+    }
+
+    /// Cells that came from the line: taken, given to the reassembler, lost for want of room.
+    pub(super) fn passed(&self) -> Passed {
+        Passed { held: self.receive_fifo.len() as u64, ..self.passed }
+    }
+}
+
+/// A cell's payload on the bus.
+const CELL_BYTES: Bytes = Bytes::new(PAYLOAD_OCTETS as u64);
+/// The local numbers of DMA events.
+const OUTWARD: u32 = 0;
+const INWARD: u32 = 1;
+
+/// What a processor is asked for, as an activity with a price.
+const fn activity_of(kind: WorkKind) -> Activity {
+    match kind {
+        WorkKind::SegmentCell => Activity::SegmentCell,
+        WorkKind::ReassembleCell => Activity::ReassembleCell,
+        WorkKind::Crc => Activity::Crc,
+    }
+}
+
+impl Lan {
+    /// A cell has come to an adapter.
+    pub(super) fn cell_came(&mut self, number: u32, mut cell: Cell) {
+        let now = self.core.now();
+        let adapter = &mut self.adapters[number as usize];
+        adapter.passed.taken += 1;
+        let room = match adapter.config {
+            AdapterConfig::Series100 { receive_fifo_cells, .. }
+            | AdapterConfig::Series200 { receive_fifo_cells, .. } => receive_fifo_cells as usize,
+        };
+        if adapter.receive_fifo.len() >= room || adapter.circuit(cell.vc).is_none() {
+            adapter.passed.lost += 1;
+            self.core.pdus.gone(cell.pdu);
+            return;
+        }
+        match adapter.config {
+            AdapterConfig::Series100 { interrupt_delay, .. } => {
+                let first = !core::mem::replace(&mut adapter.handling, true);
+                if first {
+                    let due = now + interrupt_delay;
+                    let place = number as u16;
+                    cell.trail = self.core.trail.push(cell.trail, Activity::InterruptDelay, place, now, due);
+                    self.core.at(due, To::Interrupt, number, 0);
+                }
+                self.adapters[number as usize].receive_fifo.push_back(cell);
+            }
+            AdapterConfig::Series200 { .. } => {
+                adapter.receive_fifo.push_back(cell);
+                self.transmit(number);
+            }
+        }
+    }
+
+    /// Feeds a cell to its circuit's reassembler: the work that is, and the PDU that it completes.
+    fn reassemble(&mut self, number: u32, cell: Cell) -> (Works, Option<Delivery>) {
+        let now = self.core.now();
+        let adapter = &mut self.adapters[number as usize];
+        adapter.passed.given += 1;
+        let mut works = Works::default();
+        let (Some(circuit), Some(&pdu)) = (adapter.circuit(cell.vc), self.core.pdus.get(cell.pdu)) else {
+            return (works, None);
+        };
+        self.core.pdus.gone(cell.pdu);
+        let receiver = &mut self.circuits[circuit as usize].receiver;
+        receiver.handle_sar_pdu(
+            now,
+            SarPdu {
+                cpcs: CpcsId(pdu.number),
+                index: cell.index,
+                last: cell.last.then_some(Trailer { payload: pdu.payload, uu: 0, cpi: 0 }),
+                congestion: cell.congestion,
+                loss_priority: cell.loss_priority,
+                corrupted: cell.corrupted,
+            },
+        );
+        let mut delivery = None;
+        loop {
+            match receiver.poll_output() {
+                Output::Work(work) => works.push(activity_of(work.kind), work.bytes),
+                Output::Deliver(unitdata) => delivery = Some(Delivery { circuit, payload: unitdata.payload }),
+                Output::Event(_) => self.pdus_lost += 1,
+                Output::Transmit(never) => match never {},
+                Output::Timeout(_) => return (works, delivery),
+            }
+        }
+    }
+
+    /// The next cell of what a circuit has to send, if any, and the work that it is. The cell has no trail
+    /// yet.
+    fn cut(&mut self, circuit: u32) -> Option<(Works, Cell)> {
+        let at = &mut self.circuits[circuit as usize];
+        let mut works = Works::default();
+        let sar = loop {
+            match at.sender.poll_output() {
+                Output::Work(work) => works.push(activity_of(work.kind), work.bytes),
+                Output::Transmit(sar) => break sar,
+                Output::Deliver(never) | Output::Event(never) => match never {},
+                Output::Timeout(_) => return None,
+            }
+        };
+        if sar.index == 0 {
+            let payload = at.handed.pop_front().expect("each PDU that is cut was handed over");
+            let length = u16::try_from(payload.length.get()).expect("the sender takes no longer ones");
+            let cells = pdu_octets(length) / PAYLOAD_OCTETS;
+            at.pdu = self.core.pdus.add(payload, sar.cpcs.0, cells as u32);
+        }
+        let cell = Cell {
+            vc: at.vc,
+            pdu: at.pdu,
+            index: sar.index,
+            last: sar.last.is_some(),
+            congestion: sar.congestion,
+            loss_priority: sar.loss_priority,
+            corrupted: sar.corrupted,
+            trail: SegmentId::NONE,
+        };
+        Some((works, cell))
+    }
+
+    /// Whether a cell may be put behind those that wait for the line; else when it may.
+    fn room_at(&self, number: u32, fifo_cells: u32, coming: usize) -> Option<SimTime> {
+        let link = self.core.link(self.adapters[number as usize].out);
+        let config = link.config();
+        let cell = config.rate.time_for(config.cell_bits).unwrap_or(Span::MAX);
+        let slots = u64::from(fifo_cells).saturating_sub(coming as u64 + 1);
+        let free = link.free_at();
+        // Those that wait are sent one after the other: at this instant one place fewer is taken.
+        let room = SimTime::from_ps(free.as_ps().saturating_sub(cell.as_ps().saturating_mul(slots)));
+        (room > self.core.now()).then_some(room)
+    }
+
+    // Series-100
+
+    /// The host goes on cutting what a circuit has to send.
+    pub(super) fn segment(&mut self, host: u32, thread: ThreadId, circuit: u32) {
+        let adapter = self.circuits[circuit as usize].from;
+        let Some((works, cell)) = self.cut(circuit) else { return };
+        let message = self.core.pdus.get(cell.pdu).map_or(Bytes::new(0), |pdu| pdu.payload.length);
+        let steps = [Step::Do(Action::Room { adapter, cell }), Step::Do(Action::Segment { circuit })];
+        self.insert(host, thread, &steps);
+        self.insert_works(host, thread, &works, message);
+    }
+
+    fn insert_works(&mut self, host: u32, thread: ThreadId, works: &Works, message: Bytes) {
+        for (activity, bytes) in works.list[..works.count].iter().rev() {
+            let step = self.price(host, *activity, *bytes, message);
+            self.insert(host, thread, &[step]);
+        }
+    }
+
+    /// The host writes a cell into the FIFO, once that has room: until then it looks again and again.
+    pub(super) fn room(&mut self, host: u32, thread: ThreadId, number: u32, cell: Cell) {
+        let AdapterConfig::Series100 { send_fifo_cells, .. } = self.adapters[number as usize].config else {
+            return;
+        };
+        let steps = match self.room_at(number, send_fifo_cells, 0) {
+            Some(room) => [
+                Step::Charge(Activity::FifoFull, room - self.core.now()),
+                Step::Do(Action::Room { adapter: number, cell }),
+            ],
+            None => [
+                self.price(host, Activity::CellOut, CELL_BYTES, CELL_BYTES),
+                Step::Do(Action::Put { adapter: number, cell }),
+            ],
+        };
+        self.insert(host, thread, &steps);
+    }
+
+    /// The interrupt of a Series-100 is due.
+    pub(super) fn interrupt_due(&mut self, number: u32) {
+        let adapter = &self.adapters[number as usize];
+        let trail = adapter.receive_fifo.front().map_or(SegmentId::NONE, |cell| cell.trail);
+        let (host, handler) = (adapter.host, adapter.handler);
+        self.raise(host, handler, trail, number);
+    }
+
+    // Both
+
+    /// The handler takes the next thing that its adapter has for it.
+    pub(super) fn handle_interrupt(&mut self, host: u32, thread: ThreadId, number: u32) {
+        let again = Step::Do(Action::Handle { adapter: number });
+        let none = Bytes::new(0);
+        let adapter = &mut self.adapters[number as usize];
+        match adapter.config {
+            AdapterConfig::Series100 { .. } => {
+                let Some(cell) = adapter.receive_fifo.pop_front() else {
+                    adapter.handling = false;
+                    return;
+                };
+                let (works, delivery) = self.reassemble(number, cell);
+                self.insert(host, thread, &[again]);
+                if let Some(Delivery { circuit, payload, .. }) = delivery {
+                    let work = self.price(host, Activity::PduInterrupt, none, none);
+                    self.insert(host, thread, &[work, Step::Do(Action::Deliver { circuit, payload })]);
+                }
+                self.insert_works(host, thread, &works, CELL_BYTES);
+                let read = self.price(host, Activity::CellIn, CELL_BYTES, CELL_BYTES);
+                self.insert(host, thread, &[Step::After(cell.trail), read]);
+            }
+            AdapterConfig::Series200 { .. } => {
+                let Some((Delivery { circuit, payload }, trail)) = adapter.handed.pop_front() else {
+                    adapter.handling = false;
+                    return;
+                };
+                let work = self.price(host, Activity::PduInterrupt, none, none);
+                let deliver = Step::Do(Action::Deliver { circuit, payload });
+                self.insert(host, thread, &[Step::After(trail), work, deliver, again]);
+            }
+        }
+    }
+
+    // Series-200
+
+    /// The host has handed over a PDU that a circuit's sender has taken.
+    pub(super) fn take_pdu(&mut self, number: u32, circuit: u32, trail: SegmentId) {
+        self.adapters[number as usize].to_send.push_back((circuit, trail));
+        self.transmit(number);
+    }
+
+    /// The adapter's processor takes its next job, if it has none.
+    pub(super) fn transmit(&mut self, number: u32) {
+        let now = self.core.now();
+        let place = number as u16;
+        let adapter = &mut self.adapters[number as usize];
+        let AdapterConfig::Series200 { send_fifo_cells, aal5: prices, pace, .. } = adapter.config else {
+            return;
+        };
+        if adapter.will_look_at == Some(now) {
+            adapter.will_look_at = None;
+        }
+        if adapter.job.is_some() {
+            return;
+        }
+        let (job, span) = if let Some(cell) = adapter.receive_fifo.pop_front() {
+            let (works, delivery) = self.reassemble(number, cell);
+            let span = works.priced(&prices);
+            let trail = self.core.trail.push(cell.trail, Activity::ReceiveCell, place, now, now + span);
+            (Job::TakeIn { trail, delivery }, span)
+        } else if let Some((delivery, trail)) = adapter.to_hand.pop_front() {
+            let span = prices.receive_pdu;
+            let trail = self.core.trail.push(trail, Activity::ReceivePdu, place, now, now + span);
+            (Job::Hand(delivery, trail), span)
+        } else if let Some(circuit) = adapter.sending {
+            let coming = adapter.outward.len();
+            let paced = self.circuits[circuit as usize].next_cell;
+            let room = self.room_at(number, send_fifo_cells, coming).unwrap_or(now).max(paced);
+            if room > now {
+                return self.look_at(number, room);
+            }
+            let Some((works, mut cell)) = self.cut(circuit) else {
+                self.adapters[number as usize].sending = None;
+                return self.transmit(number);
+            };
+            let span = works.priced(&prices);
+            self.circuits[circuit as usize].next_cell = now + pace;
+            let adapter = &mut self.adapters[number as usize];
+            cell.trail = self.core.trail.push(adapter.send_trail, Activity::SendCell, place, now, now + span);
+            adapter.send_trail = cell.trail;
+            if cell.last {
+                adapter.sending = None;
+            }
+            (Job::Send(cell), span)
+        } else if let Some((circuit, trail)) = adapter.to_send.pop_front() {
+            let before = self.core.trail.later(adapter.send_trail, trail);
+            let end = now + prices.send_pdu;
+            adapter.send_trail = self.core.trail.push(before, Activity::SendPdu, place, now, end);
+            (Job::TakeUp(circuit), prices.send_pdu)
+        } else {
+            return;
+        };
+        self.adapters[number as usize].job = Some(job);
+        self.core.at(now + span, To::Firmware, number, 0);
+    }
+
+    /// Looks again later, unless it is to look earlier already.
+    fn look_at(&mut self, number: u32, time: SimTime) {
+        let adapter = &mut self.adapters[number as usize];
+        if adapter.will_look_at.is_none_or(|at| at > time) {
+            adapter.will_look_at = Some(time);
+            self.core.at(time, To::Transmit, number, 0);
+        }
+    }
+
+    /// The adapter's processor has done its job.
+    pub(super) fn firmware_done(&mut self, number: u32) {
+        let adapter = &mut self.adapters[number as usize];
+        match adapter.job.take() {
+            Some(Job::TakeUp(circuit)) => adapter.sending = Some(circuit),
+            Some(Job::Send(mut cell)) => {
+                cell.trail = self.dma(number, cell.trail, OUTWARD);
+                self.adapters[number as usize].outward.push_back(cell);
+            }
+            Some(Job::TakeIn { trail, delivery }) => {
+                let trail = self.dma(number, trail, INWARD);
+                self.adapters[number as usize].inward.push_back((delivery, trail));
+            }
+            Some(Job::Hand(delivery, trail)) => {
+                adapter.handed.push_back((delivery, trail));
+                if !core::mem::replace(&mut adapter.handling, true) {
+                    let (host, handler) = (adapter.host, adapter.handler);
+                    self.raise(host, handler, trail, number);
+                }
+            }
+            None => {}
+        }
+        self.transmit(number);
+    }
+
+    /// A cell's payload crosses the bus.
+    fn dma(&mut self, number: u32, trail: SegmentId, way: u32) -> SegmentId {
+        let now = self.core.now();
+        let host = self.adapters[number as usize].host;
+        let (start, end) = self.hosts[host as usize].take_bus(now, CELL_BYTES);
+        self.core.at(end, To::Dma, number, way);
+        self.core.trail.push(trail, Activity::Dma, host as u16, start, end)
+    }
+
+    /// It has crossed.
+    pub(super) fn dma_done(&mut self, number: u32, way: u32) {
+        let adapter = &mut self.adapters[number as usize];
+        if way == OUTWARD {
+            if let Some(cell) = adapter.outward.pop_front() {
+                let out = adapter.out;
+                self.core.send(out, cell);
+            }
+        } else if let Some((Some(delivery), trail)) = adapter.inward.pop_front() {
+            adapter.to_hand.push_back((delivery, trail));
+            self.transmit(number);
+        }
+    }
+}
+
+/// Work on one cell, a few kinds of it.
+#[derive(Clone, Copy)]
+struct Works {
+    list: [(Activity, Bytes); 4],
+    count: usize,
+}
+
+impl Default for Works {
+    fn default() -> Self {
+        Self { list: [(Activity::Crc, Bytes::new(0)); 4], count: 0 }
+    }
+}
+
+impl Works {
+    fn push(&mut self, activity: Activity, bytes: Bytes) {
+        let slot = self.list.get_mut(self.count).expect("an adaptation layer does four things to a cell");
+        *slot = (activity, bytes);
+        self.count += 1;
+    }
+
+    /// What firmware takes for it; the CRC is made by hardware as the octets pass.
+    fn priced(&self, prices: &FirmwarePrices) -> Span {
+        let of = |activity| match activity {
+            Activity::SegmentCell => prices.send_cell,
+            Activity::ReassembleCell => prices.receive_cell,
+            _ => Span::ZERO,
+        };
+        self.list[..self.count].iter().map(|(activity, _)| of(*activity)).sum()
+    }
+}

@@ -1,0 +1,334 @@
+//! What a local network is made of, read from JSON.
+//!
+//! Every number is a count of picoseconds, bits, cells or octets, as its key says. The names of prices
+//! are those of [`Activity`].
+
+use std::str::FromStr as _;
+
+use wiretwin_engine::Probability;
+use wiretwin_units::{BitRate, Bits, Bytes, Span};
+
+use super::activity::{Activity, CPU_ACTIVITIES};
+use super::asx100::SwitchConfig;
+use super::core::LinkConfig;
+use super::stack::Stack;
+use crate::json::{At, Fields, JsonError, parse};
+
+/// What an activity costs a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Each time.
+    pub call: Span,
+    /// For each byte besides.
+    pub byte: Span,
+    /// For each byte where the message does not fit the cache.
+    pub cold_byte: Span,
+}
+
+/// What a host's processor charges, by activity.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prices {
+    list: [Price; CPU_ACTIVITIES],
+    /// Messages up to this size find their bytes in the cache.
+    cache: Bytes,
+}
+
+impl Prices {
+    /// What an activity over so many bytes of a message of such a size costs.
+    #[must_use]
+    pub fn of(&self, activity: Activity, bytes: Bytes, message: Bytes) -> Span {
+        let price = &self.list[activity as usize];
+        let byte = if message > self.cache { price.cold_byte } else { price.byte };
+        price.call + byte * bytes.get()
+    }
+}
+
+/// A host's bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BusConfig {
+    /// To get the bus, each transfer.
+    pub setup: Span,
+    /// Each byte.
+    pub byte: Span,
+}
+
+/// What firmware charges for an adaptation layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirmwarePrices {
+    /// Taking up a PDU to send.
+    pub send_pdu: Span,
+    /// Each cell sent.
+    pub send_cell: Span,
+    /// Each cell taken in.
+    pub receive_cell: Span,
+    /// Handing a whole PDU to the host.
+    pub receive_pdu: Span,
+}
+
+/// An adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdapterConfig {
+    /// The host does everything through two FIFOs of cells.
+    Series100 {
+        /// Cells that wait to be sent.
+        send_fifo_cells: u32,
+        /// Cells that wait to be read.
+        receive_fifo_cells: u32,
+        /// From the first cell in an empty FIFO to the interrupt.
+        interrupt_delay: Span,
+    },
+    /// A processor on the adapter segments and reassembles, by DMA from and to the host's memory.
+    Series200 {
+        /// Cells between DMA and line, outward.
+        send_fifo_cells: u32,
+        /// The same inward.
+        receive_fifo_cells: u32,
+        /// What its firmware charges for AAL 5.
+        aal5: FirmwarePrices,
+        /// The least time from one cell of a circuit to the next; zero is as fast as it goes.
+        pace: Span,
+    },
+}
+
+/// What else runs on a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackgroundConfig {
+    /// The clock interrupts once in this time, at a random phase; zero is never.
+    pub tick: Span,
+    /// What that takes.
+    pub tick_work: Span,
+    /// Other processes wake once in this time on average (exponential); zero is never.
+    pub wake: Span,
+    /// What they then take on average (exponential).
+    pub wake_work: Span,
+}
+
+/// A host with its adapter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostConfig {
+    /// Its name.
+    pub name: String,
+    /// What its processor charges.
+    pub prices: Prices,
+    /// Its bus.
+    pub bus: BusConfig,
+    /// Its adapter.
+    pub adapter: AdapterConfig,
+    /// What else it does.
+    pub background: Option<BackgroundConfig>,
+}
+
+/// What is between the adapters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkConfig {
+    /// A fibre between two hosts.
+    BackToBack,
+    /// One switch in the middle.
+    Switch(SwitchConfig),
+}
+
+/// A local network.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The stack that programs use.
+    pub stack: Stack,
+    /// Hosts; rank r runs on host r.
+    pub hosts: Vec<HostConfig>,
+    /// Every fibre, in both directions.
+    pub link: LinkConfig,
+    /// What is between the adapters.
+    pub network: NetworkConfig,
+    /// The longest PDU that the Fore interface takes.
+    pub pdu_bytes: Bytes,
+    /// Whether a longer message is cut into several PDUs; else it is refused, as the interface does.
+    pub cut_messages: bool,
+    /// Bytes that a circuit's receiver queues before its process reads them; more are lost.
+    pub stream_bytes: Bytes,
+    /// The chance of a cell to be lost on each link.
+    pub loss: Option<Probability>,
+}
+
+const DOCUMENT: &str = "network";
+/// The longest time that any key may hold: a minute.
+const LONGEST_PS: u64 = 60_000_000_000_000;
+
+impl Config {
+    /// Reads a network.
+    ///
+    /// # Errors
+    /// [`JsonError`] with key, value and what is allowed.
+    pub fn from_json(text: &str) -> Result<Self, JsonError> {
+        let value = parse(DOCUMENT, text)?;
+        let top = At::top(DOCUMENT, &value).object(&CONFIG_KEYS)?;
+        let stack = text_of(&top.get("stack")?)?;
+        let stack = Stack::from_str(&stack)
+            .map_err(|error| refused(&top, "stack", &error.stack, &error.to_string()))?;
+        let hosts = top.get("hosts")?.list("hosts")?;
+        if !(2..=64).contains(&hosts.len()) {
+            return Err(refused(&top, "hosts", &hosts.len().to_string(), "2 to 64 hosts"));
+        }
+        let hosts = hosts.iter().map(read_host).collect::<Result<Vec<_>, _>>()?;
+        let link = read_link(&top.get("link")?)?;
+        let network = match top.optional("switch") {
+            None if hosts.len() > 2 => {
+                return Err(refused(&top, "switch", "nothing", "a switch, for more than two hosts"));
+            }
+            None => NetworkConfig::BackToBack,
+            Some(at) => NetworkConfig::Switch(read_switch(&at, hosts.len() as u64, &link)?),
+        };
+        let pdu_bytes = Bytes::new(top.get("pdu_bytes")?.integer(1, 65_535)?);
+        let at = top.get("cut_messages")?;
+        let cut_messages = at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?;
+        let stream_bytes = Bytes::new(top.get("stream_bytes")?.integer(pdu_bytes.get(), 1 << 32)?);
+        let loss = match top.optional("cell_loss") {
+            None => None,
+            Some(at) => {
+                let loss = at.value.as_f64().and_then(|loss| Probability::new(loss).ok());
+                Some(loss.ok_or_else(|| at.refuse("a probability, 0 to 1"))?)
+            }
+        };
+        Ok(Self { stack, hosts, link, network, pdu_bytes, cut_messages, stream_bytes, loss })
+    }
+}
+
+const CONFIG_KEYS: [&str; 8] =
+    ["stack", "hosts", "link", "switch", "pdu_bytes", "cut_messages", "stream_bytes", "cell_loss"];
+
+fn refused(fields: &Fields<'_>, key: &str, value: &str, allowed: &str) -> JsonError {
+    let at = fields.get(key);
+    let key = at.map_or_else(|error| error.key, |at| at.key);
+    JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() }
+}
+
+fn text_of(at: &At<'_>) -> Result<String, JsonError> {
+    at.value.as_str().map(str::to_string).ok_or_else(|| at.refuse("a text"))
+}
+
+fn span(fields: &Fields<'_>, key: &str) -> Result<Span, JsonError> {
+    Ok(Span::from_ps(fields.get(key)?.integer(0, LONGEST_PS)?))
+}
+
+fn count(fields: &Fields<'_>, key: &str) -> Result<u32, JsonError> {
+    Ok(fields.get(key)?.integer(1, 1 << 20)? as u32)
+}
+
+fn rate(fields: &Fields<'_>, key: &str) -> Result<BitRate, JsonError> {
+    // At least 1, so that it is a rate.
+    Ok(BitRate::bit_s(fields.get(key)?.integer(1_000, 1_000_000_000_000)?))
+}
+
+fn read_link(at: &At<'_>) -> Result<LinkConfig, JsonError> {
+    let fields = at.object(&["rate_bit_s", "cell_bits", "propagation_ps"])?;
+    Ok(LinkConfig {
+        rate: rate(&fields, "rate_bit_s")?,
+        cell_bits: Bits::new(fields.get("cell_bits")?.integer(424, 848)?),
+        propagation: span(&fields, "propagation_ps")?,
+    })
+}
+
+fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfig, JsonError> {
+    let fields = at.object(&["fabric_bit_s", "delay_ps", "queue_cells", "module_bit_s", "modules"])?;
+    let config = SwitchConfig {
+        fabric: rate(&fields, "fabric_bit_s")?,
+        delay: span(&fields, "delay_ps")?,
+        queue_cells: count(&fields, "queue_cells")?,
+        module_rate: rate(&fields, "module_bit_s")?,
+        modules: count(&fields, "modules")?,
+    };
+    // So that neither a module nor the fabric ever has more to carry than it can.
+    let a_module = config.module_rate.get() / link.rate.get();
+    let all = (a_module * u64::from(config.modules)).min(config.fabric.get() / link.rate.get());
+    if ports > all {
+        let allowed = format!("at most {all} ports: {a_module} a module, {} in the fabric", config.fabric);
+        return Err(JsonError {
+            document: DOCUMENT,
+            key: "hosts".into(),
+            value: format!("{ports} ports of {}", link.rate),
+            allowed,
+        });
+    }
+    Ok(config)
+}
+
+fn read_host(at: &At<'_>) -> Result<HostConfig, JsonError> {
+    let fields = at.object(&["name", "cache_bytes", "prices", "bus", "adapter", "background"])?;
+    let cache = Bytes::new(fields.get("cache_bytes")?.integer(0, u64::MAX)?);
+    let bus = fields.get("bus")?;
+    let bus = bus.object(&["setup_ps", "byte_ps"])?;
+    Ok(HostConfig {
+        name: text_of(&fields.get("name")?)?,
+        prices: Prices { list: read_prices(&fields.get("prices")?)?, cache },
+        bus: BusConfig { setup: span(&bus, "setup_ps")?, byte: span(&bus, "byte_ps")? },
+        adapter: read_adapter(&fields.get("adapter")?)?,
+        background: fields.optional("background").map(|at| read_background(&at)).transpose()?,
+    })
+}
+
+/// Every price is given: one that is missing would be a cost forgotten.
+fn read_prices(at: &At<'_>) -> Result<[Price; CPU_ACTIVITIES], JsonError> {
+    let names: Vec<&str> = priced().map(Activity::name).collect();
+    let fields = at.object(&names)?;
+    let mut list = [Price::default(); CPU_ACTIVITIES];
+    for activity in priced() {
+        let price = fields.get(activity.name())?;
+        let price = price.object(&["call_ps", "byte_ps", "cold_byte_ps"])?;
+        let byte = span(&price, "byte_ps")?;
+        let cold_byte = match price.optional("cold_byte_ps") {
+            Some(at) => Span::from_ps(at.integer(0, LONGEST_PS)?),
+            None => byte,
+        };
+        list[activity as usize] = Price { call: span(&price, "call_ps")?, byte, cold_byte };
+    }
+    Ok(list)
+}
+
+/// The activities that a profile has a price for; the time of the other ones comes from elsewhere.
+pub fn priced() -> impl Iterator<Item = Activity> {
+    let elsewhere = [Activity::Compute, Activity::Background, Activity::FifoFull];
+    Activity::ALL[..CPU_ACTIVITIES].iter().copied().filter(move |activity| !elsewhere.contains(activity))
+}
+
+fn read_firmware(at: &At<'_>) -> Result<FirmwarePrices, JsonError> {
+    let fields = at.object(&["send_pdu_ps", "send_cell_ps", "receive_cell_ps", "receive_pdu_ps"])?;
+    Ok(FirmwarePrices {
+        send_pdu: span(&fields, "send_pdu_ps")?,
+        send_cell: span(&fields, "send_cell_ps")?,
+        receive_cell: span(&fields, "receive_cell_ps")?,
+        receive_pdu: span(&fields, "receive_pdu_ps")?,
+    })
+}
+
+fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, JsonError> {
+    let kind = at.value.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
+    match kind {
+        "series-100" => {
+            let fields =
+                at.object(&["kind", "send_fifo_cells", "receive_fifo_cells", "interrupt_delay_ps"])?;
+            Ok(AdapterConfig::Series100 {
+                send_fifo_cells: count(&fields, "send_fifo_cells")?,
+                receive_fifo_cells: count(&fields, "receive_fifo_cells")?,
+                interrupt_delay: span(&fields, "interrupt_delay_ps")?,
+            })
+        }
+        "series-200" => {
+            let fields = at.object(&["kind", "send_fifo_cells", "receive_fifo_cells", "aal5", "pace_ps"])?;
+            Ok(AdapterConfig::Series200 {
+                send_fifo_cells: count(&fields, "send_fifo_cells")?,
+                receive_fifo_cells: count(&fields, "receive_fifo_cells")?,
+                aal5: read_firmware(&fields.get("aal5")?)?,
+                pace: span(&fields, "pace_ps")?,
+            })
+        }
+        _ => Err(at.refuse("an object with the key kind: series-100 or series-200")),
+    }
+}
+
+fn read_background(at: &At<'_>) -> Result<BackgroundConfig, JsonError> {
+    let fields = at.object(&["tick_ps", "tick_work_ps", "wake_ps", "wake_work_ps"])?;
+    Ok(BackgroundConfig {
+        tick: span(&fields, "tick_ps")?,
+        tick_work: span(&fields, "tick_work_ps")?,
+        wake: span(&fields, "wake_ps")?,
+        wake_work: span(&fields, "wake_work_ps")?,
+    })
+}

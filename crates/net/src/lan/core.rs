@@ -1,0 +1,211 @@
+//! What all components share: clock and events, links, PDUs on their way, the trail, the digest.
+
+use std::collections::VecDeque;
+
+use wiretwin_engine::{Probability, Schedule, Stream, Trace, TraceDigest, TraceEvent};
+use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
+
+use super::activity::Activity;
+use super::cell::{Cell, PduTable};
+use super::trail::Trail;
+
+/// Which component an event is for; the top 8 bits of its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum To {
+    /// A host's processor has run a charge.
+    Cpu,
+    /// A cell has come to the end of a link.
+    Link,
+    /// An element's own event.
+    Element,
+    /// An adapter's firmware has done its job.
+    Firmware,
+    /// A cell has crossed the bus, from the host (local 0) or to it (local 1).
+    Dma,
+    /// An adapter's transmit side may go on.
+    Transmit,
+    /// An adapter's interrupt is due.
+    Interrupt,
+    /// Something else runs on a host.
+    Background,
+    /// A source of load sends.
+    Load,
+}
+
+impl To {
+    const ALL: [Self; 9] = [
+        Self::Cpu,
+        Self::Link,
+        Self::Element,
+        Self::Firmware,
+        Self::Dma,
+        Self::Transmit,
+        Self::Interrupt,
+        Self::Background,
+        Self::Load,
+    ];
+}
+
+/// An event's index: 8 bits of kind, 24 of component, 32 of the component's own.
+pub(crate) const fn index(to: To, component: u32, local: u32) -> u64 {
+    (to as u64) << 56 | (component as u64 & 0xff_ffff) << 32 | local as u64
+}
+
+/// The parts of an index.
+pub(crate) const fn parts(index: u64) -> (To, u32, u32) {
+    (To::ALL[(index >> 56) as usize], (index >> 32) as u32 & 0xff_ffff, index as u32)
+}
+
+/// The number of a link: one direction of a fibre.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkId(pub(crate) u32);
+
+/// Where a link ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Port {
+    Adapter(u32),
+    Element { element: u32, port: u32 },
+}
+
+/// What a link is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    /// The rate at which the bits of a cell follow each other.
+    pub rate: BitRate,
+    /// Bits that a cell takes on the line: 424, and what the line adds to each cell.
+    pub cell_bits: Bits,
+    /// How long a bit travels.
+    pub propagation: Span,
+}
+
+/// Cells that passed a point, and those that did not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Cells that came in; a copy made for a second branch counts as one.
+    pub taken: u64,
+    /// Cells that went on.
+    pub given: u64,
+    /// Cells that were lost there.
+    pub lost: u64,
+    /// Cells that are there now.
+    pub held: u64,
+}
+
+/// One direction of a fibre.
+pub(crate) struct Link {
+    line: Transmitter,
+    config: LinkConfig,
+    to: Port,
+    in_flight: VecDeque<Cell>,
+    loss: Option<(Probability, Stream)>,
+    passed: Passed,
+}
+
+impl Link {
+    pub(crate) fn new(config: LinkConfig, to: Port, loss: Option<(Probability, Stream)>) -> Self {
+        let line = Transmitter::new(config.rate);
+        Self { line, config, to, in_flight: VecDeque::new(), loss, passed: Passed::default() }
+    }
+
+    /// When it has sent all that it was given.
+    pub(crate) const fn free_at(&self) -> SimTime {
+        self.line.free_at()
+    }
+
+    pub(crate) fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    pub(crate) fn passed(&self) -> Passed {
+        Passed { held: self.in_flight.len() as u64, ..self.passed }
+    }
+}
+
+/// What all components share.
+pub(crate) struct Core {
+    pub(crate) schedule: Schedule,
+    pub(crate) links: Vec<Link>,
+    pub(crate) pdus: PduTable,
+    pub(crate) trail: Trail,
+    pub(crate) digest: TraceDigest,
+}
+
+impl Core {
+    pub(crate) fn new(trail: bool) -> Self {
+        Self {
+            schedule: Schedule::new(),
+            links: Vec::new(),
+            pdus: PduTable::default(),
+            trail: Trail::new(trail),
+            digest: TraceDigest::new(),
+        }
+    }
+
+    pub(crate) const fn now(&self) -> SimTime {
+        self.schedule.now()
+    }
+
+    /// Schedules an event, which the models do for the present or the future only.
+    pub(crate) fn at(&mut self, time: SimTime, to: To, component: u32, local: u32) {
+        let scheduled = self.schedule.at(time, index(to, component, local));
+        debug_assert!(scheduled.is_ok(), "a model schedules nothing in the past");
+    }
+
+    /// An observable point, for the digest.
+    pub(crate) fn observe(&mut self, kind: u32, a: u64, b: u64) {
+        let time = self.now();
+        self.digest.record(TraceEvent { time, kind, a, b });
+    }
+
+    pub(crate) fn add_link(&mut self, link: Link) -> LinkId {
+        self.links.push(link);
+        LinkId(self.links.len() as u32 - 1)
+    }
+
+    pub(crate) fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.0 as usize]
+    }
+
+    /// Sends a cell behind those that the link was given before; returns when its last bit has left.
+    pub(crate) fn send(&mut self, id: LinkId, mut cell: Cell) -> SimTime {
+        let now = self.now();
+        let link = &mut self.links[id.0 as usize];
+        let sent = link.line.send(now, link.config.cell_bits).expect("a run ends before virtual time does");
+        let arrival = sent.end + link.config.propagation;
+        let place = id.0 as u16;
+        let left = self.trail.push(cell.trail, Activity::Serialize, place, sent.start, sent.end);
+        cell.trail = self.trail.push(left, Activity::Propagate, place, sent.end, arrival);
+        link.in_flight.push_back(cell);
+        link.passed.taken += 1;
+        self.at(arrival, To::Link, id.0, 0);
+        sent.end
+    }
+
+    /// Takes the cell that has come to the end of a link, unless it is lost there.
+    pub(crate) fn arrive(&mut self, id: LinkId) -> Option<(Port, Cell)> {
+        let link = &mut self.links[id.0 as usize];
+        let cell = link.in_flight.pop_front().expect("an arrival is scheduled for each cell sent");
+        if let Some((probability, stream)) = &mut link.loss
+            && stream.happens(*probability)
+        {
+            link.passed.lost += 1;
+            self.pdus.gone(cell.pdu);
+            return None;
+        }
+        link.passed.given += 1;
+        Some((link.to, cell))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_keeps_its_parts() {
+        for to in To::ALL {
+            assert_eq!(parts(index(to, 0xab_cdef, u32::MAX)), (to, 0xab_cdef, u32::MAX));
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! A host: what its processes and interrupt handlers do on its processor.
+
+use wiretwin_engine::Stream;
+use wiretwin_proto::aal5::Unitdata;
+use wiretwin_proto::{MessageId, Payload};
+use wiretwin_units::{Bytes, SimTime, Span};
+
+use super::activity::Activity;
+use super::cell::Cell;
+use super::config::{AdapterConfig, HostConfig};
+use super::core::To;
+use super::cpu::{Cpu, Level, Next, Step, ThreadId};
+use super::trail::SegmentId;
+use super::{Anatomy, Arrived, Completion, Kind, Lan, MESSAGE_CAME, RESUMED, RequestId, State};
+
+/// What a thread does once the steps before are paid.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Action {
+    /// A process calls send.
+    Begin { message: RequestId },
+    /// A PDU goes to the adapter.
+    Hand { circuit: u32, payload: Payload },
+    /// The host cuts the next cell off what a circuit has to send.
+    Segment { circuit: u32 },
+    /// A cell wants room in the adapter's FIFO.
+    Room { adapter: u32, cell: Cell },
+    /// A cell is in the adapter's FIFO.
+    Put { adapter: u32, cell: Cell },
+    /// The send call has returned.
+    Sent { message: RequestId },
+    /// A process sees to what it waits for.
+    Progress { rank: u32 },
+    /// A process has a PDU in its own memory.
+    Took { rank: u32, payload: Payload },
+    /// An interrupt handler takes the next thing from its adapter.
+    Handle { adapter: u32 },
+    /// A PDU stands at its stream head.
+    Deliver { circuit: u32, payload: Payload },
+}
+
+pub(super) struct Host {
+    pub(super) cpu: Cpu<Action>,
+    pub(super) config: HostConfig,
+    bus_free: SimTime,
+    background: Option<Background>,
+}
+
+struct Background {
+    stream: Stream,
+    clock: ThreadId,
+    others: ThreadId,
+}
+
+impl Host {
+    pub(super) fn new(number: u16, config: HostConfig, stream: Option<Stream>) -> Self {
+        let mut cpu = Cpu::new(number);
+        let background = stream.map(|stream| Background {
+            stream,
+            clock: cpu.thread(Level::Interrupt),
+            others: cpu.thread(Level::Process),
+        });
+        Self { cpu, config, bus_free: SimTime::ZERO, background }
+    }
+
+    /// Takes the bus for so many bytes behind whoever has it: from when to when.
+    pub(super) fn take_bus(&mut self, now: SimTime, bytes: Bytes) -> (SimTime, SimTime) {
+        let start = now.max(self.bus_free);
+        self.bus_free = start + self.config.bus.setup + self.config.bus.byte * bytes.get();
+        (start, self.bus_free)
+    }
+}
+
+impl Lan {
+    /// Runs a host's processor until it is busy or has nothing to do.
+    pub(super) fn run_cpu(&mut self, host: u32) {
+        loop {
+            let now = self.core.now();
+            match self.hosts[host as usize].cpu.next(now, &self.core.trail) {
+                Next::Act(thread, action) => self.act(host, thread, action),
+                Next::Busy(end, number) => return self.core.at(end, To::Cpu, host, number),
+                Next::Idle => return,
+            }
+        }
+    }
+
+    /// Gives a thread something to do behind what it has, and its host a look at it.
+    fn wake(&mut self, host: u32, thread: ThreadId, steps: &[Step<Action>]) {
+        let now = self.core.now();
+        let cpu = &mut self.hosts[host as usize].cpu;
+        for step in steps {
+            cpu.append(thread, *step);
+        }
+        cpu.wake(thread, now, &mut self.core.trail);
+        self.stirred.push(host);
+    }
+
+    /// Gives a rank's process an action behind what it has to do.
+    pub(super) fn give(&mut self, rank: u32, action: Action) {
+        let process = &self.processes[rank as usize];
+        let (host, thread) = (process.host, process.thread);
+        self.wake(host, thread, &[Step::Do(action)]);
+    }
+
+    /// The program's own work.
+    pub(super) fn charge_program(&mut self, rank: u32, span: Span) {
+        let process = &self.processes[rank as usize];
+        let (host, thread) = (process.host, process.thread);
+        self.wake(host, thread, &[Step::Charge(Activity::Compute, span)]);
+    }
+
+    /// An interrupt handler has something to do, which came with this.
+    pub(super) fn raise(&mut self, host: u32, thread: ThreadId, after: SegmentId, adapter: u32) {
+        let entry = self.price(host, Activity::Interrupt, Bytes::new(0), Bytes::new(0));
+        let handle = Step::Do(Action::Handle { adapter });
+        self.wake(host, thread, &[Step::After(after), entry, handle]);
+    }
+
+    /// What an activity costs on a host.
+    pub(super) fn price(&self, host: u32, activity: Activity, bytes: Bytes, message: Bytes) -> Step<Action> {
+        Step::Charge(activity, self.hosts[host as usize].config.prices.of(activity, bytes, message))
+    }
+
+    /// Puts steps before those that a thread has.
+    pub(super) fn insert(&mut self, host: u32, thread: ThreadId, steps: &[Step<Action>]) {
+        self.hosts[host as usize].cpu.prepend(thread, steps);
+    }
+
+    /// A send, as the Fore interface does it: per PDU a system call, its work, a copy, the adapter.
+    pub(super) fn start_send(&mut self, rank: u32, request: RequestId) {
+        let process = &self.processes[rank as usize];
+        let (host, thread) = (process.host, process.thread);
+        let most = self.config.pdu_bytes.get();
+        let Some(&mut message) = self.message(request) else { return };
+        let circuit = self.circuit_between(rank, message.to);
+        self.wake(host, thread, &[Step::Do(Action::Begin { message: request })]);
+        let total = message.bytes.get();
+        let mut start = 0;
+        while start < total {
+            let length = Bytes::new(most.min(total - start));
+            let payload = Payload { message: MessageId(request.0), start: Bytes::new(start), length };
+            let steps = [
+                self.price(host, Activity::Trap, length, message.bytes),
+                self.price(host, Activity::ForeSend, length, message.bytes),
+                self.price(host, Activity::CopyIn, length, message.bytes),
+                Step::Do(Action::Hand { circuit, payload }),
+            ];
+            self.wake(host, thread, &steps);
+            start += length.get();
+        }
+        self.wake(host, thread, &[Step::Do(Action::Sent { message: request })]);
+    }
+
+    /// A receive is posted: perhaps its message is here already.
+    pub(super) fn post_receive(&mut self, rank: u32, request: RequestId) {
+        let found = self.processes[rank as usize]
+            .unexpected
+            .iter()
+            .position(|message| self.accepts(request, *message));
+        match found {
+            Some(at) => {
+                if let Some(message) = self.processes[rank as usize].unexpected.remove(at) {
+                    self.complete(request, message);
+                }
+            }
+            None => self.processes[rank as usize].posted.push_back(request),
+        }
+    }
+
+    fn accepts(&self, receive: RequestId, message: RequestId) -> bool {
+        let (Some(receive), Some(sent)) = (self.find(receive), self.find(message)) else { return false };
+        match (self.requests[receive].kind, self.requests[sent].kind) {
+            (Kind::Recv { from, tag, .. }, Kind::Send(message)) => {
+                from.is_none_or(|from| from == self.requests[sent].rank)
+                    && tag.is_none_or(|tag| tag == message.tag)
+            }
+            _ => false,
+        }
+    }
+
+    fn complete(&mut self, receive: RequestId, of: RequestId) {
+        if let Some(slot) = self.find(receive) {
+            self.requests[slot].complete = true;
+            if let Kind::Recv { message, .. } = &mut self.requests[slot].kind {
+                *message = of;
+            }
+        }
+        if let Some(message) = self.message(of) {
+            message.matched = true;
+        }
+    }
+
+    fn act(&mut self, host: u32, thread: ThreadId, action: Action) {
+        match action {
+            Action::Begin { message } => {
+                let now = self.core.now();
+                let begin = self.core.trail.begin(message.0, now, host as u16);
+                self.hosts[host as usize].cpu.set_trail(thread, begin);
+                if let Some(message) = self.message(message) {
+                    (message.begun, message.begin) = (now, begin);
+                }
+            }
+            Action::Hand { circuit, payload } => self.hand(host, thread, circuit, payload),
+            Action::Segment { circuit } => self.segment(host, thread, circuit),
+            Action::Room { adapter, cell } => self.room(host, thread, adapter, cell),
+            Action::Put { adapter, mut cell } => {
+                cell.trail = self.hosts[host as usize].cpu.trail(thread);
+                let out = self.adapters[adapter as usize].out;
+                self.core.send(out, cell);
+            }
+            Action::Sent { message } => {
+                if let Some(slot) = self.find(message) {
+                    self.requests[slot].complete = true;
+                }
+            }
+            Action::Progress { rank } => self.progress(host, thread, rank),
+            Action::Took { rank, payload } => self.took(host, thread, rank, payload),
+            Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
+            Action::Deliver { circuit, payload } => self.deliver(host, thread, circuit, payload),
+        }
+    }
+
+    fn hand(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
+        let unitdata = Unitdata { payload, uu: 0, loss_priority: false, congestion: false };
+        let taken = self.circuits[circuit as usize].sender.send(unitdata);
+        debug_assert!(taken.is_ok(), "the PDU limit is one that the adaptation layer carries");
+        self.circuits[circuit as usize].handed.push_back(payload);
+        match self.hosts[host as usize].config.adapter {
+            AdapterConfig::Series100 { .. } => {
+                self.insert(host, thread, &[Step::Do(Action::Segment { circuit })]);
+            }
+            AdapterConfig::Series200 { .. } => {
+                let trail = self.hosts[host as usize].cpu.trail(thread);
+                let adapter = self.circuits[circuit as usize].from;
+                self.take_pdu(adapter, circuit, trail);
+            }
+        }
+    }
+
+    /// What a process does while it waits: reads what is there, else sleeps.
+    fn progress(&mut self, host: u32, thread: ThreadId, rank: u32) {
+        if self.processes[rank as usize].state != State::Waiting {
+            return;
+        }
+        let waits = core::mem::take(&mut self.processes[rank as usize].waits);
+        let done =
+            waits.iter().all(|request| self.find(*request).is_none_or(|slot| self.requests[slot].complete));
+        if done {
+            self.resume(rank, &waits);
+            self.processes[rank as usize].waits = waits;
+            return;
+        }
+        self.processes[rank as usize].waits = waits;
+        let size = self.size();
+        let wanted = |from: u32| {
+            self.processes[rank as usize].posted.iter().any(|receive| {
+                self.find(*receive).is_some_and(|slot| match self.requests[slot].kind {
+                    Kind::Recv { from: source, .. } => source.is_none_or(|source| source == from),
+                    _ => false,
+                })
+            })
+        };
+        let ready = (0..size)
+            .filter(|&from| from != rank && wanted(from))
+            .map(|from| self.circuit_between(from, rank))
+            .find(|circuit| !self.circuits[*circuit as usize].arrived.is_empty());
+        let entry = self.price(host, Activity::Trap, Bytes::new(0), Bytes::new(0));
+        let process = &mut self.processes[rank as usize];
+        let Some(circuit) = ready else {
+            if process.in_call {
+                process.asleep = true;
+            } else {
+                process.in_call = true;
+                self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
+            }
+            return;
+        };
+        let entered = core::mem::take(&mut process.in_call);
+        let circuit = &mut self.circuits[circuit as usize];
+        let Some(Arrived { payload, trail }) = circuit.arrived.pop_front() else { return };
+        circuit.arrived_bytes -= payload.length;
+        let message = self.message(RequestId(payload.message.0)).map_or(payload.length, |one| one.bytes);
+        let steps = [
+            Step::After(trail),
+            if entered { Step::Charge(Activity::Trap, Span::ZERO) } else { entry },
+            self.price(host, Activity::ForeReceive, payload.length, message),
+            self.price(host, Activity::CopyOut, payload.length, message),
+            Step::Do(Action::Took { rank, payload }),
+            Step::Do(Action::Progress { rank }),
+        ];
+        self.insert(host, thread, &steps);
+    }
+
+    fn took(&mut self, host: u32, thread: ThreadId, rank: u32, payload: Payload) {
+        let id = RequestId(payload.message.0);
+        let Some(message) = self.message(id) else { return };
+        message.arrived += payload.length;
+        if message.arrived < message.bytes {
+            return;
+        }
+        let (bytes, begun) = (message.bytes, message.begun);
+        self.core.observe(MESSAGE_CAME, u64::from(rank), bytes.get());
+        if self.core.trail.is_on() {
+            let from = self.find(id).map_or(rank, |slot| self.requests[slot].rank);
+            let last = self.hosts[host as usize].cpu.trail(thread);
+            let parts = self.core.trail.path(last);
+            let ended = self.core.now();
+            self.anatomies.push(Anatomy { ranks: (from, rank), bytes, begun, ended, parts });
+        }
+        let found =
+            self.processes[rank as usize].posted.iter().position(|receive| self.accepts(*receive, id));
+        match found {
+            Some(at) => {
+                if let Some(receive) = self.processes[rank as usize].posted.remove(at) {
+                    self.complete(receive, id);
+                }
+            }
+            None => self.processes[rank as usize].unexpected.push_back(id),
+        }
+    }
+
+    fn resume(&mut self, rank: u32, waits: &[RequestId]) {
+        let mut completions = core::mem::take(&mut self.processes[rank as usize].completions);
+        completions.clear();
+        for &request in waits {
+            let Some(slot) = self.find(request) else { continue };
+            match self.requests[slot].kind {
+                Kind::Recv { capacity, message: id, .. } => {
+                    let source = self.find(id).map_or(rank, |sent| self.requests[sent].rank);
+                    if let Some(&mut message) = self.message(id) {
+                        completions.push(Completion {
+                            request,
+                            source,
+                            tag: message.tag,
+                            bytes: message.bytes,
+                            message: id,
+                            truncated: message.bytes > capacity,
+                        });
+                        if message.returned {
+                            self.close(id);
+                        } else if let Some(slot) = self.find(id)
+                            && let Kind::Send(message) = &mut self.requests[slot].kind
+                        {
+                            message.arrived = Bytes::MAX;
+                        }
+                    }
+                    self.close(request);
+                }
+                Kind::Send(message) => {
+                    let (tag, bytes) = (message.tag, message.bytes);
+                    let source = rank;
+                    let completion =
+                        Completion { request, source, tag, bytes, message: request, truncated: false };
+                    completions.push(completion);
+                    if message.arrived == Bytes::MAX {
+                        self.close(request);
+                    } else if let Some(message) = self.message(request) {
+                        message.returned = true;
+                    }
+                }
+                Kind::Free => {}
+            }
+        }
+        let process = &mut self.processes[rank as usize];
+        process.completions = completions;
+        process.state = State::Running;
+        self.resumed.push(rank);
+        self.core.observe(RESUMED, u64::from(rank), waits.len() as u64);
+    }
+
+    /// A PDU has come for a process: it stands at the stream head, and a sleeper is woken.
+    fn deliver(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
+        let trail = self.hosts[host as usize].cpu.trail(thread);
+        let room = self.config.stream_bytes;
+        let circuit = &mut self.circuits[circuit as usize];
+        if circuit.arrived_bytes + payload.length > room {
+            self.unread += 1;
+            return;
+        }
+        circuit.arrived_bytes += payload.length;
+        circuit.arrived.push_back(Arrived { payload, trail });
+        let rank = circuit.to;
+        let process = &mut self.processes[rank as usize];
+        if core::mem::take(&mut process.asleep) {
+            let reader = process.thread;
+            let switch = self.price(host, Activity::ContextSwitch, Bytes::new(0), Bytes::new(0));
+            self.wake(host, reader, &[Step::After(trail), switch, Step::Do(Action::Progress { rank })]);
+        }
+    }
+
+    // What else runs on a host
+
+    pub(super) fn start_background(&mut self, host: u32) {
+        let now = self.core.now();
+        let at = &mut self.hosts[host as usize];
+        let (Some(background), Some(config)) = (&mut at.background, at.config.background) else { return };
+        let phase = config.tick.as_ps().checked_sub(1).map(|last| background.stream.within(0..=last));
+        let pause = (config.wake > Span::ZERO).then(|| background.stream.exponential(config.wake));
+        if let Some(phase) = phase {
+            self.endless += 1;
+            self.core.at(now + Span::from_ps(phase), To::Background, host, CLOCK);
+        }
+        if let Some(pause) = pause {
+            self.endless += 1;
+            self.core.at(now + pause, To::Background, host, OTHERS);
+        }
+    }
+
+    pub(super) fn background_due(&mut self, host: u32, which: u32) {
+        let now = self.core.now();
+        let at = &mut self.hosts[host as usize];
+        let (Some(background), Some(config)) = (&mut at.background, at.config.background) else { return };
+        let (thread, work, next) = if which == CLOCK {
+            (background.clock, config.tick_work, config.tick)
+        } else {
+            let work = background.stream.exponential(config.wake_work);
+            // At least a picosecond, so that time passes.
+            let next = background.stream.exponential(config.wake).max(Span::from_ps(1));
+            (background.others, work, next)
+        };
+        self.core.at(now + next, To::Background, host, which);
+        self.wake(host, thread, &[Step::Charge(Activity::Background, work)]);
+    }
+}
+
+const CLOCK: u32 = 0;
+const OTHERS: u32 = 1;

@@ -1,0 +1,687 @@
+//! A local network, cell by cell, with hosts that pay.
+//!
+//! Where [`World`](crate::World) knows a network by what a twin measured of it, a [`Lan`] is made of its
+//! parts: hosts whose processor, bus and adapter are serial resources, links, switches; and the protocol
+//! machines of `proto`, the same that run live, ask for the work that the hosts are charged for. It takes
+//! the operations of ranks by [`Lan::post`] and says who goes on by [`Lan::step`].
+//!
+//! | file | idea |
+//! |---|---|
+//! | `config` | what a network is made of, from JSON |
+//! | `stack` | which layers go on top of each other |
+//! | `activity`, `trail` | what takes time, and the critical path of a message |
+//! | `core`, `cell` | events, links, cells |
+//! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
+//! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
+//! | `asx100` | a cell switch |
+//! | `comm`, `run`, `echo` | programs on it |
+
+pub mod activity;
+mod adapter;
+mod asx100;
+mod cell;
+pub mod comm;
+pub mod config;
+mod core;
+mod cpu;
+pub mod echo;
+mod host;
+pub mod stack;
+pub mod trail;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use wiretwin_engine::{Digest, Stream, StreamError, Streams};
+use wiretwin_proto::{Payload, aal5};
+use wiretwin_units::{Bytes, SimTime, Span};
+
+pub use self::asx100::SwitchConfig;
+pub use self::config::Config;
+pub use self::core::{LinkConfig, Passed};
+use adapter::Adapter;
+use asx100::{Branch, Switch};
+use cell::{PduId, Vc};
+use config::NetworkConfig;
+use core::{Core, Link, LinkId, Port, To, parts};
+use host::{Action, Host};
+use trail::{Part, SegmentId, Trail};
+
+/// Names a request of a network. Never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// An operation of a rank.
+#[derive(Clone, Copy, Debug)]
+pub enum Op<'a> {
+    /// Works on its own for this long.
+    Compute(Span),
+    /// Starts a send; returns its request.
+    Send {
+        /// The receiver.
+        to: u32,
+        /// The tag.
+        tag: u32,
+        /// The length of the message.
+        bytes: Bytes,
+    },
+    /// Posts a receive; returns its request.
+    Recv {
+        /// Whose message; `None` takes anyone's.
+        from: Option<u32>,
+        /// Which tag; `None` takes any.
+        tag: Option<u32>,
+        /// The length of the buffer.
+        capacity: Bytes,
+    },
+    /// Suspends until all of these are complete, and everything posted before is done.
+    Wait(&'a [RequestId]),
+    /// The rank has ended.
+    Finish,
+}
+
+/// A request that is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The request; it is no more.
+    pub request: RequestId,
+    /// The sender.
+    pub source: u32,
+    /// The tag.
+    pub tag: u32,
+    /// The length of the message, even if it is longer than the buffer.
+    pub bytes: Bytes,
+    /// The send that made the message.
+    pub message: RequestId,
+    /// The message was longer than the buffer.
+    pub truncated: bool,
+}
+
+/// Why an operation was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LanError {
+    /// There is no such rank.
+    NoSuchRank {
+        /// The rank.
+        rank: u32,
+        /// How many there are.
+        size: u32,
+    },
+    /// The rank waits, or has ended.
+    NotRunning {
+        /// The rank.
+        rank: u32,
+    },
+    /// A rank sends to itself, which this interface cannot.
+    ToItself {
+        /// The rank.
+        rank: u32,
+    },
+    /// A message without octets, which this interface cannot carry.
+    Empty,
+    /// A message that is longer than a PDU may be, where messages are not cut.
+    TooLong {
+        /// Its length.
+        bytes: Bytes,
+        /// The longest there may be.
+        most: Bytes,
+    },
+    /// No request of this number is open.
+    NoSuchRequest {
+        /// The number.
+        request: RequestId,
+    },
+}
+
+impl fmt::Display for LanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchRank { rank, size } => write!(f, "no rank {rank} here: ranks are 0 to {}", size - 1),
+            Self::NotRunning { rank } => write!(f, "rank {rank} waits or has ended: it posts nothing"),
+            Self::ToItself { rank } => {
+                write!(f, "rank {rank} sends to itself: the Fore interface has circuits between hosts only")
+            }
+            Self::Empty => f.write_str("a message of 0 bytes: the Fore interface carries 1 or more"),
+            Self::TooLong { bytes, most } => write!(
+                f,
+                "a message of {} bytes: the Fore interface takes PDUs of at most {}, and messages are not cut",
+                bytes.get(),
+                most.get()
+            ),
+            Self::NoSuchRequest { request } => write!(f, "no request {} is open", request.0),
+        }
+    }
+}
+
+impl std::error::Error for LanError {}
+
+/// Why no network was made of a configuration.
+pub type BuildError = StreamError;
+
+/// What an adaptation layer's two ends have to do with a circuit, and what has come for its reader.
+struct Circuit {
+    from: u32,
+    to: u32,
+    vc: Vc,
+    sender: aal5::Segmenter,
+    receiver: aal5::Reassembler,
+    /// PDUs that the sender has taken and not begun.
+    handed: VecDeque<Payload>,
+    /// The PDU that is being cut.
+    pdu: PduId,
+    /// PDUs that stand at the receiver's stream head.
+    arrived: VecDeque<Arrived>,
+    arrived_bytes: Bytes,
+    /// When pacing lets its next cell go.
+    next_cell: SimTime,
+}
+
+#[derive(Clone, Copy)]
+struct Arrived {
+    payload: Payload,
+    trail: SegmentId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Running,
+    Waiting,
+    Finished,
+}
+
+struct Process {
+    host: u32,
+    thread: cpu::ThreadId,
+    state: State,
+    waits: Vec<RequestId>,
+    /// Receives that no message has come for, in the order of posting.
+    posted: VecDeque<RequestId>,
+    /// Messages that no receive has been posted for.
+    unexpected: VecDeque<RequestId>,
+    /// It is inside a receiving system call.
+    in_call: bool,
+    /// It sleeps there.
+    asleep: bool,
+    completions: Vec<Completion>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    id: RequestId,
+    rank: u32,
+    complete: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Free,
+    Send(Message),
+    Recv { from: Option<u32>, tag: Option<u32>, capacity: Bytes, message: RequestId },
+}
+
+/// A message on its way: known by its sender's request, which stays until the message has come.
+#[derive(Clone, Copy, Debug)]
+struct Message {
+    to: u32,
+    tag: u32,
+    bytes: Bytes,
+    arrived: Bytes,
+    begun: SimTime,
+    begin: SegmentId,
+    /// The sender knows that it has left.
+    returned: bool,
+    /// A receive has got it.
+    matched: bool,
+}
+
+/// A message that has come, with its critical path; only where the trail is on.
+#[derive(Clone, Debug)]
+pub struct Anatomy {
+    /// Sender and receiver.
+    pub ranks: (u32, u32),
+    /// Its length.
+    pub bytes: Bytes,
+    /// When its sender called.
+    pub begun: SimTime,
+    /// When its receiver had it.
+    pub ended: SimTime,
+    /// The parts of its latency, which sum to it.
+    pub parts: Vec<Part>,
+}
+
+/// What was lost, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Cells lost on links.
+    pub on_links: u64,
+    /// Cells that a switch had no room or no circuit for.
+    pub in_switches: u64,
+    /// Cells that an adapter had no room or no circuit for.
+    pub in_adapters: u64,
+    /// PDUs whose check failed for want of a cell.
+    pub pdus: u64,
+    /// PDUs that the receiving process had no room for.
+    pub unread: u64,
+}
+
+/// The network. See the module's description.
+pub struct Lan {
+    config: Config,
+    core: Core,
+    hosts: Vec<Host>,
+    adapters: Vec<Adapter>,
+    switches: Vec<Switch>,
+    circuits: Vec<Circuit>,
+    processes: Vec<Process>,
+    requests: Vec<Request>,
+    free_requests: Vec<u32>,
+    serial: u64,
+    resumed: Vec<u32>,
+    /// Hosts whose processor was given something.
+    stirred: Vec<u32>,
+    anatomies: Vec<Anatomy>,
+    pdus_lost: u64,
+    unread: u64,
+    /// Events of the kind that never end.
+    endless: usize,
+    streams: Streams,
+}
+
+impl Lan {
+    /// A network with one rank on each host. With `trail`, the path of every message is kept.
+    ///
+    /// # Errors
+    /// [`BuildError`] if two components have the same path, which is a defect.
+    pub fn new(config: Config, seed: u64, trail: bool) -> Result<Self, BuildError> {
+        let size = config.hosts.len() as u32;
+        let mut lan = Self {
+            core: Core::new(trail),
+            hosts: Vec::new(),
+            adapters: Vec::new(),
+            switches: Vec::new(),
+            circuits: Vec::new(),
+            processes: Vec::new(),
+            requests: Vec::new(),
+            free_requests: Vec::new(),
+            serial: 0,
+            resumed: Vec::new(),
+            stirred: Vec::new(),
+            anatomies: Vec::new(),
+            pdus_lost: 0,
+            unread: 0,
+            endless: 0,
+            streams: Streams::new(seed),
+            config,
+        };
+        match lan.config.network {
+            NetworkConfig::BackToBack => {
+                for number in 0..size {
+                    let out = lan.add_link(number, Port::Adapter(1 - number))?;
+                    lan.add_host(number, out)?;
+                }
+            }
+            NetworkConfig::Switch(config) => {
+                let mut switch = Switch::new(0, config);
+                for number in 0..size {
+                    let up = lan.add_link(number * 2, Port::Element { element: 0, port: number })?;
+                    let down = lan.add_link(number * 2 + 1, Port::Adapter(number))?;
+                    switch.add_port(down);
+                    lan.add_host(number, up)?;
+                }
+                lan.switches.push(switch);
+            }
+        }
+        for from in 0..size {
+            for to in (0..size).filter(|&to| to != from) {
+                lan.add_circuit(from, to);
+            }
+        }
+        Ok(lan)
+    }
+
+    fn add_link(&mut self, number: u32, to: Port) -> Result<LinkId, BuildError> {
+        let loss = match self.config.loss {
+            Some(loss) => Some((loss, self.streams.stream(&format!("link {number}/loss"))?)),
+            None => None,
+        };
+        Ok(self.core.add_link(Link::new(self.config.link, to, loss)))
+    }
+
+    fn add_host(&mut self, number: u32, out: LinkId) -> Result<(), BuildError> {
+        let background: Option<Stream> = match self.config.hosts[number as usize].background {
+            Some(_) => Some(self.streams.stream(&format!("host {number}/background"))?),
+            None => None,
+        };
+        let mut host = Host::new(number as u16, self.config.hosts[number as usize].clone(), background);
+        let handler = host.cpu.thread(cpu::Level::Interrupt);
+        let thread = host.cpu.thread(cpu::Level::Process);
+        self.adapters.push(Adapter::new(number, host.config.adapter, out, handler));
+        self.hosts.push(host);
+        self.processes.push(Process {
+            host: number,
+            thread,
+            state: State::Running,
+            waits: Vec::new(),
+            posted: VecDeque::new(),
+            unexpected: VecDeque::new(),
+            in_call: false,
+            asleep: false,
+            completions: Vec::new(),
+        });
+        self.start_background(number);
+        Ok(())
+    }
+
+    /// A permanent circuit from one rank to another: VCI 32 + receiver on the sender's link, 32 + sender
+    /// on the receiver's. Between two adapters without a switch both are the sender's.
+    fn add_circuit(&mut self, from: u32, to: u32) {
+        let (out, into) = match self.config.network {
+            NetworkConfig::BackToBack => (from, from),
+            NetworkConfig::Switch(_) => (to, from),
+        };
+        let (vc, into) = (Vc::new(0, FIRST_VCI + out as u16), Vc::new(0, FIRST_VCI + into as u16));
+        let number = self.circuits.len() as u32;
+        if let Some(switch) = self.switches.first_mut() {
+            switch.connect(from, vc, Branch { port: to, vc: into, class: 0 });
+        }
+        self.adapters[to as usize].expect(into, number);
+        self.circuits.push(Circuit {
+            from,
+            to,
+            vc,
+            sender: aal5::Segmenter::new(),
+            receiver: aal5::Reassembler::new(aal5::Config::default()),
+            handed: VecDeque::new(),
+            pdu: PduId::NONE,
+            arrived: VecDeque::new(),
+            arrived_bytes: Bytes::new(0),
+            next_cell: SimTime::ZERO,
+        });
+    }
+
+    /// How many ranks there are.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.processes.len() as u32
+    }
+
+    /// The clock.
+    #[must_use]
+    pub const fn now(&self) -> SimTime {
+        self.core.now()
+    }
+
+    /// What it is made of.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A digest of every cell that came to the end of a link and every completion, with its time.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.core.digest.value()
+    }
+
+    /// All segments, where the trail is on.
+    #[must_use]
+    pub const fn trail(&self) -> &Trail {
+        &self.core.trail
+    }
+
+    /// Messages that have come, in order, where the trail is on.
+    #[must_use]
+    pub fn anatomies(&self) -> &[Anatomy] {
+        &self.anatomies
+    }
+
+    /// What was lost.
+    #[must_use]
+    pub fn losses(&self) -> Losses {
+        Losses {
+            on_links: self.core.links.iter().map(|link| link.passed().lost).sum(),
+            in_switches: self.switches.iter().map(|switch| switch.passed().lost).sum(),
+            in_adapters: self.adapters.iter().map(|adapter| adapter.passed().lost).sum(),
+            pdus: self.pdus_lost,
+            unread: self.unread,
+        }
+    }
+
+    /// Cells by element: links, switches, adapters, in the order of their numbers, with a name.
+    #[must_use]
+    pub fn passed(&self) -> Vec<(String, Passed)> {
+        let links =
+            self.core.links.iter().enumerate().map(|(at, link)| (format!("link {at}"), link.passed()));
+        let switches =
+            self.switches.iter().enumerate().map(|(at, switch)| (format!("switch {at}"), switch.passed()));
+        let adapters =
+            self.adapters.iter().enumerate().map(|(at, one)| (format!("adapter {at}"), one.passed()));
+        links.chain(switches).chain(adapters).collect()
+    }
+
+    /// How long each host's processor has been busy.
+    #[must_use]
+    pub fn busy(&self) -> Vec<Span> {
+        self.hosts.iter().map(|host| host.cpu.busy()).collect()
+    }
+
+    /// The longest that a switch's output queue has been, cells.
+    #[must_use]
+    pub fn deepest_queue(&self) -> usize {
+        self.switches.iter().map(Switch::deepest).max().unwrap_or(0)
+    }
+
+    /// How many events were scheduled.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.core.schedule.scheduled()
+    }
+
+    /// PDUs of which a cell is still somewhere.
+    #[must_use]
+    pub fn pdus_under_way(&self) -> usize {
+        self.core.pdus.live()
+    }
+
+    /// Ranks that have not ended and wait for what will not come, after a step that returned `false`.
+    #[must_use]
+    pub fn blocked(&self) -> Vec<u32> {
+        let waits = |rank: &u32| self.processes[*rank as usize].state == State::Waiting;
+        (0..self.size()).filter(waits).collect()
+    }
+
+    /// Posts an operation of a rank. A send or a receive returns its request, others `None`.
+    ///
+    /// # Errors
+    /// [`LanError`] names what is wrong; nothing happens then.
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, LanError> {
+        self.check_rank(rank)?;
+        if self.processes[rank as usize].state != State::Running {
+            return Err(LanError::NotRunning { rank });
+        }
+        match op {
+            Op::Compute(span) => {
+                self.charge_program(rank, span);
+                Ok(None)
+            }
+            Op::Send { to, tag, bytes } => {
+                self.check_rank(to)?;
+                if to == rank {
+                    return Err(LanError::ToItself { rank });
+                }
+                if bytes == Bytes::new(0) {
+                    return Err(LanError::Empty);
+                }
+                if bytes > self.config.pdu_bytes && !self.config.cut_messages {
+                    return Err(LanError::TooLong { bytes, most: self.config.pdu_bytes });
+                }
+                let message = Message {
+                    to,
+                    tag,
+                    bytes,
+                    arrived: Bytes::new(0),
+                    begun: self.now(),
+                    begin: SegmentId::NONE,
+                    returned: false,
+                    matched: false,
+                };
+                let request = self.open(rank, Kind::Send(message));
+                self.start_send(rank, request);
+                Ok(Some(request))
+            }
+            Op::Recv { from, tag, capacity } => {
+                if let Some(from) = from {
+                    self.check_rank(from)?;
+                }
+                let message = RequestId(u64::MAX);
+                let request = self.open(rank, Kind::Recv { from, tag, capacity, message });
+                self.post_receive(rank, request);
+                Ok(Some(request))
+            }
+            Op::Wait(requests) => {
+                for request in requests {
+                    let open = self.find(*request).filter(|slot| self.requests[*slot].rank == rank);
+                    if open.is_none() {
+                        return Err(LanError::NoSuchRequest { request: *request });
+                    }
+                }
+                let process = &mut self.processes[rank as usize];
+                process.state = State::Waiting;
+                process.waits.clear();
+                process.waits.extend_from_slice(requests);
+                self.give(rank, Action::Progress { rank });
+                Ok(None)
+            }
+            Op::Finish => {
+                self.processes[rank as usize].state = State::Finished;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Lets time pass until some rank may go on. `false` where nothing more will happen: every rank has
+    /// ended, or those left wait for what will not come.
+    pub fn step(&mut self) -> bool {
+        self.resumed.clear();
+        loop {
+            while let Some(host) = self.stirred.pop() {
+                self.run_cpu(host);
+            }
+            if !self.resumed.is_empty() {
+                return true;
+            }
+            if self.core.schedule.pending() <= self.endless {
+                return false;
+            }
+            let Some(event) = self.core.schedule.next() else { return false };
+            self.dispatch(event.index);
+        }
+    }
+
+    /// The ranks that the last step resumed, in order.
+    #[must_use]
+    pub fn resumed(&self) -> &[u32] {
+        &self.resumed
+    }
+
+    /// What a resumed rank's wait returned, in the order in which it was asked for.
+    ///
+    /// # Panics
+    /// Where there is no such rank.
+    #[must_use]
+    pub fn completions(&self, rank: u32) -> &[Completion] {
+        &self.processes[rank as usize].completions
+    }
+
+    fn dispatch(&mut self, index: u64) {
+        let (to, component, local) = parts(index);
+        match to {
+            To::Cpu => {
+                let now = self.core.now();
+                if self.hosts[component as usize].cpu.finish(local, now, &mut self.core.trail) {
+                    self.run_cpu(component);
+                }
+            }
+            To::Link => {
+                let Some((port, cell)) = self.core.arrive(LinkId(component)) else { return };
+                self.core.observe(CELL_CAME, u64::from(component), u64::from(cell.index));
+                match port {
+                    Port::Adapter(adapter) => self.cell_came(adapter, cell),
+                    Port::Element { element, port } => {
+                        self.switches[element as usize].take(&mut self.core, port, cell);
+                    }
+                }
+            }
+            To::Element => self.switches[component as usize].handle(&mut self.core, local),
+            To::Firmware => self.firmware_done(component),
+            To::Dma => self.dma_done(component, local),
+            To::Transmit => self.transmit(component),
+            To::Interrupt => self.interrupt_due(component),
+            To::Background => self.background_due(component, local),
+            To::Load => {}
+        }
+    }
+
+    fn check_rank(&self, rank: u32) -> Result<(), LanError> {
+        let size = self.size();
+        if rank < size { Ok(()) } else { Err(LanError::NoSuchRank { rank, size }) }
+    }
+
+    // Requests
+
+    fn open(&mut self, rank: u32, kind: Kind) -> RequestId {
+        self.serial += 1;
+        let slot = match self.free_requests.pop() {
+            Some(slot) => slot,
+            None => self.requests.len() as u32,
+        };
+        let id = RequestId(self.serial << 24 | u64::from(slot));
+        let request = Request { id, rank, complete: false, kind };
+        match self.requests.get_mut(slot as usize) {
+            Some(entry) => *entry = request,
+            None => self.requests.push(request),
+        }
+        id
+    }
+
+    fn find(&self, id: RequestId) -> Option<usize> {
+        let slot = (id.0 & 0xff_ffff) as usize;
+        self.requests.get(slot).filter(|request| request.id == id).map(|_| slot)
+    }
+
+    fn close(&mut self, id: RequestId) {
+        if let Some(slot) = self.find(id) {
+            self.requests[slot].kind = Kind::Free;
+            self.requests[slot].id = RequestId(u64::MAX);
+            self.free_requests.push(slot as u32);
+        }
+    }
+
+    /// The message that a send made, while it is known.
+    fn message(&mut self, id: RequestId) -> Option<&mut Message> {
+        let slot = self.find(id)?;
+        match &mut self.requests[slot].kind {
+            Kind::Send(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    fn circuit_between(&self, from: u32, to: u32) -> u32 {
+        // Circuits were made in this order, without those from a rank to itself.
+        from * (self.size() - 1) + to - u32::from(to > from)
+    }
+}
+
+/// The first virtual channel that is given out: those below are reserved (I.361 §2.2.3).
+const FIRST_VCI: u16 = 32;
+
+/// Observable points: a cell at the end of a link.
+const CELL_CAME: u32 = 1;
+/// A message is complete at its receiver.
+const MESSAGE_CAME: u32 = 2;
+/// A rank goes on.
+const RESUMED: u32 = 3;
+
+#[cfg(test)]
+mod tests;

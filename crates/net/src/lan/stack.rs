@@ -1,0 +1,119 @@
+//! A stack: the path from the program to the network, written `socket/tcp/aal5`.
+//!
+//! | part | choices |
+//! |---|---|
+//! | message layer | `fore` (the adapter's own interface), `socket` |
+//! | transport | `tcp`, for `socket` |
+//! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi` |
+//!
+//! What does not go together is refused, with the reason.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What the program calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// The interface of the ATM adapter's driver: PDUs on circuits, nothing repeated.
+    Fore,
+}
+
+/// The adaptation layer of an ATM stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Adaptation {
+    /// AAL type 5.
+    Aal5,
+}
+
+/// A stack that can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// The message layer.
+    pub message: Message,
+    /// The adaptation layer.
+    pub adaptation: Adaptation,
+}
+
+/// Why a text is no stack.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StackError {
+    /// The text.
+    pub stack: String,
+    /// Why not.
+    pub reason: String,
+}
+
+impl fmt::Display for StackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stack {:?}: {}; allowed: {}", self.stack, self.reason, Stack::NAMES.join(", "))
+    }
+}
+
+impl std::error::Error for StackError {}
+
+impl Stack {
+    /// The stacks that there are.
+    pub const NAMES: [&str; 1] = ["fore/aal5"];
+}
+
+impl fmt::Display for Stack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let message = match self.message {
+            Message::Fore => "fore",
+        };
+        let adaptation = match self.adaptation {
+            Adaptation::Aal5 => "aal5",
+        };
+        write!(f, "{message}/{adaptation}")
+    }
+}
+
+impl FromStr for Stack {
+    type Err = StackError;
+
+    fn from_str(text: &str) -> Result<Self, StackError> {
+        let refuse = |reason: &str| Err(StackError { stack: text.into(), reason: reason.into() });
+        let parts: Vec<&str> = text.split('/').collect();
+        match parts[..] {
+            ["fore", "aal5"] => Ok(Self { message: Message::Fore, adaptation: Adaptation::Aal5 }),
+            ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
+            ["fore", "ethernet" | "fddi" | "gige"] => {
+                refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
+            }
+            ["fore", "tcp" | "udp", ..] => refuse(
+                "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
+            ),
+            ["socket", "aal5" | "aal34" | "ethernet" | "fddi"] => {
+                refuse("a socket needs a transport, tcp or udp")
+            }
+            _ => refuse("there is no such stack"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_stack_reads_and_prints_as_its_name() {
+        for name in Stack::NAMES {
+            assert_eq!(name.parse::<Stack>().map(|stack| stack.to_string()), Ok(name.to_string()));
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_with_the_reason() {
+        for (text, part) in [
+            ("fore/aal1", "types 0, 1 and 2"),
+            ("fore/ethernet", "needs an adaptation layer"),
+            ("fore/tcp/aal5", "no transport between them"),
+            ("socket/aal5", "needs a transport"),
+            ("carrier/pigeon", "no such stack"),
+            ("", "no such stack"),
+        ] {
+            let error = text.parse::<Stack>().unwrap_err().to_string();
+            assert!(error.contains(part) && error.contains("fore/aal5"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Exact times by hand, conservation, loss, refusals, determinism.
+
+use std::fmt::Write as _;
+
+use wiretwin_units::{Bytes, Span};
+
+use super::activity::Activity;
+use super::config::priced;
+use super::echo::{EchoError, round_trips};
+use super::{Config, Lan, LanError, Op};
+
+/// What a test wants of its network.
+#[derive(Clone)]
+pub(super) struct Want {
+    pub(super) stack: &'static str,
+    pub(super) hosts: usize,
+    pub(super) adapter: &'static str,
+    pub(super) switch: bool,
+    pub(super) more: &'static str,
+    pub(super) background: bool,
+}
+
+pub(super) const PLAIN: Want = Want {
+    stack: "fore/aal5",
+    hosts: 2,
+    adapter: SERIES_200,
+    switch: false,
+    more: "\"cut_messages\": true",
+    background: false,
+};
+
+pub(super) const SERIES_200: &str = r#"{"kind": "series-200", "send_fifo_cells": 8, "receive_fifo_cells": 8,
+    "aal5": {"send_pdu_ps": 11000, "send_cell_ps": 1300000, "receive_cell_ps": 1700000, "receive_pdu_ps": 19000},
+    "pace_ps": 0}"#;
+pub(super) const SERIES_100: &str = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 200,
+    "interrupt_delay_ps": 23000000}"#;
+
+/// A price of its own for every activity: (number + 1) us a call, (number + 1) ns a byte.
+pub(super) fn json(want: &Want) -> String {
+    let mut prices = String::new();
+    for activity in priced() {
+        let number = activity as u64;
+        let comma = if prices.is_empty() { "" } else { "," };
+        let _ = write!(
+            prices,
+            "{comma}\"{activity}\": {{\"call_ps\": {}, \"byte_ps\": {}}}",
+            (number + 1) * 1_000_000,
+            (number + 1) * 1_000
+        );
+    }
+    let background = if want.background {
+        r#", "background": {"tick_ps": 10000000000, "tick_work_ps": 50000000, "wake_ps": 5000000000, "wake_work_ps": 200000000}"#
+    } else {
+        ""
+    };
+    let host = format!(
+        r#"{{"name": "h", "cache_bytes": 1000000, "prices": {{{prices}}},
+        "bus": {{"setup_ps": 100000, "byte_ps": 25000}}, "adapter": {}{background}}}"#,
+        want.adapter
+    );
+    let hosts = vec![host; want.hosts].join(",");
+    let switch = if want.switch {
+        r#", "switch": {"fabric_bit_s": 2400000000, "delay_ps": 5000000, "queue_cells": 256,
+            "module_bit_s": 622080000, "modules": 4}"#
+    } else {
+        ""
+    };
+    format!(
+        r#"{{"stack": "{}", "hosts": [{hosts}], "pdu_bytes": 4096, "stream_bytes": 10000000,
+        "link": {{"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000}}{switch}, {}}}"#,
+        want.stack, want.more
+    )
+}
+
+pub(super) fn lan(want: &Want, trail: bool) -> Lan {
+    let config = Config::from_json(&json(want)).expect("a network that can be");
+    Lan::new(config, 7, trail).expect("components with paths of their own")
+}
+
+fn price(activity: Activity, bytes: u64) -> u64 {
+    (activity as u64 + 1) * (1_000_000 + 1_000 * bytes)
+}
+
+fn echo(want: &Want, bytes: u64, rounds: u64) -> Vec<u64> {
+    let times = round_trips(&mut lan(want, false), Bytes::new(bytes), rounds).expect("an echo that ends");
+    times.into_iter().map(Span::as_ps).collect()
+}
+
+#[test]
+fn one_cell_takes_what_the_sum_of_its_parts_says() {
+    use Activity::*;
+    let send = price(Trap, 40) + price(ForeSend, 40) + price(CopyIn, 40) + 11_000 + 1_300_000;
+    let dma = 100_000 + 48 * 25_000;
+    let wire = 4_320_000 + 100_000;
+    let receive = 1_700_000 + 19_000 + price(Interrupt, 0) + price(PduInterrupt, 0);
+    let read = price(ContextSwitch, 0) + price(ForeReceive, 40) + price(CopyOut, 40);
+    let latency = send + dma + wire + dma + receive + read;
+    assert_eq!(echo(&PLAIN, 40, 3), [2 * latency; 3]);
+    // Through a switch: another link, 424 bits at 2.4 Gbit/s, its delay.
+    let through = latency + wire + 176_666 + 5_000_000;
+    let switched = Want { switch: true, ..PLAIN };
+    assert_eq!(echo(&switched, 40, 2), [2 * through; 2]);
+}
+
+#[test]
+fn one_cell_through_fifos_takes_what_the_sum_of_its_parts_says() {
+    use Activity::*;
+    let send = price(Trap, 40) + price(ForeSend, 40) + price(CopyIn, 40);
+    let cut = price(Crc, 48) + price(SegmentCell, 48) + price(CellOut, 48);
+    let wire = 4_320_000 + 100_000;
+    let receive =
+        23_000_000 + price(Interrupt, 0) + price(CellIn, 48) + price(ReassembleCell, 48) + price(Crc, 48);
+    let read = price(PduInterrupt, 0) + price(ContextSwitch, 0) + price(ForeReceive, 40) + price(CopyOut, 40);
+    let want = Want { adapter: SERIES_100, ..PLAIN };
+    assert_eq!(echo(&want, 40, 2), [2 * (send + cut + wire + receive + read); 2]);
+}
+
+#[test]
+fn the_parts_of_every_message_sum_to_its_latency() {
+    for adapter in [SERIES_100, SERIES_200] {
+        for switch in [false, true] {
+            for bytes in [1, 41, 4096, 4097, 20_000] {
+                let mut lan = lan(&Want { adapter, switch, ..PLAIN }, true);
+                round_trips(&mut lan, Bytes::new(bytes), 3).expect("an echo that ends");
+                assert_eq!(lan.anatomies().len(), 6);
+                for anatomy in lan.anatomies() {
+                    let busy = |part: &super::Part| part.segment.end - part.segment.start;
+                    let sum: Span = anatomy.parts.iter().map(|part| part.waited + busy(part)).sum();
+                    assert_eq!(sum, anatomy.ended - anatomy.begun, "{bytes} bytes, {adapter}");
+                    assert_eq!(anatomy.parts[0].segment.start, anatomy.begun);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trail_changes_nothing() {
+    let run = |trail| {
+        let mut lan = lan(&Want { switch: true, background: true, ..PLAIN }, trail);
+        let times = round_trips(&mut lan, Bytes::new(9000), 4).expect("an echo that ends");
+        (times, lan.digest())
+    };
+    assert_eq!(run(false), run(true));
+}
+
+#[test]
+fn cells_are_conserved_in_every_element() {
+    for adapter in [SERIES_100, SERIES_200] {
+        for (more, switch) in [
+            ("\"cut_messages\": true", false),
+            ("\"cut_messages\": true, \"cell_loss\": 0.001", true),
+            ("\"cut_messages\": true, \"cell_loss\": 0.2", true),
+        ] {
+            let mut lan = lan(&Want { adapter, switch, more, ..PLAIN }, false);
+            let outcome = round_trips(&mut lan, Bytes::new(10_000), 20);
+            for (name, passed) in lan.passed() {
+                assert_eq!(passed.taken, passed.given + passed.lost + passed.held, "{name}");
+            }
+            assert_eq!(lan.pdus_under_way(), 0, "no cell is anywhere when nothing more happens");
+            let losses = lan.losses();
+            assert_eq!(outcome.is_err(), losses.on_links + losses.in_adapters > 0);
+        }
+    }
+}
+
+#[test]
+fn a_pdu_takes_as_many_cells_as_aal_5_says() {
+    for (bytes, cells) in [(1, 1), (40, 1), (41, 2), (88, 2), (4096, 86), (4097, 87), (8192, 172)] {
+        let mut lan = lan(&PLAIN, false);
+        round_trips(&mut lan, Bytes::new(bytes), 1).expect("an echo that ends");
+        assert_eq!(lan.passed()[0].1.taken, cells, "{bytes} bytes");
+    }
+}
+
+#[test]
+fn a_long_stream_of_cells_is_as_fast_as_its_slowest_part() {
+    // 64 and 128 PDUs one after the other, there and back: the line is the slowest part of this network.
+    let (short, long) = (echo(&PLAIN, 64 * 4096, 1)[0], echo(&PLAIN, 128 * 4096, 1)[0]);
+    assert_eq!((long - short) / 128, 86 * 4_320_000);
+    // With a bus that takes 10 us a cell, the bus is.
+    let slow = json(&PLAIN)
+        .replace("\"setup_ps\": 100000, \"byte_ps\": 25000", "\"setup_ps\": 0, \"byte_ps\": 208334");
+    let mut times = [64, 128].map(|pdus| {
+        let config = Config::from_json(&slow).expect("a network that can be");
+        let mut lan = Lan::new(config, 7, false).expect("components");
+        round_trips(&mut lan, Bytes::new(pdus * 4096), 1).expect("an echo that ends")[0]
+    });
+    times.reverse();
+    assert_eq!((times[0] - times[1]).as_ps() / 128, 86 * 48 * 208_334);
+}
+
+#[test]
+fn a_lost_cell_is_a_lost_message_and_the_echo_ends_with_an_error() {
+    let mut lan = lan(&Want { more: "\"cut_messages\": true, \"cell_loss\": 1", ..PLAIN }, false);
+    let error = round_trips(&mut lan, Bytes::new(100), 5).expect_err("every cell is lost");
+    let EchoError::Lost { round: 0, losses } = &error else { panic!("{error}") };
+    assert_eq!(losses.on_links, 3);
+    assert!(error.to_string().starts_with("round trip 0 did not end: lost were 3 cells on links"));
+    assert_eq!(lan.blocked(), [0, 1]);
+}
+
+#[test]
+fn a_fifo_that_overflows_loses_cells_and_says_so() {
+    let small = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 3, "interrupt_delay_ps": 900000000}"#;
+    let mut lan = lan(&Want { adapter: small, ..PLAIN }, false);
+    let error = round_trips(&mut lan, Bytes::new(1000), 1).expect_err("21 cells do not fit 3");
+    let EchoError::Lost { losses, .. } = error else { panic!("{error}") };
+    assert_eq!(losses.in_adapters, 18);
+}
+
+#[test]
+fn what_the_interface_cannot_is_refused() {
+    let mut lan = lan(&Want { more: "\"cut_messages\": false", ..PLAIN }, false);
+    let mut send = |to, bytes| lan.post(0, Op::Send { to, tag: 0, bytes: Bytes::new(bytes) });
+    assert_eq!(send(1, 0), Err(LanError::Empty));
+    assert_eq!(send(0, 1), Err(LanError::ToItself { rank: 0 }));
+    assert_eq!(send(2, 1).unwrap_err().to_string(), "no rank 2 here: ranks are 0 to 1");
+    assert_eq!(
+        send(1, 4097).unwrap_err().to_string(),
+        "a message of 4097 bytes: the Fore interface takes PDUs of at most 4096, and messages are not cut"
+    );
+    assert!(send(1, 4096).is_ok());
+}
+
+#[test]
+fn the_same_seed_is_the_same_run_and_another_is_not() {
+    let run = |seed| {
+        let config = Config::from_json(&json(&Want { background: true, ..PLAIN })).expect("a network");
+        let mut lan = Lan::new(config, seed, false).expect("components");
+        let times = round_trips(&mut lan, Bytes::new(4096), 50).expect("an echo that ends");
+        (times, lan.digest())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).1, run(2).1);
+    let (times, _) = run(1);
+    assert!(times.iter().max() > times.iter().min(), "what else runs on a host shows");
+}
+
+#[test]
+fn a_configuration_is_refused_with_key_value_and_what_is_allowed() {
+    let good = json(&PLAIN);
+    let refused = |from: &str, to: &str| {
+        assert!(good.contains(from), "{from}");
+        Config::from_json(&good.replacen(from, to, 1)).expect_err(to).to_string()
+    };
+    for (from, to, said) in [
+        ("fore/aal5", "fore/aal2", "network: stack is fore/aal2"),
+        (
+            "\"pdu_bytes\": 4096",
+            "\"pdu_bytes\": 70000",
+            "pdu_bytes is 70000; allowed: an integer from 1 to 65535",
+        ),
+        ("\"cell_bits\": 432", "\"cell_bits\": 400", "link.cell_bits is 400"),
+        ("series-200", "series-300", "hosts[0].adapter"),
+        ("\"trap\"", "\"trip\"", "hosts[0].prices.trip"),
+        ("\"send_fifo_cells\": 8", "\"send_fifo_cells\": 0", "adapter.send_fifo_cells is 0"),
+    ] {
+        let error = refused(from, to);
+        assert!(error.contains(said), "{error}");
+    }
+    let three = Config::from_json(&json(&Want { hosts: 3, ..PLAIN })).expect_err("three without a switch");
+    assert_eq!(three.to_string(), "network: switch is nothing; allowed: a switch, for more than two hosts");
+    let many = Config::from_json(&json(&Want { hosts: 25, switch: true, ..PLAIN })).expect_err("25 ports");
+    assert!(
+        many.to_string().contains("hosts is 25 ports of 100 Mbit/s; allowed: at most 24 ports"),
+        "{many}"
+    );
+}

@@ -1,0 +1,114 @@
+//! The local network as Python sees it: a configuration as JSON in, times as arrays out.
+
+use numpy::PyArray1;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use wiretwin_net::lan::activity::Activity;
+use wiretwin_net::lan::echo::{EchoError, round_trips};
+use wiretwin_net::lan::trail::Segment;
+use wiretwin_net::lan::{Config, Lan};
+use wiretwin_units::{Bytes, Span};
+
+fn build(config_json: &str, seed: u64, trail: bool) -> PyResult<Lan> {
+    let config = Config::from_json(config_json).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Lan::new(config, seed, trail).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+fn failed(error: EchoError) -> PyErr {
+    match error {
+        EchoError::Refused(_) => PyValueError::new_err(error.to_string()),
+        EchoError::Lost { .. } => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// Echoes messages of each size on a fresh network.
+#[pyfunction]
+fn lan_echo<'py>(
+    py: Python<'py>,
+    config_json: &str,
+    sizes: Vec<u64>,
+    rounds: u64,
+    seed: u64,
+) -> PyResult<Bound<'py, PyList>> {
+    let list = PyList::empty(py);
+    for size in sizes {
+        let (times, lan) = py.detach(|| {
+            let mut lan = build(config_json, seed, false)?;
+            let times = round_trips(&mut lan, Bytes::new(size), rounds).map_err(failed)?;
+            Ok::<_, PyErr>((times, lan))
+        })?;
+        let item = PyDict::new(py);
+        let times = times.into_iter().map(Span::as_ps).collect::<Vec<_>>();
+        item.set_item("bytes", size)?;
+        item.set_item("round_trip_ps", PyArray1::from_vec(py, times))?;
+        item.set_item("digest", lan.digest().to_string())?;
+        item.set_item("events", lan.events())?;
+        item.set_item("busy_ps", lan.busy().into_iter().map(Span::as_ps).collect::<Vec<_>>())?;
+        item.set_item("deepest_queue_cells", lan.deepest_queue())?;
+        list.append(item)?;
+    }
+    Ok(list)
+}
+
+fn columns<'py>(py: Python<'py>, segments: &[(Segment, Span)]) -> PyResult<Bound<'py, PyDict>> {
+    let table = PyDict::new(py);
+    let numbers = |of: &dyn Fn(&(Segment, Span)) -> u64| {
+        PyArray1::from_vec(py, segments.iter().map(of).collect::<Vec<u64>>())
+    };
+    let names = |of: &dyn Fn(Activity) -> &'static str| {
+        segments.iter().map(|(segment, _)| of(segment.activity)).collect::<Vec<_>>()
+    };
+    table.set_item("activity", names(&Activity::name))?;
+    table.set_item("layer", names(&|activity| activity.layer().name()))?;
+    table.set_item("resource", names(&|activity| activity.resource().name()))?;
+    table.set_item("place", numbers(&|(segment, _)| u64::from(segment.place)))?;
+    table.set_item("start_ps", numbers(&|(segment, _)| segment.start.as_ps()))?;
+    table.set_item("end_ps", numbers(&|(segment, _)| segment.end.as_ps()))?;
+    table.set_item("waited_ps", numbers(&|(_, waited)| waited.as_ps()))?;
+    Ok(table)
+}
+
+/// The anatomy of the last message of an echo, and everything that took time in its last round trip.
+#[pyfunction]
+fn lan_anatomy<'py>(
+    py: Python<'py>,
+    config_json: &str,
+    size: u64,
+    rounds: u64,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let lan = py.detach(|| {
+        let mut lan = build(config_json, seed, true)?;
+        round_trips(&mut lan, Bytes::new(size), rounds).map_err(failed)?;
+        Ok::<_, PyErr>(lan)
+    })?;
+    let Some(anatomy) = lan.anatomies().get((2 * rounds).saturating_sub(2) as usize) else {
+        return Err(PyValueError::new_err("rounds is 0; allowed: 1 or more"));
+    };
+    let parts = anatomy.parts.iter().map(|part| (part.segment, part.waited)).collect::<Vec<_>>();
+    let message = anatomy.parts.first().map_or(0, |part| part.segment.message);
+    let busy = lan.trail().segments().iter().filter(|one| one.message == message && one.end > one.start);
+    let busy = busy.map(|segment| (*segment, Span::ZERO)).collect::<Vec<_>>();
+    let result = PyDict::new(py);
+    result.set_item("bytes", anatomy.bytes.get())?;
+    result.set_item("begun_ps", anatomy.begun.as_ps())?;
+    result.set_item("ended_ps", anatomy.ended.as_ps())?;
+    result.set_item("path", columns(py, &parts)?)?;
+    result.set_item("busy", columns(py, &busy)?)?;
+    result.set_item("digest", lan.digest().to_string())?;
+    Ok(result)
+}
+
+/// The names of the activities that a host's profile has a price for.
+#[pyfunction]
+fn lan_prices() -> Vec<&'static str> {
+    wiretwin_net::lan::config::priced().map(Activity::name).collect()
+}
+
+/// Adds this file's functions to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(lan_echo, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_anatomy, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_prices, module)?)
+}
