@@ -74,6 +74,7 @@ pub(crate) fn counters(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> Str
         "held": pacer.totals().held,
         "lateness_ns": pacer.lateness().to_json(),
         "turn_ns": pacer.turns().to_json(),
+        "rests": { "count": pacer.rests().count, "total_ns": pacer.rests().total.as_ns() },
     })
     .to_string()
 }

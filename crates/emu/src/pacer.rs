@@ -6,8 +6,9 @@
 //! not add up: a frame that left late delays no other.
 //!
 //! Until shortly before the next instant the loop sleeps, woken by frames that come; then it looks
-//! at clock and devices by turns. (A real-time thread that never sleeps is stopped by the kernel for
-//! 5 % of each second, or takes the core from all others.)
+//! at clock and devices by turns. A real-time thread that never sleeps is stopped by the kernel for
+//! 50 ms of each second, all at once; so a loop told to rests a little of every millisecond in which
+//! it has not slept by itself.
 
 use std::fmt;
 use std::io;
@@ -29,6 +30,10 @@ use crate::lateness::Lateness;
 const BURST: usize = 64;
 /// The longest frame that is read whole.
 const LARGEST_FRAME: usize = 1 << 17;
+/// The rhythm of rests.
+const REST_PERIOD: Span = Span::from_ms(1);
+/// What must have been slept of each period: more than the 5 % that the kernel keeps for others.
+const REST: Span = Span::from_us(60);
 /// What epoll calls the signals; ports have their numbers.
 const SIGNALS: u64 = u64::MAX;
 
@@ -39,6 +44,15 @@ pub struct PortCounts {
     pub refused: u64,
     /// Read from the device and not taken by the model: too short or too long.
     pub malformed: u64,
+}
+
+/// What a resting loop has slept beyond what it would have anyway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rests {
+    /// How often.
+    pub count: u64,
+    /// How long in all.
+    pub total: Span,
 }
 
 /// Why the loop ended.
@@ -91,6 +105,9 @@ pub struct Pacer<D> {
     turns: Lateness,
     /// When the devices were last looked at.
     looked: SimTime,
+    /// Since the beginning of the period: what has been slept. `None` if the loop does not rest.
+    resting: Option<(SimTime, Span)>,
+    rests: Rests,
     buffer: Vec<u8>,
     damaged: Vec<u8>,
 }
@@ -122,9 +139,21 @@ impl<D: Device> Pacer<D> {
             lateness: Lateness::default(),
             turns: Lateness::default(),
             looked: SimTime::ZERO,
+            resting: None,
+            rests: Rests::default(),
             buffer: vec![0; LARGEST_FRAME],
             damaged: Vec::new(),
         })
+    }
+
+    /// From now on, sleeps at least 60 us of each millisecond.
+    pub fn rest_regularly(&mut self) {
+        self.resting = Some((self.now(), Span::ZERO));
+    }
+
+    /// How often that was needed.
+    pub const fn rests(&self) -> Rests {
+        self.rests
     }
 
     /// Time since the wire was made.
@@ -197,6 +226,7 @@ impl<D: Device> Pacer<D> {
         let next = self.deliver()?;
         let now = self.now();
         self.turns.add(now.saturating_since(self.looked).as_ns());
+        self.rest(now);
         self.wait(now, next, limit).map_err(|error| PacerError { port: None, step: "waiting", error })?;
         // The kernel has had these frames since before now: an instant taken after reading them would
         // count the reading as waiting.
@@ -244,6 +274,22 @@ impl<D: Device> Pacer<D> {
         }
     }
 
+    /// Sleeps what is missing at the end of a period.
+    fn rest(&mut self, now: SimTime) {
+        let Some((start, slept)) = self.resting else { return };
+        if now.saturating_since(start) < REST_PERIOD {
+            return;
+        }
+        if slept < REST {
+            let missing = REST - slept;
+            // Whatever ends the sleep early, a signal, the next period makes up for it.
+            let _ = rustix::thread::nanosleep(&timespec(missing));
+            self.rests.count += 1;
+            self.rests.total += self.now() - now;
+        }
+        self.resting = Some((self.now(), Span::ZERO));
+    }
+
     /// Waits for frames, signals, or until it is time to watch the clock; fills `events`.
     fn wait(&mut self, now: SimTime, next: Option<SimTime>, limit: SimTime) -> io::Result<()> {
         let until = next.map_or(limit, |next| next.min(limit));
@@ -251,18 +297,16 @@ impl<D: Device> Pacer<D> {
         let sleep = Span::from_ps(sleep.as_ps().saturating_sub(self.spin.as_ps()));
         if sleep > Span::ZERO {
             // epoll's own waits end at whole milliseconds.
-            let timeout = Timespec {
-                tv_sec: (sleep.as_ns() / 1_000_000_000).cast_signed(),
-                tv_nsec: (sleep.as_ns() % 1_000_000_000).cast_signed(),
-            };
-            match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timeout)) {
+            match poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&timespec(sleep))) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
+            if let Some((start, slept)) = self.resting {
+                self.resting = Some((start, slept + self.now().saturating_since(now)));
+            }
         }
         self.events.clear();
-        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
-        epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&at_once))?;
+        epoll::wait(&self.epoll, spare_capacity(&mut self.events), Some(&timespec(Span::ZERO)))?;
         Ok(())
     }
 
@@ -282,6 +326,13 @@ impl<D: Device> Pacer<D> {
             self.counts[number].malformed += u64::from(taken != Some(true));
         }
         Ok(())
+    }
+}
+
+fn timespec(span: Span) -> Timespec {
+    Timespec {
+        tv_sec: (span.as_ns() / 1_000_000_000).cast_signed(),
+        tv_nsec: (span.as_ns() % 1_000_000_000).cast_signed(),
     }
 }
 

@@ -65,6 +65,9 @@ fn run(path: &Path) -> Result<(), Stop> {
     let ready = output::ready(&spec, &taps);
     let mut pacer =
         Pacer::new(wire, taps, spec.spin).map_err(|error| Stop::new("watching the devices", error))?;
+    if spec.priority.is_some() {
+        pacer.rest_regularly();
+    }
     say(&ready)?;
     let mut unsaid = None;
     let ended = pacer.run(&signals, spec.limit, |pacer| {
