@@ -14,7 +14,7 @@ from typing import Any
 from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import LAYERS, LayerKind, mpiexec, parse_layers, reason_absent
+from wiretwin.measure.layers import LAYERS, Configuration, mpiexec, parse_layers, refusal
 from wiretwin.measure.schedule import Step
 
 __all__ = ["Examination", "LayerState", "Missing", "doctor"]
@@ -42,12 +42,15 @@ class LayerState:
         Median of the trial's few samples, 4 bytes: an indication, not a measurement.
     reason
         Why it does not run.
+    cure
+        The one line that may change that.
     """
 
     layer: str
     runs: bool
     half_round_trip_us: float | None
     reason: str | None
+    cure: str | None = None
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ def doctor() -> Examination:
     from wiretwin.measure.probe_mpi4py import clock
 
     facts = host.describe()
-    layers = [_try(kind) for kind in LAYERS.values()]
+    layers = [_try(configuration) for configuration in _configurations()]
     tools = _tools()
     return Examination(
         host=facts,
@@ -129,16 +132,26 @@ def doctor() -> Examination:
     )
 
 
-def _try(kind: LayerKind) -> LayerState:
-    reason = reason_absent(kind)
-    if reason is not None:
-        return LayerState(kind.name, False, None, reason)
+def _configurations() -> list[Configuration]:
+    """Return every layer's default and its other installations."""
+    names = []
+    for kind in LAYERS.values():
+        names += [kind.name, *(f"{kind.name}+{word}" for word in kind.editions)]
+    return [parse_layers(name)[0] for name in names]
+
+
+def _try(configuration: Configuration) -> LayerState:
+    name = configuration.name
+    refused = refusal(configuration)
+    if refused is not None:
+        return LayerState(name, False, None, refused.reason, refused.cure)
     step = Step("echo", 4, warmup=20, min_samples=20, max_samples=200, budget_ms=20.0)
-    outcome = launch(parse_layers(kind.name)[0], [step], limit_s=TRIAL_LIMIT_S, pins=host.measuring_cpus())
+    outcome = launch(configuration, [step], limit_s=TRIAL_LIMIT_S, pins=host.measuring_cpus())
     median = outcome.medians("echo").get(4)
     if outcome.status != "ok" or median is None:
-        return LayerState(kind.name, False, None, outcome.error or "no samples came")
-    return LayerState(kind.name, True, median / 2000.0, None)
+        again = f"wiretwin --debug measure --layers {name} --budget 1s"
+        return LayerState(name, False, None, outcome.error or "no samples came", again)
+    return LayerState(name, True, median / 2000.0, None)
 
 
 def _interfaces() -> list[dict[str, Any]]:
@@ -223,7 +236,7 @@ def _missing(facts: dict[str, Any], layers: list[LayerState], tools: dict[str, s
         )
     for layer in layers:
         if layer.reason is not None:
-            found.append(Missing(layer.layer, layer.reason, _remedy(layer.layer)))
+            found.append(Missing(layer.layer, layer.reason, layer.cure or "wiretwin doctor"))
     if tools["chromium"] is None:
         found.append(
             Missing(
@@ -233,9 +246,3 @@ def _missing(facts: dict[str, Any], layers: list[LayerState], tools: dict[str, s
             )
         )
     return found
-
-
-def _remedy(layer: str) -> str:
-    if layer.startswith("mpi4py/"):
-        return "pip install mpi4py mpich"
-    return f"wiretwin --debug measure --layers {layer} --budget 1s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import tempfile
@@ -14,6 +15,8 @@ from pathlib import Path
 
 import psutil
 
+#: Environment variable that marks every process of a launch or of a stack, so that strays are found by it.
+MARK = "WIRETWIN_LAUNCH"
 #: How long a process may take to obey SIGTERM before it is killed, in seconds.
 GRACE_S = 1.0
 
@@ -158,3 +161,31 @@ def run(
     if timed_out:
         raise TimeLimit(argv, limit_s, finished)
     return finished
+
+
+def marked(token: str) -> set[int]:
+    """Find the processes that carry a launch's mark in their environment."""
+    wanted = f"{MARK}={token}".encode()
+    found = set()
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
+                if wanted in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
+                    found.add(int(entry))
+    return found
+
+
+def await_gone(pids: set[int], limit_s: float) -> None:
+    """Wait until all have ended, at most `limit_s` seconds."""
+    deadline = time.monotonic() + limit_s
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            continue
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        finally:
+            os.close(descriptor)

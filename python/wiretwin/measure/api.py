@@ -12,7 +12,7 @@ from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure import host
 from wiretwin.measure.adaptive import LEAST_LAUNCHES
 from wiretwin.measure.launch import Interruption
-from wiretwin.measure.layers import Configuration, parse_layers, reason_absent
+from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.orchestrate import Event, Plan, run
 from wiretwin.measure.quantity import parse_share, parse_time
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
@@ -133,13 +133,13 @@ def _choose(layers: str | Sequence[str] | None) -> tuple[list[Configuration], di
     text = named if isinstance(named, str) else ",".join(named)
     found, skipped = [], {}
     for configuration in parse_layers(text, "layers"):
-        reason = reason_absent(configuration.kind)
-        if reason is None:
+        refused = refusal(configuration)
+        if refused is None:
             found.append(configuration)
         elif named != "all":
-            raise MeasureError(f"{configuration.name} cannot run here: {reason}")
+            raise MeasureError(f"{configuration.name} cannot run here: {refused}")
         else:
-            skipped[configuration.name] = reason
+            skipped[configuration.name] = str(refused)
     if not found:
         raise MeasureError("no layer can run here: `wiretwin doctor` says what is missing")
     return found, skipped

@@ -18,6 +18,9 @@ from typing import Any, Literal
 
 from wiretwin.errors import InputError
 from wiretwin.measure.quantity import MAX_SIZE
+from wiretwin.measure.word import ALL_LOOPS, COMPILED, STALLING, Word, fixed
+from wiretwin.place import HERE, Place
+from wiretwin.stacks import STACKS, Refusal, Stack
 
 __all__ = [
     "ALL_LOOPS",
@@ -27,46 +30,14 @@ __all__ = [
     "Word",
     "mpiexec",
     "parse_layers",
-    "reason_absent",
+    "refusal",
 ]
 
 LARGEST_DATAGRAM = 65507
 """Payload of a UDP datagram over IPv4: 65535 - 20 - 8 (RFC 768, RFC 791)."""
 
-
-COMPILED = (sys.executable, "-m", "wiretwin.probe")
-"""The command of a compiled probe."""
-ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
-"""The loops of the probe protocol."""
-
-
-@dataclass(frozen=True)
-class Word:
-    """A variant: what ``+word`` changes.
-
-    Attributes
-    ----------
-    pattern
-        Regular expression of the word; its groups are given to `options`.
-    written
-        How it is shown in help.
-    summary
-        One line.
-    options
-        The options it sets, from the match.
-    """
-
-    pattern: str
-    written: str
-    summary: str
-    options: Callable[[re.Match[str]], Mapping[str, Any]]
-    loops: frozenset[str] = ALL_LOOPS
-    """The loops that make sense with it."""
-
-
-def _fixed(word: str, summary: str, *, loops: frozenset[str] = ALL_LOOPS, **options: Any) -> Word:
-    return Word(re.escape(word), word, summary, lambda _: options, loops)
-
+WITHIN_HOST = frozenset({"socket/unix", "shm", "mpi4py/mpich"})
+"""Layers without a stack that cannot reach another host."""
 
 _BUFFER = Word(
     r"buf(\d+)k",
@@ -77,10 +48,7 @@ _BUFFER = Word(
         "receive_buffer_bytes": int(match[1]) * 1024,
     },
 )
-_STALLING = frozenset({"echo", "two_write"})
-"""Where messages sent one after the other wait for each other's acknowledgement, for 40 ms at a time, the
-other loops have no overhead or gap to tell."""
-_SPIN = _fixed("spin", "waits by asking again and again, holding its core", wait="spin")
+_SPIN = fixed("spin", "waits by asking again and again, holding its core", wait="spin")
 
 
 @dataclass(frozen=True)
@@ -95,7 +63,7 @@ class LayerKind:
         One line for people.
     start
         ``pair``: one process per rank, each with its specification; ``mpiexec``: one launcher that
-        starts both ranks with the same specification.
+        starts both ranks with the same specification; ``stack``: as its stack says.
     probe
         The command of a rank, which the path of the specification follows.
     options
@@ -108,17 +76,26 @@ class LayerKind:
         The loops its probe has.
     need
         Says what is missing and the line that gets it; nothing if it can be tried.
+    stack
+        What brings it up, for a messaging library.
+    editions
+        Words that stand for another installation of it.
+    opt_in
+        Runs only when asked for by name.
     """
 
     name: str
     summary: str
-    start: Literal["pair", "mpiexec"]
+    start: Literal["pair", "mpiexec", "stack"]
     probe: tuple[str, ...] = COMPILED
     options: Mapping[str, Any] = field(default_factory=dict)
     words: Sequence[Word] = ()
     max_bytes: int = MAX_SIZE
     loops: frozenset[str] = ALL_LOOPS
-    need: Callable[[], str | None] = lambda: None
+    need: Callable[[], Refusal | None] = lambda: None
+    stack: Stack | None = None
+    editions: tuple[str, ...] = ()
+    opt_in: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +107,8 @@ class Configuration:
     options: Mapping[str, Any]
     loops: frozenset[str] = ALL_LOOPS
     """The loops that are run on it."""
+    max_bytes: int = MAX_SIZE
+    """Its largest message."""
 
     @property
     def name(self) -> str:
@@ -146,12 +125,29 @@ def mpiexec() -> Path | None:
     return Path(found) if found else None
 
 
-def _need_mpi() -> str | None:
+def _need_mpi() -> Refusal | None:
     if importlib.util.find_spec("mpi4py") is None:
-        return "the Python package mpi4py is missing; `pip install mpi4py mpich`"
+        return Refusal("the Python package mpi4py is missing", "pip install mpi4py mpich")
     if mpiexec() is None:
-        return "no MPI launcher `mpiexec`; `pip install mpich`"
+        return Refusal("no MPI launcher `mpiexec`", "pip install mpich")
     return None
+
+
+def _of_stack(stack: Stack) -> LayerKind:
+    """Return a messaging library as a layer."""
+    return LayerKind(
+        stack.name,
+        stack.summary,
+        "stack",
+        probe=stack.probe,
+        options=stack.options,
+        words=stack.words,
+        max_bytes=stack.max_bytes,
+        loops=stack.loops,
+        stack=stack,
+        editions=stack.editions,
+        opt_in=stack.opt_in,
+    )
 
 
 LAYERS: dict[str, LayerKind] = {
@@ -164,7 +160,7 @@ LAYERS: dict[str, LayerKind] = {
             options={"wait": "block", "nodelay": True},
             words=(
                 _SPIN,
-                _fixed("nagle", "Nagle's algorithm (RFC 896) on", loops=_STALLING, nodelay=False),
+                fixed("nagle", "Nagle's algorithm (RFC 896) on", loops=STALLING, nodelay=False),
                 _BUFFER,
             ),
         ),
@@ -188,7 +184,7 @@ LAYERS: dict[str, LayerKind] = {
             "a lock-free ring in memory shared by two processes; spinning",
             "pair",
             options={"wait": "spin"},
-            words=(_fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
+            words=(fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
         ),
         LayerKind(
             "mpi4py/mpich",
@@ -197,13 +193,19 @@ LAYERS: dict[str, LayerKind] = {
             probe=(sys.executable, "-m", "wiretwin.measure.probe_mpi4py"),
             need=_need_mpi,
         ),
+        *map(_of_stack, STACKS.values()),
     )
 }
 """Every layer by its name."""
 
 
-def reason_absent(kind: LayerKind) -> str | None:
-    """Say why a layer cannot run here, with the line that would change it; nothing if it may."""
+def refusal(configuration: Configuration, place: Place = HERE) -> Refusal | None:
+    """Say why a configuration cannot run at a place, with the line that would change it; none if it may."""
+    kind = configuration.kind
+    if kind.stack is not None:
+        return kind.stack.refusal(configuration.options, place)
+    if len(place.hosts) > 1 and kind.name in WITHIN_HOST:
+        return Refusal("works within one host only", f"wiretwin measure --layers {configuration.name}")
     return kind.need()
 
 
@@ -221,7 +223,7 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
         raise InputError(key=key, value=text, reason="is no layer", allowed=", ".join(LAYERS))
     options = dict(kind.options)
     changed: dict[str, str] = {}
-    loops = kind.loops
+    loops, max_bytes = kind.loops, kind.max_bytes
     for word in words:
         for known in kind.words:
             match = re.fullmatch(known.pattern, word)
@@ -243,17 +245,22 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
             options[option] = value
             changed[option] = word
         loops = loops & known.loops
-    return Configuration(kind, tuple(sorted(words)), options, loops)
+        max_bytes = min(max_bytes, known.max_bytes or max_bytes)
+    return Configuration(kind, tuple(sorted(words)), options, loops, max_bytes)
 
 
 def parse_layers(text: str, key: str = "--layers") -> list[Configuration]:
-    """Read a comma-separated list of configurations; ``all`` stands for every layer's default."""
+    """Read a comma-separated list of configurations.
+
+    ``all`` stands for the default of every layer that does not have to be asked for by name.
+    """
     parts = [part for part in (part.strip() for part in text.split(",")) if part]
     if not parts:
         raise InputError(key=key, value=text, reason="names no layer", allowed=", ".join(("all", *LAYERS)))
     found: dict[str, Configuration] = {}
     for part in parts:
-        names = list(LAYERS) if part == "all" else [part]
+        every = [name for name, kind in LAYERS.items() if not kind.opt_in]
+        names = every if part == "all" else [part]
         for name in names:
             configuration = parse_layer(name, key)
             found[configuration.name] = configuration

@@ -23,9 +23,9 @@ from typing import Any, Literal
 
 from wiretwin import process
 from wiretwin.errors import InputError, ProgramError
-from wiretwin.measure.launch import rendezvous
 from wiretwin.measure.layers import parse_layer
 from wiretwin.measure.quantity import parse_time
+from wiretwin.measure.running import rendezvous
 from wiretwin.predict.model import single_host
 from wiretwin.twin import Twin
 

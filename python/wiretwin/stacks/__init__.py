@@ -3,3 +3,11 @@
 A library is reached through a *shim*: a small C file per library under ``shim/``, built on the machine
 where it runs.
 """
+
+from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError
+from wiretwin.stacks.mpi import Mpich, OpenMpi
+
+__all__ = ["STACKS", "Command", "Refusal", "Session", "Stack", "StackError"]
+
+STACKS: dict[str, Stack] = {stack.name: stack for stack in (Mpich(), OpenMpi())}
+"""Every stack by its name."""

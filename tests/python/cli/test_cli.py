@@ -225,7 +225,8 @@ def test_doctor_tries_every_layer_and_ends_well() -> None:
     shown = cli("doctor", "--format", "json")
     assert shown.returncode == 0, shown.stderr
     found = json.loads(shown.stdout)
-    assert [layer["layer"] for layer in found["layers"]] == list(LAYERS)
+    names = [[name, *(f"{name}+{word}" for word in kind.editions)] for name, kind in LAYERS.items()]
+    assert [layer["layer"] for layer in found["layers"]] == [name for several in names for name in several]
     for layer in found["layers"]:
         assert layer["runs"], layer
         assert layer["half_round_trip_us"] > 0
@@ -239,16 +240,19 @@ def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch: pytest.Monke
     from wiretwin import doctor as module
     from wiretwin.cli.doctor import table
     from wiretwin.measure import layers as registry
+    from wiretwin.stacks import Refusal
 
-    need = "no MPI launcher `mpiexec`; `pip install mpich`"
-    absent = registry.LayerKind("mpi4py/mpich", "", "mpiexec", need=lambda: need)
-    monkeypatch.setattr(module, "LAYERS", {"mpi4py/mpich": absent})
+    need = "no MPI launcher `mpiexec`"
+    refused = Refusal(need, "pip install mpich")
+    absent = registry.LayerKind("mpi4py/mpich", "", "mpiexec", need=lambda: refused)
+    for known in (module, registry):
+        monkeypatch.setattr(known, "LAYERS", {"mpi4py/mpich": absent})
     monkeypatch.setattr(module.shutil, "which", lambda _: None)  # type: ignore[attr-defined]
     found = module.doctor()  # type: ignore[operator]
     assert not found.usable
     missing = {one.what: one for one in found.missing}
     assert missing["mpi4py/mpich"].matters == need
-    assert missing["mpi4py/mpich"].remedy == "pip install mpi4py mpich"
+    assert missing["mpi4py/mpich"].remedy == "pip install mpich"
     assert missing["chromium"].remedy == "apt-get install chromium"
     rows = [row for row in table(found).rows if row[0] == "missing"]
-    assert ("missing", "mpi4py/mpich", need, "pip install mpi4py mpich") in rows
+    assert ("missing", "mpi4py/mpich", need, "pip install mpich") in rows

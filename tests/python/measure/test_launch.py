@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
-from wiretwin.measure import launch as launch_module
+from wiretwin.measure import running as running_module
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.measure.schedule import Step
@@ -40,7 +40,7 @@ def marked() -> list[int]:
             environment = process.environ()
         except psutil.Error:
             continue
-        if launch_module.MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
+        if running_module.MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
             found.append(process.pid)
     return found
 
@@ -61,14 +61,14 @@ OWN: set[Path] = set()
 
 @pytest.fixture(autouse=True)
 def _remember_directories(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = launch_module.tempfile.mkdtemp
+    make = running_module.tempfile.mkdtemp
 
-    def remember(**keywords: object) -> str:
-        made = make(**keywords)  # type: ignore[call-overload]
+    def remember(*words: object, **keywords: object) -> str:
+        made = make(*words, **keywords)  # type: ignore[call-overload]
         OWN.add(Path(made))
         return str(made)
 
-    monkeypatch.setattr(launch_module.tempfile, "mkdtemp", remember)
+    monkeypatch.setattr(running_module.tempfile, "mkdtemp", remember)
 
 
 @pytest.mark.parametrize("name", list(LAYERS))

@@ -17,9 +17,10 @@ import pytest
 import wiretwin as wt
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure import layers as registry
-from wiretwin.measure.launch import MARK
 from wiretwin.measure.orchestrate import Event
+from wiretwin.process import MARK
 from wiretwin.results import Result
+from wiretwin.stacks import Refusal
 
 LIMIT_S = 120.0
 ENDLESS = ("--budget", "60s", "--launches", "1000", "--sizes", "4..64KiB")
@@ -143,7 +144,8 @@ def test_a_layer_that_fails_twice_is_dropped_and_the_others_go_on(
 def test_a_layer_that_cannot_run_is_left_out_or_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    absent = registry.LayerKind("mpi4py/mpich", "", "mpiexec", need=lambda: "no MPI; `pip install mpich`")
+    refused = Refusal("no MPI", "pip install mpich")
+    absent = registry.LayerKind("mpi4py/mpich", "", "mpiexec", need=lambda: refused)
     monkeypatch.setattr(registry, "LAYERS", {"shm": registry.LAYERS["shm"], "mpi4py/mpich": absent})
     result = wt.measure(budget="1s", out=tmp_path / "r", sizes="4", launches=3, purpose="curves")
     assert result.manifest.options["skipped"] == {"mpi4py/mpich": "no MPI; `pip install mpich`"}

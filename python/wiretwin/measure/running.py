@@ -1,0 +1,297 @@
+"""The processes of one launch: started at their hosts, awaited under a limit, ended without a trace."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from wiretwin.measure.layers import Configuration, mpiexec
+from wiretwin.place import HERE, Place, host_of
+from wiretwin.process import MARK, await_gone, marked
+from wiretwin.stacks import Session
+
+__all__ = ["GRACE_S", "Interruption", "Running", "rendezvous"]
+
+PROTOCOL = 1
+GRACE_S = 1.0
+"""How long the other processes may go on once one has failed, and how long one may take to obey
+SIGTERM."""
+
+_LEASH = """
+import ctypes, os, sys
+ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
+if os.getppid() == int(sys.argv[1]):
+    os.execvp(sys.argv[2], sys.argv[2:])
+"""
+"""Ties a launcher to this process: it dies with us, and its ranks with it. The probes see to that
+themselves."""
+
+
+class Interruption:
+    """Turns SIGINT and SIGTERM into a flag and a file descriptor that wakes a wait.
+
+    A context manager. A measurement is then interrupted at its waits only, never in the middle of
+    storing samples. A second signal raises `KeyboardInterrupt` at once. Outside the main thread, where
+    Python delivers no signals, it stays inactive.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._before: dict[int, Any] = {}
+        self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+
+    def fileno(self) -> int:
+        """Return the descriptor that becomes readable at an interrupt."""
+        return self._reader
+
+    def request(self) -> None:
+        """Interrupt, as the signal does."""
+        self.requested = True
+        os.write(self._writer, b"x")
+
+    def _handle(self, number: int, _frame: object) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.request()
+
+    def __enter__(self) -> Interruption:
+        with contextlib.suppress(ValueError):
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+        os.close(self._reader)
+        os.close(self._writer)
+
+
+@contextlib.contextmanager
+def rendezvous(place: Place = HERE) -> Iterator[Path]:
+    """Make a directory for rendezvous files and shared memory, with the same path on every host."""
+    directory = Path(tempfile.mkdtemp(prefix="wiretwin-", dir=place.directory))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@dataclass
+class Running:
+    """A launch under way, its files in `directory`, to be over at `deadline` on the monotonic clock."""
+
+    directory: Path
+    deadline: float
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    killed: bool = False
+    """A process was ended by a signal that we did not send."""
+    session: Session | None = None
+
+    def start(
+        self,
+        configuration: Configuration,
+        task: Mapping[str, Any],
+        ranks: int,
+        limit_s: float,
+        *,
+        pins: Sequence[int] | None = None,
+        place: Place = HERE,
+        session: Session | None = None,
+    ) -> None:
+        """Start all ranks.
+
+        Parameters
+        ----------
+        configuration
+            The layer.
+        task
+            What the ranks do: the key ``schedule`` or ``program`` of a specification.
+        ranks
+            How many.
+        limit_s
+            The longest each may live, seconds.
+        pins
+            The CPUs of the ranks, which begin anew at the end; ``None`` leaves them to the scheduler.
+        place
+            Where they live.
+        session
+            The stack that is up there, for a layer that has one.
+
+        Raises
+        ------
+        OSError
+            A program that is needed is not there.
+        """
+        kind = configuration.kind
+        common = {
+            "protocol": PROTOCOL,
+            "layer": kind.name,
+            "options": dict(configuration.options if session is None else session.options),
+            "directory": str(self.directory),
+            "limit_s": limit_s,
+            **task,
+        }
+        if session is not None:
+            self._start_stack(kind.probe, common, ranks, pins, session)
+        elif kind.start == "mpiexec":
+            spec = self._write("spec.json", common | {"rank": None, "size": None, "pin_cpu": pins})
+            launcher = mpiexec()
+            if launcher is None:
+                raise FileNotFoundError(2, "no MPI launcher `mpiexec`")
+            self._spawn(0, [*self._leash(), str(launcher), "-n", str(ranks), *kind.probe, str(spec)])
+        else:
+            for rank in range(ranks):
+                own = common | self._seat(rank, ranks, pins)
+                if len(place.hosts) > 1 and kind.name in ("socket/tcp", "socket/udp"):
+                    own["options"] = {**own["options"], "address": host_of(place, rank).address}
+                spec = self._write(f"spec-{rank}.json", own)
+                self._spawn(rank, host_of(place, rank).command([*kind.probe, str(spec)]))
+
+    @staticmethod
+    def _seat(rank: int, ranks: int, pins: Sequence[int] | None) -> dict[str, Any]:
+        return {"rank": rank, "size": ranks, "pin_cpu": pins[rank % len(pins)] if pins else None}
+
+    def _start_stack(
+        self,
+        probe: Sequence[str],
+        common: dict[str, Any],
+        ranks: int,
+        pins: Sequence[int] | None,
+        session: Session,
+    ) -> None:
+        self.session = session
+        pins = None if session.free else pins
+        if session.shim is not None:
+            common |= {"shim": str(session.shim), "rank_variable": session.rank_variable}
+        if session.together:
+            nobody = {"rank": None, "size": None, "pin_cpu": list(pins) if pins else None}
+            specs = [self._write("spec.json", common | nobody)]
+        else:
+            specs = [
+                self._write(f"spec-{rank}.json", common | self._seat(rank, ranks, pins))
+                for rank in range(ranks)
+            ]
+        leash = self._leash() if session.together else []
+        for number, command in enumerate(session.commands(probe, specs, ranks)):
+            self._spawn(number, [*leash, *command.argv], command.env)
+
+    @staticmethod
+    def _leash() -> list[str]:
+        return [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
+
+    def _write(self, name: str, spec: dict[str, Any]) -> Path:
+        path = self.directory / name
+        path.write_text(json.dumps(spec))
+        return path
+
+    def _spawn(self, number: int, argv: Sequence[str], more: Mapping[str, str] | None = None) -> None:
+        env = dict(os.environ) | dict(more or {}) | {MARK: str(self.directory)}
+        for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+            env[name] = "1"
+        with (
+            open(self.directory / f"stdout-{number}", "wb") as out,
+            open(self.directory / f"stderr-{number}", "wb") as err,
+        ):
+            self.processes.append(
+                subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True
+                )
+            )
+
+    def wait(
+        self, interruption: Interruption | None
+    ) -> tuple[Literal["ok", "failed", "interrupted"], str | None]:
+        """Wait until all have ended well, one has failed, the limit is over, or an interrupt."""
+        poll = select.poll()
+        waiting: dict[int, int] = {}
+        try:
+            for number, process in enumerate(self.processes):
+                descriptor = os.pidfd_open(process.pid)
+                waiting[descriptor] = number
+                poll.register(descriptor, select.POLLIN)
+            if interruption is not None:
+                poll.register(interruption.fileno(), select.POLLIN)
+            failure: str | None = None
+            deadline = self.deadline
+            while waiting:
+                left = deadline - time.monotonic()
+                ready = poll.poll(max(0.0, left) * 1000) if left > 0 else []
+                if interruption is not None and interruption.requested:
+                    return "interrupted", "interrupted by the user"
+                if not ready:
+                    break
+                for descriptor, _ in ready:
+                    number = waiting.pop(descriptor)
+                    poll.unregister(descriptor)
+                    os.close(descriptor)
+                    code = self.processes[number].wait()
+                    if code < 0:
+                        self.killed = True
+                    if code != 0 and (failure is None or code < 0):
+                        failure = self._describe(number, code)
+                        deadline = min(deadline, time.monotonic() + GRACE_S)
+            if failure is not None:
+                return "failed", failure
+            if waiting:
+                return "failed", "did not end within its limit and was ended"
+            return "ok", None
+        finally:
+            for descriptor in waiting:
+                os.close(descriptor)
+
+    def _describe(self, number: int, code: int) -> str:
+        who = f"rank {number}" if len(self.processes) > 1 else "the launcher"
+        if code < 0:
+            return f"{who} was ended by signal {-code} ({signal.Signals(-code).name})"
+        if end := self._launchers_word():
+            return end
+        text = (self.directory / f"stderr-{number}").read_text("utf-8", "replace").strip()
+        words = f": {text.splitlines()[-1]}" if text else ""
+        return f"{who} ended with exit status {code}{words}"
+
+    def _launchers_word(self) -> str | None:
+        """Say how a rank ended that a launcher had started, as far as the launcher tells."""
+        read = Session.hydra if self.session is None else self.session.last_words
+        for file in sorted(self.directory.glob("std*-0")):
+            found = read(file.read_text("utf-8", "replace"))
+            if found is not None:
+                words, killed = found
+                self.killed |= killed
+                return words
+        return None
+
+    def end(self, *, clean: bool) -> None:
+        """End whatever is left of the launch, ranks that a launcher started included."""
+        try:
+            if not clean:
+                self._end_all()
+        finally:
+            if self.session is not None:
+                self.session.after(clean=clean)
+
+    def _end_all(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            left = {process.pid for process in self.processes if process.poll() is None}
+            left |= marked(str(self.directory))
+            if not left:
+                return
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            await_gone(left, GRACE_S)
+        for process in self.processes:
+            process.wait(GRACE_S)

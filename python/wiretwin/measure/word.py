@@ -1,0 +1,59 @@
+"""A word of a configuration's name: what ``+spin`` changes."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["ALL_LOOPS", "COMPILED", "STALLING", "Word", "fixed"]
+
+COMPILED = (sys.executable, "-m", "wiretwin.probe")
+"""The command of a compiled probe."""
+ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
+"""The loops of the probe protocol."""
+STALLING = frozenset({"echo", "two_write"})
+"""Where messages sent one after the other wait for each other's acknowledgement, for 40 ms at a time, the
+other loops have no overhead or gap to tell."""
+
+
+@dataclass(frozen=True)
+class Word:
+    """A variant: what ``+word`` changes.
+
+    Attributes
+    ----------
+    pattern
+        Regular expression of the word; its groups are given to `options`.
+    written
+        How it is shown in help.
+    summary
+        One line.
+    options
+        The options it sets, from the match.
+    loops
+        The loops that make sense with it.
+    max_bytes
+        The largest message it leaves; ``None`` if it does not bound it.
+    """
+
+    pattern: str
+    written: str
+    summary: str
+    options: Callable[[re.Match[str]], Mapping[str, Any]]
+    loops: frozenset[str] = ALL_LOOPS
+    max_bytes: int | None = None
+
+
+def fixed(
+    word: str,
+    summary: str,
+    *,
+    loops: frozenset[str] = ALL_LOOPS,
+    max_bytes: int | None = None,
+    **options: Any,
+) -> Word:
+    """Make a word that is written in one way only and sets `options`."""
+    return Word(re.escape(word), word, summary, lambda _: options, loops, max_bytes)

@@ -1,0 +1,135 @@
+"""Shims are built where they run: compiled once per compiler, library and source, then kept.
+
+The name of a built shim is the digest of its preprocessed source, which holds the library's headers, and
+of the compiler's command; so a change of any of them builds anew and nothing is ever built over. Two
+processes that build the same shim at once both succeed: each writes aside and renames.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from wiretwin import process
+from wiretwin.stacks.base import StackError
+
+__all__ = ["SOURCES", "build", "cache_folder"]
+
+SOURCES = Path(__file__).resolve().parent / "shim"
+"""Where the sources of the shims are."""
+LIMIT_S = 120.0
+"""The longest one run of a compiler may take, seconds."""
+FLAGS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
+_SHOWN = 12
+
+
+def cache_folder() -> Path:
+    """Return the user's folder of built shims, made if need be; nobody else can write to it.
+
+    ``$XDG_CACHE_HOME/wiretwin/shims``, by default under ``~/.cache``; where that cannot be written, a
+    folder of this user's among the temporary files.
+
+    Raises
+    ------
+    StackError
+        Neither can be used.
+    """
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    refused = []
+    for folder in (
+        Path(base, "wiretwin", "shims"),
+        Path(tempfile.gettempdir(), f"wiretwin-{os.getuid()}", "shims"),
+    ):
+        try:
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            # What is loaded from here runs as this user: nobody else may have put it there.
+            for one in (folder.parent, folder):
+                status = one.stat()
+                if status.st_uid != os.getuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+                    raise PermissionError(1, "others may write to it", str(one))
+            with tempfile.TemporaryFile(dir=folder):
+                return folder
+        except OSError as error:
+            refused.append(f"{error.filename or folder}: {error.strerror or error}")
+    raise StackError(f"no folder for built shims: {'; '.join(refused)}", "export XDG_CACHE_HOME=/some/folder")
+
+
+@cache
+def build(
+    source: str, compiler: tuple[str, ...], libraries: tuple[str, ...] = (), flags: tuple[str, ...] = ()
+) -> Path:
+    """Return the shared object of a shim, compiled if it is not there yet.
+
+    Parameters
+    ----------
+    source
+        The file's name in `SOURCES`: ``mpi.c``.
+    compiler
+        The command of the compiler or of the library's wrapper around it.
+    libraries
+        Words for the linker, after the source: ``-lpvm3``.
+    flags
+        Further words for the compiler: ``-I/usr/include/tirpc``.
+
+    Raises
+    ------
+    StackError
+        The compiler is not there or refuses, with what it said.
+    """
+    path = SOURCES / source
+    front = [*compiler, *FLAGS, *flags, "-I", str(SOURCES)]
+    text = _run([*front, "-E", str(path)], source, compiler)
+    digest = hashlib.sha256()
+    for part in (*compiler, *FLAGS, *flags, *libraries, text):
+        digest.update(part.encode() + b"\0")
+    name = f"{Path(source).stem}-{digest.hexdigest()[:24]}.so"
+    made = cache_folder() / name
+    if not _usable(made):
+        with _aside(made) as aside:
+            _run([*front, "-shared", "-o", str(aside), str(path), *libraries], source, compiler)
+            aside.chmod(0o755)
+            os.replace(aside, made)
+    return made
+
+
+def _usable(made: Path) -> bool:
+    """Whether a shim is there and is ours."""
+    try:
+        status = made.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and status.st_size > 0
+
+
+@contextlib.contextmanager
+def _aside(made: Path) -> Iterator[Path]:
+    """Yield a name beside `made`; whatever is left of it afterwards is removed."""
+    descriptor, name = tempfile.mkstemp(prefix=f".{made.stem}-", suffix=".so", dir=made.parent)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _run(argv: Sequence[str], source: str, compiler: Sequence[str]) -> str:
+    """Run the compiler; return what it printed."""
+    place = f"building the shim {source} with {compiler[0]}"
+    try:
+        done = process.run(argv, limit_s=LIMIT_S)
+    except FileNotFoundError:
+        raise StackError(f"{place}: no such compiler") from None
+    except OSError as error:
+        raise StackError(f"{place}: {error.strerror or error}") from None
+    except process.TimeLimit as late:
+        raise StackError(f"{place}: {late}") from None
+    if done.returncode != 0:
+        words = done.last_words(_SHOWN) or "it gave no reason"
+        raise StackError(f"{place} ended with {process.ending(done.returncode)}:\n{words}")
+    return done.stdout

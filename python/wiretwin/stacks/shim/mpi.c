@@ -1,0 +1,369 @@
+/* The shim of every MPI: MPI_Send, MPI_Recv, MPI_Irecv, MPI_Isend, MPI_Waitall on bytes.
+ *
+ * Messages travel on a duplicate of MPI_COMM_WORLD, those with WT_CONTROL on another, so that no wildcard
+ * takes them. Nothing is added to a message. Built with the mpicc of each MPI.
+ *
+ * Options: `max_bytes` (a longer message is refused; 0 for none), `why` (the words of that refusal),
+ * `report` (names of MPI_T control variables separated by blanks, whose values go to `effective`). */
+#define _GNU_SOURCE
+#include "wiretwin_shim.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    MPI_Comm data, control;
+    int32_t rank, size;
+    int64_t tag_limit;
+    uint64_t max_bytes;
+    char why[200];
+    int room; /* requests and statuses there is room for */
+    MPI_Request *requests;
+    MPI_Status *statuses;
+    char error[MPI_MAX_ERROR_STRING + 64];
+} layer;
+
+typedef struct {
+    char report[1024];
+    char why[200];
+    uint64_t max_bytes;
+} settings;
+
+int wt_abi(void) { return WT_ABI; }
+
+static int set(settings *to, const char *key, const char *value, char *error, size_t room) {
+    if (!strcmp(key, "directory") || !strcmp(key, "limit_s") || !strcmp(key, "rank") || !strcmp(key, "size")) return 1;
+    if (!strcmp(key, "report")) snprintf(to->report, sizeof to->report, "%s", value);
+    else if (!strcmp(key, "why")) snprintf(to->why, sizeof to->why, "%s", value);
+    else if (!strcmp(key, "max_bytes")) to->max_bytes = strtoull(value, NULL, 10);
+    else {
+        snprintf(error, room, "option %.80s=%.80s is not allowed: max_bytes, why, report", key, value);
+        return 0;
+    }
+    return 1;
+}
+
+static int read_settings(settings *to, const char *options, char *error, size_t room) {
+    memset(to, 0, sizeof *to);
+    char *copy = strdup(options), *rest = copy;
+    int good = copy != NULL;
+    for (char *line; good && (line = strsep(&rest, "\n"));) {
+        char *equals = strchr(line, '=');
+        if (!equals) continue;
+        *equals = 0;
+        good = set(to, line, equals + 1, error, room);
+    }
+    free(copy);
+    return good;
+}
+
+/* A JSON string in progress, never longer than its room. */
+typedef struct {
+    char *at;
+    size_t left;
+} text;
+
+static void put(text *to, const char *chars) {
+    size_t length = strlen(chars);
+    if (length >= to->left) length = to->left ? to->left - 1 : 0;
+    memcpy(to->at, chars, length);
+    to->at += length;
+    to->left -= length;
+    if (to->left) *to->at = 0;
+}
+
+static void put_pair(text *to, const char *key, const char *value, int quoted) {
+    char clean[300];
+    size_t length = 0;
+    for (const char *from = value; *from && *from != '\n' && length + 2 < sizeof clean; from++) {
+        if (*from == '"' || *from == '\\') clean[length++] = '\\';
+        clean[length++] = (unsigned char)*from < 0x20 ? ' ' : *from;
+    }
+    while (length && clean[length - 1] == ' ') length--;
+    clean[length] = 0;
+    if (strlen(key) + length + 16 > to->left) return; /* the object stays whole */
+    if (to->at[-1] != '{') put(to, ",");
+    put(to, "\"");
+    put(to, key);
+    put(to, quoted ? "\":\"" : "\":");
+    put(to, clean);
+    if (quoted) put(to, "\"");
+}
+
+#if MPI_VERSION >= 3
+/* Values of the control variables that were asked for, of those this MPI has. */
+static void put_variables(text *to, const char *names) {
+    int provided, count = 0;
+    if (!*names || MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) return;
+    MPI_T_cvar_get_num(&count);
+    for (int index = 0; index < count; index++) {
+        char name[256], padded[260], shown[256], list[1040];
+        int length = sizeof name, verbosity, bind, scope, description = 0, elements;
+        MPI_Datatype kind;
+        MPI_T_enum names_of;
+        MPI_T_cvar_handle handle;
+        if (MPI_T_cvar_get_info(index, name, &length, &verbosity, &kind, &names_of, NULL, &description, &bind, &scope))
+            continue;
+        snprintf(padded, sizeof padded, " %s ", name);
+        snprintf(list, sizeof list, " %s ", names);
+        if (!strstr(list, padded)) continue;
+        if (MPI_T_cvar_handle_alloc(index, NULL, &handle, &elements) != MPI_SUCCESS) continue;
+        union {
+            int number;
+            unsigned whole;
+            unsigned long wide;
+            unsigned long long widest;
+            double real;
+            char words[4096];
+        } value;
+        memset(&value, 0, sizeof value);
+        int quoted = 0, known = (size_t)elements <= sizeof value && (elements == 1 || kind == MPI_CHAR)
+                                && MPI_T_cvar_read(handle, &value) == MPI_SUCCESS;
+        if (kind == MPI_INT) snprintf(shown, sizeof shown, "%d", value.number);
+        else if (kind == MPI_UNSIGNED) snprintf(shown, sizeof shown, "%u", value.whole);
+        else if (kind == MPI_UNSIGNED_LONG) snprintf(shown, sizeof shown, "%lu", value.wide);
+        else if (kind == MPI_UNSIGNED_LONG_LONG) snprintf(shown, sizeof shown, "%llu", value.widest);
+        else if (kind == MPI_CHAR) {
+            value.words[sizeof value.words - 1] = 0;
+            snprintf(shown, sizeof shown, "%.200s", value.words);
+            quoted = 1;
+        } else known = 0;
+        if (known) put_pair(to, name, shown, quoted);
+        MPI_T_cvar_handle_free(&handle);
+    }
+    MPI_T_finalize();
+}
+#endif
+
+static void report(layer *self, const settings *with, wt_info *info) {
+    text to = {info->effective, sizeof info->effective - 2};
+    char standard[32];
+    int version = 0, part = 0;
+    (void)self;
+    put(&to, "{");
+    MPI_Get_version(&version, &part);
+    snprintf(standard, sizeof standard, "%d.%d", version, part);
+#if MPI_VERSION >= 3
+    char library[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    if (MPI_Get_library_version(library, &length) == MPI_SUCCESS) {
+        /* MPICH writes its version after a tab; its first line ends there. */
+        char *tab = strchr(library, '\t');
+        if (tab) *tab = ' ';
+        put_pair(&to, "library", library, 1);
+    }
+    put_pair(&to, "mpi_standard", standard, 1);
+    put_variables(&to, with->report);
+#else
+    (void)with;
+#ifdef LAM_MPI
+    char library[64];
+    snprintf(library, sizeof library, "LAM %d.%d.%d", LAM_MAJOR_VERSION, LAM_MINOR_VERSION, LAM_RELEASE_VERSION);
+    put_pair(&to, "library", library, 1);
+    const char *rpi = getenv("LAM_MPI_SSI_rpi");
+    if (rpi) put_pair(&to, "rpi", rpi, 1);
+#endif
+    put_pair(&to, "mpi_standard", standard, 1);
+#endif
+    int *limit, found = 0;
+#if MPI_VERSION >= 2
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+#else
+    MPI_Attr_get(MPI_COMM_WORLD, MPI_TAG_UB, &limit, &found);
+#endif
+    self->tag_limit = found ? *limit : 32767;
+    if (with->max_bytes) {
+        char most[32];
+        snprintf(most, sizeof most, "%llu", (unsigned long long)with->max_bytes);
+        put_pair(&to, "max_bytes", most, 0);
+    }
+    to.left += 2;
+    put(&to, "}");
+}
+
+static int failed(layer *self, int code) {
+    int kind = MPI_ERR_OTHER, length = 0;
+    MPI_Error_class(code, &kind);
+    if (MPI_Error_string(code, self->error, &length) != MPI_SUCCESS)
+        snprintf(self->error, sizeof self->error, "MPI error code %d", code);
+    for (char *at = self->error; *at; at++)
+        if (*at == '\n') *at = ' ';
+    return kind == MPI_ERR_TRUNCATE ? WT_TRUNCATED : WT_TRANSPORT;
+}
+
+int wt_open(const char *options, void **out, wt_info *info, char *error, size_t room) {
+    settings with;
+    layer *self = calloc(1, sizeof *self);
+    if (!self || !read_settings(&with, options, error, room)) {
+        free(self);
+        return WT_UNSUPPORTED;
+    }
+    int code = MPI_Init(NULL, NULL);
+    if (code == MPI_SUCCESS) code = MPI_Comm_dup(MPI_COMM_WORLD, &self->data);
+    if (code == MPI_SUCCESS) code = MPI_Comm_dup(MPI_COMM_WORLD, &self->control);
+#if MPI_VERSION >= 2
+    if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(self->data, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS) code = MPI_Comm_set_errhandler(self->control, MPI_ERRORS_RETURN);
+#else
+    if (code == MPI_SUCCESS) code = MPI_Errhandler_set(self->data, MPI_ERRORS_RETURN);
+    if (code == MPI_SUCCESS) code = MPI_Errhandler_set(self->control, MPI_ERRORS_RETURN);
+#endif
+    if (code != MPI_SUCCESS) {
+        failed(self, code);
+        snprintf(error, room, "%s", self->error);
+        free(self);
+        return WT_TRANSPORT;
+    }
+    int rank, size;
+    MPI_Comm_rank(self->data, &rank);
+    MPI_Comm_size(self->data, &size);
+    info->rank = self->rank = rank;
+    info->size = self->size = size;
+    self->max_bytes = with.max_bytes;
+    memcpy(self->why, with.why, sizeof self->why);
+    report(self, &with, info);
+    *out = self;
+    return WT_OK;
+}
+
+static int too_long(layer *self, uint64_t bytes) {
+    if (self->max_bytes && bytes > self->max_bytes) {
+        snprintf(self->error, sizeof self->error, "a message of %llu bytes: the most is %llu%s%s", (unsigned long long)bytes,
+                 (unsigned long long)self->max_bytes, *self->why ? ", " : "", self->why);
+        return WT_UNSUPPORTED;
+    }
+    if (bytes > INT_MAX) {
+        snprintf(self->error, sizeof self->error, "a message of %llu bytes: MPI counts in a signed int",
+                 (unsigned long long)bytes);
+        return WT_UNSUPPORTED;
+    }
+    return WT_OK;
+}
+
+/* The communicator and the tag there; 0 if MPI has no such tag. */
+static inline int channel(layer *self, int64_t tag, MPI_Comm *comm, int *mpi_tag) {
+    *comm = tag == WT_CONTROL ? self->control : self->data;
+    *mpi_tag = tag == WT_CONTROL ? 0 : tag < 0 ? MPI_ANY_TAG : (int)tag;
+    return tag == WT_CONTROL || tag <= self->tag_limit;
+}
+
+static int no_tag(layer *self, int64_t tag) {
+    snprintf(self->error, sizeof self->error, "tag %lld: the largest of this MPI is %lld", (long long)tag,
+             (long long)self->tag_limit);
+    return WT_UNSUPPORTED;
+}
+
+int wt_send(void *me, int32_t to, uint32_t tag, const void *data, uint64_t bytes) {
+    layer *self = me;
+    MPI_Comm comm;
+    int mpi_tag;
+    if (bytes > INT_MAX || (self->max_bytes && bytes > self->max_bytes)) return too_long(self, bytes);
+    if (!channel(self, tag, &comm, &mpi_tag)) return no_tag(self, tag);
+    int code = MPI_Send((void *)data, (int)bytes, MPI_BYTE, to, mpi_tag, comm);
+    return code == MPI_SUCCESS ? WT_OK : failed(self, code);
+}
+
+static void fill(const layer *self, wt_status *to, MPI_Status *from, MPI_Comm comm) {
+    int count = 0;
+    MPI_Get_count(from, MPI_BYTE, &count);
+    to->source = from->MPI_SOURCE;
+    to->tag = comm == self->control ? WT_CONTROL : (uint32_t)from->MPI_TAG;
+    to->bytes = (uint64_t)count;
+}
+
+int wt_recv(void *me, int32_t from, int64_t tag, void *data, uint64_t capacity, wt_status *status) {
+    layer *self = me;
+    MPI_Comm comm;
+    MPI_Status came;
+    int mpi_tag;
+    if (!channel(self, tag, &comm, &mpi_tag)) return no_tag(self, tag);
+    int room = capacity > INT_MAX ? INT_MAX : (int)capacity;
+    int code = MPI_Recv(data, room, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, mpi_tag, comm, &came);
+    if (code != MPI_SUCCESS) {
+        status->bytes = 0; /* how long it was is told by some MPIs only */
+        return failed(self, code);
+    }
+    fill(self, status, &came, comm);
+    return WT_OK;
+}
+
+static int make_room(layer *self, int count) {
+    if (count <= self->room) return 1;
+    MPI_Request *requests = realloc(self->requests, (size_t)count * sizeof *requests);
+    if (requests) self->requests = requests;
+    MPI_Status *statuses = realloc(self->statuses, (size_t)count * sizeof *statuses);
+    if (statuses) self->statuses = statuses;
+    if (!requests || !statuses) return 0;
+    self->room = count;
+    return 1;
+}
+
+int wt_exchange(void *me, const wt_outgoing *sends, int32_t n_sends, wt_incoming *receives, int32_t n_receives) {
+    layer *self = me;
+    int count = n_sends + n_receives, code = MPI_SUCCESS, mpi_tag;
+    MPI_Comm comm;
+    /* Everything is checked before anything is started. */
+    for (int i = 0; i < n_sends; i++) {
+        int refused = too_long(self, sends[i].bytes);
+        if (refused != WT_OK) return refused;
+        if (!channel(self, sends[i].tag, &comm, &mpi_tag)) return no_tag(self, sends[i].tag);
+    }
+    for (int i = 0; i < n_receives; i++)
+        if (!channel(self, receives[i].tag, &comm, &mpi_tag)) return no_tag(self, receives[i].tag);
+    if (!make_room(self, count)) {
+        snprintf(self->error, sizeof self->error, "no memory for %d requests", count);
+        return WT_TRANSPORT;
+    }
+    int posted = 0;
+    for (int i = 0; i < n_receives && code == MPI_SUCCESS; i++) {
+        wt_incoming *in = &receives[i];
+        channel(self, in->tag, &comm, &mpi_tag);
+        int room = in->capacity > INT_MAX ? INT_MAX : (int)in->capacity;
+        code = MPI_Irecv(in->data, room, MPI_BYTE, in->from < 0 ? MPI_ANY_SOURCE : in->from, mpi_tag, comm,
+                         &self->requests[posted]);
+        posted += code == MPI_SUCCESS;
+    }
+    for (int i = 0; i < n_sends && code == MPI_SUCCESS; i++) {
+        channel(self, sends[i].tag, &comm, &mpi_tag);
+        code = MPI_Isend((void *)sends[i].data, (int)sends[i].bytes, MPI_BYTE, sends[i].to, mpi_tag, comm,
+                         &self->requests[posted]);
+        posted += code == MPI_SUCCESS;
+    }
+    if (code != MPI_SUCCESS) return failed(self, code);
+    code = MPI_Waitall(count, self->requests, self->statuses);
+    if (code != MPI_SUCCESS) {
+        int kind;
+        MPI_Error_class(code, &kind);
+        if (kind == MPI_ERR_IN_STATUS)
+            for (int i = 0; i < count; i++)
+                if (self->statuses[i].MPI_ERROR != MPI_SUCCESS && self->statuses[i].MPI_ERROR != MPI_ERR_PENDING)
+                    code = self->statuses[i].MPI_ERROR;
+        return failed(self, code);
+    }
+    for (int i = 0; i < n_receives; i++) {
+        channel(self, receives[i].tag, &comm, &mpi_tag);
+        fill(self, &receives[i].status, &self->statuses[i], comm);
+    }
+    return WT_OK;
+}
+
+int wt_call(void *me) {
+    layer *self = me;
+    int code = MPI_Send(self->error, 0, MPI_BYTE, MPI_PROC_NULL, 0, self->data);
+    return code == MPI_SUCCESS ? WT_OK : failed(self, code);
+}
+
+const char *wt_error(void *me) { return ((layer *)me)->error; }
+
+void wt_close(void *me) {
+    layer *self = me;
+    MPI_Comm_free(&self->data);
+    MPI_Comm_free(&self->control);
+    MPI_Finalize();
+    free(self->requests);
+    free(self->statuses);
+    free(self);
+}
