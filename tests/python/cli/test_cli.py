@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -227,9 +228,15 @@ def test_doctor_tries_every_layer_and_ends_well() -> None:
     found = json.loads(shown.stdout)
     names = [[name, *(f"{name}+{word}" for word in kind.editions)] for name, kind in LAYERS.items()]
     assert [layer["layer"] for layer in found["layers"]] == [name for several in names for name in several]
+    optional = {name for name, kind in LAYERS.items() if kind.stack is not None and not os.environ.get("CI")}
     for layer in found["layers"]:
-        assert layer["runs"], layer
-        assert layer["half_round_trip_us"] > 0
+        if layer["runs"]:
+            assert layer["half_round_trip_us"] > 0
+            continue
+        # Another installation than the default, or a library that this machine may lack.
+        assert "+" in layer["layer"] or layer["layer"] in optional, layer
+        assert layer["cure"], layer
+        assert any(one["what"] == layer["layer"] for one in found["missing"])
     assert found["clock"]["cost_ns"] > 0
     assert "lo" in {one["name"] for one in found["interfaces"]}
     assert found["tools"]["mpi4py"]
