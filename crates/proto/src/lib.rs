@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod aal5;
 mod output;
 mod payload;
+pub mod tcp;
 
 pub use output::{Output, Work, WorkKind};
 pub use payload::{MessageId, Payload};

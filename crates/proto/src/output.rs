@@ -40,4 +40,20 @@ pub enum WorkKind {
     ReassembleCell,
     /// A CRC over the bytes.
     Crc,
+    /// Making one TCP segment of so many bytes, its header included, and handing it to IP.
+    SegmentOut,
+    /// Taking one TCP segment of so many bytes, its header included, to its connection.
+    SegmentIn,
+    /// What an acknowledgment of so many new bytes brings about.
+    AckIn,
+    /// The Internet checksum over the bytes.
+    Checksum,
+    /// Copying the bytes from the user to the kernel; `count` is the mbufs or clusters they fill.
+    CopyIn,
+    /// Copying the bytes from the kernel to the user; `count` is the mbufs or clusters they leave.
+    CopyOut,
+    /// A protocol timer that ran out.
+    TimerExpiry,
+    /// Waking whoever sleeps on a socket; nobody may.
+    Wakeup,
 }

@@ -1,0 +1,5 @@
+//! Tests of the whole machine.
+
+mod faults;
+mod pair;
+mod transfer;
