@@ -1,4 +1,5 @@
 //! Versioned results and traces; foreign formats.
 
+pub mod capture;
 pub mod chrome;
 pub mod timeline;
