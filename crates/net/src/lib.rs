@@ -1,10 +1,11 @@
 //! Simulated endpoints, cores, links and networks.
 //!
 //! The program-level world: [`World`] takes the operations of ranks and says when they complete. Below
-//! it, [`frame`] joins ports by Ethernet, frame by frame, and [`lan`] is a local network made of its
-//! parts, cell by cell, with hosts that pay.
+//! it, [`frame`] joins ports by Ethernet, frame by frame, [`csma_cd`] is the cable on which stations
+//! collide, and [`lan`] is a local network made of its parts, cell by cell, with hosts that pay.
 
 mod comm;
+pub mod csma_cd;
 pub mod frame;
 pub mod json;
 pub mod lan;

@@ -1,0 +1,491 @@
+//! The cable and the stations' access procedure.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use wiretwin_engine::Stream;
+use wiretwin_units::{BitRate, Bytes, SimTime, Span};
+
+use super::{BuildError, Config, Counters, Failure, Frame, OfferError, Output, StationId};
+
+/// What a station is doing with its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It has none.
+    Idle,
+    /// It has wanted to send since `want`, and will at `start` unless it hears a carrier before.
+    Ready { want: SimTime, start: SimTime },
+    /// Its signal is on the cable.
+    Sending,
+    /// It waits its slots after a collision.
+    Backoff,
+}
+
+struct Station<P> {
+    /// Propagation time from the end of the cable.
+    place: Span,
+    state: State,
+    frame: Option<Frame<P>>,
+    collisions: u32,
+    /// Counts plans, so that an event of an old plan is known.
+    plan: u32,
+    backoff: Stream,
+    counters: Counters,
+}
+
+/// One signal on the cable.
+struct Signal<P> {
+    station: u16,
+    start: SimTime,
+    /// When the sender stops: planned at first, earlier or later after a collision.
+    end: SimTime,
+    /// When the sender notices that it is not alone.
+    detects: Option<SimTime>,
+    /// It has noticed, and jams.
+    jammed: bool,
+    late: bool,
+    /// Its end has been dealt with.
+    ended: bool,
+    /// Kept for the receivers once it has gone out whole.
+    sent: Option<Frame<P>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A signal's sender notices another.
+    Detect { signal: u64 },
+    /// A signal ends at its sender.
+    End { signal: u64 },
+    /// A signal has passed a receiver.
+    Arrive { signal: u64, station: u16 },
+    /// A station has waited its slots.
+    BackoffEnd { station: u16 },
+    /// A station starts, if its plan has not changed.
+    Start { station: u16, plan: u32 },
+}
+
+/// A cable with its stations.
+pub struct CsmaCd<P> {
+    config: Config,
+    stations: Vec<Station<P>>,
+    /// Stations in [`State::Ready`], in the order in which they became so.
+    ready: Vec<u16>,
+    signals: VecDeque<Signal<P>>,
+    /// The number of the first of `signals`.
+    first_signal: u64,
+    /// How many signals there must be before it is worth looking which may be forgotten.
+    enough: usize,
+    /// The longest way along the cable.
+    longest: Span,
+    events: BinaryHeap<Reverse<(SimTime, u64, Event)>>,
+    sequence: u64,
+    outputs: VecDeque<Output<P>>,
+    now: SimTime,
+    /// Carriers at one place: on, off, its own. Kept for its allocation.
+    heard: Vec<(SimTime, SimTime, bool)>,
+    gap: Span,
+    gap_first: Span,
+    preamble: Span,
+    jam: Span,
+    slot: Span,
+}
+
+impl<P: Clone> CsmaCd<P> {
+    /// A silent cable. `places` are the stations' distances from its end, as propagation times;
+    /// `backoff` gives each station its stream.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(
+        config: Config,
+        places: &[Span],
+        mut backoff: impl FnMut(StationId) -> Stream,
+    ) -> Result<Self, BuildError> {
+        if places.len() < 2 || places.len() > usize::from(u16::MAX) {
+            return Err(BuildError::Stations { count: places.len() });
+        }
+        if config.rate < BitRate::mbit_s(1) {
+            return Err(BuildError::Rate { rate: config.rate });
+        }
+        if config.attempt_limit == 0 || config.backoff_limit > 31 {
+            let (attempts, backoff) = (config.attempt_limit, config.backoff_limit);
+            return Err(BuildError::Limits { attempts, backoff });
+        }
+        let (nearest, farthest) = places
+            .iter()
+            .fold((Span::MAX, Span::ZERO), |(near, far), &place| (near.min(place), far.max(place)));
+        let stations = (0..).zip(places).map(|(number, &place)| Station {
+            place,
+            state: State::Idle,
+            frame: None,
+            collisions: 0,
+            plan: 0,
+            backoff: backoff(StationId(number)),
+            counters: Counters::default(),
+        });
+        Ok(Self {
+            stations: stations.collect(),
+            ready: Vec::new(),
+            signals: VecDeque::new(),
+            first_signal: 0,
+            enough: FEW,
+            longest: farthest - nearest,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            outputs: VecDeque::new(),
+            now: SimTime::ZERO,
+            heard: Vec::new(),
+            gap: config.time(config.gap),
+            gap_first: config.time(config.gap_first),
+            preamble: config.time(config.preamble),
+            jam: config.time(config.jam),
+            slot: config.time(config.slot),
+            config,
+        })
+    }
+
+    /// Gives a station its next frame, which it sends as soon as it may.
+    ///
+    /// # Errors
+    /// [`OfferError`]; nothing has changed then.
+    pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<(), OfferError> {
+        let count = self.stations.len();
+        for named in [Some(station), frame.to].into_iter().flatten() {
+            if usize::from(named.0) >= count {
+                return Err(OfferError::NoSuchStation { station: named, count });
+            }
+        }
+        if frame.to == Some(station) {
+            return Err(OfferError::ToItself { station });
+        }
+        if frame.octets > Bytes::new(65535) {
+            return Err(OfferError::Length { octets: frame.octets });
+        }
+        if now < self.now {
+            return Err(OfferError::Past { now, last: self.now });
+        }
+        if self.stations[usize::from(station.0)].state != State::Idle {
+            return Err(OfferError::Busy { station });
+        }
+        self.handle_timeout(now);
+        let sender = &mut self.stations[usize::from(station.0)];
+        sender.frame = Some(frame);
+        sender.collisions = 0;
+        sender.counters.offered += 1;
+        self.want(station.0);
+        if let State::Ready { start, .. } = self.stations[usize::from(station.0)].state {
+            self.stations[usize::from(station.0)].counters.deferred += u64::from(start > now);
+        }
+        Ok(())
+    }
+
+    /// Lets time pass: everything due by `now` happens.
+    pub fn handle_timeout(&mut self, now: SimTime) {
+        while let Some(&Reverse((time, _, event))) = self.events.peek() {
+            if time > now {
+                break;
+            }
+            self.events.pop();
+            self.now = time;
+            match event {
+                Event::Start { station, plan } => self.start(station, plan),
+                Event::Detect { signal } => self.detect(signal),
+                Event::End { signal } => self.end(signal),
+                Event::Arrive { signal, station } => self.arrive(signal, station),
+                Event::BackoffEnd { station } => self.want(station),
+            }
+        }
+        self.now = self.now.max(now);
+        self.forget();
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Output<P> {
+        self.outputs.pop_front().unwrap_or_else(|| {
+            // A plan that was changed leaves its event behind: it wakes the driver for nothing.
+            while let Some(&Reverse((_, _, Event::Start { station, plan }))) = self.events.peek() {
+                if self.stations[usize::from(station)].plan == plan {
+                    break;
+                }
+                self.events.pop();
+            }
+            Output::Timeout(self.events.peek().map(|&Reverse((time, _, _))| time))
+        })
+    }
+
+    /// What a station has counted; `None` if there is no such station.
+    pub fn counters(&self, station: StationId) -> Option<Counters> {
+        self.stations.get(usize::from(station.0)).map(|station| station.counters)
+    }
+
+    /// How many stations there are.
+    pub fn stations(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// Whether a station may be offered a frame.
+    pub fn is_idle(&self, station: StationId) -> bool {
+        self.stations.get(usize::from(station.0)).is_some_and(|station| station.state == State::Idle)
+    }
+
+    /// The parameters.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    // Deference
+
+    /// From now on the station wants to send.
+    fn want(&mut self, number: u16) {
+        let want = self.now;
+        let start = self.start_at(number, want);
+        self.ready.push(number);
+        self.plan(number, want, start);
+    }
+
+    fn plan(&mut self, number: u16, want: SimTime, start: SimTime) {
+        let station = &mut self.stations[usize::from(number)];
+        station.plan = station.plan.wrapping_add(1);
+        station.state = State::Ready { want, start };
+        let plan = station.plan;
+        self.schedule(start, Event::Start { station: number, plan });
+    }
+
+    /// The carriers have changed: those who are ready may have to wait longer, or less long.
+    fn replan(&mut self) {
+        for place in 0..self.ready.len() {
+            let number = self.ready[place];
+            let State::Ready { want, start } = self.stations[usize::from(number)].state else {
+                unreachable!("only stations that are ready are on the list");
+            };
+            let again = self.start_at(number, want);
+            if again != start {
+                self.plan(number, want, again);
+            }
+        }
+    }
+
+    /// When a station that wants to send since `want` starts, as things are.
+    ///
+    /// The process `Deference` of 4.2.8: after a carrier a station waits for the gap. In its first part
+    /// a new carrier starts it anew, unless the station itself was sending in the busy period before; in
+    /// its second part none does. A frame that waits at the end of the gap goes out, whatever is on the
+    /// cable then; one that comes later goes out at once if there is silence.
+    fn start_at(&mut self, number: u16, want: SimTime) -> SimTime {
+        let here = self.stations[usize::from(number)].place;
+        let want = want.max(self.now);
+        self.heard.clear();
+        for signal in &self.signals {
+            let way = distance(self.stations[usize::from(signal.station)].place, here);
+            self.heard.push((signal.start + way, signal.end + way, signal.station == number));
+        }
+        self.heard.sort_unstable();
+        let mut carriers = self.heard.iter();
+        let Some(&(on, off, own)) = carriers.next() else { return want };
+        if on >= want {
+            return want;
+        }
+        let (mut silent, mut was_own) = (off, own);
+        for &(on, off, own) in carriers {
+            if on <= silent {
+                (silent, was_own) = (silent.max(off), was_own || own);
+            } else if !was_own && on < silent + self.gap_first {
+                silent = off;
+            } else if want > silent + self.gap && on < want {
+                (silent, was_own) = (off, own);
+            } else {
+                break;
+            }
+        }
+        want.max(silent + self.gap)
+    }
+
+    // Transmission
+
+    fn start(&mut self, number: u16, plan: u32) {
+        let sender = &mut self.stations[usize::from(number)];
+        if sender.plan != plan || !matches!(sender.state, State::Ready { .. }) {
+            return;
+        }
+        sender.state = State::Sending;
+        let octets = sender.frame.as_ref().expect("a station that is ready has a frame").octets;
+        let here = sender.place;
+        self.ready.retain(|&other| other != number);
+        let (start, end) = (self.now, self.now + self.config.time_of(octets));
+        let id = self.first_signal + self.signals.len() as u64;
+        // Whoever is on the cable is heard here, and this is heard there, a propagation time later.
+        let mut detects: Option<SimTime> = None;
+        for place in 0..self.signals.len() {
+            let other = &self.signals[place];
+            let way = distance(self.stations[usize::from(other.station)].place, here);
+            let (on, off) = (other.start + way, other.end + way);
+            if off > start && on < end {
+                let heard = on.max(start);
+                detects = Some(detects.map_or(heard, |earlier| earlier.min(heard)));
+            }
+            let there = (start + way).max(other.start);
+            if there < other.end && other.detects.is_none_or(|earlier| there < earlier) && !other.jammed {
+                self.signals[place].detects = Some(there);
+                self.schedule(there, Event::Detect { signal: self.first_signal + place as u64 });
+            }
+        }
+        self.signals.push_back(Signal {
+            station: number,
+            start,
+            end,
+            detects,
+            jammed: false,
+            late: false,
+            ended: false,
+            sent: None,
+        });
+        if let Some(time) = detects {
+            self.schedule(time, Event::Detect { signal: id });
+        }
+        self.schedule(end, Event::End { signal: id });
+        self.replan();
+    }
+
+    fn detect(&mut self, id: u64) {
+        let Some(place) = self.place_of(id) else { return };
+        let signal = &mut self.signals[place];
+        if signal.jammed || signal.detects != Some(self.now) || signal.end <= self.now {
+            return;
+        }
+        signal.jammed = true;
+        // 4.2.3.2.4: the preamble is completed, then the jam.
+        let preamble = signal.start + self.preamble;
+        signal.end = self.now.max(preamble) + self.jam;
+        // 4.2.8, `lateCollision`. Choice: the slot is counted from the first bit of the preamble.
+        signal.late = self.now > signal.start + self.slot;
+        let end = signal.end;
+        self.schedule(end, Event::End { signal: id });
+        self.replan();
+    }
+
+    fn end(&mut self, id: u64) {
+        // The end that was planned before a collision finds the signal ended, or gone.
+        let Some(signal) = self.place_of(id).map(|place| &mut self.signals[place]) else { return };
+        if signal.end != self.now || std::mem::replace(&mut signal.ended, true) {
+            return;
+        }
+        let (number, jammed, late) = (signal.station, signal.jammed, signal.late);
+        let station = StationId(number);
+        let sender = &mut self.stations[usize::from(number)];
+        if !jammed {
+            let frame = sender.frame.take().expect("a station that sends has a frame");
+            sender.state = State::Idle;
+            sender.counters.sent += 1;
+            sender.counters.sent_octets += frame.octets.get();
+            let collisions = sender.collisions;
+            let here = sender.place;
+            let to = frame.to;
+            signal.sent = Some(frame);
+            self.outputs.push_back(Output::Sent { station, collisions, due: self.now });
+            for receiver in 0..self.stations.len() as u16 {
+                if receiver != number && to.is_none_or(|to| to.0 == receiver) {
+                    let way = distance(self.stations[usize::from(receiver)].place, here);
+                    self.schedule(self.now + way, Event::Arrive { signal: id, station: receiver });
+                }
+            }
+            return;
+        }
+        sender.collisions += 1;
+        sender.counters.collisions += 1;
+        let why = if late {
+            sender.counters.late += 1;
+            Some(Failure::Late)
+        } else if sender.collisions >= self.config.attempt_limit {
+            sender.counters.excessive += 1;
+            Some(Failure::Excessive)
+        } else {
+            None
+        };
+        if let Some(why) = why {
+            let frame = sender.frame.take().expect("a station that sends has a frame");
+            sender.state = State::Idle;
+            self.outputs.push_back(Output::Failed { station, frame, why, due: self.now });
+        } else {
+            // 4.2.3.2.5: r slots, 0 <= r < 2^min(n, backoffLimit).
+            let range = 1_u64 << sender.collisions.min(self.config.backoff_limit);
+            let slots = sender.backoff.below(range);
+            sender.state = State::Backoff;
+            let wait = Span::from_ps(self.slot.as_ps() * slots);
+            self.schedule(self.now + wait, Event::BackoffEnd { station: number });
+        }
+    }
+
+    // Reception
+
+    fn arrive(&mut self, id: u64, number: u16) {
+        let place = self.place_of(id).expect("a signal is kept until it has passed every station");
+        let here = self.stations[usize::from(number)].place;
+        let signal = &self.signals[place];
+        let from = signal.station;
+        let at = |signal: &Signal<P>| {
+            let way = distance(self.stations[usize::from(signal.station)].place, here);
+            (signal.start + way, signal.end + way)
+        };
+        let (on, off) = at(signal);
+        let whole = (0..).zip(&self.signals).all(|(other, signal)| {
+            let (other_on, other_off) = at(signal);
+            other == place || other_off <= on || other_on >= off
+        });
+        let frame = signal.sent.clone().expect("only a signal that went out whole arrives");
+        let counters = &mut self.stations[usize::from(number)].counters;
+        if whole {
+            counters.received += 1;
+            let (station, from) = (StationId(number), StationId(from));
+            self.outputs.push_back(Output::Deliver { station, from, frame, due: self.now });
+        } else {
+            counters.damaged += 1;
+        }
+    }
+
+    // Signals and events
+
+    fn place_of(&self, id: u64) -> Option<usize> {
+        id.checked_sub(self.first_signal)
+            .map(|place| place as usize)
+            .filter(|&place| place < self.signals.len())
+    }
+
+    /// Drops signals that no station hears, will receive, or counts its gap from any more.
+    ///
+    /// Those that go are followed by silence at every station: a busy period is kept whole, as it
+    /// matters to a station whether it sent in it.
+    fn forget(&mut self) {
+        if self.signals.len() < self.enough {
+            return;
+        }
+        let over = |signal: &Signal<P>| signal.end + self.longest + self.gap < self.now;
+        let mut count = self.signals.iter().take_while(|signal| over(signal)).count();
+        while count > 0 && !self.stations.iter().all(|station| self.is_silent_after(count, station.place)) {
+            count -= 1;
+        }
+        self.signals.drain(..count);
+        self.first_signal += count as u64;
+        self.enough = self.signals.len() + FEW;
+    }
+
+    /// Whether there was silence at this place between the first `count` signals and the others.
+    fn is_silent_after(&self, count: usize, here: Span) -> bool {
+        let way = |signal: &Signal<P>| distance(self.stations[usize::from(signal.station)].place, here);
+        let silent = self.signals.range(..count).map(|signal| signal.end + way(signal)).max();
+        let next = self.signals.range(count..).map(|signal| signal.start + way(signal)).min();
+        next.is_none_or(|next| silent < Some(next))
+    }
+
+    fn schedule(&mut self, time: SimTime, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((time, self.sequence, event)));
+    }
+}
+
+/// Signals that are not worth forgetting.
+const FEW: usize = 8;
+
+/// The propagation time between two places on the cable.
+fn distance(a: Span, b: Span) -> Span {
+    if a > b { a - b } else { b - a }
+}

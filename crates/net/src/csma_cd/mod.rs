@@ -1,0 +1,264 @@
+//! CSMA/CD: stations on one cable that listen, collide and back off.
+//!
+//! [`CsmaCd`] is the medium and the access procedure of every station on it. It is a sans-I/O machine:
+//! [`CsmaCd::offer`] gives a station its next frame, [`CsmaCd::poll_output`] says who received what and
+//! when, which frame is done and which was given up. A signal takes its time along the cable, so that
+//! stations far apart start without hearing one another and the capture of the medium by the one that
+//! has just won comes out by itself.
+//!
+//! Source: IEEE 802.3 (1998), 4.2.3 (transmission), 4.2.8 (the `Deference` and `Transmitter` processes),
+//! 4.4.2 (parameters). Left out: frame bursting, receivers that miss frames, the heartbeat, noise.
+
+mod medium;
+#[cfg(test)]
+mod oracle;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
+
+pub use medium::CsmaCd;
+
+/// A station: its place in the list of stations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u16);
+
+impl fmt::Display for StationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "station {}", self.0)
+    }
+}
+
+/// The parameters of the access procedure (802.3, 4.4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Bits per second on the cable.
+    pub rate: BitRate,
+    /// `slotTime`: the unit of backoff, and the time after which a collision is late.
+    pub slot: Bits,
+    /// `interFrameSpacing`: silence between frames.
+    pub gap: Bits,
+    /// `interFrameSpacingPart1`: the part of the gap in which a carrier starts it anew.
+    pub gap_first: Bits,
+    /// Preamble and start delimiter.
+    pub preamble: Bits,
+    /// `jamSize`.
+    pub jam: Bits,
+    /// `minFrameSize`, check sequence included; shorter frames are padded.
+    pub shortest: Bytes,
+    /// Shortest carrier after the preamble: `slotTime` where short frames are extended (1000 Mbit/s),
+    /// `shortest` elsewhere.
+    pub carrier: Bytes,
+    /// `attemptLimit`: a frame that has collided this often is given up.
+    pub attempt_limit: u32,
+    /// `backoffLimit`: the range of the backoff doubles with each collision up to this one.
+    pub backoff_limit: u32,
+}
+
+impl Config {
+    /// 10 Mbit/s.
+    pub const TEN: Self = Self::of(BitRate::mbit_s(10));
+    /// 100 Mbit/s, half duplex.
+    pub const HUNDRED: Self = Self::of(BitRate::mbit_s(100));
+    /// 1000 Mbit/s, half duplex: short frames are extended to a slot of 512 octets.
+    pub const THOUSAND: Self =
+        Self { slot: Bits::new(4096), carrier: Bytes::new(512), ..Self::of(BitRate::gbit_s(1)) };
+
+    const fn of(rate: BitRate) -> Self {
+        Self {
+            rate,
+            slot: Bits::new(512),
+            gap: Bits::new(96),
+            gap_first: Bits::new(64),
+            preamble: Bits::new(64),
+            jam: Bits::new(32),
+            shortest: Bytes::new(64),
+            carrier: Bytes::new(64),
+            attempt_limit: 16,
+            backoff_limit: 10,
+        }
+    }
+
+    /// Time on the cable of a frame of this length, preamble included, if nothing disturbs it.
+    ///
+    /// # Panics
+    /// Never for a frame that [`CsmaCd::offer`] takes.
+    pub fn time_of(&self, octets: Bytes) -> Span {
+        let octets = octets.get().max(self.shortest.get()).max(self.carrier.get());
+        self.time(Bits::new(self.preamble.get() + octets * 8))
+    }
+
+    fn time(&self, bits: Bits) -> Span {
+        self.rate.time_for(bits).expect("a line of at least 1 Mbit/s sends a frame in less than a day")
+    }
+}
+
+/// A frame on the cable: its length and who it is for; the rest is the caller's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame<P> {
+    /// The receiver; `None` is every other station.
+    pub to: Option<StationId>,
+    /// From the destination address to the end of the check sequence.
+    pub octets: Bytes,
+    /// What it carries. The medium never looks.
+    pub payload: P,
+}
+
+/// Why no medium was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// Fewer than two stations, or more than there are numbers for.
+    Stations {
+        /// How many were asked for.
+        count: usize,
+    },
+    /// A rate at which a frame may outlast the run.
+    Rate {
+        /// The rate asked for; the slowest is 1 Mbit/s.
+        rate: BitRate,
+    },
+    /// A backoff range that is not below 2^32, or no attempt at all.
+    Limits {
+        /// The attempts asked for; at least 1.
+        attempts: u32,
+        /// The limit of the backoff asked for; at most 31.
+        backoff: u32,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stations { count } => write!(f, "{count} stations: a cable joins 2 to 65535"),
+            Self::Rate { rate } => write!(f, "a cable of {rate}: the slowest is 1 Mbit/s"),
+            Self::Limits { attempts, backoff } => write!(
+                f,
+                "{attempts} attempts and a backoff up to 2^{backoff} slots: at least 1 attempt, at most 2^31 slots"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Why a frame was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfferError {
+    /// There is no such station.
+    NoSuchStation {
+        /// The sender or receiver named.
+        station: StationId,
+        /// How many there are.
+        count: usize,
+    },
+    /// A frame to its own sender.
+    ToItself {
+        /// The station.
+        station: StationId,
+    },
+    /// The station has not done with the frame before.
+    Busy {
+        /// The station.
+        station: StationId,
+    },
+    /// A frame of more than 65535 octets.
+    Length {
+        /// Its length.
+        octets: Bytes,
+    },
+    /// Time has gone back.
+    Past {
+        /// The time given.
+        now: SimTime,
+        /// The latest given before.
+        last: SimTime,
+    },
+}
+
+impl fmt::Display for OfferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchStation { station, count } => {
+                write!(f, "{station}: there are {count}, counted from 0")
+            }
+            Self::ToItself { station } => write!(f, "{station} sends to itself"),
+            Self::Busy { station } => write!(f, "{station} has not done with its last frame"),
+            Self::Length { octets } => write!(f, "a frame of {octets}: at most 65535 B"),
+            Self::Past { now, last } => write!(f, "a frame at {now}, after {last} had been reached"),
+        }
+    }
+}
+
+impl std::error::Error for OfferError {}
+
+/// Why a station gave a frame up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// It collided `attempt_limit` times (`excessiveCollisionError`).
+    Excessive,
+    /// It collided after a slot time: the cable is longer than the slot allows (`lateCollisionError`).
+    Late,
+}
+
+/// What the medium asks of its driver, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// A frame has been received whole.
+    Deliver {
+        /// The station that receives.
+        station: StationId,
+        /// The station that sent.
+        from: StationId,
+        /// The frame.
+        frame: Frame<P>,
+        /// When its last bit arrived.
+        due: SimTime,
+    },
+    /// A frame went out whole: the station takes its next.
+    Sent {
+        /// The station.
+        station: StationId,
+        /// Collisions it met before.
+        collisions: u32,
+        /// When its last bit left.
+        due: SimTime,
+    },
+    /// A frame was given up: the station takes its next.
+    Failed {
+        /// The station.
+        station: StationId,
+        /// The frame.
+        frame: Frame<P>,
+        /// Why.
+        why: Failure,
+        /// When.
+        due: SimTime,
+    },
+    /// Nothing more for now. Call [`CsmaCd::handle_timeout`] at this time; `None` is never.
+    Timeout(Option<SimTime>),
+}
+
+/// What a station has counted (802.3, clause 30, in its words).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames offered.
+    pub offered: u64,
+    /// Frames sent whole.
+    pub sent: u64,
+    /// Octets of them, padding apart.
+    pub sent_octets: u64,
+    /// Frames that had to wait for the medium at their first attempt.
+    pub deferred: u64,
+    /// Transmissions that met another.
+    pub collisions: u64,
+    /// Frames given up after too many collisions.
+    pub excessive: u64,
+    /// Frames given up after a late collision.
+    pub late: u64,
+    /// Frames received whole.
+    pub received: u64,
+    /// Frames that were damaged where this station listens, though their sender noticed nothing.
+    pub damaged: u64,
+}
