@@ -1,0 +1,142 @@
+"""``wiretwin testbed``: hosts without hosts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.link import (
+    CorruptOption,
+    DelayOption,
+    DuplicateOption,
+    LinkOption,
+    LossOption,
+    MediumOption,
+    MtuOption,
+    OffloadOption,
+    RateOption,
+    ReorderOption,
+    link_from,
+)
+
+__all__ = ["register"]
+
+HELP = """Hosts without hosts: namespaces of this machine with names, addresses and folders of their own.
+
+Each host has its own network, name, /tmp, /run and /dev/shm, and sees the rest of this machine's files as
+they are; --share makes a folder below those visible everywhere. Ordinary users can make a testbed where
+the system lets them have user namespaces.
+
+\b
+Examples:
+  wiretwin testbed up --hosts 4
+  wiretwin testbed up --link wire --rate 10Mbit --delay 5us
+  wiretwin testbed exec h1 -- ip -brief address
+  wiretwin testbed down
+"""
+UP_HELP = """Bring a testbed up; it stays until `wiretwin testbed down`.
+
+\b
+Links: veth    virtual Ethernet and a bridge, as fast as it goes
+       shared  the same, all hosts sharing --rate fairly; for programs, not for round trips
+       wire    holds every frame for its serialisation time at --rate plus --delay; needs /dev/net/tun
+"""
+EXEC_HELP = """Run a command on a host, in this working directory.
+
+Standard streams, signals and exit status pass through. Nothing is read by a shell.
+"""
+NameOption = Annotated[str, typer.Option(help="The testbed's name.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb and what it can do."""
+    testbed = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    app.add_typer(testbed, name="testbed", help=HELP)
+
+    @testbed.command(help=UP_HELP)
+    def up(
+        hosts: Annotated[int, typer.Option(help="How many, 1 to 64: h1, h2, …")] = 2,
+        link: LinkOption = "veth",
+        rate: RateOption = None,
+        delay: DelayOption = None,
+        mtu: MtuOption = 1500,
+        offload: OffloadOption = True,
+        medium: MediumOption = None,
+        loss: LossOption = None,
+        duplicate: DuplicateOption = None,
+        reorder: ReorderOption = None,
+        corrupt: CorruptOption = None,
+        seed: Annotated[int, typer.Option(help="Of the dice of wire.")] = 1,
+        share: Annotated[
+            list[Path] | None,
+            typer.Option(help="A folder below /tmp, /run or /dev/shm that all hosts see; repeatable."),
+        ] = None,
+        name: NameOption = "default",
+    ) -> None:
+        from wiretwin.testbed.bed import Testbed
+
+        chosen = link_from(link, rate, delay, mtu, offload, medium, loss, duplicate, reorder, corrupt, seed)
+        bed = Testbed.up(hosts, chosen, name=name, share=share or [], stay=True)
+        for host in bed.hosts:
+            print(f"{host.name}  {host.address}")
+        print(f"testbed {name!r} is up: {chosen.words}", file=sys.stderr)
+
+    @testbed.command(
+        "exec",
+        help=EXEC_HELP,
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )
+    def execute(
+        host: Annotated[str, typer.Argument(help="Its name, such as h1.", show_default=False)],
+        command: Annotated[
+            list[str], typer.Argument(help="After --: a program and its arguments.", show_default=False)
+        ],
+        name: NameOption = "default",
+        user: Annotated[
+            str | None, typer.Option(help="Who it runs as (root's testbeds).", show_default="you")
+        ] = None,
+    ) -> None:
+        from wiretwin.testbed.bed import Testbed
+
+        if command[:1] == ["--"]:
+            command = command[1:]
+        argv = Testbed.find(name).host(host).entering_strictly(command, user)
+        os.execv(argv[0], argv)
+
+    @testbed.command()
+    def status(form: FormatOption = Format.table) -> None:
+        """Show the testbeds of this user."""
+        from wiretwin.testbed.bed import survey
+
+        rows = [(one.name, one.hosts, one.link, one.created_utc, one.state) for one in survey()]
+        if not rows and form is Format.table:
+            print("no testbed is up", file=sys.stderr)
+            return
+        columns = (
+            Column("name", "name"),
+            Column("hosts", "hosts"),
+            Column("link", "link"),
+            Column("created_utc", "since"),
+            Column("state", "state"),
+        )
+        emit(Table("testbeds", columns, rows), form)
+
+    @testbed.command()
+    def down(name: NameOption = "default") -> None:
+        """Take a testbed down: end what runs in it, remove all that it made."""
+        from wiretwin.testbed.bed import take_down
+
+        take_down(name)
+
+    @testbed.command()
+    def clean() -> None:
+        """Remove what is left of testbeds whose keeper was killed; those that stand are not touched."""
+        from wiretwin.testbed import bed
+
+        cleaned = bed.clean()
+        print(f"removed: {', '.join(cleaned)}" if cleaned else "nothing was left", file=sys.stderr)

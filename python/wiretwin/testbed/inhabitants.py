@@ -1,0 +1,105 @@
+"""The processes that live in the namespaces of a testbed: found, and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from wiretwin.testbed.private import MARK
+
+__all__ = ["Inhabitant", "end_inhabitants", "inhabitants", "inode", "marked_by"]
+
+LIMIT_S = 5.0
+"""How long killed processes may take to be gone."""
+_KINDS = ("net", "uts", "ipc", "mnt")
+
+
+@dataclass(frozen=True, slots=True)
+class Inhabitant:
+    """A process of this machine.
+
+    Attributes
+    ----------
+    pid
+        Its number.
+    spaces
+        The namespaces it lives in, by kind and inode.
+    """
+
+    pid: int
+    spaces: frozenset[tuple[str, int]]
+
+
+def inode(descriptor: int) -> int:
+    """Return the number of the namespace that a descriptor refers to."""
+    return os.fstat(descriptor).st_ino
+
+
+def inhabitants() -> Iterator[Inhabitant]:
+    """Yield every process that does not live where this one does."""
+    own = _spaces(os.getpid())
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError):
+                spaces = _spaces(int(entry))
+                if spaces != own:
+                    yield Inhabitant(int(entry), spaces)
+
+
+def _spaces(pid: int) -> frozenset[tuple[str, int]]:
+    return frozenset((kind, os.stat(f"/proc/{pid}/ns/{kind}").st_ino) for kind in _KINDS)
+
+
+def marked_by(folder: Path) -> Callable[[Inhabitant], bool]:
+    """Tell the processes whose root holds the mark of the testbed kept in a folder.
+
+    Numbers of namespaces are used again once a testbed is gone; the mark is not.
+    """
+
+    def marked(found: Inhabitant) -> bool:
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{found.pid}/root{MARK}").read_text()
+            return text.splitlines()[0] == str(folder)
+        return False
+
+    return marked
+
+
+def end_inhabitants(belongs: Callable[[Inhabitant], bool]) -> int:
+    """Kill the processes that belong to a testbed until there are none; returns how many there were.
+
+    Waits for a few seconds at most.
+    """
+    deadline = time.monotonic() + LIMIT_S
+    ended: set[int] = set()
+    while True:
+        found = {one.pid for one in inhabitants() if belongs(one)}
+        if not found or time.monotonic() > deadline:
+            return len(ended)
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        ended |= found
+        _await_gone(found, deadline)
+
+
+def _await_gone(pids: set[int], deadline: float) -> None:
+    """Wait until processes have ended, also those whose parent does not care."""
+    import select
+
+    for pid in pids:
+        try:
+            descriptor = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,292 @@
+"""What a testbed is to be: its hosts, the link between them, what they see of the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from wiretwin.errors import InputError
+from wiretwin.measure.quantity import parse_time
+
+__all__ = ["Host", "Link", "Plan", "parse_link", "parse_rate"]
+
+MOST_HOSTS = 64
+PRIVATE = ("/tmp", "/run", "/dev/shm")
+"""Folders that every host has for itself; they are empty at first."""
+INTERFACE = "eth0"
+SUBNET = "10.20.0"
+"""The first three octets of the hosts' addresses, which exist in the testbed's namespaces only."""
+PREFIX_LENGTH = 24
+MTUS = (576, 9000)
+"""Least (RFC 791) and largest packet that a link may be asked to carry, bytes."""
+RATES = (10_000, 10_000_000_000)
+"""Least and largest rate of a link, bit/s."""
+RULES = ("loss", "duplicate", "reorder", "corrupt")
+LINKS = "veth, shared, wire"
+_TOKEN_BUCKET = (
+    "a token bucket is no wire: below its burst nothing takes time, and each direction has a bucket of its "
+    "own, so round trips come out wrong"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One host: its place in the list is its number less one."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Its name: ``h1`` is the first."""
+        return f"h{self.number}"
+
+    @property
+    def address(self) -> str:
+        """Its IP address."""
+        return f"{SUBNET}.{self.number}"
+
+    @property
+    def mac(self) -> str:
+        """Its Ethernet address, of the locally administered kind."""
+        return f"02:00:0a:14:00:{self.number:02x}"
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What joins the hosts.
+
+    Attributes
+    ----------
+    kind
+        ``veth``: virtual Ethernet to a bridge, as fast as it goes. ``shared``: the same, all hosts
+        sharing one rate fairly. ``wire``: a user-space wire that holds every frame for the time it takes.
+    mtu
+        Largest packet, bytes.
+    offload
+        Segmentation offload on ``veth``: the kernel hands over up to 64 KiB at a time.
+    rate_bit_s
+        Of ``shared`` and ``wire``.
+    delay_ns
+        Of ``wire``: on the way, besides the time on the wire.
+    medium
+        Of ``wire``: ``duplex``, a wire for each host and direction, or ``shared``, one for all.
+    rules
+        Of ``wire``: the share of frames lost, duplicated, reordered, corrupted.
+    seed
+        Of ``wire``: of the dice behind the rules.
+    """
+
+    kind: str = "veth"
+    mtu: int = 1500
+    offload: bool = True
+    rate_bit_s: int | None = None
+    delay_ns: int = 0
+    medium: str = "duplex"
+    rules: Mapping[str, float] = field(default_factory=dict)
+    seed: int = 1
+
+    def describe(self) -> dict[str, Any]:
+        """Return what applies to its kind, for a manifest; keys end in their unit."""
+        words: dict[str, Any] = {"kind": self.kind, "mtu_bytes": self.mtu}
+        if self.kind != "wire":
+            words["offload"] = self.offload
+        if self.rate_bit_s is not None:
+            words["rate_bit_s"] = self.rate_bit_s
+        if self.kind == "wire":
+            words |= {"delay_ns": self.delay_ns, "medium": self.medium}
+            words |= {"rules": dict(self.rules), "seed": self.seed}
+        return words
+
+    @property
+    def words(self) -> str:
+        """The link in a few words, for people."""
+        parts = [self.kind]
+        if self.rate_bit_s is not None:
+            parts.append(format_rate(self.rate_bit_s))
+        if self.kind == "wire":
+            parts.append(self.medium)
+            if self.delay_ns:
+                parts.append(f"delay {self.delay_ns / 1000:g} us")
+            parts += [f"{name} {share:.4g}" for name, share in self.rules.items()]
+        parts.append(f"MTU {self.mtu}")
+        if self.kind != "wire" and not self.offload:
+            parts.append("no offload")
+        return ", ".join(parts)
+
+
+def parse_link(
+    kind: str = "veth",
+    *,
+    rate: str | None = None,
+    delay: str | None = None,
+    mtu: int = 1500,
+    offload: bool = True,
+    medium: str | None = None,
+    rules: Mapping[str, str | None] | None = None,
+    seed: int = 1,
+) -> Link:
+    """Read a link from its options as written on the command line.
+
+    Raises
+    ------
+    InputError
+        A kind that does not exist, an option that it does not have, a value out of range.
+    """
+    if kind in ("tbf", "htb", "netem"):
+        raise InputError(
+            key="--link", value=kind, reason=_TOKEN_BUCKET, allowed=f"{LINKS}; wire holds every frame"
+        )
+    if kind not in ("veth", "shared", "wire"):
+        raise InputError(key="--link", value=kind, allowed=LINKS)
+    if not MTUS[0] <= mtu <= MTUS[1]:
+        raise InputError(key="--mtu", value=mtu, allowed=f"{MTUS[0]} to {MTUS[1]} bytes")
+    given = {name: share for name, share in (rules or {}).items() if share is not None}
+    if kind != "wire":
+        unknown = {"--delay": delay, "--medium": medium} | {f"--{name}": word for name, word in given.items()}
+        for option, value in unknown.items():
+            if value is not None:
+                raise InputError(
+                    key=option, value=value, reason=f"is not for --link {kind}", allowed="with --link wire"
+                )
+    elif not offload:
+        raise InputError(
+            key="--no-offload", reason="has nothing to switch off on --link wire", allowed="with --link veth"
+        )
+    if kind == "veth":
+        if rate is not None:
+            raise InputError(
+                key="--rate", value=rate, reason=f"on veth would be a token bucket, and {_TOKEN_BUCKET}",
+                allowed="with --link wire, or with --link shared for programs",
+            )  # fmt: skip
+        return Link(mtu=mtu, offload=offload)
+    if rate is None:
+        raise InputError(key="--rate", reason=f"is needed with --link {kind}", allowed="such as 10Mbit")
+    rate_bit_s = parse_rate(rate)
+    if kind == "shared":
+        return Link("shared", mtu=mtu, offload=False, rate_bit_s=rate_bit_s)
+    if medium not in (None, "duplex", "shared"):
+        raise InputError(key="--medium", value=medium, allowed="duplex, shared")
+    return Link(
+        "wire",
+        mtu=mtu,
+        offload=False,
+        rate_bit_s=rate_bit_s,
+        delay_ns=round(1e9 * parse_time(delay, "--delay", most_s=1.0)) if delay is not None else 0,
+        medium=medium or "duplex",
+        rules={name: _share(word, f"--{name}") for name, word in given.items()},
+        seed=seed,
+    )
+
+
+_RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
+
+
+def parse_rate(text: str, key: str = "--rate") -> int:
+    """Read a rate in bit/s: ``10Mbit``, ``1.5Gbit``, ``100 Mbit/s``. Rates are decimal.
+
+    Raises
+    ------
+    InputError
+        Without a unit, not of that form, or outside 10 kbit/s to 10 Gbit/s.
+    """
+    allowed = "a number with a unit (kbit, Mbit, Gbit) from 10kbit to 10Gbit, such as 100Mbit"
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)(?:/s)?", text.strip())
+    if match is None or match[2] not in _RATE_UNITS:
+        raise InputError(key=key, value=text, allowed=allowed, reason="is not a rate")
+    rate = Decimal(match[1]) * _RATE_UNITS[match[2]]
+    if rate != int(rate) or not RATES[0] <= rate <= RATES[1]:
+        raise InputError(key=key, value=text, allowed=allowed, reason="is out of range")
+    return int(rate)
+
+
+def format_rate(rate_bit_s: int) -> str:
+    """Write a rate: ``10 Mbit/s``."""
+    for unit, worth in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
+        if rate_bit_s >= worth:
+            return f"{rate_bit_s / worth:g} {unit}"
+    return f"{rate_bit_s} bit/s"
+
+
+def _share(text: str, key: str) -> float:
+    """Read a share of frames; nothing to 100 %, as fine as it is written."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text.strip())
+    share = float(Decimal(match[1]) / 100) if match else -1.0
+    if not 0.0 <= share <= 1.0:
+        raise InputError(key=key, value=text, allowed="a percentage from 0% to 100%, such as 0.1%")
+    return share
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A testbed to be made.
+
+    Attributes
+    ----------
+    count
+        How many hosts.
+    link
+        What joins them.
+    visible
+        Folders of the machine below `PRIVATE` that the hosts see nevertheless.
+    """
+
+    count: int
+    link: Link
+    visible: Sequence[str] = ()
+
+    @property
+    def hosts(self) -> list[Host]:
+        """The hosts, from ``h1``."""
+        return [Host(number) for number in range(1, self.count + 1)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what `from_json` reads."""
+        return {"hosts": self.count, "link": asdict(self.link), "visible": list(self.visible)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Plan:
+        """Read back what `to_json` wrote."""
+        return cls(int(value["hosts"]), Link(**value["link"]), list(value["visible"]))
+
+
+def make_plan(hosts: int, link: Link, share: Sequence[str | Path] = ()) -> Plan:
+    """Check the number of hosts, and find out which folders they must see.
+
+    The folders of the interpreter and of wiretwin, the working directory and `share` are visible on every
+    host; this matters for those that lie in a folder which every host has for itself.
+
+    Raises
+    ------
+    InputError
+        Too many hosts or too few; a folder that is not there or may not be shared.
+    """
+    if not 1 <= hosts <= MOST_HOSTS:
+        raise InputError(key="--hosts", value=hosts, allowed=f"1 to {MOST_HOSTS}")
+    here = Path(__file__).resolve().parents[2]
+    wanted = [Path(sys.prefix), Path(sys.base_prefix), here]
+    with contextlib.suppress(OSError):
+        wanted.append(Path.cwd())
+    given = [Path(os.path.abspath(folder)) for folder in share]
+    for folder in given:
+        if not folder.is_dir():
+            raise InputError(key="--share", value=str(folder), reason="is no folder")
+        if any(Path(private).is_relative_to(folder) for private in PRIVATE):
+            raise InputError(
+                key="--share",
+                value=str(folder),
+                reason=f"holds what every host has for itself ({', '.join(PRIVATE)})",
+                allowed="a folder inside it",
+            )
+    visible = {
+        str(folder)
+        for folder in (*wanted, *given)
+        if any(folder.is_relative_to(private) and str(folder) != private for private in PRIVATE)
+    }
+    return Plan(hosts, link, sorted(visible))

@@ -1,0 +1,78 @@
+"""What is asked of a testbed, read and refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wiretwin.errors import InputError
+from wiretwin.testbed.plan import Link, Plan, make_plan, parse_link, parse_rate
+
+
+def test_links_are_read() -> None:
+    assert parse_link() == Link("veth", 1500, True)
+    assert parse_link("veth", mtu=9000, offload=False) == Link("veth", 9000, False)
+    assert parse_link("shared", rate="10Mbit") == Link("shared", offload=False, rate_bit_s=10_000_000)
+    wire = parse_link(
+        "wire",
+        rate="1.5 Gbit/s",
+        delay="5us",
+        medium="shared",
+        rules={"loss": "0.1%", "corrupt": None},
+        seed=7,
+    )
+    assert wire == Link("wire", 1500, False, 1_500_000_000, 5000, "shared", {"loss": 0.001}, 7)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"kind": "tbf"}, "--link: 'tbf' a token bucket is no wire"),
+        ({"kind": "token-ring"}, "allowed: veth, shared, wire"),
+        ({"rate": "10Mbit"}, "--rate: '10Mbit' on veth would be a token bucket"),
+        ({"kind": "wire"}, "--rate: is needed with --link wire"),
+        ({"kind": "wire", "rate": "10"}, "is not a rate; allowed: a number with a unit"),
+        ({"kind": "wire", "rate": "11Gbit"}, "is out of range"),
+        ({"kind": "wire", "rate": "10Mbit", "medium": "air"}, "--medium: 'air'"),
+        ({"kind": "wire", "rate": "10Mbit", "rules": {"loss": "0.1"}}, "--loss: '0.1' is not allowed"),
+        ({"kind": "wire", "rate": "10Mbit", "rules": {"loss": "101%"}}, "0% to 100%"),
+        ({"kind": "wire", "rate": "10Mbit", "delay": "5"}, "--delay: '5' has no unit"),
+        ({"kind": "wire", "rate": "10Mbit", "offload": False}, "--no-offload"),
+        ({"rules": {"reorder": "1%"}}, "--reorder: '1%' is not for --link veth"),
+        ({"kind": "shared", "rate": "1Gbit", "delay": "1us"}, "--delay: '1us' is not for --link shared"),
+        ({"mtu": 9001}, "--mtu: 9001 is not allowed here; allowed: 576 to 9000"),
+    ],
+)
+def test_what_a_link_cannot_be_is_refused_with_the_reason(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_link(**keywords)
+    assert words in str(caught.value)
+
+
+def test_rates_are_decimal() -> None:
+    assert [parse_rate(text) for text in ("10kbit", "2.5Mbit", "10 Gbit/s")] == [10_000, 2_500_000, 10**10]
+
+
+def test_a_plan_survives_its_file() -> None:
+    plan = Plan(3, Link("wire", rate_bit_s=10**7, rules={"loss": 0.5}), ["/tmp/x"])
+    assert Plan.from_json(plan.to_json()) == plan
+    assert [host.address for host in plan.hosts] == ["10.20.0.1", "10.20.0.2", "10.20.0.3"]
+
+
+def test_folders_below_those_that_hosts_have_for_themselves_are_made_visible(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    inside = any(tmp_path.is_relative_to(folder) for folder in ("/tmp", "/run", "/dev/shm"))
+    assert (str(tmp_path) in make_plan(2, Link(), [tmp_path]).visible) == inside
+    assert str(tmp_path) not in make_plan(2, Link()).visible
+    monkeypatch.chdir(tmp_path)
+    assert (str(tmp_path) in make_plan(2, Link()).visible) == inside
+    with pytest.raises(InputError, match="is no folder"):
+        make_plan(2, Link(), [tmp_path / "none"])
+    with pytest.raises(InputError, match="holds what every host has for itself"):
+        make_plan(2, Link(), ["/tmp"])
+    with pytest.raises(InputError, match="1 to 64"):
+        make_plan(65, Link())
