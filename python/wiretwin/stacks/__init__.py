@@ -5,9 +5,10 @@ where it runs.
 """
 
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError
+from wiretwin.stacks.lam import Lam
 from wiretwin.stacks.mpi import Mpich, OpenMpi
 
 __all__ = ["STACKS", "Command", "Refusal", "Session", "Stack", "StackError"]
 
-STACKS: dict[str, Stack] = {stack.name: stack for stack in (Mpich(), OpenMpi())}
+STACKS: dict[str, Stack] = {stack.name: stack for stack in (Mpich(), OpenMpi(), Lam())}
 """Every stack by its name."""

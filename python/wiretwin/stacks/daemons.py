@@ -1,0 +1,132 @@
+"""Daemons of a session: under a mark and a keeper, so that none outlives us, however we end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wiretwin.place import Place
+from wiretwin.process import MARK, await_gone, ending, marked
+from wiretwin.stacks.base import StackError, scratch
+
+__all__ = ["Household", "household"]
+
+GRACE_S = 2.0
+"""How long daemons may take to obey a signal, seconds."""
+
+
+@dataclass(frozen=True)
+class Household:
+    """Where a session's daemons live and what they are started with.
+
+    Attributes
+    ----------
+    directory
+        The session's own; with the same path on every host.
+    mark
+        Variables that every process of the session carries.
+    """
+
+    directory: Path
+    mark: Mapping[str, str]
+
+    def run(
+        self,
+        argv: Sequence[str],
+        what: str,
+        *,
+        limit_s: float,
+        env: Mapping[str, str],
+        cwd: Path | None = None,
+    ) -> str:
+        """Run a command that may leave daemons behind; return what it printed.
+
+        Its output goes to a file and its input comes from nowhere, because a daemon keeps what it inherits.
+
+        Raises
+        ------
+        StackError
+            It fails or does not end within the limit, with its last words.
+        """
+        log = self.directory / "log"
+        with log.open("wb") as out:
+            try:
+                child = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    env=dict(os.environ) | dict(env) | dict(self.mark),
+                    cwd=cwd,
+                    start_new_session=True,
+                )
+            except OSError as error:
+                raise StackError(f"{what}: {argv[0]}: {error.strerror or error}") from None
+            try:
+                code = child.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                child.wait()
+                raise StackError(f"{what}: not done within {limit_s:g} s{_said(log)}") from None
+        if code != 0:
+            raise StackError(f"{what} ended with {ending(code)}{_said(log)}")
+        return log.read_text("utf-8", "replace")
+
+    def end_all(self) -> None:
+        """End every process that carries the mark: TERM, then KILL."""
+        token = self.mark[MARK]
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            left = marked(token)
+            if not left:
+                return
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            await_gone(left, GRACE_S)
+
+
+def _said(log: Path, lines: int = 8) -> str:
+    text = [line for line in log.read_text("utf-8", "replace").splitlines() if line.strip()]
+    return ":\n" + "\n".join(text[-lines:]) if text else ""
+
+
+@contextlib.contextmanager
+def household(place: Place, *, owner: int | None = None) -> Iterator[Household]:
+    """Make a directory, a mark and a keeper for a session's daemons; end what is left of them afterwards.
+
+    Parameters
+    ----------
+    owner
+        The number of the user that the directory is to belong to, if not ours.
+    """
+    with scratch(place) as directory:
+        if owner is not None and owner != os.geteuid():
+            os.chown(directory, owner, -1)
+        mark = {MARK: str(directory)}
+        program = str(Path(__file__).with_name("keeper.py"))
+        keeper = subprocess.Popen(
+            [sys.executable, "-I", "-S", program, f"{MARK}={directory}", str(directory)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        home = Household(directory, mark)
+        try:
+            yield home
+        finally:
+            home.end_all()
+            shutil.rmtree(directory, ignore_errors=True)
+            assert keeper.stdin is not None
+            with contextlib.suppress(OSError):
+                keeper.stdin.write(b"done\n")
+                keeper.stdin.close()
+            keeper.wait()
