@@ -16,6 +16,7 @@ from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.orchestrate import Event, Plan, run
 from wiretwin.measure.quantity import parse_share, parse_time
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
+from wiretwin.place import HERE, Place
 from wiretwin.results import Layer, Result
 
 __all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure"]
@@ -38,6 +39,7 @@ def measure(
     seed: int = DEFAULT_SEED,
     pin: str | tuple[int, int] | None = "auto",
     progress: Callable[[Event], None] | None = None,
+    place: Place = HERE,
 ) -> Result:
     """Measure messaging layers of this host; every sample is kept in a result folder.
 
@@ -67,6 +69,8 @@ def measure(
         scheduler.
     progress
         Called after each launch.
+    place
+        Where the two ranks live; by default both on this host.
 
     Returns
     -------
@@ -82,8 +86,12 @@ def measure(
     StorageError
         The folder could not be written.
     """
-    configurations, skipped = _choose(layers)
+    configurations, skipped = _choose(layers, place)
     chosen_sizes = parse_sizes(sizes, "sizes") if isinstance(sizes, str) else _checked(sizes)
+    for one in configurations:
+        if min(chosen_sizes) > one.max_bytes:
+            allowed = f"at least one size up to {one.max_bytes} bytes, the most that {one.name} carries"
+            raise InputError(key="sizes", value=sizes, allowed=allowed)
     if purpose not in ("curves", "fit"):
         raise InputError(key="purpose", value=purpose, allowed="curves, fit")
     if not LEAST_LAUNCHES <= launches <= 1000:
@@ -97,6 +105,7 @@ def measure(
         launches=launches,
         seed=seed,
         pins=_pins(pin),
+        place=place,
     )
     now = datetime.datetime.now(datetime.UTC)
     result = Result.create(
@@ -114,6 +123,10 @@ def measure(
             "launch_s": round(plan.launch_s, 6),
             "limit_s": round(plan.limit_s, 6),
             "skipped": skipped,
+            "largest_bytes": {
+                one.name: one.max_bytes for one in configurations if one.max_bytes < max(chosen_sizes)
+            },
+            "place": place.describe(),
         },
         layers=[
             Layer(layer=one.kind.name, name=one.name, options=dict(one.options)) for one in configurations
@@ -127,13 +140,13 @@ def measure(
     return result
 
 
-def _choose(layers: str | Sequence[str] | None) -> tuple[list[Configuration], dict[str, str]]:
+def _choose(layers: str | Sequence[str] | None, place: Place) -> tuple[list[Configuration], dict[str, str]]:
     """Parse what was asked for; what was not asked for by name may be absent, and is noted."""
     named = "all" if layers is None else layers
     text = named if isinstance(named, str) else ",".join(named)
     found, skipped = [], {}
     for configuration in parse_layers(text, "layers"):
-        refused = refusal(configuration)
+        refused = refusal(configuration, place)
         if refused is None:
             found.append(configuration)
         elif named != "all":

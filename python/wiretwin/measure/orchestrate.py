@@ -20,7 +20,9 @@ from wiretwin.measure.adaptive import LEAST_LAUNCHES, Watch
 from wiretwin.measure.launch import Interruption, Outcome, launch
 from wiretwin.measure.layers import Configuration
 from wiretwin.measure.schedule import Purpose, steps
+from wiretwin.place import HERE, Place
 from wiretwin.results import Clock, Launch, Result
+from wiretwin.stacks import Session, StackError
 
 __all__ = ["Event", "Plan", "run"]
 
@@ -56,6 +58,8 @@ class Plan:
         Of the order of launches.
     pins
         CPUs of the two ranks.
+    place
+        Where they live.
     """
 
     configurations: Sequence[Configuration]
@@ -66,6 +70,7 @@ class Plan:
     launches: int
     seed: int
     pins: tuple[int, int] | None
+    place: Place = HERE
 
     @property
     def launch_s(self) -> float:
@@ -115,6 +120,22 @@ class _State:
     """Expected time of its next launch."""
     failures: int = 0
     delays_ns: dict[int, int] = field(default_factory=dict)
+    session: Session | None = None
+    """Its stack, if it has one and it is up."""
+    down: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """Brings it down."""
+
+    def up(self, place: Place) -> Session | None:
+        """Bring up the stack of the configuration, unless it is up or has none."""
+        stack = self.configuration.kind.stack
+        if stack is not None and self.session is None:
+            self.session = self.down.enter_context(stack.up(place, self.configuration.options))
+        return self.session
+
+    def close(self) -> None:
+        """Bring it down."""
+        self.session = None
+        self.down.close()
 
 
 def run(
@@ -146,7 +167,10 @@ def run(
         for configuration in plan.configurations
     }
     try:
-        _rounds(plan, result, active, interruption, tell)
+        with contextlib.ExitStack() as stack:
+            for state in active.values():
+                stack.callback(state.close)
+            _rounds(plan, result, active, interruption, tell)
     except StorageError as error:
         with contextlib.suppress(StorageError):
             for name in active:
@@ -202,20 +226,32 @@ def _rounds(
 def _launch_once(
     plan: Plan, state: _State, number: int, interruption: Interruption
 ) -> tuple[Outcome, Launch]:
-    kind = state.configuration.kind
     schedule = steps(
         plan.sizes,
         plan.purpose,
         seconds=plan.launch_s * STEP_SHARE,
-        max_bytes=kind.max_bytes,
+        max_bytes=state.configuration.max_bytes,
         loops=state.configuration.loops,
         delays_ns=state.delays_ns,
     )
     load = os.getloadavg()[0]
     started = datetime.datetime.now(datetime.UTC)
-    outcome = launch(
-        state.configuration, schedule, limit_s=plan.limit_s, pins=plan.pins, interruption=interruption
-    )
+    try:
+        session = state.up(plan.place)
+    except StackError as refused:
+        outcome = Outcome("failed", str(refused), None, [], 0.0)
+    else:
+        outcome = launch(
+            state.configuration,
+            schedule,
+            limit_s=plan.limit_s,
+            pins=plan.pins,
+            interruption=interruption,
+            place=plan.place,
+            session=session,
+        )
+        if session is not None and session.daemons and outcome.status != "ok":
+            state.close()  # what the daemons are in after a failure is anybody's guess
     clock = (outcome.hello or {}).get("clock", {})
     record = Launch(
         launch=number,
@@ -256,7 +292,7 @@ def _learn(state: _State, outcome: Outcome) -> str:
 
 
 def _stop(result: Result, active: dict[str, _State], name: str, stop: Any, words: str) -> None:
-    del active[name]
+    active.pop(name).close()
     result.manifest.stopped[name] = stop
     result.manifest.stopped_because[name] = words
 
