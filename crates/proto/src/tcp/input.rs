@@ -379,6 +379,9 @@ impl Endpoint {
         if self.config.challenge {
             return self.challenge();
         }
+        if self.state == State::SynReceived && self.switches.passive {
+            return self.listen_again();
+        }
         self.end(Reason::Reset);
         self.refuse(segment);
     }

@@ -1,5 +1,7 @@
 //! Tests of the whole machine.
 
+mod anomaly;
 mod faults;
 mod pair;
+mod states;
 mod transfer;
