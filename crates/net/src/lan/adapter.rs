@@ -120,6 +120,7 @@ const fn activity_of(kind: WorkKind) -> Activity {
         WorkKind::SegmentCell => Activity::SegmentCell,
         WorkKind::ReassembleCell => Activity::ReassembleCell,
         WorkKind::Crc => Activity::Crc,
+        _ => panic!("an adaptation layer asks for no other work"),
     }
 }
 
