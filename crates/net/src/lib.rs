@@ -2,7 +2,7 @@
 //!
 //! The program-level world: [`World`] takes the operations of ranks and says when they complete. Below
 //! it, [`frame`] joins ports by Ethernet, frame by frame, [`csma_cd`] is the cable on which stations
-//! collide, and [`lan`] is a local network made of its parts, cell by cell, with hosts that pay.
+//! collide, [`timed_token`] the ring of FDDI, and [`lan`] is a local network made of its parts, cell by cell, with hosts that pay.
 
 mod comm;
 pub mod csma_cd;
@@ -14,6 +14,7 @@ mod link;
 pub mod model;
 mod queue;
 pub mod run;
+pub mod timed_token;
 pub mod world;
 
 pub use comm::{Fault, SimComm};
