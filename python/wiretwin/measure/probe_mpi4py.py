@@ -18,6 +18,7 @@ The loops are defined in ``docs/reference/probe-protocol.md``.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -288,6 +289,8 @@ SETTLE = 2
 SOUNDINGS = 10
 """Round trips that tell how long to pause before a timed receive."""
 LEAST_PAUSE_NS = 20_000
+CROSSING_LIMIT_S = 0.2
+"""The longest to wait for the other rank, to see how far away it is."""
 
 
 class Leader:
@@ -412,6 +415,16 @@ def settle(spec: dict[str, Any]) -> None:
         os.sched_setaffinity(0, {spec["pin_cpu"][rank]})
 
 
+def crossed(world: Comm, directory: str, when: str) -> float | None:
+    """Measure how far the two ranks are apart, in ns; None if they do not share the directory's memory."""
+    from wiretwin._core import crossing_ns
+
+    world.Barrier()
+    with contextlib.suppress(OSError):
+        return crossing_ns(os.path.join(directory, f"crossing-{when}"), world.rank == 0, CROSSING_LIMIT_S)
+    return None
+
+
 def effective() -> dict[str, Any]:
     """Report what is in force: library, binding, where this rank may run."""
     import mpi4py
@@ -448,6 +461,7 @@ def main(argv: list[str]) -> int:
         if world.rank == 0:
             hello = {"event": "hello", "protocol": PROTOCOL, "layer": LAYER, "effective": effective()}
             say(hello | {"clock": measured, "pid": os.getpid()})
+        before = crossed(world, spec["directory"], "before")
         gc.collect()
         gc.disable()
         for index, step in enumerate(spec["schedule"]):
@@ -458,9 +472,10 @@ def main(argv: list[str]) -> int:
             else:
                 serve(comm, control, step)
         place = "end"
-        world.Barrier()
+        after = crossed(world, spec["directory"], "after")
         if world.rank == 0:
-            say({"event": "done"})
+            known = before is not None and after is not None
+            say({"event": "done", "crossing_ns": [before, after] if known else None})
     except Exception as error:
         say({"event": "error", "place": f"rank {world.rank}, {place}", "reason": str(error)})
         world.Abort(1)
