@@ -99,7 +99,7 @@ impl<P: Clone> TimedToken<P> {
         for station in stations {
             places.push(rotation + station.latency);
             rotation = rotation + station.latency + station.hop;
-            allocated = allocated + station.synchronous;
+            allocated += station.synchronous;
         }
         // X3.139, 8.4.2: what may be allocated, so that a token is never late twice.
         let least = rotation + allocated + config.time(config.token) + config.time_of(LONGEST);
@@ -343,7 +343,7 @@ impl<P: Clone> TimedToken<P> {
         let fits = |frame: &&Frame<P>| self.config.time_of(frame.octets) <= hold.synchronous;
         if let Some(frame) = station.synchronous.front().filter(fits) {
             let takes = self.config.time_of(frame.octets);
-            hold.synchronous = hold.synchronous - takes;
+            hold.synchronous -= takes;
             self.token = Token::Held(hold);
             return self.launch(hold.station, Class::Synchronous, takes);
         }
