@@ -36,7 +36,9 @@ from wiretwin.measure.probe_spec import PROTOCOL, read
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-LAYER = "mpi4py/mpich"
+LAYERS = ("mpi4py/mpich", "mpi4py/openmpi")
+RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
+"""Where the launchers say the rank, before MPI starts."""
 now = time.perf_counter_ns
 
 
@@ -410,7 +412,7 @@ def settle(spec: dict[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, float(spec["limit_s"]))
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
-    rank = int(os.environ.get("PMI_RANK", "-1"))
+    rank = next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), -1)
     if spec.get("pin_cpu") and 0 <= rank < len(spec["pin_cpu"]):
         os.sched_setaffinity(0, {spec["pin_cpu"][rank]})
 
@@ -432,7 +434,7 @@ def effective() -> dict[str, Any]:
 
     return {
         "mpi4py": mpi4py.__version__,
-        "library": MPI.Get_library_version().splitlines()[0].strip().replace("\t", " "),
+        "library": " ".join(MPI.Get_library_version().splitlines()[0].strip("\0").split()),
         "mpi_standard": ".".join(map(str, MPI.Get_version())),
         "thread_level": MPI.Query_thread(),
         "cores": sorted(os.sched_getaffinity(0)),
@@ -443,7 +445,7 @@ def main(argv: list[str]) -> int:
     """Run the probe; return its exit status, 0 only if everything was done."""
     place = "specification"
     try:
-        spec = read(argv[1], LAYER, tuple(LOOPS))
+        spec = read(argv[1], LAYERS, tuple(LOOPS))
         settle(spec)
         place = "MPI"
         from mpi4py import MPI
@@ -459,7 +461,7 @@ def main(argv: list[str]) -> int:
         place = "clock"
         measured = clock()
         if world.rank == 0:
-            hello = {"event": "hello", "protocol": PROTOCOL, "layer": LAYER, "effective": effective()}
+            hello = {"event": "hello", "protocol": PROTOCOL, "layer": spec["layer"], "effective": effective()}
             say(hello | {"clock": measured, "pid": os.getpid()})
         before = crossed(world, spec["directory"], "before")
         gc.collect()
