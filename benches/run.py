@@ -68,6 +68,7 @@ BENCHES = (
     Bench("ranks", cargo_bench("wiretwin-engine", "ranks"), ("--", "--quick")),
     Bench("messages", cargo_bench("wiretwin-net", "ranks"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--pairs", "3")),
+    Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
 )
 
 
