@@ -67,8 +67,8 @@ BENCHES = (
     Bench("queue", cargo_bench("wiretwin-engine", "hold"), ("--", "--quick")),
     Bench("ranks", cargo_bench("wiretwin-engine", "ranks"), ("--", "--quick")),
     Bench("messages", cargo_bench("wiretwin-net", "ranks"), ("--", "--quick")),
+    Bench("packets", cargo_bench("wiretwin-net", "packets"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--pairs", "3")),
-    Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
 )
 
 

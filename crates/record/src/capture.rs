@@ -9,7 +9,6 @@ use std::io::{self, Read};
 
 use wiretwin_units::SimTime;
 
-pub mod erf;
 mod input;
 pub mod pcap;
 pub mod pcapng;

@@ -41,14 +41,10 @@ class ComputeSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The computation of one pass: durations in picoseconds and path digests, by rank.
-
-    `crossing_ns` is how far the first two ranks were apart before and after, if they could tell.
-    """
+    """The computation of one pass: durations in picoseconds and path digests, by rank."""
 
     durations_ps: list[list[int]]
     digests: list[list[int]]
-    crossing_ns: tuple[float, float] | None = None
 
 
 class Measured:

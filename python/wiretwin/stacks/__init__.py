@@ -7,11 +7,8 @@ where it runs.
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError
 from wiretwin.stacks.lam import Lam
 from wiretwin.stacks.mpi import Mpich, OpenMpi
-from wiretwin.stacks.mpi4py import Mpi4pyMpich, Mpi4pyOpenMpi
 
 __all__ = ["STACKS", "Command", "Refusal", "Session", "Stack", "StackError"]
 
-STACKS: dict[str, Stack] = {
-    stack.name: stack for stack in (Mpi4pyMpich(), Mpi4pyOpenMpi(), Mpich(), OpenMpi(), Lam())
-}
+STACKS: dict[str, Stack] = {stack.name: stack for stack in (Mpich(), OpenMpi(), Lam())}
 """Every stack by its name."""

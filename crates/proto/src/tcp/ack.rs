@@ -207,7 +207,7 @@ impl Endpoint {
 
     fn wake_writer(&mut self) {
         if self.switches.writer_waits {
-            let low = self.config.buffers.send_low.min(self.snd_hiwat);
+            let low = self.config.buffers.send_low.of(self.snd_hiwat);
             if self.send_space() >= low {
                 self.switches.writer_waits = false;
                 self.pending.writable = true;

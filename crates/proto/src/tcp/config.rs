@@ -153,6 +153,25 @@ pub struct KeepAlive {
     pub probes: u8,
 }
 
+/// The send low-water mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LowWater {
+    /// So many octets, and never more than the buffer (BSD: a cluster).
+    Octets(u32),
+    /// A third of the buffer (Linux `sk_stream_is_writeable`).
+    Third,
+}
+
+impl LowWater {
+    /// Octets, for a buffer of so many.
+    pub(super) fn of(self, buffer: u32) -> u32 {
+        match self {
+            Self::Octets(octets) => octets.min(buffer),
+            Self::Third => (buffer / 3).max(1),
+        }
+    }
+}
+
 /// Socket buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffers {
@@ -162,9 +181,8 @@ pub struct Buffers {
     pub receive: u32,
     /// The most that either may be (`sbreserve`). 4.3: 52 428; 4.4: 246 723.
     pub limit: u32,
-    /// Send low-water mark: a writer that found no room goes on when there is so much. BSD: a
-    /// cluster.
-    pub send_low: u32,
+    /// A writer that found no room goes on when there is so much.
+    pub send_low: LowWater,
     /// Whether both are rounded up to whole segments when the segment size is known (Net/2
     /// `tcp_mss`).
     pub round_to_segments: bool,
@@ -290,8 +308,6 @@ impl Config {
         };
         self.buffers.send = checked(send)?;
         self.buffers.receive = checked(receive)?;
-        // The low-water mark is never above the buffer (`sbreserve`).
-        self.buffers.send_low = self.buffers.send_low.min(self.buffers.send);
         Ok(self)
     }
 
@@ -333,7 +349,8 @@ mod tests {
         assert_eq!(error.to_string(), "a socket buffer of 52429 octets: allowed are 1 to 52428");
         assert!(config.clone().with_buffers(Bytes::new(0), Bytes::new(1)).is_err());
         let small = config.with_buffers(Bytes::new(100), Bytes::new(52_428)).unwrap();
-        assert_eq!(small.buffers.send_low, 100, "the low-water mark is never above the buffer");
+        assert_eq!(small.buffers.send_low.of(100), 100, "the low-water mark is never above the buffer");
+        assert_eq!(Config::linux_modern().buffers.send_low.of(90_000), 30_000);
     }
 
     #[test]

@@ -314,7 +314,7 @@ impl Endpoint {
         if most == 0 {
             return Ok(Bytes::new(0));
         }
-        let low = u64::from(self.config.buffers.send_low.min(self.snd_hiwat));
+        let low = u64::from(self.config.buffers.send_low.of(self.snd_hiwat));
         if space < most {
             self.switches.writer_waits = true;
             if space < low {

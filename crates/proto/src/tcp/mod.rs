@@ -58,7 +58,7 @@ use crate::{Output, Payload};
 
 pub use config::{
     BufferError, Buffers, Clock, Config, Congestion, DelayedAck, IP_AND_TCP_OCTETS, InitialWindow, KeepAlive,
-    LEAST_MSS, LossBasis, MOST_SCALE, Nagle, Pieces, Rto, WindowUpdate,
+    LEAST_MSS, LossBasis, LowWater, MOST_SCALE, Nagle, Pieces, Rto, WindowUpdate,
 };
 pub use endpoint::{Endpoint, Setup};
 pub use event::{CommandError, Counters, Event, Read, Reason};

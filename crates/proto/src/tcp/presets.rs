@@ -3,8 +3,8 @@
 use wiretwin_units::Span;
 
 use super::config::{
-    Buffers, Clock, Config, Congestion, DelayedAck, InitialWindow, KeepAlive, LossBasis, Nagle, Pieces, Rto,
-    WindowUpdate,
+    Buffers, Clock, Config, Congestion, DelayedAck, InitialWindow, KeepAlive, LossBasis, LowWater, Nagle,
+    Pieces, Rto, WindowUpdate,
 };
 use super::timers::Phases;
 
@@ -43,7 +43,7 @@ impl Config {
                 send: 4096,
                 receive: 4096,
                 limit: 52_428,
-                send_low: 1024,
+                send_low: LowWater::Octets(1024),
                 round_to_segments: false,
             },
             mss: None,
@@ -74,7 +74,13 @@ impl Config {
             congestion: Congestion::Reno,
             eighth: true,
             pieces: Pieces::Mbufs { cluster: 2048, cluster_from: 208, small: 100 },
-            buffers: Buffers { send: 8192, receive: 8192, limit: 246_723, send_low: 2048, ..tahoe.buffers },
+            buffers: Buffers {
+                send: 8192,
+                receive: 8192,
+                limit: 246_723,
+                send_low: LowWater::Octets(2048),
+                ..tahoe.buffers
+            },
             ..tahoe
         }
     }
@@ -97,7 +103,7 @@ impl Config {
         Self {
             name: "sunos41",
             pieces: Pieces::Mbufs { cluster: 4096, cluster_from: 0, small: 0 },
-            buffers: Buffers { send_low: 4096, ..tahoe.buffers },
+            buffers: Buffers { send_low: LowWater::Octets(4096), ..tahoe.buffers },
             ..tahoe
         }
     }
@@ -117,7 +123,7 @@ impl Config {
                 send: 65_535,
                 receive: 65_535,
                 limit: 131_070,
-                send_low: 21_845,
+                send_low: LowWater::Third,
                 round_to_segments: false,
             },
             timestamps: Some(Span::from_ms(10)),
@@ -160,7 +166,7 @@ impl Config {
                 send: 4 << 20,
                 receive: 6 << 20,
                 limit: 1 << 30,
-                send_low: 1 << 20,
+                send_low: LowWater::Third,
                 round_to_segments: false,
             },
             mss: None,

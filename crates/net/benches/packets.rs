@@ -1,0 +1,199 @@
+//! Packets over a dumbbell: host time per packet-hop, with the real TCP machine at both ends.
+//!
+//! Six connections share a line of 155 Mbit/s; a hop is a packet that reached the end of a link, with all
+//! that brought it about: events, queues, and what six senders and six receivers do. The reference is one
+//! push and one pop of a plain `BinaryHeap` with 1024 events pending, measured in turns with each
+//! workload. One JSON line per workload: `ns` and `reference_ns` are medians over the turns, `ratio` that
+//! of the turns' ratios.
+//!
+//! Where nothing is lost, a steady turn must not allocate: the peak of the allocator may not rise above
+//! what was in use when the turn began. The bench fails otherwise.
+//!
+//! Arguments: words that the name of a workload must have; `--quick` for fewer turns.
+
+#![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Instant;
+
+use peak_alloc::PeakAlloc;
+use wiretwin_net::packet::{Costs, Dumbbell, Side};
+use wiretwin_proto::tcp::Config;
+use wiretwin_units::{Bytes, Span};
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+struct Workload {
+    name: &'static str,
+    mtu: u16,
+    /// Socket buffers.
+    buffer: Bytes,
+    costs: Option<Costs>,
+    /// Whether the windows fit the line and its queue, so that nothing is lost.
+    lossless: bool,
+    target_ns: Option<f64>,
+    target_ratio: Option<f64>,
+}
+
+fn workloads() -> [Workload; 4] {
+    let costs = Costs {
+        per_segment: Span::from_us(20),
+        per_octet_copied: Span::from_ps(500),
+        per_octet_summed: Span::from_ps(500),
+        per_event: Span::from_us(1),
+    };
+    let wide = Workload {
+        name: "net/dumbbell six-tcp mss-1448",
+        mtu: 1_500,
+        buffer: Bytes::mib(4),
+        costs: None,
+        lossless: false,
+        target_ns: Some(45.0),
+        target_ratio: Some(TARGET_RATIO),
+    };
+    [
+        Workload { ..wide },
+        Workload { name: "net/dumbbell six-tcp mss-8192", mtu: 8_244, ..wide },
+        Workload {
+            name: "net/dumbbell six-tcp mss-1448 lossless",
+            buffer: Bytes::new(65_535),
+            lossless: true,
+            ..wide
+        },
+        Workload {
+            name: "net/dumbbell six-tcp mss-1448 hosts-cost",
+            costs: Some(costs),
+            target_ns: None,
+            target_ratio: None,
+            ..wide
+        },
+    ]
+}
+
+/// 45 ns on a machine on which a push and a pop of the reference take 31 ns.
+const TARGET_RATIO: f64 = 1.45;
+
+impl Workload {
+    fn build(&self) -> Side {
+        let config = Config { work: self.costs.is_some(), ..Config::linux_modern() };
+        let config = config.with_buffers(self.buffer, self.buffer).expect("within the limit");
+        let mut dumbbell = Dumbbell::over_155_mbit_s(6, self.mtu, config);
+        dumbbell.costs = self.costs;
+        dumbbell.build().expect("a dumbbell that can be")
+    }
+
+    /// ns per hop of a turn.
+    fn turn(&self, side: &mut Side) -> f64 {
+        let hops = side.network.hops();
+        let until = side.network.now() + TURN;
+        ALLOCATOR.reset_peak_usage();
+        let before = ALLOCATOR.current_usage();
+        let start = Instant::now();
+        side.network.run_until(until);
+        let elapsed = start.elapsed();
+        let grown = ALLOCATOR.peak_usage().saturating_sub(before);
+        assert!(!self.lossless || grown == 0, "{}: a steady turn allocated {grown} octets", self.name);
+        let lost = side.network.link(side.forward).dropped;
+        assert!(!self.lossless || lost == 0, "{}: {lost} packets lost", self.name);
+        elapsed.as_secs_f64() * 1e9 / (side.network.hops() - hops) as f64
+    }
+}
+
+/// Virtual time of a turn.
+const TURN: Span = Span::from_ms(2_000);
+
+/// Turns before the first that counts.
+const WARM_UP: u32 = 3;
+
+struct Reference {
+    heap: BinaryHeap<Reverse<(u64, u64)>>,
+    state: u64,
+    seq: u64,
+}
+
+impl Reference {
+    const PENDING: u64 = 1_024;
+    const OPERATIONS: u64 = 200_000;
+
+    fn new() -> Self {
+        let mut new = Self { heap: BinaryHeap::new(), state: 1, seq: 0 };
+        for _ in 0..Self::PENDING {
+            let time = new.draw();
+            new.push(time);
+        }
+        new
+    }
+
+    /// Up to 2^20, evenly.
+    fn draw(&mut self) -> u64 {
+        self.state =
+            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.state >> 44
+    }
+
+    fn push(&mut self, time: u64) {
+        self.seq += 1;
+        self.heap.push(Reverse((time, self.seq)));
+    }
+
+    /// ns per push and pop.
+    fn turn(&mut self) -> f64 {
+        let start = Instant::now();
+        for _ in 0..Self::OPERATIONS {
+            let Reverse((time, _)) = self.heap.pop().expect("as many are pushed as popped");
+            let later = time + self.draw();
+            self.push(later);
+        }
+        start.elapsed().as_secs_f64() * 1e9 / Self::OPERATIONS as f64
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let quick = arguments.iter().any(|word| word == "--quick");
+    let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with("--")).collect();
+    let turns = if quick { 5 } else { 21 };
+    let mut reference = Reference::new();
+    for workload in workloads() {
+        if !words.iter().all(|word| workload.name.contains(word.as_str())) {
+            continue;
+        }
+        let mut side = workload.build();
+        side.network.run_until(side.network.now() + Span::from_s(4));
+        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for turn in 0..WARM_UP + turns {
+            // The warm-up is for what grows to its size once.
+            if turn < WARM_UP {
+                side.network.run_until(side.network.now() + TURN);
+                reference.turn();
+                continue;
+            }
+            let (our, their) = (workload.turn(&mut side), reference.turn());
+            ours.push(our);
+            theirs.push(their);
+            ratios.push(our / their);
+        }
+        let mut line = format!(
+            "{{\"bench\": \"{}\", \"unit\": \"ns per packet-hop\", \"ns\": {:.1}, \"reference\": \
+             \"push and pop of a BinaryHeap of 1024\", \"reference_ns\": {:.1}, \"ratio\": {:.3}",
+            workload.name,
+            median(&mut ours),
+            median(&mut theirs),
+            median(&mut ratios)
+        );
+        if let Some(target) = workload.target_ratio {
+            line += &format!(", \"target_ratio\": {target}");
+        }
+        if let Some(target) = workload.target_ns {
+            line += &format!(", \"target_ns\": {target}");
+        }
+        println!("{line}}}");
+    }
+}
