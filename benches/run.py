@@ -68,6 +68,7 @@ BENCHES = (
     Bench("ranks", cargo_bench("wiretwin-engine", "ranks"), ("--", "--quick")),
     Bench("messages", cargo_bench("wiretwin-net", "ranks"), ("--", "--quick")),
     Bench("packets", cargo_bench("wiretwin-net", "packets"), ("--", "--quick")),
+    Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--pairs", "3")),
 )
 

@@ -1,10 +1,16 @@
 //! Simulated endpoints, cores, links and networks.
 //!
-//! The program-level world: [`World`] takes the operations of ranks and says when they complete. Below
-//! it, [`frame`] joins ports by Ethernet, frame by frame, [`csma_cd`] is the cable on which stations
-//! collide, and [`lan`] is a local network made of its parts, cell by cell, with hosts that pay; [`packet`] is a
-//! network of queues and rates with the TCP machine at its edges.
+//! | module | what |
+//! |---|---|
+//! | [`World`] | the program-level world: takes the operations of ranks and says when they complete |
+//! | [`lan`] | a local network made of its parts, cell by cell, with hosts that pay |
+//! | [`packet`] | a network of queues and rates with the TCP machine at its edges |
+//! | [`frame`] | ports joined by Ethernet, frame by frame |
+//! | [`csma_cd`] | the cable on which stations collide |
+//! | [`timed_token`] | the ring of FDDI |
+//! | [`cell_switch`] | a switch under synthetic traffic |
 
+pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
 pub mod frame;
