@@ -246,6 +246,8 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
             changed[option] = word
         loops = loops & known.loops
         max_bytes = min(max_bytes, known.max_bytes or max_bytes)
+    if kind.stack is not None:
+        max_bytes = min(max_bytes, kind.stack.largest(options))
     return Configuration(kind, tuple(sorted(words)), options, loops, max_bytes)
 
 

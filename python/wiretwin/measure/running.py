@@ -137,10 +137,13 @@ class Running:
             A program that is needed is not there.
         """
         kind = configuration.kind
+        options = dict(configuration.options if session is None else session.options)
+        if session is not None and "schedule" in task:
+            options |= session.measuring
         common = {
             "protocol": PROTOCOL,
             "layer": kind.name,
-            "options": dict(configuration.options if session is None else session.options),
+            "options": options,
             "directory": str(self.directory),
             "limit_s": limit_s,
             **task,

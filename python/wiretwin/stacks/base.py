@@ -96,6 +96,8 @@ class Session(abc.ABC):
         The shared object that the probes load; ``None`` for a probe that knows its library.
     options
         Options for the probe.
+    measuring
+        Further ones for the measuring loops, which may take liberties that a program may not.
     together
         One launcher starts all ranks from one specification, whose ``rank`` and ``size`` are null;
         otherwise each rank is started by a command and a specification of its own.
@@ -113,6 +115,7 @@ class Session(abc.ABC):
     rank_variable: str | None = None
     free: bool = False
     daemons: bool = False
+    measuring: Mapping[str, Any] = {}
 
     def __init__(
         self,
@@ -189,6 +192,10 @@ class Stack(abc.ABC):
     probe: tuple[str, ...] = COMPILED
     max_bytes: int = MAX_SIZE
     loops: frozenset[str] = ALL_LOOPS
+
+    def largest(self, options: Mapping[str, Any]) -> int:
+        """Return its largest message with these options, in bytes, where no word alone decides it."""
+        return self.max_bytes
 
     @abc.abstractmethod
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:

@@ -24,6 +24,7 @@
 #define LAST_TAG ((1u << 29) - 2)
 /* Larger than any of ours: the greeting that makes PVM connect before anything is measured. */
 #define GREETING INT_MAX
+#define GREETINGS 3
 
 typedef struct {
     wt_options options;
@@ -90,18 +91,24 @@ static int meet(self_t *self) {
     if ((buffer = pvm_initsend(PvmDataDefault)) < 0 || (code = pvm_pkint(&own, 1, 1)) < 0)
         return failed(self, "pvm_initsend", buffer < 0 ? buffer : code);
     if ((code = pvm_putinfo(name, buffer, PvmMboxDefault)) < 0) return failed(self, "pvm_putinfo", code);
+    /* A file says that the entry is there, so that nobody asks the daemons for it again and again. */
     double deadline = wt_now() + wt_meeting_s(options);
+    char file[32], *text;
+    size_t bytes;
+    snprintf(file, sizeof file, "pvm-%d", options->rank);
+    code = wt_publish(options, file, name, strlen(name), self->error, sizeof self->error);
+    if (code != WT_OK) return code;
     for (int32_t rank = 0; rank < options->size; rank++) {
+        snprintf(file, sizeof file, "pvm-%d", rank);
+        code = wt_look_up(options, file, deadline, &text, &bytes, self->error, sizeof self->error);
+        if (code != WT_OK) return code;
+        free(text);
         entry_name(self, rank, name, sizeof name);
-        while ((code = pvm_recvinfo(name, 0, PvmMboxDefault)) < 0) {
-            if (code != PvmNotFound) return failed(self, "pvm_recvinfo", code);
-            if (wt_now() > deadline) {
-                wt_say(self->error, sizeof self->error,
-                       "rank %d did not join the virtual machine in time (no '%s')", rank, name);
-                return WT_TIMED_OUT;
-            }
-            wt_pause_ms();
+        if ((code = pvm_recvinfo(name, 0, PvmMboxDefault)) == PvmNotFound) {
+            return wt_say(self->error, sizeof self->error,
+                          "rank %d is not in this host's virtual machine: there is no '%s'", rank, name);
         }
+        if (code < 0) return failed(self, "pvm_recvinfo", code);
         if ((code = pvm_upkint(&self->tids[rank], 1, 1)) < 0) return failed(self, "pvm_upkint", code);
     }
     return WT_OK;
@@ -197,7 +204,8 @@ int wt_open(const char *text, void **opened, wt_info *info, char *error, size_t 
     if ((code = meet(self)) == WT_OK) {
         if (self->padded) pvm_recvf(match_padded);
         count_sockets(&inet_before, &local_before);
-        code = greet(self);
+        /* The first greeting may pass the daemons while the connection is being made. */
+        for (int round = 0; round < GREETINGS && code == WT_OK; round++) code = greet(self);
     }
     if (code != WT_OK) {
         wt_say(error, error_size, "%s", self->error);

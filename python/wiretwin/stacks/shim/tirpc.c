@@ -18,8 +18,8 @@
  *   most       octets of the largest message, which UDP's buffers must hold; default 0: not checked
  *   address    of rank 1; default 127.0.0.1
  *   rpcbind    yes: rank 1 registers with rpcbind and rank 0 asks it for the port; no: through the directory
- *   keep       copy: a kept message may be overwritten at once; borrow: it may not until the next receive. The
- *              measuring loops do not, and a copy is no part of RPC. Default copy
+ *   keep       copy: a kept message may be overwritten at once; borrow: it may not until the next receive, but for
+ *              messages about the run. The measuring loops do not, and a copy is no part of RPC. Default copy
  *
  * No call is sent twice: a reply that does not come within the limit is an error, so that nothing is done twice.
  * There is no call that moves nothing: the least, procedure 0, goes there and back. */
@@ -63,7 +63,8 @@ typedef struct {
     CLIENT *client;
     int socket, kept;
     message_t keeping;
-    size_t keeping_room;
+    char *own; /* where a kept message is copied to */
+    size_t own_room;
     /* rank 1 */
     SVCXPRT *transport;
     SVCXPRT *answering; /* whom the next send answers, if anybody waits */
@@ -195,17 +196,18 @@ static int send_kept(self_t *self) {
 static int client_send(self_t *self, uint32_t tag, const void *data, uint64_t bytes) {
     int code = send_kept(self);
     if (code != WT_OK) return code;
-    self->keeping = (message_t){.data = self->keeping.data, .bytes = (uint32_t)bytes, .tag = tag, .array = self->array};
-    if (self->borrow) {
+    self->keeping = (message_t){.bytes = (uint32_t)bytes, .tag = tag, .array = self->array};
+    if (self->borrow && tag != WT_CONTROL) {
         self->keeping.data = (char *)data;
     } else {
-        if (bytes > self->keeping_room) {
-            char *larger = realloc(self->keeping.data, bytes);
+        if (bytes > self->own_room) {
+            char *larger = realloc(self->own, bytes);
             if (!larger) return wt_say(self->error, sizeof self->error, "no memory to keep a message");
-            self->keeping.data = larger;
-            self->keeping_room = bytes;
+            self->own = larger;
+            self->own_room = bytes;
         }
-        if (bytes) memcpy(self->keeping.data, data, bytes);
+        if (bytes) memcpy(self->own, data, bytes);
+        self->keeping.data = self->own;
     }
     self->kept = 1;
     return WT_OK;
@@ -575,7 +577,7 @@ void wt_close(void *opened) {
         free(at->data);
         free(at);
     }
-    if (!self->borrow) free(self->keeping.data);
+    free(self->own);
     free(self->options.lines);
     free(self);
 }

@@ -1,0 +1,122 @@
+"""UCX and libfabric: transports that MPI libraries stand on, driven by their own tagged messages.
+
+Nothing has to be up. The ranks show each other their addresses in the directory of the launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wiretwin.measure.word import Word, fixed
+from wiretwin.place import HERE, Place
+from wiretwin.stacks.apart import ApartSession, missing_header
+from wiretwin.stacks.base import Refusal, Session, Stack
+from wiretwin.stacks.build import build
+
+__all__ = ["Libfabric", "Ucx"]
+
+_YIELD = fixed("yield", "gives way to other processes on its core while waiting", wait="yield")
+_NO_COMPILER = Refusal("no C compiler `cc`", "apt-get install gcc libc6-dev")
+
+
+def _within(place: Place, name: str, word: str) -> Refusal | None:
+    """Refuse shared memory between hosts."""
+    if len(place.hosts) == 1:
+        return None
+    return Refusal("shared memory does not reach another host", f"wiretwin measure --layers {name}+{word}")
+
+
+class Ucx(Stack):
+    """UCX by its protocol layer, UCP."""
+
+    name = "ucx"
+    summary = "tagged messages of UCX (UCP) over TCP; spinning"
+    options: Mapping[str, Any] = {"tls": "tcp,self", "wait": "spin"}
+    words: tuple[Word, ...] = (
+        fixed("shm", "over shared memory and cross-memory attach, within one host", tls="sm,self"),
+        fixed("all", "over whatever UCX chooses here", tls="all"),
+        _YIELD,
+    )
+
+    def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
+        """Look for the header."""
+        if shutil.which("cc") is None:
+            return _NO_COMPILER
+        if options["tls"].startswith("sm") and (refused := _within(place, self.name, "all")):
+            return refused
+        return missing_header("ucp/api/ucp.h", "libucx-dev")
+
+    @contextlib.contextmanager
+    def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
+        """Build the shim."""
+        own = dict(options)
+        if len(place.hosts) > 1:
+            own["devices"] = place.hosts[0].interface
+        shim = build("ucx.c", ("cc",), ("-lucp", "-lucs"))
+        yield ApartSession(place, shim=shim, options=own, report={"environment": _environment("UCX_")})
+
+
+class Libfabric(Stack):
+    """libfabric by its reliable, tagged endpoint."""
+
+    name = "libfabric"
+    summary = "tagged messages of libfabric over TCP (tcp;ofi_rxm); spinning"
+    options: Mapping[str, Any] = {"provider": "tcp;ofi_rxm", "wait": "spin"}
+    words: tuple[Word, ...] = (
+        fixed("shm", "the provider shm, within one host", provider="shm"),
+        fixed("udp", "the provider udp;ofi_rxd: datagrams made reliable", provider="udp;ofi_rxd"),
+        _YIELD,
+    )
+
+    def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
+        """Look for the header."""
+        if shutil.which("cc") is None:
+            return _NO_COMPILER
+        if options["provider"] == "shm" and (refused := _within(place, self.name, "udp")):
+            return refused
+        return missing_header("rdma/fabric.h", "libfabric-dev")
+
+    @contextlib.contextmanager
+    def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
+        """Build the shim; remove what the provider shm leaves of a rank that was ended by force."""
+        own = {**options, "addresses": ",".join(host.address for host in place.hosts)}
+        shim = build("libfabric.c", ("cc",), ("-lfabric",))
+        before = _regions()
+        try:
+            yield _FabricSession(place, shim=shim, options=own, report={"environment": _environment("FI_")})
+        finally:
+            _remove(before)
+
+
+class _FabricSession(ApartSession):
+    def after(self, *, clean: bool) -> None:
+        """Remove the shared memory of a rank that was ended by force."""
+        if not clean:
+            _remove(frozenset())
+
+
+def _environment(prefix: str) -> dict[str, str]:
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefix)}
+
+
+def _regions() -> frozenset[Path]:
+    """Return the files of the provider shm: ``PID:DOMAIN:ENDPOINT``."""
+    return frozenset(path for path in Path("/dev/shm").glob("*:*:*") if _owner(path) is not None)
+
+
+def _owner(path: Path) -> int | None:
+    words = path.name.split(":")
+    return int(words[0]) if len(words) == 3 and all(word.isdigit() for word in words) else None
+
+
+def _remove(before: frozenset[Path]) -> None:
+    """Remove files of this user's whose process is gone."""
+    for path in _regions() - before:
+        with contextlib.suppress(OSError):
+            if path.stat().st_uid == os.geteuid() and not Path("/proc", str(_owner(path))).exists():
+                path.unlink()
