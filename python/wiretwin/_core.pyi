@@ -1,6 +1,7 @@
 """The compiled core of wiretwin."""
 
 from collections.abc import Sequence
+from os import PathLike
 from typing import Literal, TypeAlias, TypedDict
 
 import numpy as np
@@ -13,6 +14,21 @@ def probe_main(spec_path: str) -> int:
 
 def wire_main(spec_path: str) -> int:
     """Run the wire that the JSON file specifies; the exit status."""
+
+def crossing_ns(file: str | PathLike[str], first: bool, limit_s: float) -> float | None:
+    """Measure how long a cache line takes to another process and back, in nanoseconds.
+
+    The other process calls this at the same time with the same new file and the other `first`; both
+    get the same time, or None when the other does not come or answer within `limit_s`. OSError when the
+    file cannot be made or mapped.
+    """
+
+class Reader:
+    """A thread on another core that reads what it is told to; OSError if there can be none."""
+
+    def __init__(self, cpu: int) -> None: ...
+    def read(self, data: npt.NDArray[np.uint8]) -> None:
+        """Have every cache line of one-dimensional contiguous bytes read, and wait until that is done."""
 
 class WorldTotals(TypedDict):
     """Picoseconds per rank; the four add up to each rank's end time."""

@@ -107,6 +107,8 @@ class Launch(_Record):
     """Runnable processes over the last minute, before the launch."""
     lost: int = Field(default=0, ge=0)
     """Messages lost, by a layer that may lose them."""
+    crossing_ns: tuple[float, float] | None = None
+    """Round trip of a cache line between the two ranks' cores, before the first step and after the last."""
     file: str | None = None
     """The sample file, relative to the folder; none if the launch left no samples."""
     rows: int = Field(default=0, ge=0)

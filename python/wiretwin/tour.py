@@ -10,7 +10,7 @@ from pathlib import Path
 from wiretwin._verbs import make_callable
 from wiretwin.errors import InterruptedRun
 from wiretwin.predict.compare import compare
-from wiretwin.predict.live import Job, run_interleaved
+from wiretwin.predict.live import LAYER, Job, run_interleaved
 from wiretwin.predict.records import Comparison, Launch
 from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
 from wiretwin.results import Result
@@ -27,6 +27,11 @@ MEASURE_S = 26.0
 RANKS = 2
 PASSES = 5
 LAUNCHES = 7
+#: Launches of mpi4py/mpich for each of another layer: the predictions rest on it, in every state of the host.
+TURNS = 3
+#: Passes wanted in each state that the twin knows, and the most made of a program to get them.
+PASSES_IN_STATE = 2
+MOST_PASSES = 9
 _PREDICT_S = 3.6
 _LAUNCH_S = 0.6
 
@@ -130,6 +135,7 @@ def _tour(
         out=folder / "result",
         seed=seed,
         launches=3,
+        turns={LAYER: TURNS},
         progress=measuring,
     )
     if done.result.manifest.state == "interrupted":
@@ -171,6 +177,8 @@ def predict_and_run(
     *,
     launches: int,
     seed: int = 1,
+    passes_in_state: int = PASSES_IN_STATE,
+    most_passes: int = MOST_PASSES,
     tell: Callable[[float, str], None] | None = None,
 ) -> list[Comparison]:
     """Predict every program, freeze, then run them all, and compare.
@@ -190,6 +198,9 @@ def predict_and_run(
         Real launches of each.
     seed
         Of the simulated world.
+    passes_in_state, most_passes
+        Passes wanted in each state of the host that the twin knows, and the most made of a program to
+        get them.
     tell
         Called with the expected seconds done and words.
     """
@@ -215,10 +226,16 @@ def predict_and_run(
         for forecast in forecasts:
             stage(f"measuring the computation of {forecast.path.name}, pass {number + 1} of {PASSES}")
             forecast.measure()
+    for number in range(PASSES, most_passes):
+        for forecast in forecasts:
+            if forecast.least_passes() < passes_in_state:
+                say(gone[0], f"pass {number + 1} of {forecast.path.name}: the host has another state, too")
+                forecast.measure()
     predictions = []
-    for forecast, one in zip(forecasts, work, strict=True):
+    for forecast, job, one in zip(forecasts, jobs, work, strict=True):
         stage(f"predicting {forecast.path.name}")
         predictions.append(forecast.freeze(place(folder, *one) / "prediction"))
+        job.states = predictions[-1].states
 
     def launched(job: Job, launch: Launch) -> None:
         gone[0] += _LAUNCH_S

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -29,6 +30,8 @@ __all__ = [
     "QUANTITIES",
     "VERSION",
     "Checks",
+    "Costs",
+    "Crossing",
     "Estimate",
     "Figure",
     "Host",
@@ -36,6 +39,7 @@ __all__ = [
     "Quantity",
     "Segment",
     "Source",
+    "State",
     "Twin",
 ]
 
@@ -174,8 +178,21 @@ class Checks(_Strict):
     """By how much a receive timed alone exceeded what a stream allows a message; the stream's was taken."""
 
 
-class Layer(_Strict):
-    """One measured configuration of a messaging layer, for example ``socket/tcp+spin``.
+class Crossing(_Strict):
+    """How far apart the ranks were in the launches of a fit: a cache line there and back, in ns."""
+
+    low: Annotated[float, Field(gt=0.0, le=_MAX_NS)]
+    high: Annotated[float, Field(gt=0.0, le=_MAX_NS)]
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Crossing:
+        if not self.low <= self.high:
+            raise ValueError(f"low = {self.low:g}, high = {self.high:g}; allowed is low <= high")
+        return self
+
+
+class Costs(_Strict):
+    """What messages cost on a layer.
 
     ``half_round_trip = overhead_send + latency + overhead_recv`` at every size, where all four are
     given. The overheads include ``call_ns``. A quantity that was not measured is absent.
@@ -200,6 +217,8 @@ class Layer(_Strict):
     gap: tuple[Segment, ...] = ()  # g + G m
     half_round_trip: tuple[Segment, ...] = ()
     checks: Checks | None = None
+    crossing_ns: Crossing | None = None
+    """From the nearest to the farthest that the ranks were apart; absent if that was not measured."""
 
     @field_validator("overhead_send", "overhead_recv", "latency", "gap", "half_round_trip", mode="before")
     @classmethod
@@ -279,6 +298,52 @@ class Layer(_Strict):
                 + (f" (not measured enough: {lack})" if lack else "")
             )
         return segments
+
+
+class State(Costs):
+    """What messages cost in one state of the host, told from the others by how far apart the ranks are."""
+
+    name: Annotated[str, Field(min_length=1)]
+    crossing_ns: Crossing
+
+
+class Layer(Costs):
+    """One measured configuration of a messaging layer, for example ``socket/tcp+spin``.
+
+    Its own costs are those over all launches; where the host was seen in several states, `states` has those
+    of each, nearest ranks first.
+    """
+
+    states: tuple[State, ...] = ()
+
+    @field_validator("states", mode="before")
+    @classmethod
+    def _tuple_of_states(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @field_validator("states")
+    @classmethod
+    def _apart(cls, states: tuple[State, ...]) -> tuple[State, ...]:
+        for nearer, farther in pairwise(states):
+            if nearer.crossing_ns.high >= farther.crossing_ns.low:
+                raise ValueError(
+                    f"crossing_ns of {nearer.name!r} ends at {nearer.crossing_ns.high:g} and that of "
+                    f"{farther.name!r} begins at {farther.crossing_ns.low:g}; allowed are states that lie "
+                    "apart, nearest first"
+                )
+        if len({state.name for state in states}) < len(states):
+            raise ValueError(f"{', '.join(s.name for s in states)}; allowed are names that differ")
+        return states
+
+    def in_state(self, name: str | None) -> Costs:
+        """Return the costs in a state, or over all launches; InputError if there is no such state."""
+        if name is None:
+            return self
+        for state in self.states:
+            if state.name == name:
+                return state
+        have = ", ".join(state.name for state in self.states) or "none"
+        raise InputError(reason=f"state {name!r} is not in the twin's layer; it has {have}")
 
 
 class Source(_Strict):
@@ -399,14 +464,16 @@ class Twin(_Strict):
             raise StorageError(target, f"not written: {error.strerror or error}") from error
 
 
-def _layer_lines(path: str, layer: Mapping[str, Any]) -> list[str]:
-    lines = ["", f"[{path}]"]
+def _layer_lines(path: str, layer: Mapping[str, Any], *, listed: bool = False) -> list[str]:
+    lines = ["", f"[[{path}]]" if listed else f"[{path}]"]
     lines += [_pair(k, v) for k, v in layer.items() if not isinstance(v, tuple) and k != "checks"]
     if layer.get("checks"):
         lines += ["", f"[{path}.checks]", *(_pair(k, v) for k, v in layer["checks"].items())]
     for quantity in QUANTITIES:
         for segment in layer[quantity]:
             lines += ["", f"[[{path}.{quantity}]]", *(_pair(k, v) for k, v in segment.items())]
+    for state in layer.get("states", ()):
+        lines += _layer_lines(f"{path}.states", state, listed=True)
     return lines
 
 
@@ -503,8 +570,15 @@ _NESTED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
     (Twin, "host"): Host,
     (Twin, "layers"): Layer,
     (Layer, "checks"): Checks,
-    **{(Layer, key): Figure for key in ("t_0_us", "r_max_MB_s", "n_half_bytes", "call_ns")},
-    **{(Layer, key): Segment for key in QUANTITIES},
+    (State, "checks"): Checks,
+    (Layer, "states"): State,
+    **{(costs, "crossing_ns"): Crossing for costs in (Layer, State)},
+    **{
+        (costs, key): Figure
+        for costs in (Layer, State)
+        for key in ("t_0_us", "r_max_MB_s", "n_half_bytes", "call_ns")
+    },
+    **{(costs, key): Segment for costs in (Layer, State) for key in QUANTITIES},
     (Segment, "base_ns"): Base,
     (Segment, "per_byte_ns"): Rate,
 }

@@ -14,7 +14,7 @@ pub const VERSION: u64 = 1;
 /// The longest life: a week.
 const LONGEST_LIFE_S: u64 = 7 * 86_400;
 /// Before a deadline, the wire stops sleeping this long ahead, where the specification does not say.
-const SPIN_US: u64 = 100;
+const SPIN_US: u64 = 50;
 const DOCUMENT: &str = "wire";
 
 /// A wire process.
@@ -160,7 +160,7 @@ mod tests {
     fn a_right_specification_is_read() {
         let spec = spec(|_| ()).unwrap();
         assert_eq!((spec.wire.medium, spec.wire.rate), (Medium::Cable, BitRate::mbit_s(10)));
-        assert_eq!((spec.limit, spec.spin, spec.mtu), (Duration::from_secs(600), Span::from_us(100), 1500));
+        assert_eq!((spec.limit, spec.spin, spec.mtu), (Duration::from_secs(600), Span::from_us(50), 1500));
         assert_eq!((spec.cpu, spec.priority, spec.die_with_parent), (None, None, false));
         assert_eq!(spec.ports[0].netns.as_deref(), Some(std::path::Path::new("/proc/7/ns/net")));
         assert_eq!((spec.ports[1].name.as_str(), spec.ports[1].create), ("wt1", false));

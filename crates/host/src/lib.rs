@@ -5,10 +5,13 @@
 //! library. Every wait has a limit, and a peer that dies ends the wait at once.
 
 mod clock;
+mod crossing;
 mod line;
+mod mapping;
 mod mesh;
 mod pair;
 mod process;
+mod reader;
 mod rendezvous;
 mod ring;
 mod shim;
@@ -21,12 +24,14 @@ mod tap;
 mod udp;
 
 pub use clock::{Clock, ClockQuality};
+pub use crossing::crossing;
 pub use mesh::Mesh;
 pub use pair::{Pair, drive};
 pub use process::{
     PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned,
     run_before_all_others, sharp_timers, write_line,
 };
+pub use reader::{Reader, ReaderError};
 pub use rendezvous::{Meeting, MeetingError};
 pub use shim::{SHIM_ABI, Shim, ShimError};
 pub use shm::{ShmStream, shm};

@@ -7,17 +7,16 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::NonNull;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fstat, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
 
+use crate::mapping::Mapping;
 use crate::rendezvous::{Meeting, MeetingError};
 use crate::ring::{Announced, Consumer, Producer, RING_BYTES};
 use crate::stream::{Failure, Spinner, Stream, Wait};
@@ -30,46 +29,6 @@ const SPIN_PERIOD: u32 = 1 << 9;
 const YIELD_PERIOD: u32 = 1 << 10;
 /// Turns of a yielding wait before it gives way for the first time.
 const PATIENCE: u32 = 4;
-
-/// A mapping of shared memory, unmapped when dropped.
-#[derive(Debug)]
-struct Mapping {
-    base: NonNull<u8>,
-    bytes: usize,
-}
-
-impl Mapping {
-    fn new(memory: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        // SAFETY: a fresh shared mapping of a file of this size (sealed against shrinking), at an
-        // address the kernel chooses.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                memory,
-                0,
-            )?
-        };
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
-        Ok(Self { base, bytes })
-    }
-
-    fn at(&self, offset: usize) -> NonNull<u8> {
-        assert!(offset < self.bytes);
-        // SAFETY: inside the mapping.
-        unsafe { self.base.add(offset) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new` with this length; the rings that use it are dropped with their
-        // owner. A failure leaves the mapping to the end of the process.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
-    }
-}
 
 /// One end of a pair of rings.
 #[derive(Debug)]

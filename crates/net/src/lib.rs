@@ -22,6 +22,7 @@ pub mod model;
 pub mod packet;
 mod queue;
 pub mod run;
+pub mod timed_token;
 pub mod world;
 
 pub use comm::{Fault, SimComm};

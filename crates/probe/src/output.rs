@@ -63,6 +63,6 @@ pub(crate) fn error(place: &str, reason: &str) -> String {
     json!({ "event": "error", "place": place, "reason": reason }).to_string()
 }
 
-pub(crate) fn done() -> String {
-    json!({ "event": "done" }).to_string()
+pub(crate) fn done(crossing_ns: Option<(f64, f64)>) -> String {
+    json!({ "event": "done", "crossing_ns": crossing_ns }).to_string()
 }

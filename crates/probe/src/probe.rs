@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use wiretwin_host::{
     Clock, Meeting, MeetingError, Mesh, Pair, Shim, ShimError, ShmStream, SocketStream, Stream, UdpStream,
-    arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm, tcp, unix,
-    write_line,
+    arm_watchdog, crossing, default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm,
+    tcp, unix, write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings, Step};
 use wiretwin_prog::{Comm, CommError, Rank};
@@ -47,6 +47,8 @@ impl From<ShimError> for Stop {
 const MEETING_SHARE: f64 = 0.5;
 /// The longest to wait for a peer.
 const LONGEST_MEETING: Duration = Duration::from_secs(10);
+/// The longest to wait for a peer that has just been heard of, to see how far away it is.
+const CROSSING_LIMIT: Duration = Duration::from_millis(200);
 
 /// Runs the probe that the file at `path` specifies; the exit status, 0 only if all was done.
 ///
@@ -221,13 +223,16 @@ fn run_on<C: Comm>(spec: &Spec, program: &Program, comm: &mut C) -> Result<(), S
     let mut comm = Timed::new(comm);
     let place = || format!("rank {} of {}", seat.rank, program.name());
     drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
+    let before = crossed(spec, seat, "before");
+    drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
     let split = comm.begin();
     let outcome = drive(program.run(&mut comm)).map_err(|error| Stop::new(place(), error))?;
     let split = comm.since(split);
     say(&output::rank(spec.layer.name(), seat, program.name(), &outcome, &split))?;
     // Nobody leaves while others still send to him.
     drive(barrier(&mut comm)).map_err(|error| lost("meeting after the program", &error))?;
-    say(&output::done())
+    let after = crossed(spec, seat, "after");
+    say(&output::done(before.zip(after)))
 }
 
 /// The one connection of a pair.
@@ -257,10 +262,15 @@ fn measure<C: Comm>(
         clock_cost: Span::from_ps((quality.cost_ns * 1000.0).ceil() as u64),
         lossy: spec.layer.lossy(),
     };
+    let seat = Seat { rank, size: 2 };
     if rank == 1 {
-        return drive(Follower::new(settings).serve(comm)).map_err(|error| lost("serving rank 0", &error));
+        crossed(spec, seat, "before");
+        drive(Follower::new(settings).serve(comm)).map_err(|error| lost("serving rank 0", &error))?;
+        crossed(spec, seat, "after");
+        return Ok(());
     }
     say(&output::hello(spec.layer.name(), effective, quality))?;
+    let before = crossed(spec, seat, "before");
     let mut leader = Leader::new(settings);
     for (number, step) in schedule.iter().enumerate() {
         let samples = drive(leader.step(comm, step, number as u64))
@@ -268,7 +278,18 @@ fn measure<C: Comm>(
         say(&output::samples(number, step, &samples))?;
     }
     drive(leader.quit(comm)).map_err(|error| lost("ending", &error))?;
-    say(&output::done())
+    let after = crossed(spec, seat, "after");
+    say(&output::done(before.zip(after)))
+}
+
+/// How far ranks 0 and 1 are apart just now, in nanoseconds; nothing if they do not share the
+/// directory's memory, which is no fault.
+fn crossed(spec: &Spec, seat: Seat, when: &str) -> Option<f64> {
+    if seat.rank > 1 || seat.size < 2 {
+        return None;
+    }
+    let file = spec.directory.join(format!("crossing-{when}"));
+    crossing(&file, seat.rank == 0, CROSSING_LIMIT).ok().flatten()
 }
 
 fn lost(place: &str, error: &CommError) -> Stop {

@@ -5,9 +5,11 @@
 
 use pyo3::prelude::*;
 
+mod crossing;
 mod lan;
 mod probe;
 mod programs;
+mod reader;
 mod schedule;
 mod wire;
 mod world;
@@ -16,9 +18,11 @@ mod world;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    crossing::register(module)?;
     lan::register(module)?;
     probe::register(module)?;
     programs::register(module)?;
+    reader::register(module)?;
     schedule::register(module)?;
     wire::register(module)?;
     world::register(module)?;

@@ -9,6 +9,7 @@ use std::io::{self, Read};
 
 use wiretwin_units::SimTime;
 
+pub mod erf;
 mod input;
 pub mod pcap;
 pub mod pcapng;

@@ -14,7 +14,7 @@
 
 use core::fmt;
 
-use crc::{CRC_32_BZIP2, Crc};
+use crc::{CRC_32_BZIP2, Crc, Table};
 use wiretwin_units::Bytes;
 
 use crate::cell::PAYLOAD_OCTETS;
@@ -183,7 +183,7 @@ pub const MAX_PDU_OCTETS: usize = pdu_octets(u16::MAX);
 const FORMAT: &str = "AAL5 CPCS-PDU";
 
 /// x^32 + x^26 + x^23 + ..., first bit first: not the bit-reflected CRC of Ethernet.
-const CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_BZIP2);
+static CRC: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_BZIP2);
 
 /// Reads arbitrary octets as a CPCS-PDU and, if they are one, writes what was read and compares.
 ///

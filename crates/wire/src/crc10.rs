@@ -2,13 +2,13 @@
 //!
 //! I.363.3 §9.1.1, I.610 §10.1: x^10 + x^9 + x^5 + x^4 + x + 1 over the 374 bits before it.
 
-use crc::{CRC_10_ATM, Crc};
+use crc::{CRC_10_ATM, Crc, Table};
 
 use crate::DecodeError;
 use crate::cell::PAYLOAD_OCTETS;
 use crate::octets::{put, u16_at};
 
-const CRC: Crc<u16> = Crc::<u16>::new(&CRC_10_ATM);
+static CRC: Crc<u16, Table<16>> = Crc::<u16, Table<16>>::new(&CRC_10_ATM);
 
 /// The remainders of six bits, for those in front of the CRC that do not fill an octet.
 const SIX_BITS: [u16; 64] = {

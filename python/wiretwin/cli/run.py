@@ -33,7 +33,8 @@ rank, and one more with timers around the MPI calls for the split of the time. E
 Simulated: as predict does, without freezing anything.
 
 The compiled programs are echo, stream, ring and jacobi, their parameters key=value. Live they run once
-on --layer socket/tcp, socket/unix or shm; simulated, what their work costs is given: add=0.8ns (ring),
+on --layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi; simulated, what their
+work costs is given: add=0.8ns (ring),
 stencil-point=2ns (jacobi).
 
 \b
@@ -42,6 +43,7 @@ Examples:
   wiretwin run prog.py --ranks 4 --launches 11 -o actual -- --points 512
   wiretwin run prog.py --world simulated --twin twin.toml --ranks 8
   wiretwin run jacobi --layer shm --ranks 2 -- rows=512 columns=512
+  wiretwin run ring --layer mpi/openmpi --ranks 4
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
 """
 
@@ -66,6 +68,8 @@ def register(app: typer.Typer) -> None:
         layer: Annotated[
             str | None,
             typer.Option(
+                "--layer",
+                "--stack",
                 help="The layer of the twin (simulated) or of a compiled program (live).",
                 show_default="mpi4py/mpich; a compiled program live: socket/tcp",
             ),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
+from wiretwin import states
 from wiretwin.errors import InputError
 from wiretwin.fit import loggp
 from wiretwin.fit.curve import curve_figures
@@ -16,13 +19,29 @@ from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
 from wiretwin.fit.stats import ByLaunch, Interval, by_launch, interval, summarise
 from wiretwin.results import Result
-from wiretwin.twin import Base, Checks, Figure, Host, Layer, Rate, Segment, Source, Twin
+from wiretwin.states import Ends
+from wiretwin.twin import (
+    Base,
+    Checks,
+    Crossing,
+    Figure,
+    Host,
+    Layer,
+    Rate,
+    Segment,
+    Source,
+    State,
+    Twin,
+)
 
 __all__ = ["fit", "missing_for_endpoints"]
 
 MIN_LAUNCHES = 2
 MOST_SIZES = 250
 """More sizes than this are averaged with their neighbours before segments are sought."""
+
+_STATES_DIFFER = 1.05
+"""States whose round trips differ by less, in the mean over the sizes, are one."""
 
 Endpoints = Literal["auto", "require", "skip"]
 Overlap = Literal["reduce", "keep"]
@@ -86,9 +105,10 @@ def fit(
         created = result.manifest.created_utc
         place: str | None = str(result.path)
         clocks = {layer.name: layer.clock.cost_ns for layer in result.manifest.layers if layer.clock}
+        crossings = {launch.launch: launch.crossing_ns for launch in result.manifest.launches}
     else:
         samples, digest = result, _digest(result)
-        facts, created, place, clocks = {}, "unknown", None, {}
+        facts, created, place, clocks, crossings = {}, "unknown", None, {}, {}
     measured = sorted(samples["layer"].unique().to_list())
     if not measured:
         raise InputError(place, reason="holds no samples", allowed="at least two launches of one layer")
@@ -96,10 +116,11 @@ def fit(
         if name not in measured:
             raise InputError(place, "layers", name, allowed=", ".join(measured), reason="was not measured")
     summary = summarise(samples)
-    fitted = {
-        name: _fit_layer(
+
+    def costs(name: str, rows: pl.DataFrame) -> dict[str, Any]:
+        return _fit_costs(
             name,
-            summary.filter(pl.col("layer") == name),
+            rows,
             endpoints=endpoints,
             keep_overlap=overlap == "keep",
             confidence=confidence,
@@ -108,8 +129,14 @@ def fit(
             seed=seed,
             place=place,
         )
-        for name in (layers or measured)
-    }
+
+    fitted = {}
+    for name in layers or measured:
+        rows = summary.filter(pl.col("layer") == name)
+        whole = costs(name, rows)
+        apart = _in_states(name, rows, crossings, costs) if crossings else []
+        whole["crossing_ns"] = _crossing(crossings.get(launch) for launch in rows["launch"].unique())
+        fitted[name] = Layer(**whole, states=tuple(apart))
     return Twin(
         created_utc=created_utc or created,
         source=Source(
@@ -150,7 +177,57 @@ def missing_for_endpoints(summary: pl.DataFrame) -> list[str]:
     return lacking
 
 
-def _fit_layer(
+def _in_states(
+    name: str,
+    rows: pl.DataFrame,
+    crossings: Mapping[int, Ends | None],
+    costs: Callable[[str, pl.DataFrame], dict[str, Any]],
+) -> list[State]:
+    """Fit the states of the host that a layer was measured in apart; none if all launches are of one.
+
+    A state in which too little was measured for a fit is left out.
+    """
+    launches = rows["launch"].unique().sort().to_list()
+    found = states.groups([crossings.get(launch) for launch in launches])
+    members = [[launches[index] for index in group] for group in found]
+    if len(members) < 2 or not _differ(rows, members):
+        return []
+    result = []
+    for place, group in enumerate(members):
+        own = rows.filter(pl.col("launch").is_in(group))
+        try:
+            fitted = costs(name, own)
+        except InputError:
+            continue
+        fitted["crossing_ns"] = _crossing(crossings[launch] for launch in group)
+        result.append(State(name=states.name(place, len(members)), **fitted))
+    return result
+
+
+def _differ(rows: pl.DataFrame, members: Sequence[Sequence[int]]) -> bool:
+    """Whether round trips differ between states by more than a fit would make of it."""
+    echo = rows.filter((pl.col("loop") == "echo") & (pl.col("value_ns") > 0))
+    typical = [
+        echo.filter(pl.col("launch").is_in(list(group)))
+        .group_by("bytes")
+        .agg(value=pl.col("value_ns").median().log())
+        for group in members
+    ]
+    return any(
+        abs(
+            one.join(other, on="bytes").select((pl.col("value") - pl.col("value_right")).mean()).item() or 0.0
+        )
+        > math.log(_STATES_DIFFER)
+        for one, other in combinations(typical, 2)
+    )
+
+
+def _crossing(found: Iterable[Ends | None]) -> Crossing | None:
+    times = [time for ends in found if ends is not None for time in ends]
+    return Crossing(low=min(times), high=max(times)) if times else None
+
+
+def _fit_costs(
     name: str,
     summary: pl.DataFrame,
     *,
@@ -161,7 +238,8 @@ def _fit_layer(
     clock_ns: float,
     seed: int,
     place: str | None,
-) -> Layer:
+) -> dict[str, Any]:
+    """Fit what messages cost over all launches in `summary`; the keys of the twin."""
     launches = _launches(summary)
     # A round trip of no time is a clock too coarse to see it.
     seen = (pl.col("loop") == "echo") & (pl.col("value_ns") > 0)
@@ -210,15 +288,14 @@ def _fit_layer(
         parts.pop("rendezvous_from_bytes", None)
     r_max = Interval(figures.r_max.value * 1e3, figures.r_max.low * 1e3, figures.r_max.high * 1e3)
     t_0 = Interval(figures.t_0_ns.value / 1e3, figures.t_0_ns.low / 1e3, figures.t_0_ns.high / 1e3)
-    return Layer(
-        t_0_us=_figure(t_0, figures.launches, figures.t_0_samples),
-        t_0_bytes=figures.t_0_bytes,
-        r_max_MB_s=_figure(r_max, figures.launches, figures.samples),
-        n_half_bytes=_figure(figures.n_half_bytes, figures.launches, figures.samples),
-        half_round_trip=_segments(_lines(half_pieces), half),
-        checks=Checks(**checks) if checks else None,
-        **parts,
-    )
+    return parts | {
+        "t_0_us": _figure(t_0, figures.launches, figures.t_0_samples),
+        "t_0_bytes": figures.t_0_bytes,
+        "r_max_MB_s": _figure(r_max, figures.launches, figures.samples),
+        "n_half_bytes": _figure(figures.n_half_bytes, figures.launches, figures.samples),
+        "half_round_trip": _segments(_lines(half_pieces), half),
+        "checks": Checks(**checks) if checks else None,
+    }
 
 
 def _endpoints(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ def measure(
     launches: int = DEFAULT_LAUNCHES,
     seed: int = DEFAULT_SEED,
     pin: str | tuple[int, int] | None = "auto",
+    turns: Mapping[str, int] | None = None,
     progress: Callable[[Event], None] | None = None,
     place: Place = HERE,
 ) -> Result:
@@ -67,6 +68,9 @@ def measure(
     pin
         CPUs of the two ranks: ``auto`` chooses two on different cores, ``none`` leaves them to the
         scheduler.
+    turns
+        How often a configuration is launched in each round, where that is not once: one whose host
+        changes its state needs more launches than another.
     progress
         Called after each launch.
     place
@@ -106,6 +110,7 @@ def measure(
         seed=seed,
         pins=_pins(pin),
         place=place,
+        turns=_turns(turns or {}, configurations),
     )
     now = datetime.datetime.now(datetime.UTC)
     result = Result.create(
@@ -160,6 +165,16 @@ def _choose(layers: str | Sequence[str] | None, place: Place) -> tuple[list[Conf
 
 def _checked(sizes: Sequence[int]) -> list[int]:
     return parse_sizes(",".join(str(size) for size in sizes), "sizes")
+
+
+def _turns(turns: Mapping[str, int], configurations: Sequence[Configuration]) -> dict[str, int]:
+    names = [one.name for one in configurations]
+    for name, count in turns.items():
+        if name not in names:
+            raise InputError(key="turns", value=name, allowed=", ".join(names))
+        if not 1 <= count <= 1000:
+            raise InputError(key=f"turns of {name}", value=count, allowed="1 to 1000")
+    return dict(turns)
 
 
 def _pins(pin: str | tuple[int, int] | None) -> tuple[int, int] | None:

@@ -24,6 +24,9 @@ from wiretwin.stacks import Session, StackError
 
 __all__ = ["Interruption", "Outcome", "launch"]
 
+LONGEST_CROSSING_NS = 1e9
+"""No cache line takes longer to the other core and back."""
+
 
 @dataclass
 class Outcome:
@@ -41,6 +44,8 @@ class Outcome:
         The ``samples`` lines, in order.
     seconds
         Wall-clock time of the launch, start-up and end included.
+    crossing_ns
+        How far the two ranks were apart before the first step and after the last, if they could tell.
     """
 
     status: Literal["ok", "failed", "interrupted"]
@@ -48,6 +53,7 @@ class Outcome:
     hello: dict[str, Any] | None
     steps: list[dict[str, Any]]
     seconds: float
+    crossing_ns: tuple[float, float] | None = None
 
     def medians(self, loop: str) -> dict[int, float]:
         """Return the median nanoseconds per iteration by size, over the steps of one loop.
@@ -162,23 +168,26 @@ def launch(
             status, error = "failed", f"cannot be started: {problem.strerror or problem}"
         finally:
             running.end(clean=status == "ok")
-        hello, steps, said, done = _parse(directory)
+        hello, steps, said, done, crossing_ns = _parse(directory)
         if status == "ok" and not done:
             status, error = "failed", "the probe ended without saying that it was done"
         if status == "failed" and said is not None and not running.killed:
             error = said
         if hello is not None and session is not None:
             hello["effective"] = {**session.report, **hello["effective"]}
-        return Outcome(status, error, hello, steps, time.monotonic() - started)
+        return Outcome(status, error, hello, steps, time.monotonic() - started, crossing_ns)
 
 
-def _parse(directory: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str | None, bool]:
-    """Read what the probes said: hello, samples, the first error, and whether they were done.
+def _parse(
+    directory: Path,
+) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str | None, bool, tuple[float, float] | None]:
+    """Read what the probes said: hello, samples, the first error, whether they were done, how far apart.
 
     A last line that is cut off, lines of a library that are not the protocol's, and steps that lost
     everything are passed over. A line with a key or a value that the protocol does not allow is an error.
     """
     hello, steps, said, done, broken = None, [], None, False, False
+    crossing_ns: tuple[float, float] | None = None
     for file in sorted(directory.glob("stdout-*")):
         for line in file.read_bytes().splitlines():
             try:
@@ -196,9 +205,13 @@ def _parse(directory: Path) -> tuple[dict[str, Any] | None, list[dict[str, Any]]
                     said = said or f"probe: a line that the protocol does not allow: {line[:120]!r}"
                 case {"event": "error"} if said is None:
                     said = f"{event.get('place', 'probe')}: {event.get('reason', 'no reason given')}"
+                case {"event": "done", "crossing_ns": [float(before), float(after)]} if (
+                    0 < before < LONGEST_CROSSING_NS and 0 < after < LONGEST_CROSSING_NS
+                ):
+                    done, crossing_ns = True, (before, after)
                 case {"event": "done"}:
                     done = True
-    return hello, steps, said, done and not broken
+    return hello, steps, said, done and not broken, crossing_ns
 
 
 def _hello_allowed(event: dict[str, Any]) -> bool:

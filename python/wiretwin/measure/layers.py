@@ -7,7 +7,6 @@ A measured configuration is a layer and words: ``socket/tcp`` (its defaults), ``
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import sys
@@ -36,7 +35,7 @@ __all__ = [
 LARGEST_DATAGRAM = 65507
 """Payload of a UDP datagram over IPv4: 65535 - 20 - 8 (RFC 768, RFC 791)."""
 
-WITHIN_HOST = frozenset({"socket/unix", "shm", "mpi4py/mpich"})
+WITHIN_HOST = frozenset({"socket/unix", "shm"})
 """Layers without a stack that cannot reach another host."""
 
 _BUFFER = Word(
@@ -125,14 +124,6 @@ def mpiexec() -> Path | None:
     return Path(found) if found else None
 
 
-def _need_mpi() -> Refusal | None:
-    if importlib.util.find_spec("mpi4py") is None:
-        return Refusal("the Python package mpi4py is missing", "pip install mpi4py mpich")
-    if mpiexec() is None:
-        return Refusal("no MPI launcher `mpiexec`", "pip install mpich")
-    return None
-
-
 def _of_stack(stack: Stack) -> LayerKind:
     """Return a messaging library as a layer."""
     return LayerKind(
@@ -185,13 +176,6 @@ LAYERS: dict[str, LayerKind] = {
             "pair",
             options={"wait": "spin"},
             words=(fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
-        ),
-        LayerKind(
-            "mpi4py/mpich",
-            "upper-case Send and Recv of mpi4py on NumPy arrays, over the installed MPICH",
-            "mpiexec",
-            probe=(sys.executable, "-m", "wiretwin.measure.probe_mpi4py"),
-            need=_need_mpi,
         ),
         *map(_of_stack, STACKS.values()),
     )

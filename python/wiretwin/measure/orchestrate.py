@@ -11,7 +11,7 @@ import datetime
 import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,8 @@ class Plan:
         CPUs of the two ranks.
     place
         Where they live.
+    turns
+        Launches of a configuration in each round, where that is not one.
     """
 
     configurations: Sequence[Configuration]
@@ -71,11 +73,12 @@ class Plan:
     seed: int
     pins: tuple[int, int] | None
     place: Place = HERE
+    turns: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def launch_s(self) -> float:
         """Planned time of one launch, seconds: fewer launches before too short ones."""
-        each = self.budget_s / len(self.configurations)
+        each = self.budget_s / sum(self.turns.get(one.name, 1) for one in self.configurations)
         return max(each / max(self.launches, LEAST_LAUNCHES), min(WORTHWHILE_S, each / LEAST_LAUNCHES))
 
     @property
@@ -196,9 +199,11 @@ def _rounds(
     order = random.Random(plan.seed)
     number = 0
     while active and not interruption.requested:
-        names = sorted(active)
+        names = [name for name in sorted(active) for _ in range(plan.turns.get(name, 1))]
         order.shuffle(names)
         for name in names:
+            if name not in active:
+                continue
             number += 1
             state = active[name]
             outcome, record = _launch_once(plan, state, number, interruption)
@@ -264,6 +269,7 @@ def _launch_once(
         clock_cost_ns=clock.get("cost_ns"),
         load_before=round(load, 2),
         lost=outcome.lost,
+        crossing_ns=outcome.crossing_ns,
     )
     return outcome, record
 

@@ -18,6 +18,7 @@ The loops are defined in ``docs/reference/probe-protocol.md``.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import itertools
@@ -35,7 +36,9 @@ from wiretwin.measure.probe_spec import PROTOCOL, read
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-LAYER = "mpi4py/mpich"
+LAYERS = ("mpi4py/mpich", "mpi4py/openmpi")
+RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK")
+"""Where the launchers say the rank, before MPI starts."""
 now = time.perf_counter_ns
 
 
@@ -288,6 +291,8 @@ SETTLE = 2
 SOUNDINGS = 10
 """Round trips that tell how long to pause before a timed receive."""
 LEAST_PAUSE_NS = 20_000
+CROSSING_LIMIT_S = 0.2
+"""The longest to wait for the other rank, to see how far away it is."""
 
 
 class Leader:
@@ -407,9 +412,19 @@ def settle(spec: dict[str, Any]) -> None:
     signal.setitimer(signal.ITIMER_REAL, float(spec["limit_s"]))
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
-    rank = int(os.environ.get("PMI_RANK", "-1"))
+    rank = next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), -1)
     if spec.get("pin_cpu") and 0 <= rank < len(spec["pin_cpu"]):
         os.sched_setaffinity(0, {spec["pin_cpu"][rank]})
+
+
+def crossed(world: Comm, directory: str, when: str) -> float | None:
+    """Measure how far the two ranks are apart, in ns; None if they do not share the directory's memory."""
+    from wiretwin._core import crossing_ns
+
+    world.Barrier()
+    with contextlib.suppress(OSError):
+        return crossing_ns(os.path.join(directory, f"crossing-{when}"), world.rank == 0, CROSSING_LIMIT_S)
+    return None
 
 
 def effective() -> dict[str, Any]:
@@ -419,7 +434,7 @@ def effective() -> dict[str, Any]:
 
     return {
         "mpi4py": mpi4py.__version__,
-        "library": MPI.Get_library_version().splitlines()[0].strip().replace("\t", " "),
+        "library": " ".join(MPI.Get_library_version().splitlines()[0].strip("\0").split()),
         "mpi_standard": ".".join(map(str, MPI.Get_version())),
         "thread_level": MPI.Query_thread(),
         "cores": sorted(os.sched_getaffinity(0)),
@@ -430,7 +445,7 @@ def main(argv: list[str]) -> int:
     """Run the probe; return its exit status, 0 only if everything was done."""
     place = "specification"
     try:
-        spec = read(argv[1], LAYER, tuple(LOOPS))
+        spec = read(argv[1], LAYERS, tuple(LOOPS))
         settle(spec)
         place = "MPI"
         from mpi4py import MPI
@@ -446,8 +461,9 @@ def main(argv: list[str]) -> int:
         place = "clock"
         measured = clock()
         if world.rank == 0:
-            hello = {"event": "hello", "protocol": PROTOCOL, "layer": LAYER, "effective": effective()}
+            hello = {"event": "hello", "protocol": PROTOCOL, "layer": spec["layer"], "effective": effective()}
             say(hello | {"clock": measured, "pid": os.getpid()})
+        before = crossed(world, spec["directory"], "before")
         gc.collect()
         gc.disable()
         for index, step in enumerate(spec["schedule"]):
@@ -458,9 +474,10 @@ def main(argv: list[str]) -> int:
             else:
                 serve(comm, control, step)
         place = "end"
-        world.Barrier()
+        after = crossed(world, spec["directory"], "after")
         if world.rank == 0:
-            say({"event": "done"})
+            known = before is not None and after is not None
+            say({"event": "done", "crossing_ns": [before, after] if known else None})
     except Exception as error:
         say({"event": "error", "place": f"rank {world.rank}, {place}", "reason": str(error)})
         world.Abort(1)

@@ -25,15 +25,15 @@ STEP_KEYS: dict[str, tuple[float, float, float | None]] = {
 SPEC_KEYS = ("protocol", "layer", "rank", "size", "options", "directory", "pin_cpu", "limit_s", "schedule")
 
 
-def read(path: str, layer: str, loops: tuple[str, ...]) -> dict[str, Any]:
+def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, Any]:
     """Read a specification and refuse whatever is wrong in it; defaults are filled in.
 
     Parameters
     ----------
     path
         The file.
-    layer
-        The one layer that is served.
+    layers
+        The layers that are served.
     loops
         The loops there are.
 
@@ -47,7 +47,8 @@ def read(path: str, layer: str, loops: tuple[str, ...]) -> dict[str, Any]:
         raise ValueError(f"{type(spec).__name__} is not allowed: a JSON object")
     known(spec, "", SPEC_KEYS)
     one_of(spec, "", "protocol", PROTOCOL)
-    one_of(spec, "", "layer", layer)
+    if spec.get("layer") not in layers:
+        refuse("layer", spec.get("layer"), ", ".join(layers))
     one_of(spec, "", "rank", None)
     one_of(spec, "", "size", None)
     options = spec.setdefault("options", {})

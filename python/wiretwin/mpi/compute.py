@@ -41,10 +41,14 @@ class ComputeSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The computation of one pass: durations in picoseconds and path digests, by rank."""
+    """The computation of one pass: durations in picoseconds and path digests, by rank.
+
+    `crossing_ns` is how far the first two ranks were apart before and after, if they could tell.
+    """
 
     durations_ps: list[list[int]]
     digests: list[list[int]]
+    crossing_ns: tuple[float, float] | None = None
 
 
 class Measured:

@@ -6,6 +6,7 @@ writes them to the file that WIRETWIN_LIVE_OUT names:
 
     {"per_rank_s": [...], "split": null or [{"rank", "compute_s", "mpi_s", "calls": {name: [n, s]}}],
      "echo_us": half the round trip of 64 KiB before the program began, or null,
+     "crossing_ns": [before, after]: a cache line to the core of rank 1 and back, or null,
      "environment": {...}}
 
 With WIRETWIN_LIVE_SPLIT=1 every call of a communicator, request or message is timed: `mpi_s` is the
@@ -16,6 +17,7 @@ interpreter finalizes at its end.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -26,6 +28,8 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+from wiretwin._core import crossing_ns
 
 from .preimport import preimport, scan
 
@@ -160,6 +164,7 @@ def main(argv: list[str]) -> int:
     sys.argv = [str(script), *argv[1:]]
     sys.path[0] = str(script.parent)  # what `python SCRIPT` has there
     echo_us = _echo_us(own)
+    before = _crossed(own, out, "before")
     gc.collect()
     status = 0
     own.Barrier()
@@ -192,12 +197,14 @@ def main(argv: list[str]) -> int:
         inside = splitter.inside
         calls = {name: cell for name, cell in sorted(splitter.calls.items()) if cell[0]}
         split = {"rank": rank, "compute_s": seconds - inside, "mpi_s": inside, "calls": calls}
+    after = _crossed(own, out, "after")
     gathered = own.gather((seconds, split), root=0)
     if rank == 0 and out and gathered is not None:
         report = {
             "per_rank_s": [one[0] for one in gathered],
             "split": [one[1] for one in gathered] if splitter is not None else None,
             "echo_us": echo_us,
+            "crossing_ns": None if before is None or after is None else [before, after],
             "environment": {
                 "threads": {name: os.environ.get(name) for name in _THREADS},
                 "ranks": size,
@@ -249,6 +256,22 @@ def _echo_us(own: Any) -> float | None:
             own.Send(buffer, 0)
         taken.append(perf_counter() - begin)
     return sorted(taken[_ECHOES_WARM:])[_ECHOES // 2] * 5e5
+
+
+_CROSSING_LIMIT_S = 1.0
+
+
+def _crossed(own: Any, out: str | None, when: str) -> float | None:
+    """Return how far ranks 0 and 1 are apart just now, in ns; none if they share no memory, or with one."""
+    if own.Get_size() < 2 or not out:
+        return None
+    own.Barrier()
+    rank, found = own.Get_rank(), None
+    if rank < 2:
+        with contextlib.suppress(OSError):
+            found = crossing_ns(Path(out).with_name(f"crossing-{when}"), rank == 0, _CROSSING_LIMIT_S)
+    own.Barrier()
+    return found
 
 
 def _status(code: Any) -> int:

@@ -8,54 +8,29 @@ not stored at all: a stand-in of their length goes the way of the message.
 
 But in a real run the receiver, on its own core, reads the message, and memory that another core has
 read costs more to write again: programs do write again what they have sent. So a thread on another
-core, where there is one, reads what is sent.
+core, where there is one, reads what is sent. It is no thread of Python: the interpreter's own memory
+would go to the other core with it, and be missed in the stretch that follows.
 """
 
 from __future__ import annotations
 
 import mmap
-import os
-import queue
-import threading
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from wiretwin._core import Reader
+
 Bytes = npt.NDArray[np.uint8]
 
 #: Messages below this are ordinary bytes: the allocator serves them from its small bins.
 LEAST = 1 << 14
-#: The longest wait for the other core, in seconds; a copy takes milliseconds.
-_LIMIT_S = 60.0
-
-
-_LINE = 64
-
-
-class _Reader(threading.Thread):
-    """Reads messages on another core."""
-
-    def __init__(self, cpu: int) -> None:
-        super().__init__(name="wiretwin reader", daemon=True)
-        self._cpu = cpu
-        self._wanted: queue.SimpleQueue[Bytes] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
-
-    def run(self) -> None:
-        os.sched_setaffinity(0, {self._cpu})
-        while True:
-            self._done.put(int(self._wanted.get()[::_LINE].sum()))
-
-    def read(self, data: Bytes) -> None:
-        """Read every cache line, and wait until it is done."""
-        self._wanted.put(data)
-        self._done.get(timeout=_LIMIT_S)
 
 
 class _State:
     active = False
-    reader: _Reader | None = None
+    reader: Reader | None = None
     zeros: Any = None
     size = 0
 
@@ -64,8 +39,7 @@ def activate(reader_cpu: int | None) -> None:
     """From now on, large messages that are sent are read on `reader_cpu`, if one is given, and not kept."""
     _State.active = True
     if reader_cpu is not None:
-        _State.reader = _Reader(reader_cpu)
-        _State.reader.start()
+        _State.reader = Reader(reader_cpu)
 
 
 def packed(data: Bytes, *, sent: bool = True) -> bytes:
@@ -85,7 +59,7 @@ def packed(data: Bytes, *, sent: bool = True) -> bytes:
         view[:] = data
         return cast(bytes, view.data)
     if _State.reader is not None:
-        _State.reader.read(data)
+        _State.reader.read(np.ascontiguousarray(data))
     if _State.size < data.size:
         _State.zeros = memoryview(mmap.mmap(-1, data.size)).toreadonly()
         _State.size = data.size

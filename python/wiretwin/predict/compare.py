@@ -8,11 +8,24 @@ from pathlib import Path
 
 import polars as pl
 
+from wiretwin import states
 from wiretwin.errors import InputError
-from wiretwin.predict.records import Comparison, Prediction, Run, median, read
+from wiretwin.predict.records import (
+    Beside,
+    Comparison,
+    Launch,
+    Prediction,
+    Run,
+    Spread,
+    median,
+    median_spread,
+    read,
+)
 
 #: Length of the echo beside each launch, as `wiretwin.mpi.live` makes it.
 ECHO_BYTES = 1 << 16
+#: Launches whose median has an interval of 95 %, with one to spare.
+LAUNCHES = 7
 #: Within this factor of the twin's echo, the host is taken to be in the state it was measured in.
 SAME_HOST = 1.35
 
@@ -38,24 +51,119 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
             raise InputError(
                 key=key, value=actual, allowed=f"{predicted!r}, what the prediction was made for, in the run"
             )
-    if run.seconds.value == 0.0:
+    if min(one.seconds for one in run.launches) == 0.0 or run.seconds.value == 0.0:
         raise InputError(key="seconds.value", value=0.0, allowed="a time above 0, in the run")
     notes = []
     if datetime.fromisoformat(prediction.frozen_utc) >= datetime.fromisoformat(run.started_utc):
         notes.append("the prediction was frozen after the run had started")
     notes += prediction.warnings
+    by_state, elsewhere = _by_state(prediction, run)
+    known = [one for one in by_state if one.launches]
+    if known:
+        # The state the prediction itself is of is the first among equals.
+        chosen = max(known, key=lambda one: (one.launches, one.state == prediction.state))
+        launches = chosen.launches
+    else:
+        launches = len(_counted(run))
+        chosen = Beside(
+            state=None,
+            passes=prediction.compute.passes,
+            launches=launches,
+            predicted=prediction.seconds,
+            actual=run.seconds,
+            error=prediction.seconds.value / run.seconds.value - 1.0,
+        )
+    notes += _about_states(prediction, chosen, by_state, elsewhere, run)
     ratio = echo_ratio(prediction, run)
-    if ratio is not None and not 1 / SAME_HOST <= ratio <= SAME_HOST:
+    if not by_state and ratio is not None and not 1 / SAME_HOST <= ratio <= SAME_HOST:
         notes.append(
             f"the host talked otherwise than the twin has it: an echo of 64 KiB beside the run took "
             f"{100 * ratio:.0f} % of the twin's"
         )
+    assert chosen.actual is not None
+    assert chosen.error is not None
     return Comparison(
         prediction=prediction,
         run=run,
-        error=prediction.seconds.value / run.seconds.value - 1.0,
+        state=chosen.state,
+        launches=launches,
+        predicted=chosen.predicted,
+        actual=chosen.actual,
+        error=chosen.error,
+        by_state=by_state,
+        elsewhere=elsewhere,
         notes=notes,
     )
+
+
+def _counted(run: Run) -> list[Launch]:
+    """Return the launches that count: those without timers; all, in a record that has only such."""
+    return [one for one in run.launches if one.split is None] or list(run.launches)
+
+
+def _beside(state: str | None, passes: int, predicted: Spread, launches: Sequence[Launch]) -> Beside:
+    if not launches:
+        return Beside(state=state, passes=passes, launches=0, predicted=predicted)
+    actual = median_spread([one.seconds for one in launches])
+    return Beside(
+        state=state,
+        passes=passes,
+        launches=len(launches),
+        predicted=predicted,
+        actual=actual,
+        error=predicted.value / actual.value - 1.0,
+    )
+
+
+def _by_state(prediction: Prediction, run: Run) -> tuple[list[Beside], int]:
+    """Compare like with like: each state's prediction with the launches in it; and how many are in none."""
+    found = {
+        state.name: [
+            one for one in _counted(run) if states.state_of(one.crossing_ns, prediction.states) is state
+        ]
+        for state in prediction.states
+    }
+    if not found:
+        return [], 0
+    elsewhere = len(_counted(run)) - sum(map(len, found.values()))
+    return [
+        _beside(state.name, state.passes, state.seconds, found[state.name]) for state in prediction.states
+    ], elsewhere
+
+
+def _about_states(
+    prediction: Prediction, chosen: Beside, by_state: Sequence[Beside], elsewhere: int, run: Run
+) -> list[str]:
+    """Say what a reader must know about the states of the host."""
+    if not by_state:
+        return []
+    notes = []
+    total = len(_counted(run))
+    if chosen.state is None:
+        far = sorted(time for one in _counted(run) for time in one.crossing_ns or ())
+        seen = f"from {far[0]:.0f} to {far[-1]:.0f} ns apart" if far else "at distances not known"
+        have = ", ".join(
+            f"{state.name}: {state.crossing_ns.low:.0f} to {state.crossing_ns.high:.0f} ns"
+            for state in prediction.states
+        )
+        return [
+            f"no launch was in a state that the twin was measured in: the ranks were {seen} ({have}); the "
+            f"prediction is compared with all {total} launches"
+        ]
+    if len(by_state) > 1 or elsewhere:
+        parts = [f"{one.launches} {one.state}" for one in by_state]
+        parts += [f"{elsewhere} in none of them or in more than one"] if elsewhere else []
+        notes.append(
+            f"states of the host in {total} launches: {', '.join(parts)}; compared is {chosen.state}"
+        )
+    if chosen.launches < LAUNCHES:
+        notes.append(
+            f"the actual time is the median of {chosen.launches} "
+            f"{'launch' if chosen.launches == 1 else 'launches'}; {LAUNCHES} would be sure enough"
+        )
+    if len(by_state) > 1 and not chosen.passes and prediction.compute.source == "measured":
+        notes.append(f"the computation was never measured in state {chosen.state}, only in others")
+    return notes
 
 
 def echo_ratio(prediction: Prediction, run: Run) -> float | None:
@@ -84,14 +192,15 @@ def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
             {
                 "program": " ".join([c.prediction.program, *c.prediction.args]),
                 "ranks": c.prediction.ranks,
-                "predicted_s": c.prediction.seconds.value,
-                "predicted_low_s": c.prediction.seconds.low,
-                "predicted_high_s": c.prediction.seconds.high,
-                "actual_s": c.run.seconds.value,
-                "actual_low_s": c.run.seconds.low,
-                "actual_high_s": c.run.seconds.high,
+                "state": c.state,
+                "launches": c.launches,
+                "predicted_s": c.predicted.value,
+                "predicted_low_s": c.predicted.low,
+                "predicted_high_s": c.predicted.high,
+                "actual_s": c.actual.value,
+                "actual_low_s": c.actual.low,
+                "actual_high_s": c.actual.high,
                 "error_percent": 100.0 * c.error,
-                "echo_percent": None if (ratio := echo_ratio(c.prediction, c.run)) is None else 100.0 * ratio,
             }
             for c in comparisons
         ]
@@ -100,9 +209,16 @@ def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
 
 def split_table(comparison: Comparison) -> pl.DataFrame:
     """Return one row a rank: the model's four parts beside the real run's two, in seconds."""
-    real = {part.rank: part for part in comparison.run.split}
+    run, prediction = comparison.run, comparison.prediction
+    own = next((one for one in prediction.states if one.name == comparison.state), None)
+    timed = [
+        one.split
+        for one in run.launches
+        if one.split and own is not None and states.state_of(one.crossing_ns, prediction.states) is own
+    ]
+    real = {part.rank: part for part in (timed[0] if timed else run.split)}
     rows = []
-    for model in comparison.prediction.per_rank:
+    for model in prediction.per_rank if own is None else own.per_rank:
         measured = real.get(model.rank)
         rows.append(
             {

@@ -12,11 +12,12 @@ import importlib.metadata
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wiretwin import process
+from wiretwin import process, states
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.mpi import script
 from wiretwin.predict import segments
@@ -25,6 +26,8 @@ from wiretwin.predict.records import Launch, RealRank, Run, median, median_sprea
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
 LAUNCHES_FILE = "launches.jsonl"
+#: A job whose host changes its state is launched at most so many times as often as was asked for.
+MOST_TURNS = 2
 
 
 @dataclass(slots=True)
@@ -41,12 +44,15 @@ class Job:
         How many processes.
     folder
         Where `launches.jsonl` grows and `run.json` ends up.
+    states
+        The states of the host that launches are told apart by; with none, all launches are alike.
     """
 
     program: Path
     args: tuple[str, ...]
     ranks: int
     folder: Path
+    states: Sequence[states.Named] = ()
     started_utc: str = ""
     launches: list[Launch] = field(default_factory=list)
     splits: list[Launch] = field(default_factory=list)
@@ -55,6 +61,13 @@ class Job:
     def name(self) -> str:
         """The program and its arguments, as one types them."""
         return " ".join([self.program.name, *self.args])
+
+    def alike(self) -> int:
+        """Return how many launches there are in the state that most are in."""
+        if not self.states:
+            return len(self.launches)
+        found = (states.state_of(one.crossing_ns, self.states) for one in self.launches)
+        return max(Counter(state.name for state in found if state is not None).values(), default=0)
 
 
 def launcher(ranks: int) -> list[str]:
@@ -123,7 +136,13 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
             )
             for part in seconds["split"]
         ]
-    return Launch(seconds=max(per_rank), per_rank_s=per_rank, split=ranks, echo_us=seconds.get("echo_us"))
+    return Launch(
+        seconds=max(per_rank),
+        per_rank_s=per_rank,
+        split=ranks,
+        echo_us=seconds.get("echo_us"),
+        crossing_ns=seconds.get("crossing_ns"),
+    )
 
 
 def run(
@@ -170,6 +189,10 @@ def run_interleaved(
 ) -> list[Run]:
     """Run every job `launches` times, taking turns, and write each job's `run.json`.
 
+    A job with states is run until so many launches were in one and the same, but at most `MOST_TURNS`
+    times as often: with two states that is always enough, unless the host changes in mid-launch or to a
+    state that the job does not know. The launches with timers come last.
+
     Every launch is appended to the job's `launches.jsonl` as soon as it ends. An interrupt or a launch
     that fails writes the records of what was run, then goes on upward.
 
@@ -194,9 +217,11 @@ def run_interleaved(
     for job in jobs:
         job.started_utc = utc_now()
     try:
-        for turn in range(launches + splits):
+        for turn in range(MOST_TURNS * launches + splits):
+            split = turn >= MOST_TURNS * launches
             for job in jobs:
-                split = turn >= launches
+                if not split and job.alike() >= launches:
+                    continue
                 result = launch(job, split=split, limit_s=limit_s)
                 (job.splits if split else job.launches).append(result)
                 _append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")

@@ -9,19 +9,19 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
-from wiretwin.twin import Layer, Quantity, Segment, Twin
+from wiretwin.twin import Costs, Quantity, Segment, Twin
 
 #: Which end of the twin's intervals a model is built from.
 Side = Literal["value", "low", "high"]
 
 
-def layer_model(layer: Layer, side: Side = "value") -> dict[str, Any]:
+def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     """Return the model of a layer: what a message costs at both ends and between them.
 
     Parameters
     ----------
     layer
-        A fitted layer; overheads and latency must have been fitted.
+        A fitted layer, or one state of it; overheads and latency must have been fitted.
     side
         ``low`` and ``high`` move the layer's times to the ends of the interval of its
         half round trip, all parts in proportion.
@@ -44,13 +44,15 @@ def layer_model(layer: Layer, side: Side = "value") -> dict[str, Any]:
     return model
 
 
-def single_host(twin: Twin, layer: str, ranks: int, side: Side = "value") -> dict[str, Any]:
-    """Return the model in which all `ranks` live on the twin's one host.
+def single_host(
+    twin: Twin, layer: str, ranks: int, side: Side = "value", state: str | None = None
+) -> dict[str, Any]:
+    """Return the model in which all `ranks` live on the twin's one host, in one of its states if named.
 
     Raises
     ------
     InputError
-        When the twin has no such layer, or one that was not fitted far enough.
+        When the twin has no such layer or state, or one that was not fitted far enough.
     """
     if ranks < 1:
         raise InputError(key="--ranks", value=ranks, allowed="1 and above")
@@ -60,7 +62,7 @@ def single_host(twin: Twin, layer: str, ranks: int, side: Side = "value") -> dic
             {"cores": host.cores, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)},
         ],
         "placement": [0] * ranks,
-        "intra": layer_model(twin.layer(layer), side),
+        "intra": layer_model(twin.layer(layer).in_state(state), side),
         "inter": None,
         "link": None,
     }
@@ -74,7 +76,7 @@ def _line(segment: Segment, scale: float) -> dict[str, int]:
     }
 
 
-def _scale(layer: Layer, side: Side) -> float:
+def _scale(layer: Costs, side: Side) -> float:
     """Return how far the end of the interval of `t_0` lies from its value, as a ratio."""
     if side == "value" or layer.t_0_us.value == 0:
         return 1.0

@@ -23,13 +23,16 @@ from typing import Any, Literal
 
 from wiretwin import process
 from wiretwin.errors import InputError, ProgramError
-from wiretwin.measure.layers import parse_layer
+from wiretwin.measure.job import on_stack
+from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.measure.quantity import parse_time
 from wiretwin.measure.running import rendezvous
+from wiretwin.measure.word import COMPILED
+from wiretwin.place import HERE, Place
 from wiretwin.predict.model import single_host
 from wiretwin.twin import Twin
 
-#: Layers that carry a compiled program live.
+#: Layers without a stack that carry a compiled program live.
 LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm")
 #: How long a rank that has its answer may take to leave when another has failed, in seconds.
 _GRACE_S = 5.0
@@ -206,8 +209,9 @@ def run_live(
     layer: str = "socket/tcp",
     ranks: int = 2,
     limit_s: float = 60.0,
+    place: Place = HERE,
 ) -> NamedRun:
-    """Run a compiled program for real, a process a rank, on sockets or shared memory of this host.
+    """Run a compiled program for real, a process a rank, on any layer that carries it.
 
     Raises
     ------
@@ -221,8 +225,14 @@ def run_live(
     if not 1 <= ranks <= 1024:
         raise InputError(key="--ranks", value=ranks, allowed="1 to 1024")
     configuration = parse_layer(layer, "--layer")
+    if configuration.kind.stack is not None and configuration.kind.probe == COMPILED:
+        results = on_stack(
+            program.name, {"name": program.name, **parameters}, configuration, ranks, limit_s, place
+        )
+        return NamedRun(program, parameters, "live", configuration.name, tuple(map(_rank, results)))
     if configuration.kind.name not in LIVE_LAYERS:
-        raise InputError(key="--layer", value=layer, allowed=", ".join(LIVE_LAYERS))
+        stacks = [name for name, kind in LAYERS.items() if kind.stack is not None and kind.probe == COMPILED]
+        raise InputError(key="--layer", value=layer, allowed=", ".join([*LIVE_LAYERS, *stacks]))
     with rendezvous() as meeting, contextlib.ExitStack() as stack:
         children = []
         for rank in range(ranks):
@@ -282,10 +292,14 @@ def _live_rank(
         status = "no end" if running.poll() is None else process.ending(running.returncode)
         words = err.read_text("utf-8", "replace").strip().splitlines()[-3:]
         raise ProgramError(f"{program.name}: rank {rank} ended with {status}: {' '.join(words) or 'no word'}")
-    (one,) = results
-    total, compute, comm = (one[f"{key}_ns"] / 1e9 for key in ("total", "compute", "in_comm"))
+    return _rank(results[0])
+
+
+def _rank(said: Mapping[str, Any]) -> NamedRank:
+    """Return what a rank's line says."""
+    total, compute, comm = (said[f"{key}_ns"] / 1e9 for key in ("total", "compute", "in_comm"))
     parts = {"compute": compute, "comm": comm, "other": total - compute - comm}
-    return NamedRank(rank, total, parts, one["digest"], one["verified"])
+    return NamedRank(said["rank"], total, parts, said["digest"], said["verified"])
 
 
 def _main(argv: Sequence[str]) -> int:

@@ -21,7 +21,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from wiretwin import _core
+from wiretwin import _core, states
 from wiretwin.errors import InputError, StorageError
 from wiretwin.mpi import script
 from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass, Replay
@@ -30,9 +30,20 @@ from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import SimulatedRun
 from wiretwin.predict import solo, stage
 from wiretwin.predict.model import Side, single_host
-from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, read, sha256_of, utc_now
+from wiretwin.predict.records import (
+    ComputeNote,
+    InState,
+    ModelledRank,
+    Prediction,
+    Range,
+    Spread,
+    read,
+    sha256_of,
+    utc_now,
+)
 from wiretwin.predict.solo import departed
-from wiretwin.twin import Twin
+from wiretwin.states import state_of
+from wiretwin.twin import Crossing, Layer, Twin
 
 #: Recordings above this are not kept for passes with one process a rank, in bytes.
 RECORDING_LIMIT = 1 << 30
@@ -163,7 +174,8 @@ class Forecast:
         self.twin = twin if isinstance(twin, Twin) else Twin.read(twin)
         self.ranks, self.layer, self.statistic = ranks, layer, statistic
         self.seed, self.limit_s = seed, limit_s
-        self.network = single_host(self.twin, layer, ranks)
+        self.states = _states(self.twin.layer(layer))
+        self.network = single_host(self.twin, layer, ranks, state=self.states[0].twins)
         self.network_json = json.dumps(self.network)
         self.source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
         self.kind: Literal["measured", "given", "replayed"] = "measured" if compute_ps is None else "given"
@@ -200,34 +212,25 @@ class Forecast:
         for rank, part in enumerate(parts):
             if part.digests != self.run.compute.digests[rank]:
                 raise departed(self.path, rank)
-        self.passes.append(Pass([part.durations_ps for part in parts], [part.digests for part in parts]))
+        durations, digests = ([getattr(one, key) for one in parts] for key in ("durations_ps", "digests"))
+        self.passes.append(Pass(durations, digests, parts[0].crossing_ns))
+
+    def least_passes(self) -> int:
+        """Return how many passes there are in the state of the twin that the fewest were made in."""
+        return min(len(self._passes_in(state)) for state in self.states)
+
+    def _passes_in(self, state: _State) -> list[Pass]:
+        if state.crossing_ns is None:
+            return self.passes
+        known: list[Any] = self.states
+        return [one for one in self.passes if state_of(one.crossing_ns, known) is state]
 
     def freeze(self, out: Path | None = None) -> Prediction:
         """Simulate with the computation found, and seal the record; into `out`, if that is given."""
-        bounds: list[float] = []
-        other_paths: list[str] = []
-        if self.kind != "measured":
-            chosen = self.run.compute.durations_ps
-            if self.kind == "replayed":
-                _check_all_used(self.earlier, chosen)
-            model = self._as_run()
-        elif self.recording.timed:
-            found = Pass(_aggregate(self.passes, self.statistic), self.passes[0].digests)
-            self.run, self.recording = self._simulate(Aggregated([found]))
-            other_paths = [text for text in self.run.warnings if text not in self.warnings]
-            chosen = self.run.compute.durations_ps
-            model = self._as_run()
-            bounds += _in_proportion(model.seconds, self.passes, chosen)
-        else:
-            trace = _Trace(self.run, self.recording, self.seed)
-            chosen = _aggregate(self.passes, self.statistic)
-            model = trace.modelled(self.network_json, chosen)
-            bounds += [trace.modelled(self.network_json, one.durations_ps).seconds for one in self.passes]
-        if not self.recording.timed:
-            trace = _Trace(self.run, self.recording, self.seed)
-            sides: tuple[Side, Side] = ("low", "high")
-            ends = (json.dumps(single_host(self.twin, self.layer, self.ranks, side)) for side in sides)
-            bounds += [trace.modelled(end, chosen).seconds for end in ends]
+        measured = self.kind == "measured"
+        found = [self._predicted(state) for state in self.states]
+        # The state that most was measured in, or the one with the nearest ranks.
+        main = max(found, key=lambda one: len(one.passes)) if measured else found[0]
         prediction = Prediction(
             program=self.path.name,
             program_sha256=sha256_of(self.path),
@@ -235,39 +238,129 @@ class Forecast:
             ranks=self.ranks,
             layer=self.layer,
             twin_sha256=hashlib.sha256(self.twin.to_toml().encode()).hexdigest(),
-            network=self.network,
+            network=main.network,
             seed=self.seed,
             compute=ComputeNote(
                 source=self.kind,
                 statistic=self.statistic,
                 passes=max(1, len(self.passes)),
                 concurrent=min(self.ranks, self.twin.host.cores),
-                other_paths=other_paths,
+                other_paths=list(dict.fromkeys(text for one in found for text in one.other_paths)),
             ),
-            seconds=Spread(
-                value=model.seconds,
-                low=min([model.seconds, *bounds]),
-                high=max([model.seconds, *bounds]),
-                meaning=_meaning(self.kind != "measured", self.recording.timed),
-            ),
-            per_rank=model.per_rank,
-            messages=model.messages,
-            trace_digest=model.digest,
+            seconds=main.seconds,
+            per_rank=main.model.per_rank,
+            messages=main.model.messages,
+            trace_digest=main.model.digest,
+            state=main.state.name if main.state.crossing_ns is not None else None,
+            states=[one.record() for one in found if one.state.crossing_ns is not None],
             warnings=self.warnings,
             wiretwin=importlib.metadata.version("wiretwin"),
             frozen_utc=utc_now(),
         ).sealed()
         if out is not None:
-            _keep(out, prediction, model, chosen)
+            _keep(out, prediction, main.model, main.durations_ps)
         return prediction
 
-    def _simulate(self, source: ComputeSource) -> tuple[SimulatedRun, Recording]:
+    def _predicted(self, state: _State) -> _Predicted:
+        """Simulate one state of the host: its network, and the computation measured in it."""
+        network = single_host(self.twin, self.layer, self.ranks, state=state.twins)
+        network_json = json.dumps(network)
+        passes = self._passes_in(state)
+        bounds: list[float] = []
+        other_paths: list[str] = []
+        run, recording = self.run, self.recording
+        if self.kind != "measured":
+            if network != self.network:
+                run, recording = self._simulate(self.source, network_json)
+            chosen = run.compute.durations_ps
+            if self.kind == "replayed":
+                _check_all_used(self.earlier, chosen)
+            model = _as_run(run, recording)
+        elif recording.timed:
+            used = passes or self.passes
+            found = Pass(_aggregate(used, self.statistic), used[0].digests)
+            run, recording = self._simulate(Aggregated([found]), network_json)
+            other_paths = [text for text in run.warnings if text not in self.warnings]
+            chosen = run.compute.durations_ps
+            model = _as_run(run, recording)
+            bounds += _in_proportion(model.seconds, used, chosen)
+        else:
+            used = passes or self.passes
+            trace = _Trace(run, recording, self.seed)
+            chosen = _aggregate(used, self.statistic)
+            model = trace.modelled(network_json, chosen)
+            bounds += [trace.modelled(network_json, one.durations_ps).seconds for one in used]
+        if not recording.timed:
+            trace = _Trace(run, recording, self.seed)
+            sides: tuple[Side, Side] = ("low", "high")
+            for side in sides:
+                end = single_host(self.twin, self.layer, self.ranks, side, state.twins)
+                bounds.append(trace.modelled(json.dumps(end), chosen).seconds)
+        seconds = Spread(
+            value=model.seconds,
+            low=min([model.seconds, *bounds]),
+            high=max([model.seconds, *bounds]),
+            meaning=_meaning(self.kind != "measured", recording.timed),
+        )
+        return _Predicted(state, network, passes, seconds, model, chosen, other_paths)
+
+    def _simulate(
+        self, source: ComputeSource, network_json: str | None = None
+    ) -> tuple[SimulatedRun, Recording]:
+        network = self.network_json if network_json is None else network_json
         return stage.simulate(
-            self.path, self.args, self.ranks, self.network_json, source, seed=self.seed, limit_s=self.limit_s
+            self.path, self.args, self.ranks, network, source, seed=self.seed, limit_s=self.limit_s
         )
 
-    def _as_run(self) -> Modelled:
-        return _modelled(self.run, self.run.end_ps, self.run.digest, _sent(self.recording))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _State:
+    """A state of the host that is predicted: its name, the twin's name for it, how far apart the ranks are.
+
+    A twin that saw one state has no name for it; one that knows nothing of states has one without a
+    distance.
+    """
+
+    name: str
+    twins: str | None
+    crossing_ns: Crossing | None
+
+
+def _states(layer: Layer) -> list[_State]:
+    if layer.states:
+        return [_State(state.name, state.name, state.crossing_ns) for state in layer.states]
+    return [_State(states.name(0, 1), None, layer.crossing_ns)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Predicted:
+    """One state's prediction; `passes` are those made in it."""
+
+    state: _State
+    network: dict[str, Any]
+    passes: list[Pass]
+    seconds: Spread
+    model: Modelled
+    durations_ps: list[list[int]]
+    other_paths: list[str]
+
+    def record(self) -> InState:
+        """Return what the record keeps."""
+        crossing = self.state.crossing_ns
+        assert crossing is not None
+        return InState(
+            name=self.state.name,
+            crossing_ns=Range(low=crossing.low, high=crossing.high),
+            network=self.network,
+            passes=len(self.passes),
+            seconds=self.seconds,
+            per_rank=self.model.per_rank,
+            trace_digest=self.model.digest,
+        )
+
+
+def _as_run(run: SimulatedRun, recording: Recording) -> Modelled:
+    return _modelled(run, run.end_ps, run.digest, _sent(recording))
 
 
 class _Trace:

@@ -87,6 +87,31 @@ class ComputeNote(BaseModel):
     other_paths: list[str] = Field(default_factory=list, description="repeats that took another path")
 
 
+class Range(BaseModel):
+    """From the least to the largest, in nanoseconds."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    low: float = Field(gt=0.0, allow_inf_nan=False)
+    high: float = Field(gt=0.0, allow_inf_nan=False)
+
+
+class InState(BaseModel):
+    """A prediction for one state of the host; see `wiretwin.states`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    crossing_ns: Range = Field(description="how far apart the ranks were where the twin was measured")
+    network: dict[str, Any] = Field(description="the network model the ranks ran on")
+    passes: int = Field(
+        ge=0, description="of the measuring passes, those made in this state; with 0, all of them were taken"
+    )
+    seconds: Spread
+    per_rank: list[ModelledRank]
+    trace_digest: str
+
+
 class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -147,6 +172,10 @@ class Prediction(_Record):
     per_rank: list[ModelledRank]
     messages: int = Field(ge=0)
     trace_digest: str
+    state: str | None = Field(
+        default=None, description="the state of the host that network, seconds, per_rank are of"
+    )
+    states: list[InState] = Field(default_factory=list, description="one prediction for each of the twin's")
     warnings: list[str] = Field(default_factory=list)
     wiretwin: str
     frozen_utc: Utc
@@ -163,6 +192,9 @@ class Launch(BaseModel):
     split: list[RealRank] | None = None
     echo_us: float | None = Field(
         default=None, ge=0, description="half the round trip of 64 KiB just before the program, ranks 0 and 1"
+    )
+    crossing_ns: tuple[float, float] | None = Field(
+        default=None, description="a cache line from rank 0 to rank 1 and back, before and after the program"
     )
 
 
@@ -189,14 +221,38 @@ class Run(_Record):
     digest: str = ""
 
 
+class Beside(BaseModel):
+    """Predicted and actual time in one state of the host."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: str | None = Field(description="none where no launch's state is known to the twin")
+    passes: int = Field(ge=0, description="measuring passes that were made in this state")
+    launches: int = Field(ge=0, description="launches in it, of those that count")
+    predicted: Spread
+    actual: Spread | None = None
+    error: float | None = Field(default=None, description="(predicted - actual) / actual")
+
+
 class Comparison(BaseModel):
-    """A prediction beside the run it was made for."""
+    """A prediction beside the run it was made for.
+
+    `predicted`, `actual` and `error` are those of the state that most launches were in; `by_state` has all.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
     prediction: Prediction
     run: Run
+    state: str | None = None
+    launches: int = Field(ge=1, description="how many the actual time is the median of")
+    predicted: Spread
+    actual: Spread
     error: float = Field(description="(predicted - actual) / actual")
+    by_state: list[Beside] = Field(default_factory=list)
+    elsewhere: int = Field(
+        default=0, ge=0, description="launches in no state of the twin, or that saw it change"
+    )
     notes: list[str] = Field(default_factory=list)
 
 

@@ -29,6 +29,11 @@ from wiretwin.mpi.recording import DepartureError
 
 if TYPE_CHECKING:
     from wiretwin.mpi.recording import Recording
+    from wiretwin.states import Ends
+
+#: The longest that a rank waits for the other to tell how far away it is: both have just been let go, and
+#: at the end one may have had more to do.
+_MEET_S, _PART_S = 1.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +41,8 @@ class Spec:
     """What a solo process is to do.
 
     `cpu` is its core, `reader_cpu` the one that reads its large messages; `result` is where its
-    durations go.
+    durations go. `crossing` is the beginning of the files' names by which it and another rank tell how
+    far they are apart; one of the two is the `first`.
     """
 
     program: Path
@@ -49,14 +55,17 @@ class Spec:
     reader_cpu: int | None
     recording: Path
     result: Path
+    crossing: Path | None
+    first: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The computation of one rank: durations in picoseconds, path digests."""
+    """The computation of one rank: durations in picoseconds, path digests, how far away the other was."""
 
     durations_ps: list[int]
     digests: list[int]
+    crossing_ns: Ends | None
 
 
 def measure(
@@ -87,8 +96,23 @@ def measure(
                 cpu = cpus[rank - first] if len(cpus) > 1 else None
                 reader = cpus[(rank - first + 1) % len(cpus)] if len(cpus) > 1 else None
                 result = Path(scratch, f"result-{rank}")
+                paired = rank - first < 2 and min(first + len(cpus), ranks) - first > 1
+                crossing = Path(scratch, f"crossing-{first}") if paired else None
                 batch.append(
-                    Spec(program, tuple(args), ranks, rank, network, seed, cpu, reader, kept, result)
+                    Spec(
+                        program,
+                        tuple(args),
+                        ranks,
+                        rank,
+                        network,
+                        seed,
+                        cpu,
+                        reader,
+                        kept,
+                        result,
+                        crossing,
+                        rank == first,
+                    )
                 )
             parts += _side_by_side(batch, Path(scratch), limit_s)
     return parts
@@ -149,6 +173,7 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
 
 
 def _main(argv: Sequence[str]) -> int:
+    from wiretwin._core import crossing_ns
     from wiretwin.errors import WiretwinError
     from wiretwin.mpi import outside
     from wiretwin.mpi.recording import Solo
@@ -157,15 +182,22 @@ def _main(argv: Sequence[str]) -> int:
     spec: Spec = pickle.loads(Path(argv[0]).read_bytes())
     with spec.recording.open("rb") as stream:
         recording: Recording = pickle.load(stream)  # reads large messages straight into place
+    outside.activate(spec.reader_cpu)  # before this thread, and what it starts, is held to one core
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
-    outside.activate(spec.reader_cpu)
+    apart: dict[str, float | None] = {}
+
+    def look(when: str, limit_s: float) -> None:
+        if spec.crossing is not None:
+            file = spec.crossing.with_name(f"{spec.crossing.name}-{when}")
+            apart[when] = crossing_ns(file, spec.first, limit_s)
 
     def start() -> None:
         os.write(int(argv[1]), b"r")
         if not os.read(int(argv[2]), 1):
             raise SystemExit("the measuring process has gone")
+        look("before", _MEET_S)
 
     try:
         done = run_alone(
@@ -180,7 +212,10 @@ def _main(argv: Sequence[str]) -> int:
     except WiretwinError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    spec.result.write_bytes(pickle.dumps(Part(*done)))
+    look("after", _PART_S)
+    before, after = apart.get("before"), apart.get("after")
+    ends = None if before is None or after is None else (before, after)
+    spec.result.write_bytes(pickle.dumps(Part(*done, ends)))
     return 0
 
 

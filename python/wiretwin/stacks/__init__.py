@@ -7,6 +7,7 @@ where it runs.
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError
 from wiretwin.stacks.lam import Lam
 from wiretwin.stacks.mpi import Mpich, OpenMpi
+from wiretwin.stacks.mpi4py import Mpi4pyMpich, Mpi4pyOpenMpi
 from wiretwin.stacks.pvm import Pvm
 from wiretwin.stacks.rpc import Tirpc
 from wiretwin.stacks.transports import Libfabric, Ucx
@@ -14,6 +15,17 @@ from wiretwin.stacks.transports import Libfabric, Ucx
 __all__ = ["STACKS", "Command", "Refusal", "Session", "Stack", "StackError"]
 
 STACKS: dict[str, Stack] = {
-    stack.name: stack for stack in (Mpich(), OpenMpi(), Lam(), Pvm(), Tirpc(), Ucx(), Libfabric())
+    stack.name: stack
+    for stack in (
+        Mpi4pyMpich(),
+        Mpi4pyOpenMpi(),
+        Mpich(),
+        OpenMpi(),
+        Lam(),
+        Pvm(),
+        Tirpc(),
+        Ucx(),
+        Libfabric(),
+    )
 }
 """Every stack by its name."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,8 @@ _FOLDER = Path("/dev/shm")
 _PATTERNS = ("mpich_shm_*", "mpich_*", "ucx_shm_posix_*", "vader_segment.*", "sm_segment.*", "psm2_shm.*")
 _IPC_RMID = 0
 """``shmctl(2)``, ``semctl(2)``: remove."""
+_GETPID = 11
+"""``semctl(2)``: who has last worked on a semaphore."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,46 @@ class Leftovers:
         return cls(
             files, frozenset(row["shmid"] for row in segments), frozenset(row["semid"] for row in semaphores)
         )
+
+    def lost_since(self, uid: int) -> Leftovers:
+        """Return what has appeared since, belongs to `uid` and is used by nobody any more.
+
+        A file is used by who maps it, a segment by who is attached or has made it, semaphores by who has
+        last worked on them.
+        """
+        now = Leftovers.now()
+        files = now.files - self.files
+        mapped = _mapped() if files else set()
+        library = ctypes.CDLL(None, use_errno=True)
+
+        def alive(pid: int) -> bool:
+            return pid > 0 and Path("/proc", str(pid)).exists()
+
+        return Leftovers(
+            frozenset(path for path in files if _owner(path) == uid and str(path) not in mapped),
+            frozenset(
+                row["shmid"]
+                for row in _table("shm")
+                if row["shmid"] not in self.segments
+                and row["uid"] == uid
+                and not row["nattch"]
+                and not alive(row["cpid"])
+            ),
+            frozenset(
+                row["semid"]
+                for row in _table("sem")
+                if row["semid"] not in self.semaphores
+                and row["uid"] == uid
+                and not alive(library.semctl(row["semid"], 0, _GETPID))
+            ),
+        )
+
+
+def _owner(path: Path) -> int | None:
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None
 
 
 def _table(kind: str) -> list[dict[str, int]]:
@@ -62,25 +103,15 @@ def none_left(uid: int) -> Iterator[None]:
 
 def remove_since(before: Leftovers, uid: int) -> None:
     """Remove what is not in `before`, belongs to `uid` and is used by nobody."""
-    after = Leftovers.now()
-    if made := after.files - before.files:
-        mapped = _mapped()
-        for path in made:
-            with contextlib.suppress(OSError):
-                if path.stat().st_uid == uid and str(path) not in mapped:
-                    path.unlink()
     library = ctypes.CDLL(None, use_errno=True)
-    orphans = set()
-    for row in _table("shm"):
-        if row["shmid"] not in before.segments and row["uid"] == uid and not row["nattch"]:
-            if not Path("/proc", str(row["cpid"])).exists():
-                library.shmctl(row["shmid"], _IPC_RMID, None)
-            else:
-                orphans.add(row["cpid"])
-    for row in _table("sem"):
-        # A semaphore does not tell its maker: it goes when no job of this user is at work any more.
-        if row["semid"] not in before.semaphores and row["uid"] == uid and not orphans:
-            library.semctl(row["semid"], 0, _IPC_RMID)
+    lost = before.lost_since(uid)
+    for path in lost.files:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    for number in lost.segments:
+        library.shmctl(number, _IPC_RMID, None)
+    for number in lost.semaphores:
+        library.semctl(number, 0, _IPC_RMID)
 
 
 def _mapped() -> set[str]:
@@ -93,8 +124,3 @@ def _mapped() -> set[str]:
                 if path.startswith("dev/shm/"):
                     found.add("/" + path)
     return found
-
-
-def own() -> int:
-    """Return the user number that launches of ours run as."""
-    return os.geteuid()

@@ -115,4 +115,5 @@ def test_an_unknown_bench_is_refused_with_those_there_are(
     with pytest.raises(SystemExit) as ended:
         runner.main(["nosuch"])
     assert ended.value.code == 2
-    assert "no bench nosuch; there are queue, ranks, messages, harness" in capsys.readouterr().err
+    there = ", ".join(bench.name for bench in runner.BENCHES)
+    assert f"no bench nosuch; there are {there}" in capsys.readouterr().err

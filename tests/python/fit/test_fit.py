@@ -207,6 +207,69 @@ def test_a_result_folder_gives_host_clock_and_digest(tmp_path: Path) -> None:
     assert twin.layer("shm").at("overhead_recv", 4) == pytest.approx(without - 40, abs=2)
 
 
+SLOW = Machine(
+    send=Lines(((0, 500.0, 0.05), (8192, 2500.0, 0.05))),
+    recv=Lines(((0, 700.0, 0.06), (8192, 1700.0, 0.03))),
+    latency=Lines(((0, 400.0, 0.03),)),
+    gap=Lines(((0, 900.0, 0.1), (8192, 4000.0, 0.09))),
+    call_ns=90.0,
+)
+
+
+def changing(folder: Path, machines: list[Machine], crossings: list[tuple[float, float] | None]) -> Result:
+    """A result whose launches were made on one machine or another."""
+    result = Result.create(
+        folder, seed=1, created_utc="2026-02-03T04:05:06Z", layers=[Layer(layer="shm", name="shm")]
+    )
+    count = len(crossings)
+    made = [machine.samples(launches=count, noise=Noise(), seed=5) for machine in machines]
+    for number, (samples, crossing) in enumerate(zip(made, crossings, strict=True), 1):
+        part = samples.filter(pl.col("launch") == number).drop("launch", "layer")
+        record = Launch(
+            launch=number,
+            name="shm",
+            order=number,
+            started_utc="",
+            seconds=1.0,
+            status="ok",
+            crossing_ns=crossing,
+        )
+        result.append(record, {name: part[name].to_list() for name in part.columns})
+    result.finish("complete")
+    return Result.open(folder)
+
+
+def test_the_states_of_a_host_are_fitted_apart(tmp_path: Path) -> None:
+    near, far, between = (80.0, 90.0), (400.0, 430.0), (80.0, 400.0)
+    machines = [EAGER, SLOW, EAGER, SLOW, SLOW, EAGER, SLOW]
+    layer = fit(changing(tmp_path / "two", machines, [near, far, near, far, far, near, between])).layer("shm")
+    assert [state.name for state in layer.states] == ["near", "far"]
+    for state, machine, crossing in zip(layer.states, (EAGER, SLOW), (near, far), strict=True):
+        assert (state.crossing_ns.low, state.crossing_ns.high) == crossing
+        assert state.t_0_us.launches == 3
+        for size in (4, 1000, 100_000):
+            assert state.at("half_round_trip", size) == pytest.approx(
+                float(machine.half_round_trip(size)), rel=0.1
+            )
+    assert layer.crossing_ns is not None
+    assert (layer.crossing_ns.low, layer.crossing_ns.high) == (80.0, 430.0)
+    assert layer.t_0_us.launches == 7
+
+
+def test_a_distance_that_changes_no_cost_makes_no_state(tmp_path: Path) -> None:
+    crossings: list[tuple[float, float] | None] = [(80.0, 80.0), (400.0, 400.0)] * 2
+    assert fit(changing(tmp_path / "same", [EAGER] * 4, crossings)).layer("shm").states == ()
+    unknown = fit(changing(tmp_path / "unknown", [EAGER, SLOW] * 2, [None] * 4)).layer("shm")
+    assert (unknown.states, unknown.crossing_ns) == ((), None)
+
+
+def test_a_state_seen_once_is_in_the_whole_only(tmp_path: Path) -> None:
+    crossings: list[tuple[float, float] | None] = [(80.0, 80.0)] * 3 + [(400.0, 400.0)]
+    layer = fit(changing(tmp_path / "once", [EAGER] * 3 + [SLOW], crossings)).layer("shm")
+    assert layer.states == ()
+    assert layer.t_0_us.launches == 4
+
+
 def two_layers(faster: float, noise: Noise, seed: int = 0) -> pl.DataFrame:
     quick = Machine(
         send=Lines(((0, 300.0 * faster, 0.0),)),

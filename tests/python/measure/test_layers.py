@@ -40,7 +40,7 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
         ("", "'' names no layer; allowed: all, socket/tcp"),
         ("socket/tcp+fast", "has no variant '+fast'; allowed: for socket/tcp: +spin, +nagle, +bufNk"),
         ("socket/unix+nagle", "has no variant '+nagle'; allowed: for socket/unix: +spin, +bufNk"),
-        ("mpi4py/mpich+spin", "has no variant '+spin'; allowed: for mpi4py/mpich: none"),
+        ("mpi4py/mpich+spin", "has no variant '+spin'; allowed: for mpi4py/mpich: +debian"),
         ("socket/tcp+buf64k+buf8k", "sets send_buffer_bytes twice, by +buf64k and +buf8k"),
         ("socket/tcp+spin+spin", "sets wait twice, by +spin and +spin"),
         ("socket/tcp+", "has no variant '+'"),

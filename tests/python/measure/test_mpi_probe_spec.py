@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wiretwin.measure.probe_mpi4py import LAYER, LOOPS
+from wiretwin.measure.probe_mpi4py import LAYERS, LOOPS
 from wiretwin.measure.probe_spec import read as read_spec
 from wiretwin.measure.schedule import netpipe, steps
 
 
 def read(path: str) -> dict[str, Any]:
-    return read_spec(path, LAYER, tuple(LOOPS))
+    return read_spec(path, LAYERS, tuple(LOOPS))
 
 
 def good() -> dict[str, Any]:
@@ -64,7 +64,7 @@ def step(**changes: object) -> Callable[[dict[str, Any]], object]:
     [
         (lambda spec: spec.update(protocol=2), "protocol: 2 is not allowed: 1"),
         (lambda spec: spec.pop("protocol"), "protocol: null is not allowed: 1"),
-        (lambda spec: spec.update(layer="shm"), 'layer: "shm" is not allowed: "mpi4py/mpich"'),
+        (lambda spec: spec.update(layer="shm"), 'layer: "shm" is not allowed: mpi4py/mpich, mpi4py/openmpi'),
         (lambda spec: spec.update(rank=0), "rank: 0 is not allowed: null"),
         (lambda spec: spec.update(size=2), "size: 2 is not allowed: null"),
         (lambda spec: spec.update(sise=2), "sise: 2 is not allowed: protocol, layer"),

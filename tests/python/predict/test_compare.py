@@ -23,7 +23,7 @@ def test_the_error_is_that_of_the_prediction() -> None:
         "program": "ring.py --points 8", "ranks": 2,
         "predicted_s": 1.0, "predicted_low_s": 0.9, "predicted_high_s": 1.25,
         "actual_s": 0.8, "actual_low_s": 0.8, "actual_high_s": 0.8, "error_percent": pytest.approx(25.0),
-        "echo_percent": None,
+        "state": None, "launches": 1,
     }  # fmt: skip
     slow = compare(prediction(), run_record(seconds={"value": 2.0, "low": 1.9, "high": 2.1}))
     assert slow.error == pytest.approx(-0.5)
@@ -111,7 +111,7 @@ def test_every_format_has_keys_that_end_in_their_unit(folders: list[str], form: 
     wanted = split_table(joined) if split else table([joined])
     assert frame.columns == wanted.columns
     assert frame.rows() == wanted.rows()
-    plain = {"program", "ranks", "rank"}
+    plain = {"program", "ranks", "rank", "state", "launches"}
     assert all(name.endswith(("_s", "_percent")) for name in frame.columns if name not in plain)
 
 

@@ -78,9 +78,12 @@ static void put(text *to, const char *chars) {
 static void put_pair(text *to, const char *key, const char *value, int quoted) {
     char clean[300];
     size_t length = 0;
+    /* The first line, with one blank where there are several or a tab. */
     for (const char *from = value; *from && *from != '\n' && length + 2 < sizeof clean; from++) {
-        if (*from == '"' || *from == '\\') clean[length++] = '\\';
-        clean[length++] = (unsigned char)*from < 0x20 ? ' ' : *from;
+        char now = (unsigned char)*from < 0x20 ? ' ' : *from;
+        if (now == ' ' && (!length || clean[length - 1] == ' ')) continue;
+        if (now == '"' || now == '\\') clean[length++] = '\\';
+        clean[length++] = now;
     }
     while (length && clean[length - 1] == ' ') length--;
     clean[length] = 0;
@@ -150,9 +153,6 @@ static void report(layer *self, const settings *with, wt_info *info) {
     char library[MPI_MAX_LIBRARY_VERSION_STRING];
     int length;
     if (MPI_Get_library_version(library, &length) == MPI_SUCCESS) {
-        /* MPICH writes its version after a tab; its first line ends there. */
-        char *tab = strchr(library, '\t');
-        if (tab) *tab = ' ';
         put_pair(&to, "library", library, 1);
     }
     put_pair(&to, "mpi_standard", standard, 1);

@@ -1,0 +1,250 @@
+//! The timed token: stations on a ring that send while they hold it (FDDI).
+//!
+//! [`TimedToken`] is the ring and the access procedure of every station on it. It is a sans-I/O machine:
+//! [`TimedToken::offer`] queues a frame at a station, [`TimedToken::poll_output`] says who received what
+//! and when. While nobody has anything to send the token goes round without an event.
+//!
+//! Source: ANSI X3.139-1987 (FDDI MAC), 8.4.2 and 8.4.3 (timers, token); R. Jain, "Performance analysis
+//! of FDDI token ring networks" (1991). Left out: claim and beacon (the ring is up, and a second expiry
+//! of a rotation timer is counted and ends the lateness), restricted tokens, priorities of asynchronous
+//! frames, faults of the ring.
+
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
+
+pub use ring::TimedToken;
+
+/// A station: its place in the order of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u16);
+
+impl fmt::Display for StationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "station {}", self.0)
+    }
+}
+
+/// A station and what is behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StationConfig {
+    /// Time from this station's output to the next one's input: 5.085 us a kilometre of fibre.
+    pub hop: Span,
+    /// Time a symbol takes through this station: 0.6 to 1 us.
+    pub latency: Span,
+    /// Synchronous time it may use each time it holds the token; zero for none.
+    pub synchronous: Span,
+    /// Frames its queues hold, each.
+    pub queue_frames: u32,
+}
+
+/// The parameters of the ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Bits per second of data: 100 Mbit/s.
+    pub rate: BitRate,
+    /// `T_Opr`, the target token rotation time that the stations have agreed: 8 ms by default.
+    pub target: Span,
+    /// The token with its preamble: 22 symbols, 88 bits.
+    pub token: Bits,
+    /// Preamble, start and end delimiter and frame status around a frame: 22 symbols, 88 bits.
+    pub framing: Bits,
+}
+
+impl Config {
+    /// FDDI with a target of 8 ms.
+    pub const FDDI: Self = Self {
+        rate: BitRate::mbit_s(100),
+        target: Span::from_ms(8),
+        token: Bits::new(88),
+        framing: Bits::new(88),
+    };
+
+    /// Time on the ring of a frame of this length, preamble and delimiters included.
+    ///
+    /// # Panics
+    /// Never for a frame that [`TimedToken::offer`] takes.
+    pub fn time_of(&self, octets: Bytes) -> Span {
+        self.time(Bits::new(self.framing.get() + octets.bits().get()))
+    }
+
+    fn time(&self, bits: Bits) -> Span {
+        self.rate.time_for(bits).expect("a ring of at least 1 Mbit/s sends a frame in less than a day")
+    }
+}
+
+/// How a frame is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// Within the time allocated to the station, whenever it holds the token.
+    Synchronous,
+    /// With what an early token leaves.
+    Asynchronous,
+}
+
+/// A frame on the ring: its length and who it is for; the rest is the caller's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame<P> {
+    /// The receiver; `None` is every other station.
+    pub to: Option<StationId>,
+    /// From frame control to the end of the check sequence; at most 4491.
+    pub octets: Bytes,
+    /// How it is sent.
+    pub class: Class,
+    /// What it carries. The ring never looks.
+    pub payload: P,
+}
+
+/// The longest frame, from frame control to check sequence: 9000 symbols less preamble and delimiters as
+/// the standard counts them.
+pub const LONGEST: Bytes = Bytes::new(4491);
+
+/// Why no ring was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// Fewer than two stations, or more than a ring may have.
+    Stations {
+        /// How many were asked for.
+        count: usize,
+    },
+    /// A rate at which a frame may outlast the run.
+    Rate {
+        /// The rate asked for; the slowest is 1 Mbit/s.
+        rate: BitRate,
+    },
+    /// The token, the allocations and the longest frame do not fit into the target.
+    Target {
+        /// The target asked for.
+        target: Span,
+        /// What must fit: a rotation, the allocations, a token and the longest frame.
+        least: Span,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stations { count } => write!(f, "{count} stations: a ring joins 2 to 500"),
+            Self::Rate { rate } => write!(f, "a ring of {rate}: the slowest is 1 Mbit/s"),
+            Self::Target { target, least } => write!(
+                f,
+                "a target rotation time of {target}: a rotation, the synchronous allocations, a token and \
+                 the longest frame take {least}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// Why a frame was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OfferError {
+    /// There is no such station.
+    NoSuchStation {
+        /// The sender or receiver named.
+        station: StationId,
+        /// How many there are.
+        count: usize,
+    },
+    /// A frame to its own sender.
+    ToItself {
+        /// The station.
+        station: StationId,
+    },
+    /// The station's queue is full.
+    Full {
+        /// The station.
+        station: StationId,
+        /// How many frames it holds.
+        frames: u32,
+    },
+    /// A synchronous frame that is longer than the station's allocation.
+    Allocation {
+        /// The station.
+        station: StationId,
+        /// Its allocation.
+        allocation: Span,
+        /// What the frame takes.
+        frame: Span,
+    },
+    /// A frame of more than [`LONGEST`].
+    Length {
+        /// Its length.
+        octets: Bytes,
+    },
+    /// Time has gone back.
+    Past {
+        /// The time given.
+        now: SimTime,
+        /// The latest given before.
+        last: SimTime,
+    },
+}
+
+impl fmt::Display for OfferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchStation { station, count } => {
+                write!(f, "{station}: there are {count}, counted from 0")
+            }
+            Self::ToItself { station } => write!(f, "{station} sends to itself"),
+            Self::Full { station, frames } => write!(f, "{station} holds {frames} frames: its queue is full"),
+            Self::Allocation { station, allocation, frame } => {
+                write!(f, "a synchronous frame of {frame}: {station} has {allocation} each rotation")
+            }
+            Self::Length { octets } => write!(f, "a frame of {octets}: at most {LONGEST}"),
+            Self::Past { now, last } => write!(f, "a frame at {now}, after {last} had been reached"),
+        }
+    }
+}
+
+impl std::error::Error for OfferError {}
+
+/// What the ring asks of its driver, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output<P> {
+    /// A frame has been received whole.
+    Deliver {
+        /// The station that receives.
+        station: StationId,
+        /// The station that sent.
+        from: StationId,
+        /// The frame.
+        frame: Frame<P>,
+        /// When its last symbol arrived.
+        due: SimTime,
+    },
+    /// A frame has left its station: there is room for another.
+    Sent {
+        /// The station.
+        station: StationId,
+        /// When its last symbol left.
+        due: SimTime,
+    },
+    /// Nothing more for now. Call [`TimedToken::handle_timeout`] at this time; `None` is never.
+    Timeout(Option<SimTime>),
+}
+
+/// What a station has counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames offered and taken.
+    pub offered: u64,
+    /// Frames sent.
+    pub sent: u64,
+    /// Octets of them.
+    pub sent_octets: u64,
+    /// Frames received.
+    pub received: u64,
+    /// Times it held the token.
+    pub held: u64,
+    /// Times the token came late.
+    pub late: u64,
+    /// Times its rotation timer ran out twice: the standard would claim the ring anew.
+    pub expired_twice: u64,
+}

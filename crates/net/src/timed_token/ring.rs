@@ -1,0 +1,425 @@
+//! The ring and the stations' access procedure.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use wiretwin_units::{BitRate, SimTime, Span};
+
+use super::{
+    BuildError, Class, Config, Counters, Frame, LONGEST, OfferError, Output, StationConfig, StationId,
+};
+
+struct Station<P> {
+    config: StationConfig,
+    /// From the first station's output round to this one's input, less what lies behind this input.
+    place: Span,
+    synchronous: VecDeque<Frame<P>>,
+    asynchronous: VecDeque<Frame<P>>,
+    /// When the rotation timer (TRT) runs out the next time, were the token not to come before.
+    expiry: SimTime,
+    counters: Counters,
+}
+
+impl<P> Station<P> {
+    fn has_frames(&self) -> bool {
+        !self.synchronous.is_empty() || !self.asynchronous.is_empty()
+    }
+}
+
+/// Where the token is.
+#[derive(Clone, Copy, Debug)]
+enum Token {
+    /// It left this station then, and goes round until a station takes it.
+    Round { from: u16, left: SimTime },
+    /// A station holds it.
+    Held(Hold),
+}
+
+/// A station that holds the token.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    station: u16,
+    /// Synchronous time left.
+    synchronous: Span,
+    /// The holding timer (THT): asynchronous time left.
+    asynchronous: Span,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A frame has left the holder.
+    Sent,
+    /// A frame, by its number, has arrived whole.
+    Arrive { station: u16, frame: u64 },
+    /// The token comes to a station that waits for it, if no other took it before.
+    Token { station: u16, plan: u64 },
+}
+
+/// A frame that is on its way.
+struct Flight<P> {
+    from: u16,
+    frame: Frame<P>,
+    /// Stations it has not reached yet.
+    left: u16,
+}
+
+/// A ring with its stations.
+pub struct TimedToken<P> {
+    config: Config,
+    stations: Vec<Station<P>>,
+    /// Once round for the token, nobody taking it.
+    rotation: Span,
+    token: Token,
+    /// Counts plans of where the token is taken next.
+    plan: u64,
+    /// Frames on their way, the first of this number; `None` once everywhere.
+    flights: VecDeque<Option<Flight<P>>>,
+    first_flight: u64,
+    events: BinaryHeap<Reverse<(SimTime, u64, Event)>>,
+    sequence: u64,
+    outputs: VecDeque<Output<P>>,
+    now: SimTime,
+}
+
+impl<P: Clone> TimedToken<P> {
+    /// A ring at rest: the token has just left the first station, all timers are set.
+    ///
+    /// # Errors
+    /// [`BuildError`].
+    pub fn new(config: Config, stations: &[StationConfig]) -> Result<Self, BuildError> {
+        if !(2..=500).contains(&stations.len()) {
+            return Err(BuildError::Stations { count: stations.len() });
+        }
+        if config.rate < BitRate::mbit_s(1) {
+            return Err(BuildError::Rate { rate: config.rate });
+        }
+        let mut rotation = Span::ZERO;
+        let mut allocated = Span::ZERO;
+        let mut places = Vec::with_capacity(stations.len());
+        for station in stations {
+            places.push(rotation + station.latency);
+            rotation = rotation + station.latency + station.hop;
+            allocated += station.synchronous;
+        }
+        // X3.139, 8.4.2: what may be allocated, so that a token is never late twice.
+        let least = rotation + allocated + config.time(config.token) + config.time_of(LONGEST);
+        if least > config.target {
+            return Err(BuildError::Target { target: config.target, least });
+        }
+        let stations = stations.iter().zip(places).map(|(&config_of, place)| Station {
+            config: config_of,
+            place,
+            synchronous: VecDeque::new(),
+            asynchronous: VecDeque::new(),
+            expiry: SimTime::ZERO + config.target,
+            counters: Counters::default(),
+        });
+        Ok(Self {
+            config,
+            stations: stations.collect(),
+            rotation,
+            token: Token::Round { from: 0, left: SimTime::ZERO },
+            plan: 0,
+            flights: VecDeque::new(),
+            first_flight: 0,
+            events: BinaryHeap::new(),
+            sequence: 0,
+            outputs: VecDeque::new(),
+            now: SimTime::ZERO,
+        })
+    }
+
+    /// Queues a frame at a station, which sends it when the token lets it.
+    ///
+    /// # Errors
+    /// [`OfferError`]; nothing has changed then.
+    pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<(), OfferError> {
+        let count = self.stations.len();
+        for named in [Some(station), frame.to].into_iter().flatten() {
+            if usize::from(named.0) >= count {
+                return Err(OfferError::NoSuchStation { station: named, count });
+            }
+        }
+        if frame.to == Some(station) {
+            return Err(OfferError::ToItself { station });
+        }
+        if frame.octets > LONGEST {
+            return Err(OfferError::Length { octets: frame.octets });
+        }
+        if now < self.now {
+            return Err(OfferError::Past { now, last: self.now });
+        }
+        let takes = self.config.time_of(frame.octets);
+        let sender = &self.stations[usize::from(station.0)];
+        let (queue, allocation) = match frame.class {
+            Class::Synchronous => (&sender.synchronous, sender.config.synchronous),
+            Class::Asynchronous => (&sender.asynchronous, Span::MAX),
+        };
+        if takes > allocation {
+            return Err(OfferError::Allocation { station, allocation, frame: takes });
+        }
+        // What has been sent by now makes room, so it is looked at after time has passed.
+        if now == self.now && queue.len() >= sender.config.queue_frames as usize {
+            return Err(OfferError::Full { station, frames: sender.config.queue_frames });
+        }
+        self.handle_timeout(now);
+        let sender = &mut self.stations[usize::from(station.0)];
+        let queue = match frame.class {
+            Class::Synchronous => &mut sender.synchronous,
+            Class::Asynchronous => &mut sender.asynchronous,
+        };
+        if queue.len() >= sender.config.queue_frames as usize {
+            return Err(OfferError::Full { station, frames: sender.config.queue_frames });
+        }
+        queue.push_back(frame);
+        sender.counters.offered += 1;
+        self.plan_token();
+        Ok(())
+    }
+
+    /// Lets time pass: everything due by `now` happens.
+    pub fn handle_timeout(&mut self, now: SimTime) {
+        while let Some(Reverse((time, _, _))) = self.events.peek() {
+            if *time > now {
+                break;
+            }
+            let Reverse((time, _, event)) = self.events.pop().expect("an event was just seen");
+            self.now = time;
+            match event {
+                Event::Sent => self.sent(),
+                Event::Arrive { station, frame } => self.arrive(station, frame),
+                Event::Token { station, plan } => {
+                    if plan == self.plan {
+                        self.take(station);
+                    }
+                }
+            }
+        }
+        self.now = self.now.max(now);
+    }
+
+    /// The next thing to do.
+    pub fn poll_output(&mut self) -> Output<P> {
+        self.outputs.pop_front().unwrap_or_else(|| {
+            while let Some(Reverse((_, _, Event::Token { plan, .. }))) = self.events.peek() {
+                if *plan == self.plan {
+                    break;
+                }
+                self.events.pop();
+            }
+            Output::Timeout(self.events.peek().map(|Reverse((time, _, _))| *time))
+        })
+    }
+
+    /// What a station has counted; `None` if there is no such station.
+    pub fn counters(&self, station: StationId) -> Option<Counters> {
+        self.stations.get(usize::from(station.0)).map(|station| station.counters)
+    }
+
+    /// Frames a station holds that have not left it; `None` if there is no such station.
+    pub fn queued(&self, station: StationId) -> Option<usize> {
+        self.stations
+            .get(usize::from(station.0))
+            .map(|station| station.synchronous.len() + station.asynchronous.len())
+    }
+
+    /// The latest time it has been brought to.
+    pub fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// How many stations there are.
+    pub fn stations(&self) -> usize {
+        self.stations.len()
+    }
+
+    /// Once round for the token while nobody takes it.
+    pub fn rotation(&self) -> Span {
+        self.rotation
+    }
+
+    // The token on its way
+
+    /// From one station's output to another's, through all between.
+    fn way(&self, from: u16, to: u16) -> Span {
+        let (from, to) = (&self.stations[usize::from(from)], &self.stations[usize::from(to)]);
+        if to.place > from.place { to.place - from.place } else { self.rotation - (from.place - to.place) }
+    }
+
+    /// Finds who takes the token next, if it goes round and somebody waits for it.
+    fn plan_token(&mut self) {
+        let Token::Round { from, left } = self.token else { return };
+        self.plan += 1;
+        let mut next: Option<(SimTime, u16)> = None;
+        for (number, station) in (0..).zip(&self.stations) {
+            if station.has_frames() {
+                let at = self.passes(left + self.way(from, number));
+                next = Some(next.map_or((at, number), |next| next.min((at, number))));
+            }
+        }
+        if let Some((at, station)) = next {
+            let plan = self.plan;
+            self.schedule(at, Event::Token { station, plan });
+        }
+    }
+
+    /// The first pass at or after now of a token that passes at `first` and once a rotation after it.
+    fn passes(&self, first: SimTime) -> SimTime {
+        let behind = self.now.saturating_since(first).as_ps();
+        let rounds = behind.div_ceil(self.rotation.as_ps());
+        first + Span::from_ps(rounds * self.rotation.as_ps())
+    }
+
+    /// The token has come to a station that has frames.
+    fn take(&mut self, number: u16) {
+        let Token::Round { from, left } = self.token else {
+            unreachable!("a token is planned for only while it goes round");
+        };
+        for other in 0..self.stations.len() as u16 {
+            let way = self.way(from, other);
+            if other != number {
+                self.pass(other, left + way);
+            } else {
+                // It has passed here too, if the frames came after it had gone by.
+                let before = self.now - left - way;
+                if before > Span::ZERO {
+                    self.pass_until(other, left + way, self.now - self.rotation);
+                }
+            }
+        }
+        let target = self.config.target;
+        let station = &mut self.stations[usize::from(number)];
+        station.counters.held += 1;
+        let asynchronous = if self.now < station.expiry {
+            let early = station.expiry - self.now;
+            station.expiry = self.now + target;
+            early
+        } else {
+            late(station, self.now, target);
+            Span::ZERO
+        };
+        let synchronous = station.config.synchronous;
+        self.token = Token::Held(Hold { station: number, synchronous, asynchronous });
+        self.send_or_release();
+    }
+
+    /// The token has passed a station, at `first` and once a rotation after it, up to now.
+    fn pass(&mut self, number: u16, first: SimTime) {
+        if first <= self.now {
+            let rounds = (self.now - first).as_ps() / self.rotation.as_ps();
+            self.pass_until(number, first, first + Span::from_ps(rounds * self.rotation.as_ps()));
+        }
+    }
+
+    /// The token has passed a station at `first`, then once a rotation up to `last`.
+    fn pass_until(&mut self, number: u16, first: SimTime, last: SimTime) {
+        let target = self.config.target;
+        let rotation = self.rotation;
+        let station = &mut self.stations[usize::from(number)];
+        // An idle rotation is shorter than the target: after a late token and one more all are early.
+        let mut at = first;
+        for _ in 0..3 {
+            if at < station.expiry {
+                station.expiry = at + target;
+            } else {
+                late(station, at, target);
+            }
+            if at == last {
+                return;
+            }
+            at += rotation;
+        }
+        station.expiry = last + target;
+    }
+
+    // The token in hand
+
+    /// The holder sends its next frame if it may, or lets the token go.
+    fn send_or_release(&mut self) {
+        let Token::Held(mut hold) = self.token else {
+            unreachable!("only the holder sends");
+        };
+        let station = &self.stations[usize::from(hold.station)];
+        let fits = |frame: &&Frame<P>| self.config.time_of(frame.octets) <= hold.synchronous;
+        if let Some(frame) = station.synchronous.front().filter(fits) {
+            let takes = self.config.time_of(frame.octets);
+            hold.synchronous -= takes;
+            self.token = Token::Held(hold);
+            return self.launch(hold.station, Class::Synchronous, takes);
+        }
+        if let Some(frame) = station.asynchronous.front().filter(|_| hold.asynchronous > Span::ZERO) {
+            let takes = self.config.time_of(frame.octets);
+            // 8.4.3: a frame that was begun before the holding timer ran out is finished.
+            let left = hold.asynchronous.as_ps().saturating_sub(takes.as_ps());
+            hold.asynchronous = Span::from_ps(left);
+            self.token = Token::Held(hold);
+            return self.launch(hold.station, Class::Asynchronous, takes);
+        }
+        let left = self.now + self.config.time(self.config.token);
+        self.token = Token::Round { from: hold.station, left };
+        self.plan_token();
+    }
+
+    /// Puts the first frame of a queue on the ring.
+    fn launch(&mut self, from: u16, class: Class, takes: Span) {
+        let station = &mut self.stations[usize::from(from)];
+        let queue = match class {
+            Class::Synchronous => &mut station.synchronous,
+            Class::Asynchronous => &mut station.asynchronous,
+        };
+        let frame = queue.pop_front().expect("the frame was just seen");
+        station.counters.sent += 1;
+        station.counters.sent_octets += frame.octets.get();
+        let end = self.now + takes;
+        let number = self.first_flight + self.flights.len() as u64;
+        self.schedule(end, Event::Sent);
+        let mut left = 0;
+        for receiver in 0..self.stations.len() as u16 {
+            if receiver != from && frame.to.is_none_or(|to| to.0 == receiver) {
+                let way = self.way(from, receiver);
+                self.schedule(end + way, Event::Arrive { station: receiver, frame: number });
+                left += 1;
+            }
+        }
+        self.flights.push_back(Some(Flight { from, frame, left }));
+    }
+
+    fn sent(&mut self) {
+        let Token::Held(hold) = self.token else {
+            unreachable!("only the holder sends");
+        };
+        self.outputs.push_back(Output::Sent { station: StationId(hold.station), due: self.now });
+        self.send_or_release();
+    }
+
+    fn arrive(&mut self, station: u16, number: u64) {
+        let slot = &mut self.flights[(number - self.first_flight) as usize];
+        let flight = slot.as_mut().expect("a frame is kept until it is everywhere");
+        flight.left -= 1;
+        let (from, frame) = (StationId(flight.from), flight.frame.clone());
+        if flight.left == 0 {
+            *slot = None;
+        }
+        while let Some(None) = self.flights.front() {
+            self.flights.pop_front();
+            self.first_flight += 1;
+        }
+        self.stations[usize::from(station)].counters.received += 1;
+        self.outputs.push_back(Output::Deliver { station: StationId(station), from, frame, due: self.now });
+    }
+
+    fn schedule(&mut self, time: SimTime, event: Event) {
+        self.sequence += 1;
+        self.events.push(Reverse((time, self.sequence, event)));
+    }
+}
+
+/// A token that came after the rotation timer had run out: the timer goes on (8.4.2), once.
+fn late<P>(station: &mut Station<P>, at: SimTime, target: Span) {
+    station.counters.late += 1;
+    station.expiry += target;
+    if at >= station.expiry {
+        station.counters.expired_twice += 1;
+        station.expiry = at + target;
+    }
+}

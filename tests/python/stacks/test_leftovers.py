@@ -1,0 +1,74 @@
+"""Shared memory that nobody uses any more is found and removed, and nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from wiretwin.stacks.leftovers import Leftovers, none_left
+
+ORPHAN = """
+import ctypes, pathlib, sys
+library = ctypes.CDLL(None)
+print(library.shmget(0, 4096, 0o1600))
+semaphore = library.semget(0, 1, 0o1600)
+library.semctl(semaphore, 0, 16, 1)  # SETVAL: now we have worked on it
+print(semaphore)
+pathlib.Path(sys.argv[1]).write_bytes(b"x" * 4096)
+"""
+"""Makes a segment, a semaphore and a file, and ends without giving them back."""
+
+
+@pytest.fixture
+def file() -> Iterator[Path]:
+    path = Path("/dev/shm", f"mpich_shm_test_{os.getpid()}")
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def orphan(file: Path) -> tuple[int, int]:
+    argv = [sys.executable, "-c", ORPHAN, str(file)]
+    words = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.split()
+    return int(words[0]), int(words[1])
+
+
+def test_what_a_job_has_left_is_removed(file: Path) -> None:
+    with none_left(os.geteuid()):
+        segment, semaphore = orphan(file)
+        assert segment in Leftovers.now().segments
+        assert semaphore in Leftovers.now().semaphores
+    now = Leftovers.now()
+    assert (segment in now.segments, semaphore in now.semaphores, file.exists()) == (False, False, False)
+
+
+def test_what_is_in_use_what_was_there_and_what_belongs_to_others_stays(file: Path) -> None:
+    library = ctypes.CDLL(None)
+    library.shmat.restype = ctypes.c_void_p
+    old = library.shmget(0, 4096, 0o1600)
+    try:
+        with none_left(os.geteuid()):
+            own = library.shmget(0, 4096, 0o1600)  # its maker lives
+            file.write_bytes(b"x" * 4096)
+            with file.open("r+b") as opened:
+                mapping = mmap.mmap(opened.fileno(), 4096)
+        now = Leftovers.now()
+        assert {old, own} <= now.segments
+        assert file.exists()
+        mapping.close()
+        with none_left(os.geteuid() + 1):
+            segment, semaphore = orphan(file)
+        now = Leftovers.now()
+        assert segment in now.segments
+        assert semaphore in now.semaphores
+        library.shmctl(segment, 0, None)
+        library.semctl(semaphore, 0, 0)
+    finally:
+        for number in (old, own):
+            library.shmctl(number, 0, None)

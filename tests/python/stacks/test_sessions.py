@@ -1,0 +1,197 @@
+"""Stacks with real daemons and launchers: every loop and size, good ends, bad ends, nothing left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from stacks_help import LIBRARIES, installed, marked_processes
+
+from wiretwin.measure.launch import launch
+from wiretwin.measure.schedule import Step
+from wiretwin.place import HERE
+from wiretwin.stacks import STACKS
+
+LIMIT_S = 90.0
+LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
+"""Minutes of echo: a launch that is still running when something is done to it."""
+
+
+def quick(loop: str, size: int = 64, **changes: object) -> Step:
+    fields = {"warmup": 2, "min_samples": 3, "max_samples": 3, "budget_ms": 1.0} | changes
+    return Step(loop, size, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_every_loop_runs_at_sizes_on_both_sides_of_every_step(name: str) -> None:
+    configuration = installed(name)
+    sizes = [size for size in (0, 1, 4, 4096, 8192, 65536, 1 << 20) if size <= configuration.max_bytes]
+    schedule = [quick("echo", size) for size in sizes]
+    schedule += [quick(loop, 512) for loop in ("two_write", "send_busy", "recv_busy")]
+    schedule += [quick("stream", messages=7), quick("prtt", messages=3, delay_ns=2000), quick("call", 0)]
+    outcome = launch(configuration, schedule, limit_s=LIMIT_S, pins=None)
+    assert (outcome.status, outcome.error) == ("ok", None)
+    assert [(step["loop"], step["bytes"]) for step in outcome.steps[: len(sizes)]] == [
+        ("echo", size) for size in sizes
+    ]
+    assert len(outcome.steps) == len(schedule)
+    assert outcome.hello is not None
+    assert outcome.hello["layer"] == configuration.kind.name
+    effective = outcome.hello["effective"]
+    assert effective["library"].startswith(("MPICH Version: 4", "Open MPI v4", "LAM 7.1"))
+    assert effective["launcher"]
+
+
+def test_lamd_refuses_what_it_cannot_carry_by_name() -> None:
+    configuration = installed("mpi/lam+lamd")
+    assert configuration.max_bytes == 8192
+    outcome = launch(configuration, [quick("echo"), quick("echo", 8193)], limit_s=LIMIT_S, pins=None)
+    assert outcome.status == "failed"
+    assert "a message of 8193 bytes: the most is 8192, as LAM's daemons carry no more" in str(outcome.error)
+    assert [step["bytes"] for step in outcome.steps] == [64]
+
+
+def test_options_reach_the_library() -> None:
+    configuration = installed("mpi/openmpi+eager2k+tcp+yield")
+    outcome = launch(configuration, [quick("echo", 4096)], limit_s=LIMIT_S, pins=None)
+    assert outcome.hello is not None, outcome.error
+    effective = outcome.hello["effective"]
+    assert effective["btl_tcp_eager_limit"] == 2048
+    assert effective["btl"] == "self,tcp"
+    configuration = installed("mpi/mpich+eager2k+tcp")
+    outcome = launch(configuration, [quick("echo", 4096)], limit_s=LIMIT_S, pins=None)
+    assert outcome.hello is not None, outcome.error
+    assert outcome.hello["effective"]["environment"] == {"UCX_RNDV_THRESH": "2048", "UCX_TLS": "tcp,self"}
+
+
+def test_ranks_are_pinned_unless_the_launcher_binds() -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    pins = (cpus[-1], cpus[0])
+    for name in ("mpi/mpich", "mpi/openmpi", "mpi/lam"):
+        outcome = launch(installed(name), [quick("echo")], limit_s=LIMIT_S, pins=pins)
+        assert outcome.hello is not None, outcome.error
+        assert outcome.hello["effective"]["cores"] == [cpus[-1]]
+
+
+def during(act: Callable[[], object], said: str = '"samples"') -> threading.Thread:
+    """Act once a rank of the launch under way has said something; a thread to be joined."""
+    before = set(Path("/dev/shm").glob("wiretwin-*"))
+
+    def wait() -> None:
+        pause = threading.Event()
+        for _ in range(1800):
+            for folder in set(Path("/dev/shm").glob("wiretwin-*")) - before:
+                for file in folder.glob("stdout-*"):
+                    if said in file.read_text("utf-8", "replace") and mine(folder):
+                        act()
+                        return
+            pause.wait(0.05)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    return thread
+
+
+def mine(folder: Path) -> bool:
+    return any(str(folder) in words for words in marked_processes().values())
+
+
+def kill(wanted: str, number: int = signal.SIGKILL) -> None:
+    """Kill the first of this test's processes whose command line has `wanted` in it."""
+    for pid, words in sorted(marked_processes().items()):
+        if wanted in words and "setpriv" not in words and "-c " not in words:
+            os.kill(pid, number)
+            return
+    raise AssertionError(f"no process {wanted}: {marked_processes()}")
+
+
+PROBE = "-m wiretwin.probe"
+
+
+@pytest.mark.parametrize(
+    ("name", "victim"),
+    [
+        ("mpi/mpich", PROBE),
+        ("mpi/mpich", "hydra_pmi_proxy"),
+        ("mpi/mpich", "mpiexec.mpich"),
+        ("mpi/openmpi", PROBE),
+        ("mpi/openmpi", "mpirun.openmpi"),
+        ("mpi/lam", PROBE),
+        ("mpi/lam", "mpirun.lam"),
+        ("mpi/lam", "/usr/bin/lamd"),
+        ("mpi/lam+usysv", PROBE),
+    ],
+)
+def test_whatever_is_killed_the_launch_fails_at_once_and_keeps_its_steps(name: str, victim: str) -> None:
+    configuration = installed(name)
+    problems: list[BaseException] = []
+
+    def act() -> None:
+        try:
+            kill(victim)
+        except AssertionError as problem:
+            problems.append(problem)
+
+    thread = during(act)
+    outcome = launch(configuration, [quick("echo"), LONG], limit_s=LIMIT_S, pins=None)
+    thread.join()
+    assert problems == []
+    assert outcome.status == "failed"
+    assert outcome.error
+    assert outcome.seconds < LIMIT_S
+    assert [step["bytes"] for step in outcome.steps] == [64]
+
+
+@pytest.mark.parametrize("name", ["mpi/mpich", "mpi/lam"])
+def test_when_we_are_killed_ourselves_daemons_and_ranks_end_too(name: str) -> None:
+    installed(name)
+    code = (
+        "import sys; from wiretwin.measure.layers import parse_layers\n"
+        "from wiretwin.measure.launch import launch; from wiretwin.measure.schedule import Step\n"
+        "step = Step('echo', 4, min_samples=1000000, max_samples=1000000, batch=100)\n"
+        "quick = Step('echo', 4, min_samples=1, max_samples=1, budget_ms=1.0)\n"
+        "launch(parse_layers(sys.argv[1])[0], [quick, step], limit_s=90.0, pins=None)\n"
+    )
+    before = set(Path("/dev/shm").glob("wiretwin-*"))
+    child = subprocess.Popen([sys.executable, "-c", code, name])
+    thread = during(child.kill)
+    assert child.wait(LIMIT_S) == -signal.SIGKILL
+    thread.join()
+    pause = threading.Event()
+    for _ in range(600):
+        if not marked_processes():
+            break
+        pause.wait(0.05)
+    assert marked_processes() == {}
+    # Nobody is there to remove the launch's own folder; that of the daemons goes with them.
+    for folder in set(Path("/dev/shm").glob("wiretwin-*")) - before:
+        if (folder / "spec.json").exists():
+            for file in folder.iterdir():
+                file.unlink()
+            folder.rmdir()
+    for pattern in ("mpich_shm_*", "ucx_shm_posix_*"):
+        for file in Path("/dev/shm").glob(pattern):
+            file.unlink(missing_ok=True)
+
+
+def test_a_session_serves_several_launches_and_halts_its_daemons() -> None:
+    configuration = installed("mpi/lam")
+    stack = STACKS["mpi/lam"]
+    with stack.up(HERE, configuration.options) as session:
+        daemons = {pid for pid, words in marked_processes().items() if "lamd" in words}
+        assert len(daemons) == 1
+        (daemon,) = daemons
+        assert os.geteuid() != 0 or psutil.Process(daemon).uids().effective != 0
+        for _ in range(2):
+            outcome = launch(
+                configuration, [quick("echo")], limit_s=LIMIT_S, pins=None, place=HERE, session=session
+            )
+            assert (outcome.status, outcome.error) == ("ok", None)
+    assert not psutil.pid_exists(daemon)
