@@ -13,7 +13,9 @@ from wiretwin.errors import InputError, report_error
 
 __all__ = ["VERBS", "main"]
 
-VERBS = ("doctor", "tour", "measure", "fit", "predict", "run", "compare", "report", "testbed")
+VERBS = (
+    "doctor", "tour", "measure", "fit", "predict", "run", "compare", "report", "papers", "explain", "testbed",
+)  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
 The first line of a verb's help is what the list of verbs shows. In its help, a line of its own that holds

@@ -1,0 +1,178 @@
+"""The anatomy of one message: where its time went, by layer and resource."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from wiretwin._core import lan_anatomy
+from wiretwin.errors import InputError, SimulationError
+from wiretwin.papers.echo import SEED
+from wiretwin.papers.profiles import Network, lan_json
+
+if TYPE_CHECKING:
+    from wiretwin._core import LanSegments
+
+__all__ = ["Anatomy", "Line", "anatomy", "chrome_trace", "lines"]
+
+ROUNDS = 2
+"""The message looked at is that of the second round trip, as the first is left out everywhere."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One stretch of the critical path, or all that is alike: from one end of the message to the other.
+
+    Attributes
+    ----------
+    layer, resource, activity, place
+        What, and whose: ``host 0``, ``link 1``. `activity` is ``waiting`` where the resource was taken.
+    start_ps
+        After the beginning of the message, of the first of them.
+    span_ps
+        Of all of them.
+    times
+        How many.
+    """
+
+    layer: str
+    resource: str
+    activity: str
+    place: str
+    start_ps: int
+    span_ps: int
+    times: int
+
+
+@dataclass(frozen=True)
+class Anatomy:
+    """A message that was taken apart; the spans of `path` sum to `latency_ps`."""
+
+    network: Network
+    bytes: int
+    latency_ps: int
+    path: list[Line]
+    busy: LanSegments
+    begun_ps: int
+    digest: str
+
+
+def _place(layer: str, resource: str, number: int) -> str:
+    if layer in ("link", "switch"):
+        return f"{layer} {number}"
+    return f"host {number}" if resource in ("cpu", "bus") else f"adapter {number}"
+
+
+def anatomy(network: Network, size: int) -> Anatomy:
+    """Take apart a message of `size` bytes from one host to another.
+
+    Raises
+    ------
+    InputError
+        The network or the size is refused.
+    SimulationError
+        The message was lost.
+    """
+    try:
+        found = lan_anatomy(lan_json(network), size, ROUNDS, SEED)
+    except ValueError as error:
+        raise InputError(key="SIZE", value=size, reason=str(error)) from None
+    except RuntimeError as error:
+        raise SimulationError(str(error)) from None
+    path = found["path"]
+    parts: list[Line] = []
+    rows = zip(
+        path["layer"],
+        path["resource"],
+        path["activity"],
+        path["place"].tolist(),
+        path["start_ps"].tolist(),
+        path["end_ps"].tolist(),
+        path["waited_ps"].tolist(),
+        strict=True,
+    )
+    for layer, resource, activity, number, start, end, waited in rows:
+        place = _place(layer, resource, number)
+        begun = start - found["begun_ps"]
+        if waited:
+            parts.append(Line(layer, resource, "waiting", place, begun - waited, waited, 1))
+        if end > start:
+            parts.append(Line(layer, resource, activity, place, begun, end - start, 1))
+    latency = found["ended_ps"] - found["begun_ps"]
+    total = sum(part.span_ps for part in parts)
+    if total != latency:
+        raise AssertionError(f"the parts of a message sum to {total} ps, and it took {latency} ps")
+    return Anatomy(network, size, latency, parts, found["busy"], found["begun_ps"], found["digest"])
+
+
+def lines(found: Anatomy) -> list[Line]:
+    """Sum up what is alike, in the order in which each first happens."""
+    summed: dict[tuple[str, str, str, str], Line] = {}
+    for part in found.path:
+        key = (part.layer, part.resource, part.activity, part.place)
+        old = summed.get(key)
+        if old is None:
+            summed[key] = part
+        else:
+            summed[key] = Line(*key, old.start_ps, old.span_ps + part.span_ps, old.times + 1)
+    return list(summed.values())
+
+
+def chrome_trace(found: Anatomy) -> str:
+    """Return all that was done for the message as a Chrome trace, which Perfetto opens.
+
+    One thread for each resource of a host, link or switch; times in microseconds after the message began.
+    The critical path is a process of its own.
+    """
+    events: list[dict[str, object]] = []
+    threads: dict[tuple[int, str], int] = {}
+
+    def thread(process: int, name: str) -> int:
+        if (process, name) not in threads:
+            threads[process, name] = len(threads)
+            argument = {"name": name}
+            number = threads[process, name]
+            events.append({"ph": "M", "pid": process, "tid": number, "name": "thread_name", "args": argument})
+        return threads[process, name]
+
+    for number, title in ((0, "all that was done"), (1, "critical path")):
+        events.append({"ph": "M", "pid": number, "tid": 0, "name": "process_name", "args": {"name": title}})
+    busy = found.busy
+    for at, activity in enumerate(busy["activity"]):
+        layer, resource = busy["layer"][at], busy["resource"][at]
+        place = _place(layer, resource, int(busy["place"][at]))
+        start, end = int(busy["start_ps"][at]), int(busy["end_ps"][at])
+        events.append(
+            _event(0, thread(0, f"{place}: {resource}"), activity, layer, start - found.begun_ps, end - start)
+        )
+    for part in found.path:
+        row = thread(1, "path")
+        events.append(
+            _event(1, row, f"{part.activity} ({part.place})", part.layer, part.start_ps, part.span_ps)
+        )
+    document = {
+        "otherData": {
+            "format": "wiretwin-anatomy",
+            "version": "1",
+            "bytes": found.bytes,
+            "digest": found.digest,
+        },
+        "displayTimeUnit": "ns",
+        "traceEvents": events,
+    }
+    return json.dumps(document) + "\n"
+
+
+def _event(
+    process: int, thread: int, name: str, layer: str, start_ps: int, span_ps: int
+) -> dict[str, object]:
+    return {
+        "ph": "X",
+        "pid": process,
+        "tid": thread,
+        "name": name,
+        "cat": layer,
+        "ts": start_ps / 1e6,
+        "dur": span_ps / 1e6,
+    }

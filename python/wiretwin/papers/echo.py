@@ -1,0 +1,110 @@
+"""An echo on a simulated network, by size, and what is read off its curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from wiretwin._core import lan_echo
+from wiretwin.errors import InputError, SimulationError
+from wiretwin.papers.profiles import Network, lan_json
+
+__all__ = ["Curve", "coarse", "echo", "fine", "measure", "summary"]
+
+SEED = 1995
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Latencies by size.
+
+    Attributes
+    ----------
+    sizes_bytes
+        Ascending.
+    latency_us
+        Half the round trip of each, the mean over the rounds that count.
+    digest
+        Of every run that the curve was read from, in order.
+    """
+
+    sizes_bytes: tuple[int, ...]
+    latency_us: tuple[float, ...]
+    digest: str
+
+    @property
+    def throughput_MB_s(self) -> tuple[float, ...]:
+        """Twice the size over the round trip."""
+        return tuple(size / time for size, time in zip(self.sizes_bytes, self.latency_us, strict=True))
+
+
+def fine(step: int = 96, most: int = 8192) -> list[int]:
+    """Return 4, 100, … bytes, up to `most`."""
+    return list(range(4, most + 1, step))
+
+
+def coarse(most: int = 1 << 20) -> list[int]:
+    """Return 4 bytes and their doublings, up to `most`."""
+    return [4 << power for power in range(40) if 4 << power <= most]
+
+
+def echo(network: Network, sizes: Sequence[int], rounds: int, seed: int = SEED) -> list[np.ndarray]:
+    """Return the round trips of each size in microseconds, the first left out.
+
+    Raises
+    ------
+    SimulationError
+        A message was lost.
+    InputError
+        The network is refused.
+    """
+    runs, _ = _run(network, sizes, rounds, seed)
+    return runs
+
+
+def _run(
+    network: Network, sizes: Sequence[int], rounds: int, seed: int
+) -> tuple[list[np.ndarray], list[str]]:
+    try:
+        runs = lan_echo(lan_json(network), list(sizes), rounds, seed)
+    except ValueError as error:
+        raise InputError(key="network", reason=str(error)) from None
+    except RuntimeError as error:
+        raise SimulationError(str(error)) from None
+    return [run["round_trip_ps"][1:] / 1e6 for run in runs], [run["digest"] for run in runs]
+
+
+def measure(network: Network, sizes: Iterable[int], seed: int = SEED) -> Curve:
+    """Echo every size on hosts that do nothing else, where all rounds but the first take the same time."""
+    import hashlib
+
+    wanted = sorted(set(sizes))
+    runs, digests = _run(network, wanted, 3, seed)
+    for size, run in zip(wanted, runs, strict=True):
+        if np.ptp(run) > 0:
+            raise SimulationError(f"an echo of {size} bytes does not repeat: {run.tolist()} us")
+    whole = hashlib.sha256("".join(digests).encode()).hexdigest()[:32]
+    return Curve(tuple(wanted), tuple(float(run[-1]) / 2 for run in runs), whole)
+
+
+def summary(curve: Curve) -> dict[str, float]:
+    """Read t_0, r_max and n_half off a curve.
+
+    t_0 is the latency of its smallest size, r_max the largest throughput, n_half the size at which the
+    throughput first reaches half of that, on the straight line between two sizes.
+    """
+    rates = np.array(curve.throughput_MB_s)
+    sizes = np.array(curve.sizes_bytes, dtype=float)
+    half = rates.max() / 2
+    above = int(np.argmax(rates >= half))
+    n_half = sizes[above]
+    if above > 0:
+        share = (half - rates[above - 1]) / (rates[above] - rates[above - 1])
+        n_half = sizes[above - 1] + share * (sizes[above] - sizes[above - 1])
+    return {
+        "t0_us": curve.latency_us[0],
+        "r_max_MB_s": float(rates.max()),
+        "n_half_bytes": float(n_half),
+    }

@@ -1,0 +1,213 @@
+"""Lin et al. 1995: hosts on a local ATM network, and what a message costs them."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
+from wiretwin.papers.fit import Constant, Fit, constants, fit
+from wiretwin.papers.profiles import Network
+from wiretwin.papers.records import Record, Role, case
+from wiretwin.papers.values import DATA
+
+__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "calibration", "experiment", "refit", "write_fit"]
+
+PAPER = "lin1995"
+TITLE = "Lin et al. 1995: distributed network computing over local ATM networks"
+METRICS = ("t0_us", "r_max_MB_s", "n_half_bytes")
+
+HOSTS = ("sparc1+", "sparc2", "4/690")
+ADAPTERS = ("series-100", "series-200")
+
+BACKGROUND = {
+    "tick_ps": 10_000_000_000,
+    "tick_work_ps": 100_000_000,
+    "wake_ps": 50_000_000_000,
+    "wake_work_ps": 500_000_000,
+}
+"""What else a workstation does, a choice: the clock interrupts 100 times a second for 100 us, and other
+processes run for 500 us on average, 20 times a second (exponentially distributed)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of a table: its case and the network it is measured on."""
+
+    case: str
+    network: Network
+
+
+def paper() -> dict[str, Any]:
+    """Return the data file of this paper."""
+    return tomllib.loads((DATA / "papers" / "lin1995.toml").read_text(encoding="utf-8"))
+
+
+def calibration() -> dict[tuple[str, str, str], float]:
+    """Return the published calibration figures by experiment, case and metric."""
+    return {
+        (row["experiment"], row["case"], metric): float(row[metric])
+        for row in paper()["calibration"]
+        for metric in METRICS
+    }
+
+
+def _setting(host: str, adapter: str, *, switch: bool, stack: str = "fore/aal5") -> Setting:
+    name = case(stack=stack, network="atm", host=host, adapter=adapter)
+    return Setting(name, Network(stack, host, adapter, switch="asx100" if switch else None))
+
+
+def _table1() -> list[Setting]:
+    return [_setting("4/690", "series-200", switch=True)]
+
+
+def _table3() -> list[Setting]:
+    pairs = [(host, adapter) for adapter in ADAPTERS for host in HOSTS]
+    return [_setting(host, adapter, switch=False) for host, adapter in pairs]
+
+
+def _table4() -> list[Setting]:
+    pairs = [(host, adapter) for adapter in ADAPTERS for host in HOSTS]
+    return [_setting(host, adapter, switch=True) for host, adapter in pairs]
+
+
+def _sizes(quick: bool) -> list[int]:
+    method = paper()["echo"]
+    if quick:
+        return coarse(1 << 16) + fine(384, method["fine_most_bytes"])
+    return coarse(method["coarse_most_bytes"]) + fine(method["fine_step_bytes"], method["fine_most_bytes"])
+
+
+def _summaries(experiment: str, settings: Iterable[Setting], quick: bool) -> tuple[list[Record], list[str]]:
+    """Return t_0, r_max and n_half of each setting; the interval is the spread of the fit's residuals."""
+    published, half = calibration(), 1.645 * residual_spread()
+    records, runs = [], []
+    for setting in settings:
+        curve = measure(setting.network, _sizes(quick))
+        runs.append(curve.digest)
+        for metric, value in summary(curve).items():
+            figure = published.get((experiment, setting.case, metric))
+            role: Role = "prediction" if figure is None else "calibration"
+            low, high = value * math.exp(-half), value * math.exp(half)
+            records.append(
+                Record(PAPER, experiment, setting.case, metric, value, low, high, role, figure)
+                if figure is None
+                else Record(PAPER, experiment, setting.case, metric, value, None, None, role, figure)
+            )
+    return records, runs
+
+
+def residual_spread() -> float:
+    """Return the spread of the fit's residuals that is on file, as a share."""
+    text = (DATA / "papers" / "lin1995-fit.toml").read_text(encoding="utf-8")
+    return float(tomllib.loads(text)["spread"])
+
+
+def _figure7(quick: bool) -> tuple[list[Record], list[str]]:
+    """Echo statistics: the mean with its 90 % interval, least and most, on hosts that do other things too."""
+    import numpy as np
+    from scipy.stats import t as student
+
+    records: list[Record] = []
+    setting = _table1()[0]
+    network = Network(**{**vars(setting.network), "background": BACKGROUND})
+    sizes = fine(960 if quick else 96, 8192)
+    for size, run in zip(sizes, echo(network, sizes, paper()["echo"]["rounds"]), strict=True):
+        latency = run / 2
+        mean = float(np.mean(latency))
+        half = float(student.ppf(0.95, len(latency) - 1) * np.std(latency, ddof=1) / math.sqrt(len(latency)))
+        name = f"{setting.case} size={size}"
+        for metric, value, (low, high) in (
+            ("latency_us", mean, (mean - half, mean + half)),
+            ("latency_min_us", float(latency.min()), (None, None)),
+            ("latency_max_us", float(latency.max()), (None, None)),
+        ):
+            records.append(Record(PAPER, "figure7", name, metric, value, low, high, "prediction"))
+    return records, []
+
+
+def _table(
+    name: str, settings: Callable[[], list[Setting]]
+) -> Callable[[bool], tuple[list[Record], list[str]]]:
+    return lambda quick: _summaries(name, settings(), quick)
+
+
+EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
+    "table1": _table("table1", _table1),
+    "table3": _table("table3", _table3),
+    "table4": _table("table4", _table4),
+    "figure7": _figure7,
+}
+"""What there is, by name: makes the records, and the digests of the runs."""
+
+
+def experiment(name: str, *, quick: bool = False) -> tuple[list[Record], list[str]]:
+    """Run one experiment."""
+    return EXPERIMENTS[name](quick)
+
+
+def curve(setting_case: str) -> Curve:
+    """Return the whole curve of a case of table 4."""
+    found = next(one for one in _table4() if one.case == setting_case)
+    return measure(found.network, _sizes(False))
+
+
+FIT_SIZES = [4, *range(388, 8193, 384), 4096, 16384, 32768]
+STEADY = (65_536, 131_072)
+"""From here on a message is a steady stream of full PDUs: a mebibyte follows from the difference."""
+
+
+def refit(evaluations: int = 30) -> Fit:
+    """Fit every constant that is marked as fitted to the calibration figures there are rows for."""
+    published = calibration()
+    settings = {("table1", one.case): one for one in _table1()} | {
+        ("table3", one.case): one for one in _table3()
+    }
+    wanted = [key for key in settings if (*key, "t0_us") in published]
+    rows = [(*key, metric, published[(*key, metric)]) for key in wanted for metric in METRICS]
+
+    def predict(values: Mapping[Constant, float]) -> list[float]:
+        figures: list[float] = []
+        # Whatever is tried, no FIFO overflows: what is on file is checked when the experiments run.
+        large = {(name, "receive_fifo_cells"): 1e6 for name in ADAPTERS}
+        for key in wanted:
+            network = Network(**{**vars(settings[key].network), "overrides": {**values, **large}})
+            measured = measure(network, [*FIT_SIZES, *STEADY])
+            short, long = measured.latency_us[-2:]
+            mebibyte = long + (long - short) * ((1 << 20) - STEADY[1]) / (STEADY[1] - STEADY[0])
+            whole = Curve((*measured.sizes_bytes, 1 << 20), (*measured.latency_us, mebibyte), measured.digest)
+            figures += [summary(whole)[metric] for metric in METRICS]
+        return figures
+
+    return fit(predict, rows, constants(), evaluations=evaluations)
+
+
+def write_fit(fitted: Fit) -> None:
+    """Write fitted values into the data files, and the spread and residuals beside the paper's."""
+    import tomli_w
+
+    from wiretwin.papers.fit import write
+    from wiretwin.results import write_atomically
+
+    write(fitted)
+    content = {
+        "spread": round(fitted.spread, 4),
+        "residual": [
+            {
+                "experiment": one.experiment,
+                "case": one.case,
+                "metric": one.metric,
+                "published": one.published,
+                "predicted": round(one.predicted, 2),
+                "error_percent": round(100 * one.error, 1),
+            }
+            for one in fitted.residuals
+        ],
+    }
+    head = (
+        "# Written by `wiretwin papers lin1995 --fit --write`: what the fitted model says of the figures.\n"
+    )
+    write_atomically(DATA / "papers" / "lin1995-fit.toml", (head + tomli_w.dumps(content)).encode())

@@ -1,0 +1,80 @@
+"""One record a value: what was predicted, and what is published where a model was fitted to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+from typing import Literal
+
+__all__ = ["Record", "Role", "case", "digest"]
+
+Role = Literal["calibration", "prediction"]
+
+CASE_KEYS = [
+    "stack",
+    "network",
+    "host",
+    "adapter",
+    "nic",
+    "mtu",
+    "buffer_kib",
+    "program",
+    "size",
+    "accuracy",
+    "load",
+    "transport",
+    "flow_control",
+    "session",
+    "link",
+    "mechanism",
+    "rho",
+    "ports",
+    "iterations",
+]
+"""The keys of a case, in their order."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One value.
+
+    Attributes
+    ----------
+    paper, experiment, case, metric
+        What it is; `metric` ends in its unit.
+    predicted, low, high
+        The model's value, and the ends of its interval, where it has one.
+    role
+        Whether the model was fitted to the published value.
+    published
+        That value; only where it is a calibration value.
+    """
+
+    paper: str
+    experiment: str
+    case: str
+    metric: str
+    predicted: float
+    low: float | None
+    high: float | None
+    role: Role
+    published: float | None = None
+
+
+def case(**keys: object) -> str:
+    """Write a case: ``key=value``, in the order that all cases have."""
+    unknown = set(keys) - set(CASE_KEYS)
+    if unknown:
+        raise ValueError(f"no such key of a case: {', '.join(sorted(unknown))}")
+    return " ".join(f"{key}={keys[key]}" for key in CASE_KEYS if keys.get(key) is not None)
+
+
+def digest(records: Iterable[Record], runs: Iterable[str]) -> str:
+    """Digest records, and the digests of the runs that made them."""
+    hasher = hashlib.sha256()
+    for record in records:
+        hasher.update(repr(astuple(record)).encode())
+    for run in runs:
+        hasher.update(run.encode())
+    return hasher.hexdigest()[:32]

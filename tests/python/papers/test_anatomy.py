@@ -1,0 +1,82 @@
+"""The anatomy of a message: it sums to the latency, and opens elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wiretwin.errors import InputError
+from wiretwin.papers.anatomy import anatomy, chrome_trace, lines
+from wiretwin.papers.echo import measure
+from wiretwin.papers.profiles import Network
+from wiretwin.papers.report import render_anatomy
+
+
+@pytest.mark.parametrize("adapter", ["series-100", "series-200"])
+@pytest.mark.parametrize("switch", [None, "asx100"])
+@pytest.mark.parametrize("size", [4, 4096, 10_000])
+def test_the_parts_of_a_message_sum_to_its_measured_latency(
+    adapter: str, switch: str | None, size: int
+) -> None:
+    network = Network("fore/aal5", "sparc2", adapter, switch=switch)
+    found = anatomy(network, size)
+    assert sum(line.span_ps for line in lines(found)) == found.latency_ps
+    assert found.latency_ps / 1e6 == pytest.approx(measure(network, [size]).latency_us[0], rel=1e-12)
+    end = 0
+    for part in found.path:
+        assert part.start_ps == end, "no gap and no overlap"
+        end += part.span_ps
+
+
+def test_a_message_of_one_cell_waits_for_nothing() -> None:
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200"), 4)
+    activities = [line.activity for line in lines(found)]
+    assert "waiting" not in activities
+    assert activities[:3] == ["trap", "fore_send", "copy_in"]
+    assert activities[-1] == "copy_out"
+
+
+def test_a_paced_circuit_waits_between_cells() -> None:
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100"), 4096)
+    [wait] = [line for line in lines(found) if line.activity == "waiting"]
+    assert (wait.resource, wait.times) == ("firmware", 85)
+
+
+def test_a_trace_holds_the_path_and_all_that_was_done() -> None:
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100"), 4096)
+    trace = json.loads(chrome_trace(found))
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+    path = [event for event in spans if event["pid"] == 1]
+    assert sum(event["dur"] for event in path) == pytest.approx(found.latency_ps / 1e6)
+    sent = [event for event in spans if event["name"] == "serialize"]
+    assert len(sent) == 2 * 86, "every cell on two links"
+    names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
+    assert {"host 0: cpu", "adapter 1: firmware", "link 0: wire", "switch 0: fabric"} <= names
+
+
+def test_a_page_shows_the_waterfall(tmp_path: Path) -> None:
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200"), 4096)
+    text = render_anatomy(found, tmp_path / "page.html").read_text()
+    assert "The message as a waterfall" in text
+    assert f"{found.latency_ps / 1e6:.3f}" in text
+
+
+def test_the_command_prints_lines_that_sum_to_the_title(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    from wiretwin.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", "fore/aal5", "4KiB", "--host", "sparc2", "--back-to-back", "--format", "json"])
+    assert ended.value.code == 0
+    rows = json.loads(capsysbinary.readouterr().out)
+    latency = anatomy(Network("fore/aal5", "sparc2", "series-200"), 4096).latency_ps / 1e6
+    assert sum(row["time_us"] for row in rows) == pytest.approx(latency)
+    assert sum(row["share_percent"] for row in rows) == pytest.approx(100)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    with pytest.raises(InputError, match="needs an adaptation layer"):
+        anatomy(Network("fore/ethernet", "sparc2", "series-200"), 4)
+    with pytest.raises(InputError, match=r"--adapter.*series-100"):
+        anatomy(Network("fore/aal5", "sparc2", "series-300"), 4)

@@ -1,0 +1,211 @@
+"""Papers rebuilt: what is committed is what the model says, and data files say what they hold."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wiretwin.errors import InputError
+from wiretwin.papers import lin1995, run_paper
+from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
+from wiretwin.papers.fit import constants, fit
+from wiretwin.papers.page import committed, updated
+from wiretwin.papers.profiles import Network
+from wiretwin.papers.records import Record, case, digest
+from wiretwin.papers.report import render
+from wiretwin.papers.values import DATA, read_sheet, write_fitted
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995.md"
+
+
+def test_the_predictions_on_the_page_are_those_of_the_model() -> None:
+    records: list[Record] = []
+    runs: list[str] = []
+    for _count, _name, made, digests in run_paper("lin1995"):
+        records += made
+        runs += digests
+    text = PAGE.read_text()
+    assert f"Digest of the run: `{digest(records, runs)}`" in text
+    assert updated(text, records, digest(records, runs), "") == text
+
+
+def test_the_residuals_on_file_are_those_of_the_values_on_file() -> None:
+    stored = tomllib.loads((DATA / "papers" / "lin1995-fit.toml").read_text())
+    logs = []
+    for row in stored["residual"]:
+        assert row["published"] == lin1995.calibration()[row["experiment"], row["case"], row["metric"]]
+        logs.append(math.log(row["predicted"] / row["published"]))
+    assert math.sqrt(sum(log * log for log in logs) / len(logs)) == pytest.approx(stored["spread"], abs=1e-4)
+    t_0 = next(row for row in stored["residual"] if row["metric"] == "t0_us")
+    [network] = [one.network for one in lin1995._table1()]
+    assert measure(network, [4]).latency_us[0] == pytest.approx(t_0["predicted"], rel=2e-4)
+
+
+def test_the_model_is_fitted_to_no_figure_that_is_not_a_calibration_figure() -> None:
+    stored = tomllib.loads((DATA / "papers" / "lin1995-fit.toml").read_text())["residual"]
+    fitted = {(row["experiment"], row["case"], row["metric"]) for row in stored}
+    assert fitted <= set(lin1995.calibration())
+    assert len(constants()) < len(fitted)
+
+
+def test_a_record_has_a_published_value_only_where_it_is_calibration() -> None:
+    records, _ = lin1995.experiment("table3", quick=True)
+    roles = {record.role: record for record in records}
+    assert set(roles) == {"calibration", "prediction"}
+    for record in records:
+        assert (record.role == "calibration") == (record.published is not None)
+        assert (record.role == "prediction") == (record.low is not None)
+
+
+def test_quick_is_the_same_model() -> None:
+    [quick] = [record.predicted for record in lin1995.experiment("table1", quick=True)[0][:1]]
+    [whole] = [record.predicted for record in lin1995.experiment("table1")[0][:1]]
+    assert quick == whole
+
+
+def test_a_case_is_written_in_one_order() -> None:
+    assert case(size=4, host="sparc2", stack="fore/aal5") == "stack=fore/aal5 host=sparc2 size=4"
+    with pytest.raises(ValueError, match="colour"):
+        case(colour="red")
+
+
+def test_sizes_are_those_of_the_paper() -> None:
+    assert fine()[:3] == [4, 100, 196]
+    assert max(fine()) <= 8192
+    assert coarse() == [2**power for power in range(2, 21)]
+
+
+def test_three_numbers_are_read_off_a_curve() -> None:
+    sizes = (4, 100, 1000, 10_000)
+    curve = Curve(sizes, tuple(100 + size / 10 for size in sizes), "")
+    found = summary(curve)
+    assert found["t0_us"] == 100.4
+    assert found["r_max_MB_s"] == pytest.approx(10_000 / 1100)
+    # Between 100 bytes (100/110) and 1000 bytes (5.0): half of 9.09 is 4.545.
+    assert found["n_half_bytes"] == pytest.approx(100 + 900 * (10_000 / 2200 - 100 / 110) / (5 - 100 / 110))
+
+
+def test_an_echo_beside_other_work_varies_and_repeats_with_its_seed() -> None:
+    network = Network("fore/aal5", "4/690", "series-200", background=lin1995.BACKGROUND)
+    [one] = echo(network, [4], 101)
+    [again] = echo(network, [4], 101)
+    [other] = echo(network, [4], 101, seed=2)
+    assert len(one) == 100
+    assert np.array_equal(one, again)
+    assert not np.array_equal(one, other)
+    quiet = measure(Network("fore/aal5", "4/690", "series-200"), [4]).latency_us[0]
+    assert one.min() / 2 == pytest.approx(quiet)
+    assert one.max() / 2 > quiet
+
+
+def test_a_fit_finds_the_constants_that_made_the_figures() -> None:
+    def model(values: object) -> list[float]:
+        a, b = values["x", "a"], values["x", "b"]  # type: ignore[index]
+        return [a + b * size for size in (1, 10, 100, 1000)]
+
+    truth = model({("x", "a"): 7.0, ("x", "b"): 0.3})
+    rows = [("e", "c", f"m{number}", value) for number, value in enumerate(truth)]
+    found = fit(model, rows, {("x", "a"): 3.0, ("x", "b"): 1.0})
+    assert [one.value for one in found.constants] == pytest.approx([7.0, 0.3], rel=1e-3)
+    assert found.spread < 1e-3
+    with pytest.raises(InputError, match="2 constants for 1 figures"):
+        fit(model, rows[:1], {("x", "a"): 3.0, ("x", "b"): 1.0})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("values", "is no TOML"),
+        ("title = 'x'", "values: is missing"),
+        ("[values]\na_us = 3", "values.a_us: 3"),
+        ("[values]\na_us = {value = -1, by = 'input', source = 'x'}", "values.a_us.value: -1"),
+        ("[values]\na_us = {value = 1, by = 'guess', source = 'x'}", "allowed: input, choice, fit"),
+        ("[values]\na_us = {value = 1, by = 'input'}", "values.a_us.source: is missing"),
+        (
+            "[values]\na_us = {value = 1, by = 'input', source = 'x', unit = 's'}",
+            "values.a_us.unit: is unknown",
+        ),
+    ],
+)
+def test_a_data_file_without_number_source_or_origin_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_sheet(path)
+    assert said in str(caught.value)
+
+
+def test_every_data_file_is_whole() -> None:
+    paths = [path for folder in ("hosts", "adapters", "networks") for path in (DATA / folder).glob("*.toml")]
+    assert len(paths) >= 9
+    for path in paths:
+        sheet = read_sheet(path)
+        for key, value in sheet.values.items():
+            assert (value.low is not None) == (value.by == "fit"), f"{path}: {key}"
+
+
+def test_a_fitted_value_is_written_on_its_line_and_another_is_not(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text(
+        '[values]\na_us = { value = 1, by = "fit", source = "s" }\n'
+        'b_us = { value = 2, by = "choice", source = "s" }\n'
+    )
+    write_fitted(path, "a_us", 3.25, 3, 4)
+    write_fitted(path, "a_us", 3.5, 3, 4)
+    sheet = read_sheet(path)
+    assert (sheet.values["a_us"].value, sheet.values["a_us"].high, sheet["b_us"]) == (3.5, 4.0, 2.0)
+    with pytest.raises(InputError, match="b_us"):
+        write_fitted(path, "b_us", 1, 1, 1)
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InputError, match=r"PAPER.*lin1995"):
+        list(run_paper("nobody1995"))
+    with pytest.raises(InputError, match=r"EXPERIMENT.*table1"):
+        list(run_paper("lin1995", ["table99"]))
+    with pytest.raises(InputError, match=r"--host.*sparc2"):
+        measure(Network("fore/aal5", "vax", "series-200"), [4])
+    with pytest.raises(InputError, match="types 0, 1 and 2"):
+        measure(Network("fore/aal1", "sparc2", "series-200"), [4])
+
+
+def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> None:
+    old = Record("p", "e", "c", "t0_us", 10.0, 9.0, 11.0, "prediction")
+    new = Record("p", "e", "c", "t0_us", 12.0, 11.0, 13.0, "prediction")
+    blank = "Digest of the run: `none`\n\n<!-- values -->\n<!-- end of values -->\n\n## Changed\n"
+    text = updated(blank, [old], "d1", "")
+    assert committed(text) == {("e", "c", "t0_us"): ("10", "9 to 11", "")}
+    with pytest.raises(InputError, match="1 values would change"):
+        updated(text, [new], "d2", "")
+    changed = updated(text, [new], "d2", "the bus is slower")
+    assert "Digest of the run: `d2`" in changed
+    assert "### the bus is slower\n\nFrom `d1` to `d2`." in changed
+    assert "| e | `c` | t0_us | 10 | 12 |" in changed
+
+
+def test_a_report_shows_every_value(tmp_path: Path) -> None:
+    records, _ = lin1995.experiment("table3", quick=True)
+    more, _ = lin1995.experiment("figure7", quick=True)
+    text = render("lin1995", records + more, tmp_path / "page.html").read_text()
+    assert text.count("<td>calibration</td>") == 15
+    assert "The fit against what is published" in text
+    assert "Latency by size" in text
+    assert "http://" not in text.split("<script")[0]
+
+
+def test_records_go_to_json(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    from wiretwin.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["papers", "lin1995", "table1", "--quick", "--format", "json"])
+    assert ended.value.code == 0
+    [first, *_] = json.loads(capsysbinary.readouterr().out)
+    assert list(first) == [
+        "paper", "experiment", "case", "metric", "predicted", "low", "high", "role", "published",
+    ]  # fmt: skip
+    assert first["metric"] == "t0_us"
