@@ -40,6 +40,7 @@ mod endpoint;
 mod event;
 mod input;
 mod listener;
+mod octets;
 mod output;
 mod poll;
 mod presets;
