@@ -54,8 +54,14 @@ pub fn fragment(protocol: Protocol, payload: &[u8], offset: u64, more_fragments:
 }
 
 pub fn udp(payload: &[u8], checksum: bool) -> Vec<u8> {
+    udp_between((40_001, 40_002), payload, checksum)
+}
+
+/// A datagram from one port to another. Which way it goes makes no difference to its checksum.
+pub fn udp_between(ports: (u16, u16), payload: &[u8], checksum: bool) -> Vec<u8> {
     let payload_length = payload.len() as u16;
-    let repr = udp::Repr { source_port: 40_001, destination_port: 40_002, payload_length, checksum };
+    let (source_port, destination_port) = ports;
+    let repr = udp::Repr { source_port, destination_port, payload_length, checksum };
     behind(udp::HEADER_OCTETS, payload, |octets| repr.emit(&ENDS, octets).expect("a datagram"))
 }
 

@@ -28,8 +28,10 @@ mod octets;
 pub mod options;
 pub mod pause;
 pub mod rm;
+pub mod rpc;
 pub mod tcp;
 pub mod udp;
+pub mod xdr;
 
 pub use error::{DecodeError, EmitError, Fault, Misfit};
 pub use options::Options;

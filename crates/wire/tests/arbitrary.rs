@@ -30,6 +30,8 @@ mod oam;
 mod pause;
 #[path = "../../../fuzz/checks/rm.rs"]
 mod rm;
+#[path = "../../../fuzz/checks/rpc.rs"]
+mod rpc;
 #[path = "../../../fuzz/checks/tcp.rs"]
 mod tcp;
 #[path = "../../../fuzz/checks/udp.rs"]
@@ -103,6 +105,11 @@ fn pause_holds_for_any_input() {
 #[test]
 fn rm_holds_for_any_input() {
     mutated::check_corpus("rm", rm::check);
+}
+
+#[test]
+fn rpc_holds_for_any_input() {
+    mutated::check_corpus("rpc", rpc::check);
 }
 
 #[test]
