@@ -3,6 +3,7 @@
 //! [`Pacer`] moves real frames between devices as a [`Wire`](wiretwin_net::frame::Wire) of the simulated
 //! world says, each at its time. [`wire_main`] is the process that does so between TAP devices.
 
+mod capture;
 mod device;
 mod lateness;
 mod output;
@@ -10,6 +11,7 @@ mod pacer;
 mod process;
 mod spec;
 
+pub use capture::{Capture, CaptureFailure, Direction};
 pub use device::Device;
 pub use lateness::Lateness;
 pub use pacer::{End, Pacer, PacerError, PortCounts};

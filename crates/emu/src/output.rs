@@ -42,6 +42,24 @@ pub(crate) fn ready(spec: &WireSpec, taps: &[Tap]) -> String {
 }
 
 pub(crate) fn counters(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> String {
+    count(spec, pacer, reason).to_string()
+}
+
+/// The counters at the end, with the frames that are not in the capture, if there is one.
+pub(crate) fn last_counters(
+    spec: &WireSpec,
+    pacer: &Pacer<Tap>,
+    reason: &str,
+    uncaptured: Option<u64>,
+) -> String {
+    let mut line = count(spec, pacer, reason);
+    if let Some(uncaptured) = uncaptured {
+        line["uncaptured"] = uncaptured.into();
+    }
+    line.to_string()
+}
+
+fn count(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> Value {
     let ports: Vec<Value> = spec
         .ports
         .iter()
@@ -76,7 +94,6 @@ pub(crate) fn counters(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> Str
         "turn_ns": pacer.turns().to_json(),
         "rests": { "count": pacer.rests().count, "total_ns": pacer.rests().total.as_ns() },
     })
-    .to_string()
 }
 
 pub(crate) fn error(place: &str, reason: &str) -> String {

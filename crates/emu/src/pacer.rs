@@ -23,6 +23,7 @@ use wiretwin_host::{Caught, Clock, Signals};
 use wiretwin_net::frame::{Counters, Frame, Output, PortId, Totals, Wire};
 use wiretwin_units::{SimTime, Span};
 
+use crate::capture::{Capture, Direction};
 use crate::device::Device;
 use crate::lateness::Lateness;
 
@@ -108,6 +109,7 @@ pub struct Pacer<D> {
     /// Since the beginning of the period: what has been slept. `None` if the loop does not rest.
     resting: Option<(SimTime, Span)>,
     rests: Rests,
+    capture: Option<Capture>,
     buffer: Vec<u8>,
     damaged: Vec<u8>,
 }
@@ -141,6 +143,7 @@ impl<D: Device> Pacer<D> {
             looked: SimTime::ZERO,
             resting: None,
             rests: Rests::default(),
+            capture: None,
             buffer: vec![0; LARGEST_FRAME],
             damaged: Vec::new(),
         })
@@ -151,9 +154,25 @@ impl<D: Device> Pacer<D> {
         self.resting = Some((self.now(), Span::ZERO));
     }
 
+    /// From now on, notes every frame that passes a port: one from a host when it is found, one for a
+    /// host, as it is given to it, at the instant that the model gives.
+    pub fn capture_to(&mut self, capture: Capture) {
+        self.capture = Some(capture);
+    }
+
+    /// Notes no more; the capture that was under way.
+    pub const fn stop_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+
     /// How often that was needed.
     pub const fn rests(&self) -> Rests {
         self.rests
+    }
+
+    /// The devices, in the order of their ports.
+    pub fn devices(&self) -> &[D] {
+        &self.devices
     }
 
     /// Time since the wire was made.
@@ -260,6 +279,9 @@ impl<D: Device> Pacer<D> {
                         damage(&mut self.damaged, &frame);
                         &self.damaged[..]
                     };
+                    if let Some(capture) = &mut self.capture {
+                        capture.add(port, Direction::Inbound, due, octets);
+                    }
                     let number = usize::from(port.0);
                     let taken = self.devices[number].try_write(octets).map_err(|error| PacerError {
                         port: Some(port),
@@ -321,6 +343,9 @@ impl<D: Device> Pacer<D> {
             })?;
             let Some(length) = length else { return Ok(()) };
             let octets = &self.buffer[..length];
+            if let Some(capture) = &mut self.capture {
+                capture.add(port, Direction::Outbound, now, octets);
+            }
             let taken = Frame::of(octets, Rc::from(octets))
                 .map(|frame| self.wire.handle_frame(now, port, frame).is_ok());
             self.counts[number].malformed += u64::from(taken != Some(true));

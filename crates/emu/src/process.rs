@@ -8,6 +8,7 @@ use wiretwin_host::{
 };
 use wiretwin_net::frame::Wire;
 
+use crate::capture::Capture;
 use crate::output;
 use crate::pacer::{End, Pacer};
 use crate::spec::{PortSpec, WireSpec};
@@ -55,6 +56,15 @@ fn run(path: &Path) -> Result<(), Stop> {
         .iter()
         .map(|port| open(port, spec.mtu).map_err(|error| Stop::new(format!("port {}", port.name), error)))
         .collect::<Result<_, _>>()?;
+    let names: Vec<String> = spec.ports.iter().map(|port| port.name.clone()).collect();
+    let mut pacer =
+        Pacer::new(wire, taps, spec.spin).map_err(|error| Stop::new("watching the devices", error))?;
+    // Before this thread goes before others: the one that writes is none of them.
+    if let Some(path) = &spec.capture {
+        let capture = Capture::begin(path, &names, pacer.elapsed())
+            .map_err(|error| Stop::new(format!("{file}: capture"), error))?;
+        pacer.capture_to(capture);
+    }
     if let Some(cpu) = spec.cpu {
         pin(cpu).map_err(|error| Stop::new(format!("{file}: cpu"), error))?;
     }
@@ -62,9 +72,7 @@ fn run(path: &Path) -> Result<(), Stop> {
     if let Some(priority) = spec.priority {
         run_before_all_others(priority).map_err(|error| Stop::new(format!("{file}: priority"), error))?;
     }
-    let ready = output::ready(&spec, &taps);
-    let mut pacer =
-        Pacer::new(wire, taps, spec.spin).map_err(|error| Stop::new("watching the devices", error))?;
+    let ready = output::ready(&spec, pacer.devices());
     if spec.priority.is_some() {
         pacer.rest_regularly();
     }
@@ -78,7 +86,10 @@ fn run(path: &Path) -> Result<(), Stop> {
         Ok(End::Limit) => "limit_s".to_owned(),
         Err(error) => error.to_string(),
     };
-    say(&output::counters(&spec, &pacer, &reason))?;
+    let captured = pacer.stop_capture().map(Capture::end).transpose();
+    let missed = captured.as_ref().ok().copied().flatten();
+    say(&output::last_counters(&spec, &pacer, &reason, missed))?;
+    captured.map_err(|error| Stop::new("capture", error))?;
     if let Some(stop) = unsaid {
         return Err(stop);
     }

@@ -34,6 +34,8 @@ pub struct WireSpec {
     pub cpu: Option<u32>,
     /// Its real-time priority.
     pub priority: Option<u8>,
+    /// The pcapng file of what crosses.
+    pub capture: Option<PathBuf>,
     /// Whether it ends with the process that started it.
     pub die_with_parent: bool,
 }
@@ -58,7 +60,17 @@ impl WireSpec {
     /// [`JsonError`], at the first key that is wrong.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         let value = parse(DOCUMENT, text)?;
-        let own = ["format", "version", "ports", "limit_s", "spin_us", "cpu", "priority", "die_with_parent"];
+        let own = [
+            "format",
+            "version",
+            "ports",
+            "limit_s",
+            "spin_us",
+            "cpu",
+            "priority",
+            "capture",
+            "die_with_parent",
+        ];
         let known: Vec<&str> = own.into_iter().chain(KEYS).collect();
         let fields = At::top(DOCUMENT, &value).object(&known)?;
         let format = fields.get("format")?;
@@ -79,6 +91,7 @@ impl WireSpec {
             spin: Span::from_us(number("spin_us", 0, 1_000_000)?.unwrap_or(SPIN_US)),
             cpu: number("cpu", 0, 65_535)?.map(|cpu| cpu as u32),
             priority: number("priority", 1, 99)?.map(|priority| priority as u8),
+            capture: fields.optional("capture").map(|at| read_text(&at).map(PathBuf::from)).transpose()?,
             die_with_parent: read_bool(&fields, "die_with_parent")?,
             ports,
         })
@@ -170,7 +183,8 @@ mod tests {
     #[test]
     fn every_wrong_key_is_named_with_its_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 14] = [
+        let cases: [(Change, &str); 15] = [
+            (|v| v["capture"] = true.into(), "capture is true; allowed: a text that is not empty"),
             (|v| v["format"] = "wire".into(), r#"format is "wire"; allowed: "wiretwin-wire""#),
             (|v| v["version"] = 2.into(), "version is 2; allowed: 1"),
             (|v| v["limit_s"] = 0.into(), "limit_s is 0; allowed: a number above 0, at most 604800"),

@@ -4,9 +4,9 @@
 //! calibration against this same clock (an error of its own in every sample), is not invariant on
 //! every host, and batching already keeps the reading under 1 % of a sample.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use wiretwin_units::Span;
+use wiretwin_units::{HostTime, Span};
 
 /// Time since this clock was made.
 #[derive(Clone, Copy, Debug)]
@@ -66,6 +66,13 @@ impl Clock {
         }
         ClockQuality { cost_ns, resolution_ns }
     }
+}
+
+/// Time since 1970 as the system has it, for files that say so; zero before. It can be set, so no
+/// interval is measured with it.
+pub fn since_1970() -> HostTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    HostTime::from_ns(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Euclid's algorithm; 0 divides nothing.

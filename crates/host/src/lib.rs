@@ -23,7 +23,7 @@ mod stream;
 mod tap;
 mod udp;
 
-pub use clock::{Clock, ClockQuality};
+pub use clock::{Clock, ClockQuality, since_1970};
 pub use crossing::crossing;
 pub use mesh::Mesh;
 pub use pair::{Pair, drive};

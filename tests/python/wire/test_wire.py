@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import socket
 import subprocess
 import sys
@@ -316,3 +317,46 @@ def test_nothing_is_left_behind_when_the_wire_is_killed() -> None:
         hosts.process.wait(timeout=LIMIT_S)
         assert "eth0" not in run("ip", "-n", hosts.names[0], "-br", "link")
     assert not set(hosts.names) & set(os.listdir("/run/netns"))
+
+
+@needs_hosts
+def test_what_crosses_is_captured_as_another_program_reads_it(tmp_path: Path) -> None:
+    if shutil.which("tshark") is None:
+        if os.environ.get("CI"):
+            pytest.fail("CI reads captures with tshark: it is missing")
+        pytest.skip("needs tshark (Debian: tshark)")
+    path = tmp_path / "wire.pcapng"
+    rules = [{"drop": {"nth": [2]}, "to": "h2"}]
+    wire = {"medium": "duplex", "rate_bit_s": 1_000_000, "rules": rules, "capture": str(path)}
+    started = time.time()
+    with Hosts(wire) as hosts, udp(hosts, 0, 1) as (near, far):
+        send_and_settle(hosts, near, numbered(3), 1)
+        assert len(received(far)) == 2
+        counters = hosts.stop()
+    assert counters["uncaptured"] == 0
+    fields = ["frame.interface_name", "frame.packet_flags_direction", "udp.payload", "frame.time_epoch"]
+    command = ["tshark", "-r", str(path), "-Y", "udp", "-T", "fields"]
+    for field in fields:
+        command += ["-e", field]
+    rows = [row.split("\t") for row in run(*command).splitlines()]
+    seen = [(name, int(direction, 0), int(payload[:8], 16)) for name, direction, payload, _ in rows]
+    assert [row for row in seen if row[0] == "h1"] == [("h1", 2, number) for number in range(3)]
+    assert [row for row in seen if row[0] == "h2"] == [("h2", 1, 0), ("h2", 1, 2)]
+    times = {(name, number): float(row[3]) for (name, _, number), row in zip(seen, rows, strict=True)}
+    # 154 octets of 8 us each, from the instant the wire found the frame.
+    assert times["h2", 0] - times["h1", 0] == pytest.approx(154 * 8e-6, abs=1e-6)
+    assert started - 1 < times["h1", 0] < time.time() + 1
+
+
+@needs_hosts
+def test_a_capture_that_cannot_be_written_is_said_at_the_end() -> None:
+    wire = {"medium": "duplex", "rate_bit_s": 1_000_000, "capture": "/dev/full"}
+    with Hosts(wire) as hosts:
+        assert hosts.process is not None
+        hosts.process.terminate()
+        assert hosts.next_line()["event"] == "counters"
+        error = hosts.next_line()
+        assert (error["event"], error["place"]) == ("error", "capture")
+        assert "/dev/full" in error["reason"]
+        assert "No space left" in error["reason"]
+        assert hosts.process.wait(timeout=LIMIT_S) == 1
