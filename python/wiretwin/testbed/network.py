@@ -8,6 +8,7 @@ hosts' programs sent.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -148,7 +149,9 @@ def set_up_host(host: Host, hosts: Sequence[Host], link: Link) -> None:
         if link.kind != "wire" and not link.offload:
             _no_offload(INTERFACE)
         _up(route, INTERFACE)
-        route.addr("add", index=index, address=host.address, prefixlen=PREFIX_LENGTH)
+        # The kernel does not derive it, and what broadcasts (RPC, say) asks for it.
+        everyone = str(ipaddress.ip_interface(f"{host.address}/{PREFIX_LENGTH}").network.broadcast_address)
+        route.addr("add", index=index, address=host.address, prefixlen=PREFIX_LENGTH, broadcast=everyone)
         for other in hosts:
             if other != host:
                 route.neigh("add", dst=other.address, lladdr=other.mac, ifindex=index, state=_PERMANENT)
