@@ -89,9 +89,15 @@ def predicted_vs_actual(comparisons: Sequence[Any], *, theme: Theme = LIGHT) -> 
     return figure
 
 
+def compared(record: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return what is compared: predicted and actual time, of the state of the host that most launches saw."""
+    predicted = record.get("predicted") or as_mapping(record["prediction"])["seconds"]
+    actual = record.get("actual") or as_mapping(record["run"])["seconds"]
+    return as_mapping(predicted), as_mapping(actual)
+
+
 def _relative(record: Mapping[str, Any]) -> dict[str, Any]:
-    predicted = as_mapping(as_mapping(record["prediction"])["seconds"])
-    actual = as_mapping(as_mapping(record["run"])["seconds"])
+    predicted, actual = compared(record)
     middle = actual["value"]
 
     def against(value: float) -> float:

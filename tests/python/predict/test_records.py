@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import accumulate
 from math import comb
 from pathlib import Path
@@ -10,9 +11,21 @@ from typing import Any
 
 import pytest
 from predict_help import prediction, rewrite, run_record
+from pydantic import BaseModel
 
 from wiretwin.errors import InputError, StorageError
-from wiretwin.predict.records import VERSION, Prediction, Run, median, median_spread, read
+from wiretwin.predict.records import (
+    VERSION,
+    Comparison,
+    ComputeNote,
+    InState,
+    Launch,
+    Prediction,
+    Run,
+    median,
+    median_spread,
+    read,
+)
 
 
 def test_a_sealed_record_is_read_back_as_it_was(tmp_path: Path) -> None:
@@ -163,3 +176,27 @@ def test_the_median() -> None:
     assert median([3.0]) == 3.0
     assert median([4.0, 1.0, 3.0]) == 3.0
     assert median([4.0, 1.0, 3.0, 2.0]) == 2.5
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "reference" / "records.md").read_text("utf-8")
+
+
+def documented(heading: str) -> list[str]:
+    """The words in code style in the first column of the table that follows a heading."""
+    table = PAGE.split(heading, 1)[1].split("|---|---|\n", 1)[1].split("\n\n", 1)[0]
+    return [word for row in table.splitlines() for word in re.findall(r"`(\w+)`", row.split("|")[1])]
+
+
+@pytest.mark.parametrize(
+    ("heading", "kind"),
+    [
+        ("## Prediction\n", Prediction),
+        ("| Key of `compute` |", ComputeNote),
+        ("| Key of one of `states` |", InState),
+        ("## Run\n", Run),
+        ("| Key of a launch |", Launch),
+        ("## Comparison\n", Comparison),
+    ],
+)
+def test_every_key_is_documented(heading: str, kind: type[BaseModel]) -> None:
+    assert sorted(documented(heading)) == sorted(kind.model_fields)

@@ -10,7 +10,7 @@ import pytest
 import report_data
 
 from wiretwin import plot
-from wiretwin.plot import base, data, timelines
+from wiretwin.plot import base, data, programs, timelines, words
 from wiretwin.plot.theme import DARK, KINDS, LIGHT, OPACITIES, fade, translation
 
 
@@ -234,3 +234,15 @@ def test_no_figure_uses_a_colour_that_could_not_turn_dark(result: Any, twin: Any
         colours = [text for text in _strings(figure.to_plotly_json()) if text.startswith(("#", "rgb"))]
         assert colours
         assert {text for text in colours if text not in table} <= {"rgba(0,0,0,0)"}
+
+
+def test_what_is_compared_is_of_the_state_that_was_compared() -> None:
+    record = report_data.comparisons()[0]
+    whole = programs.compared(record)
+    assert whole == (record["prediction"]["seconds"], record["run"]["seconds"])
+    predicted, actual = ({"value": value, "low": value, "high": value} for value in (2.0, 1.6))
+    in_state = record | {"predicted": predicted, "actual": actual, "error": 0.25, "state": "far"}
+    assert programs.compared(in_state) == (predicted, actual)
+    text = programs._relative(in_state)["text"]
+    for value in (predicted, actual):
+        assert words.time_interval_text(value["value"], value["low"], value["high"]) in text

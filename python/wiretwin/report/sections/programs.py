@@ -45,14 +45,15 @@ def _compared(inputs: Inputs) -> Section:
         )
     rows = []
     for item in inputs.comparisons:
-        predicted, actual = item["prediction"]["seconds"], item["run"]["seconds"]
+        predicted, actual = draw.compared(item)
         rows.append(
             [
                 draw.program_name(item["prediction"]),
                 words.time_interval_text(predicted["value"], predicted["low"], predicted["high"]),
                 words.time_interval_text(actual["value"], actual["low"], actual["high"]),
                 words.percent_text(item["error"], signed=True),
-                words.count_text(len(item["run"].get("launches", [])), "launch", "launches"),
+                words.count_text(_counted(item), "launch", "launches"),
+                item.get("state") or "not known",
                 "yes" if frozen_before(item) else "not shown",
             ]
         )
@@ -62,6 +63,7 @@ def _compared(inputs: Inputs) -> Section:
         Column("Actual", True),
         Column("Error", True),
         Column("Median of", True),
+        Column("State of the host"),
         Column("Frozen before the run"),
     ]
     notes = [
@@ -89,6 +91,11 @@ def _compared(inputs: Inputs) -> Section:
         "runs from after Init to before Finalize on the slowest rank. No constant belongs to one program."
     )
     return Section("predicted-section", "Was the prediction right?", "Prediction", lead, [Group([block])])
+
+
+def _counted(item: dict[str, Any]) -> int:
+    """Return how many launches the actual time is the median of."""
+    return int(item.get("launches") or len(item["run"].get("launches", [])))
 
 
 def _where(inputs: Inputs, shown: list[dict[str, Any]]) -> Section:
