@@ -4,9 +4,10 @@ Prints one JSON line for each comparison::
 
     {"bench": "harness/tcp-spin-4B", "ratio": ..., "low": ..., "high": ..., "target_ratio": 1.05, ...}
 
-``ratio`` is the median over pairs of (probe / C), each the median of its samples; ``low`` and
-``high`` bound it by a 95 % bootstrap over pairs. Within a pair the two run one right after the
-other, in an order that alternates, pinned to the same two cores.
+``ratio`` is the median over turns of (probe / C), each the median of its samples; ``low`` and
+``high`` bound it by a 95 % bootstrap over turns. In a turn the C program runs between two launches of
+the probe, whose mean counts, pinned to the same two cores. Where the host was seen in several states
+(see ``docs/explanation/states.md``) there is a line for each, of the turns that lie within it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from wiretwin import states
 
 HERE = Path(__file__).resolve().parent
 TARGET_RATIO = 1.05
@@ -54,8 +57,10 @@ def time_reference(binary: Path, batch: int, cores: tuple[int, int]) -> float:
     return statistics.median(map(float, out.split())) / batch
 
 
-def time_probe(layer: str, options: dict[str, Any], batch: int, cores: tuple[int, int]) -> float:
-    """The median round trip of the probe's echo, in nanoseconds."""
+def time_probe(
+    layer: str, options: dict[str, Any], batch: int, cores: tuple[int, int]
+) -> tuple[float, states.Ends | None]:
+    """The median round trip of the probe's echo, in nanoseconds, and how far its ranks were apart."""
     step = {
         "loop": "echo",
         "bytes": 4,
@@ -87,13 +92,18 @@ def time_probe(layer: str, options: dict[str, Any], batch: int, cores: tuple[int
                 )
             )
         outputs = [process.communicate(timeout=2 * LIMIT_S)[0] for process in processes]
+    found, crossing = None, None
     for output in outputs:
         for line in map(json.loads, output.splitlines()):
             if line["event"] == "error":
                 sys.exit(f"harness: the probe ended early: {line['place']}: {line['reason']}")
             if line["event"] == "samples":
-                return statistics.median(line["values_ns"]) / batch
-    sys.exit("harness: the probe gave no samples")
+                found = statistics.median(line["values_ns"]) / batch
+            if line["event"] == "done" and line["crossing_ns"]:
+                crossing = tuple(line["crossing_ns"])
+    if found is None:
+        sys.exit("harness: the probe gave no samples")
+    return found, crossing
 
 
 def interval(ratios: list[float], seed: int = 1) -> tuple[float, float]:
@@ -103,32 +113,51 @@ def interval(ratios: list[float], seed: int = 1) -> tuple[float, float]:
     return medians[49], medians[1949]
 
 
-def compare(name: str, pairs: int, cores: tuple[int, int], folder: Path) -> dict[str, Any]:
-    """Run one comparison."""
+def compare(name: str, turns: int, cores: tuple[int, int], folder: Path) -> list[dict[str, Any]]:
+    """Run one comparison; a line for each state of the host."""
     layer, options, reference, batch = COMPARISONS[name]
     binary = compile_reference(reference, folder)
-    ratios, ours, theirs = [], [], []
-    for pair in range(pairs):
-        if pair % 2 == 0:
-            probe = time_probe(layer, options, batch, cores)
-            bare = time_reference(binary, batch, cores)
-        else:
-            bare = time_reference(binary, batch, cores)
-            probe = time_probe(layer, options, batch, cores)
-        ratios.append(probe / bare)
-        ours.append(probe)
-        theirs.append(bare)
+    ours, theirs, ends = [], [], []
+    for _ in range(turns):
+        first, before = time_probe(layer, options, batch, cores)
+        theirs.append(time_reference(binary, batch, cores))
+        second, after = time_probe(layer, options, batch, cores)
+        ours.append((first + second) / 2)
+        # All four must be of one state: the least and the most stand for them.
+        seen = [*(before or ()), *(after or ())]
+        ends.append((min(seen), max(seen)) if before and after else None)
+    found = states.groups(ends)
+    if len(found) < 2:
+        return [line_of(name, list(range(turns)), ours, theirs, ends, cores)]
+    return [
+        line_of(name, members, ours, theirs, ends, cores) | {"state": states.name(place, len(found))}
+        for place, members in enumerate(found)
+    ]
+
+
+def line_of(
+    name: str,
+    members: list[int],
+    ours: list[float],
+    theirs: list[float],
+    ends: list[states.Ends | None],
+    cores: tuple[int, int],
+) -> dict[str, Any]:
+    """The line of some of the turns."""
+    ratios = [ours[at] / theirs[at] for at in members]
     low, high = interval(ratios)
+    apart = [time for at in members for time in ends[at] or ()]
     return {
         "bench": f"harness/{name}",
         "ratio": round(statistics.median(ratios), 4),
         "low": round(low, 4),
         "high": round(high, 4),
         "target_ratio": TARGET_RATIO,
-        "ns": round(statistics.median(ours), 1),
-        "reference_ns": round(statistics.median(theirs), 1),
-        "reference": f"benches/c/{reference}.c",
-        "pairs": pairs,
+        "ns": round(statistics.median(ours[at] for at in members), 1),
+        "reference_ns": round(statistics.median(theirs[at] for at in members), 1),
+        "reference": f"benches/c/{COMPARISONS[name][2]}.c",
+        "turns": len(members),
+        "crossing_ns": [round(min(apart), 1), round(max(apart), 1)] if apart else None,
         "cores": list(cores),
     }
 
@@ -136,18 +165,18 @@ def compare(name: str, pairs: int, cores: tuple[int, int], folder: Path) -> dict
 def main() -> None:
     """Print a line for each comparison asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=15, help="interleaved pairs of runs (at least 2)")
+    parser.add_argument("--turns", type=int, default=15, help="interleaved turns (at least 2)")
     parser.add_argument("--only", choices=sorted(COMPARISONS), action="append", help="only this comparison")
     arguments = parser.parse_args()
-    if arguments.pairs < 2:
-        parser.error(f"--pairs {arguments.pairs}: at least 2")
+    if arguments.turns < 2:
+        parser.error(f"--turns {arguments.turns}: at least 2")
     allowed = sorted(os.sched_getaffinity(0))
     if len(allowed) < 2:
         sys.exit(f"harness: two cores are needed, this process may use {allowed}")
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.only or COMPARISONS:
-            line = compare(name, arguments.pairs, (allowed[0], allowed[1]), Path(folder))
-            print(json.dumps(line), flush=True)
+            for line in compare(name, arguments.turns, (allowed[0], allowed[1]), Path(folder)):
+                print(json.dumps(line), flush=True)
 
 
 if __name__ == "__main__":

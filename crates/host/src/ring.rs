@@ -80,6 +80,41 @@ const fn lap(number: u64) -> u64 {
     (number / LINES + 1) & 0xffff_ffff
 }
 
+/// Copies at most [`INLINE`] bytes without a call: two overlapping moves of half the length or more.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`]; `length` is at most [`INLINE`].
+#[inline(always)]
+unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
+    /// Moves the first and the last of `length` bytes, each a `T`.
+    ///
+    /// # Safety
+    /// As for [`std::ptr::copy_nonoverlapping`] of `length` bytes, which are at least a `T`.
+    #[inline(always)]
+    unsafe fn ends<T: Copy>(from: *const u8, to: *mut u8, length: usize) {
+        let last = length - size_of::<T>();
+        // SAFETY: both lie within `length` bytes; unaligned access is allowed.
+        unsafe {
+            let (first, second) =
+                (from.cast::<T>().read_unaligned(), from.add(last).cast::<T>().read_unaligned());
+            to.cast::<T>().write_unaligned(first);
+            to.add(last).cast::<T>().write_unaligned(second);
+        }
+    }
+    // SAFETY: the caller's, and each size is at most the length.
+    unsafe {
+        match length {
+            4..8 => ends::<u32>(from, to, length),
+            8..16 => ends::<u64>(from, to, length),
+            16..32 => ends::<[u64; 2]>(from, to, length),
+            32.. => ends::<[u64; 4]>(from, to, length),
+            2..4 => ends::<u16>(from, to, length),
+            1 => to.write(from.read()),
+            0 => {}
+        }
+    }
+}
+
 /// The bulk position after a chunk: chunks begin on lines.
 const fn after(position: u64, length: usize) -> u64 {
     position + length.next_multiple_of(LINE) as u64
@@ -122,6 +157,21 @@ impl Producer {
     /// or another.
     pub unsafe fn new(base: NonNull<u8>) -> Self {
         Self { area: Area(base), line: 0, lines_done: 0, position: 0, bulk_done: 0 }
+    }
+
+    /// Sends the whole message if it fits in a line and a line is known to be free; false if not.
+    ///
+    /// The way of nearly every short message: no more than a copy and a flag.
+    #[inline(always)]
+    pub fn push_line(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > INLINE || self.line.wrapping_sub(self.lines_done) >= LINES {
+            return false;
+        }
+        // SAFETY: the line is free (checked above), its payload is INLINE bytes long, and the
+        // consumer reads it only after the flag is stored.
+        unsafe { copy_short(bytes.as_ptr(), self.area.payload(self.line), bytes.len()) };
+        self.announce(bytes.len() as u64);
+        true
     }
 
     /// Sends the whole message if it fits in a line, else its beginning; the number of bytes sent.
@@ -182,6 +232,35 @@ impl Consumer {
         Self { area: Area(base), line: 0, reported: 0, position: 0, taken: 0 }
     }
 
+    /// Takes a message that fills `buffer` and came whole in one line, within so many looks for it;
+    /// false if nothing came, or something else did.
+    ///
+    /// The way of nearly every short message: what is expected is known before it comes, so that
+    /// only a comparison and a copy follow its coming.
+    #[inline(always)]
+    pub fn take_line(&mut self, buffer: &mut [u8], looks: u32) -> bool {
+        if buffer.len() > INLINE || self.taken != 0 {
+            return false;
+        }
+        let flag = self.area.flag(self.line);
+        let expected = lap(self.line) << 32 | buffer.len() as u64;
+        let mut left = looks;
+        while flag.load(Ordering::Acquire) != expected {
+            left -= 1;
+            if left == 0 {
+                return false;
+            }
+            std::hint::spin_loop();
+        }
+        // SAFETY: the flag (acquire) was stored after so many bytes were written here.
+        unsafe { copy_short(self.area.payload(self.line), buffer.as_mut_ptr(), buffer.len()) };
+        self.line += 1;
+        if self.line - self.reported >= REPORT {
+            self.report();
+        }
+        true
+    }
+
     /// What has come and not been taken, if anything.
     #[inline]
     pub fn peek(&self) -> Option<Announced> {
@@ -221,6 +300,7 @@ impl Consumer {
         count
     }
 
+    #[cold]
     fn report(&mut self) {
         self.reported = self.line;
         self.area.lines_done().store(self.line, Ordering::Release);

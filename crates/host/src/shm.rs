@@ -146,23 +146,10 @@ impl ShmStream {
             }
         }
     }
-}
 
-#[cold]
-fn out_of_step(due: usize) -> Failure {
-    Failure::Refused(format!("an empty message came where {due} bytes were due"))
-}
-
-impl AsFd for ShmStream {
-    /// The Unix socket that tells when the peer dies.
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.peer.as_fd()
-    }
-}
-
-impl Stream for ShmStream {
-    #[inline]
-    fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
+    /// Sends whatever does not go out as one line at once.
+    #[inline(never)]
+    fn send_pieces(&mut self, message: &[u8]) -> Result<(), Failure> {
         let mut rest = message;
         let mut looks = 0_u32;
         let mut spinner = self.spinner();
@@ -184,8 +171,9 @@ impl Stream for ShmStream {
         }
     }
 
-    #[inline]
-    fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+    /// Receives whatever does not come as one line soon.
+    #[inline(never)]
+    fn recv_pieces(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
         let mut filled = 0;
         let mut spinner = self.spinner();
         loop {
@@ -199,6 +187,30 @@ impl Stream for ShmStream {
             }
             spinner.reset();
         }
+    }
+}
+
+#[cold]
+fn out_of_step(due: usize) -> Failure {
+    Failure::Refused(format!("an empty message came where {due} bytes were due"))
+}
+
+impl AsFd for ShmStream {
+    /// The Unix socket that tells when the peer dies.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.peer.as_fd()
+    }
+}
+
+impl Stream for ShmStream {
+    #[inline]
+    fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
+        if self.producer.push_line(message) { Ok(()) } else { self.send_pieces(message) }
+    }
+
+    #[inline]
+    fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+        if self.consumer.take_line(buffer, BURST) { Ok(()) } else { self.recv_pieces(buffer) }
     }
 
     fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
