@@ -14,7 +14,7 @@ use wiretwin_wire::mac::MacAddress;
 use wiretwin_wire::oam::{self, Defect, Flow};
 use wiretwin_wire::rpc::{self, portmap};
 use wiretwin_wire::tcp::{self, Flags};
-use wiretwin_wire::{Options, fddi, llc, pause, rm};
+use wiretwin_wire::{Options, fddi, llc, pause, rm, sscop};
 
 use crate::build::{self, ENDS, HERE};
 use crate::tshark::{self, Folder, Format, have};
@@ -358,6 +358,71 @@ fn sdus_on_aal5_are_read_as_written() {
     );
     let (_, fields) = data_segment();
     check(LinkType::ATM_RFC1483, &[case(build::snap(EtherType::IPV4, &packet), &fields)]);
+}
+
+#[test]
+fn signalling_pdus_are_read_as_written() {
+    let n = sscop::Number::wrapping;
+    let sq = sscop::ConnectionNumber::wrapping(7);
+    let pdu = |repr: sscop::Repr, front: &[u8]| {
+        let mut octets = vec![0; repr.pdu_octets(front.len())];
+        octets[..front.len()].copy_from_slice(front);
+        repr.emit(front.len(), &mut octets).expect("the size fits");
+        sunatm(sunatm::Traffic::Signalling, build::vc(0, 5), &octets)
+    };
+    let mut list = [0; 8];
+    sscop::put_elements(&[n(3), n(6)], &mut list).expect("eight octets");
+    // A STATUS ENQUIRY of Q.2931 with nothing in it: 9 octets, so three fill the last word.
+    let enquiry = [0x09, 0x03, 0x00, 0x00, 0x01, 0x75, 0x80, 0x00, 0x00];
+    let channel = ("atm.vci", "5");
+    check(
+        LinkType::SUNATM,
+        &[
+            case(
+                pdu(sscop::Repr::Bgn { sq, mr: n(128) }, b""),
+                &[channel, ("sscop.type", "0x01"), ("sscop.sq", "7"), ("sscop.mr", "128")],
+            ),
+            case(
+                pdu(sscop::Repr::Bgak { mr: n(0xFF_FFFF) }, b""),
+                &[("sscop.type", "0x02"), ("sscop.mr", "16777215")],
+            ),
+            case(
+                pdu(sscop::Repr::Sd { s: n(1) }, &enquiry),
+                &[
+                    ("sscop.type", "0x08"),
+                    ("sscop.s", "1"),
+                    ("sscop.pad_length", "3"),
+                    ("q2931.message_type", "0x75"),
+                ],
+            ),
+            case(
+                pdu(sscop::Repr::Poll { ps: n(5), s: n(100) }, b""),
+                &[("sscop.type", "0x0a"), ("sscop.ps", "5"), ("sscop.s", "100")],
+            ),
+            case(
+                pdu(sscop::Repr::Stat { ps: n(5), mr: n(131), r: n(3) }, &list),
+                &[
+                    ("sscop.type", "0x0b"),
+                    ("sscop.ps", "5"),
+                    ("sscop.mr", "131"),
+                    ("sscop.r", "3"),
+                    ("sscop.stat.s", "3,6"),
+                ],
+            ),
+            case(
+                pdu(sscop::Repr::Ustat { first: n(3), end: n(6), mr: n(131), r: n(3) }, b""),
+                &[("sscop.type", "0x0c"), ("sscop.mr", "131"), ("sscop.r", "3"), ("sscop.stat.s", "3,6")],
+            ),
+            case(
+                pdu(sscop::Repr::End { by_sscop: true }, b""),
+                &[("sscop.type", "0x03"), ("sscop.source", "SSCOP")],
+            ),
+            case(
+                pdu(sscop::Repr::Er { sq, mr: n(9) }, b""),
+                &[("sscop.type", "0x09"), ("sscop.sq", "7"), ("sscop.mr", "9")],
+            ),
+        ],
+    );
 }
 
 /// A cell or a PDU as captures of link type 197 have it: behind four octets of a cell's header.

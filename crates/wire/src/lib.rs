@@ -29,6 +29,7 @@ pub mod options;
 pub mod pause;
 pub mod rm;
 pub mod rpc;
+pub mod sscop;
 pub mod tcp;
 pub mod udp;
 pub mod xdr;

@@ -32,6 +32,8 @@ mod pause;
 mod rm;
 #[path = "../../../fuzz/checks/rpc.rs"]
 mod rpc;
+#[path = "../../../fuzz/checks/sscop.rs"]
+mod sscop;
 #[path = "../../../fuzz/checks/tcp.rs"]
 mod tcp;
 #[path = "../../../fuzz/checks/udp.rs"]
@@ -110,6 +112,11 @@ fn rm_holds_for_any_input() {
 #[test]
 fn rpc_holds_for_any_input() {
     mutated::check_corpus("rpc", rpc::check);
+}
+
+#[test]
+fn sscop_holds_for_any_input() {
+    mutated::check_corpus("sscop", sscop::check);
 }
 
 #[test]
