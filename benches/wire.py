@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -44,6 +45,7 @@ HEADERS = 14 + 4 + 20 + 8
 RATES = {10: 3.0, 100: 3.0, 1000: 10.0}
 """Mbit/s, and the most that the slope may be off, in percent."""
 
+LATE = "ns late"
 LIMIT_S = 30.0
 WIRE_PRIORITY = 40
 HOST_PRIORITY = 10
@@ -145,7 +147,7 @@ def slope(mbit_s: int, launches: int, rounds: int) -> Iterator[dict[str, Any]]:
         late = [counters["lateness_ns"][share] for _, counters in runs]
         yield {
             "bench": f"wire/lateness {share}, round trips at {mbit_s} Mbit/s",
-            "unit": "ns late",
+            "unit": LATE,
             "value": statistics.median(late),
             "max_ns": [counters["lateness_ns"]["max"] for _, counters in runs],
         }
@@ -214,7 +216,7 @@ def bulk(mbit_s: int, seconds: int, target: float | None) -> Iterator[dict[str, 
     late = counters["lateness_ns"]
     yield {
         "bench": f"wire/lateness p99, bulk at {mbit_s} Mbit/s",
-        "unit": "ns late",
+        "unit": LATE,
         "value": late["p99"],
         "p50_ns": late["p50"],
         "max_ns": late["max"],
@@ -256,12 +258,16 @@ def main() -> int:
         print(f"wire: {reason}", file=sys.stderr)
         return 1
     launches, rounds, seconds = (1, 40, 2) if quick else (5, 150, 4)
-    for mbit_s in RATES:
-        for line in slope(mbit_s, launches, rounds):
+    workloads = [slope(mbit_s, launches, rounds) for mbit_s in RATES]
+    workloads += [bulk(100, seconds, None), bulk(1000, seconds, 5.0), shared(10, 2 * seconds)]
+    late = []
+    for line in itertools.chain.from_iterable(workloads):
+        if line["unit"] == LATE:
+            late.append(line)
+        else:
             print(json.dumps(line), flush=True)
-    for lines in (bulk(100, seconds, None), bulk(1000, seconds, 5.0), shared(10, 2 * seconds)):
-        for line in lines:
-            print(json.dumps(line), flush=True)
+    for line in late:
+        print(json.dumps(line), flush=True)
     return 0
 
 

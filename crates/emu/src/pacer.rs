@@ -185,8 +185,8 @@ impl<D: Device> Pacer<D> {
         &self.lateness
     }
 
-    /// How long the loop was busy between two looks at the devices: a frame that came in between
-    /// entered the model so much late at most. Waking up, which may take longer, is not in it.
+    /// How long the loop had been busy with other things each time it found frames: these entered the
+    /// model so much late at most. Waking up, which may take longer, is not in it.
     pub const fn turns(&self) -> &Lateness {
         &self.turns
     }
@@ -244,13 +244,16 @@ impl<D: Device> Pacer<D> {
     pub fn turn(&mut self, limit: SimTime) -> Result<bool, PacerError> {
         let next = self.deliver()?;
         let now = self.now();
-        self.turns.add(now.saturating_since(self.looked).as_ns());
+        let busy = now.saturating_since(self.looked);
         self.rest(now);
         self.wait(now, next, limit).map_err(|error| PacerError { port: None, step: "waiting", error })?;
         // The kernel has had these frames since before now: an instant taken after reading them would
         // count the reading as waiting.
         self.looked = self.now();
         let mut signalled = false;
+        if self.events.iter().any(|event| event.data.u64() != SIGNALS) {
+            self.turns.add(busy.as_ns());
+        }
         let events = std::mem::take(&mut self.events);
         for event in &events {
             match event.data.u64() {
