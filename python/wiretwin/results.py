@@ -39,6 +39,7 @@ __all__ = [
     "Layer",
     "Manifest",
     "Result",
+    "StepTraffic",
     "write_atomically",
 ]
 
@@ -89,6 +90,25 @@ class Layer(_Record):
     clock: Clock | None = None
 
 
+class StepTraffic(_Record):
+    """What the interface of rank 0's host carried during one step, beside the payload of the step.
+
+    Headers are in the bytes of the interface, and so are acknowledgements, what was sent again, and the
+    few control messages between the ranks. In and out are as rank 0's host sees it.
+    """
+
+    loop: str
+    bytes: int = Field(ge=0)
+    messages: int = Field(ge=1)
+    delay_ns: int = Field(ge=0)
+    payload_out: int = Field(ge=0)
+    payload_in: int = Field(ge=0)
+    bytes_out: int = Field(ge=0)
+    bytes_in: int = Field(ge=0)
+    packets_out: int = Field(ge=0)
+    packets_in: int = Field(ge=0)
+
+
 class Launch(_Record):
     """One launch: fresh processes, every step of the schedule once."""
 
@@ -109,6 +129,8 @@ class Launch(_Record):
     """Messages lost, by a layer that may lose them."""
     crossing_ns: tuple[float, float] | None = None
     """Round trip of a cache line between the two ranks' cores, before the first step and after the last."""
+    traffic: list[StepTraffic] = Field(default_factory=list)
+    """What crossed the interface, step by step; empty within one host."""
     file: str | None = None
     """The sample file, relative to the folder; none if the launch left no samples."""
     rows: int = Field(default=0, ge=0)
@@ -319,6 +341,28 @@ class Result:
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
         return frame
+
+    def traffic(self) -> pl.DataFrame:
+        """Return what crossed the interface, one row a step of a launch that ended well, in order.
+
+        The columns are ``launch``, ``layer`` and those of `StepTraffic`.
+        """
+        import polars as pl
+
+        counts = [name for name, field in StepTraffic.model_fields.items() if field.annotation is int]
+        schema = {
+            "launch": pl.UInt32,
+            "layer": pl.String,
+            "loop": pl.String,
+            **dict.fromkeys(counts, pl.UInt64),
+        }
+        rows = [
+            {"launch": launch.launch, "layer": launch.name, **step.model_dump()}
+            for launch in self.manifest.launches
+            if launch.status == "ok"
+            for step in launch.traffic
+        ]
+        return pl.DataFrame(rows, schema=schema)
 
     def digest(self) -> str:
         """SHA-256 over the names and contents of the usable sample files, in order of launch."""

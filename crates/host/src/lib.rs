@@ -6,6 +6,7 @@
 
 mod clock;
 mod crossing;
+mod interface;
 mod line;
 mod mapping;
 mod mesh;
@@ -25,6 +26,7 @@ mod udp;
 
 pub use clock::{Clock, ClockQuality, since_1970};
 pub use crossing::crossing;
+pub use interface::Traffic;
 pub use mesh::Mesh;
 pub use pair::{Pair, drive};
 pub use process::{

@@ -119,6 +119,13 @@ impl SocketStream {
         sockopt::tcp_nodelay(&self.fd).ok()
     }
 
+    /// The IP address of the other end.
+    pub(crate) fn peer_ip(&self) -> io::Result<IpAddr> {
+        let peer = rustix::net::getpeername(&self.fd)?;
+        let peer = peer.ok_or(io::ErrorKind::NotConnected)?;
+        Ok(std::net::SocketAddr::try_from(peer)?.ip())
+    }
+
     /// The congestion control in use; `None` on a socket that is not TCP.
     pub fn congestion(&self) -> Option<String> {
         sockopt::tcp_congestion(&self.fd).ok()

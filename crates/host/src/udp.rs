@@ -70,7 +70,8 @@ impl UdpStream {
         control.send_all(&here.port().to_le_bytes()).map_err(exchange)?;
         let mut port = [0; 2];
         control.recv_exact(&mut port).map_err(exchange)?;
-        let there = SocketAddr::new(options.address, u16::from_le_bytes(port));
+        // The other rank listens where it connected from: on another host, that is another address.
+        let there = SocketAddr::new(control.peer_ip().map_err(refuse)?, u16::from_le_bytes(port));
         socket.connect(there).map_err(refuse)?;
         let fd = OwnedFd::from(socket);
         set_waits(&fd, SLICE.min(loss_limit)).map_err(refuse)?;

@@ -90,6 +90,21 @@ pub(crate) struct Iteration {
     pub delay: Span,
 }
 
+impl Iteration {
+    /// Bytes of payload that the leader sends and receives.
+    pub(crate) fn payload(&self) -> (u64, u64) {
+        let bytes = self.bytes as u64;
+        match self.kind {
+            Kind::Echo | Kind::TwoWrite => (bytes, bytes),
+            Kind::Stream => (self.messages * bytes, 1),
+            Kind::Prtt => (self.messages * bytes, bytes),
+            Kind::SendBusy => (bytes, 1),
+            Kind::RecvBusy => (1, bytes),
+            Kind::Call => (0, 0),
+        }
+    }
+}
+
 /// Spins on the clock for `delay`.
 #[inline]
 pub(crate) fn pause(comm: &impl Comm, delay: Span) {

@@ -41,6 +41,20 @@ pub struct Samples {
     pub values_ns: Vec<u64>,
     /// Messages that did not come within the limit on a layer that may lose them.
     pub lost: u64,
+    /// Bytes of payload that rank 0 set out to send in the whole step, timed or not, without the control
+    /// messages.
+    pub payload_out: u64,
+    /// Likewise to receive.
+    pub payload_in: u64,
+}
+
+impl Samples {
+    /// Adds the payload of so many iterations.
+    fn count(&mut self, iteration: Iteration, iterations: u64) {
+        let (out, back) = iteration.payload();
+        self.payload_out += out * iterations;
+        self.payload_in += back * iterations;
+    }
 }
 
 /// Rank 0 of a measurement.
@@ -103,8 +117,15 @@ impl Leader {
     ) -> Result<Samples, CommError> {
         let bytes = size(step.bytes.get())?;
         self.buffers.fit(bytes);
-        let mut samples =
-            Samples { batch: 1, pause: Span::ZERO, first: None, values_ns: Vec::new(), lost: 0 };
+        let mut samples = Samples {
+            batch: 1,
+            pause: Span::ZERO,
+            first: None,
+            values_ns: Vec::new(),
+            lost: 0,
+            payload_out: 0,
+            payload_in: 0,
+        };
         if step.kind != Kind::Call && bytes > 0 {
             self.verify(comm, bytes, number, &mut samples).await?;
             if samples.lost >= MOST_LOSSES {
@@ -203,6 +224,7 @@ impl Leader {
             tell(comm, Control::Verify { bytes: bytes as u64 }).await?;
             self.expect_ready(comm).await?;
             let echo = Iteration { kind: Kind::Echo, bytes, messages: 1, delay: Span::ZERO };
+            samples.count(echo, 1);
             let outcome = lead(comm, echo, &mut self.buffers).await;
             if self.settle(comm, outcome, samples).await?.is_some() {
                 let (out, back) = (&self.buffers.out[..bytes], &self.buffers.back[..bytes]);
@@ -249,7 +271,9 @@ impl Leader {
         warmup: u32,
         samples: &mut Samples,
     ) -> Result<(Option<Span>, Span), CommError> {
-        self.order(comm, iteration, 1 + u64::from(warmup)).await?;
+        let planned = 1 + u64::from(warmup);
+        self.order(comm, iteration, planned).await?;
+        samples.count(iteration, planned);
         let before = comm.now().as_ps();
         let outcome = lead(comm, iteration, &mut self.buffers).await;
         let first = Span::from_ps(comm.now().as_ps() - before);
@@ -291,7 +315,9 @@ impl Leader {
     ) -> Result<(), CommError> {
         samples.values_ns.reserve(chunk as usize);
         let batch = samples.batch;
-        self.order(comm, iteration, u64::from(SETTLE) + u64::from(chunk) * u64::from(batch)).await?;
+        let planned = u64::from(SETTLE) + u64::from(chunk) * u64::from(batch);
+        self.order(comm, iteration, planned).await?;
+        samples.count(iteration, planned);
         let outcome = if iteration.kind.timed_inside() {
             self.take_inside(comm, iteration, chunk, batch, &mut samples.values_ns).await
         } else {

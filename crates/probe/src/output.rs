@@ -1,7 +1,7 @@
 //! The lines a probe writes.
 
 use serde_json::{Map, Value, json};
-use wiretwin_host::{Clock, ClockQuality};
+use wiretwin_host::{Clock, ClockQuality, Traffic};
 use wiretwin_measure::{Samples, Step};
 use wiretwin_prog::Outcome;
 
@@ -24,8 +24,8 @@ pub(crate) fn hello(layer: &str, effective: Map<String, Value>, clock: ClockQual
     .to_string()
 }
 
-pub(crate) fn samples(number: usize, step: &Step, samples: &Samples) -> String {
-    json!({
+pub(crate) fn samples(number: usize, step: &Step, samples: &Samples, carried: Option<Traffic>) -> String {
+    let mut line = json!({
         "event": "samples",
         "step": number,
         "loop": step.kind.name(),
@@ -37,8 +37,18 @@ pub(crate) fn samples(number: usize, step: &Step, samples: &Samples) -> String {
         "first_ns": samples.first.map(|first| first.as_ps() / 1000),
         "values_ns": samples.values_ns,
         "lost": samples.lost,
-    })
-    .to_string()
+    });
+    if let Some(carried) = carried {
+        line["network"] = json!({
+            "payload_out": samples.payload_out,
+            "payload_in": samples.payload_in,
+            "bytes_out": carried.bytes_out,
+            "bytes_in": carried.bytes_in,
+            "packets_out": carried.packets_out,
+            "packets_in": carried.packets_in,
+        });
+    }
+    line.to_string()
 }
 
 pub(crate) fn rank(layer: &str, seat: Seat, program: &str, outcome: &Outcome, split: &Split) -> String {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wiretwin_host::{
-    Clock, Meeting, MeetingError, Mesh, Pair, Shim, ShimError, ShmStream, SocketStream, Stream, UdpStream,
-    arm_watchdog, crossing, default_interrupts, die_with_parent, disarm_watchdog, drive, pin, pinned, shm,
-    tcp, unix, write_line,
+    Clock, Meeting, MeetingError, Mesh, Pair, Shim, ShimError, ShmStream, SocketStream, Stream, Traffic,
+    UdpStream, arm_watchdog, crossing, default_interrupts, die_with_parent, disarm_watchdog, drive, pin,
+    pinned, shm, tcp, unix, write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings, Step};
 use wiretwin_prog::{Comm, CommError, Rank};
@@ -273,9 +273,11 @@ fn measure<C: Comm>(
     let before = crossed(spec, seat, "before");
     let mut leader = Leader::new(settings);
     for (number, step) in schedule.iter().enumerate() {
+        let before = traffic(spec)?;
         let samples = drive(leader.step(comm, step, number as u64))
             .map_err(|error| lost(&format!("schedule[{number}]"), &error))?;
-        say(&output::samples(number, step, &samples))?;
+        let carried = before.zip(traffic(spec)?).map(|(before, after)| after.since(&before));
+        say(&output::samples(number, step, &samples, carried))?;
     }
     drive(leader.quit(comm)).map_err(|error| lost("ending", &error))?;
     let after = crossed(spec, seat, "after");
@@ -290,6 +292,12 @@ fn crossed(spec: &Spec, seat: Seat, when: &str) -> Option<f64> {
     }
     let file = spec.directory.join(format!("crossing-{when}"));
     crossing(&file, seat.rank == 0, CROSSING_LIMIT).ok().flatten()
+}
+
+/// What the interface that is watched has carried so far.
+fn traffic(spec: &Spec) -> Result<Option<Traffic>, Stop> {
+    let read = |name: &String| Traffic::of(name).map_err(|error| Stop::new("interface", error));
+    spec.interface.as_ref().map(read).transpose()
 }
 
 fn lost(place: &str, error: &CommError) -> Stop {

@@ -114,6 +114,8 @@ pub struct Spec {
     pub pin: Pin,
     /// The longest this process may live.
     pub limit: Duration,
+    /// The interface whose traffic is counted around each step, if one is.
+    pub interface: Option<String>,
     /// What to do.
     pub task: Task,
 }
@@ -161,6 +163,13 @@ impl Spec {
         )?);
         let pin = pin(&mut reader, seat.is_none())?;
         let limit = Duration::from_secs_f64(reader.positive("limit_s", LONGEST_LIFE_S, None)?);
+        let interface = match reader.optional("interface") {
+            None => None,
+            Some(Value::String(name)) if !name.is_empty() => Some(name),
+            Some(value) => {
+                return Err(reader.wrong("interface", &value, "the name of an interface, or null"));
+            }
+        };
         let task = match (program, reader.optional("schedule")) {
             (Some(program), None) => Task::Run(program),
             (Some(_), Some(schedule)) => {
@@ -182,7 +191,7 @@ impl Spec {
             return Err(reader.wrong("layer", &name, "a program needs one that loses nothing"));
         }
         reader.end()?;
-        Ok(Self { layer, seat, directory, pin, limit, task })
+        Ok(Self { layer, seat, directory, pin, limit, interface, task })
     }
 }
 
@@ -409,13 +418,14 @@ mod tests {
     #[test]
     fn every_wrong_key_is_named_with_its_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str); 16] = [
+        let cases: [(Change, &str); 17] = [
             (|v| v["protocol"] = 2.into(), "protocol: version 2 is not spoken here: only 1 is"),
             (|v| v["layer"] = "socket/sctp".into(), r#"layer: "socket/sctp" is not allowed: socket/tcp,"#),
             (|v| v["rank"] = 2.into(), "rank: 2 is not allowed: a whole number from 0 to 1"),
             (|v| v["size"] = 3.into(), "size: 3 is not allowed: a whole number from 2 to 2"),
             (|v| v["rank"] = Value::Null, "rank: missing: a whole number from 0 to 1"),
             (|v| v["directory"] = 7.into(), "directory: 7 is not allowed: the path"),
+            (|v| v["interface"] = 0.into(), "interface: 0 is not allowed: the name of an interface, or null"),
             (|v| v["pin_cpu"] = (-1).into(), "pin_cpu: -1 is not allowed: the number of a core, or null"),
             (|v| v["limit_s"] = 0.into(), "limit_s: 0 is not allowed: a number above 0"),
             (|v| v["schedule"] = "all".into(), r#"schedule: "all" is not allowed: a list of steps"#),

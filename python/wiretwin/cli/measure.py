@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
     from wiretwin.results import Result
 
-__all__ = ["curve_table", "register", "summary_table"]
+__all__ = ["curve_table", "register", "summary_table", "traffic_table"]
 
 
 class PurposeChoice(StrEnum):
@@ -23,7 +24,7 @@ class PurposeChoice(StrEnum):
     curves = "curves"
 
 
-HELP = """Measure messaging layers; every sample is kept in a result folder.
+HELP = f"""Measure messaging layers; every sample is kept in a result folder.
 
 Layers are interleaved, each launch is a set of fresh processes, and a layer is done when the interval
 between its launches is narrow enough or the budget is spent. Ctrl-C keeps what was measured.
@@ -34,11 +35,15 @@ Variants: +spin, +nagle (tcp), +buf64k (sockets), +yield (shm), as in socket/tcp
 Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB),
           doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas
 
+With --hosts the two ranks live on hosts of a testbed made for the occasion; see `wiretwin testbed`.
+
+{LINKS_HELP}
 \b
 Examples:
   wiretwin measure
   wiretwin measure --layers socket/tcp,socket/tcp+spin,shm --budget 30s -o result
   wiretwin measure --layers mpi4py/mpich --sizes 1,4,1KiB..1MiB --for curves --format osu
+  wiretwin measure --hosts 2 --link wire --rate 100Mbit --layers socket/tcp,socket/udp
 """
 
 
@@ -46,7 +51,9 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_place
     def measure(
+        where: Where,
         layers: Annotated[
             str,
             typer.Option(help="Configurations to measure, joined by commas; all: every layer that can run."),
@@ -79,14 +86,19 @@ def register(app: typer.Typer) -> None:
         sizes_table: Annotated[
             bool, typer.Option("--by-size", help="Print the curve, size by size, in place of the summary.")
         ] = False,
+        traffic: Annotated[
+            bool, typer.Option("--traffic", help="Print what crossed the network, size by size (--hosts).")
+        ] = False,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.progress import Bar
-        from wiretwin.errors import InterruptedRun
+        from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure import api
         from wiretwin.measure.orchestrate import Event
 
-        with Bar("measuring") as bar:
+        if traffic and where.here:
+            raise InputError(key="--traffic", reason="needs a network", allowed="with --hosts or --testbed")
+        with where.place(round_trips=True) as place, Bar("measuring") as bar:
 
             def tell(event: Event) -> None:
                 bar.show(event.elapsed_s, event.remaining_s, f"{event.name}: {event.words}")
@@ -102,10 +114,13 @@ def register(app: typer.Typer) -> None:
                 seed=seed,
                 pin=pin,
                 progress=tell,
+                place=place,
             )
         interrupted = result.manifest.state == "interrupted"
         by_size = sizes_table or form is Format.osu
-        if result.samples().height:
+        if traffic:
+            emit(traffic_table(result), form)
+        elif result.samples().height:
             emit(curve_table(result) if by_size else summary_table(result), form)
         _epilogue(result)
         if interrupted:
@@ -196,6 +211,44 @@ def curve_table(result: Result) -> Table:
         ),
         rows,
         osu=("layer", "size_bytes", "half_round_trip_us"),
+    )
+
+
+def traffic_table(result: Result) -> Table:
+    """Return one row per configuration and size of echoes: what crossed the interface for each message.
+
+    A message is one way, so an echo has two. The control messages and the acknowledgements are in it.
+    """
+    import polars as pl
+
+    frame = result.traffic().filter(pl.col("loop") == "echo")
+    totals = frame.group_by("layer", "bytes", maintain_order=True).agg(
+        pl.col("launch").n_unique().alias("launches"),
+        (pl.col("payload_out") + pl.col("payload_in")).sum().alias("payload"),
+        (pl.col("bytes_out") + pl.col("bytes_in")).sum().alias("carried"),
+        (pl.col("packets_out") + pl.col("packets_in")).sum().alias("packets"),
+    )
+    rows = [
+        (
+            row["layer"],
+            row["bytes"],
+            row["launches"],
+            row["carried"] / row["payload"],
+            row["packets"] / (row["payload"] / row["bytes"]),
+        )
+        for row in totals.sort("layer", "bytes").iter_rows(named=True)
+        if row["payload"]
+    ]
+    return Table(
+        "what crossed the network for each message",
+        (
+            Column("layer", "layer"),
+            Column("size_bytes", "size [B]"),
+            Column("launches", "launches"),
+            Column("carried_per_payload", "bytes carried / payload"),
+            Column("packets_per_message", "packets / message"),
+        ),
+        rows,
     )
 
 

@@ -11,6 +11,7 @@ import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.predict import ArgsArgument, RanksOption, prediction_table
+from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
     from wiretwin.predict.named import NamedRun
@@ -26,7 +27,7 @@ class WorldChoice(StrEnum):
     simulated = "simulated"
 
 
-HELP = """Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
+HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
@@ -37,6 +38,9 @@ on --layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openm
 work costs is given: add=0.8ns (ring),
 stencil-point=2ns (jacobi).
 
+With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`.
+
+{LINKS_HELP}
 \b
 Examples:
   wiretwin run prog.py --ranks 2
@@ -45,6 +49,7 @@ Examples:
   wiretwin run jacobi --layer shm --ranks 2 -- rows=512 columns=512
   wiretwin run ring --layer mpi/openmpi --ranks 4
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
+  wiretwin run jacobi --hosts 4 --ranks 4 --link shared --rate 10Mbit -- rows=128 columns=128
 """
 
 
@@ -52,7 +57,9 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_place
     def run(
+        where: Where,
         program: Annotated[
             Path,
             typer.Argument(
@@ -89,11 +96,12 @@ def register(app: typer.Typer) -> None:
             if out is not None:
                 raise InputError(key="--out", value=str(out), allowed="with a script, not a compiled program")
             try:
-                _named(program.name, args or [], world, ranks, twin, layer, limit_s, form)
+                _named(program.name, args or [], world, ranks, twin, layer, limit_s, where, form)
             except KeyboardInterrupt:
                 raise InterruptedRun("interrupted") from None
             return
         if world is WorldChoice.simulated:
+            where.refuse("with --world live")
             from wiretwin.predict.live import LAYER
             from wiretwin.predict.predict import predict
 
@@ -107,7 +115,7 @@ def register(app: typer.Typer) -> None:
                 raise InterruptedRun("interrupted") from None
             emit(prediction_table(prediction), form)
             return
-        _live(program, args or [], ranks, layer, launches, splits, out, limit_s, form)
+        _live(program, args or [], ranks, layer, launches, splits, out, limit_s, where, form)
 
 
 def _named(
@@ -118,6 +126,7 @@ def _named(
     twin: Path | None,
     layer: str | None,
     limit_s: float,
+    where: Where,
     form: Format,
 ) -> None:
     from wiretwin.errors import InputError
@@ -125,13 +134,16 @@ def _named(
     from wiretwin.predict.named import NAMED, run_live, run_simulated
 
     if world is WorldChoice.live:
-        done = run_live(NAMED[name], words, layer=layer or "socket/tcp", ranks=ranks, limit_s=limit_s)
-    elif twin is None:
+        with where.place(round_trips=False) as place:
+            done = run_live(
+                NAMED[name], words, layer=layer or "socket/tcp", ranks=ranks, limit_s=limit_s, place=place
+            )
+        emit(named_table(done), form)
+        return
+    where.refuse("with --world live")
+    if twin is None:
         raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
-    else:
-        done = run_simulated(
-            NAMED[name], words, twin=twin, layer=layer or LAYER, ranks=ranks, limit_s=limit_s
-        )
+    done = run_simulated(NAMED[name], words, twin=twin, layer=layer or LAYER, ranks=ranks, limit_s=limit_s)
     emit(named_table(done), form)
 
 
@@ -165,6 +177,7 @@ def _live(
     splits: int,
     out: Path | None,
     limit_s: float,
+    where: Where,
     form: Format,
 ) -> None:
     from wiretwin.cli.folders import fresh
@@ -175,7 +188,11 @@ def _live(
 
     if layer not in (None, LAYER):
         raise InputError(key="--layer", value=layer, allowed=f"{LAYER}, which scripts run on live")
-    with fresh(out, "run") as folder, Bar(f"running {program.name}") as bar:
+    with (
+        fresh(out, "run") as folder,
+        where.place(round_trips=False) as place,
+        Bar(f"running {program.name}") as bar,
+    ):
         job = Job(program, tuple(args), ranks, folder)
 
         def tell(job: Job, launch: Launch) -> None:
@@ -183,7 +200,9 @@ def _live(
             bar.stage(done, launches + splits, f"launch {done} took {launch.seconds:.3g} s")
 
         try:
-            done = run_interleaved([job], launches=launches, splits=splits, limit_s=limit_s, on_launch=tell)
+            done = run_interleaved(
+                [job], launches=launches, splits=splits, limit_s=limit_s, on_launch=tell, place=place
+            )
         except KeyboardInterrupt:
             kept = len(job.launches)
             said = (

@@ -5,24 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
-from wiretwin.cli.link import (
-    CorruptOption,
-    DelayOption,
-    DuplicateOption,
-    LinkOption,
-    LossOption,
-    MediumOption,
-    MtuOption,
-    OffloadOption,
-    RateOption,
-    ReorderOption,
-    link_from,
-)
+from wiretwin.cli.where import LINKS_HELP, with_link
+
+if TYPE_CHECKING:
+    from wiretwin.testbed.plan import Link
 
 __all__ = ["register"]
 
@@ -39,13 +30,9 @@ Examples:
   wiretwin testbed exec h1 -- ip -brief address
   wiretwin testbed down
 """
-UP_HELP = """Bring a testbed up; it stays until `wiretwin testbed down`.
+UP_HELP = f"""Bring a testbed up; it stays until `wiretwin testbed down`.
 
-\b
-Links: veth    virtual Ethernet and a bridge, as fast as it goes
-       shared  the same, all hosts sharing --rate fairly; for programs, not for round trips
-       wire    holds every frame for its serialisation time at --rate plus --delay; needs /dev/net/tun
-"""
+{LINKS_HELP}"""
 EXEC_HELP = """Run a command on a host, in this working directory.
 
 Standard streams, signals and exit status pass through. Nothing is read by a shell.
@@ -59,19 +46,10 @@ def register(app: typer.Typer) -> None:
     app.add_typer(testbed, name="testbed", help=HELP)
 
     @testbed.command(help=UP_HELP)
+    @with_link
     def up(
+        link: Link,
         hosts: Annotated[int, typer.Option(help="How many, 1 to 64: h1, h2, …")] = 2,
-        link: LinkOption = "veth",
-        rate: RateOption = None,
-        delay: DelayOption = None,
-        mtu: MtuOption = 1500,
-        offload: OffloadOption = True,
-        medium: MediumOption = None,
-        loss: LossOption = None,
-        duplicate: DuplicateOption = None,
-        reorder: ReorderOption = None,
-        corrupt: CorruptOption = None,
-        seed: Annotated[int, typer.Option(help="Of the dice of wire.")] = 1,
         share: Annotated[
             list[Path] | None,
             typer.Option(help="A folder below /tmp, /run or /dev/shm that all hosts see; repeatable."),
@@ -80,11 +58,10 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.testbed.bed import Testbed
 
-        chosen = link_from(link, rate, delay, mtu, offload, medium, loss, duplicate, reorder, corrupt, seed)
-        bed = Testbed.up(hosts, chosen, name=name, share=share or [], stay=True)
+        bed = Testbed.up(hosts, link, name=name, share=share or [], stay=True)
         for host in bed.hosts:
             print(f"{host.name}  {host.address}")
-        print(f"testbed {name!r} is up: {chosen.words}", file=sys.stderr)
+        print(f"testbed {name!r} is up: {link.words}", file=sys.stderr)
 
     @testbed.command(
         "exec",

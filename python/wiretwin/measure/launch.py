@@ -19,13 +19,15 @@ from wiretwin.measure.layers import Configuration
 from wiretwin.measure.running import GRACE_S, Interruption, Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
-from wiretwin.results import Clock
+from wiretwin.results import Clock, StepTraffic
 from wiretwin.stacks import Session, StackError
 
 __all__ = ["Interruption", "Outcome", "launch"]
 
 LONGEST_CROSSING_NS = 1e9
 """No cache line takes longer to the other core and back."""
+STEP_KEYS = ("loop", "bytes", "messages", "delay_ns")
+NETWORK_KEYS = ("payload_out", "payload_in", "bytes_out", "bytes_in", "packets_out", "packets_in")
 
 
 @dataclass
@@ -72,6 +74,15 @@ class Outcome:
     def lost(self) -> int:
         """Messages that a layer which may lose them lost."""
         return sum(int(step.get("lost", 0)) for step in self.steps)
+
+    @property
+    def traffic(self) -> list[StepTraffic]:
+        """What the interface carried, step by step; empty if it was not watched."""
+        return [
+            StepTraffic(**{key: step[key] for key in STEP_KEYS}, **step["network"])
+            for step in self.steps
+            if "network" in step
+        ]
 
     def columns(self) -> dict[str, Any] | None:
         """Return the samples as columns of a result folder; nothing if there are none."""
@@ -230,8 +241,12 @@ def _samples_allowed(event: dict[str, Any]) -> bool:
         return type(value) is int and least <= value < 1 << bits
 
     values, first = event.get("values_ns"), event.get("first_ns", -1)
+    network = event.get("network", dict.fromkeys(NETWORK_KEYS, 0))
     return (
-        isinstance(event.get("loop"), str)
+        isinstance(network, dict)
+        and sorted(network) == sorted(NETWORK_KEYS)
+        and all(whole(count, 0, 64) for count in network.values())
+        and isinstance(event.get("loop"), str)
         and whole(event.get("bytes"), 0, 64)
         and whole(event.get("messages"), 1, 32)
         and whole(event.get("delay_ns"), 0, 64)

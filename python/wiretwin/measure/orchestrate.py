@@ -213,6 +213,10 @@ def _rounds(
             elapsed = time.monotonic() - begun
             if outcome.status == "interrupted":
                 break
+            if outcome.status != "ok" and (trouble := plan.place.trouble()) is not None:
+                for lost in list(active):
+                    _stop(result, active, lost, "failed", trouble)
+                break
             out_of_time = elapsed + state.seconds > plan.budget_s
             verdict = state.watch.verdict(out_of_time=out_of_time)
             if state.failures >= FAILURES:
@@ -270,6 +274,7 @@ def _launch_once(
         load_before=round(load, 2),
         lost=outcome.lost,
         crossing_ns=outcome.crossing_ns,
+        traffic=outcome.traffic,
     )
     return outcome, record
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wiretwin.measure.layers import Configuration, mpiexec
+from wiretwin.measure.word import COMPILED
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.process import MARK, await_gone, marked
 from wiretwin.stacks import Session
@@ -148,6 +149,8 @@ class Running:
             "limit_s": limit_s,
             **task,
         }
+        if len(place.hosts) > 1 and kind.probe == COMPILED:
+            common["interface"] = place.hosts[0].interface
         if session is not None:
             self._start_stack(kind.probe, common, ranks, pins, session)
         elif kind.start == "mpiexec":

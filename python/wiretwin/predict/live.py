@@ -20,6 +20,7 @@ from pathlib import Path
 from wiretwin import process, states
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.mpi import script
+from wiretwin.place import HERE, Place
 from wiretwin.predict import segments
 from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
 
@@ -70,17 +71,21 @@ class Job:
         return max(Counter(state.name for state in found if state is not None).values(), default=0)
 
 
-def launcher(ranks: int) -> list[str]:
-    """Return the command that starts `ranks` processes with the MPI of this environment."""
+def launcher(ranks: int, place: Place = HERE) -> list[str]:
+    """Return the command that starts `ranks` processes with this environment's MPI, on the hosts in turn."""
     mpiexec = Path(sys.executable).parent / "mpiexec"
     if not mpiexec.exists():
         raise ProgramError(
             f"no mpiexec beside {sys.executable}: install the package mpich into its environment"
         )
-    return [str(mpiexec), "-n", str(ranks)]
+    reach: list[str] = []
+    if place.agent is not None:
+        names = ",".join(host.name for host in place.hosts)
+        reach = ["-launcher", "rsh", "-launcher-exec", str(place.agent), "-hosts", names]
+    return [str(mpiexec), *reach, "-n", str(ranks)]
 
 
-def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
+def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Launch:
     """Run the program once.
 
     Parameters
@@ -89,6 +94,8 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
         Whether to put timers around the MPI calls.
     limit_s
         The time the launch may take, start-up included, in seconds.
+    place
+        Where the ranks live; the launcher starts on the first host.
 
     Raises
     ------
@@ -96,14 +103,15 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
         When it does not end within the limit, ends with another status than 0, or never says how
         long it took (a program that ends the interpreter by force).
     """
-    with tempfile.TemporaryDirectory(prefix="wiretwin-run-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="wiretwin-run-", dir=_scratch(place)) as scratch:
         report = Path(scratch, "seconds.json")
         env = process.single_threaded()
         env["WIRETWIN_LIVE_OUT"] = str(report)
         env.pop("WIRETWIN_LIVE_SPLIT", None)
         if split:
             env["WIRETWIN_LIVE_SPLIT"] = "1"
-        argv = [*launcher(job.ranks), sys.executable, "-m", "wiretwin.mpi.live", str(job.program), *job.args]
+        program = [sys.executable, "-m", "wiretwin.mpi.live", str(job.program), *job.args]
+        argv = place.hosts[0].command([*launcher(job.ranks, place), *program])
         try:
             with segments.none_left():
                 done = process.run(argv, limit_s=limit_s, env=env)
@@ -114,6 +122,8 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
             ) from late
         if done.returncode != 0:
             ending = process.ending(done.returncode)
+            if trouble := place.trouble():
+                raise ProgramError(trouble)
             raise ProgramError(
                 f"{job.name} on {job.ranks} ranks ended with {ending}:\n{done.last_words(12) or 'no word'}"
             )
@@ -143,6 +153,11 @@ def launch(job: Job, *, split: bool, limit_s: float) -> Launch:
         echo_us=seconds.get("echo_us"),
         crossing_ns=seconds.get("crossing_ns"),
     )
+
+
+def _scratch(place: Place) -> Path | None:
+    """Return where every host of the place sees what a launch leaves; one host has its usual folder."""
+    return place.directory if len(place.hosts) > 1 else None
 
 
 def run(
@@ -186,8 +201,9 @@ def run_interleaved(
     splits: int = 1,
     limit_s: float = 60.0,
     on_launch: Callable[[Job, Launch], None] | None = None,
+    place: Place = HERE,
 ) -> list[Run]:
-    """Run every job `launches` times, taking turns, and write each job's `run.json`.
+    """Run every job `launches` times at a place, taking turns, and write each job's `run.json`.
 
     A job with states is run until so many launches were in one and the same, but at most `MOST_TURNS`
     times as often: with two states that is always enough, unless the host changes in mid-launch or to a
@@ -222,32 +238,32 @@ def run_interleaved(
             for job in jobs:
                 if not split and job.alike() >= launches:
                     continue
-                result = launch(job, split=split, limit_s=limit_s)
+                result = launch(job, split=split, limit_s=limit_s, place=place)
                 (job.splits if split else job.launches).append(result)
                 _append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")
                 if on_launch is not None:
                     on_launch(job, result)
     except KeyboardInterrupt:
-        _keep(jobs)
+        _keep(jobs, place)
         raise
     except ProgramError as error:
-        kept = _keep(jobs)
+        kept = _keep(jobs, place)
         if not kept:
             raise
         raise ProgramError(f"{error}\n{kept}") from error
-    runs = [_record(job) for job in jobs]
+    runs = [_record(job, place) for job in jobs]
     for job, run in zip(jobs, runs, strict=True):
         run.write(job.folder)
     return runs
 
 
-def _keep(jobs: Sequence[Job]) -> str:
+def _keep(jobs: Sequence[Job], place: Place) -> str:
     """Write the records of the launches so far, and say in words what is kept where."""
     said = []
     for job in jobs:
         count = len(job.launches)
         if count:
-            _record(job).write(job.folder)
+            _record(job, place).write(job.folder)
             said.append(f"{count} {'launch is' if count == 1 else 'launches are'} kept in {job.folder}")
     return "; ".join(said)
 
@@ -261,14 +277,14 @@ def _append(file: Path, text: str) -> None:
         raise StorageError(file, f"not written: {error.strerror or error}") from error
 
 
-def _record(job: Job) -> Run:
+def _record(job: Job, place: Place) -> Run:
     return Run(
         program=job.program.name,
         program_sha256=sha256_of(job.program),
         args=list(job.args),
         ranks=job.ranks,
         layer=LAYER,
-        launcher=["mpiexec", "-n", str(job.ranks)],
+        launcher=["mpiexec", *launcher(job.ranks, place)[1:]],
         library=f"mpich {importlib.metadata.version('mpich')}, mpi4py {importlib.metadata.version('mpi4py')}",
         launches=[*job.launches, *job.splits],
         seconds=median_spread([one.seconds for one in job.launches]),

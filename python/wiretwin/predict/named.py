@@ -28,7 +28,7 @@ from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.measure.quantity import parse_time
 from wiretwin.measure.running import rendezvous
 from wiretwin.measure.word import COMPILED
-from wiretwin.place import HERE, Place
+from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict.model import single_host
 from wiretwin.twin import Twin
 
@@ -213,6 +213,8 @@ def run_live(
 ) -> NamedRun:
     """Run a compiled program for real, a process a rank, on any layer that carries it.
 
+    At a `place` of several hosts the ranks live on them in turn and talk over sockets.
+
     Raises
     ------
     InputError, ProgramError
@@ -233,24 +235,33 @@ def run_live(
     if configuration.kind.name not in LIVE_LAYERS:
         stacks = [name for name, kind in LAYERS.items() if kind.stack is not None and kind.probe == COMPILED]
         raise InputError(key="--layer", value=layer, allowed=", ".join([*LIVE_LAYERS, *stacks]))
-    with rendezvous() as meeting, contextlib.ExitStack() as stack:
+    if len(place.hosts) > 1 and configuration.kind.name != "socket/tcp":
+        raise InputError(
+            key="--layer", value=layer, reason="works within one host only", allowed="socket/tcp, or a stack"
+        )
+    with rendezvous(place) as meeting, contextlib.ExitStack() as stack:
         children = []
         for rank in range(ranks):
+            host = host_of(place, rank)
+            address = {"address": host.address} if len(place.hosts) > 1 else {}
             spec = {
                 "protocol": 1,
                 "layer": configuration.kind.name,
                 "rank": rank,
                 "size": ranks,
-                "options": dict(configuration.options),
+                "options": {**configuration.options, **address},
                 "directory": str(meeting),
                 "limit_s": limit_s,
                 "program": {"name": program.name, **parameters},
             }
             path = meeting / f"spec-{rank}.json"
             path.write_text(json.dumps(spec), "utf-8")
-            argv = [sys.executable, "-m", "wiretwin.probe", str(path)]
+            argv = host.command([sys.executable, "-m", "wiretwin.probe", str(path)])
             children.append(stack.enter_context(process.child(argv)))
-        _await(program, [running for running, _, _ in children], limit_s)
+        try:
+            _await(program, [running for running, _, _ in children], limit_s)
+        except ProgramError as error:
+            raise ProgramError(place.trouble() or str(error)) from error
         killed = [rank for rank, (running, _, _) in enumerate(children) if (running.poll() or 0) < 0]
         order = killed + [rank for rank in range(ranks) if rank not in killed]  # the cause before its effects
         found = {rank: _live_rank(program, rank, meeting, *children[rank]) for rank in order}

@@ -43,6 +43,11 @@ SCRIPT = "wiretwin/testbed/enter.py"
 SETUP_LIMIT_S = 60
 """Longest time to make a testbed; it takes well below a second."""
 WIRE_LIMIT_S = 30.0
+"""How long the wire may take to start."""
+WIRE_LIFE_S = 7 * 86_400
+"""How long it carries frames: a week."""
+WIRE_PRIORITY = 10
+"""Its real-time priority: before all ordinary processes, whose frames it holds."""
 OWN = ("net", "uts", "ipc", "mnt")
 """Namespaces of each host."""
 _REQUEST = 1 << 20
@@ -204,25 +209,30 @@ class Keeper:
     def _start_wire(self) -> None:
         """Start the user-space wire, whose TAP devices are the hosts' interfaces."""
         link = self.plan.link
-        names = {"loss": "drop", "duplicate": "duplicate", "reorder": "reorder", "corrupt": "corrupt"}
+        ports = [
+            {
+                "tap": INTERFACE,
+                "name": host.name,
+                "netns": f"/proc/{os.getpid()}/fd/{self.namespaces[host.name]['net']}",
+                "create": True,
+            }
+            for host in self.plan.hosts
+        ]
         spec = {
             "format": "wiretwin-wire",
             "version": 1,
             "medium": link.medium,
             "rate_bit_s": link.rate_bit_s,
             "delay_ns": link.delay_ns,
-            "ports": [
-                {
-                    "tap": INTERFACE,
-                    "name": host.name,
-                    "namespace": f"/proc/{os.getpid()}/fd/{self.namespaces[host.name]['net']}",
-                }
-                for host in self.plan.hosts
-            ],
-            "rules": [{names[rule]: share} for rule, share in link.rules.items()],
-            "seed": link.seed,
             "mtu": link.mtu,
+            "ports": ports,
+            "rules": link.wire_rules(),
+            "seed": link.seed,
+            "limit_s": WIRE_LIFE_S,
+            "die_with_parent": True,
         }
+        if os.geteuid() == 0 and self.user is None:
+            spec["priority"] = WIRE_PRIORITY
         path = self.folder.write("wire.json", spec)
         with open(self.folder.path / "wire.log", "wb") as log:
             self.wire = subprocess.Popen(
@@ -230,16 +240,15 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                preexec_fn=lambda: kernel.parent_death_signal(signal.SIGKILL),
             )
         assert self.wire.stdout is not None
         readable, _, _ = select.select([self.wire.stdout], [], [], WIRE_LIMIT_S)
         line = self.wire.stdout.readline() if readable else b""
         if b'"ready"' not in line:
             self._end_wire()
-            log_text = (self.folder.path / "wire.log").read_text("utf-8", "replace").strip()
-            said = line.decode("utf-8", "replace").strip() or log_text.splitlines()[-1:] or "no word"
-            raise _Broken(f"the wire did not start: {said}")
+            log_text = (self.folder.path / "wire.log").read_text("utf-8", "replace")
+            words = [*log_text.strip().splitlines(), line.decode("utf-8", "replace").strip()]
+            raise _Broken(f"the wire did not start: {next(filter(None, reversed(words)), 'no word')}")
 
     def _end_wire(self) -> None:
         if self.wire is None:

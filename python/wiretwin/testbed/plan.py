@@ -104,6 +104,14 @@ class Link:
             words |= {"rules": dict(self.rules), "seed": self.seed}
         return words
 
+    def wire_rules(self) -> list[dict[str, Any]]:
+        """Return its rules as the wire reads them; a reordered frame lets one other pass, or waits 10 ms."""
+        actions = {"loss": "drop"}
+        return [
+            {actions.get(name, name): share} | ({"frames": 1} if name == "reorder" else {})
+            for name, share in self.rules.items()
+        ]
+
     @property
     def words(self) -> str:
         """The link in a few words, for people."""

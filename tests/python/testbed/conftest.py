@@ -46,6 +46,8 @@ class Census:
                     if found != inode:
                         namespaces.add(f"{kind} {found}")
         mounts = [line.split(" ", 6)[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        # Where `ip netns` of others pins its namespaces; nothing here uses it.
+        mounts = [path for path in mounts if not path.startswith("/run/netns")]
         return cls(
             frozenset(processes),
             frozenset(namespaces),

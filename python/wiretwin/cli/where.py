@@ -1,0 +1,193 @@
+"""Options that say where ranks live and what joins their hosts: the same for every verb that has them.
+
+A verb takes them as one argument: ``link: Link`` by `with_link`, ``where: Where`` by `with_place`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from wiretwin.place import Place
+    from wiretwin.testbed.plan import Link
+
+__all__ = ["LINKS_HELP", "Where", "with_link", "with_place"]
+
+LINKS_HELP = """\b
+Links: veth    virtual Ethernet and a bridge, as fast as it goes
+       shared  the same, all hosts sharing --rate fairly; for programs, not for round trips
+       wire    holds every frame for its serialisation time at --rate plus --delay; needs /dev/net/tun
+"""
+
+
+def _option(text: str, default: Any, kind: Any = str | None, *names: str, shown: Any = "none") -> Any:
+    declared = Annotated[kind, typer.Option(*names, help=text, show_default=shown)]
+    return inspect.Parameter("_", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
+
+
+LINK_OPTIONS: dict[str, Any] = {
+    "link": _option("What joins the hosts: veth, shared, wire.", "veth", str, shown=True),
+    "rate": _option("Of shared and wire, such as 10Mbit.", None, shown=False),
+    "delay": _option("Of wire, one way, such as 5us.", None),
+    "mtu": _option("Largest packet in bytes, 576 to 9000.", 1500, int, shown=True),
+    "offload": _option(
+        "Segmentation offload on veth: up to 64 KiB at a time.",
+        True,
+        bool,
+        "--offload/--no-offload",
+        shown=True,
+    ),
+    "medium": _option("Of wire: duplex, or shared, one for all hosts.", None, shown="duplex"),
+    "loss": _option("Share of frames lost on wire, such as 0.1%.", None),
+    "duplicate": _option("Share of frames duplicated on wire.", None),
+    "reorder": _option("Share of frames overtaken on wire.", None),
+    "corrupt": _option("Share of frames damaged on wire.", None),
+    "link_seed": _option("Of the dice of wire.", 1, int, shown=True),
+}
+PLACE_OPTIONS: dict[str, Any] = {
+    "hosts": _option("Hosts of a testbed, made for this run.", None, int | None, shown="this host"),
+    "testbed": _option("A testbed that is up, by its name.", None, shown=False),
+}
+
+
+def _link(options: Mapping[str, Any]) -> Link:
+    from wiretwin.testbed.plan import RULES, parse_link
+
+    return parse_link(
+        options["link"],
+        rate=options["rate"],
+        delay=options["delay"],
+        mtu=options["mtu"],
+        offload=options["offload"],
+        medium=options["medium"],
+        rules={name: options[name] for name in RULES},
+        seed=options["link_seed"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the ranks shall live, as asked for."""
+
+    options: Mapping[str, Any]
+
+    @property
+    def here(self) -> bool:
+        """Whether this host alone was asked for."""
+        return self.options["hosts"] is None and self.options["testbed"] is None
+
+    def refuse(self, allowed: str) -> None:
+        """Refuse options of a place where there is none.
+
+        Raises
+        ------
+        InputError
+            One was given.
+        """
+        from wiretwin.errors import InputError
+
+        for key, parameter in (PLACE_OPTIONS | LINK_OPTIONS).items():
+            if self.options[key] != parameter.default:
+                option = "--no-offload" if key == "offload" else f"--{key.replace('_', '-')}"
+                raise InputError(key=option, reason="says where ranks live", allowed=allowed)
+
+    @contextlib.contextmanager
+    def place(self, *, round_trips: bool) -> Iterator[Place]:
+        """Yield the place, which is made for the occasion and gone afterwards unless it stood before.
+
+        Parameters
+        ----------
+        round_trips
+            Whether single messages are timed, which a link of token buckets would distort.
+
+        Raises
+        ------
+        InputError, MeasureError
+            An option is wrong; the place cannot be made.
+        InterruptedRun
+            By the user, in the middle of making or removing it.
+        """
+        from wiretwin.errors import InputError, InterruptedRun
+        from wiretwin.place import HERE
+
+        hosts, name = self.options["hosts"], self.options["testbed"]
+        if hosts is None:
+            for key, parameter in LINK_OPTIONS.items():
+                if self.options[key] != parameter.default:
+                    option = "--no-offload" if key == "offload" else f"--{key.replace('_', '-')}"
+                    raise InputError(
+                        key=option, reason="says what joins hosts, and there is one", allowed="with --hosts 2"
+                    )
+            if name is None:
+                yield HERE
+                return
+        elif name is not None:
+            raise InputError(key="--testbed", value=name, allowed="without --hosts: that one stands already")
+        from wiretwin.testbed import Testbed
+
+        try:
+            if hosts is None:
+                bed = Testbed.find(name)
+                _check_wire(bed.describe()["link"]["kind"], round_trips)
+                yield bed
+                return
+            if hosts < 2:
+                raise InputError(key="--hosts", value=hosts, allowed="2 to 64; without it, this host")
+            link = _link(self.options)
+            _check_wire(link.kind, round_trips)
+            with Testbed.up(hosts, link) as bed:
+                yield bed
+        except KeyboardInterrupt:
+            raise InterruptedRun("interrupted") from None
+
+
+def _check_wire(kind: str, round_trips: bool) -> None:
+    from wiretwin.errors import InputError
+
+    if round_trips and kind == "shared":
+        raise InputError(
+            key="--link",
+            value=kind,
+            reason="is made of token buckets: a message that finds them full takes no time, so round trips "
+            "come out wrong",
+            allowed="wire --medium shared, which holds every frame; shared is for `wiretwin run`",
+        )
+
+
+def with_link(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of a link; it takes them as ``link``."""
+    return _with(verb, "link", LINK_OPTIONS, _link)
+
+
+def with_place(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb the options of a place; it takes them as ``where``."""
+    return _with(verb, "where", {**PLACE_OPTIONS, **LINK_OPTIONS}, Where)
+
+
+def _with(
+    verb: Callable[..., None],
+    argument: str,
+    options: Mapping[str, Any],
+    read: Callable[[Mapping[str, Any]], Any],
+) -> Callable[..., None]:
+    signature = inspect.signature(verb, eval_str=True, locals={"Link": Any})
+    own = [parameter for name, parameter in signature.parameters.items() if name != argument]
+    added = [parameter.replace(name=name) for name, parameter in options.items()]
+
+    @functools.wraps(verb)
+    def call(*arguments: Any, **keywords: Any) -> None:
+        given = {name: keywords.pop(name) for name in options}
+        verb(*arguments, **keywords, **{argument: read(given)})
+
+    both = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own] + added
+    call.__signature__ = signature.replace(parameters=both)  # type: ignore[attr-defined]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in both}
+    del call.__wrapped__
+    return call

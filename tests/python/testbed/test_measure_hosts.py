@@ -1,0 +1,224 @@
+"""Measuring and running between hosts of a testbed that is made for the occasion."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from beds import LIMIT_S, need_testbed, program, wiretwin
+
+from wiretwin.results import Result
+from wiretwin.testbed import Testbed
+from wiretwin.testbed.state import folders
+
+QUICK = ("--sizes", "64,1000", "--for", "curves", "--budget", "1s", "--launches", "3")
+
+
+def need_wire() -> None:
+    need_testbed()
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        assert not os.environ.get("CI"), "no /dev/net/tun"
+        pytest.skip("no /dev/net/tun")
+
+
+def test_two_ranks_on_two_hosts_are_measured_and_the_place_is_kept(tmp_path: Path) -> None:
+    need_testbed()
+    out = tmp_path / "result"
+    done = wiretwin("measure", "--hosts", "2", "--layers", "socket/tcp,socket/udp", *QUICK, "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    result = Result.open(out)
+    assert set(result.samples()["layer"]) == {"socket/tcp", "socket/udp"}
+    assert result.manifest.options["place"] == {
+        "kind": "testbed",
+        "hosts": [{"name": "h1", "address": "10.20.0.1"}, {"name": "h2", "address": "10.20.0.2"}],
+        "link": {"kind": "veth", "mtu_bytes": 1500, "offload": True},
+        "congestion": "reno",
+        "rootless": os.geteuid() != 0,
+    }
+
+
+def test_what_crosses_the_network_is_told_step_by_step(tmp_path: Path) -> None:
+    need_testbed()
+    out = tmp_path / "result"
+    options = ("--hosts", "2", "--no-offload", "--layers", "socket/udp", *QUICK, "-o", str(out))
+    done = wiretwin("measure", *options, "--traffic", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    headers = 8 + 20 + 14  # UDP, IP, Ethernet
+    steps = Result.open(out).traffic()
+    assert steps["bytes"].unique().sort().to_list() == [64, 1000]
+    for step in steps.iter_rows(named=True):
+        messages = step["payload_out"] // step["bytes"]
+        assert step["payload_out"] == step["payload_in"] == messages * step["bytes"]
+        assert step["packets_out"] >= messages
+        assert step["bytes_out"] >= messages * (step["bytes"] + headers)
+        # Besides: a few control messages of 56 bytes over TCP for each run of samples.
+        assert step["packets_out"] - messages < 1000
+    for row in json.loads(done.stdout):
+        assert row["carried_per_payload"] >= (row["size_bytes"] + headers) / row["size_bytes"]
+    here = wiretwin("measure", "--traffic")
+    assert (here.returncode, "--traffic: needs a network" in here.stderr) == (2, True)
+
+
+def test_a_wire_takes_its_time_for_every_byte(tmp_path: Path) -> None:
+    need_wire()
+    out = tmp_path / "result"
+    link = ("--link", "wire", "--rate", "10Mbit", "--delay", "1ms")
+    done = wiretwin("measure", "--hosts", "2", *link, "--layers", "socket/tcp", *QUICK, "-o", str(out))
+    assert done.returncode == 0, done.stderr
+    samples = Result.open(out).samples()
+    fastest = {
+        size: float((part["value_ns"] / part["batch"]).min()) / 2
+        for size in (64, 1000)
+        for part in (samples.filter((samples["bytes"] == size) & (samples["loop"] == "echo")),)
+    }
+    # At least the delay and the time of the bits on the wire: payload, TCP, IP and Ethernet headers, frame
+    # check, preamble. A busy machine adds to it, nothing takes away.
+    for size, half in fastest.items():
+        assert half > 1e6 + (size + 32 + 20 + 14 + 4 + 8) * 8 * 100
+    assert json.loads((out / "manifest.json").read_text())["options"]["place"]["link"]["rate_bit_s"] == 10**7
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--hosts", "2", "--layers", "shm"), "shm cannot run here: works within one host only"),
+        (
+            ("--hosts", "2", "--layers", "socket/unix"),
+            "socket/unix cannot run here: works within one host only",
+        ),
+        (("--hosts", "2", "--link", "shared", "--rate", "10Mbit"), "is made of token buckets"),
+        (("--hosts", "2", "--link", "tbf"), "a token bucket is no wire"),
+        (("--hosts", "1"), "--hosts: 1 is not allowed here; allowed: 2 to 64"),
+        (("--mtu", "9000"), "--mtu: says what joins hosts, and there is one; allowed: with --hosts 2"),
+        (("--testbed", "none"), "'none' is not up"),
+        (
+            ("--hosts", "2", "--testbed", "none"),
+            "--testbed: 'none' is not allowed here; allowed: without --hosts",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_between_hosts_is_refused_by_name(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    need_testbed()
+    done = wiretwin("measure", *arguments)
+    assert done.returncode in (2, 3)
+    assert words in done.stderr
+
+
+def test_programs_run_on_the_hosts_of_a_testbed_that_stands(tmp_path: Path) -> None:
+    need_testbed()
+    script = tmp_path / "who.py"
+    script.write_text(
+        "import socket\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\n"
+        "names = world.allgather(socket.gethostname())\n"
+        "assert names == ['h1', 'h2'], names\n"
+    )
+    with Testbed.up(2, name="stands", share=[tmp_path]):
+        ring = wiretwin(
+            "run", "ring", "--testbed", "stands", "--ranks", "4", "--format", "json", "--", "elements=64"
+        )
+        assert ring.returncode == 0, ring.stderr
+        assert [row["verified"] for row in json.loads(ring.stdout)] == [True] * 4
+        options = ("--launches", "1", "--splits", "0", "-o", str(tmp_path / "run"))
+        done = wiretwin("run", str(script), "--testbed", "stands", *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        record = json.loads((tmp_path / "run" / "run.json").read_text())
+        assert record["launcher"][-4:] == ["-hosts", "h1,h2", "-n", "2"]
+
+
+def test_hosts_are_for_the_live_world() -> None:
+    done = wiretwin("run", "ring", "--world", "simulated", "--hosts", "2")
+    assert (done.returncode, "--hosts: says where ranks live; allowed: with --world live" in done.stderr) == (
+        2,
+        True,
+    )
+
+
+@contextlib.contextmanager
+def measuring(*arguments: str):  # type: ignore[no-untyped-def]
+    """A measurement under way, past its first launch."""
+    base = Path(os.environ["WIRETWIN_TESTBEDS"])
+    argv = program("measure", "--hosts", "2", "--layers", "socket/tcp", "--budget", "60s", *arguments)
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            out = Path(arguments[arguments.index("-o") + 1])
+            while running.poll() is None and not any(out.glob("samples/launch-*.parquet")):
+                pass
+            assert running.poll() is None, running.communicate()
+            yield running, next(iter(folders()))
+        finally:
+            running.kill()
+    assert not base.exists() or [one.name for one in folders()] != []
+
+
+FEW = ("--sizes", "64", "--for", "curves", "--launches", "100")
+
+
+def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
+    need_testbed()
+    out = tmp_path / "result"
+    with measuring(*FEW, "-o", str(out)) as (running, _):
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 130
+        assert "samples are kept" in said
+    assert folders() == []
+
+
+def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path) -> None:
+    need_testbed()
+    out = tmp_path / "result"
+    with measuring(*FEW, "-o", str(out)) as (running, folder):
+        os.kill(folder.keeper.pid, signal.SIGKILL)
+        _, said = running.communicate(timeout=LIMIT_S)
+        assert f"testbed {folder.name!r} is gone: its keeper was ended" in said
+    assert Result.open(out).samples().height > 0
+    assert folders() == []
+
+
+def test_a_wire_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path) -> None:
+    need_wire()
+    out = tmp_path / "result"
+    link = ("--link", "wire", "--rate", "100Mbit")
+    with measuring(*link, *FEW, "-o", str(out)) as (running, folder):
+        children = Path(f"/proc/{folder.keeper.pid}/task/{folder.keeper.pid}/children").read_text().split()
+        (wire,) = [
+            int(pid) for pid in children if b"wiretwin.wire" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+        os.kill(wire, signal.SIGKILL)
+        _, said = running.communicate(timeout=LIMIT_S)
+        assert f"testbed {folder.name!r}: its wire was ended by signal 9" in said
+    assert Result.open(out).samples().height > 0
+    assert folders() == []
+
+
+def test_a_probe_killed_in_mid_measurement_costs_its_launch_only(tmp_path: Path) -> None:
+    need_testbed()
+    out = tmp_path / "result"
+    with measuring(*FEW, "-o", str(out)) as (running, _):
+        probe = None
+        while probe is None:
+            for entry in os.listdir("/proc"):
+                with contextlib.suppress(OSError):
+                    line = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
+                    if (
+                        b"wiretwin.probe" in line
+                        and b"spec-1" in line
+                        and str(os.environ["WIRETWIN_TESTBEDS"]).encode() in line
+                    ):
+                        probe = int(entry)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(probe, signal.SIGKILL)
+        before = len(list(out.glob("samples/*")))
+        while running.poll() is None and len(list(out.glob("samples/*"))) < before + 3:
+            pass
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 130
+    assert folders() == []
