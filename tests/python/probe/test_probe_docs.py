@@ -48,5 +48,5 @@ def test_options_are_documented(tmp_path: Path, layer: str) -> None:
 
 
 def test_lines_have_the_documented_keys(tmp_path: Path) -> None:
-    (_, lines, _), _ = run_pair(tmp_path, [step(loop="recv_busy")])
+    (_, lines, _), _ = run_pair(tmp_path, [step(loop="recv_busy")], interface="lo")
     assert set(lines[1]) - {"event"} == set(rows("Output", 0))
