@@ -5,14 +5,21 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pages import ROOT, Step, pages, steps
+
+from wiretwin.errors import MeasureError
+from wiretwin.testbed import Link, Testbed
+from wiretwin.testbed.bed import take_down
+from wiretwin.testbed.state import folders
 
 COMMAND_LIMIT_S = 120
 
@@ -44,6 +51,10 @@ class Runner:
         self.environment = dict(os.environ)
         self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment.update(COLUMNS="110", NO_COLOR="1", TERM="dumb")
+        # Testbeds of this page, apart from those of others; sockets lie there, so its path is short.
+        memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.testbeds = Path(tempfile.mkdtemp(prefix="wt-", dir=memory))
+        self.environment["WIRETWIN_TESTBEDS"] = str(self.testbeds / "b")
         self.interpreter: subprocess.Popen[str] | None = None
 
     def do(self, step: Step) -> None:
@@ -96,6 +107,23 @@ class Runner:
     def close(self) -> None:
         if self.interpreter is not None:
             _end(self.interpreter)
+        left = sorted(self.testbeds.rglob("*"))
+        if left:
+            self._end_testbeds()
+        shutil.rmtree(self.testbeds, ignore_errors=True)
+        if left:
+            raise PageFailure(f"testbeds are left behind: {left[0]}")
+
+    def _end_testbeds(self) -> None:
+        before = os.environ.get("WIRETWIN_TESTBEDS")
+        os.environ["WIRETWIN_TESTBEDS"] = self.environment["WIRETWIN_TESTBEDS"]
+        try:
+            for folder in folders():
+                take_down(folder.name)
+        finally:
+            os.environ.pop("WIRETWIN_TESTBEDS")
+            if before is not None:
+                os.environ["WIRETWIN_TESTBEDS"] = before
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -121,7 +149,20 @@ def doing_something() -> list[Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", doing_something(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_everything_a_page_says_to_do_works(page: Path, tmp_path: Path) -> None:
+    if page.name == "testbed.md":
+        need_testbed()
     run_page(page.read_text(), tmp_path)
+
+
+def need_testbed() -> None:
+    """Skip where no testbed can be made; CI must be able to."""
+    try:
+        with Testbed.up(2, Link("wire", rate_bit_s=10**7)):
+            return
+    except MeasureError as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
 
 
 PAGE = """
