@@ -1,7 +1,8 @@
-//! An output-queued switch of 16 ports at 0.9 of their rate: host time per cell that passes it.
+//! Cell switches at 0.9 of their rate: host time per cell that passes.
 //!
-//! By event, every arrival and departure taken from the engine's schedule, and by slot. Both see the same
-//! cells and give the same totals, or the bench fails. The reference is a bare loop over the same number
+//! An output-queued switch of 16 ports by event, every arrival and departure taken from the engine's
+//! schedule, and by slot: both see the same cells and give the same totals, or the bench fails. Crossbars
+//! of 16 and 64 ports by parallel iterative matching in 4 rounds, and by iSLIP. The reference is a bare loop over the same number
 //! of ports: xorshift for the arrivals, a ring of slot numbers for each output, the waits summed, nothing
 //! else; it is measured in turns with both. One JSON line per workload: `ns` and `reference_ns` are
 //! medians over the turns, `ratio` that of the turns' ratios.
@@ -13,11 +14,13 @@
 
 #![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
 use wiretwin_engine::Untraced;
+use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, Totals, run_by_event, run_by_slot};
 
 #[global_allocator]
@@ -57,13 +60,67 @@ fn reference(slots: u32) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / cells as f64
 }
 
-/// A way to run a switch.
-type Run = fn(&Config) -> Totals;
+/// A way to run a switch for so many slots.
+type Run = fn(u64) -> Totals;
+
+fn output_queued(slots: u64) -> Config {
+    Config { slots, ..Config::default() }
+}
+
+fn crossbar(ports: u8, slots: u64, scheduler: Scheduler) -> Totals {
+    let switch = Config { ports, slots, ..Config::default() };
+    let config = CrossbarConfig { switch, scheduler, ..CrossbarConfig::default() };
+    run_crossbar(&config, &mut Untraced).expect("a valid configuration").cells
+}
+
+/// A workload: its name, how it runs, slots a turn, most nanoseconds a cell, and what one would like.
+struct Workload(&'static str, Run, u64, u32, u32);
+
+const BY_EVENT: &str = "net/16-port cell switch by event";
+const BY_SLOT: &str = "net/16-port cell switch by slot";
+
+const WORKLOADS: [Workload; 5] = [
+    Workload(
+        BY_EVENT,
+        |slots| run_by_event(&output_queued(slots), &mut Untraced).expect("a valid configuration"),
+        50_000,
+        50,
+        25,
+    ),
+    Workload(
+        BY_SLOT,
+        |slots| run_by_slot(&output_queued(slots), &mut Untraced).expect("a valid configuration"),
+        50_000,
+        12,
+        6,
+    ),
+    Workload(
+        "net/16-port crossbar pim-4",
+        |slots| crossbar(16, slots, Scheduler::Pim { iterations: 4 }),
+        20_000,
+        40,
+        25,
+    ),
+    Workload(
+        "net/64-port crossbar pim-4",
+        |slots| crossbar(64, slots, Scheduler::Pim { iterations: 4 }),
+        5_000,
+        80,
+        80,
+    ),
+    Workload(
+        "net/16-port crossbar islip-4",
+        |slots| crossbar(16, slots, Scheduler::Islip { iterations: 4 }),
+        20_000,
+        40,
+        25,
+    ),
+];
 
 /// Nanoseconds per cell, and what was seen.
-fn timed(run: Run, config: &Config) -> (f64, Totals) {
+fn timed(run: Run, slots: u64) -> (f64, Totals) {
     let start = Instant::now();
-    let totals = run(config);
+    let totals = run(slots);
     (start.elapsed().as_secs_f64() * 1e9 / totals.departed as f64, totals)
 }
 
@@ -73,10 +130,10 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// The most that a run had allocated at a time.
-fn peak(run: Run, config: &Config) -> usize {
+fn peak(run: Run, slots: u64) -> usize {
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
-    run(config);
+    run(slots);
     ALLOCATOR.peak_usage() - before
 }
 
@@ -84,36 +141,32 @@ fn main() {
     let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").collect::<Vec<_>>();
     let quick = arguments.iter().any(|argument| argument == "--quick");
     let words = arguments.iter().filter(|argument| !argument.starts_with("--")).collect::<Vec<_>>();
-    let wanted = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
-    let by_event: Run = |config| run_by_event(config, &mut Untraced).expect("a valid configuration");
-    let by_slot: Run = |config| run_by_slot(config, &mut Untraced).expect("a valid configuration");
     let turns = if quick { 3 } else { 15 };
-    let config = Config { slots: 50_000, ..Config::default() };
-    let mut seen = None;
-    for (name, run, target, stretch) in [
-        ("net/16-port cell switch by event", by_event, 50, 25),
-        ("net/16-port cell switch by slot", by_slot, 12, 6),
-    ] {
-        if !wanted(name) {
+    let mut seen = BTreeMap::new();
+    for Workload(name, run, slots, target, stretch) in WORKLOADS {
+        if !words.iter().all(|word| name.contains(word.as_str())) {
             continue;
         }
-        timed(run, &config);
+        timed(run, slots);
         let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..turns {
-            let (ns, totals) = timed(run, &config);
+            let (ns, totals) = timed(run, slots);
             let bare = reference(50_000);
-            assert_eq!(seen.get_or_insert(totals.clone()), &totals, "{name}: another run saw other things");
+            let first = seen.entry(name).or_insert_with(|| totals.clone());
+            assert_eq!(*first, totals, "{name}: another run saw other things");
             ours.push(ns);
             theirs.push(bare);
             ratios.push(ns / bare);
         }
         let (ns, bare, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
-        let longer = Config { slots: 10 * config.slots, ..config };
-        let grown = peak(run, &longer).saturating_sub(2 * peak(run, &config));
+        let grown = peak(run, 10 * slots).saturating_sub(2 * peak(run, slots));
         println!(
             r#"{{"bench":"{name}","unit":"ns per cell","ns":{ns:.1},"target_value":{target},"stretch_ns":{stretch},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
             ours[0],
         );
         assert_eq!(grown, 0, "{name}: a longer run allocates {grown} bytes more than twice a short one's");
+    }
+    if let (Some(by_event), Some(by_slot)) = (seen.get(BY_EVENT), seen.get(BY_SLOT)) {
+        assert_eq!(by_event, by_slot, "by event and by slot a switch is not the same");
     }
 }

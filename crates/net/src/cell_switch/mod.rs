@@ -9,6 +9,7 @@
 //! switch" (1987) for the model: slots, independent inputs, a cell that comes in a slot may leave in it.
 //! Left out: links, headers, anything outside the switch: see `lan` for a network of real parts.
 
+pub mod crossbar;
 mod drive;
 #[cfg(test)]
 mod oracle;
