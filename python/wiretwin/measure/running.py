@@ -26,6 +26,8 @@ from wiretwin.stacks import Session
 __all__ = ["GRACE_S", "Interruption", "Running", "rendezvous"]
 
 PROTOCOL = 1
+LAST_LINES = 4
+"""How many lines of a launcher's last words an error repeats."""
 GRACE_S = 1.0
 """How long the other processes may go on once one has failed, and how long one may take to obey
 SIGTERM."""
@@ -266,7 +268,9 @@ class Running:
         if end := self._launchers_word():
             return end
         text = (self.directory / f"stderr-{number}").read_text("utf-8", "replace").strip()
-        words = f": {text.splitlines()[-1]}" if text else ""
+        # Launchers frame their messages with rulers; a paragraph of LAM's or Open MPI's is several lines.
+        lines = [line.strip() for line in text.splitlines() if line.strip(" -=*")]
+        words = f": {' '.join(lines[-LAST_LINES:])}" if lines else ""
         return f"{who} ended with exit status {code}{words}"
 
     def _launchers_word(self) -> str | None:

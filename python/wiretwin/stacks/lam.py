@@ -8,7 +8,9 @@ and fails above 8 KiB, after which the daemons ignore every request: longer mess
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -78,6 +80,29 @@ class LamSession(Session):
             leftovers.remove_since(self._before, unprivileged.identity().pw_uid)
 
 
+def _agent(place: Place, home: Household) -> Path:
+    """Return the remote shell for lamboot.
+
+    As root it is one of our own: under an account without rights the place's would start a daemon that has
+    none, and whose ranks could not read what only root may read. Ours keeps the capabilities we gave.
+    """
+    if place.agent is None:
+        return Path("/bin/false")
+    if os.geteuid() != 0:
+        return place.agent
+    cases = "".join(
+        f'{shlex.quote(host.name)}) exec {shlex.join(host.command(["/bin/sh", "-c"]))} "$*";;\n'
+        for host in place.hosts
+    )
+    script = home.directory / "agent"
+    script.write_text(
+        '#!/bin/sh\nhost=$1; shift\nwhile [ "$1" = -n ] || [ "$1" = -x ]; do shift; done\n'
+        f'case "$host" in\n{cases}*) echo "no host $host here" >&2; exit 2;;\nesac\n'
+    )
+    script.chmod(0o755)
+    return script
+
+
 class Lam(Stack):
     """LAM/MPI 7: Debian's."""
 
@@ -114,7 +139,7 @@ class Lam(Stack):
                 "USER": who.pw_name,
                 "LOGNAME": who.pw_name,
                 "LAM_MPI_SESSION_PREFIX": str(home.directory),
-                "LAMRSH": str(place.agent or "/bin/false"),
+                "LAMRSH": str(_agent(place, home)),
             }
             names = [host.name for host in place.hosts] if place.agent is not None else ["localhost"]
             hosts = home.directory / "hosts"

@@ -97,7 +97,10 @@ class MpiSession(Session):
         report: Mapping[str, Any],
         free: bool,
     ) -> None:
-        super().__init__(place, shim=shim, options=options, report=report)
+        words = [word for word in launcher[1:] if not word.startswith("/")]
+        super().__init__(
+            place, shim=shim, options=options, report={**report, "launcher_options": " ".join(words)}
+        )
         self.launcher = list(launcher)
         self.env = dict(env)
         self.rank_variable = rank_variable
