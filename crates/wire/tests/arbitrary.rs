@@ -28,10 +28,14 @@ mod mutated;
 mod oam;
 #[path = "../../../fuzz/checks/pause.rs"]
 mod pause;
+#[path = "../../../fuzz/checks/pvm.rs"]
+mod pvm;
 #[path = "../../../fuzz/checks/rm.rs"]
 mod rm;
 #[path = "../../../fuzz/checks/rpc.rs"]
 mod rpc;
+#[path = "../../../fuzz/checks/spans.rs"]
+mod spans;
 #[path = "../../../fuzz/checks/sscop.rs"]
 mod sscop;
 #[path = "../../../fuzz/checks/tcp.rs"]
@@ -105,6 +109,11 @@ fn pause_holds_for_any_input() {
 }
 
 #[test]
+fn pvm_holds_for_any_input() {
+    mutated::check_corpus("pvm", pvm::check);
+}
+
+#[test]
 fn rm_holds_for_any_input() {
     mutated::check_corpus("rm", rm::check);
 }
@@ -112,6 +121,11 @@ fn rm_holds_for_any_input() {
 #[test]
 fn rpc_holds_for_any_input() {
     mutated::check_corpus("rpc", rpc::check);
+}
+
+#[test]
+fn spans_holds_for_any_input() {
+    mutated::check_corpus("spans", spans::check);
 }
 
 #[test]
