@@ -55,6 +55,7 @@ def _verb(name: str, command: Any) -> nodes.section:
     listed = nodes.definition_list()
     listed += [item for one in command.get_params(context) if (item := _parameter(one, context))]
     section += listed
+    section += [_verb(f"{name} {word}", inner) for word, inner in getattr(command, "commands", {}).items()]
     return section
 
 

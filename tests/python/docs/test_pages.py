@@ -44,14 +44,19 @@ def test_every_make_target_exists(page: Path) -> None:
 
 
 def verbs() -> dict[str, set[str]]:
-    """Every verb of the command line with its options."""
+    """Every verb of the command line with its options; of one that has verbs of its own, ``verb word``."""
     from wiretwin.cli.app import _build
 
+    def options(command: Any) -> set[str]:
+        written = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+        return written | {"--help", "-h"}
+
     application: Any = typer.main.get_command(_build())
-    return {
-        name: {option for one in command.params for option in one.opts} | {"--help", "-h"}
-        for name, command in application.commands.items()
-    }
+    known = {name: options(command) for name, command in application.commands.items()}
+    for name, group in application.commands.items():
+        for word, command in getattr(group, "commands", {}).items():
+            known[f"{name} {word}"] = options(command)
+    return known
 
 
 def unknown_words(text: str, known: dict[str, set[str]]) -> set[str]:
@@ -59,6 +64,9 @@ def unknown_words(text: str, known: dict[str, set[str]]) -> set[str]:
     unknown = set()
     for match in re.finditer(r"(?:^(?:\$ |    )|`)wiretwin ([a-z]+)((?:\\\n|[^`\n])*)", text, re.MULTILINE):
         verb, rest = match[1], match[2].partition(" -- ")[0]
+        if any(name.startswith(f"{verb} ") for name in known):
+            word, _, rest = rest.strip().partition(" ")
+            verb = f"{verb} {word}".strip()
         if verb not in known:
             unknown.add(verb)
         else:
@@ -80,6 +88,7 @@ def test_what_leads_nowhere_is_seen() -> None:
     text += "    make run\n"
     assert broken_links(ROOT / "x.md", text) == ["nowhere.md", "no.png"]
     assert unknown_targets(text, "run: x ## y\n") == {"nothing"}
-    known = {"fit": {"-o", "--out"}}
+    known = {"fit": {"-o", "--out"}, "bed": set(), "bed up": {"--hosts"}}
     said = "`wiretwin fit x --salt -o y` `wiretwin fly`\n$ wiretwin fit x \\\n  --pepper -- --own\n"
-    assert unknown_words(said, known) == {"fit --salt", "fly", "fit --pepper"}
+    said += "`wiretwin bed` `wiretwin bed up --hosts 2 --beds 3` `wiretwin bed make`\n"
+    assert unknown_words(said, known) == {"fit --salt", "fly", "fit --pepper", "bed up --beds", "bed make"}
