@@ -10,9 +10,12 @@
 extern crate alloc;
 
 pub mod aal5;
+pub mod ip;
 mod output;
 mod payload;
+mod ranges;
 pub mod tcp;
+pub mod udp;
 
 pub use output::{Output, Work, WorkKind};
 pub use payload::{MessageId, Payload};

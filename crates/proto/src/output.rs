@@ -52,6 +52,14 @@ pub enum WorkKind {
     CopyIn,
     /// Copying the bytes from the kernel to the user; `count` is the mbufs or clusters they leave.
     CopyOut,
+    /// Making one IP packet of so many bytes, a fragment or a whole one, and handing it to the link.
+    PacketOut,
+    /// Taking one IP packet of so many bytes to where it belongs.
+    PacketIn,
+    /// Making one UDP datagram of so many bytes, its header included, and handing it to IP.
+    DatagramOut,
+    /// Taking one UDP datagram of so many bytes, its header included, to its socket.
+    DatagramIn,
     /// A protocol timer that ran out.
     TimerExpiry,
     /// Waking whoever sleeps on a socket; nobody may.

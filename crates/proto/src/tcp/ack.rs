@@ -5,11 +5,11 @@ use super::congestion::Acked;
 use super::endpoint::Endpoint;
 use super::event::Reason;
 use super::input::Incoming;
-use super::ranges::{Near, Place};
 use super::segment::{Flags, Segment};
 use super::state::State;
 use super::timers::Timer;
 use crate::WorkKind;
+use crate::ranges::{Near, Place};
 
 impl Endpoint {
     /// RFC 9293 §3.10.7.4, fifth; false where the segment is done with.

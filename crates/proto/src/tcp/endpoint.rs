@@ -8,12 +8,12 @@ use super::config::{Config, DelayedAck, MOST_SCALE, Pieces};
 use super::congestion::Window;
 use super::event::{CommandError, Counters, Read, Reason};
 use super::output::Stub;
-use super::ranges::{Near, Place, Ranges};
 use super::rtt::Rtt;
 use super::segment::{Flags, Segment, SeqNumber, TIMESTAMPS_OCTETS};
 use super::state::State;
 use super::tally::Tally;
 use super::timers::{Timer, Timers};
+use crate::ranges::{Near, Place, Ranges};
 use crate::{MessageId, WorkKind};
 
 /// What one connection has that others of its host have not.

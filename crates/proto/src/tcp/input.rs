@@ -7,11 +7,11 @@ use super::config::{Clock, MOST_SCALE};
 use super::endpoint::{Endpoint, NO_PLACE, Reset};
 use super::event::Reason;
 use super::output::timestamp;
-use super::ranges::{Near, Place};
 use super::segment::{Flags, Segment};
 use super::state::State;
 use super::timers::{Timer, tick_after};
 use crate::WorkKind;
+use crate::ranges::{Near, Place};
 
 /// A segment as far as it was accepted.
 #[derive(Clone, Copy, Debug)]

@@ -44,7 +44,6 @@ mod octets;
 mod output;
 mod poll;
 mod presets;
-mod ranges;
 mod rtt;
 mod sack;
 mod segment;

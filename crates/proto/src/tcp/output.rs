@@ -4,12 +4,12 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::config::{Nagle, WindowUpdate};
 use super::endpoint::{Endpoint, Pass};
-use super::ranges::{Near, Place};
 use super::sack::Flight;
 use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
 use super::state::State;
 use super::timers::Timer;
 use crate::Payload;
+use crate::ranges::{Near, Place};
 
 /// What a segment does to the variables of its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

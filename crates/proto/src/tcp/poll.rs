@@ -8,7 +8,7 @@ use super::TcpOutput;
 use super::config::Pieces;
 use super::endpoint::{Endpoint, Pass};
 use super::event::Event;
-use super::ranges::Near;
+use crate::ranges::Near;
 use crate::{Output, Payload, WorkKind};
 
 impl Endpoint {

@@ -1,6 +1,6 @@
 //! Loss recovery by selective acknowledgments: the procedures of RFC 6675 §4 over ranges.
 
-use super::ranges::{Place, Range, Ranges};
+use crate::ranges::{Place, Range, Ranges};
 
 /// What a sender knows: `una` to `snd_max` is in flight, `sacked` of it has arrived.
 #[derive(Clone, Copy, Debug)]

@@ -61,7 +61,7 @@ impl Endpoint {
         self.switches.timed_out = true;
         self.switches.recovering = false;
         self.switches.resend_first = false;
-        self.recover = super::ranges::Near::new(self.snd_max);
+        self.recover = crate::ranges::Near::new(self.snd_max);
         self.dupacks = 0;
         // RFC 2018 §8: the receiver may have dropped what it had said to hold.
         self.sacked.clear();

@@ -5,26 +5,26 @@ use alloc::vec::Vec;
 
 /// A place in the sequence space of one direction, counted from its SYN and not wrapped: the SYN is 0,
 /// the first octet 1. Places before the SYN are negative and only come from a peer that is wrong.
-pub(super) type Place = i64;
+pub(crate) type Place = i64;
 
 /// A place in half the room, kept near another by whoever moves that on.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Near(u32);
+pub(crate) struct Near(u32);
 
 impl Near {
-    pub(super) const fn new(place: Place) -> Self {
+    pub(crate) const fn new(place: Place) -> Self {
         Self(place as u32)
     }
 
     /// The place, that of the two nearest to `base`.
-    pub(super) const fn to(self, base: Place) -> Place {
+    pub(crate) const fn to(self, base: Place) -> Place {
         base + self.0.wrapping_sub(base as u32) as i32 as i64
     }
 }
 
 /// From a place to the one after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Range {
+pub(crate) struct Range {
     pub from: Place,
     pub to: Place,
 }
@@ -33,28 +33,28 @@ pub(super) struct Range {
 ///
 /// It owns no heap until a first range comes, and gives it back when asked to.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Ranges(Vec<Range>);
+pub(crate) struct Ranges(Vec<Range>);
 
 impl Ranges {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(Vec::new())
     }
 
-    pub(super) fn as_slice(&self) -> &[Range] {
+    pub(crate) fn as_slice(&self) -> &[Range] {
         &self.0
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Octets of heap.
-    pub(super) fn heap_octets(&self) -> usize {
+    pub(crate) fn heap_octets(&self) -> usize {
         self.0.capacity() * size_of::<Range>()
     }
 
     /// Adds a range; false where it would be one more than `most`, and then nothing has changed.
-    pub(super) fn insert(&mut self, from: Place, to: Place, most: usize) -> bool {
+    pub(crate) fn insert(&mut self, from: Place, to: Place, most: usize) -> bool {
         if from >= to {
             return true;
         }
@@ -76,7 +76,7 @@ impl Ranges {
     }
 
     /// Forgets everything before `place`.
-    pub(super) fn forget_before(&mut self, place: Place) {
+    pub(crate) fn forget_before(&mut self, place: Place) {
         let gone = self.0.partition_point(|range| range.to <= place);
         self.0.drain(..gone);
         if let Some(first) = self.0.first_mut() {
@@ -86,31 +86,31 @@ impl Ranges {
 
     /// Takes the range that begins at or before `place` and reaches beyond it, with all before it:
     /// the place after its last.
-    pub(super) fn take_through(&mut self, place: Place) -> Option<Place> {
+    pub(crate) fn take_through(&mut self, place: Place) -> Option<Place> {
         let to = self.0.first().filter(|range| range.from <= place)?.to;
         self.0.remove(0);
         (to > place).then_some(to)
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
     /// Gives back the heap of a set that is empty.
-    pub(super) fn relax(&mut self) {
+    pub(crate) fn relax(&mut self) {
         if self.0.is_empty() && self.0.capacity() > 0 {
             self.0 = Vec::new();
         }
     }
 
     /// The range that `place` is in.
-    pub(super) fn containing(&self, place: Place) -> Option<Range> {
+    pub(crate) fn containing(&self, place: Place) -> Option<Range> {
         let at = self.0.partition_point(|range| range.to <= place);
         self.0.get(at).copied().filter(|range| range.from <= place)
     }
 
     /// The first range that begins after `place`.
-    pub(super) fn next_after(&self, place: Place) -> Option<Range> {
+    pub(crate) fn next_after(&self, place: Place) -> Option<Range> {
         let at = self.0.partition_point(|range| range.from <= place);
         self.0.get(at).copied()
     }
