@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod aal34;
 pub mod aal5;
 pub mod ip;
 mod output;
