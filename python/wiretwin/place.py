@@ -1,11 +1,10 @@
-"""Where the ranks of a launch live: this host, hosts of a testbed, machines reached over ssh.
+"""Where the ranks of a launch live: this host, or hosts of a testbed.
 
 What starts processes is handed a `Place` and asks it for commands; it does not know which kind it is.
 Rank r lives on ``place.hosts[r % len(place.hosts)]``.
 
 - `HERE`: this host alone
 - `wiretwin.testbed.Testbed`: hosts that are network namespaces of this machine
-- `wiretwin.testbed.Remote`: other machines, over ssh
 """
 
 from __future__ import annotations

@@ -73,6 +73,19 @@ def test_a_keeper_that_is_killed_is_named_and_what_is_left_is_removed() -> None:
     bed.down()
 
 
+def test_a_host_that_loses_its_interface_is_named() -> None:
+    need_testbed()
+    script = (
+        "from pyroute2 import IPRoute\nwith IPRoute() as route:\n"
+        "    route.link('del', index=route.link_lookup(ifname='eth0')[0])\n"
+    )
+    with Testbed.up(2, name="lose") as bed:
+        assert on(bed, "h2", sys.executable, "-c", script).returncode == 0
+        assert bed.trouble() == "testbed 'lose': h2 has lost its interface eth0"
+        with pytest.raises(MeasureError, match="h2 has lost its interface"):
+            bed.counters()
+
+
 def test_clean_leaves_alone_what_stands() -> None:
     need_testbed()
     with Testbed.up(1, name="one") as one:
