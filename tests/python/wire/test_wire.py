@@ -82,7 +82,7 @@ def numbered(count: int, size: int = 100) -> list[bytes]:
 
 
 @needs_hosts
-@pytest.mark.parametrize("medium", ["duplex", "shared"])
+@pytest.mark.parametrize("medium", ["duplex", "shared", "csma_cd"])
 def test_a_round_trip_takes_at_least_its_time_on_the_line(medium: str) -> None:
     wire = {"medium": medium, "rate_bit_s": 10_000_000, "delay_ns": 20_000}
     with Hosts(wire) as hosts, udp(hosts, 0, 1) as (near, far):
@@ -120,6 +120,21 @@ def test_a_switch_sends_where_it_has_learnt_and_a_shared_medium_everywhere() -> 
                 assert second.recv(16) == b"c"
             seen[medium] = [port["delivered"] for port in settle(hosts, 11)["ports"]]
     assert seen == {"duplex": [5, 6, 1], "shared": [5, 6, 11]}
+
+
+@needs_hosts
+def test_stations_that_collide_lose_nothing_uncounted() -> None:
+    hosts = Hosts({"medium": "csma_cd", "rate_bit_s": 10_000_000}, count=3)
+    with hosts, udp(hosts, 0, 1, 2) as (first, second, third):
+        for payload in numbered(40, 500):
+            first.sendto(payload, (hosts.address(2), 4000))
+            second.sendto(payload, (hosts.address(2), 4000))
+        ports = settle(hosts, 80)["ports"]
+        arrived = len(received(third))
+    given_up = sum(port["collision_drops"] for port in ports)
+    assert arrived == 80 - given_up
+    assert [port["received"] for port in ports] == [40, 40, 0]
+    assert ports[2]["delivered"] == arrived
 
 
 @needs_hosts
@@ -215,6 +230,7 @@ def test_tcp_brings_everything_across_a_bad_wire() -> None:
         key: sum(port[key] for port in counters["ports"]) for key in counters["ports"][0] if key != "name"
     }
     lost = totals["queue_drops"] + totals["switch_drops"] + totals["rule_drops"] + totals["filtered"]
+    lost += totals["collision_drops"] + totals["damaged"]
     entered = totals["received"] + totals["copied"] + totals["duplicated"]
     assert entered == totals["delivered"] + lost + counters["held"]
 

@@ -3,7 +3,8 @@
 /// Counts of one port, in frames where not said otherwise.
 ///
 /// Over all ports, at any moment:
-/// `received + copied + duplicated = delivered + queue_drops + filtered + switch_drops + rule_drops + held`,
+/// `received + copied + duplicated = delivered + queue_drops + filtered + switch_drops + rule_drops
+/// + collision_drops + damaged + held`,
 /// where `held` is [`Wire::held`](super::Wire::held).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -19,6 +20,12 @@ pub struct Counters {
     pub copied: u64,
     /// To this port, and lost because the switch's queue was full.
     pub switch_drops: u64,
+    /// From this port, and given up after too many collisions or a late one.
+    pub collision_drops: u64,
+    /// Collisions that frames from this port met before they went out whole.
+    pub collisions: u64,
+    /// To this port, and damaged there by a collision that their sender did not notice.
+    pub damaged: u64,
     /// To this port, and dropped by a rule.
     pub rule_drops: u64,
     /// To this port, with a bit flipped by a rule; counted once for each rule.
@@ -52,5 +59,6 @@ impl Totals {
         self.entered += port.received + port.copied + port.duplicated;
         self.delivered += port.delivered;
         self.dropped += port.queue_drops + port.filtered + port.switch_drops + port.rule_drops;
+        self.dropped += port.collision_drops + port.damaged;
     }
 }

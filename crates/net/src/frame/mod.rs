@@ -1,4 +1,4 @@
-//! Ethernet frame by frame: cables, a switch, one shared medium, and faults by rule.
+//! Ethernet frame by frame: cables, a switch, one shared medium by turns or with collisions, faults by rule.
 //!
 //! [`Wire`] joins any number of ports. It is a sans-I/O machine: [`Wire::handle_frame`] takes what a
 //! port's host sends, [`Wire::poll_output`] says what each port receives and when, and every instant
@@ -6,8 +6,7 @@
 //! the clock on the wall.
 //!
 //! Source: IEEE 802.3 for what a frame costs on the line ([`Frame::line_bits`]), 802.1D for a bridge
-//! that learns. Left out: collisions (a shared medium takes turns instead), pause frames, VLANs,
-//! spanning trees, autonegotiation.
+//! that learns. Left out: pause frames, VLANs, spanning trees, autonegotiation.
 
 mod counters;
 mod fault;

@@ -35,18 +35,23 @@ const TAG: u64 = 4;
 pub fn read_wire(fields: &Fields<'_>, ports: &[String]) -> Result<WireConfig, JsonError> {
     let at = fields.get("medium")?;
     let shared = match at.value.as_str() {
-        Some("duplex") => false,
-        Some("shared") => true,
-        _ => return Err(at.refuse("\"duplex\" or \"shared\"")),
+        Some("duplex") => None,
+        Some("shared") => Some(Medium::Shared),
+        Some("csma_cd") => Some(Medium::CsmaCd),
+        _ => return Err(at.refuse("\"duplex\", \"shared\" or \"csma_cd\"")),
     };
     let switch = fields.optional("switch");
     let medium = match (shared, switch) {
-        (true, Some(at)) => return Err(at.refuse("nothing: a shared medium has no switch")),
-        (true, None) => Medium::Shared,
-        (false, None) if ports.len() == 2 => Medium::Cable,
-        (false, at) => read_switch(at.as_ref())?,
+        (Some(_), Some(at)) => return Err(at.refuse("nothing: a shared medium has no switch")),
+        (Some(medium), None) => medium,
+        (None, None) if ports.len() == 2 => Medium::Cable,
+        (None, at) => read_switch(at.as_ref())?,
     };
-    let rate = fields.get("rate_bit_s")?.integer(SLOWEST_BIT_S, FASTEST_BIT_S)?;
+    let at = fields.get("rate_bit_s")?;
+    let rate = at.integer(SLOWEST_BIT_S, FASTEST_BIT_S)?;
+    if medium == Medium::CsmaCd && ![10_000_000, 100_000_000, 1_000_000_000].contains(&rate) {
+        return Err(at.refuse("10000000, 100000000 or 1000000000 where stations collide"));
+    }
     let mtu = read_mtu(fields)?;
     let rules = match fields.optional("rules") {
         None => Vec::new(),
@@ -232,13 +237,20 @@ mod tests {
         let expected = Medium::Switch { latency: Span::from_ns(7), queue: Bytes::new(9) };
         assert_eq!(named.unwrap().medium, expected);
         assert_eq!(read(|v| v["medium"] = "shared".into(), TWO).unwrap().medium, Medium::Shared);
+        assert_eq!(read(|v| v["medium"] = "csma_cd".into(), TWO).unwrap().medium, Medium::CsmaCd);
+        let odd = read(|v| (v["medium"], v["rate_bit_s"]) = ("csma_cd".into(), 20_000_000.into()), TWO);
+        let expected = "wire: rate_bit_s is 20000000; allowed: 10000000, 100000000 or 1000000000";
+        assert!(odd.unwrap_err().starts_with(expected));
     }
 
     #[test]
     fn every_wrong_key_is_named_with_its_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 18] = [
-            (|v| v["medium"] = "ring".into(), r#"medium is "ring"; allowed: "duplex" or "shared""#),
+            (
+                |v| v["medium"] = "ring".into(),
+                r#"medium is "ring"; allowed: "duplex", "shared" or "csma_cd""#,
+            ),
             (|v| v["medium"] = Value::Null, r#"medium is null; allowed: "duplex""#),
             (
                 |v| v["rate_bit_s"] = 999.into(),

@@ -191,6 +191,32 @@ fn full_queues_drop_the_last_to_come() {
     assert_eq!((counters.delivered, counters.switch_drops), (20 + 5, 15));
 }
 
+#[test]
+fn stations_that_start_together_collide_and_all_get_through() {
+    let mut frames = Vec::new();
+    for number in 0..20 {
+        for port in 0..3 {
+            frames.push((0, port, frame(port as u8 + 1, 9, 1000, 100 * u32::from(port) + number)));
+        }
+    }
+    let (wire, deliveries) = run(config(Medium::CsmaCd), 3, &frames);
+    let collisions: u64 = (0..3).map(|port| wire.counters(PortId(port)).unwrap().collisions).sum();
+    assert!(collisions >= 3, "{collisions}");
+    for port in 0..3 {
+        let heard: Vec<u32> =
+            deliveries.iter().filter(|delivery| delivery.0 == port).map(|delivery| delivery.1).collect();
+        assert_eq!(heard.len(), 40, "both others, whole");
+        assert!(heard.iter().all(|number| number / 100 != u32::from(port)), "and not itself");
+    }
+    // 60 frames of 1012 octets and a gap; collisions cost more.
+    assert!(deliveries.last().unwrap().2 > 60 * (1012 + 12) * 8 / 10);
+    let odd = WireConfig { rate: BitRate::mbit_s(20), ..config(Medium::CsmaCd) };
+    assert_eq!(
+        Wire::<u32>::new(odd, 2).unwrap_err().to_string(),
+        "stations that collide at 20 Mbit/s: allowed are 10, 100 and 1000 Mbit/s"
+    );
+}
+
 fn rule(action: Action, when: When) -> Rule {
     Rule { action, when, filter: Filter::default() }
 }
@@ -327,6 +353,7 @@ fn any_scene() -> impl Strategy<Value = Scene> {
             (Medium::Switch { latency: Span::from_ns(ns), queue: Bytes::new(bytes) }, ports)
         }),
         (2u16..6).prop_map(|ports| (Medium::Shared, ports)),
+        (2u16..6).prop_map(|ports| (Medium::CsmaCd, ports)),
     ];
     medium.prop_flat_map(|(medium, ports)| {
         let frames = prop::collection::vec(
@@ -338,7 +365,10 @@ fn any_scene() -> impl Strategy<Value = Scene> {
             move |(frames, rules, rate, delay, queue_frames, seed)| Scene {
                 config: WireConfig {
                     medium,
-                    rate: BitRate::bit_s(rate.max(1000)),
+                    rate: match medium {
+                        Medium::CsmaCd => [10, 100, 1000].map(BitRate::mbit_s)[rate as usize % 3],
+                        _ => BitRate::bit_s(rate.max(1000)),
+                    },
                     delay: Span::from_ns(delay),
                     queue_frames,
                     longest: Bytes::new(1518),
@@ -403,8 +433,13 @@ proptest! {
             prop_assert_ne!(to, from);
             // Exact serialisation of each line, rounded down, and the propagation.
             let bits = u128::from(frame(0, 0, length, 0).line_bits().get());
-            let each = bits * 1_000_000_000_000 / u128::from(scene.config.rate.get())
-                + u128::from(scene.config.delay.as_ps());
+            let delay = u128::from(scene.config.delay.as_ps());
+            // Along a cable of stations it is as far as they are apart.
+            let delay = match scene.config.medium {
+                Medium::CsmaCd => (delay * u128::from(to.abs_diff(*from)) / u128::from(scene.ports - 1)).max(1) - 1,
+                _ => delay,
+            };
+            let each = bits * 1_000_000_000_000 / u128::from(scene.config.rate.get()) + delay;
             let least = u128::from(handed_in[*number as usize]) + lines * each;
             prop_assert!(u128::from(*due) + lines >= least, "frame {number}: {due} before {least}");
         }

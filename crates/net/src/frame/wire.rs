@@ -10,6 +10,7 @@
 //!   When it falls idle, the next port after the last sender that has a frame waiting may send one.
 //!   Choice: turns in place of collisions and backoff, the limit of a fair half-duplex Ethernet that
 //!   wastes nothing on contention.
+//! - Stations on a **CSMA/CD** cable listen, collide and back off: [`csma_cd`](crate::csma_cd).
 //!
 //! A host's frames wait in a finite queue of their port until its transmitter takes them.
 
@@ -17,13 +18,15 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fmt;
 
+use wiretwin_engine::Stream;
 use wiretwin_units::{BitRate, Bytes, SimTime, Span, Transmitter};
 
 use super::counters::{Counters, Totals};
 use super::fault::{Action, Faults, Hold, Rule, When};
 use super::queue::Queue;
 use super::switch::{Forward, Table};
-use super::{Frame, HEADER, PortId};
+use super::{CHECK, Frame, HEADER, PortId};
+use crate::csma_cd::{self, CsmaCd, StationId};
 
 /// The slowest line, so that no queue outlasts the run.
 const SLOWEST: BitRate = BitRate::kbit_s(1);
@@ -40,8 +43,11 @@ pub enum Medium {
         /// What may wait for each output, the frame being sent apart.
         queue: Bytes,
     },
-    /// Any number of ports on one medium.
+    /// Any number of ports on one medium, by turns.
     Shared,
+    /// Any number of stations on one cable, evenly spaced, that listen, collide and back off. Half
+    /// duplex at 10, 100 or 1000 Mbit/s; the delay is from one end of the cable to the other.
+    CsmaCd,
 }
 
 /// How a wire is made.
@@ -80,6 +86,11 @@ pub enum WireError {
         /// The rate asked for.
         rate: BitRate,
     },
+    /// A rate that is none of half-duplex Ethernet's.
+    HalfDuplexRate {
+        /// The rate asked for.
+        rate: BitRate,
+    },
     /// A rule names a port that is not there.
     RulePort {
         /// The rule's place in the list.
@@ -103,6 +114,9 @@ impl fmt::Display for WireError {
                 write!(f, "{count} ports: this medium joins {least} to {most}")
             }
             Self::Rate { rate } => write!(f, "a line of {rate}: the slowest is {SLOWEST}"),
+            Self::HalfDuplexRate { rate } => {
+                write!(f, "stations that collide at {rate}: allowed are 10, 100 and 1000 Mbit/s")
+            }
             Self::RulePort { rule, port, count } => {
                 write!(f, "rule {rule} names {port}: there are {count}, counted from 0")
             }
@@ -162,6 +176,8 @@ pub enum Loss {
     SwitchFull,
     /// The switch had no other port for it.
     Filtered,
+    /// It collided too often, or too late.
+    Collided,
     /// This rule dropped it.
     Rule(usize),
 }
@@ -169,7 +185,8 @@ pub enum Loss {
 /// A frame that goes no further.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost<P> {
-    /// The port it came from ([`Loss::QueueFull`], [`Loss::Filtered`]) or was going to.
+    /// The port it came from ([`Loss::QueueFull`], [`Loss::Filtered`],
+    /// [`Loss::Collided`]) or was going to.
     pub port: PortId,
     /// Why.
     pub why: Loss,
@@ -256,15 +273,14 @@ struct Port<P> {
 }
 
 /// The transmitters, and what waits for them.
-#[derive(Clone, Debug)]
 enum Lines<P> {
     Cable(Vec<Queue>),
     Switch { inward: Vec<Queue>, outward: Vec<Queue>, table: Table, latency: Span },
     Shared { line: Transmitter, busy: bool, last: usize, waiting: Vec<VecDeque<Frame<P>>> },
+    CsmaCd { cable: Box<CsmaCd<Frame<P>>>, waiting: Vec<VecDeque<Frame<P>>> },
 }
 
 /// Ports and what joins them.
-#[derive(Clone, Debug)]
 pub struct Wire<P> {
     now: SimTime,
     delay: Span,
@@ -276,6 +292,15 @@ pub struct Wire<P> {
     agenda: BinaryHeap<Due<P>>,
     scheduled: u64,
     outputs: VecDeque<Output<P>>,
+}
+
+impl<P> fmt::Debug for Wire<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Wire")
+            .field("now", &self.now)
+            .field("ports", &self.ports.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<P: Clone> Wire<P> {
@@ -314,6 +339,19 @@ impl<P: Clone> Wire<P> {
                 table: Table::default(),
                 latency,
             },
+            Medium::CsmaCd => {
+                let config = [csma_cd::Config::TEN, csma_cd::Config::HUNDRED, csma_cd::Config::THOUSAND]
+                    .into_iter()
+                    .find(|config| config.rate == rate)
+                    .ok_or(WireError::HalfDuplexRate { rate })?;
+                let place = |port: usize| delay.as_ps() as u128 * port as u128 / (ports as u128 - 1);
+                let places: Vec<Span> = (0..ports).map(|port| Span::from_ps(place(port) as u64)).collect();
+                let backoff =
+                    |station: StationId| Stream::derive(seed, &format!("wire/backoff/{}", station.0));
+                let cable = CsmaCd::new(config, &places, backoff)
+                    .expect("two stations or more, at one of the rates there are");
+                Lines::CsmaCd { cable: Box::new(cable), waiting: vec![VecDeque::new(); ports] }
+            }
             Medium::Shared => {
                 Lines::Shared { line, busy: false, last: ports - 1, waiting: vec![VecDeque::new(); ports] }
             }
@@ -348,6 +386,9 @@ impl<P: Clone> Wire<P> {
         let moving = |due: &&Due<P>| !matches!(due.step, Step::Idle | Step::Release { .. });
         let waiting = match &self.lines {
             Lines::Shared { waiting, .. } => waiting.iter().map(VecDeque::len).sum(),
+            Lines::CsmaCd { cable, waiting } => {
+                waiting.iter().map(VecDeque::len).sum::<usize>() + on_cable(cable)
+            }
             // Their frames are on the agenda as soon as they are queued.
             Lines::Cable(_) | Lines::Switch { .. } => 0,
         };
@@ -395,6 +436,15 @@ impl<P: Clone> Wire<P> {
                     return Ok(());
                 }
             }
+            Lines::CsmaCd { cable, waiting } => {
+                if !cable.is_idle(StationId(port.0)) && waiting[index].len() >= self.queue_frames {
+                    None
+                } else {
+                    waiting[index].push_back(frame);
+                    self.offer(port);
+                    return Ok(());
+                }
+            }
         };
         let Some(sent) = sent else {
             self.ports[index].counters.queue_drops += 1;
@@ -412,22 +462,18 @@ impl<P: Clone> Wire<P> {
 
     /// Brings the wire to `now`; a time already reached changes nothing.
     pub fn handle_timeout(&mut self, now: SimTime) {
-        while let Some(due) = self.agenda.peek()
-            && due.at <= now
-        {
-            let due = self.agenda.pop().expect("just peeked");
-            self.now = due.at;
-            match due.step {
-                Step::Switch { from, frame } => self.forward(from, frame),
-                Step::Idle => {
-                    if let Lines::Shared { busy, .. } = &mut self.lines {
-                        *busy = false;
-                    }
-                    self.take_turns();
-                }
-                Step::Arrive { from, to, frame } => self.arrive(from, to, frame),
-                Step::Again { from, to, frame } => self.deliver(from, to, frame),
-                Step::Release { to, number } => self.release(to, |held| held.number == number),
+        while let Some(at) = self.next().filter(|&at| at <= now) {
+            // A step back by an event that was due already is none: the wire stays where it is.
+            self.now = self.now.max(at);
+            if let Lines::CsmaCd { cable, .. } = &mut self.lines {
+                cable.handle_timeout(at);
+                self.drain_cable();
+            }
+            while let Some(due) = self.agenda.peek()
+                && due.at <= at
+            {
+                let due = self.agenda.pop().expect("just peeked");
+                self.step(due.step);
             }
         }
         self.now = self.now.max(now);
@@ -435,7 +481,79 @@ impl<P: Clone> Wire<P> {
 
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Output<P> {
-        self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.agenda.peek().map(|due| due.at)))
+        match self.outputs.pop_front() {
+            Some(output) => output,
+            None => Output::Timeout(self.next()),
+        }
+    }
+
+    /// When something happens next. The cable has been drained.
+    fn next(&mut self) -> Option<SimTime> {
+        let own = self.agenda.peek().map(|due| due.at);
+        let Lines::CsmaCd { cable, .. } = &mut self.lines else { return own };
+        let csma_cd::Output::Timeout(cable) = cable.poll_output() else {
+            unreachable!("the cable is drained as soon as it has been brought forward")
+        };
+        own.into_iter().chain(cable).min()
+    }
+
+    fn step(&mut self, step: Step<P>) {
+        match step {
+            Step::Switch { from, frame } => self.forward(from, frame),
+            Step::Idle => {
+                if let Lines::Shared { busy, .. } = &mut self.lines {
+                    *busy = false;
+                }
+                self.take_turns();
+            }
+            Step::Arrive { from, to, frame } => self.arrive(from, to, frame),
+            Step::Again { from, to, frame } => self.deliver(from, to, frame),
+            Step::Release { to, number } => self.release(to, |held| held.number == number),
+        }
+    }
+
+    /// Gives a station with nothing to do the next frame of its queue.
+    fn offer(&mut self, port: PortId) {
+        let Lines::CsmaCd { cable, waiting } = &mut self.lines else { return };
+        let station = StationId(port.0);
+        while cable.is_idle(station)
+            && let Some(frame) = waiting[usize::from(port.0)].pop_front()
+        {
+            let octets = frame.length + Bytes::new(CHECK);
+            let offered = csma_cd::Frame { to: None, octets, payload: frame };
+            cable
+                .offer(self.now, station, offered)
+                .expect("an idle station of this cable is offered a frame of at most 64 KiB");
+        }
+    }
+
+    /// Takes what the cable has to say.
+    fn drain_cable(&mut self) {
+        loop {
+            let Lines::CsmaCd { cable, .. } = &mut self.lines else { return };
+            match cable.poll_output() {
+                csma_cd::Output::Deliver { station, from, frame, .. } => {
+                    self.arrive(PortId(from.0), PortId(station.0), frame.payload);
+                }
+                csma_cd::Output::Sent { station, collisions, .. } => {
+                    let copies = self.ports.len() as u64 - 2;
+                    let counters = &mut self.ports[usize::from(station.0)].counters;
+                    counters.copied += copies;
+                    counters.collisions += u64::from(collisions);
+                    self.offer(PortId(station.0));
+                }
+                csma_cd::Output::Failed { station, frame, .. } => {
+                    self.ports[usize::from(station.0)].counters.collision_drops += 1;
+                    self.lose(PortId(station.0), Loss::Collided, frame.payload);
+                    self.offer(PortId(station.0));
+                }
+                csma_cd::Output::Timeout(_) => break,
+            }
+        }
+        let Lines::CsmaCd { cable, .. } = &self.lines else { return };
+        for (number, port) in (0..).zip(&mut self.ports) {
+            port.counters.damaged = cable.counters(StationId(number)).map_or(0, |counted| counted.damaged);
+        }
     }
 
     fn schedule(&mut self, at: SimTime, step: Step<P>) {
@@ -542,6 +660,7 @@ impl<P: Clone> Wire<P> {
         match &self.lines {
             Lines::Cable(queues) | Lines::Switch { outward: queues, .. } => queues[0].time_for(bits),
             Lines::Shared { line, .. } => line.rate().time_for(bits).unwrap_or(Span::MAX),
+            Lines::CsmaCd { cable, .. } => cable.config().rate.time_for(bits).unwrap_or(Span::MAX),
         }
     }
 
@@ -584,6 +703,18 @@ impl<P: Clone> Wire<P> {
         counters.delivered_bytes += frame.length.get();
         self.outputs.push_back(Output::Deliver { port, from, frame, due: self.now });
     }
+}
+
+/// Frames that a cable's stations have not done with, and copies that have not reached theirs.
+fn on_cable<P: Clone>(cable: &CsmaCd<Frame<P>>) -> usize {
+    let others = cable.stations() as u64 - 1;
+    let (mut entered, mut left) = (0, 0);
+    for station in 0..cable.stations() as u16 {
+        let counted = cable.counters(StationId(station)).unwrap_or_default();
+        entered += counted.offered + counted.sent * others;
+        left += counted.sent + counted.excessive + counted.late + counted.received + counted.damaged;
+    }
+    (entered - left) as usize
 }
 
 impl Action {
