@@ -32,6 +32,8 @@ HEADER = 48
 """A call or its answer without the message, at most, octets: RFC 5531 section 9 with AUTH_NONE, and the
 length of the message."""
 PAD = 3
+ANSWER_LIMIT_S = 2.0
+"""The longest one answer of it may take, seconds."""
 UP_LIMIT_S = 10.0
 """The longest rpcbind may take to answer, seconds."""
 PACKAGES = "libtirpc-dev"
@@ -160,6 +162,6 @@ def rpcbinds(place: Place, *, remote_calls: bool = False) -> Iterator[None]:
 def _answers(host: HostPlace) -> bool:
     argv = [shutil.which("rpcinfo", path="/usr/sbin:/sbin:/usr/bin:/bin") or "rpcinfo", "-p", host.address]
     try:
-        return process.run(host.command(argv), limit_s=UP_LIMIT_S).returncode == 0
+        return process.run(host.command(argv), limit_s=ANSWER_LIMIT_S).returncode == 0
     except (OSError, process.TimeLimit):
         return False
