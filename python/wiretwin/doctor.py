@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from wiretwin import scratch
 from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
@@ -119,6 +122,8 @@ def doctor() -> Examination:
     """
     from wiretwin.measure.probe_mpi4py import clock
 
+    # Before the layers are tried: every run removes them.
+    abandoned = [path for parent in scratch.parents() for path in scratch.sweep(parent)]
     facts = host.describe()
     layers = [_try(configuration) for configuration in _configurations()]
     tools = _tools()
@@ -128,8 +133,21 @@ def doctor() -> Examination:
         interfaces=_interfaces(),
         layers=layers,
         tools=tools,
-        missing=_missing(facts, layers, tools),
+        missing=[*_missing(facts, layers, tools), *_abandoned(abandoned)],
     )
+
+
+def _abandoned(found: Sequence[Path]) -> list[Missing]:
+    if not found:
+        return []
+    folders = ", ".join(map(str, found))
+    return [
+        Missing(
+            f"a clean end of an earlier run: {folders}",
+            "its process was killed; what it left in shared memory holds memory until the next boot",
+            "none: removed just now, as every run does",
+        )
+    ]
 
 
 def _configurations() -> list[Configuration]:

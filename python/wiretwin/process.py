@@ -7,13 +7,14 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
+
+from wiretwin import scratch
 
 #: Environment variable that marks every process of a launch or of a stack, so that strays are found by it.
 MARK = "WIRETWIN_LAUNCH"
@@ -107,8 +108,8 @@ def child(
     Yields the process and the files of its standard output and error. Output goes to files so that
     a grandchild that keeps a pipe open can never hang the reader.
     """
-    with tempfile.TemporaryDirectory(prefix="wiretwin-") as folder:
-        out, err = Path(folder, "stdout"), Path(folder, "stderr")
+    with scratch.folder() as folder:
+        out, err = folder / "stdout", folder / "stderr"
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(
                 argv,

@@ -6,22 +6,21 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from wiretwin import scratch
 from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.measure.word import COMPILED
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.process import MARK, await_gone, marked
-from wiretwin.stacks import Session
+from wiretwin.stacks import Session, leftovers
 
 __all__ = ["GRACE_S", "Interruption", "Running", "rendezvous"]
 
@@ -86,11 +85,8 @@ class Interruption:
 @contextlib.contextmanager
 def rendezvous(place: Place = HERE) -> Iterator[Path]:
     """Make a directory for rendezvous files and shared memory, with the same path on every host."""
-    directory = Path(tempfile.mkdtemp(prefix="wiretwin-", dir=place.directory))
-    try:
+    with leftovers.none_left(os.geteuid()), scratch.folder(place.directory) as directory:
         yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 @dataclass

@@ -7,7 +7,6 @@
 - `solo`: a measuring pass, every rank in a process and on a core of its own
 - `predict`: recording, passes, replay, and the frozen record
 - `live`: real launches
-- `segments`: shared memory that a job ended by force leaves
 - `compare`: a prediction beside its run
 - `records`: the JSON records
 - `shipped`: the example programs and their sizes

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import sys
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wiretwin import process, states
+from wiretwin import process, scratch, states
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.mpi import script
 from wiretwin.place import HERE, Place
-from wiretwin.predict import segments
 from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
+from wiretwin.stacks import leftovers
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
@@ -103,8 +103,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         When it does not end within the limit, ends with another status than 0, or never says how
         long it took (a program that ends the interpreter by force).
     """
-    with tempfile.TemporaryDirectory(prefix="wiretwin-run-", dir=_scratch(place)) as scratch:
-        report = Path(scratch, "seconds.json")
+    with scratch.folder(_scratch(place), "run") as folder:
+        report = folder / "seconds.json"
         env = process.single_threaded()
         env["WIRETWIN_LIVE_OUT"] = str(report)
         env.pop("WIRETWIN_LIVE_SPLIT", None)
@@ -113,7 +113,7 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         program = [sys.executable, "-m", "wiretwin.mpi.live", str(job.program), *job.args]
         argv = place.hosts[0].command([*launcher(job.ranks, place), *program])
         try:
-            with segments.none_left():
+            with leftovers.none_left(os.getuid()):
                 done = process.run(argv, limit_s=limit_s, env=env)
         except process.TimeLimit as late:
             raise ProgramError(

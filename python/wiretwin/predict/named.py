@@ -14,14 +14,13 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from wiretwin import process
+from wiretwin import process, scratch
 from wiretwin.errors import InputError, ProgramError
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
@@ -179,8 +178,8 @@ def run_simulated(
         "ranks": ranks,
         "seed": seed,
     }
-    with tempfile.TemporaryDirectory(prefix="wiretwin-named-") as scratch:
-        path = Path(scratch, "spec.json")
+    with scratch.folder(what="named") as folder:
+        path = folder / "spec.json"
         path.write_text(json.dumps(spec), "utf-8")
         argv = [sys.executable, "-m", "wiretwin.predict.named", str(path)]
         try:

@@ -16,14 +16,13 @@ import pickle
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretwin import process
+from wiretwin import process, scratch
 from wiretwin.errors import ProgramError, SimulationError
 from wiretwin.mpi.recording import DepartureError
 
@@ -87,17 +86,17 @@ def measure(
     cpus = sorted(os.sched_getaffinity(0))
     ranks = len(recording.parts)
     parts: list[Part] = []
-    with tempfile.TemporaryDirectory(prefix="wiretwin-solo-") as scratch:
+    with scratch.folder(what="solo") as folder:
         for first in range(0, ranks, len(cpus)):
             batch = []
             for rank in range(first, min(first + len(cpus), ranks)):
-                kept = Path(scratch, f"recording-{rank}")
+                kept = folder / f"recording-{rank}"
                 kept.write_bytes(pickle.dumps(recording.for_rank(rank), protocol=pickle.HIGHEST_PROTOCOL))
                 cpu = cpus[rank - first] if len(cpus) > 1 else None
                 reader = cpus[(rank - first + 1) % len(cpus)] if len(cpus) > 1 else None
-                result = Path(scratch, f"result-{rank}")
+                result = folder / f"result-{rank}"
                 paired = rank - first < 2 and min(first + len(cpus), ranks) - first > 1
-                crossing = Path(scratch, f"crossing-{first}") if paired else None
+                crossing = folder / f"crossing-{first}" if paired else None
                 batch.append(
                     Spec(
                         program,
@@ -114,7 +113,7 @@ def measure(
                         rank == first,
                     )
                 )
-            parts += _side_by_side(batch, Path(scratch), limit_s)
+            parts += _side_by_side(batch, folder, limit_s)
     return parts
 
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import pickle
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretwin import process
+from wiretwin import process, scratch
 from wiretwin.errors import InputError, ProgramError, SimulationError, WiretwinError
 
 if TYPE_CHECKING:
@@ -53,8 +52,8 @@ def simulate(
     InputError, SimulationError, ProgramError
         As `wiretwin.mpi.simulate`; and ProgramError when it does not end within `limit_s` seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="wiretwin-stage-") as scratch:
-        path, result = Path(scratch, "spec"), Path(scratch, "result")
+    with scratch.folder(what="stage") as folder:
+        path, result = folder / "spec", folder / "result"
         spec = Spec(program, tuple(args), ranks, network, compute, seed, result)
         path.write_bytes(pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL))
         try:

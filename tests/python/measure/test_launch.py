@@ -12,6 +12,7 @@ import numpy as np
 import psutil
 import pytest
 
+from wiretwin import scratch
 from wiretwin.measure import running as running_module
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
@@ -61,14 +62,14 @@ OWN: set[Path] = set()
 
 @pytest.fixture(autouse=True)
 def _remember_directories(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = running_module.tempfile.mkdtemp
+    make = scratch.tempfile.mkdtemp
 
     def remember(*words: object, **keywords: object) -> str:
         made = make(*words, **keywords)  # type: ignore[call-overload]
         OWN.add(Path(made))
         return str(made)
 
-    monkeypatch.setattr(running_module.tempfile, "mkdtemp", remember)
+    monkeypatch.setattr(scratch.tempfile, "mkdtemp", remember)
 
 
 @pytest.mark.parametrize("name", [name for name, kind in LAYERS.items() if kind.loops == ALL_LOOPS])

@@ -256,8 +256,8 @@ def test_a_full_disk_ends_the_measurement_and_keeps_earlier_launches(tmp_path: P
         pytest.skip("unshare -m is not permitted here")
     disk, copy = tmp_path / "disk", tmp_path / "copy"
     disk.mkdir()
-    shell = 'mount -t tmpfs -o size=400k none "$1"; '
-    shell += '"$3" -c "$4" measure --layers shm --budget 30s --launches 100 -o "$1/r"; '
+    shell = 'mount -t tmpfs -o size=200k none "$1"; '
+    shell += '"$3" -c "$4" measure --layers shm --budget 100s --launches 100 -o "$1/r"; '
     shell += 'echo $? >"$2.code"; cp -r "$1/r" "$2"'
     script = "from wiretwin.cli import main; main()"
     run = subprocess.run(
