@@ -160,7 +160,7 @@ def test_a_program_is_run_until_one_state_has_enough(tmp_path: Path, monkeypatch
     def ran(pattern: list[states.Ends], known: list[InState]) -> tuple[int, int]:
         left = iter(pattern)
 
-        def one(job: Job, *, split: bool, limit_s: float) -> Launch:
+        def one(job: Job, *, split: bool, limit_s: float, **_: Any) -> Launch:
             return launch(1.0, next(left), 0.5 if split else None)
 
         monkeypatch.setattr(live, "launch", one)
