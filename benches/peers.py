@@ -128,7 +128,7 @@ def fabric(provider: str) -> Callable[[tuple[int, int]], Readings]:
                 str(size),
             ]
             with serving([*words, "-B", port], cpus[1]):
-                wanted = r"^\d+\w*\s.*s*$"
+                wanted = r"^\d+\w*\s.*s\s+[\d.]+\s+([\d.]+)\s+[\d.]+\s*$"
                 found[size] = client([*words, "-P", port, "127.0.0.1"], cpus[0], wanted)
         return found
 
