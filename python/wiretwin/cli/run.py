@@ -33,9 +33,9 @@ Live: several launches under mpiexec, each timed from after Init to before Final
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything.
 
-The compiled programs are echo, stream, ring and jacobi, their parameters key=value. Live they run once
-on --layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi; simulated, what their
-work costs is given: add=0.8ns (ring),
+The compiled programs are echo, stream, ring and jacobi, their parameters key=value. Live they run on
+--layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi: once, or with -o as often
+as a script, every launch kept. Simulated, what their work costs is given: add=0.8ns (ring),
 stencil-point=2ns (jacobi).
 
 With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`.
@@ -48,6 +48,7 @@ Examples:
   wiretwin run prog.py --world simulated --twin twin.toml --ranks 8
   wiretwin run jacobi --layer shm --ranks 2 -- rows=512 columns=512
   wiretwin run ring --layer mpi/openmpi --ranks 4
+  wiretwin run echo --layer shm --launches 11 -o echoes
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
   wiretwin run jacobi --hosts 4 --ranks 4 --link shared --rate 10Mbit -- rows=128 columns=128
 """
@@ -93,10 +94,13 @@ def register(app: typer.Typer) -> None:
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
         if program.parent == Path() and program.name in ("echo", "stream", "ring", "jacobi"):
-            if out is not None:
-                raise InputError(key="--out", value=str(out), allowed="with a script, not a compiled program")
+            if out is not None and world is not WorldChoice.live:
+                raise InputError(key="--out", value=str(out), allowed="with --world live")
             try:
-                _named(program.name, args or [], world, ranks, twin, layer, limit_s, where, form)
+                if out is not None:
+                    _repeated(program.name, args or [], ranks, layer, launches, out, limit_s, where, form)
+                else:
+                    _named(program.name, args or [], world, ranks, twin, layer, limit_s, where, form)
             except KeyboardInterrupt:
                 raise InterruptedRun("interrupted") from None
             return
@@ -116,6 +120,46 @@ def register(app: typer.Typer) -> None:
             emit(prediction_table(prediction), form)
             return
         _live(program, args or [], ranks, layer, launches, splits, out, limit_s, where, form)
+
+
+def _repeated(
+    name: str,
+    words: list[str],
+    ranks: int,
+    layer: str | None,
+    launches: int,
+    out: Path,
+    limit_s: float,
+    where: Where,
+    form: Format,
+) -> None:
+    from wiretwin.cli.folders import fresh
+    from wiretwin.cli.progress import Bar
+    from wiretwin.predict.named import NAMED
+    from wiretwin.predict.records import Launch
+    from wiretwin.predict.repeats import run_repeatedly
+
+    with where.place(round_trips=False) as place, fresh(out, "run") as folder, Bar(f"running {name}") as bar:
+        done = 0
+
+        def tell(launch: Launch) -> None:
+            nonlocal done
+            done += 1
+            bar.stage(done, launches, f"launch {done} took {launch.seconds:.3g} s")
+
+        run = run_repeatedly(
+            NAMED[name],
+            words,
+            folder,
+            layer=layer or "socket/tcp",
+            ranks=ranks,
+            launches=launches,
+            limit_s=limit_s,
+            place=place,
+            on_launch=tell,
+        )
+    emit(run_table(run), form)
+    print(f"run: {folder}", file=sys.stderr)
 
 
 def _named(

@@ -240,7 +240,7 @@ def run_interleaved(
                     continue
                 result = launch(job, split=split, limit_s=limit_s, place=place)
                 (job.splits if split else job.launches).append(result)
-                _append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")
+                append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")
                 if on_launch is not None:
                     on_launch(job, result)
     except KeyboardInterrupt:
@@ -268,7 +268,8 @@ def _keep(jobs: Sequence[Job], place: Place) -> str:
     return "; ".join(said)
 
 
-def _append(file: Path, text: str) -> None:
+def append(file: Path, text: str) -> None:
+    """Add a line to a file, whose folder is made if absent; StorageError when it cannot be written."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a", encoding="utf-8") as stream:

@@ -13,6 +13,11 @@ import psutil
 import pytest
 from predict_help import family, nothing_left, until, wiretwin
 
+from wiretwin.errors import InputError, ProgramError
+from wiretwin.predict import repeats
+from wiretwin.predict.named import NAMED, Named, NamedRank, NamedRun
+from wiretwin.predict.records import Run, median_spread, read
+
 SMALL = {
     "echo": ["bytes=100", "rounds=5"],
     "stream": ["bytes=100", "messages=5"],
@@ -150,3 +155,56 @@ def test_a_layer_that_scripts_do_not_run_on_is_refused(tmp_path: Path) -> None:
     ended = wiretwin("run", program, "--layer", "shm")
     assert ended.code == 2
     assert "--layer: 'shm' is not allowed here; allowed: mpi4py/mpich" in ended.err
+
+
+def test_with_a_folder_every_launch_is_kept(tmp_path: Path) -> None:
+    out = tmp_path / "runs"
+    ended = wiretwin("run", "ring", "--layer", "shm", "--launches", 3, "-o", out, "--", *SMALL["ring"])
+    assert ended.code == 0, ended.err
+    record = read(Run, out)
+    assert (record.program, record.layer, record.ranks) == ("ring", "shm", 2)
+    assert record.args == ["elements=101", "rounds=2"]
+    assert len(record.launches) == 3
+    assert record.seconds == median_spread([one.seconds for one in record.launches])
+    assert len((out / "launches.jsonl").read_text().splitlines()) == 3
+    assert [part.rank for part in record.split] == [0, 1]
+    assert all(part.compute_s + part.mpi_s == pytest.approx(part.total_s) for part in record.split)
+    again = wiretwin("run", "ring", "--layer", "shm", "-o", out)
+    assert again.code == InputError.exit_code
+    assert "a new or an empty folder" in again.err
+
+
+def test_a_launch_that_fails_leaves_those_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = [0.5, 0.25]
+
+    def one(program: Named, words: list[str], **_: Any) -> NamedRun:
+        if not left:
+            raise ProgramError("rank 1 has gone")
+        parts = {"compute": 0.125, "comm": 0.0, "other": 0.0}
+        return NamedRun(
+            program, {"elements": 1}, "live", "shm", (NamedRank(0, left.pop(), parts, "ab", True),)
+        )
+
+    monkeypatch.setattr(repeats, "run_live", one)
+    with pytest.raises(ProgramError, match="rank 1 has gone"):
+        repeats.run_repeatedly(NAMED["ring"], [], tmp_path / "r")
+    assert [one.seconds for one in read(Run, tmp_path / "r").launches] == [0.25, 0.5]
+
+
+def test_a_launch_with_another_result_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    digests = iter(["ab", "ab", "cd"])
+
+    def one(program: Named, words: list[str], **_: Any) -> NamedRun:
+        return NamedRun(
+            program, {}, "live", "shm", (NamedRank(0, 1.0, {"compute": 0.5}, next(digests), True),)
+        )
+
+    monkeypatch.setattr(repeats, "run_live", one)
+    with pytest.raises(ProgramError, match="ring: launch 3 had another result than the first"):
+        repeats.run_repeatedly(NAMED["ring"], [], tmp_path / "r")
+
+
+@pytest.mark.parametrize("launches", [0, 1001])
+def test_launches_out_of_range_are_refused(tmp_path: Path, launches: int) -> None:
+    with pytest.raises(InputError, match="--launches"):
+        repeats.run_repeatedly(NAMED["ring"], [], tmp_path / "r", launches=launches)

@@ -1,0 +1,101 @@
+"""Launches of a compiled program for real, and the record of them: as `wiretwin.predict.live` for scripts.
+
+Its timers are always on, so every launch counts and every launch says how its time was split.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from wiretwin import _core
+from wiretwin.errors import InputError, ProgramError
+from wiretwin.place import HERE, Place
+from wiretwin.predict.live import LAUNCHES_FILE, append
+from wiretwin.predict.named import Named, NamedRun, run_live
+from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
+
+__all__ = ["run_repeatedly"]
+
+
+def run_repeatedly(
+    program: Named,
+    words: Sequence[str],
+    out: Path,
+    *,
+    layer: str = "socket/tcp",
+    ranks: int = 2,
+    launches: int = 7,
+    limit_s: float = 60.0,
+    place: Place = HERE,
+    on_launch: Callable[[Launch], None] | None = None,
+) -> Run:
+    """Run a compiled program `launches` times and leave `launches.jsonl` and `run.json` in `out`.
+
+    Every launch is appended as soon as it ends; an interrupt, or a launch that fails, writes the record of
+    those before, then goes on upward.
+
+    Raises
+    ------
+    InputError
+        When an input is wrong, or the folder holds a run already.
+    ProgramError
+        When a launch fails, or its result is another than that of the first.
+    """
+    if not 1 <= launches <= 1000:
+        raise InputError(key="--launches", value=launches, allowed="1 to 1000")
+    for name in (LAUNCHES_FILE, Run.FILE):
+        if (out / name).exists():
+            raise InputError(out, reason=f"holds {name} already", allowed="a folder without a run")
+    started = utc_now()
+    done: list[NamedRun] = []
+    try:
+        for _ in range(launches):
+            one = run_live(program, words, layer=layer, ranks=ranks, limit_s=limit_s, place=place)
+            if done and _results(one) != _results(done[0]):
+                raise ProgramError(
+                    f"{program.name}: launch {len(done) + 1} had another result than the first"
+                )
+            done.append(one)
+            launch = _launch(one)
+            append(out / LAUNCHES_FILE, launch.model_dump_json() + "\n")
+            if on_launch is not None:
+                on_launch(launch)
+    finally:
+        if done:
+            run = _record(done, started)
+            run.write(out)
+    return run
+
+
+def _results(run: NamedRun) -> list[str]:
+    return [rank.digest for rank in run.ranks]
+
+
+def _launch(run: NamedRun) -> Launch:
+    return Launch(seconds=run.seconds, per_rank_s=[rank.total_s for rank in run.ranks])
+
+
+def _record(done: Sequence[NamedRun], started: str) -> Run:
+    first = done[0]
+    version = importlib.metadata.version("wiretwin")
+    split = []
+    for at in range(len(first.ranks)):
+        compute = median([run.ranks[at].parts_s["compute"] for run in done])
+        total = median([run.ranks[at].total_s for run in done])
+        split.append(RealRank(rank=at, compute_s=compute, mpi_s=total - compute, total_s=total))
+    return Run(
+        program=first.program.name,
+        program_sha256=sha256_of(Path(_core.__file__)),
+        args=[f"{key}={value}" for key, value in first.parameters.items()],
+        ranks=len(first.ranks),
+        layer=first.layer,
+        launcher=[],
+        library=f"wiretwin {version}",
+        launches=[_launch(run) for run in done],
+        seconds=median_spread([run.seconds for run in done]),
+        split=split,
+        wiretwin=version,
+        started_utc=started,
+    ).sealed()
