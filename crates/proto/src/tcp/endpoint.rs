@@ -74,6 +74,8 @@ pub(super) enum Pass {
 pub(super) struct Switches {
     pub nodelay: bool,
     pub keep_alive: bool,
+    /// It was opened once; an end is one of one connection.
+    pub begun: bool,
     /// It was opened passively: a reset takes it back to LISTEN.
     pub passive: bool,
     /// The user closed before the connection was open: a FIN follows when it is.
@@ -271,7 +273,7 @@ impl Endpoint {
     /// Asks the peer for a connection (active open).
     ///
     /// # Errors
-    /// [`CommandError::State`] unless the end is closed.
+    /// [`CommandError::State`] unless the end is new.
     pub fn connect(&mut self, now: SimTime) -> Result<(), CommandError> {
         self.begin(now, "connect")?;
         self.state = State::SynSent;
@@ -283,7 +285,7 @@ impl Endpoint {
     /// Waits for a peer to ask for a connection (passive open). The end is then the connection's.
     ///
     /// # Errors
-    /// [`CommandError::State`] unless the end is closed.
+    /// [`CommandError::State`] unless the end is new.
     pub fn listen(&mut self, now: SimTime) -> Result<(), CommandError> {
         self.begin(now, "listen")?;
         self.state = State::Listen;
@@ -529,7 +531,7 @@ impl Endpoint {
     // What the other files share
 
     fn begin(&mut self, now: SimTime, command: &'static str) -> Result<(), CommandError> {
-        if self.state != State::Closed || self.snd_max > 0 || self.rcv_nxt > 0 {
+        if self.state != State::Closed || core::mem::replace(&mut self.switches.begun, true) {
             return Err(CommandError::State { state: self.state, command });
         }
         self.clock(now);

@@ -365,6 +365,7 @@ impl Endpoint {
         let mut fresh = Self::new(self.config.clone(), self.setup);
         fresh.state = State::Listen;
         fresh.switches.passive = true;
+        fresh.switches.begun = true;
         fresh.switches.nodelay = self.switches.nodelay;
         fresh.switches.keep_alive = self.switches.keep_alive;
         fresh.now = self.now;
