@@ -153,7 +153,10 @@ impl Endpoint {
     /// The segment at `snd_nxt`, if there is a reason to send one.
     fn next_in_turn(&mut self, idle: bool, cwnd: i64) -> Option<Stub> {
         let mut most = i64::from(self.text_octets());
-        if self.snd_nxt < self.snd_max && !self.sacked.is_empty() {
+        if self.switches.force {
+            // What is probed for is the first octet, whatever the peer has said to hold.
+            self.snd_nxt = self.snd_una;
+        } else if self.snd_nxt < self.snd_max && !self.sacked.is_empty() {
             // What the peer has said it holds is passed over.
             if let Some(range) = self.sacked.containing(self.snd_nxt) {
                 self.snd_nxt = range.to;
@@ -181,6 +184,7 @@ impl Endpoint {
                 // The window closed over what is in flight: it is to be probed, not retransmitted.
                 self.timers.stop(Timer::Retransmit);
                 self.snd_nxt = self.snd_una;
+                self.switches.recovering = false;
             }
         }
         let full = len >= most;
