@@ -90,6 +90,8 @@ pub(super) struct Switches {
     pub sent_fin: bool,
     /// A window probe is to go out (`t_force`).
     pub force: bool,
+    /// The next write is urgent.
+    pub next_is_urgent: bool,
     /// A keep-alive probe is to go out.
     pub keep_probe: bool,
     /// The segment at `snd_una` is to be sent again, and nothing before it.
@@ -325,6 +327,9 @@ impl Endpoint {
         }
         let taken = most.min(space);
         self.unsubmitted += taken as u32;
+        if core::mem::take(&mut self.switches.next_is_urgent) {
+            self.snd_up = Near::new(self.snd_end + i64::from(self.unsubmitted));
+        }
         Ok(Bytes::new(taken))
     }
 
@@ -410,7 +415,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Says that the octets written so far are urgent (`MSG_OOB` without its octet of its own).
+    /// Says that the octets of the next write are urgent (`MSG_OOB`, without its octet of its own).
     ///
     /// # Errors
     /// [`CommandError`] as [`Endpoint::send`].
@@ -419,9 +424,7 @@ impl Endpoint {
         if !self.state.may_send() {
             return Err(CommandError::State { state: self.state, command: "mark as urgent" });
         }
-        self.submit_all();
-        self.snd_up = Near::new(self.snd_end);
-        self.want_pass();
+        self.switches.next_is_urgent = true;
         Ok(())
     }
 

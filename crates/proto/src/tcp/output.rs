@@ -224,7 +224,7 @@ impl Endpoint {
             }
         }
         self.switches.ack_now
-            || self.snd_up.to(self.snd_una) > self.snd_una
+            || self.snd_up.to(self.snd_una) > self.snd_una.max(self.snd_nxt)
             || (flags.has(Flags::FIN) && (!self.switches.sent_fin || self.snd_nxt == self.snd_una))
             || self.is_update_worth_sending()
     }

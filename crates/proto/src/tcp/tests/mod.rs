@@ -3,5 +3,6 @@
 mod anomaly;
 mod faults;
 mod pair;
+mod rules;
 mod states;
 mod transfer;
