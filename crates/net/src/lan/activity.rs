@@ -142,6 +142,26 @@ activities! {
     ForeSend = "fore_send", Message, Cpu;
     /// The Fore interface's receive, in the process: stream head and message blocks; once a PDU.
     ForeReceive = "fore_receive", Message, Cpu;
+    /// A socket's send, but copies and protocols: once a system call.
+    SocketSend = "socket_send", Message, Cpu;
+    /// A socket's receive, the same.
+    SocketReceive = "socket_receive", Message, Cpu;
+    /// Getting or freeing a buffer of the kernel's.
+    Mbuf = "mbuf", System, Cpu;
+    /// The Internet checksum.
+    Checksum = "checksum", Transport, Cpu;
+    /// TCP and IP make a segment.
+    SegmentOut = "segment_out", Transport, Cpu;
+    /// IP and TCP take a segment in.
+    SegmentIn = "segment_in", Transport, Cpu;
+    /// What an acknowledgment brings about.
+    AckIn = "ack_in", Transport, Cpu;
+    /// A timer of a protocol runs out.
+    TimerExpiry = "timer_expiry", Transport, Cpu;
+    /// The driver sends a packet.
+    PacketOut = "packet_out", Driver, Cpu;
+    /// The driver's work in an interrupt for a packet that has come.
+    PacketIn = "packet_in", Driver, Cpu;
     /// The driver's work in an interrupt for a PDU that has come, up to waking its reader.
     PduInterrupt = "pdu_interrupt", Driver, Cpu;
     /// A CRC by software.

@@ -23,6 +23,7 @@ use super::config::{AdapterConfig, FirmwarePrices};
 use super::core::{LinkId, Passed, To};
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
+use super::stack::Message;
 use super::trail::SegmentId;
 
 /// A PDU that came, for its circuit's reader.
@@ -63,6 +64,8 @@ pub(super) struct Adapter {
     inward: VecDeque<(Option<Delivery>, SegmentId)>,
     to_hand: VecDeque<(Delivery, SegmentId)>,
     handed: VecDeque<(Delivery, SegmentId)>,
+    /// Packets that frames brought.
+    packets: VecDeque<(u32, SegmentId)>,
     passed: Passed,
 }
 
@@ -85,6 +88,7 @@ impl Adapter {
             inward: VecDeque::new(),
             to_hand: VecDeque::new(),
             handed: VecDeque::new(),
+            packets: VecDeque::new(),
             passed: Passed::default(),
         }
     }
@@ -96,6 +100,21 @@ impl Adapter {
             self.circuits.resize(at + 1, u32::MAX);
         }
         self.circuits[at] = circuit;
+    }
+
+    /// A frame has brought a packet.
+    pub(super) fn frame_came(&mut self, packet: u32, trail: SegmentId) {
+        self.packets.push_back((packet, trail));
+    }
+
+    /// The handler, if it is to be called.
+    pub(super) const fn call_handler(&self) -> Option<ThreadId> {
+        if self.handling { None } else { Some(self.handler) }
+    }
+
+    /// The handler was called.
+    pub(super) const fn is_called(&mut self) {
+        self.handling = true;
     }
 
     fn circuit(&self, vc: Vc) -> Option<u32> {
@@ -133,6 +152,7 @@ impl Lan {
         let room = match adapter.config {
             AdapterConfig::Series100 { receive_fifo_cells, .. }
             | AdapterConfig::Series200 { receive_fifo_cells, .. } => receive_fifo_cells as usize,
+            AdapterConfig::Frames => 0,
         };
         if adapter.receive_fifo.len() >= room || adapter.circuit(cell.vc).is_none() {
             adapter.passed.lost += 1;
@@ -154,6 +174,7 @@ impl Lan {
                 adapter.receive_fifo.push_back(cell);
                 self.transmit(number);
             }
+            AdapterConfig::Frames => {}
         }
     }
 
@@ -285,7 +306,6 @@ impl Lan {
     /// The handler takes the next thing that its adapter has for it.
     pub(super) fn handle_interrupt(&mut self, host: u32, thread: ThreadId, number: u32) {
         let again = Step::Do(Action::Handle { adapter: number });
-        let none = Bytes::new(0);
         let adapter = &mut self.adapters[number as usize];
         match adapter.config {
             AdapterConfig::Series100 { .. } => {
@@ -295,23 +315,43 @@ impl Lan {
                 };
                 let (works, delivery) = self.reassemble(number, cell);
                 self.insert(host, thread, &[again]);
-                if let Some(Delivery { circuit, payload, .. }) = delivery {
-                    let work = self.price(host, Activity::PduInterrupt, none, none);
-                    self.insert(host, thread, &[work, Step::Do(Action::Deliver { circuit, payload })]);
+                if let Some(delivery) = delivery {
+                    let steps = self.pdu_steps(host, delivery);
+                    self.insert(host, thread, &steps);
                 }
                 self.insert_works(host, thread, &works, CELL_BYTES);
                 let read = self.price(host, Activity::CellIn, CELL_BYTES, CELL_BYTES);
                 self.insert(host, thread, &[Step::After(cell.trail), read]);
             }
             AdapterConfig::Series200 { .. } => {
-                let Some((Delivery { circuit, payload }, trail)) = adapter.handed.pop_front() else {
+                let Some((delivery, trail)) = adapter.handed.pop_front() else {
                     adapter.handling = false;
                     return;
                 };
-                let work = self.price(host, Activity::PduInterrupt, none, none);
-                let deliver = Step::Do(Action::Deliver { circuit, payload });
+                let [work, deliver] = self.pdu_steps(host, delivery);
                 self.insert(host, thread, &[Step::After(trail), work, deliver, again]);
             }
+            AdapterConfig::Frames => {
+                let Some((packet, trail)) = adapter.packets.pop_front() else {
+                    adapter.handling = false;
+                    return;
+                };
+                let [work, input] = self.packet_steps(host, packet, self.packet_octets(packet));
+                self.insert(host, thread, &[Step::After(trail), work, input, again]);
+            }
+        }
+    }
+
+    /// The steps of a handler to which a PDU has come.
+    fn pdu_steps(&self, host: u32, delivery: Delivery) -> [Step<Action>; 2] {
+        let Delivery { circuit, payload } = delivery;
+        match self.config.stack.message {
+            Message::Fore => {
+                let none = Bytes::new(0);
+                let work = self.price(host, Activity::PduInterrupt, none, none);
+                [work, Step::Do(Action::Deliver { circuit, payload })]
+            }
+            Message::Socket => self.packet_steps(host, payload.message.0 as u32, payload.length),
         }
     }
 
@@ -358,7 +398,10 @@ impl Lan {
                 return self.transmit(number);
             };
             let span = works.priced(&prices);
-            self.circuits[circuit as usize].next_cell = now + pace;
+            // Circuits without reserved bandwidth, which carry packets, go as fast as they can.
+            if self.config.stack.message == Message::Fore {
+                self.circuits[circuit as usize].next_cell = now + pace;
+            }
             let adapter = &mut self.adapters[number as usize];
             cell.trail = self.core.trail.push(adapter.send_trail, Activity::SendCell, place, now, now + span);
             adapter.send_trail = cell.trail;

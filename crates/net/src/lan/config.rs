@@ -6,12 +6,13 @@
 use std::str::FromStr as _;
 
 use wiretwin_engine::Probability;
+use wiretwin_proto::tcp;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
 
 use super::activity::{Activity, CPU_ACTIVITIES};
 use super::asx100::SwitchConfig;
 use super::core::LinkConfig;
-use super::stack::Stack;
+use super::stack::{Lower, Message, Stack};
 use crate::json::{At, Fields, JsonError, parse};
 
 /// What an activity costs a processor.
@@ -88,6 +89,8 @@ pub enum AdapterConfig {
         /// The least time from one cell of a circuit to the next; zero is as fast as it goes.
         pace: Span,
     },
+    /// An adapter for frames: packets pass through a queue to the medium, and an interrupt each comes back.
+    Frames,
 }
 
 /// What else runs on a host.
@@ -122,9 +125,40 @@ pub struct HostConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkConfig {
     /// A fibre between two hosts.
-    BackToBack,
-    /// One switch in the middle.
-    Switch(SwitchConfig),
+    BackToBack(LinkConfig),
+    /// One switch in the middle, with the same fibre to each host.
+    Switch(LinkConfig, SwitchConfig),
+    /// A cable with CSMA/CD (Ethernet).
+    Cable {
+        /// Bits per second.
+        rate: BitRate,
+        /// From one station to the next.
+        hop: Span,
+    },
+    /// A ring with a timed token (FDDI).
+    Ring {
+        /// Bits per second.
+        rate: BitRate,
+        /// From one station to the next.
+        hop: Span,
+        /// Through a station.
+        latency: Span,
+        /// The target token rotation time.
+        target: Span,
+    },
+}
+
+/// Stream sockets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SocketConfig {
+    /// The rules that TCP follows, with socket buffers.
+    pub tcp: tcp::Config,
+    /// Both ends set `TCP_NODELAY`.
+    pub nodelay: bool,
+    /// The largest IP packet of the network.
+    pub mtu: u16,
+    /// What encapsulation, framing and check sequence add to an IP packet.
+    pub encapsulation: Bytes,
 }
 
 /// A local network.
@@ -134,8 +168,6 @@ pub struct Config {
     pub stack: Stack,
     /// Hosts; rank r runs on host r.
     pub hosts: Vec<HostConfig>,
-    /// Every fibre, in both directions.
-    pub link: LinkConfig,
     /// What is between the adapters.
     pub network: NetworkConfig,
     /// The longest PDU that the Fore interface takes.
@@ -144,6 +176,8 @@ pub struct Config {
     pub cut_messages: bool,
     /// Bytes that a circuit's receiver queues before its process reads them; more are lost.
     pub stream_bytes: Bytes,
+    /// Stream sockets, where the stack has them.
+    pub socket: Option<SocketConfig>,
     /// The chance of a cell to be lost on each link.
     pub loss: Option<Probability>,
 }
@@ -168,13 +202,19 @@ impl Config {
             return Err(refused(&top, "hosts", &hosts.len().to_string(), "2 to 64 hosts"));
         }
         let hosts = hosts.iter().map(read_host).collect::<Result<Vec<_>, _>>()?;
-        let link = read_link(&top.get("link")?)?;
-        let network = match top.optional("switch") {
-            None if hosts.len() > 2 => {
-                return Err(refused(&top, "switch", "nothing", "a switch, for more than two hosts"));
-            }
-            None => NetworkConfig::BackToBack,
-            Some(at) => NetworkConfig::Switch(read_switch(&at, hosts.len() as u64, &link)?),
+        let network = read_network(&top, &stack, hosts.len() as u64)?;
+        let frames = hosts.iter().position(|host| host.adapter == AdapterConfig::Frames);
+        let atm = stack.lower == Lower::Aal5;
+        if let Some(at) = hosts.iter().position(|host| (host.adapter == AdapterConfig::Frames) == atm) {
+            let allowed =
+                if atm { "series-100 or series-200: the stack is ATM" } else { "frames: it is not ATM" };
+            let value = if frames.is_some() { "frames" } else { "an ATM adapter" };
+            let key = format!("hosts[{at}].adapter.kind");
+            return Err(JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() });
+        }
+        let socket = match stack.message {
+            Message::Fore => None,
+            Message::Socket => Some(read_socket(&top.get("socket")?, &stack)?),
         };
         let pdu_bytes = Bytes::new(top.get("pdu_bytes")?.integer(1, 65_535)?);
         let at = top.get("cut_messages")?;
@@ -187,12 +227,77 @@ impl Config {
                 Some(loss.ok_or_else(|| at.refuse("a probability, 0 to 1"))?)
             }
         };
-        Ok(Self { stack, hosts, link, network, pdu_bytes, cut_messages, stream_bytes, loss })
+        Ok(Self { stack, hosts, network, socket, pdu_bytes, cut_messages, stream_bytes, loss })
     }
 }
 
-const CONFIG_KEYS: [&str; 8] =
-    ["stack", "hosts", "link", "switch", "pdu_bytes", "cut_messages", "stream_bytes", "cell_loss"];
+const CONFIG_KEYS: [&str; 11] = [
+    "stack",
+    "hosts",
+    "link",
+    "switch",
+    "cable",
+    "ring",
+    "socket",
+    "pdu_bytes",
+    "cut_messages",
+    "stream_bytes",
+    "cell_loss",
+];
+
+fn read_network(top: &Fields<'_>, stack: &Stack, hosts: u64) -> Result<NetworkConfig, JsonError> {
+    match stack.lower {
+        Lower::Aal5 => {
+            let link = read_link(&top.get("link")?)?;
+            match top.optional("switch") {
+                None if hosts > 2 => {
+                    Err(refused(top, "switch", "nothing", "a switch, for more than two hosts"))
+                }
+                None => Ok(NetworkConfig::BackToBack(link)),
+                Some(at) => Ok(NetworkConfig::Switch(link, read_switch(&at, hosts, &link)?)),
+            }
+        }
+        Lower::Ethernet => {
+            let fields = top.get("cable")?;
+            let fields = fields.object(&["rate_bit_s", "hop_ps"])?;
+            let rate = fields.get("rate_bit_s")?.integer(1_000_000, 1_000_000_000)?;
+            Ok(NetworkConfig::Cable { rate: BitRate::bit_s(rate), hop: span(&fields, "hop_ps")? })
+        }
+        Lower::Fddi => {
+            let fields = top.get("ring")?;
+            let fields = fields.object(&["rate_bit_s", "hop_ps", "latency_ps", "target_ps"])?;
+            let rate = fields.get("rate_bit_s")?.integer(1_000_000, 1_000_000_000)?;
+            // Long enough for a rotation and the longest frame, whatever the stations.
+            let target = fields.get("target_ps")?.integer(4_000_000_000, 165_000_000_000)?;
+            Ok(NetworkConfig::Ring {
+                rate: BitRate::bit_s(rate),
+                hop: Span::from_ps(fields.get("hop_ps")?.integer(0, 10_000_000)?),
+                latency: Span::from_ps(fields.get("latency_ps")?.integer(0, 10_000_000)?),
+                target: Span::from_ps(target),
+            })
+        }
+    }
+}
+
+fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
+    let fields = at.object(&["tcp", "buffer_bytes", "nodelay", "mtu_bytes", "encapsulation_bytes"])?;
+    let rules = fields.get("tcp")?;
+    let names = tcp::Config::presets().map(|preset| preset.name).join(", ");
+    let preset = tcp::Config::preset(&text_of(&rules)?).ok_or_else(|| rules.refuse(&names))?;
+    let buffer = fields.get("buffer_bytes")?;
+    let octets = Bytes::new(buffer.integer(1, 1 << 30)?);
+    let tcp = preset.with_buffers(octets, octets).map_err(|error| buffer.refuse(&error.to_string()))?;
+    let nodelay = fields.get("nodelay")?;
+    let nodelay = nodelay.value.as_bool().ok_or_else(|| nodelay.refuse("true or false"))?;
+    let most = match stack.lower {
+        Lower::Aal5 => 65_000,
+        Lower::Ethernet => 1_500,
+        Lower::Fddi => 4_352,
+    };
+    let mtu = fields.get("mtu_bytes")?.integer(100, most)? as u16;
+    let encapsulation = Bytes::new(fields.get("encapsulation_bytes")?.integer(0, 100)?);
+    Ok(SocketConfig { tcp, nodelay, mtu, encapsulation })
+}
 
 fn refused(fields: &Fields<'_>, key: &str, value: &str, allowed: &str) -> JsonError {
     let at = fields.get(key);
@@ -319,7 +424,8 @@ fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, JsonError> {
                 pace: span(&fields, "pace_ps")?,
             })
         }
-        _ => Err(at.refuse("an object with the key kind: series-100 or series-200")),
+        "frames" => at.object(&["kind"]).map(|_| AdapterConfig::Frames),
+        _ => Err(at.refuse("an object with the key kind: series-100, series-200 or frames")),
     }
 }
 

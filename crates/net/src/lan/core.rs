@@ -29,12 +29,14 @@ pub(crate) enum To {
     Interrupt,
     /// Something else runs on a host.
     Background,
-    /// A source of load sends.
-    Load,
+    /// A timer of a connection may be due.
+    Timer,
+    /// The medium that hosts share has something.
+    Medium,
 }
 
 impl To {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -43,7 +45,8 @@ impl To {
         Self::Transmit,
         Self::Interrupt,
         Self::Background,
-        Self::Load,
+        Self::Timer,
+        Self::Medium,
     ];
 }
 

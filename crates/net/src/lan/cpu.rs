@@ -28,6 +28,8 @@ pub(crate) enum Step<A> {
     Do(A),
     /// What follows could not begin before this had ended.
     After(SegmentId),
+    /// From here on interrupts wait until it is done with them waiting (`splnet`), or do not any more.
+    Mask(bool),
 }
 
 /// The number of a thread on its processor.
@@ -49,6 +51,8 @@ struct Thread<A> {
     level: Level,
     steps: VecDeque<Step<A>>,
     ready: bool,
+    /// Interrupts wait.
+    masked: bool,
     /// What its next step comes after.
     trail: SegmentId,
 }
@@ -85,7 +89,13 @@ impl<A: Copy> Cpu<A> {
     /// A new thread, with nothing to do.
     pub(crate) fn thread(&mut self, level: Level) -> ThreadId {
         let id = ThreadId(u16::try_from(self.threads.len()).expect("a host has fewer than 2^16 threads"));
-        self.threads.push(Thread { level, steps: VecDeque::new(), ready: false, trail: SegmentId::NONE });
+        self.threads.push(Thread {
+            level,
+            steps: VecDeque::new(),
+            ready: false,
+            masked: false,
+            trail: SegmentId::NONE,
+        });
         id
     }
 
@@ -133,7 +143,7 @@ impl<A: Copy> Cpu<A> {
     /// Takes the processor from a process in the middle of a charge, and shortens the charge.
     fn preempt(&mut self, now: SimTime, trail: &mut Trail) {
         let Some(running) = self.running else { return };
-        if self.of(running).level == Level::Interrupt {
+        if self.of(running).level == Level::Interrupt || self.of(running).masked {
             return;
         }
         if let Some(since) = self.since.take() {
@@ -189,6 +199,14 @@ impl<A: Copy> Cpu<A> {
                 Some(Step::After(cause)) => {
                     thread.steps.pop_front();
                     thread.trail = trail.later(thread.trail, cause);
+                }
+                Some(Step::Mask(masked)) => {
+                    thread.steps.pop_front();
+                    thread.masked = masked;
+                    if !masked && thread.level == Level::Process && !self.interrupts.is_empty() {
+                        self.processes.push_front(running);
+                        self.running = None;
+                    }
                 }
                 Some(Step::Do(action)) => {
                     thread.steps.pop_front();
@@ -282,13 +300,30 @@ mod tests {
         cpu.append(handler, Step::Do(2));
         cpu.wake(process, at(0), &mut trail);
         assert_eq!(run(&mut cpu, &mut trail, 0, Some((40, handler))), [(70, 2), (130, 1)]);
-        let path = trail.path(cpu.trail(process));
+        let path = trail.path(cpu.trail(process), at(0), at(130));
         let shown: Vec<_> = path
             .iter()
             .map(|part| (part.waited.as_ps(), part.segment.start.as_ps(), part.segment.end.as_ps()))
             .collect();
         assert_eq!(shown, [(0, 0, 0), (0, 0, 40), (30, 70, 130)], "the interrupt is waiting to the process");
         assert_eq!(cpu.busy(), span(130));
+    }
+
+    #[test]
+    fn a_process_that_masks_interrupts_is_not_interrupted_until_it_is_done() {
+        let (mut cpu, mut trail) = (Cpu::new(0), Trail::new(false));
+        let (process, handler) = (cpu.thread(Level::Process), cpu.thread(Level::Interrupt));
+        let charge = Step::Charge(Activity::SegmentOut, span(10));
+        for step in [Step::Mask(true), charge, charge, Step::Do(1), Step::Mask(false), charge, Step::Do(2)] {
+            cpu.append(process, step);
+        }
+        cpu.append(handler, Step::Charge(Activity::Interrupt, span(30)));
+        cpu.append(handler, Step::Do(3));
+        cpu.wake(process, at(0), &mut trail);
+        let Next::Busy(_, number) = cpu.next(at(0), &trail) else { panic!("it is busy") };
+        cpu.wake(handler, at(4), &mut trail);
+        assert!(cpu.finish(number, at(10), &mut trail), "it was not interrupted");
+        assert_eq!(run(&mut cpu, &mut trail, 10, None), [(20, 1), (50, 3), (60, 2)]);
     }
 
     #[test]

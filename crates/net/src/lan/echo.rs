@@ -19,6 +19,8 @@ pub enum EchoError {
         round: u64,
         /// What was lost.
         losses: super::Losses,
+        /// Why the connection is over, if there was one and it is.
+        over: Option<wiretwin_proto::tcp::Reason>,
     },
 }
 
@@ -32,12 +34,17 @@ impl fmt::Display for EchoError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(error) => error.fmt(f),
-            Self::Lost { round, losses } => write!(
-                f,
-                "round trip {round} did not end: lost were {} cells on links, {} in switches and {} in \
+            Self::Lost { round, losses, over } => {
+                if let Some(reason) = over {
+                    write!(f, "{reason}; ")?;
+                }
+                write!(
+                    f,
+                    "round trip {round} did not end: lost were {} cells on links, {} in switches and {} in \
                  adapters, {} PDUs for want of a cell and {} for want of room before their reader",
-                losses.on_links, losses.in_switches, losses.in_adapters, losses.pdus, losses.unread
-            ),
+                    losses.on_links, losses.in_switches, losses.in_adapters, losses.pdus, losses.unread
+                )
+            }
         }
     }
 }
@@ -66,7 +73,11 @@ pub fn round_trips(lan: &mut Lan, bytes: Bytes, rounds: u64) -> Result<Vec<Span>
     let mut answering = false;
     while (times.len() as u64) < rounds {
         if !lan.step() {
-            return Err(EchoError::Lost { round: times.len() as u64, losses: lan.losses() });
+            return Err(EchoError::Lost {
+                round: times.len() as u64,
+                losses: lan.losses(),
+                over: lan.over().first().map(|end| end.2),
+            });
         }
         for at in 0..lan.resumed().len() {
             match lan.resumed()[at] {

@@ -10,6 +10,7 @@ use super::cell::Cell;
 use super::config::{AdapterConfig, HostConfig};
 use super::core::To;
 use super::cpu::{Cpu, Level, Next, Step, ThreadId};
+use super::stack::Message;
 use super::trail::SegmentId;
 use super::{Anatomy, Arrived, Completion, Kind, Lan, MESSAGE_CAME, RESUMED, RequestId, State};
 
@@ -36,11 +37,30 @@ pub(super) enum Action {
     Handle { adapter: u32 },
     /// A PDU stands at its stream head.
     Deliver { circuit: u32, payload: Payload },
+    // Of sockets.
+    /// A process writes the next piece.
+    Write { rank: u32 },
+    /// A process reads what has come from another.
+    Read { rank: u32, from: u32 },
+    /// It has that in its own memory.
+    Got { rank: u32, from: u32, octets: Bytes },
+    /// A packet goes to the adapter.
+    Transmit { packet: u32, to: u32, octets: Bytes },
+    /// A packet comes to its connection.
+    Input { packet: u32 },
+    /// A connection's timer has run out.
+    Expire { end: u32 },
+    /// There is something to read.
+    Readable { end: u32 },
+    /// There is room to write.
+    Writable { rank: u32 },
 }
 
 pub(super) struct Host {
     pub(super) cpu: Cpu<Action>,
     pub(super) config: HostConfig,
+    /// Where the timers of protocols run.
+    pub(super) timer: ThreadId,
     bus_free: SimTime,
     background: Option<Background>,
 }
@@ -54,12 +74,13 @@ struct Background {
 impl Host {
     pub(super) fn new(number: u16, config: HostConfig, stream: Option<Stream>) -> Self {
         let mut cpu = Cpu::new(number);
+        let timer = cpu.thread(Level::Interrupt);
         let background = stream.map(|stream| Background {
             stream,
             clock: cpu.thread(Level::Interrupt),
             others: cpu.thread(Level::Process),
         });
-        Self { cpu, config, bus_free: SimTime::ZERO, background }
+        Self { cpu, config, timer, bus_free: SimTime::ZERO, background }
     }
 
     /// Takes the bus for so many bytes behind whoever has it: from when to when.
@@ -84,7 +105,7 @@ impl Lan {
     }
 
     /// Gives a thread something to do behind what it has, and its host a look at it.
-    fn wake(&mut self, host: u32, thread: ThreadId, steps: &[Step<Action>]) {
+    pub(super) fn wake(&mut self, host: u32, thread: ThreadId, steps: &[Step<Action>]) {
         let now = self.core.now();
         let cpu = &mut self.hosts[host as usize].cpu;
         for step in steps {
@@ -212,14 +233,25 @@ impl Lan {
                     self.requests[slot].complete = true;
                 }
             }
-            Action::Progress { rank } => self.progress(host, thread, rank),
+            Action::Progress { rank } => match self.config.stack.message {
+                Message::Fore => self.progress(host, thread, rank),
+                Message::Socket => self.socket_progress(host, thread, rank),
+            },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
             Action::Deliver { circuit, payload } => self.deliver(host, thread, circuit, payload),
+            Action::Write { rank } => self.write(host, thread, rank),
+            Action::Read { rank, from } => self.read(host, thread, rank, from),
+            Action::Got { rank, from, octets } => self.got(host, thread, rank, from, octets),
+            Action::Transmit { packet, to, octets } => self.send_packet(host, thread, packet, to, octets),
+            Action::Input { packet } => self.input(host, thread, packet),
+            Action::Expire { end } => self.expire(host, thread, end),
+            Action::Readable { end } => self.is_readable(host, thread, end),
+            Action::Writable { rank } => self.is_writable(host, thread, rank),
         }
     }
 
-    fn hand(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
+    pub(super) fn hand(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
         let unitdata = Unitdata { payload, uu: 0, loss_priority: false, congestion: false };
         let taken = self.circuits[circuit as usize].sender.send(unitdata);
         debug_assert!(taken.is_ok(), "the PDU limit is one that the adaptation layer carries");
@@ -228,7 +260,7 @@ impl Lan {
             AdapterConfig::Series100 { .. } => {
                 self.insert(host, thread, &[Step::Do(Action::Segment { circuit })]);
             }
-            AdapterConfig::Series200 { .. } => {
+            AdapterConfig::Series200 { .. } | AdapterConfig::Frames => {
                 let trail = self.hosts[host as usize].cpu.trail(thread);
                 let adapter = self.circuits[circuit as usize].from;
                 self.take_pdu(adapter, circuit, trail);
@@ -241,26 +273,12 @@ impl Lan {
         if self.processes[rank as usize].state != State::Waiting {
             return;
         }
-        let waits = core::mem::take(&mut self.processes[rank as usize].waits);
-        let done =
-            waits.iter().all(|request| self.find(*request).is_none_or(|slot| self.requests[slot].complete));
-        if done {
-            self.resume(rank, &waits);
-            self.processes[rank as usize].waits = waits;
+        if self.resume_if_done(rank) {
             return;
         }
-        self.processes[rank as usize].waits = waits;
         let size = self.size();
-        let wanted = |from: u32| {
-            self.processes[rank as usize].posted.iter().any(|receive| {
-                self.find(*receive).is_some_and(|slot| match self.requests[slot].kind {
-                    Kind::Recv { from: source, .. } => source.is_none_or(|source| source == from),
-                    _ => false,
-                })
-            })
-        };
         let ready = (0..size)
-            .filter(|&from| from != rank && wanted(from))
+            .filter(|&from| from != rank && self.wants_from(rank, from))
             .map(|from| self.circuit_between(from, rank))
             .find(|circuit| !self.circuits[*circuit as usize].arrived.is_empty());
         let entry = self.price(host, Activity::Trap, Bytes::new(0), Bytes::new(0));
@@ -290,6 +308,18 @@ impl Lan {
         self.insert(host, thread, &steps);
     }
 
+    /// Resumes a rank if all that it waits for is complete.
+    pub(super) fn resume_if_done(&mut self, rank: u32) -> bool {
+        let waits = core::mem::take(&mut self.processes[rank as usize].waits);
+        let done =
+            waits.iter().all(|request| self.find(*request).is_none_or(|slot| self.requests[slot].complete));
+        if done {
+            self.resume(rank, &waits);
+        }
+        self.processes[rank as usize].waits = waits;
+        done
+    }
+
     fn took(&mut self, host: u32, thread: ThreadId, rank: u32, payload: Payload) {
         let id = RequestId(payload.message.0);
         let Some(message) = self.message(id) else { return };
@@ -297,13 +327,19 @@ impl Lan {
         if message.arrived < message.bytes {
             return;
         }
+        self.message_came(host, thread, rank, id);
+    }
+
+    /// A process has the whole of a message: it goes to the first receive that accepts it.
+    pub(super) fn message_came(&mut self, host: u32, thread: ThreadId, rank: u32, id: RequestId) {
+        let Some(message) = self.message(id) else { return };
         let (bytes, begun) = (message.bytes, message.begun);
         self.core.observe(MESSAGE_CAME, u64::from(rank), bytes.get());
         if self.core.trail.is_on() {
             let from = self.find(id).map_or(rank, |slot| self.requests[slot].rank);
             let last = self.hosts[host as usize].cpu.trail(thread);
-            let parts = self.core.trail.path(last);
             let ended = self.core.now();
+            let parts = self.core.trail.path(last, begun, ended);
             self.anatomies.push(Anatomy { ranks: (from, rank), bytes, begun, ended, parts });
         }
         let found =
@@ -379,6 +415,11 @@ impl Lan {
         circuit.arrived_bytes += payload.length;
         circuit.arrived.push_back(Arrived { payload, trail });
         let rank = circuit.to;
+        self.rouse(host, rank, trail);
+    }
+
+    /// Wakes a rank's process, if it sleeps.
+    pub(super) fn rouse(&mut self, host: u32, rank: u32, trail: SegmentId) {
         let process = &mut self.processes[rank as usize];
         if core::mem::take(&mut process.asleep) {
             let reader = process.thread;

@@ -12,6 +12,7 @@
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
+//! | `socket`, `medium` | stream sockets over TCP; cable and ring |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
 //! | `asx100` | a cell switch |
 //! | `comm`, `run`, `echo` | programs on it |
@@ -26,6 +27,8 @@ mod core;
 mod cpu;
 pub mod echo;
 mod host;
+mod medium;
+mod socket;
 pub mod stack;
 pub mod trail;
 
@@ -33,6 +36,7 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
+use wiretwin_proto::tcp::Reason;
 use wiretwin_proto::{Payload, aal5};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -44,7 +48,11 @@ use asx100::{Branch, Switch};
 use cell::{PduId, Vc};
 use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
+use cpu::Step;
 use host::{Action, Host};
+use medium::Medium;
+use socket::{End, Packets, Pending};
+use stack::{Lower, Message as MessageLayer};
 use trail::{Part, SegmentId, Trail};
 
 /// Names a request of a network. Never reused.
@@ -202,6 +210,9 @@ struct Process {
     in_call: bool,
     /// It sleeps there.
     asleep: bool,
+    /// Sends of sockets that it has not finished, and whether the first finds no room.
+    sends: VecDeque<Pending>,
+    write_blocked: bool,
     completions: Vec<Completion>,
 }
 
@@ -285,6 +296,13 @@ pub struct Lan {
     unread: u64,
     /// Events of the kind that never end.
     endless: usize,
+    ends: Vec<End>,
+    /// Connections that are over: whose, to whom, why.
+    over: Vec<(u32, u32, Reason)>,
+    packets: Packets,
+    medium: Option<Medium>,
+    /// Kept for its allocation.
+    scratch: Vec<Step<Action>>,
     streams: Streams,
 }
 
@@ -311,41 +329,57 @@ impl Lan {
             pdus_lost: 0,
             unread: 0,
             endless: 0,
+            ends: Vec::new(),
+            over: Vec::new(),
+            packets: Packets::default(),
+            medium: None,
+            scratch: Vec::new(),
             streams: Streams::new(seed),
             config,
         };
         match lan.config.network {
-            NetworkConfig::BackToBack => {
+            NetworkConfig::BackToBack(link) => {
                 for number in 0..size {
-                    let out = lan.add_link(number, Port::Adapter(1 - number))?;
+                    let out = lan.add_link(number, link, Port::Adapter(1 - number))?;
                     lan.add_host(number, out)?;
                 }
             }
-            NetworkConfig::Switch(config) => {
+            NetworkConfig::Switch(link, config) => {
                 let mut switch = Switch::new(0, config);
                 for number in 0..size {
-                    let up = lan.add_link(number * 2, Port::Element { element: 0, port: number })?;
-                    let down = lan.add_link(number * 2 + 1, Port::Adapter(number))?;
+                    let up = lan.add_link(number * 2, link, Port::Element { element: 0, port: number })?;
+                    let down = lan.add_link(number * 2 + 1, link, Port::Adapter(number))?;
                     switch.add_port(down);
                     lan.add_host(number, up)?;
                 }
                 lan.switches.push(switch);
             }
-        }
-        for from in 0..size {
-            for to in (0..size).filter(|&to| to != from) {
-                lan.add_circuit(from, to);
+            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } => {
+                for number in 0..size {
+                    lan.add_host(number, LinkId(u32::MAX))?;
+                }
+                lan.medium = Medium::new(&lan.config.network, size, &mut lan.streams)?;
             }
+        }
+        if lan.config.stack.lower == Lower::Aal5 {
+            for from in 0..size {
+                for to in (0..size).filter(|&to| to != from) {
+                    lan.add_circuit(from, to);
+                }
+            }
+        }
+        if let Some(socket) = lan.config.socket.clone() {
+            lan.connect_all(&socket)?;
         }
         Ok(lan)
     }
 
-    fn add_link(&mut self, number: u32, to: Port) -> Result<LinkId, BuildError> {
+    fn add_link(&mut self, number: u32, link: LinkConfig, to: Port) -> Result<LinkId, BuildError> {
         let loss = match self.config.loss {
             Some(loss) => Some((loss, self.streams.stream(&format!("link {number}/loss"))?)),
             None => None,
         };
-        Ok(self.core.add_link(Link::new(self.config.link, to, loss)))
+        Ok(self.core.add_link(Link::new(link, to, loss)))
     }
 
     fn add_host(&mut self, number: u32, out: LinkId) -> Result<(), BuildError> {
@@ -367,6 +401,8 @@ impl Lan {
             unexpected: VecDeque::new(),
             in_call: false,
             asleep: false,
+            sends: VecDeque::new(),
+            write_blocked: false,
             completions: Vec::new(),
         });
         self.start_background(number);
@@ -377,13 +413,15 @@ impl Lan {
     /// on the receiver's. Between two adapters without a switch both are the sender's.
     fn add_circuit(&mut self, from: u32, to: u32) {
         let (out, into) = match self.config.network {
-            NetworkConfig::BackToBack => (from, from),
-            NetworkConfig::Switch(_) => (to, from),
+            NetworkConfig::Switch(..) => (to, from),
+            _ => (from, from),
         };
         let (vc, into) = (Vc::new(0, FIRST_VCI + out as u16), Vc::new(0, FIRST_VCI + into as u16));
         let number = self.circuits.len() as u32;
+        // Packets travel on circuits without reserved bandwidth, behind all others.
+        let class = u8::from(self.config.stack.message == MessageLayer::Socket);
         if let Some(switch) = self.switches.first_mut() {
-            switch.connect(from, vc, Branch { port: to, vc: into, class: 0 });
+            switch.connect(from, vc, Branch { port: to, vc: into, class });
         }
         self.adapters[to as usize].expect(into, number);
         self.circuits.push(Circuit {
@@ -457,7 +495,14 @@ impl Lan {
             self.switches.iter().enumerate().map(|(at, switch)| (format!("switch {at}"), switch.passed()));
         let adapters =
             self.adapters.iter().enumerate().map(|(at, one)| (format!("adapter {at}"), one.passed()));
-        links.chain(switches).chain(adapters).collect()
+        let medium = self.medium.iter().map(|medium| ("medium".to_string(), medium.passed()));
+        links.chain(switches).chain(adapters).chain(medium).collect()
+    }
+
+    /// Connections that are over: whose end, to whom, and why.
+    #[must_use]
+    pub fn over(&self) -> &[(u32, u32, Reason)] {
+        &self.over
     }
 
     /// How long each host's processor has been busy.
@@ -513,7 +558,8 @@ impl Lan {
                 if bytes == Bytes::new(0) {
                     return Err(LanError::Empty);
                 }
-                if bytes > self.config.pdu_bytes && !self.config.cut_messages {
+                let cut = self.config.cut_messages || self.config.stack.message == MessageLayer::Socket;
+                if bytes > self.config.pdu_bytes && !cut {
                     return Err(LanError::TooLong { bytes, most: self.config.pdu_bytes });
                 }
                 let message = Message {
@@ -527,7 +573,10 @@ impl Lan {
                     matched: false,
                 };
                 let request = self.open(rank, Kind::Send(message));
-                self.start_send(rank, request);
+                match self.config.stack.message {
+                    MessageLayer::Fore => self.start_send(rank, request),
+                    MessageLayer::Socket => self.post_socket_send(rank, request, to, bytes),
+                }
                 Ok(Some(request))
             }
             Op::Recv { from, tag, capacity } => {
@@ -619,7 +668,8 @@ impl Lan {
             To::Transmit => self.transmit(component),
             To::Interrupt => self.interrupt_due(component),
             To::Background => self.background_due(component, local),
-            To::Load => {}
+            To::Timer => self.timer_due(component),
+            To::Medium => self.medium_due(),
         }
     }
 
@@ -682,6 +732,8 @@ const CELL_CAME: u32 = 1;
 const MESSAGE_CAME: u32 = 2;
 /// A rank goes on.
 const RESUMED: u32 = 3;
+/// A frame has come to a host.
+const FRAME_CAME: u32 = 4;
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | message layer | `fore` (the adapter's own interface), `socket` |
 //! | transport | `tcp`, for `socket` |
-//! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi` |
+//! | adaptation or network | `aal5` (ATM), `ethernet`, `fddi` |
 //!
 //! What does not go together is refused, with the reason.
 
@@ -16,13 +16,19 @@ use std::str::FromStr;
 pub enum Message {
     /// The interface of the ATM adapter's driver: PDUs on circuits, nothing repeated.
     Fore,
+    /// A stream socket, over TCP.
+    Socket,
 }
 
-/// The adaptation layer of an ATM stack.
+/// What is under the message layer and its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Adaptation {
-    /// AAL type 5.
+pub enum Lower {
+    /// ATM with AAL type 5.
     Aal5,
+    /// Ethernet.
+    Ethernet,
+    /// FDDI.
+    Fddi,
 }
 
 /// A stack that can be.
@@ -30,8 +36,8 @@ pub enum Adaptation {
 pub struct Stack {
     /// The message layer.
     pub message: Message,
-    /// The adaptation layer.
-    pub adaptation: Adaptation,
+    /// What is under it.
+    pub lower: Lower,
 }
 
 /// Why a text is no stack.
@@ -53,18 +59,20 @@ impl std::error::Error for StackError {}
 
 impl Stack {
     /// The stacks that there are.
-    pub const NAMES: [&str; 1] = ["fore/aal5"];
+    pub const NAMES: [&str; 4] = ["fore/aal5", "socket/tcp/aal5", "socket/tcp/ethernet", "socket/tcp/fddi"];
+    const ALL: [Self; 4] = [
+        Self { message: Message::Fore, lower: Lower::Aal5 },
+        Self { message: Message::Socket, lower: Lower::Aal5 },
+        Self { message: Message::Socket, lower: Lower::Ethernet },
+        Self { message: Message::Socket, lower: Lower::Fddi },
+    ];
 }
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let message = match self.message {
-            Message::Fore => "fore",
-        };
-        let adaptation = match self.adaptation {
-            Adaptation::Aal5 => "aal5",
-        };
-        write!(f, "{message}/{adaptation}")
+        let at = Self::ALL.iter().position(|stack| stack == self);
+        // A socket over every lower layer, and the Fore interface over ATM: the list has them all.
+        f.write_str(at.map_or("fore over what it is not", |at| Self::NAMES[at]))
     }
 }
 
@@ -72,10 +80,12 @@ impl FromStr for Stack {
     type Err = StackError;
 
     fn from_str(text: &str) -> Result<Self, StackError> {
+        if let Some(at) = Self::NAMES.iter().position(|name| *name == text) {
+            return Ok(Self::ALL[at]);
+        }
         let refuse = |reason: &str| Err(StackError { stack: text.into(), reason: reason.into() });
         let parts: Vec<&str> = text.split('/').collect();
         match parts[..] {
-            ["fore", "aal5"] => Ok(Self { message: Message::Fore, adaptation: Adaptation::Aal5 }),
             ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
             ["fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
@@ -86,6 +96,8 @@ impl FromStr for Stack {
             ["socket", "aal5" | "aal34" | "ethernet" | "fddi"] => {
                 refuse("a socket needs a transport, tcp or udp")
             }
+            ["socket", "udp", ..] => refuse("datagrams are not simulated yet"),
+            ["socket", "tcp"] => refuse("TCP needs a network under it"),
             _ => refuse("there is no such stack"),
         }
     }
@@ -109,6 +121,8 @@ mod tests {
             ("fore/ethernet", "needs an adaptation layer"),
             ("fore/tcp/aal5", "no transport between them"),
             ("socket/aal5", "needs a transport"),
+            ("socket/tcp", "needs a network"),
+            ("socket/udp/aal5", "datagrams"),
             ("carrier/pigeon", "no such stack"),
             ("", "no such stack"),
         ] {

@@ -65,9 +65,16 @@ pub(super) fn json(want: &Want) -> String {
     } else {
         ""
     };
+    let lower = match want.stack {
+        "socket/tcp/ethernet" => r#""cable": {"rate_bit_s": 10000000, "hop_ps": 100000}"#,
+        "socket/tcp/fddi" => {
+            r#""ring": {"rate_bit_s": 100000000, "hop_ps": 100000, "latency_ps": 1000000, "target_ps": 8000000000}"#
+        }
+        _ => r#""link": {"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000}"#,
+    };
     format!(
         r#"{{"stack": "{}", "hosts": [{hosts}], "pdu_bytes": 4096, "stream_bytes": 10000000,
-        "link": {{"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000}}{switch}, {}}}"#,
+        {lower}{switch}, {}}}"#,
         want.stack, want.more
     )
 }
@@ -190,11 +197,109 @@ fn a_long_stream_of_cells_is_as_fast_as_its_slowest_part() {
     assert_eq!((times[0] - times[1]).as_ps() / 128, 86 * 48 * 208_334);
 }
 
+const FRAMES: &str = r#"{"kind": "frames"}"#;
+const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 1500, "encapsulation_bytes": 18}"#;
+
+fn socket(stack: &'static str, adapter: &'static str) -> Want {
+    Want { stack, adapter, more: SOCKET, ..PLAIN }
+}
+
+#[test]
+fn a_segment_on_a_silent_cable_takes_what_the_sum_of_its_parts_says() {
+    use Activity::*;
+    // 4 octets, 20 of TCP, 20 of IP, 18 of frame: padded to 64, with 8 of preamble.
+    let octets = 62;
+    let write = price(Trap, 0) + price(SocketSend, 0) + price(CopyIn, 4) + price(Mbuf, 0);
+    let send = price(SegmentOut, 24) + price(Checksum, 24) + price(PacketOut, octets);
+    let wire = (64 + 8) * 8 * 100_000 + 100_000;
+    let receive = price(Interrupt, 0) + price(PacketIn, octets) + price(SegmentIn, 24) + price(Checksum, 24);
+    let read = price(ContextSwitch, 0) + price(SocketReceive, 0) + price(CopyOut, 4) + price(Mbuf, 0);
+    let latency = write + send + wire + receive + read;
+    let mut lan = lan(&socket("socket/tcp/ethernet", FRAMES), true);
+    let times = round_trips(&mut lan, Bytes::new(4), 20).expect("an echo that ends");
+    let most = times.iter().filter(|time| time.as_ps() >= 2 * latency).count();
+    assert_eq!(most, 20, "2 x {latency}: {times:?}");
+    // What comes besides: the answer acknowledges, and that costs.
+    let besides = price(AckIn, 4) + price(AckIn, 4);
+    assert!(
+        times[5..].iter().filter(|time| time.as_ps() <= 2 * latency + besides).count() >= 10,
+        "2 x {latency}: {times:?}"
+    );
+}
+
+#[test]
+fn every_network_carries_a_socket_and_the_parts_of_a_message_sum_to_its_latency() {
+    for (stack, adapter, switch) in [
+        ("socket/tcp/aal5", SERIES_200, false),
+        ("socket/tcp/aal5", SERIES_200, true),
+        ("socket/tcp/aal5", SERIES_100, true),
+        ("socket/tcp/ethernet", FRAMES, false),
+        ("socket/tcp/fddi", FRAMES, false),
+    ] {
+        for bytes in [1, 4000, 5000, 100_000] {
+            let mut lan = lan(&Want { switch, ..socket(stack, adapter) }, true);
+            round_trips(&mut lan, Bytes::new(bytes), 3).expect("an echo that ends");
+            assert_eq!(lan.anatomies().len(), 6);
+            for anatomy in lan.anatomies() {
+                let busy = |part: &super::Part| part.segment.end - part.segment.start;
+                let sum: Span = anatomy.parts.iter().map(|part| part.waited + busy(part)).sum();
+                assert_eq!(sum, anatomy.ended - anatomy.begun, "{stack}, {bytes} bytes");
+            }
+            for (name, passed) in lan.passed() {
+                assert_eq!(passed.taken, passed.given + passed.lost + passed.held, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn small_writes_behind_a_short_rest_stall_without_nodelay_and_not_with_it() {
+    let time = |nodelay: &str| {
+        let more = SOCKET.replace("true, \"mtu", &format!("{nodelay}, \"mtu"));
+        let text = json(&socket("socket/tcp/ethernet", FRAMES)).replace(SOCKET, &more);
+        let mut lan = Lan::new(Config::from_json(&text).expect("a network"), 7, false).expect("components");
+        let times = round_trips(&mut lan, Bytes::new(5000), 6).expect("an echo that ends");
+        times[1..].iter().map(|time| time.as_ps()).sum::<u64>() / 5
+    };
+    let (with, without) = (time("true"), time("false"));
+    // Each way waits for a delayed acknowledgment: 100 ms on average, 200 ms at most.
+    assert!(without > with + 50_000_000_000 && without < with + 400_000_000_000, "{without} {with}");
+    let outside = |bytes| {
+        let want = socket("socket/tcp/ethernet", FRAMES);
+        let text = json(&want).replace("\"nodelay\": true", "\"nodelay\": false");
+        let mut lan = Lan::new(Config::from_json(&text).expect("a network"), 7, false).expect("components");
+        round_trips(&mut lan, Bytes::new(bytes), 6).expect("an echo that ends")[5]
+    };
+    assert!(outside(4000).as_ps() < 100_000_000_000, "4000 bytes are one piece");
+}
+
+#[test]
+fn tcp_makes_good_what_cells_are_lost() {
+    let more = r#""cut_messages": true, "cell_loss": 0.0002, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 9188, "encapsulation_bytes": 8}"#;
+    let mut lan = lan(&Want { switch: true, more, ..socket("socket/tcp/aal5", SERIES_200) }, false);
+    let times = round_trips(&mut lan, Bytes::new(20_000), 30).expect("an echo that ends");
+    assert!(lan.losses().pdus > 0 && times.iter().max() > times.iter().min());
+}
+
+#[test]
+fn a_stack_without_its_network_or_its_socket_is_refused() {
+    let error = |from: &str, to: &str| {
+        let good = json(&socket("socket/tcp/ethernet", FRAMES));
+        assert!(good.contains(from));
+        Config::from_json(&good.replace(from, to)).expect_err(to).to_string()
+    };
+    assert!(error("sunos41", "sunos99").contains("socket.tcp is \"sunos99\"; allowed: bsd43_tahoe"));
+    assert!(error("\"mtu_bytes\": 1500", "\"mtu_bytes\": 9000").contains("an integer from 100 to 1500"));
+    assert!(error("\"cable\"", "\"ring\"").contains("cable is nothing"));
+    assert!(error("32768", "99999").contains("allowed are 1 to 52428"));
+    assert!(error(FRAMES, SERIES_200).contains("hosts[0].adapter.kind"));
+}
+
 #[test]
 fn a_lost_cell_is_a_lost_message_and_the_echo_ends_with_an_error() {
     let mut lan = lan(&Want { more: "\"cut_messages\": true, \"cell_loss\": 1", ..PLAIN }, false);
     let error = round_trips(&mut lan, Bytes::new(100), 5).expect_err("every cell is lost");
-    let EchoError::Lost { round: 0, losses } = &error else { panic!("{error}") };
+    let EchoError::Lost { round: 0, losses, over: None } = &error else { panic!("{error}") };
     assert_eq!(losses.on_links, 3);
     assert!(error.to_string().starts_with("round trip 0 did not end: lost were 3 cells on links"));
     assert_eq!(lan.blocked(), [0, 1]);
@@ -202,7 +307,7 @@ fn a_lost_cell_is_a_lost_message_and_the_echo_ends_with_an_error() {
 
 #[test]
 fn a_fifo_that_overflows_loses_cells_and_says_so() {
-    let small = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 3, "interrupt_delay_ps": 900000000}"#;
+    let small = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 3, "interrupt_delay_ps": 90000000000}"#;
     let mut lan = lan(&Want { adapter: small, ..PLAIN }, false);
     let error = round_trips(&mut lan, Bytes::new(1000), 1).expect_err("21 cells do not fit 3");
     let EchoError::Lost { losses, .. } = error else { panic!("{error}") };

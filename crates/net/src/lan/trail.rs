@@ -111,19 +111,33 @@ impl Trail {
         if before.message == after.message && before.end > after.end { old } else { new }
     }
 
-    /// The critical path that ends in `last`, from the beginning of its message.
+    /// The critical path that ends in `last`, of a message that was begun and ended then. What was done
+    /// for an earlier message, and had to be, counts from the beginning of this one.
     #[must_use]
-    pub fn path(&self, last: SegmentId) -> Vec<Part> {
-        let mut parts = Vec::new();
+    pub fn path(&self, last: SegmentId, begun: SimTime, ended: SimTime) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
         let mut next = last;
+        let mut after = ended;
         while let Some(segment) = self.segments.get(next.0 as usize) {
-            let cause = self.segments.get(segment.cause.0 as usize);
-            let waited = cause.map_or(Span::ZERO, |cause| {
-                segment.start.checked_since(cause.end).expect("a cause ends before what it causes begins")
-            });
-            parts.push(Part { segment: *segment, waited });
+            if let Some(later) = parts.last_mut() {
+                later.waited = later.segment.start - segment.end.max(begun);
+            } else {
+                after = segment.end;
+            }
+            if segment.end < begun || (segment.end == begun && segment.start < begun) {
+                break;
+            }
+            let start = segment.start.max(begun);
+            parts.push(Part { segment: Segment { start, ..*segment }, waited: Span::ZERO });
             next = segment.cause;
         }
+        // Where nothing is known of the beginning, the first part was waited for.
+        if let Some(first) = parts.last_mut()
+            && first.waited == Span::ZERO
+        {
+            first.waited = first.segment.start - begun;
+        }
+        debug_assert_eq!(after, ended, "the path ends where the message does");
         parts.reverse();
         parts
     }
@@ -150,7 +164,7 @@ mod tests {
         let copy = trail.push(root, Activity::CopyIn, 0, at(100), at(150));
         let wire = trail.push(copy, Activity::Serialize, 0, at(170), at(200));
         let fly = trail.push(wire, Activity::Propagate, 0, at(200), at(210));
-        let path = trail.path(fly);
+        let path = trail.path(fly, at(100), at(210));
         let sum: Span = path.iter().map(|part| part.waited + (part.segment.end - part.segment.start)).sum();
         assert_eq!(sum.as_ps(), 110);
         let waits = path.iter().map(|part| part.waited.as_ps()).collect::<Vec<_>>();
@@ -175,6 +189,6 @@ mod tests {
         let mut trail = Trail::new(false);
         let root = trail.begin(1, at(0), 0);
         assert_eq!(trail.push(root, Activity::CopyIn, 0, at(0), at(1)), SegmentId::NONE);
-        assert!(trail.segments().is_empty() && trail.path(root).is_empty());
+        assert!(trail.segments().is_empty() && trail.path(root, at(0), at(0)).is_empty());
     }
 }

@@ -1,0 +1,170 @@
+//! A medium that hosts share frame by frame: the cable of CSMA/CD or the ring of the timed token.
+//!
+//! The access procedures are machines of their own ([`CsmaCd`], [`TimedToken`]); here each host has a
+//! station, with a queue of frames in front of it.
+
+use std::collections::VecDeque;
+
+use wiretwin_engine::Streams;
+use wiretwin_units::{Bytes, SimTime, Span};
+
+use super::BuildError;
+use super::config::NetworkConfig;
+use super::core::Passed;
+use crate::csma_cd::{self, CsmaCd};
+use crate::timed_token::{self, TimedToken};
+
+/// The number of a packet that a frame carries.
+pub(super) type Packet = u32;
+
+enum Access {
+    Cable(CsmaCd<Packet>),
+    Ring(TimedToken<Packet>, timed_token::Config),
+}
+
+/// What the medium asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Came {
+    /// A frame has come to a host, sent by itself for so long.
+    Frame { host: u32, packet: Packet, sent: Span },
+    /// A frame was given up.
+    Lost { packet: Packet },
+    /// Nothing for now; look again then.
+    Until(Option<SimTime>),
+}
+
+pub(super) struct Medium {
+    access: Access,
+    /// By host: frames that its station has not been offered.
+    queues: Vec<VecDeque<(u32, Packet, Bytes)>>,
+    most: usize,
+    passed: Passed,
+    /// When it is to look again.
+    pub(super) scheduled: SimTime,
+}
+
+impl Medium {
+    /// The medium of a network, if it has one.
+    pub(super) fn new(
+        network: &NetworkConfig,
+        hosts: u32,
+        streams: &mut Streams,
+    ) -> Result<Option<Self>, BuildError> {
+        let access = match network {
+            NetworkConfig::BackToBack(_) | NetworkConfig::Switch(..) => return Ok(None),
+            NetworkConfig::Cable { rate, hop } => {
+                let config = csma_cd::Config { rate: *rate, ..csma_cd::Config::TEN };
+                let places: Vec<Span> = (0..u64::from(hosts)).map(|host| *hop * host).collect();
+                let backoff = (0..hosts)
+                    .map(|host| streams.stream(&format!("host {host}/backoff")))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let of = |station: csma_cd::StationId| backoff[usize::from(station.0)].clone();
+                let cable = CsmaCd::new(config, &places, of);
+                Access::Cable(cable.expect("2 to 64 hosts on a cable of 1 Mbit/s or more"))
+            }
+            NetworkConfig::Ring { rate, hop, latency, target } => {
+                let config =
+                    timed_token::Config { rate: *rate, target: *target, ..timed_token::Config::FDDI };
+                let station = timed_token::StationConfig {
+                    hop: *hop,
+                    latency: *latency,
+                    synchronous: Span::ZERO,
+                    queue_frames: 1,
+                };
+                let ring = TimedToken::new(config, &vec![station; hosts as usize]);
+                Access::Ring(ring.expect("the target was checked when the network was read"), config)
+            }
+        };
+        let queues = (0..hosts).map(|_| VecDeque::new()).collect();
+        let passed = Passed::default();
+        Ok(Some(Self { access, queues, most: QUEUE_FRAMES, passed, scheduled: SimTime::MAX }))
+    }
+
+    /// Frames that passed, were lost, and are queued.
+    pub(super) fn passed(&self) -> Passed {
+        Passed { held: self.passed.taken - self.passed.given - self.passed.lost, ..self.passed }
+    }
+
+    /// Puts a frame of so many octets behind those of a host; `false` where its queue is full.
+    pub(super) fn offer(&mut self, now: SimTime, from: u32, to: u32, packet: Packet, octets: Bytes) -> bool {
+        self.passed.taken += 1;
+        if self.queues[from as usize].len() >= self.most {
+            self.passed.lost += 1;
+            return false;
+        }
+        self.queues[from as usize].push_back((to, packet, octets));
+        self.feed(now, from);
+        true
+    }
+
+    /// Gives a host's station its next frame, if it takes one.
+    fn feed(&mut self, now: SimTime, host: u32) {
+        let Some(&(to, payload, octets)) = self.queues[host as usize].front() else { return };
+        let taken = match &mut self.access {
+            Access::Cable(cable) => {
+                let station = csma_cd::StationId(host as u16);
+                let frame = csma_cd::Frame { to: Some(csma_cd::StationId(to as u16)), octets, payload };
+                cable.is_idle(station) && cable.offer(now, station, frame).is_ok()
+            }
+            Access::Ring(ring, _) => {
+                let station = timed_token::StationId(host as u16);
+                let class = timed_token::Class::Asynchronous;
+                let to = Some(timed_token::StationId(to as u16));
+                let frame = timed_token::Frame { to, octets, class, payload };
+                ring.offer(now, station, frame).is_ok()
+            }
+        };
+        if taken {
+            self.queues[host as usize].pop_front();
+        }
+    }
+
+    /// Lets time pass.
+    pub(super) fn advance(&mut self, now: SimTime) {
+        match &mut self.access {
+            Access::Cable(cable) => cable.handle_timeout(now),
+            Access::Ring(ring, _) => ring.handle_timeout(now),
+        }
+    }
+
+    /// The next thing that happened by `now`.
+    pub(super) fn poll(&mut self, now: SimTime) -> Came {
+        loop {
+            let (host, came) = match &mut self.access {
+                Access::Cable(cable) => match cable.poll_output() {
+                    csma_cd::Output::Deliver { station, frame, .. } => {
+                        let sent = cable.config().time_of(frame.octets);
+                        (None, Some(Came::Frame { host: station.0.into(), packet: frame.payload, sent }))
+                    }
+                    csma_cd::Output::Sent { station, .. } => (Some(u32::from(station.0)), None),
+                    csma_cd::Output::Failed { station, frame, .. } => {
+                        (Some(u32::from(station.0)), Some(Came::Lost { packet: frame.payload }))
+                    }
+                    csma_cd::Output::Timeout(time) => return Came::Until(time),
+                },
+                Access::Ring(ring, config) => match ring.poll_output() {
+                    timed_token::Output::Deliver { station, frame, .. } => {
+                        let sent = config.time_of(frame.octets);
+                        (None, Some(Came::Frame { host: station.0.into(), packet: frame.payload, sent }))
+                    }
+                    timed_token::Output::Sent { station, .. } => (Some(u32::from(station.0)), None),
+                    timed_token::Output::Timeout(time) => return Came::Until(time),
+                },
+            };
+            if let Some(host) = host {
+                self.feed(now, host);
+            }
+            match came {
+                Some(Came::Frame { .. }) => self.passed.given += 1,
+                Some(Came::Lost { .. }) => self.passed.lost += 1,
+                _ => continue,
+            }
+            if let Some(came) = came {
+                return came;
+            }
+        }
+    }
+}
+
+/// Frames that wait in front of a station: BSD's `ifq_maxlen`.
+const QUEUE_FRAMES: usize = 50;

@@ -1,0 +1,473 @@
+//! Stream sockets: what processes, interrupt handlers and timers do to TCP's ends.
+//!
+//! A pair of ranks has one connection, open from the start. A message is so many octets of its stream,
+//! without a header: programs know how long what they wait for is, and so do the ends here. A write goes
+//! to TCP in the pieces that `sosend` makes; a piece with the segments that it lets go keeps interrupts
+//! waiting (`splnet`), so that segments leave in their order.
+
+use std::collections::VecDeque;
+
+use wiretwin_proto::tcp::{Endpoint, Event, Phases, Pieces, Read, Segment, SeqNumber, Setup};
+use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
+use wiretwin_units::{Bytes, SimTime, Span};
+
+use std::sync::Arc;
+
+use super::activity::Activity;
+use super::config::SocketConfig;
+use super::core::To;
+use super::cpu::{Step, ThreadId};
+use super::host::Action;
+use super::medium::Came;
+use super::stack::Lower;
+use super::trail::SegmentId;
+use super::{BuildError, Kind, Lan, RequestId, State};
+
+/// One end of the connection of two ranks.
+pub(super) struct End {
+    machine: Endpoint,
+    /// Whose it is, and who is at the other.
+    rank: u32,
+    peer: u32,
+    /// Messages written and not read whole: with the place in the stream where each ends.
+    written: VecDeque<(RequestId, u64)>,
+    end: u64,
+    /// Octets that its process has read.
+    read: u64,
+    /// What brought the last octets, and what the machine was last called for.
+    came: SegmentId,
+    called: SegmentId,
+    deadline: SimTime,
+    scheduled: SimTime,
+}
+
+/// A send that its process has not finished.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) request: RequestId,
+    left: Bytes,
+    begun: bool,
+}
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    segment: Segment,
+    /// The end it goes to.
+    end: u32,
+    trail: SegmentId,
+}
+
+/// Packets on their way, by number.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    list: Vec<Packet>,
+    free: Vec<u32>,
+}
+
+impl Packets {
+    fn add(&mut self, packet: Packet) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.list[slot as usize] = packet;
+            return slot;
+        }
+        self.list.push(packet);
+        self.list.len() as u32 - 1
+    }
+
+    fn take(&mut self, number: u32) -> Packet {
+        self.free.push(number);
+        self.list[number as usize]
+    }
+}
+
+/// IP's header, without options.
+const IP_OCTETS: u64 = 20;
+
+const fn activity_of(kind: WorkKind) -> Option<Activity> {
+    match kind {
+        WorkKind::CopyIn => Some(Activity::CopyIn),
+        WorkKind::CopyOut => Some(Activity::CopyOut),
+        WorkKind::Checksum => Some(Activity::Checksum),
+        WorkKind::SegmentOut => Some(Activity::SegmentOut),
+        WorkKind::SegmentIn => Some(Activity::SegmentIn),
+        WorkKind::AckIn => Some(Activity::AckIn),
+        WorkKind::TimerExpiry => Some(Activity::TimerExpiry),
+        // Who is woken pays for the switch of context.
+        _ => None,
+    }
+}
+
+impl Lan {
+    /// Opens a connection between each two ranks, in no time.
+    pub(super) fn connect_all(&mut self, config: &SocketConfig) -> Result<(), BuildError> {
+        let size = self.size();
+        let mut rules = Vec::new();
+        for host in 0..size {
+            let mut grid = self.streams.stream(&format!("host {host}/timers"))?;
+            let phases = Phases {
+                slow: Span::from_ps(grid.below(500_000_000_000)),
+                fast: Span::from_ps(grid.below(200_000_000_000)),
+            };
+            rules.push(Arc::new(wiretwin_proto::tcp::Config { phases, ..config.tcp.clone() }));
+        }
+        for rank in 0..size {
+            for peer in (0..size).filter(|&peer| peer != rank) {
+                let setup = Setup {
+                    iss: SeqNumber::ZERO,
+                    stream: MessageId(u64::from(rank) << 32 | u64::from(peer)),
+                    peer_stream: MessageId(u64::from(peer) << 32 | u64::from(rank)),
+                    mtu: config.mtu,
+                };
+                self.ends.push(End {
+                    machine: Endpoint::new(Arc::clone(&rules[rank as usize]), setup),
+                    rank,
+                    peer,
+                    written: VecDeque::new(),
+                    end: 0,
+                    read: 0,
+                    came: SegmentId::NONE,
+                    called: SegmentId::NONE,
+                    deadline: SimTime::MAX,
+                    scheduled: SimTime::MAX,
+                });
+            }
+        }
+        for rank in 0..size {
+            for peer in rank + 1..size {
+                self.open_connection(rank, peer, config.nodelay);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_connection(&mut self, rank: u32, peer: u32, nodelay: bool) {
+        let now = self.core.now();
+        let both = [self.circuit_between(rank, peer), self.circuit_between(peer, rank)];
+        let opened = self.ends[both[1] as usize].machine.listen(now);
+        let asked = self.ends[both[0] as usize].machine.connect(now);
+        debug_assert!(opened.is_ok() && asked.is_ok(), "both are new");
+        let mut quiet = 0;
+        while quiet < 2 {
+            quiet = 0;
+            for side in 0..2 {
+                let mut sent = Vec::new();
+                let due = loop {
+                    match self.ends[both[side] as usize].machine.poll_output() {
+                        Output::Transmit(segment) => sent.push(segment),
+                        Output::Timeout(due) => break due,
+                        _ => {}
+                    }
+                };
+                self.set_timer(both[side], due);
+                quiet += u32::from(sent.is_empty());
+                for segment in sent {
+                    self.ends[both[1 - side] as usize].machine.handle_segment(now, &segment);
+                }
+            }
+        }
+        for end in both {
+            self.ends[end as usize].machine.set_nodelay(nodelay);
+        }
+    }
+
+    fn set_timer(&mut self, number: u32, due: Option<SimTime>) {
+        let now = self.core.now();
+        let end = &mut self.ends[number as usize];
+        end.deadline = due.unwrap_or(SimTime::MAX);
+        if end.deadline < end.scheduled {
+            end.scheduled = end.deadline.max(now);
+            let time = end.scheduled;
+            self.core.at(time, To::Timer, number, 0);
+        }
+    }
+
+    /// A timer of an end may be due.
+    pub(super) fn timer_due(&mut self, number: u32) {
+        let now = self.core.now();
+        let end = &mut self.ends[number as usize];
+        if now != end.scheduled {
+            return;
+        }
+        end.scheduled = SimTime::MAX;
+        if end.deadline > now {
+            let due = (end.deadline < SimTime::MAX).then_some(end.deadline);
+            return self.set_timer(number, due);
+        }
+        let (host, called) = (end.rank, end.called);
+        let timer = self.hosts[host as usize].timer;
+        self.wake(host, timer, &[Step::After(called), Step::Do(Action::Expire { end: number })]);
+    }
+
+    /// A send is posted: the process turns to it when it has done those before.
+    pub(super) fn post_socket_send(&mut self, rank: u32, request: RequestId, to: u32, bytes: Bytes) {
+        let number = self.circuit_between(rank, to);
+        let end = &mut self.ends[number as usize];
+        end.end += bytes.get();
+        end.written.push_back((request, end.end));
+        let process = &mut self.processes[rank as usize];
+        process.sends.push_back(Pending { request, left: bytes, begun: false });
+        self.give(rank, Action::Progress { rank });
+    }
+
+    /// What a process does: its sends in order, then, while it waits, what there is to read.
+    pub(super) fn socket_progress(&mut self, host: u32, thread: ThreadId, rank: u32) {
+        let entry = self.price(host, Activity::Trap, Bytes::new(0), Bytes::new(0));
+        let process = &mut self.processes[rank as usize];
+        if let Some(pending) = process.sends.front_mut()
+            && !process.write_blocked
+        {
+            let write = Step::Do(Action::Write { rank });
+            if core::mem::replace(&mut pending.begun, true) {
+                return self.insert(host, thread, &[write]);
+            }
+            let begin = Step::Do(Action::Begin { message: pending.request });
+            let call = self.price(host, Activity::SocketSend, Bytes::new(0), Bytes::new(0));
+            return self.insert(host, thread, &[begin, entry, call, write]);
+        }
+        if process.state != State::Waiting || self.resume_if_done(rank) {
+            return;
+        }
+        let size = self.size();
+        let ready = (0..size).find(|&from| {
+            from != rank
+                && self.wants_from(rank, from)
+                && self.ends[self.circuit_between(rank, from) as usize].machine.readable() > Bytes::new(0)
+        });
+        let process = &mut self.processes[rank as usize];
+        let Some(from) = ready else {
+            if process.in_call || process.write_blocked {
+                process.asleep = true;
+            } else {
+                process.in_call = true;
+                self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
+            }
+            return;
+        };
+        let entered = core::mem::take(&mut process.in_call);
+        let came = self.ends[self.circuit_between(rank, from) as usize].came;
+        let steps = [
+            Step::After(came),
+            if entered { Step::Charge(Activity::Trap, Span::ZERO) } else { entry },
+            self.price(host, Activity::SocketReceive, Bytes::new(0), Bytes::new(0)),
+            Step::Do(Action::Read { rank, from }),
+        ];
+        self.insert(host, thread, &steps);
+    }
+
+    /// A process hands TCP the next piece of what it writes, or sleeps for want of room.
+    pub(super) fn write(&mut self, host: u32, thread: ThreadId, rank: u32) {
+        let now = self.core.now();
+        let Some(&pending) = self.processes[rank as usize].sends.front() else { return };
+        let Some(to) = self.message(pending.request).map(|message| message.to) else { return };
+        let number = self.circuit_between(rank, to);
+        let end = &mut self.ends[number as usize];
+        let most = match end.machine.config().pieces {
+            Pieces::Mbufs { cluster, .. } => pending.left.min(Bytes::new(cluster.into())),
+            Pieces::Whole => pending.left,
+        };
+        // A connection that is over takes nothing more: its writer sleeps for ever, as the peer is gone.
+        let taken = end.machine.send(now, most).unwrap_or(Bytes::new(0));
+        let process = &mut self.processes[rank as usize];
+        let again = if taken == Bytes::new(0) {
+            process.write_blocked = true;
+            Step::Do(Action::Progress { rank })
+        } else if taken < pending.left {
+            if let Some(front) = process.sends.front_mut() {
+                front.left -= taken;
+            }
+            Step::Do(Action::Write { rank })
+        } else {
+            process.sends.pop_front();
+            self.insert(host, thread, &[Step::Do(Action::Progress { rank })]);
+            Step::Do(Action::Sent { message: pending.request })
+        };
+        self.insert(host, thread, &[again]);
+        self.drain(host, thread, number, true);
+    }
+
+    /// A process reads what has come of the message that is next.
+    pub(super) fn read(&mut self, host: u32, thread: ThreadId, rank: u32, from: u32) {
+        let now = self.core.now();
+        let (theirs, number) = (self.circuit_between(from, rank), self.circuit_between(rank, from));
+        let Some(&(_, end)) = self.ends[theirs as usize].written.front() else { return };
+        let mine = &mut self.ends[number as usize];
+        let most = Bytes::new(end - mine.read);
+        let octets = match mine.machine.receive(now, most) {
+            Read::Octets(octets) => octets,
+            Read::Nothing | Read::End => Bytes::new(0),
+        };
+        self.insert(host, thread, &[Step::Do(Action::Got { rank, from, octets })]);
+        self.drain(host, thread, number, true);
+    }
+
+    /// The octets are in the process's own memory.
+    pub(super) fn got(&mut self, host: u32, thread: ThreadId, rank: u32, from: u32, octets: Bytes) {
+        let (theirs, number) = (self.circuit_between(from, rank), self.circuit_between(rank, from));
+        let mine = &mut self.ends[number as usize];
+        mine.read += octets.get();
+        let read = mine.read;
+        if let Some(&(message, end)) = self.ends[theirs as usize].written.front()
+            && end == read
+        {
+            self.ends[theirs as usize].written.pop_front();
+            self.message_came(host, thread, rank, message);
+        }
+        self.insert(host, thread, &[Step::Do(Action::Progress { rank })]);
+    }
+
+    /// Does what an end asks for since it was called: everything as of that call, in its order.
+    fn drain(&mut self, host: u32, thread: ThreadId, number: u32, mask: bool) {
+        let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
+        let mut steps = core::mem::take(&mut self.scratch);
+        steps.clear();
+        let end = &mut self.ends[number as usize];
+        let (rank, peer) = (end.rank, end.peer);
+        end.called = self.hosts[host as usize].cpu.trail(thread);
+        if mask {
+            steps.push(Step::Mask(true));
+        }
+        loop {
+            match self.ends[number as usize].machine.poll_output() {
+                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Transmit(segment) => {
+                    let end = self.circuit_between(peer, rank);
+                    let octets = Bytes::new(u64::from(segment.octets()) + IP_OCTETS) + encapsulation;
+                    let packet = self.packets.add(Packet { segment, end, trail: SegmentId::NONE });
+                    steps.push(self.price(host, Activity::PacketOut, octets, octets));
+                    steps.push(Step::Do(Action::Transmit { packet, to: peer, octets }));
+                }
+                Output::Deliver(_) => steps.push(Step::Do(Action::Readable { end: number })),
+                Output::Event(Event::Writable) => steps.push(Step::Do(Action::Writable { rank })),
+                Output::Event(Event::Closed(reason)) => self.over.push((rank, peer, reason)),
+                Output::Event(_) => {}
+                Output::Timeout(due) => {
+                    self.set_timer(number, due);
+                    break;
+                }
+            }
+        }
+        if mask {
+            steps.push(Step::Mask(false));
+        }
+        self.insert(host, thread, &steps);
+        self.scratch = steps;
+    }
+
+    fn charge(&self, host: u32, work: &Work, steps: &mut Vec<Step<Action>>) {
+        if let Some(activity) = activity_of(work.kind) {
+            steps.push(self.price(host, activity, work.bytes, work.bytes));
+        }
+        if matches!(work.kind, WorkKind::CopyIn | WorkKind::CopyOut)
+            && let Step::Charge(mbuf, span) = self.price(host, Activity::Mbuf, Bytes::new(0), work.bytes)
+        {
+            steps.push(Step::Charge(mbuf, span * u64::from(work.count)));
+        }
+    }
+
+    /// A packet leaves its host's processor.
+    pub(super) fn send_packet(&mut self, host: u32, thread: ThreadId, packet: u32, to: u32, octets: Bytes) {
+        let trail = self.hosts[host as usize].cpu.trail(thread);
+        if self.config.stack.lower == Lower::Aal5 {
+            let circuit = self.circuit_between(host, to);
+            let payload = Payload::whole(MessageId(packet.into()), octets);
+            return self.hand(host, thread, circuit, payload);
+        }
+        let now = self.core.now();
+        self.packets.list[packet as usize].trail = trail;
+        let Some(medium) = &mut self.medium else { return };
+        medium.advance(now);
+        if !medium.offer(now, host, to, packet, octets) {
+            self.packets.take(packet);
+        }
+        self.medium_due();
+    }
+
+    /// Something happened on the medium, or may have.
+    pub(super) fn medium_due(&mut self) {
+        let now = self.core.now();
+        let Some(mut medium) = self.medium.take() else { return };
+        medium.advance(now);
+        loop {
+            match medium.poll(now) {
+                Came::Frame { host, packet, sent } => {
+                    self.core.observe(super::FRAME_CAME, host.into(), sent.as_ps());
+                    let before = self.packets.list[packet as usize].trail;
+                    let trail = self.core.trail.push(before, Activity::Serialize, 0, now - sent, now);
+                    self.adapters[host as usize].frame_came(packet, trail);
+                    let adapter = &self.adapters[host as usize];
+                    if let Some(handler) = adapter.call_handler() {
+                        self.adapters[host as usize].is_called();
+                        self.raise(host, handler, trail, host);
+                    }
+                }
+                Came::Lost { packet } => drop(self.packets.take(packet)),
+                Came::Until(time) => {
+                    if let Some(time) =
+                        time.filter(|&time| time < medium.scheduled || medium.scheduled <= now)
+                    {
+                        medium.scheduled = time.max(now);
+                        self.core.at(medium.scheduled, To::Medium, 0, 0);
+                    }
+                    break;
+                }
+            }
+        }
+        self.medium = Some(medium);
+    }
+
+    /// The steps of a handler to which a packet has come.
+    pub(super) fn packet_steps(&self, host: u32, packet: u32, octets: Bytes) -> [Step<Action>; 2] {
+        [self.price(host, Activity::PacketIn, octets, octets), Step::Do(Action::Input { packet })]
+    }
+
+    /// How long the frame or PDU of a packet is.
+    pub(super) fn packet_octets(&self, packet: u32) -> Bytes {
+        let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
+        Bytes::new(u64::from(self.packets.list[packet as usize].segment.octets()) + IP_OCTETS) + encapsulation
+    }
+
+    /// A packet has come to its end.
+    pub(super) fn input(&mut self, host: u32, thread: ThreadId, packet: u32) {
+        let now = self.core.now();
+        let Packet { segment, end, .. } = self.packets.take(packet);
+        self.ends[end as usize].machine.handle_segment(now, &segment);
+        self.drain(host, thread, end, false);
+    }
+
+    /// A timer of an end has run out.
+    pub(super) fn expire(&mut self, host: u32, thread: ThreadId, number: u32) {
+        let now = self.core.now();
+        if self.ends[number as usize].deadline <= now {
+            self.ends[number as usize].machine.handle_timeout(now);
+            self.drain(host, thread, number, false);
+        }
+    }
+
+    /// Octets have come for a process.
+    pub(super) fn is_readable(&mut self, host: u32, thread: ThreadId, number: u32) {
+        let trail = self.hosts[host as usize].cpu.trail(thread);
+        let end = &mut self.ends[number as usize];
+        end.came = trail;
+        let rank = end.rank;
+        self.rouse(host, rank, trail);
+    }
+
+    /// A writer has room.
+    pub(super) fn is_writable(&mut self, host: u32, thread: ThreadId, rank: u32) {
+        let trail = self.hosts[host as usize].cpu.trail(thread);
+        if core::mem::take(&mut self.processes[rank as usize].write_blocked) {
+            self.rouse(host, rank, trail);
+        }
+    }
+
+    /// Whether a rank has a receive posted for another's message.
+    pub(super) fn wants_from(&self, rank: u32, from: u32) -> bool {
+        self.processes[rank as usize].posted.iter().any(|receive| {
+            self.find(*receive).is_some_and(|slot| match self.requests[slot].kind {
+                Kind::Recv { from: source, .. } => source.is_none_or(|source| source == from),
+                _ => false,
+            })
+        })
+    }
+}
