@@ -24,6 +24,7 @@ a line of its own.
 \b
 Examples:
   wiretwin explain fore/aal5 4
+  wiretwin explain socket/tcp/ethernet 4KiB --host sparc2
   wiretwin explain fore/aal5 4096 --host sparc2 --adapter series-200 --back-to-back
   wiretwin explain fore/aal5 "16 KiB" --trace message.json
 """
@@ -67,11 +68,7 @@ def _table(found: Anatomy, bars: bool) -> Table:
             )
         rows.append(row)
     network = found.network
-    way = f"through {network.switch}" if network.switch else "back to back"
-    title = (
-        f"{network.stack}, {found.bytes} bytes, two {network.host} with {network.adapter}, {way}: "
-        f"{found.latency_ps / 1e6:.3f} us"
-    )
+    title = f"{network.stack}, {found.bytes} bytes, {network.between}: {found.latency_ps / 1e6:.3f} us"
     return Table(title, columns, rows)
 
 
@@ -83,9 +80,9 @@ def register(app: typer.Typer) -> None:
         stack: Annotated[str, typer.Argument(help="A stack, such as fore/aal5.")],
         size: Annotated[str, typer.Argument(help="The length of the message, such as 4096 or 4KiB.")],
         host: Annotated[str, typer.Option(help="Both hosts.")] = "4/690",
-        adapter: Annotated[str, typer.Option(help="Their adapters.")] = "series-200",
-        link: Annotated[str, typer.Option(help="Every link.")] = "taxi100",
-        switch: Annotated[str, typer.Option(help="The switch between them.")] = "asx100",
+        adapter: Annotated[str, typer.Option(help="Their ATM adapters.")] = "series-200",
+        link: Annotated[str, typer.Option(help="Every ATM link.")] = "taxi100",
+        switch: Annotated[str, typer.Option(help="The ATM switch between them.")] = "asx100",
         back_to_back: Annotated[bool, typer.Option("--back-to-back", help="No switch.")] = False,
         trace: Annotated[
             Path | None,
@@ -103,7 +100,10 @@ def register(app: typer.Typer) -> None:
         from wiretwin.papers.profiles import Network
         from wiretwin.results import write_atomically
 
-        network = Network(stack, host, adapter, switch=None if back_to_back else switch, link=link)
+        if stack.split("/")[-1] in ("ethernet", "fddi"):
+            network = Network(stack, host)
+        else:
+            network = Network(stack, host, adapter, switch=None if back_to_back else switch, link=link)
         found = anatomy(network, parse_size(size, "SIZE"))
         emit(_table(found, bars=form is Format.table), form)
         if trace is not None:

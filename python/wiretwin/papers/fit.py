@@ -8,7 +8,7 @@ simulates every row. Intervals are those of the linearised model: 90 %, Student'
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from wiretwin.errors import InputError
 from wiretwin.papers.values import DATA, Sheet, read_sheet, write_fitted
 
-__all__ = ["Constant", "Fit", "Fitted", "Residual", "constants", "fit", "write"]
+__all__ = ["Constant", "Fit", "Fitted", "Residual", "constants", "fit", "spread_of", "write"]
 
 Constant = tuple[str, str]
 """A free constant: the name of its sheet and its key."""
@@ -66,8 +66,13 @@ class Fit:
     @property
     def spread(self) -> float:
         """Root mean square of the residuals, as a share."""
-        logs = [math.log1p(residual.error) for residual in self.residuals]
-        return math.sqrt(sum(log * log for log in logs) / len(logs))
+        return spread_of(self.residuals)
+
+
+def spread_of(residuals: Iterable[Residual]) -> float:
+    """Return the root mean square of residuals, as a share."""
+    logs = [math.log1p(residual.error) for residual in residuals]
+    return math.sqrt(sum(log * log for log in logs) / len(logs))
 
 
 def sheets() -> list[Sheet]:
@@ -92,6 +97,7 @@ def fit(
     free: Mapping[Constant, float],
     *,
     evaluations: int = 30,
+    weight: Callable[[str], float] = lambda metric: 1.0,
 ) -> Fit:
     """Fit constants to figures.
 
@@ -105,6 +111,8 @@ def fit(
         The constants, with where to begin.
     evaluations
         Steps at most; each costs an evaluation, and one more for each constant.
+    weight
+        What a residual counts, by metric.
 
     Raises
     ------
@@ -123,13 +131,14 @@ def fit(
     names = list(free)
     begin = np.log([free[name] for name in names])
     published = np.array([row[3] for row in rows])
+    weights = np.array([weight(row[2]) for row in rows])
     count = 0
 
     def residuals(point: Any) -> Any:
         nonlocal count
         count += 1
         values = dict(zip(names, np.exp(point).tolist(), strict=True))
-        return np.log(np.array(predict(values)) / published)
+        return weights * np.log(np.array(predict(values)) / published)
 
     bounds = (begin + math.log(LEAST), begin + math.log(MOST))
     found = least_squares(residuals, begin, bounds=bounds, diff_step=STEP, max_nfev=evaluations)
@@ -151,7 +160,7 @@ def fit(
         )
         for (sheet, key), value, h in zip(names, values, half, strict=True)
     ]
-    predicted = np.exp(found.fun) * published
+    predicted = np.exp(found.fun / weights) * published
     listed = [
         Residual(experiment, case, metric, figure, float(value))
         for (experiment, case, metric, figure), value in zip(rows, predicted, strict=True)

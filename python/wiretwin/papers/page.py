@@ -1,12 +1,15 @@
 """The page on which predictions are committed before anything is compared with them.
 
-``python -m wiretwin.papers.page lin1995 docs/papers/lin1995.md "why they changed"`` runs every experiment and
-writes the page's table. A value that was on the page and is another now is listed below it, old and new,
-with the reason; without a reason a page whose values would change is left alone.
+``python -m wiretwin.papers.page lin1995 docs/papers/lin1995.md "why they changed"`` runs everything. All
+values go into a CSV file beside the page, those that are not of one size into the page's table too. A value
+that was there and is another now is listed on the page, old and new, with the reason; without a reason
+nothing is written.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import sys
 from pathlib import Path
@@ -15,10 +18,13 @@ from wiretwin.errors import InputError
 from wiretwin.papers.records import Record, digest
 from wiretwin.papers.run import run_paper
 
-__all__ = ["committed", "main", "updated"]
+__all__ = ["committed", "main", "updated", "values_csv"]
 
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
 Key = tuple[str, str, str]
+
+
+COLUMNS = ("experiment", "case", "metric", "predicted", "interval", "published")
 
 
 def _shown(value: float | None) -> str:
@@ -37,16 +43,23 @@ def _rows(records: list[Record]) -> dict[Key, tuple[str, str, str]]:
 
 
 def committed(text: str) -> dict[Key, tuple[str, str, str]]:
-    """Return the values on a page."""
-    found: dict[Key, tuple[str, str, str]] = {}
-    for line in text.split(BEGIN)[1].split(END)[0].splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 6 and cells[0] not in ("experiment", "") and not cells[0].startswith("-"):
-            found[cells[0], cells[1].strip("`"), cells[2]] = (cells[3], cells[4], cells[5])
-    return found
+    """Return the values of a CSV file."""
+    rows = list(csv.reader(io.StringIO(text)))[1:]
+    return {(row[0], row[1], row[2]): (row[3], row[4], row[5]) for row in rows}
 
 
-def updated(text: str, records: list[Record], digest_now: str, reason: str) -> str:
+def values_csv(records: list[Record]) -> str:
+    """Return the CSV file of these values."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([*key, *values] for key, values in _rows(records).items())
+    return lines.getvalue()
+
+
+def updated(
+    text: str, old: dict[Key, tuple[str, str, str]], records: list[Record], digest_now: str, reason: str
+) -> str:
     """Return a page with these values, and with those that changed listed.
 
     Raises
@@ -54,7 +67,7 @@ def updated(text: str, records: list[Record], digest_now: str, reason: str) -> s
     InputError
         Values would change, and there is no reason.
     """
-    old, new = committed(text), _rows(records)
+    new = _rows(records)
     changed = [key for key in old if key in new and old[key][0] != new[key][0]]
     if changed and not reason:
         raise InputError(
@@ -63,7 +76,11 @@ def updated(text: str, records: list[Record], digest_now: str, reason: str) -> s
             allowed="why, in a sentence",
         )
     lines = ["| experiment | case | metric | model | interval | published |", "|---|---|---|---|---|---|"]
-    lines += [f"| {key[0]} | `{key[1]}` | {key[2]} | {' | '.join(values)} |" for key, values in new.items()]
+    lines += [
+        f"| {key[0]} | `{key[1]}` | {key[2]} | {' | '.join(values)} |"
+        for key, values in new.items()
+        if "size=" not in key[1]
+    ]
     head, tail = text.split(BEGIN)[0], text.split(END)[1]
     before = re.search(r"Digest of the run: `(\w+)`", text)
     head = re.sub(r"Digest of the run: `\w*`", f"Digest of the run: `{digest_now}`", head)
@@ -79,14 +96,17 @@ def updated(text: str, records: list[Record], digest_now: str, reason: str) -> s
 
 
 def main(arguments: list[str]) -> None:
-    """Write the page."""
+    """Write the page and its file."""
     paper, path, reason = arguments[0], Path(arguments[1]), " ".join(arguments[2:])
     records: list[Record] = []
     runs: list[str] = []
     for _count, _name, made, digests in run_paper(paper):
         records += made
         runs += digests
-    path.write_text(updated(path.read_text(encoding="utf-8"), records, digest(records, runs), reason))
+    beside = path.with_suffix(".csv")
+    old = committed(beside.read_text(encoding="utf-8")) if beside.exists() else {}
+    path.write_text(updated(path.read_text(encoding="utf-8"), old, records, digest(records, runs), reason))
+    beside.write_text(values_csv(records))
 
 
 if __name__ == "__main__":

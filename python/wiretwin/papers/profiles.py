@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ class Network:
     stack
         The stack, such as ``fore/aal5``.
     host, adapter
-        Every host and its adapter, by name.
+        Every host and its adapter, by name; ``frames`` where the stack is not ATM.
     switch
         The switch in the middle, or none: two hosts back to back.
     link
@@ -38,17 +38,31 @@ class Network:
         What else runs on each host; see ``lan_json``.
     cell_loss
         The chance of a cell to be lost on each link.
+    buffer_kib, nodelay
+        Of stream sockets: the size of both buffers of each, and whether both ends set ``TCP_NODELAY``.
+    overrides
+        Values to use instead of those on file.
     """
 
     stack: str
     host: str
-    adapter: str
+    adapter: str = "frames"
     switch: str | None = None
     link: str = "taxi100"
     hosts: int = 2
     background: Mapping[str, int] | None = None
     cell_loss: float | None = None
+    buffer_kib: int = 32
+    nodelay: bool = True
     overrides: Overrides = field(default_factory=dict)
+
+    @property
+    def between(self) -> str:
+        """The hosts and what is between them, in words."""
+        if self.adapter == "frames":
+            return f"{self.hosts} {self.host} on one network"
+        way = f"through {self.switch}" if self.switch else "back to back"
+        return f"{self.hosts} {self.host} with {self.adapter}, {way}"
 
 
 class _Reader:
@@ -75,10 +89,9 @@ def lan_json(network: Network) -> str:
     """
     of = _Reader(network.overrides)
     software = read_sheet(DATA / "hosts" / "software.toml")
-    link = _kind(find_sheet("networks", network.link, "--link"), "link")
     host = {
         "name": network.host,
-        **_host(of, software, find_sheet("hosts", network.host, "--host"), network.adapter),
+        **_host(of, software, find_sheet("hosts", network.host, "--host"), network),
         "adapter": _adapter(of, network),
     }
     if network.background is not None:
@@ -89,24 +102,56 @@ def lan_json(network: Network) -> str:
         "pdu_bytes": round(of(software, "pdu_bytes")),
         "cut_messages": True,
         "stream_bytes": round(of(software, "stream_bytes")),
-        "link": {
-            "rate_bit_s": round(of(link, "rate_Mbit_s") * 1e6),
-            "cell_bits": round(of(link, "cell_bits")),
-            "propagation_ps": round(of(link, "propagation_ns") * 1e3),
-        },
+        **_lower(of, network),
     }
     if network.cell_loss is not None:
         config["cell_loss"] = network.cell_loss
-    if network.switch is not None:
-        switch = _kind(find_sheet("networks", network.switch, "--switch"), "switch")
-        config["switch"] = {
-            "fabric_bit_s": round(of(switch, "fabric_Mbit_s") * 1e6),
-            "module_bit_s": round(of(switch, "module_Mbit_s") * 1e6),
-            "modules": round(of(switch, "modules")),
-            "queue_cells": round(of(switch, "queue_cells")),
-            "delay_ps": _ps(of(switch, "delay_us")),
-        }
     return json.dumps(config)
+
+
+def _lower(of: _Reader, network: Network) -> dict[str, Any]:
+    """Return what is under the message layer, and what sockets need of it."""
+    lower = network.stack.split("/")[-1]
+    found: dict[str, Any] = {}
+    if lower == "ethernet":
+        sheet = find_sheet("networks", "ethernet10", "network")
+        hop = round(of(sheet, "hop_ns") * 1e3)
+        found["cable"] = {"rate_bit_s": round(of(sheet, "rate_Mbit_s") * 1e6), "hop_ps": hop}
+    elif lower == "fddi":
+        sheet = find_sheet("networks", "fddi", "network")
+        found["ring"] = {
+            "rate_bit_s": round(of(sheet, "rate_Mbit_s") * 1e6),
+            "hop_ps": round(of(sheet, "hop_ns") * 1e3),
+            "latency_ps": round(of(sheet, "latency_ns") * 1e3),
+            "target_ps": round(of(sheet, "target_ms") * 1e9),
+        }
+    else:
+        sheet = find_sheet("networks", "ip-over-atm", "network")
+        link = _kind(find_sheet("networks", network.link, "--link"), "link")
+        found["link"] = {
+            "rate_bit_s": round(of(link, "rate_Mbit_s") * 1e6),
+            "cell_bits": round(of(link, "cell_bits")),
+            "propagation_ps": round(of(link, "propagation_ns") * 1e3),
+        }
+        if network.switch is not None:
+            switch = _kind(find_sheet("networks", network.switch, "--switch"), "switch")
+            found["switch"] = {
+                "fabric_bit_s": round(of(switch, "fabric_Mbit_s") * 1e6),
+                "module_bit_s": round(of(switch, "module_Mbit_s") * 1e6),
+                "modules": round(of(switch, "modules")),
+                "queue_cells": round(of(switch, "queue_cells")),
+                "delay_ps": _ps(of(switch, "delay_us")),
+            }
+    if network.stack.startswith("socket"):
+        found["socket"] = {
+            "tcp": "sunos41",
+            # The paper's largest buffer is the most that SunOS gives: a little more than 51 KB.
+            "buffer_bytes": network.buffer_kib * 1024,
+            "nodelay": network.nodelay,
+            "mtu_bytes": round(of(sheet, "mtu_bytes")),
+            "encapsulation_bytes": round(of(sheet, "encapsulation_bytes")),
+        }
+    return found
 
 
 def _kind(sheet: Sheet, kind: str) -> Sheet:
@@ -117,14 +162,14 @@ def _kind(sheet: Sheet, kind: str) -> Sheet:
     return sheet
 
 
-def _host(of: _Reader, software: Sheet, host: Sheet, adapter: str) -> dict[str, Any]:
+def _host(of: _Reader, software: Sheet, host: Sheet, network: Network) -> dict[str, Any]:
     factor = of(host, "cpu_factor")
     receive, wakeup = of(software, "receive_us"), of(software, "wakeup_share")
     copy = of(host, "copy_ns_per_byte")
     crc = of(software, "crc_ns_per_byte") * factor
     words = 0.0
-    if adapter == "series-100":
-        sheet = find_sheet("adapters", adapter, "--adapter")
+    if network.adapter == "series-100":
+        sheet = find_sheet("adapters", network.adapter, "--adapter")
         words = of(sheet, "words_per_cell") * of(sheet, "word_us")
 
     def path(time_us: float, byte_ns: float = 0.0, cold: float = 1.0) -> dict[str, int]:
@@ -141,6 +186,7 @@ def _host(of: _Reader, software: Sheet, host: Sheet, adapter: str) -> dict[str, 
         "fore_send": path(of(software, "fore_send_us") * factor),
         "fore_receive": path(receive * (1 - wakeup) / 2 * factor),
         "pdu_interrupt": path(receive * (1 - wakeup) / 2 * factor),
+        **_socket_prices(of, software, network, path, copy),
         "crc": path(0, crc),
         "segment_cell": path(of(software, "cell_us") * factor),
         "reassemble_cell": path(of(software, "cell_us") * factor),
@@ -154,7 +200,33 @@ def _host(of: _Reader, software: Sheet, host: Sheet, adapter: str) -> dict[str, 
     return {"cache_bytes": min(round(of(host, "cache_bytes")), CACHE_OFF), "prices": prices, "bus": bus}
 
 
+def _socket_prices(
+    of: _Reader, software: Sheet, network: Network, path: Callable[..., dict[str, int]], copy: float
+) -> dict[str, dict[str, int]]:
+    """Return what sockets, TCP, IP and the driver under them cost."""
+    factor = of(find_sheet("hosts", network.host, "--host"), "cpu_factor")
+    whole = of(software, "socket_us") * factor
+    lower = network.stack.split("/")[-1]
+    driver = lower if lower in ("ethernet", "fddi") else "atm"
+    each = copy * of(software, "atm_packet_factor") if driver == "atm" else 0.0
+    packet = path(of(software, f"{driver}_packet_us") * factor, each)
+    return {
+        "socket_send": path(whole * of(software, "socket_send_share")),
+        "socket_receive": path(whole * of(software, "socket_receive_share")),
+        "segment_out": path(whole * of(software, "segment_out_share")),
+        "segment_in": path(whole * of(software, "segment_in_share")),
+        "ack_in": path(of(software, "ack_us") * factor),
+        "timer_expiry": path(of(software, "timer_us") * factor),
+        "mbuf": path(of(software, "mbuf_us") * factor),
+        "checksum": path(0, copy * of(software, "checksum_factor")),
+        "packet_out": packet,
+        "packet_in": packet,
+    }
+
+
 def _adapter(of: _Reader, network: Network) -> dict[str, Any]:
+    if network.adapter == "frames":
+        return {"kind": "frames"}
     sheet = find_sheet("adapters", network.adapter, "--adapter")
     fifos = {key: round(of(sheet, key)) for key in ("send_fifo_cells", "receive_fifo_cells")}
     if sheet.kind == "series-100":

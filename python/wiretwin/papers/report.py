@@ -145,9 +145,8 @@ def render_anatomy(found: Anatomy, out: Path) -> Path:
         When the file cannot be written.
     """
     network = found.network
-    way = f"through {network.switch}" if network.switch else "back to back"
     title = f"{network.stack}: where {words.time_text(found.latency_ps / 1e12)} of a message go"
-    subtitle = f"{found.bytes} bytes · two {network.host} with {network.adapter} · {way}"
+    subtitle = f"{found.bytes} bytes · {network.between}"
     summed = lines(found)
     top = max(summed, key=lambda line: line.span_ps)
     lead = (

@@ -30,6 +30,15 @@ def test_the_parts_of_a_message_sum_to_its_measured_latency(
         end += part.span_ps
 
 
+@pytest.mark.parametrize("stack", ["socket/tcp/aal5", "socket/tcp/ethernet", "socket/tcp/fddi"])
+@pytest.mark.parametrize("size", [4, 5000, 100_000])
+def test_the_parts_of_a_message_over_a_socket_sum_to_its_latency(stack: str, size: int) -> None:
+    adapter = "series-200" if stack.endswith("aal5") else "frames"
+    found = anatomy(Network(stack, "sparc2", adapter), size)
+    assert sum(line.span_ps for line in lines(found)) == found.latency_ps
+    assert {"socket_receive", "copy_out", "segment_out"} <= {line.activity for line in lines(found)}
+
+
 def test_a_message_of_one_cell_waits_for_nothing() -> None:
     found = anatomy(Network("fore/aal5", "sparc2", "series-200"), 4)
     activities = [line.activity for line in lines(found)]
@@ -77,6 +86,6 @@ def test_the_command_prints_lines_that_sum_to_the_title(capsysbinary: pytest.Cap
 
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="needs an adaptation layer"):
-        anatomy(Network("fore/ethernet", "sparc2", "series-200"), 4)
+        anatomy(Network("fore/ethernet", "sparc2"), 4)
     with pytest.raises(InputError, match=r"--adapter.*series-100"):
         anatomy(Network("fore/aal5", "sparc2", "series-300"), 4)

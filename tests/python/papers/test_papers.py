@@ -14,7 +14,7 @@ from wiretwin.errors import InputError
 from wiretwin.papers import lin1995, run_paper
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import constants, fit
-from wiretwin.papers.page import committed, updated
+from wiretwin.papers.page import committed, updated, values_csv
 from wiretwin.papers.profiles import Network
 from wiretwin.papers.records import Record, case, digest
 from wiretwin.papers.report import render
@@ -31,18 +31,22 @@ def test_the_predictions_on_the_page_are_those_of_the_model() -> None:
         runs += digests
     text = PAGE.read_text()
     assert f"Digest of the run: `{digest(records, runs)}`" in text
-    assert updated(text, records, digest(records, runs), "") == text
+    stored = PAGE.with_suffix(".csv").read_text()
+    assert updated(text, committed(stored), records, digest(records, runs), "") == text
+    assert values_csv(records) == stored
 
 
 def test_the_residuals_on_file_are_those_of_the_values_on_file() -> None:
     stored = tomllib.loads((DATA / "papers" / "lin1995-fit.toml").read_text())
-    logs = []
+    spreads: dict[str, list[float]] = {"spread": [], "spread_of_sockets": []}
     for row in stored["residual"]:
         assert row["published"] == lin1995.calibration()[row["experiment"], row["case"], row["metric"]]
-        logs.append(math.log(row["predicted"] / row["published"]))
-    assert math.sqrt(sum(log * log for log in logs) / len(logs)) == pytest.approx(stored["spread"], abs=1e-4)
+        which = "spread_of_sockets" if row["experiment"] == "table2" else "spread"
+        spreads[which].append(math.log(row["predicted"] / row["published"]))
+    for which, logs in spreads.items():
+        assert math.sqrt(sum(log * log for log in logs) / len(logs)) == pytest.approx(stored[which], abs=1e-3)
     t_0 = next(row for row in stored["residual"] if row["metric"] == "t0_us")
-    [network] = [one.network for one in lin1995._table1()]
+    network = lin1995._table1()[0].network
     assert measure(network, [4]).latency_us[0] == pytest.approx(t_0["predicted"], rel=2e-4)
 
 
@@ -178,14 +182,33 @@ def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> No
     old = Record("p", "e", "c", "t0_us", 10.0, 9.0, 11.0, "prediction")
     new = Record("p", "e", "c", "t0_us", 12.0, 11.0, 13.0, "prediction")
     blank = "Digest of the run: `none`\n\n<!-- values -->\n<!-- end of values -->\n\n## Changed\n"
-    text = updated(blank, [old], "d1", "")
-    assert committed(text) == {("e", "c", "t0_us"): ("10", "9 to 11", "")}
+    text = updated(blank, {}, [old], "d1", "")
+    stored = committed(values_csv([old]))
+    assert stored == {("e", "c", "t0_us"): ("10", "9 to 11", "")}
     with pytest.raises(InputError, match="1 values would change"):
-        updated(text, [new], "d2", "")
-    changed = updated(text, [new], "d2", "the bus is slower")
+        updated(text, stored, [new], "d2", "")
+    changed = updated(text, stored, [new], "d2", "the bus is slower")
     assert "Digest of the run: `d2`" in changed
     assert "### the bus is slower\n\nFrom `d1` to `d2`." in changed
     assert "| e | `c` | t0_us | 10 | 12 |" in changed
+
+
+@pytest.mark.parametrize(
+    ("network", "bands"),
+    [
+        ("fddi", [(4072, 12800)]),
+        ("ethernet", [(4064, 6976), (8416, 9872), (11328, 12768)]),
+    ],
+)
+def test_sizes_stall_without_nodelay_where_the_paper_says(network: str, bands: list[tuple[int, int]]) -> None:
+    setting = lin1995._socket(network, nodelay=False)
+    edges = [edge for band in bands for edge in band]
+    inside = [low + 200 for low, _ in bands] + [high - 200 for _, high in bands]
+    outside = [low - 200 for low, _ in bands] + [high + 200 for _, high in bands]
+    curve = measure(setting.network, [*inside, *outside], rounds=11)
+    stalled = {size for size, time in zip(curve.sizes_bytes, curve.latency_us, strict=True) if time > 50_000}
+    assert edges == sorted(edges)
+    assert stalled == set(inside)
 
 
 def test_a_report_shows_every_value(tmp_path: Path) -> None:
