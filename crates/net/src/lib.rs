@@ -9,10 +9,12 @@
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
 //! | [`cell_switch`] | a switch under synthetic traffic |
+//! | [`fairness`] | what sessions would get of a fair network |
 
 pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
+pub mod fairness;
 pub mod frame;
 pub mod json;
 pub mod lan;
