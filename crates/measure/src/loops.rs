@@ -172,6 +172,55 @@ pub(crate) async fn lead<C: Comm>(
     Ok(Span::ZERO)
 }
 
+/// The leader's side of a batch of iterations that are timed together.
+///
+/// The echo has a loop of its own, with nothing in it but the two calls: on the quickest layers what
+/// is chosen anew in each iteration would be seen.
+#[inline]
+pub(crate) async fn lead_batch<C: Comm>(
+    comm: &mut C,
+    iteration: Iteration,
+    buffers: &mut Buffers,
+    batch: u32,
+) -> Result<(), CommError> {
+    if iteration.kind == Kind::Echo {
+        let (peer, from, tag) = (Rank(1), Source::Rank(Rank(1)), TagMatch::Tag(DATA));
+        let (out, back) = (&buffers.out[..iteration.bytes], &mut buffers.back[..iteration.bytes]);
+        for _ in 0..batch {
+            comm.send(peer, DATA, out).await?;
+            comm.recv(from, tag, back).await?;
+        }
+    } else {
+        for _ in 0..batch {
+            lead(comm, iteration, buffers).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The follower's side of so many iterations.
+#[inline]
+pub(crate) async fn follow_batch<C: Comm>(
+    comm: &mut C,
+    iteration: Iteration,
+    buffers: &mut Buffers,
+    iterations: u64,
+) -> Result<(), CommError> {
+    if iteration.kind == Kind::Echo {
+        let (peer, from, tag) = (Rank(0), Source::Rank(Rank(0)), TagMatch::Tag(DATA));
+        let (out, back) = (&buffers.out[..iteration.bytes], &mut buffers.back[..iteration.bytes]);
+        for _ in 0..iterations {
+            comm.recv(from, tag, back).await?;
+            comm.send(peer, DATA, out).await?;
+        }
+    } else {
+        for _ in 0..iterations {
+            follow(comm, iteration, buffers).await?;
+        }
+    }
+    Ok(())
+}
+
 /// The follower's side of one iteration.
 #[inline]
 pub(crate) async fn follow<C: Comm>(

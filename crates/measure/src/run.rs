@@ -4,7 +4,7 @@ use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
 use crate::control::{CONTROL_BYTES, Control, Order};
-use crate::loops::{Buffers, DATA, Iteration, Kind, follow, lead};
+use crate::loops::{Buffers, DATA, Iteration, Kind, follow_batch, lead, lead_batch};
 use crate::plan::{Step, choose_batch, next_chunk};
 
 /// Untimed iterations at the start of each run of samples: the first ones still feel the control
@@ -342,9 +342,7 @@ impl Leader {
         }
         let mut last = comm.now().as_ps();
         for _ in 0..chunk {
-            for _ in 0..batch {
-                lead(comm, iteration, &mut self.buffers).await?;
-            }
+            lead_batch(comm, iteration, &mut self.buffers, batch).await?;
             let now = comm.now().as_ps();
             values_ns.push((now - last) / 1000);
             last = now;
@@ -418,10 +416,7 @@ impl Follower {
         iteration: Iteration,
         iterations: u64,
     ) -> Result<(), CommError> {
-        for _ in 0..iterations {
-            follow(comm, iteration, &mut self.buffers).await?;
-        }
-        Ok(())
+        follow_batch(comm, iteration, &mut self.buffers, iterations).await
     }
 
     async fn reflect<C: Comm>(&mut self, comm: &mut C, bytes: usize) -> Result<(), CommError> {
