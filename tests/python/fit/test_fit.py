@@ -270,6 +270,18 @@ def test_a_state_seen_once_is_in_the_whole_only(tmp_path: Path) -> None:
     assert layer.t_0_us.launches == 4
 
 
+def test_a_stream_that_seems_to_take_no_time_bounds_nothing() -> None:
+    samples = EAGER.samples(launches=3)
+    spoilt = (pl.col("loop") == "stream") & (pl.col("bytes") == 4) & (pl.col("launch") == 2)
+    quick = samples.with_columns(
+        value_ns=pl.when(spoilt).then(1).otherwise(pl.col("value_ns")).cast(pl.UInt64)
+    )
+    layer, whole = (fit(some).layer("synthetic") for some in (quick, samples))
+    assert layer.at("overhead_recv", 4) == pytest.approx(whole.at("overhead_recv", 4), rel=0.05)
+    checks = layer.checks
+    assert checks is None or (checks.recv_busy_over_stream_percent or 0.0) >= 0.0
+
+
 def two_layers(faster: float, noise: Noise, seed: int = 0) -> pl.DataFrame:
     quick = Machine(
         send=Lines(((0, 300.0 * faster, 0.0),)),
