@@ -206,13 +206,11 @@ impl Endpoint {
     }
 
     fn wake_writer(&mut self) {
-        if self.switches.writer_waits {
-            let low = self.config.buffers.send_low.of(self.snd_hiwat);
-            if self.send_space() >= low {
-                self.switches.writer_waits = false;
-                self.pending.writable = true;
-                self.work(WorkKind::Wakeup, 0, 1);
-            }
+        let room = self.config.buffers.send_low.lets_on(self.send_space(), self.snd_hiwat);
+        if self.switches.writer_waits && room {
+            self.switches.writer_waits = false;
+            self.pending.writable = true;
+            self.work(WorkKind::Wakeup, 0, 1);
         }
     }
 

@@ -153,21 +153,25 @@ pub struct KeepAlive {
     pub probes: u8,
 }
 
-/// The send low-water mark.
+/// When a writer that asks for more than there is room for may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LowWater {
-    /// So many octets, and never more than the buffer (BSD: a cluster).
+    /// There is room for a cluster of so many octets, or less than one waits (4.3-Tahoe `sosend`).
+    Cluster(u32),
+    /// There is room for so many octets, and never more than the buffer (4.3-Reno `sb_lowat`: a
+    /// cluster).
     Octets(u32),
-    /// A third of the buffer (Linux `sk_stream_is_writeable`).
+    /// A third of the buffer is free (Linux `sk_stream_is_writeable`).
     Third,
 }
 
 impl LowWater {
-    /// Octets, for a buffer of so many.
-    pub(super) fn of(self, buffer: u32) -> u32 {
+    /// Whether a writer goes on with this much room in a buffer of this size.
+    pub(super) fn lets_on(self, space: u32, buffer: u32) -> bool {
         match self {
-            Self::Octets(octets) => octets.min(buffer),
-            Self::Third => (buffer / 3).max(1),
+            Self::Cluster(cluster) => space > 0 && (space >= cluster || buffer - space.min(buffer) < cluster),
+            Self::Octets(octets) => space >= octets.min(buffer),
+            Self::Third => space >= (buffer / 3).max(1),
         }
     }
 }
@@ -349,8 +353,19 @@ mod tests {
         assert_eq!(error.to_string(), "a socket buffer of 52429 octets: allowed are 1 to 52428");
         assert!(config.clone().with_buffers(Bytes::new(0), Bytes::new(1)).is_err());
         let small = config.with_buffers(Bytes::new(100), Bytes::new(52_428)).unwrap();
-        assert_eq!(small.buffers.send_low.of(100), 100, "the low-water mark is never above the buffer");
-        assert_eq!(Config::linux_modern().buffers.send_low.of(90_000), 30_000);
+        assert_eq!(small.name, "sunos41");
+    }
+
+    #[test]
+    fn writers_go_on_as_their_age_had_it() {
+        let goes_on = |rule: LowWater, buffer: u32| (0..=buffer).find(|&space| rule.lets_on(space, buffer));
+        assert_eq!(goes_on(LowWater::Octets(2_048), 8_192), Some(2_048));
+        assert_eq!(goes_on(LowWater::Octets(2_048), 100), Some(100), "never above the buffer");
+        assert_eq!(goes_on(LowWater::Third, 90_000), Some(30_000));
+        assert_eq!(goes_on(LowWater::Cluster(1_024), 8_192), Some(1_024));
+        // A buffer of one cluster: any room, for then less than a cluster waits.
+        assert_eq!(goes_on(LowWater::Cluster(4_096), 4_096), Some(1));
+        assert_eq!(goes_on(LowWater::Cluster(4_096), 5_000), Some(905));
     }
 
     #[test]

@@ -318,10 +318,9 @@ impl Endpoint {
         if most == 0 {
             return Ok(Bytes::new(0));
         }
-        let low = u64::from(self.config.buffers.send_low.of(self.snd_hiwat));
         if space < most {
             self.switches.writer_waits = true;
-            if space < low {
+            if !self.config.buffers.send_low.lets_on(space as u32, self.snd_hiwat) {
                 return Ok(Bytes::new(0));
             }
         }

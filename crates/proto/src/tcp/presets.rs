@@ -43,7 +43,7 @@ impl Config {
                 send: 4096,
                 receive: 4096,
                 limit: 52_428,
-                send_low: LowWater::Octets(1024),
+                send_low: LowWater::Cluster(1024),
                 round_to_segments: false,
             },
             mss: None,
@@ -103,7 +103,7 @@ impl Config {
         Self {
             name: "sunos41",
             pieces: Pieces::Mbufs { cluster: 4096, cluster_from: 0, small: 0 },
-            buffers: Buffers { send_low: LowWater::Octets(4096), ..tahoe.buffers },
+            buffers: Buffers { send_low: LowWater::Cluster(4096), ..tahoe.buffers },
             ..tahoe
         }
     }

@@ -324,3 +324,24 @@ fn a_writer_that_found_no_room_is_told_when_there_is_some() {
     assert!(pair.ends[ACTIVE].acknowledged() >= bytes(2_048));
     assert_eq!(vec![Event::Established, Event::Writable], pair.events[ACTIVE]);
 }
+
+/// However buffers, segments and pieces meet: 1 MiB waits for one delayed acknowledgment or two, not for
+/// one each write.
+#[test]
+fn a_long_transfer_does_not_stall_write_by_write() {
+    for config in Config::presets() {
+        for (kib, mtu) in
+            [4, 16, 32, 51].into_iter().flat_map(|kib| [1_500, 4_352, 9_188].map(|mtu| (kib, mtu)))
+        {
+            let name = config.name;
+            let config = config.clone().with_buffers(bytes(kib << 10), bytes(kib << 10)).unwrap();
+            let setups = [setup(0), setup(1)].map(|setup| Setup { mtu, ..setup });
+            let mut pair = Pair::with_setups([config.clone(), config], setups);
+            pair.delay = Span::from_us(100);
+            pair.connect();
+            pair.send_all(ACTIVE, 1 << 20, LIMIT);
+            let took = pair.send_all(ACTIVE, 1 << 20, LIMIT);
+            assert!(took < Span::from_ms(450), "{name}, {kib} KiB, MTU {mtu}: {took}");
+        }
+    }
+}
