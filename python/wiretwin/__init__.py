@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wiretwin.results import Result
     from wiretwin.tour import tour
     from wiretwin.twin import Twin
+    from wiretwin.understand import understand
 
 __all__ = [
     "Result",
@@ -36,6 +37,7 @@ __all__ = [
     "report",
     "run",
     "tour",
+    "understand",
 ]
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
@@ -51,6 +53,7 @@ _HOMES = {
     "report": "wiretwin.report",
     "run": "wiretwin.predict.live:run",
     "tour": "wiretwin.tour",
+    "understand": "wiretwin.understand",
 }
 
 

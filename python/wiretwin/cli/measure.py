@@ -89,6 +89,13 @@ def register(app: typer.Typer) -> None:
         traffic: Annotated[
             bool, typer.Option("--traffic", help="Print what crossed the network, size by size (--hosts).")
         ] = False,
+        confirm: Annotated[
+            bool,
+            typer.Option(
+                "--confirm",
+                help="Confirm what is found by counter-runs without its cause, a few seconds each.",
+            ),
+        ] = False,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.progress import Bar
@@ -117,6 +124,10 @@ def register(app: typer.Typer) -> None:
                 place=place,
             )
         interrupted = result.manifest.state == "interrupted"
+        if confirm and not interrupted:
+            from wiretwin.cli.understand import confirm_findings
+
+            confirm_findings(result)
         by_size = sizes_table or form is Format.osu
         if traffic:
             emit(traffic_table(result), form)
@@ -129,12 +140,15 @@ def register(app: typer.Typer) -> None:
 
 
 def summary_table(result: Result) -> Table:
-    """Return one row per configuration: t_0, r_max, n_half, and why it was measured no longer."""
+    """Return one row per configuration: t_0, r_max, n_half, why it was measured no longer, what is odd."""
     import polars as pl
 
+    from wiretwin.cli.understand import named
     from wiretwin.fit.curve import curve_figures
     from wiretwin.fit.stats import by_launch, summarise
+    from wiretwin.understand.api import understand
 
+    odd = understand(result).findings
     summary = summarise(result.samples()).filter(pl.col("loop") == "echo")
     rows: list[tuple[object, ...]] = []
     for layer in result.manifest.layers:
@@ -142,7 +156,16 @@ def summary_table(result: Result) -> Table:
         launches = part["launch"].n_unique()
         stopped = result.manifest.stopped.get(layer.name)
         if launches < 2:
-            rows.append((layer.name, launches, int(part["samples"].sum()), *[None] * 7, stopped))
+            rows.append(
+                (
+                    layer.name,
+                    launches,
+                    int(part["samples"].sum()),
+                    *[None] * 7,
+                    stopped,
+                    named(odd, layer.name),
+                )
+            )
             continue
         found = curve_figures(by_launch(part))
         rate = 1000.0  # MB/s in one byte per nanosecond
@@ -159,6 +182,7 @@ def summary_table(result: Result) -> Table:
                 found.r_max.high * rate,
                 found.n_half_bytes.value,
                 stopped,
+                named(odd, layer.name),
             )
         )
     return Table(
@@ -175,6 +199,7 @@ def summary_table(result: Result) -> Table:
             Column("r_max_high_MB_s", "high", people=False),
             Column("n_half_bytes", "n_half [B]"),
             Column("stopped", "stopped"),
+            Column("findings", "found"),
         ),
         rows,
     )
@@ -258,6 +283,12 @@ def _epilogue(result: Result) -> None:
 
     for name, words in result.manifest.stopped_because.items():
         print(f"{name}: {result.manifest.stopped[name]}: {words}", file=sys.stderr)
+    from wiretwin.understand.api import understand
+
+    for finding in understand(result).findings:
+        if finding.confidence != "refuted":
+            state = finding.outcome or "unconfirmed"
+            print(f"{finding.layer}: {finding.name}: {finding.evidence[0]} ({state})", file=sys.stderr)
     for name, reason in result.manifest.options.get("skipped", {}).items():
         print(f"{name}: left out: {reason}", file=sys.stderr)
     print(f"result: {result.path}", file=sys.stderr)

@@ -1,0 +1,118 @@
+"""The wire accounted: what the interface carried for each message, against what the message holds.
+
+Counted are the echo steps: their payload is known both ways and nothing else is sent but the few control
+messages between the ranks, for which `CONTROL_BYTES` a launch and direction is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["CONTROL_BYTES", "HEADER_BYTES", "Account", "accounts"]
+
+CONTROL_BYTES = 512
+"""Choice: payload of control messages in one step of one launch and direction; 220 are usual."""
+TCP_HEADERS = 14 + 20 + 32
+"""Ethernet, IPv4 (RFC 791), TCP with time stamps (RFC 9293, RFC 7323): what an interface counts."""
+HEADER_BYTES = TCP_HEADERS
+"""The most that the headers of a packet take; a datagram of UDP takes 42, a later fragment 34."""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What crossed the wire for the echoes of one configuration and size, all launches together.
+
+    Attributes
+    ----------
+    layer, bytes
+        The configuration and the size of its messages.
+    launches, messages
+        How many there were, messages counted one way.
+    payload, carried
+        Bytes of the messages and bytes on the interface, both ways.
+    packets
+        Both ways. Where the interface segments, one of them may be several frames.
+    resent_share
+        At least this much of the payload was carried more than once: what remains of the bytes carried
+        when the payload, the largest headers and the control messages are taken off, over the payload.
+    crossed
+        The interface carried at least the payload: it was the network.
+    """
+
+    layer: str
+    bytes: int
+    launches: int
+    messages: int
+    payload: int
+    carried: int
+    packets: int
+    resent_share: float
+    crossed: bool
+
+    @property
+    def factor(self) -> float:
+        """Bytes carried for each byte of payload."""
+        return self.carried / self.payload
+
+    @property
+    def packets_per_message(self) -> float:
+        """Packets for each message, acknowledgements and control messages among them."""
+        return self.packets / self.messages
+
+
+def accounts(traffic: pl.DataFrame, place: Mapping[str, Any] | None = None) -> list[Account]:
+    """Account for the echoes in what crossed the interface.
+
+    Parameters
+    ----------
+    traffic
+        `wiretwin.results.Result.traffic`.
+    place
+        The manifest's place; not needed to count.
+
+    Returns
+    -------
+    list of Account
+        By configuration and size; empty if nothing was counted.
+    """
+    import polars as pl
+
+    counts = ("payload_out", "payload_in", "bytes_out", "bytes_in", "packets_out", "packets_in")
+    totals = (
+        traffic.filter((pl.col("loop") == "echo") & (pl.col("bytes") > 0))
+        .group_by("layer", "bytes", maintain_order=True)
+        .agg(pl.col("launch").n_unique().alias("launches"), *(pl.col(name).sum() for name in counts))
+        .sort("layer", "bytes", maintain_order=True)
+    )
+    found = []
+    for row in totals.iter_rows(named=True):
+        payload = row["payload_out"] + row["payload_in"]
+        if not payload:
+            continue
+        carried = row["bytes_out"] + row["bytes_in"]
+        packets = row["packets_out"] + row["packets_in"]
+        over = 0
+        for way in ("out", "in"):
+            explained = (
+                row[f"payload_{way}"] + HEADER_BYTES * row[f"packets_{way}"] + CONTROL_BYTES * row["launches"]
+            )
+            over += max(0, row[f"bytes_{way}"] - explained)
+        found.append(
+            Account(
+                layer=row["layer"],
+                bytes=row["bytes"],
+                launches=row["launches"],
+                messages=payload // row["bytes"],
+                payload=payload,
+                carried=carried,
+                packets=packets,
+                resent_share=over / payload,
+                crossed=carried >= payload,
+            )
+        )
+    return found

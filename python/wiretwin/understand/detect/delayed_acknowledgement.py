@@ -1,0 +1,79 @@
+"""Nagle's algorithm against delayed acknowledgements.
+
+A second small write waits until the first is acknowledged (RFC 896), and the receiver holds its
+acknowledgement back in case it has data to send with it (RFC 1122, 4.2.3.2): 40 ms on Linux, to which the
+tick of the kernel's timer adds up to 10 ms. Half a round trip then takes 40 to 50 ms if both sides write
+twice, half of that if one does, whatever the size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from wiretwin.understand.compare import lower
+from wiretwin.understand.finding import CounterRun, Finding
+from wiretwin.understand.view import View
+
+__all__ = ["NAME", "find", "gone"]
+
+NAME = "delayed-acknowledgement"
+BANDS_MS = ((19.0, 26.0), (38.0, 52.0))
+"""Half a round trip with one side writing twice, and with both."""
+CONTRAST = 5.0
+"""Choice: what is stalled takes at least so many times as long as what is not."""
+
+
+def find(view: View) -> list[Finding]:
+    """Look for half round trips in the bands, beside quick ones of the same layer."""
+    if view.layer in ("shm", "socket/unix", "socket/udp") or view.effective.get("nodelay") is True:
+        return []
+    echo_sizes, echo = view.typical_us("echo")
+    if not echo:
+        return []
+    found = []
+    for loop in ("two_write", "echo"):
+        sizes, times = view.typical_us(loop)
+        stalled = []
+        for size, time in zip(sizes, times, strict=True):
+            if not any(low <= time.value / 1000 <= high for low, high in BANDS_MS):
+                continue
+            if loop == "two_write":
+                quick = echo[int(np.argmin(np.abs(echo_sizes - size)))].value
+            else:
+                quick = min(one.value for one in echo)
+            if time.value >= CONTRAST * quick:
+                stalled.append((int(size), time.value, quick))
+        if not stalled:
+            continue
+        size, slow, quick = stalled[0]
+        pieces = "written in two pieces " if loop == "two_write" else ""
+        evidence = [
+            f"half a round trip of {size} B {pieces}takes {slow / 1000:.1f} ms; the layer can do it in "
+            f"{quick / 1000:.3f} ms",
+            "that is the 40 ms for which Linux holds an acknowledgement back"
+            + (", for each direction" if slow > 30000 else ", in one direction"),
+        ]
+        known = view.effective.get("nodelay") is False
+        if known:
+            evidence.append("TCP_NODELAY is off")
+        counter = None
+        if "nagle" in view.words:
+            layer = "+".join([view.layer, *(word for word in view.words if word != "nagle")])
+            counter = CounterRun("TCP_NODELAY on", layer)
+        found.append(
+            Finding(
+                NAME,
+                view.name,
+                tuple(one[0] for one in stalled),
+                tuple(evidence),
+                "likely" if known else "possible",
+                counter,
+                loop=loop,
+            )
+        )
+    return found
+
+
+def gone(finding: Finding, before: View, after: View) -> bool | None:
+    """Whether the same size takes less than a fifth as long."""
+    return lower(before, after, finding.sizes[0], loop=finding.loop, times=CONTRAST)

@@ -1,0 +1,78 @@
+"""Each detector finds what was provoked, here and now, and is silent on everything else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from provoke import CASES, Case, need, provoke
+from recorded import FOLDER, load, save
+
+from wiretwin.understand.confirm import confirm
+from wiretwin.understand.detect import DETECTORS, detect
+from wiretwin.understand.view import View, views
+
+PROVOKED = [case for case in CASES.values() if case.finding is not None]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def regenerated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    if not request.config.getoption("--regenerate", default=False):
+        return
+    for case in CASES.values():
+        save(provoke(case, tmp_path_factory.mktemp("case") / "result"), FOLDER / f"{case.name}.parquet")
+
+
+def recorded(case: Case) -> View:
+    return load(FOLDER / f"{case.name}.parquet")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)
+@pytest.mark.parametrize("name", DETECTORS)
+def test_a_detector_speaks_of_its_own_anomaly_alone(name: str, case: Case) -> None:
+    found = DETECTORS[name].find(recorded(case))
+    assert [one.name for one in found] == ([name] if case.finding == name else [])
+
+
+def test_every_detector_is_provoked_and_every_recording_has_a_case() -> None:
+    assert {case.finding for case in PROVOKED} == set(DETECTORS)
+    assert {path.stem for path in FOLDER.glob("*.parquet")} == set(CASES)
+    assert all(path.stat().st_size < 16384 for path in FOLDER.glob("*.parquet"))
+
+
+@pytest.mark.parametrize("case", PROVOKED, ids=lambda case: case.name)
+def test_a_finding_has_evidence_with_figures_sizes_and_a_counter_run(case: Case) -> None:
+    (found,) = detect(recorded(case))
+    assert found.confidence == "likely"
+    assert any(any(letter.isdigit() for letter in sentence) for sentence in found.evidence)
+    assert set(found.sizes) <= set(recorded(case).loops[found.loop].sizes.tolist())
+    assert found.counter is not None
+
+
+@pytest.mark.parametrize("case", PROVOKED, ids=lambda case: case.name)
+def test_without_the_cause_its_counter_run_would_tell(case: Case) -> None:
+    """The anomaly itself never passes for a run without it."""
+    view = recorded(case)
+    (found,) = detect(view)
+    assert DETECTORS[found.name].gone(found, view, view) is False
+
+
+@pytest.mark.parametrize("case", PROVOKED, ids=lambda case: case.name)
+def test_an_anomaly_provoked_now_is_found_and_its_counter_run_decides(case: Case, tmp_path: Path) -> None:
+    need(case)
+    result = provoke(case, tmp_path / "result")
+    (view,) = views(result)
+    found = [one for one in detect(view) if one.name == case.finding]
+    if not found and case.noisy:
+        pytest.skip("the host was too busy for intervals that separate")
+    assert len(found) == 1
+    after = [one for one in confirm(result, budget="1.5s") if one.name == case.finding]
+    assert len(after) == 1
+    assert after[0].outcome
+    assert after[0].confidence == "confirmed" or case.noisy
+    # Once made, a counter-run is not made again.
+    again = [one for one in confirm(result) if one.name == case.finding]
+    assert again == after
+    assert len(list((tmp_path / "result" / "confirm").iterdir())) == len(
+        [one for one in detect(view) if one.counter is not None]
+    )
