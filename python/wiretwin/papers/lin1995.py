@@ -87,7 +87,10 @@ def _socket(network: str, host: str = "4/690", buffer_kib: int = 32, *, nodelay:
 
 
 def _table1() -> list[Setting]:
-    return [_setting("4/690", "series-200", switch=True), _socket("atm")]
+    fore = [
+        _setting("4/690", "series-200", switch=True, stack=f"fore/{layer}") for layer in ("aal5", "aal34")
+    ]
+    return [*fore, _socket("atm")]
 
 
 def _table2() -> list[Setting]:
@@ -101,7 +104,8 @@ def _table3() -> list[Setting]:
 
 def _table4() -> list[Setting]:
     pairs = [(host, adapter) for adapter in ADAPTERS for host in HOSTS]
-    return [_setting(host, adapter, switch=True) for host, adapter in pairs]
+    layers = ("fore/aal5", "fore/aal34")
+    return [_setting(host, adapter, switch=True, stack=stack) for stack in layers for host, adapter in pairs]
 
 
 def _sizes(quick: bool) -> list[int]:
@@ -267,10 +271,10 @@ def _of_sockets(constant: Constant) -> bool:
 def refit(evaluations: int = 30) -> Fit:
     """Fit every constant that is marked as fitted to the calibration figures there are rows for.
 
-    In two steps: hosts, adapters, switch and the Fore interface to the figures of AAL 5; then, with these as
-    they are, sockets, TCP and the drivers of the three networks to table 2.
+    In two steps: hosts, adapters, switch and the Fore interface to the figures of AAL 5 and AAL 3/4; then,
+    with these as they are, sockets, TCP and the drivers of the three networks to table 2.
     """
-    rows = {("table1", one.case): one for one in _table1()[:1]} | {
+    rows = {("table1", one.case): one for one in _table1()[:2]} | {
         ("table3", one.case): one for one in _table3()
     }
     free = constants()

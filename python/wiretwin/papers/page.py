@@ -89,9 +89,16 @@ def updated(
         was = before[1] if before else ""
         page = page.rstrip() + f"\n\n### {reason}\n\nFrom `{was}` to `{digest_now}`.\n\n"
         page += "| experiment | case | metric | old | new |\n|---|---|---|---|---|\n"
+        whole = [key for key in changed if "size=" not in key[1]]
         page += "".join(
-            f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |\n" for key in changed
+            f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |\n" for key in whole
         )
+        if len(whole) < len(changed):
+            ratios = [abs(float(new[key][0]) / float(old[key][0]) - 1) for key in changed]
+            page += (
+                f"\nValues of one size that changed: {len(changed) - len(whole)}; of all, the furthest by "
+            )
+            page += f"{100 * max(ratios):.0f} %.\n"
     return page
 
 

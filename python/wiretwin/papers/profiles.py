@@ -234,6 +234,13 @@ def _adapter(of: _Reader, network: Network) -> dict[str, Any]:
     pace = 0.0
     if network.switch is not None:
         pace = of(find_sheet("networks", network.switch, "--switch"), "circuit_pace_us")
-    pdu, cell = _ps(of(sheet, "aal5_pdu_us")), _ps(of(sheet, "aal5_cell_us"))
-    firmware = {"send_pdu_ps": pdu, "send_cell_ps": cell, "receive_cell_ps": cell, "receive_pdu_ps": pdu}
-    return {"kind": "series-200", **fifos, "aal5": firmware, "pace_ps": _ps(pace)}
+    firmware = {}
+    for layer in ("aal5", "aal34"):
+        pdu, cell = _ps(of(sheet, f"{layer}_pdu_us")), _ps(of(sheet, f"{layer}_cell_us"))
+        firmware[layer] = {
+            "send_pdu_ps": pdu,
+            "send_cell_ps": cell,
+            "receive_cell_ps": cell,
+            "receive_pdu_ps": pdu,
+        }
+    return {"kind": "series-200", **fifos, **firmware, "pace_ps": _ps(pace)}

@@ -51,6 +51,9 @@ def test_a_paced_circuit_waits_between_cells() -> None:
     found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100"), 4096)
     [wait] = [line for line in lines(found) if line.activity == "waiting"]
     assert (wait.resource, wait.times) == ("firmware", 85)
+    other = anatomy(Network("fore/aal34", "sparc2", "series-200", switch="asx100"), 4096)
+    [wait] = [line for line in lines(other) if line.activity == "waiting"]
+    assert (wait.resource, wait.times) == ("firmware", 93)
 
 
 def test_a_trace_holds_the_path_and_all_that_was_done() -> None:

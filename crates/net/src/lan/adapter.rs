@@ -10,20 +10,19 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_proto::aal5::{CpcsId, SarPdu, Trailer};
-use wiretwin_proto::{Output, Payload, WorkKind};
+use wiretwin_proto::Payload;
 use wiretwin_units::{Bytes, SimTime, Span};
-use wiretwin_wire::aal5::pdu_octets;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
 
 use super::Lan;
 use super::activity::Activity;
+use super::adaptation::Asked;
 use super::cell::{Cell, Vc};
 use super::config::{AdapterConfig, FirmwarePrices};
 use super::core::{LinkId, Passed, To};
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
-use super::stack::Message;
+use super::stack::{Lower, Message};
 use super::trail::SegmentId;
 
 /// A PDU that came, for its circuit's reader.
@@ -133,16 +132,6 @@ const CELL_BYTES: Bytes = Bytes::new(PAYLOAD_OCTETS as u64);
 const OUTWARD: u32 = 0;
 const INWARD: u32 = 1;
 
-/// What a processor is asked for, as an activity with a price.
-const fn activity_of(kind: WorkKind) -> Activity {
-    match kind {
-        WorkKind::SegmentCell => Activity::SegmentCell,
-        WorkKind::ReassembleCell => Activity::ReassembleCell,
-        WorkKind::Crc => Activity::Crc,
-        _ => panic!("an adaptation layer asks for no other work"),
-    }
-}
-
 impl Lan {
     /// A cell has come to an adapter.
     pub(super) fn cell_came(&mut self, number: u32, mut cell: Cell) {
@@ -189,25 +178,14 @@ impl Lan {
         };
         self.core.pdus.gone(cell.pdu);
         let receiver = &mut self.circuits[circuit as usize].receiver;
-        receiver.handle_sar_pdu(
-            now,
-            SarPdu {
-                cpcs: CpcsId(pdu.number),
-                index: cell.index,
-                last: cell.last.then_some(Trailer { payload: pdu.payload, uu: 0, cpi: 0 }),
-                congestion: cell.congestion,
-                loss_priority: cell.loss_priority,
-                corrupted: cell.corrupted,
-            },
-        );
+        receiver.take(now, &cell, &pdu);
         let mut delivery = None;
         loop {
-            match receiver.poll_output() {
-                Output::Work(work) => works.push(activity_of(work.kind), work.bytes),
-                Output::Deliver(unitdata) => delivery = Some(Delivery { circuit, payload: unitdata.payload }),
-                Output::Event(_) => self.pdus_lost += 1,
-                Output::Transmit(never) => match never {},
-                Output::Timeout(_) => return (works, delivery),
+            match receiver.poll() {
+                Asked::Work(activity, bytes) => works.push(activity, bytes),
+                Asked::Give(payload) => delivery = Some(Delivery { circuit, payload }),
+                Asked::Discarded => self.pdus_lost += 1,
+                Asked::Nothing => return (works, delivery),
             }
         }
     }
@@ -217,28 +195,26 @@ impl Lan {
     fn cut(&mut self, circuit: u32) -> Option<(Works, Cell)> {
         let at = &mut self.circuits[circuit as usize];
         let mut works = Works::default();
-        let sar = loop {
-            match at.sender.poll_output() {
-                Output::Work(work) => works.push(activity_of(work.kind), work.bytes),
-                Output::Transmit(sar) => break sar,
-                Output::Deliver(never) | Output::Event(never) => match never {},
-                Output::Timeout(_) => return None,
+        let cut = loop {
+            match at.sender.poll() {
+                Asked::Work(activity, bytes) => works.push(activity, bytes),
+                Asked::Give(cut) => break cut,
+                Asked::Discarded | Asked::Nothing => return None,
             }
         };
-        if sar.index == 0 {
+        if cut.index == 0 {
             let payload = at.handed.pop_front().expect("each PDU that is cut was handed over");
-            let length = u16::try_from(payload.length.get()).expect("the sender takes no longer ones");
-            let cells = pdu_octets(length) / PAYLOAD_OCTETS;
-            at.pdu = self.core.pdus.add(payload, sar.cpcs.0, cells as u32);
+            let cells = at.sender.cells(&payload);
+            at.pdu = self.core.pdus.add(payload, cut.number, cells, (cut.sequence, cut.tag));
         }
         let cell = Cell {
             vc: at.vc,
             pdu: at.pdu,
-            index: sar.index,
-            last: sar.last.is_some(),
-            congestion: sar.congestion,
-            loss_priority: sar.loss_priority,
-            corrupted: sar.corrupted,
+            index: cut.index,
+            last: cut.last,
+            congestion: cut.congestion,
+            loss_priority: cut.loss_priority,
+            corrupted: false,
             trail: SegmentId::NONE,
         };
         Some((works, cell))
@@ -368,9 +344,10 @@ impl Lan {
         let now = self.core.now();
         let place = number as u16;
         let adapter = &mut self.adapters[number as usize];
-        let AdapterConfig::Series200 { send_fifo_cells, aal5: prices, pace, .. } = adapter.config else {
+        let AdapterConfig::Series200 { send_fifo_cells, aal5, aal34, pace, .. } = adapter.config else {
             return;
         };
+        let prices = if self.config.stack.lower == Lower::Aal34 { aal34 } else { aal5 };
         if adapter.will_look_at == Some(now) {
             adapter.will_look_at = None;
         }

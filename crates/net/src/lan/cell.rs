@@ -54,6 +54,9 @@ pub(crate) struct Pdu {
     pub(crate) payload: Payload,
     /// The sender's number for it.
     pub(crate) number: u64,
+    /// Of AAL 3/4: the sequence number of its first cell, and its tag.
+    pub(crate) sequence: u8,
+    pub(crate) tag: u8,
     /// Cells that are still somewhere.
     cells: u32,
 }
@@ -67,8 +70,14 @@ pub(crate) struct PduTable {
 
 impl PduTable {
     /// A PDU that will have this many cells.
-    pub(crate) fn add(&mut self, payload: Payload, number: u64, cells: u32) -> PduId {
-        let pdu = Pdu { payload, number, cells };
+    pub(crate) fn add(
+        &mut self,
+        payload: Payload,
+        number: u64,
+        cells: u32,
+        (sequence, tag): (u8, u8),
+    ) -> PduId {
+        let pdu = Pdu { payload, number, sequence, tag, cells };
         if let Some(slot) = self.free.pop() {
             self.entries[slot as usize] = pdu;
             return PduId(slot);

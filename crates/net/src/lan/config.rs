@@ -86,6 +86,8 @@ pub enum AdapterConfig {
         receive_fifo_cells: u32,
         /// What its firmware charges for AAL 5.
         aal5: FirmwarePrices,
+        /// The same for AAL 3/4.
+        aal34: FirmwarePrices,
         /// The least time from one cell of a circuit to the next; zero is as fast as it goes.
         pace: Span,
     },
@@ -204,7 +206,7 @@ impl Config {
         let hosts = hosts.iter().map(read_host).collect::<Result<Vec<_>, _>>()?;
         let network = read_network(&top, &stack, hosts.len() as u64)?;
         let frames = hosts.iter().position(|host| host.adapter == AdapterConfig::Frames);
-        let atm = stack.lower == Lower::Aal5;
+        let atm = stack.is_atm();
         if let Some(at) = hosts.iter().position(|host| (host.adapter == AdapterConfig::Frames) == atm) {
             let allowed =
                 if atm { "series-100 or series-200: the stack is ATM" } else { "frames: it is not ATM" };
@@ -247,7 +249,7 @@ const CONFIG_KEYS: [&str; 11] = [
 
 fn read_network(top: &Fields<'_>, stack: &Stack, hosts: u64) -> Result<NetworkConfig, JsonError> {
     match stack.lower {
-        Lower::Aal5 => {
+        Lower::Aal5 | Lower::Aal34 => {
             let link = read_link(&top.get("link")?)?;
             match top.optional("switch") {
                 None if hosts > 2 => {
@@ -290,7 +292,7 @@ fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
     let nodelay = fields.get("nodelay")?;
     let nodelay = nodelay.value.as_bool().ok_or_else(|| nodelay.refuse("true or false"))?;
     let most = match stack.lower {
-        Lower::Aal5 => 65_000,
+        Lower::Aal5 | Lower::Aal34 => 65_000,
         Lower::Ethernet => 1_500,
         Lower::Fddi => 4_352,
     };
@@ -416,11 +418,13 @@ fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, JsonError> {
             })
         }
         "series-200" => {
-            let fields = at.object(&["kind", "send_fifo_cells", "receive_fifo_cells", "aal5", "pace_ps"])?;
+            let fields =
+                at.object(&["kind", "send_fifo_cells", "receive_fifo_cells", "aal5", "aal34", "pace_ps"])?;
             Ok(AdapterConfig::Series200 {
                 send_fifo_cells: count(&fields, "send_fifo_cells")?,
                 receive_fifo_cells: count(&fields, "receive_fifo_cells")?,
                 aal5: read_firmware(&fields.get("aal5")?)?,
+                aal34: read_firmware(&fields.get("aal34")?)?,
                 pace: span(&fields, "pace_ps")?,
             })
         }

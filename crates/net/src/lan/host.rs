@@ -1,7 +1,6 @@
 //! A host: what its processes and interrupt handlers do on its processor.
 
 use wiretwin_engine::Stream;
-use wiretwin_proto::aal5::Unitdata;
 use wiretwin_proto::{MessageId, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -252,9 +251,8 @@ impl Lan {
     }
 
     pub(super) fn hand(&mut self, host: u32, thread: ThreadId, circuit: u32, payload: Payload) {
-        let unitdata = Unitdata { payload, uu: 0, loss_priority: false, congestion: false };
-        let taken = self.circuits[circuit as usize].sender.send(unitdata);
-        debug_assert!(taken.is_ok(), "the PDU limit is one that the adaptation layer carries");
+        let taken = self.circuits[circuit as usize].sender.send(payload);
+        debug_assert!(taken, "the PDU limit is one that the adaptation layer carries");
         self.circuits[circuit as usize].handed.push_back(payload);
         match self.hosts[host as usize].config.adapter {
             AdapterConfig::Series100 { .. } => {

@@ -13,11 +13,13 @@
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
 //! | `socket`, `medium` | stream sockets over TCP; cable and ring |
+//! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
 //! | `asx100` | a cell switch |
 //! | `comm`, `run`, `echo` | programs on it |
 
 pub mod activity;
+mod adaptation;
 mod adapter;
 mod asx100;
 mod cell;
@@ -36,13 +38,14 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
+use wiretwin_proto::Payload;
 use wiretwin_proto::tcp::Reason;
-use wiretwin_proto::{Payload, aal5};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
+use adaptation::{Receiver, Sender};
 use adapter::Adapter;
 use asx100::{Branch, Switch};
 use cell::{PduId, Vc};
@@ -52,7 +55,7 @@ use cpu::Step;
 use host::{Action, Host};
 use medium::Medium;
 use socket::{End, Packets, Pending};
-use stack::{Lower, Message as MessageLayer};
+use stack::Message as MessageLayer;
 use trail::{Part, SegmentId, Trail};
 
 /// Names a request of a network. Never reused.
@@ -171,8 +174,8 @@ struct Circuit {
     from: u32,
     to: u32,
     vc: Vc,
-    sender: aal5::Segmenter,
-    receiver: aal5::Reassembler,
+    sender: Sender,
+    receiver: Receiver,
     /// PDUs that the sender has taken and not begun.
     handed: VecDeque<Payload>,
     /// The PDU that is being cut.
@@ -361,7 +364,7 @@ impl Lan {
                 lan.medium = Medium::new(&lan.config.network, size, &mut lan.streams)?;
             }
         }
-        if lan.config.stack.lower == Lower::Aal5 {
+        if lan.config.stack.is_atm() {
             for from in 0..size {
                 for to in (0..size).filter(|&to| to != from) {
                     lan.add_circuit(from, to);
@@ -428,8 +431,8 @@ impl Lan {
             from,
             to,
             vc,
-            sender: aal5::Segmenter::new(),
-            receiver: aal5::Reassembler::new(aal5::Config::default()),
+            sender: Sender::new(self.config.stack.lower),
+            receiver: Receiver::new(self.config.stack.lower),
             handed: VecDeque::new(),
             pdu: PduId::NONE,
             arrived: VecDeque::new(),

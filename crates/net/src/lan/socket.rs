@@ -19,7 +19,6 @@ use super::core::To;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::medium::Came;
-use super::stack::Lower;
 use super::trail::SegmentId;
 use super::{BuildError, Kind, Lan, RequestId, State};
 
@@ -368,7 +367,7 @@ impl Lan {
     /// A packet leaves its host's processor.
     pub(super) fn send_packet(&mut self, host: u32, thread: ThreadId, packet: u32, to: u32, octets: Bytes) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
-        if self.config.stack.lower == Lower::Aal5 {
+        if self.config.stack.is_atm() {
             let circuit = self.circuit_between(host, to);
             let payload = Payload::whole(MessageId(packet.into()), octets);
             return self.hand(host, thread, circuit, payload);

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | message layer | `fore` (the adapter's own interface), `socket` |
 //! | transport | `tcp`, for `socket` |
-//! | adaptation or network | `aal5` (ATM), `ethernet`, `fddi` |
+//! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi` |
 //!
 //! What does not go together is refused, with the reason.
 
@@ -25,6 +25,8 @@ pub enum Message {
 pub enum Lower {
     /// ATM with AAL type 5.
     Aal5,
+    /// ATM with AAL type 3/4.
+    Aal34,
     /// Ethernet.
     Ethernet,
     /// FDDI.
@@ -59,9 +61,18 @@ impl std::error::Error for StackError {}
 
 impl Stack {
     /// The stacks that there are.
-    pub const NAMES: [&str; 4] = ["fore/aal5", "socket/tcp/aal5", "socket/tcp/ethernet", "socket/tcp/fddi"];
-    const ALL: [Self; 4] = [
+    pub const NAMES: [&str; 5] =
+        ["fore/aal5", "fore/aal34", "socket/tcp/aal5", "socket/tcp/ethernet", "socket/tcp/fddi"];
+
+    /// Whether the network is ATM.
+    #[must_use]
+    pub const fn is_atm(&self) -> bool {
+        matches!(self.lower, Lower::Aal5 | Lower::Aal34)
+    }
+
+    const ALL: [Self; 5] = [
         Self { message: Message::Fore, lower: Lower::Aal5 },
+        Self { message: Message::Fore, lower: Lower::Aal34 },
         Self { message: Message::Socket, lower: Lower::Aal5 },
         Self { message: Message::Socket, lower: Lower::Ethernet },
         Self { message: Message::Socket, lower: Lower::Fddi },
@@ -87,6 +98,8 @@ impl FromStr for Stack {
         let parts: Vec<&str> = text.split('/').collect();
         match parts[..] {
             ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
+            ["fore", "aal3" | "aal4"] => refuse("the adapter's driver treats types 3 and 4 as one: aal34"),
+            ["socket", "tcp", "aal34"] => refuse("IP travels in AAL 5 here"),
             ["fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
             }

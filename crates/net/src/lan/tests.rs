@@ -31,6 +31,7 @@ pub(super) const PLAIN: Want = Want {
 
 pub(super) const SERIES_200: &str = r#"{"kind": "series-200", "send_fifo_cells": 8, "receive_fifo_cells": 8,
     "aal5": {"send_pdu_ps": 11000, "send_cell_ps": 1300000, "receive_cell_ps": 1700000, "receive_pdu_ps": 19000},
+    "aal34": {"send_pdu_ps": 31000, "send_cell_ps": 1500000, "receive_cell_ps": 1900000, "receive_pdu_ps": 37000},
     "pace_ps": 0}"#;
 pub(super) const SERIES_100: &str = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 200,
     "interrupt_delay_ps": 23000000}"#;
@@ -178,6 +179,23 @@ fn a_pdu_takes_as_many_cells_as_aal_5_says() {
         round_trips(&mut lan, Bytes::new(bytes), 1).expect("an echo that ends");
         assert_eq!(lan.passed()[0].1.taken, cells, "{bytes} bytes");
     }
+}
+
+#[test]
+fn aal_34_takes_its_own_cells_and_its_own_time() {
+    let want = Want { stack: "fore/aal34", ..PLAIN };
+    for (bytes, cells) in [(1, 1), (36, 1), (37, 2), (80, 2), (4096, 94), (8192, 188)] {
+        let mut lan = lan(&want, false);
+        round_trips(&mut lan, Bytes::new(bytes), 2).expect("an echo that ends");
+        assert_eq!(lan.passed()[0].1.taken, 2 * cells, "{bytes} bytes");
+    }
+    // What firmware takes more for one PDU of one cell, at both ends, both ways.
+    let more = 31_000 + 37_000 - 11_000 - 19_000 + 200_000 + 200_000;
+    assert_eq!(echo(&want, 36, 2)[1] - echo(&PLAIN, 36, 2)[1], 2 * more);
+    let lossy = Want { more: "\"cut_messages\": true, \"cell_loss\": 0.2", adapter: SERIES_100, ..want };
+    let mut lan = lan(&lossy, false);
+    round_trips(&mut lan, Bytes::new(10_000), 20).expect_err("a message that lacks a cell does not come");
+    assert!(lan.losses().pdus > 0 && lan.pdus_under_way() == 0);
 }
 
 #[test]
