@@ -1,5 +1,7 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
+#[path = "../../../fuzz/checks/lan.rs"]
+mod lan;
 #[path = "../../../fuzz/checks/model.rs"]
 mod model;
 #[path = "../../../fuzz/checks/mutated.rs"]
@@ -8,4 +10,9 @@ mod mutated;
 #[test]
 fn model_holds_for_any_input() {
     mutated::check_corpus("model", model::check);
+}
+
+#[test]
+fn a_local_network_holds_for_any_input() {
+    mutated::check_corpus("lan", lan::check);
 }
