@@ -6,29 +6,13 @@ use std::fmt;
 use std::rc::Rc;
 
 use wiretwin_engine::{Executor, TaskId};
-use wiretwin_prog::echo::{EchoParams, echo};
-use wiretwin_prog::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
-use wiretwin_prog::ring::{ADD, RingParams, ring};
-use wiretwin_prog::stream::{StreamParams, stream};
+pub use wiretwin_prog::Program;
 use wiretwin_prog::{Outcome, ProgramError};
 
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
 use crate::model::Model;
 use crate::world::{self, Blocked, Op, World};
-
-/// A shipped program with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Program {
-    /// Ping-pong between ranks 0 and 1.
-    Echo(EchoParams),
-    /// One way from rank 0 to rank 1.
-    Stream(StreamParams),
-    /// Ring allreduce.
-    Ring(RingParams),
-    /// Jacobi on a line or a square.
-    Jacobi(JacobiParams),
-}
 
 /// What a program is run with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,21 +83,6 @@ impl std::error::Error for RunError {}
 
 const DOCUMENT: &str = "parameters";
 
-impl Program {
-    /// The programs' names.
-    pub const NAMES: [&str; 4] = ["echo", "stream", "ring", "jacobi"];
-
-    /// The kinds of work that it does.
-    #[must_use]
-    pub const fn work(&self) -> &'static [&'static str] {
-        match self {
-            Self::Echo(_) | Self::Stream(_) => &[],
-            Self::Ring(_) => &[ADD],
-            Self::Jacobi(_) => &[STENCIL_POINT],
-        }
-    }
-}
-
 impl RunOptions {
     /// Reads the parameters of a program: its own, `costs_ps` (an object, by kind of work), and
     /// optionally `fault` (`{"delivery", "byte", "flip"}`).
@@ -121,36 +90,22 @@ impl RunOptions {
     /// # Errors
     /// [`RunError::NoSuchProgram`]; [`RunError::Json`] with key, value and what is allowed.
     pub fn from_json(name: &str, text: &str) -> Result<Self, RunError> {
-        let keys: &[&str] = match name {
-            "echo" => &["bytes", "rounds", "costs_ps", "fault"],
-            "stream" => &["bytes", "messages", "costs_ps", "fault"],
-            "ring" => &["elements", "rounds", "costs_ps", "fault"],
-            "jacobi" => &["rows", "columns", "iterations", "costs_ps", "fault"],
-            other => return Err(RunError::NoSuchProgram(other.to_string())),
+        let Some(parameters) = Program::parameters(name) else {
+            return Err(RunError::NoSuchProgram(name.to_string()));
         };
+        let keys = parameters.iter().map(|one| one.name).chain(["costs_ps", "fault"]).collect::<Vec<_>>();
         let value = parse(DOCUMENT, text)?;
         let top = At::top(DOCUMENT, &value);
-        let fields = top.object(keys)?;
-        let number = |key, least, most| fields.get(key)?.integer(least, most);
-        let longest = 1 << 32;
-        let program = match name {
-            "echo" => Program::Echo(EchoParams {
-                bytes: number("bytes", 0, longest)?,
-                rounds: number("rounds", 1, 1 << 40)?,
-            }),
-            "stream" => Program::Stream(StreamParams {
-                bytes: number("bytes", 0, longest)?,
-                messages: number("messages", 1, 1 << 40)?,
-            }),
-            "ring" => Program::Ring(RingParams {
-                elements: number("elements", 0, 1 << 30)?,
-                rounds: number("rounds", 1, 1 << 40)?,
-            }),
-            _ => Program::Jacobi(JacobiParams {
-                rows: number("rows", 1, 1 << 16)?,
-                columns: number("columns", 1, 1 << 30)?,
-                iterations: number("iterations", 0, 1 << 40)?,
-            }),
+        let fields = top.object(&keys)?;
+        let mut values = Vec::with_capacity(parameters.len());
+        for one in parameters {
+            values.push(match (fields.optional(one.name), one.default) {
+                (None, Some(default)) => default,
+                _ => fields.get(one.name)?.integer(one.least, one.most)?,
+            });
+        }
+        let Some(program) = Program::new(name, &values) else {
+            return Err(RunError::NoSuchProgram(name.to_string()));
         };
         let mut costs = BTreeMap::new();
         if let Some(at) = fields.optional("costs_ps") {
@@ -203,12 +158,8 @@ pub fn run_named(
 /// [`RunError::Program`] and [`RunError::Deadlock`].
 pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
     let shared = Shared::new(world, options.costs.clone(), options.fault);
-    match options.program {
-        Program::Echo(params) => drive(shared, async move |comm| echo(comm, &params).await),
-        Program::Stream(params) => drive(shared, async move |comm| stream(comm, &params).await),
-        Program::Ring(params) => drive(shared, async move |comm| ring(comm, &params).await),
-        Program::Jacobi(params) => drive(shared, async move |comm| jacobi(comm, &params).await),
-    }
+    let program = options.program;
+    drive(shared, async move |comm| program.run(comm).await)
 }
 
 /// Runs any program in a fresh world, work costing nothing.

@@ -9,7 +9,7 @@ use wiretwin_host::{LARGEST_DATAGRAM, SocketOptions, Wait};
 use wiretwin_measure::{Kind, Step};
 use wiretwin_units::{Bytes, Span};
 
-use crate::program::Program;
+use crate::program::{self, Program};
 use crate::reader::Reader;
 pub use crate::reader::SpecError;
 
@@ -152,7 +152,7 @@ impl Spec {
             Some(path) => shim_layer(&mut reader, &name, &path, options)?,
             None => known_layer(&reader, &name, options)?,
         };
-        let program = reader.optional("program").map(Program::read).transpose()?;
+        let program = reader.optional("program").map(program::read).transpose()?;
         let (least, most) = if program.is_some() { (1, MOST_RANKS) } else { (2, 2) };
         let seat = seat(&mut reader, least, most, matches!(layer, Layer::Shim(_)))?;
         let directory = PathBuf::from(reader.word(

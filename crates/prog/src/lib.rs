@@ -6,11 +6,17 @@
 mod comm;
 mod data;
 pub mod echo;
+mod grid;
 pub mod jacobi;
+pub mod mm;
 mod outcome;
+pub mod pde;
+mod program;
 pub mod ring;
 pub mod stream;
 
 pub use comm::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
 pub use data::digest_of;
+pub use grid::Mesh;
 pub use outcome::{Outcome, ProgramError};
+pub use program::{Parameter, Program};

@@ -27,16 +27,21 @@ class WorldChoice(StrEnum):
     simulated = "simulated"
 
 
+#: Their names, known without loading what runs them.
+COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde")
+
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything.
 
-The compiled programs are echo, stream, ring and jacobi, their parameters key=value. Live they run on
---layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi: once, or with -o as often
-as a script, every launch kept. Simulated, what their work costs is given: add=0.8ns (ring),
-stencil-point=2ns (jacobi).
+The compiled programs are echo, stream, ring, jacobi, mm (matrix multiplication) and pde (Poisson's
+equation), their parameters key=value. Live they run on --layer socket/tcp, socket/unix, shm or a
+messaging library such as mpi/openmpi: once, or with -o as often as a script, every launch kept.
+Simulated, what their work costs is given: add=0.8ns (ring), stencil-point=2ns (jacobi),
+multiply-add=0.3ns (mm), sor-point=2ns (pde). The ranks of mm and pde form a mesh of down= x across=
+ranks, as square as their number allows if that is left out.
 
 With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`.
 
@@ -50,6 +55,7 @@ Examples:
   wiretwin run ring --layer mpi/openmpi --ranks 4
   wiretwin run echo --layer shm --launches 11 -o echoes
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
+  wiretwin run mm --hosts 4 --ranks 4 --stack mpi/mpich --link wire --rate 100Mbit -- n=128 rounds=2
   wiretwin run jacobi --hosts 4 --ranks 4 --link shared --rate 10Mbit -- rows=128 columns=128
 """
 
@@ -64,7 +70,7 @@ def register(app: typer.Typer) -> None:
         program: Annotated[
             Path,
             typer.Argument(
-                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi.", show_default=False
+                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde.", show_default=False
             ),
         ],
         args: ArgsArgument = None,
@@ -93,7 +99,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.measure.quantity import parse_time
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
-        if program.parent == Path() and program.name in ("echo", "stream", "ring", "jacobi"):
+        if program.parent == Path() and program.name in COMPILED_PROGRAMS:
             if out is not None and world is not WorldChoice.live:
                 raise InputError(key="--out", value=str(out), allowed="with --world live")
             try:

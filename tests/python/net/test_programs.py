@@ -33,6 +33,8 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "stream": {"bytes": 64, "messages": 50},
     "ring": {"elements": 100, "rounds": 2, "costs_ps": {"add": 300}},
     "jacobi": {"rows": 12, "columns": 12, "iterations": 8, "costs_ps": {"stencil-point": 900}},
+    "mm": {"n": 12, "rounds": 2, "costs_ps": {"multiply-add": 900}},
+    "pde": {"n": 12, "accuracy": 3, "costs_ps": {"sor-point": 900}},
 }
 
 

@@ -23,8 +23,15 @@ SMALL = {
     "stream": ["bytes=100", "messages=5"],
     "ring": ["elements=101", "rounds=2"],
     "jacobi": ["rows=9", "columns=11", "iterations=4"],
+    "mm": ["n=10", "rounds=2"],
+    "pde": ["n=9", "accuracy=2"],
 }
-COSTS = {"ring": ["add=1.5ns"], "jacobi": ["stencil-point=2ns"]}
+COSTS = {
+    "ring": ["add=1.5ns"],
+    "jacobi": ["stencil-point=2ns"],
+    "mm": ["multiply-add=1ns"],
+    "pde": ["sor-point=2ns"],
+}
 
 
 def rows(*words: str | Path) -> list[dict[str, Any]]:

@@ -15,6 +15,8 @@ PROGRAMS = {
     "stream": (2, ("bytes=7000", "messages=20")),
     "ring": (4, ("elements=1001", "rounds=3")),
     "jacobi": (4, ("rows=20", "columns=24", "iterations=30")),
+    "mm": (4, ("n=30", "rounds=2")),
+    "pde": (4, ("n=16", "accuracy=3")),
 }
 LIMIT_S = 120.0
 

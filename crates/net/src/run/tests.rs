@@ -1,7 +1,11 @@
 //! The shipped programs: right results, exact times, and errors with names.
 
 use super::*;
-use wiretwin_prog::{jacobi as jacobi_program, ring as ring_program};
+use wiretwin_prog::jacobi::JacobiParams;
+use wiretwin_prog::mm::MmParams;
+use wiretwin_prog::pde::PdeParams;
+use wiretwin_prog::ring::RingParams;
+use wiretwin_prog::{jacobi as jacobi_program, mm, pde, ring as ring_program};
 
 fn flat(ps: u64) -> String {
     format!(r#"[{{"from_bytes": 0, "base_ps": {ps}, "per_byte_fs": 0}}]"#)
@@ -85,6 +89,68 @@ fn jacobi_equals_the_sequential_program_bit_for_bit() {
 }
 
 #[test]
+fn a_product_equals_the_sequential_one_bit_for_bit_on_every_mesh() {
+    let meshes = [(1, 0, 0), (2, 1, 2), (2, 2, 1), (4, 0, 0), (4, 1, 4), (6, 3, 2), (6, 2, 0), (9, 0, 3)];
+    for bits in [64, 32] {
+        for n in [9, 20] {
+            let alone = mm::sequential(&MmParams { n, bits, rounds: 1, down: 0, across: 0 });
+            let mut digests = Vec::new();
+            for (ranks, down, across) in meshes {
+                let parameters = format!(
+                    r#"{{"n": {n}, "bits": {bits}, "rounds": 3, "down": {down}, "across": {across},
+                        "costs_ps": {{"multiply-add": 7}}}}"#
+                );
+                let run = finished("mm", &parameters, ranks, 2);
+                assert!(verified(&run), "{n}, {bits} bits, {ranks} ranks, {down} x {across}");
+                let compute: u64 = (0..ranks).map(|rank| run.world.totals(rank).unwrap()[0].as_ps()).sum();
+                assert_eq!(compute, 3 * 7 * n * n * n, "every product is paid for, once");
+                digests.push(run.outcomes[0].digest);
+            }
+            assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:x?}");
+            assert_eq!(alone.len() as u64, n * n * bits / 8);
+        }
+    }
+}
+
+#[test]
+fn stripes_travel_along_rows_and_then_columns_and_blocks_to_the_master() {
+    let parameters = r#"{"n": 16, "rounds": 2, "costs_ps": {"multiply-add": 0}}"#;
+    let run = finished("mm", parameters, 4, 4);
+    // Two rows pass a stripe of A, two columns one of B, three ranks send a block; twice.
+    assert_eq!(run.world.counts().sent, 2 * (2 + 2 + 3));
+}
+
+#[test]
+fn a_relaxation_equals_the_sequential_one_bit_for_bit_on_every_mesh() {
+    let meshes = [(1, 0, 0), (2, 1, 2), (2, 2, 1), (4, 0, 0), (4, 4, 1), (6, 3, 2), (9, 3, 3)];
+    for n in [8, 13, 32] {
+        let mut digests = Vec::new();
+        for (ranks, down, across) in meshes {
+            if n < 2 * down.max(across) {
+                continue;
+            }
+            let parameters = format!(
+                r#"{{"n": {n}, "accuracy": 6, "down": {down}, "across": {across}, "costs_ps": {{"sor-point": 7}}}}"#
+            );
+            let run = finished("pde", &parameters, ranks, 2);
+            assert!(verified(&run), "{n} x {n} on {ranks} ranks, {down} x {across}");
+            digests.push(run.outcomes[0].digest);
+        }
+        assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:x?}");
+        let params = PdeParams { n, accuracy: 6, down: 0, across: 0 };
+        assert_eq!(digests[0], wiretwin_prog::digest_of(&pde::sequential(&params)));
+    }
+}
+
+#[test]
+fn a_boundary_is_one_message_a_neighbour_and_one_for_a_black_corner() {
+    let run = finished("pde", r#"{"n": 64, "accuracy": 6, "costs_ps": {"sor-point": 0}}"#, 4, 4);
+    let iterations = 128;
+    // Each rank to two neighbours, two diagonal partners with a black corner, three ranks at the end.
+    assert_eq!(run.world.counts().sent, iterations * (8 + 2) + 3);
+}
+
+#[test]
 fn a_flipped_byte_on_the_way_changes_the_result() {
     let cases = [
         ("echo", r#"{"bytes": 8, "rounds": 3, "fault": {"delivery": 1, "byte": 2, "flip": 4}}"#),
@@ -97,6 +163,14 @@ fn a_flipped_byte_on_the_way_changes_the_result() {
             "jacobi",
             r#"{"rows": 8, "columns": 8, "iterations": 5, "costs_ps": {"stencil-point": 0},
                 "fault": {"delivery": 3, "byte": 6, "flip": 32}}"#,
+        ),
+        (
+            "mm",
+            r#"{"n": 8, "rounds": 2, "costs_ps": {"multiply-add": 0}, "fault": {"delivery": 0, "byte": 6, "flip": 1}}"#,
+        ),
+        (
+            "pde",
+            r#"{"n": 8, "accuracy": 3, "costs_ps": {"sor-point": 0}, "fault": {"delivery": 3, "byte": 6, "flip": 1}}"#,
         ),
     ];
     for (name, faulty) in cases {
@@ -129,7 +203,7 @@ fn what_is_wrong_is_refused_by_name() {
             Err(error) => error.to_string(),
         };
     let cases = [
-        ("sort", "{}", 2, "no program \"sort\"; allowed: echo, stream, ring, jacobi"),
+        ("sort", "{}", 2, "no program \"sort\"; allowed: echo, stream, ring, jacobi, mm, pde"),
         ("echo", "{\"bytes\": 4}", 2, "parameters: rounds is nothing"),
         ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters: bytes is -4; allowed: an integer from 0"),
         (
@@ -146,6 +220,26 @@ fn what_is_wrong_is_refused_by_name() {
             3,
             "columns is 2; allowed: 3 or more, for 3 ranks in a mesh of 1 x 3",
         ),
+        (
+            "mm",
+            "{\"n\": 4, \"bits\": 48, \"rounds\": 1, \"costs_ps\": {\"multiply-add\": 1}}",
+            2,
+            "rank 0: bits is 48; allowed: 64 or 32",
+        ),
+        (
+            "mm",
+            "{\"n\": 2, \"rounds\": 1, \"costs_ps\": {\"multiply-add\": 1}}",
+            3,
+            "rank 0: n is 2; allowed: 3 or more, for a mesh of 1 x 3",
+        ),
+        ("mm", "{\"rounds\": 1}", 2, "parameters: n is nothing"),
+        (
+            "pde",
+            "{\"n\": 4, \"accuracy\": 6, \"down\": 3, \"costs_ps\": {\"sor-point\": 1}}",
+            4,
+            "rank 0: down is 3; allowed: a divisor of 4 (ranks)",
+        ),
+        ("pde", "{\"n\": 8, \"accuracy\": 16}", 2, "accuracy is 16; allowed: an integer from 1 to 15"),
     ];
     for (name, parameters, ranks, message) in cases {
         let shown = text(name, parameters, ranks);

@@ -1,0 +1,169 @@
+//! The shipped programs, by name and parameters.
+
+use crate::comm::Comm;
+use crate::echo::{EchoParams, echo};
+use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
+use crate::mm::{MULTIPLY_ADD, MmParams, mm};
+use crate::outcome::{Outcome, ProgramError};
+use crate::pde::{PdeParams, SOR_POINT, pde};
+use crate::ring::{ADD, RingParams, ring};
+use crate::stream::{StreamParams, stream};
+
+/// A parameter of a program: a whole number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name.
+    pub name: &'static str,
+    /// The least that is allowed.
+    pub least: u64,
+    /// The most.
+    pub most: u64,
+    /// What it is when it is not given; none: it must be.
+    pub default: Option<u64>,
+}
+
+const fn needed(name: &'static str, least: u64, most: u64) -> Parameter {
+    Parameter { name, least, most, default: None }
+}
+
+const fn optional(name: &'static str, least: u64, most: u64, default: u64) -> Parameter {
+    Parameter { name, least, most, default: Some(default) }
+}
+
+/// The longest message or vector: 4 GiB.
+const LONGEST: u64 = 1 << 32;
+/// The most repetitions.
+const MOST: u64 = 1 << 40;
+/// The longest side of a matrix or grid.
+const SIDE: u64 = 1 << 14;
+const DOWN: Parameter = optional("down", 0, 1 << 20, 0);
+const ACROSS: Parameter = optional("across", 0, 1 << 20, 0);
+
+const ECHO: &[Parameter] = &[needed("bytes", 0, LONGEST), needed("rounds", 1, MOST)];
+const STREAM: &[Parameter] = &[needed("bytes", 0, LONGEST), needed("messages", 1, MOST)];
+const RING: &[Parameter] = &[needed("elements", 0, LONGEST / 8), needed("rounds", 1, MOST)];
+const JACOBI: &[Parameter] =
+    &[needed("rows", 1, 1 << 16), needed("columns", 1, 1 << 30), needed("iterations", 0, MOST)];
+const MM: &[Parameter] =
+    &[needed("n", 1, SIDE), optional("bits", 32, 64, 64), needed("rounds", 1, MOST), DOWN, ACROSS];
+const PDE: &[Parameter] = &[needed("n", 2, SIDE), needed("accuracy", 1, 15), DOWN, ACROSS];
+
+/// A shipped program with its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// Ping-pong between ranks 0 and 1.
+    Echo(EchoParams),
+    /// One way from rank 0 to rank 1.
+    Stream(StreamParams),
+    /// Ring allreduce.
+    Ring(RingParams),
+    /// The heat equation on a line or a square.
+    Jacobi(JacobiParams),
+    /// Matrix multiplication on a mesh.
+    Mm(MmParams),
+    /// Poisson's equation on a mesh.
+    Pde(PdeParams),
+}
+
+impl Program {
+    /// The programs' names.
+    pub const NAMES: [&str; 6] = ["echo", "stream", "ring", "jacobi", "mm", "pde"];
+
+    /// The parameters of the program of this name; none: there is no such program.
+    #[must_use]
+    pub fn parameters(name: &str) -> Option<&'static [Parameter]> {
+        Some(match name {
+            "echo" => ECHO,
+            "stream" => STREAM,
+            "ring" => RING,
+            "jacobi" => JACOBI,
+            "mm" => MM,
+            "pde" => PDE,
+            _ => return None,
+        })
+    }
+
+    /// The program of a name with the values of its parameters, in the order of [`Program::parameters`].
+    ///
+    /// # Panics
+    /// With another number of values than the program has parameters.
+    #[must_use]
+    pub fn new(name: &str, values: &[u64]) -> Option<Self> {
+        assert_eq!(values.len(), Self::parameters(name)?.len(), "a value for each parameter of {name}");
+        Some(match name {
+            "echo" => Self::Echo(EchoParams { bytes: values[0], rounds: values[1] }),
+            "stream" => Self::Stream(StreamParams { bytes: values[0], messages: values[1] }),
+            "ring" => Self::Ring(RingParams { elements: values[0], rounds: values[1] }),
+            "jacobi" => {
+                Self::Jacobi(JacobiParams { rows: values[0], columns: values[1], iterations: values[2] })
+            }
+            "mm" => Self::Mm(MmParams {
+                n: values[0],
+                bits: values[1],
+                rounds: values[2],
+                down: values[3],
+                across: values[4],
+            }),
+            "pde" => {
+                Self::Pde(PdeParams { n: values[0], accuracy: values[1], down: values[2], across: values[3] })
+            }
+            _ => return None,
+        })
+    }
+
+    /// The name used in specifications.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Echo(_) => "echo",
+            Self::Stream(_) => "stream",
+            Self::Ring(_) => "ring",
+            Self::Jacobi(_) => "jacobi",
+            Self::Mm(_) => "mm",
+            Self::Pde(_) => "pde",
+        }
+    }
+
+    /// The kinds of work that it does.
+    #[must_use]
+    pub const fn work(&self) -> &'static [&'static str] {
+        match self {
+            Self::Echo(_) | Self::Stream(_) => &[],
+            Self::Ring(_) => &[ADD],
+            Self::Jacobi(_) => &[STENCIL_POINT],
+            Self::Mm(_) => &[MULTIPLY_ADD],
+            Self::Pde(_) => &[SOR_POINT],
+        }
+    }
+
+    /// Runs this rank's part.
+    ///
+    /// # Errors
+    /// Those of the program.
+    pub async fn run<C: Comm>(&self, comm: &mut C) -> Result<Outcome, ProgramError> {
+        match self {
+            Self::Echo(params) => echo(comm, params).await,
+            Self::Stream(params) => stream(comm, params).await,
+            Self::Ring(params) => ring(comm, params).await,
+            Self::Jacobi(params) => jacobi(comm, params).await,
+            Self::Mm(params) => mm(comm, params).await,
+            Self::Pde(params) => pde(comm, params).await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_program_is_made_of_its_parameters() {
+        for name in Program::NAMES {
+            let values = Program::parameters(name).expect("has parameters");
+            let values = values.iter().map(|one| one.default.unwrap_or(one.least)).collect::<Vec<_>>();
+            assert_eq!(Program::new(name, &values).expect("is made").name(), name);
+        }
+        assert_eq!(Program::parameters("sort"), None);
+        assert_eq!(Program::new("sort", &[]), None);
+    }
+}
