@@ -168,7 +168,8 @@ def run_program(name: str, params_json: str, model_json: str, ranks: int, seed: 
     Parameters are an object: `bytes` and `rounds` (echo), `bytes` and `messages` (stream), `elements`
     and `rounds` (ring), `rows`, `columns` and `iterations` (jacobi), `n`, `bits`, `rounds`, `down` and
     `across` (mm), `n`, `accuracy`, `down` and `across` (pde); `costs_ps` by kind of work (`add`,
-    `stencil-point`, `multiply-add`, `sor-point`); `fault` (`delivery`, `byte`, `flip`) to change a byte on its way.
+    `stencil-point`, `multiply-add`, `sor-point`); `fault` (`delivery`,
+    `byte`, `flip`) to change a byte on its way.
     """
 
 class LanEcho(TypedDict):

@@ -70,7 +70,8 @@ def register(app: typer.Typer) -> None:
         program: Annotated[
             Path,
             typer.Argument(
-                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde.", show_default=False
+                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde.",
+                show_default=False,
             ),
         ],
         args: ArgsArgument = None,

@@ -189,7 +189,7 @@ def test_a_launch_that_fails_leaves_those_before_it(tmp_path: Path, monkeypatch:
             raise ProgramError("rank 1 has gone")
         parts = {"compute": 0.125, "comm": 0.0, "other": 0.0}
         return NamedRun(
-            program, {"elements": 1}, "live", "shm", (NamedRank(0, left.pop(), parts, "ab", True),)
+            program, {"elements": 1}, "live", "shm", (NamedRank(0, left[-1], left.pop(), parts, "ab", True),)
         )
 
     monkeypatch.setattr(repeats, "run_live", one)
@@ -203,7 +203,7 @@ def test_a_launch_with_another_result_is_refused(tmp_path: Path, monkeypatch: py
 
     def one(program: Named, words: list[str], **_: Any) -> NamedRun:
         return NamedRun(
-            program, {}, "live", "shm", (NamedRank(0, 1.0, {"compute": 0.5}, next(digests), True),)
+            program, {}, "live", "shm", (NamedRank(0, 1.0, 1.0, {"compute": 0.5}, next(digests), True),)
         )
 
     monkeypatch.setattr(repeats, "run_live", one)
