@@ -87,7 +87,10 @@ def test_the_table_names_program_world_and_layer() -> None:
         ),
         (["ring", "--layer", "pvm"], "--layer: 'pvm' is no layer"),
         (["ring", "--ranks", "0"], "--ranks: 0 is not allowed here; allowed: 1 to 1024"),
-        (["ring", "--out", "x"], "--out: 'x' is not allowed here; allowed: with a script"),
+        (
+            ["ring", "--world", "simulated", "--out", "x"],
+            "--out: 'x' is not allowed here; allowed: with --world live",
+        ),
         (["ring", "--world", "simulated"], "--twin: is needed"),
         (["sort"], "program: 'sort' no such file; allowed: "),
     ],
