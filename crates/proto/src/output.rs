@@ -64,4 +64,20 @@ pub enum WorkKind {
     TimerExpiry,
     /// Waking whoever sleeps on a socket; nobody may.
     Wakeup,
+    /// Making the head of one RPC message of so many bytes.
+    RpcHeadOut,
+    /// Reading the head of one RPC message of so many bytes and finding whom it is for.
+    RpcHeadIn,
+    /// Putting so many items into XDR one by one; the bytes are those they take there.
+    XdrItemsOut,
+    /// Taking so many items out of XDR one by one.
+    XdrItemsIn,
+    /// Copying opaque bytes into XDR.
+    XdrOpaqueOut,
+    /// Copying opaque bytes out of XDR.
+    XdrOpaqueIn,
+    /// Writing the mark of one fragment of a record, and handing the fragment of so many bytes on.
+    RecordOut,
+    /// Reading the mark of one fragment of a record of so many bytes.
+    RecordIn,
 }

@@ -1,0 +1,11 @@
+//! The checks of the fuzz targets, over their corpora and over arbitrary octets.
+
+#[path = "../../../fuzz/checks/mutated.rs"]
+mod mutated;
+#[path = "../../../fuzz/checks/rpc_machines.rs"]
+mod rpc_machines;
+
+#[test]
+fn rpc_machines_hold_for_any_input() {
+    mutated::check_corpus("rpc_machines", rpc_machines::check);
+}
