@@ -77,7 +77,7 @@ def anatomy(network: Network, size: int) -> Anatomy:
     try:
         found = lan_anatomy(lan_json(network), size, ROUNDS, SEED)
     except ValueError as error:
-        raise InputError(key="SIZE", value=size, reason=str(error)) from None
+        raise InputError(reason=str(error)) from None
     except RuntimeError as error:
         raise SimulationError(str(error)) from None
     path = found["path"]

@@ -70,7 +70,7 @@ def _run(
     try:
         runs = lan_echo(lan_json(network), list(sizes), rounds, seed)
     except ValueError as error:
-        raise InputError(key="network", reason=str(error)) from None
+        raise InputError(reason=str(error)) from None
     except RuntimeError as error:
         raise SimulationError(str(error)) from None
     return [run["round_trip_ps"][1:] / 1e6 for run in runs], [run["digest"] for run in runs]

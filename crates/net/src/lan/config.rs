@@ -197,8 +197,10 @@ impl Config {
         let value = parse(DOCUMENT, text)?;
         let top = At::top(DOCUMENT, &value).object(&CONFIG_KEYS)?;
         let stack = text_of(&top.get("stack")?)?;
-        let stack = Stack::from_str(&stack)
-            .map_err(|error| refused(&top, "stack", &error.stack, &error.to_string()))?;
+        let stack = Stack::from_str(&stack).map_err(|error| {
+            let allowed = format!("{} ({})", Stack::NAMES.join(", "), error.reason);
+            refused(&top, "stack", &error.stack, &allowed)
+        })?;
         let hosts = top.get("hosts")?.list("hosts")?;
         if !(2..=64).contains(&hosts.len()) {
             return Err(refused(&top, "hosts", &hosts.len().to_string(), "2 to 64 hosts"));
