@@ -1,10 +1,11 @@
-"""Where the ranks of a launch live: this host, or hosts of a testbed.
+"""Where the ranks of a launch live: this host, hosts of a testbed, or machines over ssh.
 
 What starts processes is handed a `Place` and asks it for commands; it does not know which kind it is.
 Rank r lives on ``place.hosts[r % len(place.hosts)]``.
 
 - `HERE`: this host alone
 - `wiretwin.testbed.Testbed`: hosts that are network namespaces of this machine
+- `wiretwin.remote.Remote`: machines reached over ssh
 """
 
 from __future__ import annotations
@@ -16,18 +17,20 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from wiretwin.errors import InputError
 
 __all__ = [
     "HERE",
+    "Apart",
     "Counters",
     "Here",
     "HostPlace",
     "Place",
     "as_user",
     "host_of",
+    "interfaces",
     "read_counters",
     "with_env",
 ]
@@ -130,6 +133,31 @@ class Place(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Describe the place for a manifest: hosts, link and its parameters."""
+
+
+def interfaces(place: Place) -> str:
+    """Return the interfaces of a place's hosts, joined by commas, each once."""
+    return ",".join(dict.fromkeys(host.interface for host in place.hosts))
+
+
+@runtime_checkable
+class Apart(Protocol):
+    """What a place adds whose hosts are other machines, with programs and processes of their own."""
+
+    @property
+    def pins(self) -> tuple[int, int] | None:
+        """A CPU for each of two ranks; none if the machines have too few."""
+
+    def build(
+        self, source: str, compiler: Sequence[str], libraries: Sequence[str], flags: Sequence[str]
+    ) -> Path:
+        """Build a shim on every machine; return its path, the same on each."""
+
+    def refusal(self, layer: str) -> tuple[str, str] | None:
+        """Say why a layer cannot run on one of them, and the line that may change it."""
+
+    def end(self, mark: str) -> None:
+        """End what carries the mark of a launch or a session on any of them, with what it leaves."""
 
 
 def host_of(place: Place, rank: int) -> HostPlace:

@@ -36,6 +36,7 @@ Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB)
           doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas
 
 With --hosts the two ranks live on hosts of a testbed made for the occasion; see `wiretwin testbed`.
+With --between they live on two machines, reached over ssh, that have the same wiretwin.
 
 {LINKS_HELP}
 \b
@@ -43,6 +44,7 @@ Examples:
   wiretwin measure
   wiretwin measure --layers socket/tcp,socket/tcp+spin,shm --budget 30s -o result
   wiretwin measure --layers mpi4py/mpich --sizes 1,4,1KiB..1MiB --for curves --format osu
+  wiretwin measure --between node7 node8 --layers socket/tcp,mpi/openmpi
   wiretwin measure --hosts 2 --link wire --rate 100Mbit --layers socket/tcp,socket/udp
 """
 

@@ -43,7 +43,8 @@ Simulated, what their work costs is given: add=0.8ns (ring), stencil-point=2ns (
 multiply-add=0.3ns (mm), sor-point=2ns (pde). The ranks of mm and pde form a mesh of down= x across=
 ranks, as square as their number allows if that is left out.
 
-With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`.
+With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`. With --between a
+compiled program's live on two machines over ssh.
 
 {LINKS_HELP}
 \b
@@ -237,6 +238,10 @@ def _live(
     from wiretwin.predict.live import LAYER, Job, run_interleaved
     from wiretwin.predict.records import Launch
 
+    if where.options["between"] is not None:
+        raise InputError(
+            key="--between", reason="is for compiled programs", allowed="echo, stream, ring, jacobi"
+        )
     if layer not in (None, LAYER):
         raise InputError(key="--layer", value=layer, allowed=f"{LAYER}, which scripts run on live")
     with (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,6 +54,16 @@ LINK_OPTIONS: dict[str, Any] = {
 PLACE_OPTIONS: dict[str, Any] = {
     "hosts": _option("Hosts of a testbed, made for this run.", None, int | None, shown="this host"),
     "testbed": _option("A testbed that is up, by its name.", None, shown=False),
+    "between": _option(
+        "Two machines, as ssh knows them; no login may ask for a password.",
+        None,
+        tuple[str, str] | None,
+        shown=False,
+    ),
+    "ssh_option": _option("For ssh, as after its -o: Port=2222. May be given again.", None, list[str] | None),
+    "remote_python": _option(
+        "The Python on the machines that has wiretwin.", "python3", str, shown="python3 on the path"
+    ),
 }
 
 
@@ -81,7 +91,7 @@ class Where:
     @property
     def here(self) -> bool:
         """Whether this host alone was asked for."""
-        return self.options["hosts"] is None and self.options["testbed"] is None
+        return all(self.options[key] is None for key in ("hosts", "testbed", "between"))
 
     def refuse(self, allowed: str) -> None:
         """Refuse options of a place where there is none.
@@ -94,9 +104,30 @@ class Where:
         from wiretwin.errors import InputError
 
         for key, parameter in (PLACE_OPTIONS | LINK_OPTIONS).items():
-            if self.options[key] != parameter.default:
+            if self.options[key] not in (parameter.default, []):
                 option = "--no-offload" if key == "offload" else f"--{key.replace('_', '-')}"
                 raise InputError(key=option, reason="says where ranks live", allowed=allowed)
+
+    def _alone(self, option: str, others: Iterable[str]) -> None:
+        """Refuse options that contradict another one."""
+        from wiretwin.errors import InputError
+
+        for key in others:
+            if self.options[key] != {**PLACE_OPTIONS, **LINK_OPTIONS}[key].default:
+                name = "--no-offload" if key == "offload" else f"--{key.replace('_', '-')}"
+                raise InputError(key=name, allowed=f"without --{option}: those machines have a network")
+
+    def _between(self, words: Sequence[str]) -> Iterator[Place]:
+        """Yield two machines over ssh."""
+        from wiretwin.errors import InterruptedRun
+        from wiretwin.remote import Remote
+
+        options = self.options["ssh_option"] or ()
+        try:
+            with Remote.up(words, options=options, python=self.options["remote_python"]) as place:
+                yield place
+        except KeyboardInterrupt:
+            raise InterruptedRun("interrupted") from None
 
     @contextlib.contextmanager
     def place(self, *, round_trips: bool) -> Iterator[Place]:
@@ -117,7 +148,15 @@ class Where:
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.place import HERE
 
-        hosts, name = self.options["hosts"], self.options["testbed"]
+        hosts, name, between = (self.options[key] for key in ("hosts", "testbed", "between"))
+        if between is not None:
+            self._alone("between", ("hosts", "testbed", *LINK_OPTIONS))
+            yield from self._between(between)
+            return
+        for key in ("ssh_option", "remote_python"):
+            if self.options[key] not in (PLACE_OPTIONS[key].default, []):
+                option = f"--{key.replace('_', '-')}"
+                raise InputError(key=option, reason="is for machines over ssh", allowed="with --between A B")
         if hosts is None:
             for key, parameter in LINK_OPTIONS.items():
                 if self.options[key] != parameter.default:

@@ -16,7 +16,7 @@ from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.orchestrate import Event, Plan, run
 from wiretwin.measure.quantity import parse_share, parse_time
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
-from wiretwin.place import HERE, Place
+from wiretwin.place import HERE, Apart, Place
 from wiretwin.results import Layer, Result
 
 __all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure"]
@@ -108,7 +108,7 @@ def measure(
         precision=parse_share(precision, "precision"),
         launches=launches,
         seed=seed,
-        pins=_pins(pin),
+        pins=_pins(pin, place),
         place=place,
         turns=_turns(turns or {}, configurations),
     )
@@ -141,7 +141,9 @@ def measure(
         run(plan, result, interruption, progress or (lambda _: None))
     if result.manifest.state == "complete" and set(result.manifest.stopped.values()) == {"failed"}:
         reasons = "; ".join(f"{name}: {why}" for name, why in result.manifest.stopped_because.items())
-        raise MeasureError(f"no layer could be measured: {reasons}")
+        kept = sum(launch.rows for launch in result.manifest.launches)
+        end, rest = (" to the end", f"; {kept} samples are kept in {result.path}") if kept else ("", "")
+        raise MeasureError(f"no layer could be measured{end}: {reasons}{rest}")
     return result
 
 
@@ -177,10 +179,12 @@ def _turns(turns: Mapping[str, int], configurations: Sequence[Configuration]) ->
     return dict(turns)
 
 
-def _pins(pin: str | tuple[int, int] | None) -> tuple[int, int] | None:
+def _pins(pin: str | tuple[int, int] | None, place: Place) -> tuple[int, int] | None:
     usable = sorted(os.sched_getaffinity(0))
     if pin is None or pin == "none":
         return None
+    if pin == "auto" and isinstance(place, Apart):
+        return place.pins
     if pin == "auto":
         return host.measuring_cpus()
     parts: Sequence[Any] = pin.split(",") if isinstance(pin, str) else pin
@@ -189,7 +193,7 @@ def _pins(pin: str | tuple[int, int] | None) -> tuple[int, int] | None:
     except ValueError:
         allowed = "auto, none, or two CPU numbers such as 0,1"
         raise InputError(key="pin", value=pin, allowed=allowed) from None
-    for cpu in (first, second):
+    for cpu in () if isinstance(place, Apart) else (first, second):
         if cpu not in usable:
             allowed = f"CPUs this process may use: {', '.join(map(str, usable))}"
             raise InputError(key="pin", value=cpu, allowed=allowed)

@@ -175,6 +175,8 @@ def launch(
             task = {"schedule": [step.spec() for step in schedule]}
             running.start(configuration, task, 2, limit_s, pins=pins, place=place, session=session)
             status, error = running.wait(interruption)
+        except StackError as refused:
+            status, error = "failed", str(refused)
         except OSError as problem:
             status, error = "failed", f"cannot be started: {problem.strerror or problem}"
         finally:

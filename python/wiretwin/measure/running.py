@@ -18,7 +18,7 @@ from typing import Any, Literal
 from wiretwin import scratch
 from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.measure.word import COMPILED
-from wiretwin.place import HERE, Place, host_of
+from wiretwin.place import HERE, Apart, Place, host_of
 from wiretwin.process import MARK, await_gone, marked
 from wiretwin.stacks import Session, leftovers
 
@@ -99,6 +99,8 @@ class Running:
     killed: bool = False
     """A process was ended by a signal that we did not send."""
     session: Session | None = None
+    apart: Apart | None = None
+    """The place, if its hosts are other machines."""
 
     def start(
         self,
@@ -136,6 +138,7 @@ class Running:
             A program that is needed is not there.
         """
         kind = configuration.kind
+        self.apart = place if isinstance(place, Apart) else None
         options = dict(configuration.options if session is None else session.options)
         if session is not None and "schedule" in task:
             options |= session.measuring
@@ -290,6 +293,8 @@ class Running:
                 self.session.after(clean=clean)
 
     def _end_all(self) -> None:
+        if self.apart is not None:
+            self.apart.end(str(self.directory))
         for number in (signal.SIGTERM, signal.SIGKILL):
             left = {process.pid for process in self.processes if process.poll() is None}
             left |= marked(str(self.directory))

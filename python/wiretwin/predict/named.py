@@ -271,7 +271,8 @@ def run_live(
             path = meeting / f"spec-{rank}.json"
             path.write_text(json.dumps(spec), "utf-8")
             argv = host.command([sys.executable, "-m", "wiretwin.probe", str(path)])
-            children.append(stack.enter_context(process.child(argv)))
+            env = {**os.environ, process.MARK: str(meeting)}
+            children.append(stack.enter_context(process.child(argv, env=env)))
         try:
             _await(program, [running for running, _, _ in children], limit_s)
         except ProgramError as error:

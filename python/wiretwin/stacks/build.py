@@ -17,9 +17,11 @@ from functools import cache
 from pathlib import Path
 
 from wiretwin import process
+from wiretwin.errors import MeasureError
+from wiretwin.place import Apart, Place
 from wiretwin.stacks.base import StackError
 
-__all__ = ["SOURCES", "build", "cache_folder"]
+__all__ = ["SOURCES", "build", "build_at", "cache_folder"]
 
 SOURCES = Path(__file__).resolve().parent / "shim"
 """Where the sources of the shims are."""
@@ -96,6 +98,28 @@ def build(
             aside.chmod(0o755)
             os.replace(aside, made)
     return made
+
+
+def build_at(
+    place: Place,
+    source: str,
+    compiler: tuple[str, ...],
+    libraries: tuple[str, ...] = (),
+    flags: tuple[str, ...] = (),
+) -> Path:
+    """Return the shared object of a shim at a place: on other machines each builds its own, by one path.
+
+    Raises
+    ------
+    StackError
+        As `build`, of the first machine that cannot.
+    """
+    if not isinstance(place, Apart):
+        return build(source, compiler, libraries, flags)
+    try:
+        return place.build(source, compiler, libraries, flags)
+    except MeasureError as error:
+        raise StackError(str(error)) from None
 
 
 def _usable(made: Path) -> bool:

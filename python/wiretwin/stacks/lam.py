@@ -21,7 +21,7 @@ from wiretwin.place import Place
 from wiretwin.process import MARK
 from wiretwin.stacks import leftovers, unprivileged
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError, by_signal
-from wiretwin.stacks.build import build
+from wiretwin.stacks.build import build_at
 from wiretwin.stacks.daemons import Household, household
 from wiretwin.stacks.mpi import debian, effective_environment, version_line
 
@@ -131,7 +131,7 @@ class Lam(Stack):
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Start a daemon on every host; halt them afterwards."""
-        shim = build("mpi.c", ("mpicc.lam",))
+        shim = build_at(place, "mpi.c", ("mpicc.lam",))
         who = unprivileged.identity()
         with household(place, owner=who.pw_uid) as home:
             env = {

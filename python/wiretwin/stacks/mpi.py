@@ -18,13 +18,21 @@ from typing import Any
 
 from wiretwin import process
 from wiretwin.measure.word import Word, fixed
-from wiretwin.place import Place
+from wiretwin.place import Apart, Place, interfaces
 from wiretwin.stacks import leftovers
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, scratch
-from wiretwin.stacks.build import build
+from wiretwin.stacks.build import build_at
 from wiretwin.stacks.wheels import WHEELS
 
-__all__ = ["EAGER", "MpiSession", "Mpich", "OpenMpi", "effective_environment", "version_line"]
+__all__ = [
+    "EAGER",
+    "MpiSession",
+    "Mpich",
+    "OpenMpi",
+    "effective_environment",
+    "launcher_version",
+    "version_line",
+]
 
 EAGER = Word(
     r"eager(\d+)k",
@@ -65,6 +73,12 @@ def version_line(*argv: str) -> str:
         if any(char.isdigit() for char in line):
             return " ".join(line.split())
     return ""
+
+
+def launcher_version(place: Place, launcher: str) -> str:
+    """Return what the launcher says of its version, on the machine it will run on."""
+    argv = [launcher, "--version"]
+    return version_line(*(place.hosts[0].command(argv) if isinstance(place, Apart) else argv))
 
 
 def debian(program: str, package: str) -> Refusal | None:
@@ -160,13 +174,13 @@ class Mpich(Stack):
         """Build the shim; nothing else has to be up."""
         compiler, launcher = self._programs(options["edition"])
         argv, env = self.launch(place, options, launcher)
-        report = {"launcher": version_line(launcher, "--version"), "environment": effective_environment(env)}
+        report = {"launcher": launcher_version(place, launcher), "environment": effective_environment(env)}
         yield MpiSession(
             place,
             argv,
             env,
             rank_variable="PMI_RANK",
-            shim=build("mpi.c", (compiler,)),
+            shim=build_at(place, "mpi.c", (compiler,)),
             options={"report": self.variables},
             report=report,
             free=options["binding"] == "launcher",
@@ -185,6 +199,8 @@ class Mpich(Stack):
             argv += ["-bind-to", "core"]
         if place.agent is None:
             return [*argv, "-launcher", "fork"], env
+        if isinstance(place, Apart):
+            argv += ["-localhost", place.hosts[0].address]  # which its own name need not lead the others to
         there = ["-launcher", "rsh", "-launcher-exec", str(place.agent), "-hosts", _hosts(place), "-ppn", "1"]
         return [*argv, *there], env
 
@@ -237,10 +253,10 @@ class OpenMpi(Stack):
                 argv,
                 env,
                 rank_variable="OMPI_COMM_WORLD_RANK",
-                shim=build("mpi.c", (compiler,)),
+                shim=build_at(place, "mpi.c", (compiler,)),
                 options={"report": self.variables},
                 report={
-                    "launcher": version_line(launcher, "--version"),
+                    "launcher": launcher_version(place, launcher),
                     "environment": effective_environment(env),
                 },
                 free=options["binding"] == "launcher",
@@ -267,7 +283,6 @@ class OpenMpi(Stack):
         if options["wait"] == "yield":
             argv += ["--mca", "mpi_yield_when_idle", "1"]
         if options["transport"] == "tcp":
-            interface = place.hosts[0].interface
             argv += [
                 "--mca",
                 "pml",
@@ -277,7 +292,7 @@ class OpenMpi(Stack):
                 "self,tcp",
                 "--mca",
                 "btl_tcp_if_include",
-                interface,
+                interfaces(place),
             ]
         if options["eager_bytes"]:
             for btl in ("tcp", memory):

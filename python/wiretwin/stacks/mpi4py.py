@@ -27,7 +27,7 @@ from wiretwin.stacks.mpi import (
     OpenMpi,
     debian,
     effective_environment,
-    version_line,
+    launcher_version,
 )
 from wiretwin.stacks.wheels import WHEELS
 
@@ -87,7 +87,7 @@ class Mpi4pyMpich(Stack):
                 shim=None,
                 options={},
                 report={
-                    "launcher": version_line(launcher, "--version"),
+                    "launcher": launcher_version(place, launcher),
                     "environment": effective_environment(env),
                 },
                 free=options["binding"] == "launcher",
@@ -131,7 +131,7 @@ class Mpi4pyOpenMpi(Stack):
                 shim=None,
                 options={},
                 report={
-                    "launcher": version_line(launcher, "--version"),
+                    "launcher": launcher_version(place, launcher),
                     "environment": effective_environment(env),
                 },
                 free=options["binding"] == "launcher",

@@ -23,7 +23,7 @@ from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, Place
 from wiretwin.stacks.apart import ApartSession, missing_header
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError
-from wiretwin.stacks.build import build
+from wiretwin.stacks.build import build_at
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
 
@@ -151,7 +151,7 @@ class Pvm(Stack):
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim and bring a virtual machine of our own up."""
-        shim = build("pvm.c", ("cc",), ("-lpvm3",))
+        shim = build_at(place, "pvm.c", ("cc",), ("-lpvm3",))
         with household(place) as home:
             machine = _Machine(place, home.directory)
             machine.prepare()

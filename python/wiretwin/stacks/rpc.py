@@ -18,7 +18,7 @@ from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, HostPlace, Place, host_of
 from wiretwin.stacks.apart import ApartSession, missing_header
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError
-from wiretwin.stacks.build import build
+from wiretwin.stacks.build import build_at
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
 
@@ -92,7 +92,7 @@ class Tirpc(Stack):
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim; in a testbed start an rpcbind on each host."""
-        shim = build("tirpc.c", ("cc",), ("-ltirpc",), ("-I/usr/include/tirpc",))
+        shim = build_at(place, "tirpc.c", ("cc",), ("-ltirpc",), ("-I/usr/include/tirpc",))
         own = {**options, "address": host_of(place, 1).address}
         with contextlib.ExitStack() as stack:
             if has_own_run(place):

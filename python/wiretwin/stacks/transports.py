@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.measure.word import Word, fixed
-from wiretwin.place import HERE, Place
+from wiretwin.place import HERE, Place, interfaces
 from wiretwin.stacks.apart import ApartSession, missing_header
 from wiretwin.stacks.base import Refusal, Session, Stack
-from wiretwin.stacks.build import build
+from wiretwin.stacks.build import build_at
 
 __all__ = ["Libfabric", "Ucx"]
 
@@ -56,8 +56,8 @@ class Ucx(Stack):
         """Build the shim."""
         own = dict(options)
         if len(place.hosts) > 1:
-            own["devices"] = place.hosts[0].interface
-        shim = build("ucx.c", ("cc",), ("-lucp", "-lucs"))
+            own["devices"] = interfaces(place)
+        shim = build_at(place, "ucx.c", ("cc",), ("-lucp", "-lucs"))
         yield ApartSession(place, shim=shim, options=own, report={"environment": _environment("UCX_")})
 
 
@@ -85,7 +85,7 @@ class Libfabric(Stack):
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim; remove what the provider shm leaves of a rank that was ended by force."""
         own = {**options, "addresses": ",".join(host.address for host in place.hosts)}
-        shim = build("libfabric.c", ("cc",), ("-lfabric",))
+        shim = build_at(place, "libfabric.c", ("cc",), ("-lfabric",))
         before = _regions()
         try:
             yield _FabricSession(place, shim=shim, options=own, report={"environment": _environment("FI_")})

@@ -1,0 +1,305 @@
+"""Machines reached over ssh, as a `wiretwin.place.Place`.
+
+No directory is shared: each machine keeps a copy of one under the same path, and this process carries what
+appears in one to the others. Ranks are started by ssh from here; launchers of MPI and the daemons of PVM
+start theirs by ssh from the first machine, which therefore must be let in at the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import secrets
+import shlex
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wiretwin import process, scratch
+from wiretwin.errors import InputError, MeasureError
+from wiretwin.place import Counters, HostPlace
+from wiretwin.process import MARK
+from wiretwin.remote.agent import NONCE
+from wiretwin.remote.folder import Mirror
+from wiretwin.remote.machine import BUILD_S, Login, Machine, RemoteHost
+from wiretwin.stacks.base import StackError
+
+__all__ = ["Remote"]
+
+PARENT = Path("/tmp")
+"""Where the folder is made on every machine: what every one of them has, and paths stay short."""
+PING_S = 6.0
+"""How long a machine may take to say that it is there, seconds."""
+LOGIN_S = 20.0
+
+_AGENT = """#!/bin/sh
+# A remote shell for launchers: HOST [-n] [-x] [-l USER] COMMAND...
+while [ $# -gt 0 ]; do
+  case $1 in
+    -l) shift 2 ;;
+    -*) shift ;;
+    *) break ;;
+  esac
+done
+host=$1; shift
+case $host in
+{cases}  *) echo "no machine $host in this run" >&2; exit 2 ;;
+esac
+exec {ssh} "$to" "${{{mark}:+{mark}=${mark}}} $*"
+"""
+
+
+class Remote:
+    """Machines over ssh; made by `Remote.up`."""
+
+    def __init__(
+        self,
+        directory: Path,
+        machines: Sequence[Machine],
+        hosts: Sequence[RemoteHost],
+        facts: Sequence[Mapping[str, Any]],
+        mirror: Mirror,
+    ) -> None:
+        self._directory = directory
+        self._machines = tuple(machines)
+        self._hosts = tuple(hosts)
+        self._facts = tuple(facts)
+        self._mirror = mirror
+        self._turn = threading.Lock()
+        self._agent_checked = False
+
+    @classmethod
+    @contextlib.contextmanager
+    def up(
+        cls, words: Sequence[str], *, options: Sequence[str] = (), python: str = "python3"
+    ) -> Iterator[Remote]:
+        """Log in at each machine, check it, and make the folder there; leave nothing behind at the end.
+
+        Parameters
+        ----------
+        words
+            The machines as ssh knows them, at least two.
+        options
+            Options for ssh, as after its ``-o``.
+        python
+            The Python of the machines that has wiretwin.
+
+        Raises
+        ------
+        InputError
+            Fewer than two machines, or a word that is none.
+        MeasureError
+            A machine cannot be reached, cannot be logged in at, has not the same wiretwin, or has no way to
+            the others.
+        """
+        _check(words, options)
+        with scratch.folder(PARENT, "ssh") as directory, contextlib.ExitStack() as stack:
+            mirror = Mirror(directory)
+            place: list[Remote] = []
+
+            def changed(machine: Machine, message: dict[str, Any]) -> None:
+                if place:
+                    place[0]._carry(machine, message)
+
+            machines = []
+            for word in words:
+                machine = Machine(Login(word, tuple(options), python), changed)
+                stack.callback(machine.close)
+                machines.append(machine)
+            nonce = secrets.token_hex(16)
+            (directory / NONCE).write_text(nonce)
+            facts = [machine.ask("join", folder=str(directory), nonce=nonce) for machine in machines]
+            mirror.changes()
+            made = cls(directory, machines, (), facts, mirror)
+            routes = made._routes()
+            made._hosts = tuple(
+                RemoteHost(machine.login, route["address"], route["interface"], made.settle)
+                for machine, route in zip(machines, routes, strict=True)
+            )
+            made._write_agent()
+            place.append(made)
+            yield made
+
+    def _routes(self) -> list[Mapping[str, str]]:
+        """Find the address and interface of each machine on its way to the next, and of that back."""
+        reached = []
+        for machine, facts in zip(self._machines, self._facts, strict=True):
+            if len(facts["reached"]) != 4:
+                raise MeasureError(
+                    f"{machine.login.word}: its sshd does not say by which address it was reached"
+                )
+            reached.append(facts["reached"][2])
+        first, *others = self._machines
+        routes = [first.ask("route", to=reached[1])]
+        routes += [machine.ask("route", to=routes[0]["address"]) for machine in others]
+        return routes
+
+    def _write_agent(self) -> None:
+        cases = "".join(
+            f"  {host.address}) to={shlex.quote(machine.login.word)} ;;\n"
+            for machine, host in zip(self._machines, self._hosts, strict=True)
+        )
+        ssh = shlex.join(self._machines[0].login.ssh[:-1])
+        path = self._directory / "agent"
+        path.write_text(_AGENT.format(cases=cases, ssh=ssh, mark=MARK))
+        path.chmod(0o755)
+
+    @property
+    def hosts(self) -> Sequence[HostPlace]:
+        """The machines, named by their addresses."""
+        return self._hosts
+
+    @property
+    def agent(self) -> Path | None:
+        """A remote shell that calls ssh; it works on the first machine.
+
+        Raises
+        ------
+        StackError
+            The first machine is not let in at another one.
+        """
+        path = self._directory / "agent"
+        if not self._agent_checked:
+            for host in self._hosts[1:]:
+                argv = self._hosts[0].command([str(path), host.name, "true"])
+                try:
+                    done = process.run(argv, limit_s=LOGIN_S)
+                    said, code = done.last_words(2), done.returncode
+                except process.TimeLimit as late:
+                    said, code = str(late), 1
+                if code != 0:
+                    first = self._machines[0].login.word
+                    raise StackError(
+                        f"{first} is not let in at {host.login.word} by ssh, by which launchers start ranks "
+                        f"there: {said or 'no reason given'}"
+                    )
+            self._agent_checked = True
+        return path
+
+    @property
+    def directory(self) -> Path:
+        """The folder that every machine has a copy of."""
+        return self._directory
+
+    @property
+    def pins(self) -> tuple[int, int] | None:
+        """A CPU for each of two ranks: on two machines the first choice of each, on one its two."""
+        first, second = self._facts[:2]
+        if len(first["cpus"]) < 2 or len(second["cpus"]) < 2:
+            return None
+        same = first["boot"] == second["boot"]
+        return int(first["cpus"][0]), int(second["cpus"][1 if same else 0])
+
+    def settle(self) -> None:
+        """Carry what has changed in this process's copy to all machines; returns when it is there.
+
+        Raises
+        ------
+        StackError
+            A machine is lost, or refuses.
+        """
+        with self._turn:
+            messages = self._mirror.changes()
+        if messages:
+            try:
+                for machine in self._machines:
+                    machine.ask("put", messages=messages)
+            except MeasureError as error:
+                raise StackError(str(error)) from None
+
+    def _carry(self, source: Machine, message: dict[str, Any]) -> None:
+        """Take a change of one machine's copy, and hand it to the others. Runs in that machine's thread."""
+        with self._turn, contextlib.suppress(OSError, ValueError):
+            self._mirror.take(message)
+        for machine in self._machines:
+            if machine is not source:
+                machine.tell("put", messages=[message])
+
+    def end(self, mark: str) -> None:
+        """End what carries a mark on any machine, and remove shared memory that it leaves."""
+        for machine in self._machines:
+            with contextlib.suppress(MeasureError):
+                machine.ask("end", mark=mark)
+
+    def build(
+        self, source: str, compiler: Sequence[str], libraries: Sequence[str], flags: Sequence[str]
+    ) -> Path:
+        """Build a shim on every machine by its own compiler; return its path, the same on each.
+
+        Raises
+        ------
+        MeasureError
+            One of them cannot.
+        """
+        words = [source, *compiler, *libraries, *flags]
+        digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:24]
+        path = ""
+        for host, machine in zip(self._hosts, self._machines, strict=True):
+            path = machine.ask(
+                "build",
+                BUILD_S,
+                source=source,
+                compiler=[host.there(word) for word in compiler],
+                libraries=list(libraries),
+                flags=list(flags),
+                digest=digest,
+            )
+        return Path(path)
+
+    def refusal(self, layer: str) -> tuple[str, str] | None:
+        """Say why a layer cannot run on one of the machines, and what may change that."""
+        for machine in self._machines:
+            found = machine.ask("refusal", layer=layer)
+            if found is not None:
+                return f"{machine.login.word}: {found[0]}", found[1]
+        return None
+
+    def counters(self) -> Mapping[str, Counters]:
+        """Return what each machine's interface has carried; see `wiretwin.place.Place`."""
+        found = {}
+        for host, machine in zip(self._hosts, self._machines, strict=True):
+            numbers = machine.ask("counters", interface=host.interface)
+            if numbers is None:
+                raise MeasureError(f"{machine.login.word} has lost its interface {host.interface}")
+            found[host.name] = Counters(*numbers)
+        return found
+
+    def trouble(self) -> str | None:
+        """Ask every machine whether it is there; say which is not."""
+        for machine in self._machines:
+            try:
+                machine.ask("ping", PING_S)
+            except MeasureError as error:
+                return str(error)
+        return None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the machines with what they are, for a manifest."""
+        return {
+            "kind": "ssh",
+            "hosts": [
+                {
+                    "name": machine.login.word,
+                    "address": host.address,
+                    "interface": host.interface,
+                    "host": facts["host"],
+                }
+                for machine, host, facts in zip(self._machines, self._hosts, self._facts, strict=True)
+            ],
+        }
+
+
+def _check(words: Sequence[str], options: Sequence[str]) -> None:
+    if len(words) < 2:
+        raise InputError(key="--between", value=" ".join(words), allowed="two machines or more")
+    for word in words:
+        if not word or word.startswith("-") or any(char.isspace() for char in word):
+            raise InputError(key="--between", value=word, allowed="names of machines as ssh knows them")
+    for option in options:
+        if "=" not in option:
+            raise InputError(
+                key="--ssh-option",
+                value=option,
+                allowed="NAME=VALUE, such as Port=2222 or IdentityFile=/path",
+            )
