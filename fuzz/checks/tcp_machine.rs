@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::input::Input;
 use wiretwin_proto::tcp::{
     Config, Endpoint, Event, Flags, Options, Read, SackBlocks, Segment, SeqNumber, Setup, State, Timestamps,
 };
@@ -11,26 +12,11 @@ use wiretwin_units::{Bytes, SimTime, Span};
 const ISS: u32 = u32::MAX - 1_000;
 const PEER_ISS: u32 = 5_000;
 
-/// Takes numbers off the front; zeros when there is nothing left.
-struct Input<'a>(&'a [u8]);
-
-impl Input<'_> {
-    fn octet(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first
-    }
-
-    fn word(&mut self) -> u32 {
-        u32::from(self.octet()) << 8 | u32::from(self.octet())
-    }
-
-    /// A number near those that count, mostly, and now and then far away.
-    fn near(&mut self, base: u32) -> SeqNumber {
-        let word = self.word();
-        let offset = if word >= 0xf000 { word.wrapping_mul(0x0001_0001) } else { word.wrapping_sub(0x100) };
-        SeqNumber::wrapping(base.wrapping_add(offset))
-    }
+/// A number near those that count, mostly, and now and then far away.
+fn near(input: &mut Input, base: u32) -> SeqNumber {
+    let word = u32::from(input.word());
+    let offset = if word >= 0xf000 { word.wrapping_mul(0x0001_0001) } else { word.wrapping_sub(0x100) };
+    SeqNumber::wrapping(base.wrapping_add(offset))
 }
 
 struct Bench {
@@ -83,28 +69,28 @@ impl Bench {
         let flags = Flags::from_bits(input.octet());
         // Numbers around what this end has reached.
         let acked = self.end.acknowledged().get() as u32;
-        let ack = input.near(ISS.wrapping_add(acked).wrapping_add(1));
-        let seq = input.near(PEER_ISS.wrapping_add(self.told as u32).wrapping_add(1));
+        let ack = near(input, ISS.wrapping_add(acked).wrapping_add(1));
+        let seq = near(input, PEER_ISS.wrapping_add(self.told as u32).wrapping_add(1));
         let shape = input.octet();
         let mut options = Options::NONE;
         if shape & 1 != 0 {
-            options.timestamps = Some(Timestamps { value: input.word(), echo: input.word() });
+            options.timestamps = Some(Timestamps { value: input.word().into(), echo: input.word().into() });
         }
         if shape & 2 != 0 {
-            options.mss = Some(input.word() as u16);
+            options.mss = Some(input.word());
             options.window_scale = Some(input.octet());
             options.sack_permitted = true;
         }
         if shape & 4 != 0 {
             options.sack = SackBlocks::NONE;
             for _ in 0..=shape >> 6 {
-                let from = input.near(ack.get());
-                options.sack.push(from, from + input.word());
+                let from = near(input, ack.get());
+                options.sack.push(from, from + u32::from(input.word()));
             }
         }
         let length = if shape & 8 != 0 { input.word() } else { 0 };
         Segment {
-            window: input.word() as u16,
+            window: input.word(),
             urgent: u16::from(shape),
             corrupted: shape & 16 != 0,
             options,
@@ -153,7 +139,7 @@ impl Bench {
                 let written = self.end.written().get() as u32;
                 let ack = ISS.wrapping_add(if syn { 1 } else { 1 + written });
                 let answer = Segment::control(SeqNumber::wrapping(seq), SeqNumber::wrapping(ack), flags);
-                let window = input.word() as u16;
+                let window = input.word();
                 let payload = Payload::whole(MessageId(1), Bytes::new(u64::from(input.octet())));
                 self.end.handle_segment(now, &Segment { window, payload, ..answer });
             }
@@ -190,13 +176,13 @@ pub fn check(octets: &[u8]) {
         iss: SeqNumber::wrapping(ISS),
         stream: MessageId(0),
         peer_stream: MessageId(1),
-        mtu: if shape & 128 != 0 { 1_500 } else { 68 + input.word() as u16 % 9_000 },
+        mtu: if shape & 128 != 0 { 1_500 } else { 68 + input.word() % 9_000 },
     };
     let mut end = Endpoint::new(Arc::new(config), setup);
     end.set_keep_alive(shape & 32 != 0);
     let mut bench = Bench { end, now: SimTime::ZERO, told: 0, read: 0, closed: false, timeout: None };
     for _ in 0..400 {
-        if input.0.is_empty() {
+        if input.is_empty() {
             break;
         }
         bench.step(&mut input);

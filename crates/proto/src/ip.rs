@@ -16,8 +16,8 @@ use wiretwin_wire::ipv4::{Ends, HEADER_OCTETS, MAX_PACKET_OCTETS, Protocol};
 mod receiver;
 mod sender;
 
-pub use receiver::{Config, Dropped, Receiver, Why};
-pub use sender::{SendError, Sender, SenderConfig};
+pub use receiver::{Config, Dropped, Received, Receiver, ReceiverOutput, Why};
+pub use sender::{SendError, Sender, SenderConfig, SenderOutput};
 
 /// A datagram of the layer above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,32 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
+#[path = "../../../fuzz/checks/aal34_machine.rs"]
+mod aal34_machine;
+#[path = "../../../fuzz/checks/aal5_machine.rs"]
+mod aal5_machine;
+#[path = "../../../fuzz/checks/input.rs"]
+mod input;
+#[path = "../../../fuzz/checks/ip_machine.rs"]
+mod ip_machine;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
 #[path = "../../../fuzz/checks/tcp_machine.rs"]
 mod tcp_machine;
+
+#[test]
+fn aal34_machine_holds_for_any_input() {
+    mutated::check_corpus("aal34_machine", aal34_machine::check);
+}
+
+#[test]
+fn aal5_machine_holds_for_any_input() {
+    mutated::check_corpus("aal5_machine", aal5_machine::check);
+}
+
+#[test]
+fn ip_machine_holds_for_any_input() {
+    mutated::check_corpus("ip_machine", ip_machine::check);
+}
 
 #[test]
 fn tcp_machine_holds_for_any_input() {
