@@ -224,7 +224,9 @@ impl Lan {
             let call = self.price(host, Activity::SocketSend, Bytes::new(0), Bytes::new(0));
             return self.insert(host, thread, &[begin, entry, call, write]);
         }
-        if process.state != State::Waiting || self.resume_if_done(rank) {
+        // Everything posted before is done, not only what the process named: also what it still writes.
+        let done = process.sends.is_empty();
+        if process.state != State::Waiting || (done && self.resume_if_done(rank)) {
             return;
         }
         let size = self.size();
