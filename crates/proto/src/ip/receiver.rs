@@ -112,6 +112,9 @@ impl<D: Clone> Receiver<D> {
         if packet.header_corrupted {
             return self.drop_packets(Why::Header, packet.ends, 1);
         }
+        if u32::from(packet.offset) + u32::from(packet.length) > u32::from(MAX_DATAGRAM_OCTETS) {
+            return self.drop_packets(Why::Shape, packet.ends, 1);
+        }
         if packet.is_fragment() {
             self.take_fragment(now, packet);
         } else {
@@ -149,7 +152,7 @@ impl<D: Clone> Receiver<D> {
         let ends = packet.ends;
         let end = u32::from(packet.offset) + u32::from(packet.length);
         let whole_words = packet.length.is_multiple_of(8) && packet.length > 0;
-        if end > u32::from(MAX_DATAGRAM_OCTETS) || (packet.more_fragments && !whole_words) {
+        if packet.more_fragments && !whole_words {
             return self.drop_packets(Why::Shape, ends, 1);
         }
         let index = self.partial.iter().position(|partial| {
@@ -317,6 +320,7 @@ mod tests {
             Packet { length: 9, ..piece },
             Packet { length: 0, ..piece },
             Packet { offset: 65_528, length: 16, ..piece },
+            Packet { more_fragments: false, length: MAX_DATAGRAM_OCTETS + 1, ..piece },
             Packet { offset: 65_512, length: 8, more_fragments: false, ..piece },
         ] {
             receiver.handle_packet(at_s(0), wrong);
