@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from wiretwin.fit import fit
     from wiretwin.measure import measure
     from wiretwin.predict import predict
-    from wiretwin.predict.compare import compare
     from wiretwin.predict.live import run
     from wiretwin.results import Result
     from wiretwin.tour import tour
     from wiretwin.twin import Twin
     from wiretwin.understand import understand
+    from wiretwin.understand.comparing import compare
 
 __all__ = [
     "Result",
@@ -44,7 +44,7 @@ __all__ = [
 _HOMES = {
     "Result": "wiretwin.results:Result",
     "Twin": "wiretwin.twin:Twin",
-    "compare": "wiretwin.predict.compare:compare",
+    "compare": "wiretwin.understand.comparing:compare",
     "doctor": "wiretwin.doctor",
     "fit": "wiretwin.fit",
     "measure": "wiretwin.measure",

@@ -1,4 +1,4 @@
-"""``wiretwin compare``: a prediction beside the run it was made for."""
+"""``wiretwin compare``: a prediction beside the run it was made for, or two results."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 
 if TYPE_CHECKING:
     from wiretwin.predict.records import Comparison
+    from wiretwin.understand.changes import Changes
 
-__all__ = ["comparison_table", "register", "split_table"]
+__all__ = ["changes_table", "comparison_table", "register", "split_table"]
 
-HELP = """Compare a frozen prediction with a real run of the same program.
+HELP = """Compare two results, or a frozen prediction with a real run of the same program.
+
+Of two results, before and after a change: by layer and size the ratio of times with its interval, what
+changed beyond noise, what did not, what only one of them has; with -o as a page with a figure.
+
+Of a prediction and a run:
 
 Prints predicted and actual time with their intervals and the error; with --split where the time
 went, rank by rank: compute, endpoint, wire and waiting of the model beside compute and time inside
@@ -26,6 +32,7 @@ was in another state than when it was measured.
 Examples:
   wiretwin compare results/predict-1 results/run-1
   wiretwin compare predicted actual --split --format csv
+  wiretwin compare results/measure-1 results/measure-2 -o changes.html
 """
 
 
@@ -34,13 +41,36 @@ def register(app: typer.Typer) -> None:
 
     @app.command(help=HELP)
     def compare(
-        prediction: Annotated[Path, typer.Argument(help="A folder of `predict`.", show_default=False)],
-        run: Annotated[Path, typer.Argument(help="A folder of `run`.", show_default=False)],
+        prediction: Annotated[
+            Path, typer.Argument(help="A folder of `predict`, or a result.", show_default=False)
+        ],
+        run: Annotated[Path, typer.Argument(help="A folder of `run`, or a result.", show_default=False)],
         split: Annotated[
             bool, typer.Option("--split", help="Print the split by rank instead of the totals.")
         ] = False,
+        loop: Annotated[str, typer.Option(help="The loop compared, of two results.")] = "echo",
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="A page, of two results.", show_default="none")
+        ] = None,
         form: FormatOption = Format.table,
     ) -> None:
+        from wiretwin.errors import InputError
+
+        results = [(folder / "manifest.json").exists() for folder in (prediction, run)]
+        if all(results):
+            if split:
+                raise InputError(key="--split", reason="is for programs", allowed="a prediction and a run")
+            _results(prediction, run, loop, out, form)
+            return
+        if any(results):
+            other = run if results[0] else prediction
+            raise InputError(other, reason="is no result, and the other is", allowed="two results")
+        if out is not None or loop != "echo":
+            raise InputError(
+                key="--out" if out is not None else "--loop",
+                reason="is for results; `wiretwin report` makes a page of a prediction and a run",
+                allowed="two results",
+            )
         from wiretwin.predict.compare import compare as join
 
         comparison = join(prediction, run)
@@ -51,6 +81,57 @@ def register(app: typer.Typer) -> None:
             emit(split_table(comparison) if split else comparison_table([comparison]), form)
         for note in comparison.notes:
             print(f"note: {note}", file=sys.stderr)
+
+
+def _results(before: Path, after: Path, loop: str, out: Path | None, form: Format) -> None:
+    """Compare two results, print the table and write the page."""
+    from wiretwin.cli.fit import open_result
+    from wiretwin.understand.changes import changes
+
+    found = changes(open_result(before, salvage=False), open_result(after, salvage=False), loop=loop)
+    emit(changes_table(found), form)
+    for line in found.summary():
+        print(line, file=sys.stderr)
+    if out is not None:
+        from wiretwin.understand.page import write
+
+        print(f"page: {write(found, out)}", file=sys.stderr)
+
+
+def changes_table(found: Changes) -> Table:
+    """Return one row a configuration and size."""
+    return Table(
+        "after against before",
+        (
+            Column("layer", "layer"),
+            Column("size_bytes", "size [B]"),
+            Column("before_us", "before [us]"),
+            Column("after_us", "after [us]"),
+            Column("ratio", "after / before"),
+            Column("ratio_low", "low"),
+            Column("ratio_high", "high"),
+            Column("verdict", "verdict"),
+            Column("p", "p", people=False),
+            Column("launches_before", "launches before", people=False),
+            Column("launches_after", "launches after", people=False),
+        ),
+        [
+            (
+                row.layer,
+                row.bytes,
+                row.before_us,
+                row.after_us,
+                row.ratio,
+                row.low,
+                row.high,
+                row.verdict,
+                row.p,
+                row.launches_before,
+                row.launches_after,
+            )
+            for row in found.rows
+        ],
+    )
 
 
 def comparison_table(comparisons: list[Comparison]) -> Table:
