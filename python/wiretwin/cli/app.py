@@ -14,8 +14,8 @@ from wiretwin.errors import InputError, report_error
 __all__ = ["VERBS", "main"]
 
 VERBS = (
-    "doctor", "tour", "measure", "understand", "fit", "predict", "run", "compare", "report", "papers",
-    "explain", "testbed",
+    "doctor", "tour", "measure", "import", "understand", "fit", "predict", "run", "compare", "report",
+    "papers", "explain", "testbed",
 )  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
