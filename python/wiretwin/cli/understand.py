@@ -13,9 +13,10 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 if TYPE_CHECKING:
     from wiretwin.results import Result
     from wiretwin.understand.accounting import Account
+    from wiretwin.understand.advice import Advice
     from wiretwin.understand.finding import Finding
 
-__all__ = ["accounts_table", "confirm_findings", "findings_table", "named", "register"]
+__all__ = ["accounts_table", "advice_table", "confirm_findings", "findings_table", "named", "register"]
 
 HELP = """Name what is odd in a result, with evidence: why does the curve have that kink?
 
@@ -35,6 +36,7 @@ Examples:
   wiretwin understand results/measure-1
   wiretwin understand results/measure-1 --confirm --format json
   wiretwin understand results/measure-1 --wire
+  wiretwin understand results/measure-1 --advice --export-settings settings.sh
 """
 
 
@@ -50,6 +52,17 @@ def register(app: typer.Typer) -> None:
         wire: Annotated[
             bool, typer.Option("--wire", help="Print what crossed the wire, size by size.")
         ] = False,
+        advice: Annotated[
+            bool, typer.Option("--advice", help="Print which layer wins at which sizes, where one does.")
+        ] = False,
+        export_settings: Annotated[
+            str | None,
+            typer.Option(
+                "--export-settings",
+                help="Write settings worth having to a file, as their readers read them; - prints them.",
+                show_default="none",
+            ),
+        ] = None,
         form: FormatOption = Format.table,
         salvage: Annotated[bool, typer.Option("--salvage", help="Leave out damaged launches.")] = False,
     ) -> None:
@@ -60,7 +73,21 @@ def register(app: typer.Typer) -> None:
         if confirm:
             confirm_findings(opened)
         found = look(opened)
-        if wire:
+        if export_settings is not None or advice:
+            from wiretwin.understand.advice import advise
+            from wiretwin.understand.settings import script
+
+            advised = advise(opened, found)
+            if advice:
+                emit(advice_table(advised), form)
+            if export_settings == "-":
+                print(script(advised.settings), end="")
+            elif export_settings is not None:
+                from wiretwin.results import write_atomically
+
+                write_atomically(Path(export_settings), script(advised.settings).encode())
+                print(f"settings: {export_settings}", file=sys.stderr)
+        elif wire:
             if not found.accounts:
                 print("nothing was counted: within one host there is no wire", file=sys.stderr)
             emit(accounts_table(found.accounts), form)
@@ -111,6 +138,20 @@ def findings_table(findings: list[Finding]) -> Table:
             )
             for one in findings
         ],
+    )
+
+
+def advice_table(advised: Advice) -> Table:
+    """Return one row for neighbouring sizes with the same quickest layer; sizes without one are left out."""
+    return Table(
+        "which layer for which size",
+        (
+            Column("from_bytes", "from [B]"),
+            Column("to_bytes", "to [B]"),
+            Column("layer", "choose"),
+            Column("least_times", "ahead of the next, times"),
+        ),
+        [(one.from_bytes, one.to_bytes, one.layer, one.least_times) for one in advised.wins],
     )
 
 

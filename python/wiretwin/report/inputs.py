@@ -13,6 +13,9 @@ import polars as pl
 from wiretwin.errors import InputError
 from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_times, samples_of
 from wiretwin.plot.timelines import read_timeline
+from wiretwin.results import Result
+from wiretwin.understand.advice import Advice, advise
+from wiretwin.understand.api import Understanding, understand
 
 _EMPTY_CURVES = {
     "layer": pl.String,
@@ -43,6 +46,8 @@ class Inputs:
     twin: dict[str, Any] = field(default_factory=dict)
     predictions: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
+    understanding: Understanding | None = None
+    advice: Advice | None = None
 
     @property
     def host(self) -> dict[str, Any]:
@@ -102,6 +107,9 @@ def _take_result(inputs: Inputs, result: Any) -> None:
     inputs.curves = echo_curves(frame)
     for loop in sorted(str(name) for name in frame["loop"].unique()):
         inputs.loops[loop] = loop_times(frame, loop)
+    if isinstance(result, Result):
+        inputs.understanding = understand(result)
+        inputs.advice = advise(result, inputs.understanding)
 
 
 def _identity(prediction: dict[str, Any]) -> tuple[Any, ...]:

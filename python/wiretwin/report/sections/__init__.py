@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from wiretwin.report.inputs import Inputs
 from wiretwin.report.page import Missing, Section
-from wiretwin.report.sections import curves, fit, layers, programs, setting, timeline
+from wiretwin.report.sections import curves, fit, layers, programs, setting, timeline, understanding
 
 
 def build(inputs: Inputs) -> tuple[list[Section], list[Missing]]:
     """Build every section whose data are there, and name those whose data are not."""
     made: list[Section] = []
     missing: list[Missing] = []
-    for module in (curves, layers, fit, programs, timeline, setting):
+    for module in (curves, layers, fit, programs, timeline, understanding, setting):
         for part in module.build(inputs):
             if isinstance(part, Section):
                 made.append(part)

@@ -1,0 +1,116 @@
+"""Findings as the settings that libraries and kernels read. Written for people to apply, never applied."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wiretwin.understand.finding import Finding
+
+__all__ = ["Setting", "of_finding", "of_words", "script"]
+
+Kind = Literal["environment", "socket", "command", "launcher"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting.
+
+    Attributes
+    ----------
+    layer
+        The layer it is for.
+    kind
+        ``environment``: a variable; ``socket``: an option of ``setsockopt``; ``command``: a line for an
+        administrator; ``launcher``: an option of the program that starts ranks.
+    name, value
+        As its reader has them.
+    because
+        What was measured.
+    """
+
+    layer: str
+    kind: Kind
+    name: str
+    value: str
+    because: str
+
+
+def of_words(layer: str, words: Sequence[str], word: str, because: str) -> list[Setting]:
+    """Return what a word of a configuration means to the library; nothing for a word it cannot be told by.
+
+    Parameters
+    ----------
+    layer
+        The layer without its words.
+    words
+        All words of the configuration: another edition of a library has other names.
+    word
+        The one asked for.
+    because
+        What was measured.
+    """
+    pairs: list[tuple[Kind, str, str]] = []
+    if (eager := re.fullmatch(r"eager(\d+)k", word)) is not None:
+        limit = str(int(eager[1]) * 1024)
+        memory = "sm" if "wheel" in words else "vader"
+        names = {
+            "mpi/mpich": ["UCX_RNDV_THRESH"],
+            "mpi/openmpi": ["OMPI_MCA_btl_tcp_eager_limit", f"OMPI_MCA_btl_{memory}_eager_limit"],
+        }
+        pairs = [("environment", name, limit) for name in names.get(layer, [])]
+    elif (buffers := re.fullmatch(r"buf(\d+)k", word)) is not None and layer.startswith("socket/"):
+        octets = str(int(buffers[1]) * 1024)
+        pairs = [("socket", name, octets) for name in ("SO_SNDBUF", "SO_RCVBUF")]
+    elif word == "yield" and layer == "mpi/openmpi":
+        pairs = [("environment", "OMPI_MCA_mpi_yield_when_idle", "1")]
+    elif word == "tcp" and layer == "mpi/mpich":
+        pairs = [("environment", "UCX_TLS", "tcp,self")]
+    elif word == "tcp" and layer == "mpi/openmpi":
+        pairs = [("environment", "OMPI_MCA_pml", "ob1"), ("environment", "OMPI_MCA_btl", "self,tcp")]
+    elif word == "shm" and layer == "ucx":
+        pairs = [("environment", "UCX_TLS", "sm,self")]
+    return [Setting(layer, kind, name, value, because) for kind, name, value in pairs]
+
+
+def of_finding(finding: Finding) -> list[Setting]:
+    """Return the settings that remove an anomaly, if a counter-run has confirmed that they do."""
+    if not finding.confirmed or finding.counter is None:
+        return []
+    layer = finding.layer.split("+")[0]
+    because = f"{finding.name} of {finding.layer} at {finding.sizes[0]} B on: {finding.outcome}"
+    if finding.name == "delayed-acknowledgement":
+        return [Setting(layer, "socket", "TCP_NODELAY", "1", because)]
+    if finding.name == "protocol-switch":
+        words = finding.counter.layer.split("+")[1:]
+        return [
+            setting
+            for word in words
+            if word.startswith("eager")
+            for setting in of_words(layer, words, word, because)
+        ]
+    if finding.name == "packet-boundary" and "mtu_bytes" in finding.counter.link:
+        mtu = str(finding.counter.link["mtu_bytes"])
+        return [Setting(layer, "command", 'ip link set dev "$INTERFACE" mtu', mtu, because)]
+    if finding.name == "shared-core" and "bound" in finding.layer.split("+"):
+        option = {"mpi/openmpi": "--bind-to", "mpi/mpich": "-bind-to"}.get(layer)
+        return [Setting(layer, "launcher", option, "none", because)] if option else []
+    return []
+
+
+def script(settings: Sequence[Setting]) -> str:
+    """Return settings as a file for a shell: variables to be exported, the rest as comments."""
+    lines = ["# Settings by measurement. Nothing here is applied until somebody sources or follows it."]
+    for setting in settings:
+        lines += ["", f"# {setting.layer}: {' '.join(setting.because.split())}"]
+        if setting.kind == "environment":
+            lines.append(f"export {setting.name}={setting.value}")
+        elif setting.kind == "socket":
+            lines.append(f"# setsockopt: {setting.name} = {setting.value}")
+        else:
+            lines.append(f"# {setting.kind}: {setting.name} {setting.value}")
+    if not settings:
+        lines.append("# Nothing is certain enough to be advised.")
+    return "\n".join(lines) + "\n"
