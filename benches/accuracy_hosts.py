@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -80,7 +81,7 @@ def one_network(layer: str, rate: str, launches: int, budget_s: float, out: Path
             out=Path(scratch, "result"),
         )  # fmt: skip
         costs_of = fit(result, endpoints="skip").layer(layer)
-        network = json.dumps(echo_network(costs_of, HOSTS))
+        network = json.dumps(echo_network(costs_of, HOSTS, cores=len(os.sched_getaffinity(0))))
         for program, words in PROGRAMS:
             seconds, compute, digest = predict(program, words, network, costs[program, words])
             row: dict[str, Any] = {

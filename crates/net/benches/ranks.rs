@@ -72,7 +72,12 @@ fn model(ranks: u32, cores: u32) -> Model {
         unexpected_copy: Some(curve(20_000, 30)),
     };
     Model {
-        nodes: vec![NodeModel { cores, idle: Idle::Yield, quantum: Span::from_ps(4_000_000_000) }],
+        nodes: vec![NodeModel {
+            cores,
+            cores_of: None,
+            idle: Idle::Yield,
+            quantum: Span::from_ps(4_000_000_000),
+        }],
         placement: vec![0; ranks as usize],
         intra,
         inter: None,

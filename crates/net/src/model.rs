@@ -31,6 +31,8 @@ pub enum Idle {
 pub struct NodeModel {
     /// Cores that ranks and their message processing share.
     pub cores: u32,
+    /// The node whose cores these are, if not its own: hosts of a testbed run on one machine's.
+    pub cores_of: Option<u32>,
     /// What waiting ranks do, when there are more ranks than cores.
     pub idle: Idle,
     /// The time slice, when there are more ranks than cores.
@@ -44,6 +46,9 @@ pub struct LinkModel {
     pub rate_bit_s: u64,
     /// Propagation and switching, end to end.
     pub delay: Span,
+    /// What each message occupies the link for besides its own bytes: headers, and the bytes of others
+    /// that answer it. An envelope occupies it likewise.
+    pub message: Bytes,
 }
 
 /// A whole world.
@@ -63,8 +68,8 @@ pub struct Model {
 
 const DOCUMENT: &str = "model";
 const MODEL_KEYS: [&str; 5] = ["nodes", "placement", "intra", "inter", "link"];
-const NODE_KEYS: [&str; 3] = ["cores", "idle", "quantum_ps"];
-const LINK_KEYS: [&str; 2] = ["rate_bit_s", "delay_ps"];
+const NODE_KEYS: [&str; 4] = ["cores", "cores_of", "idle", "quantum_ps"];
+const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 7] = [
     "call_ps",
     "overhead_send",
@@ -88,7 +93,7 @@ impl Model {
         let top = At::top(DOCUMENT, &value);
         let fields = top.object(&MODEL_KEYS)?;
         let nodes = fields.get("nodes")?.list("one node or more")?;
-        let nodes = nodes.iter().map(read_node).collect::<Result<Vec<_>, _>>()?;
+        let nodes = nodes.iter().map(|at| read_node(at, &nodes)).collect::<Result<Vec<_>, _>>()?;
         let placement_at = fields.get("placement")?;
         let placement = placement_at.list("a node number per rank")?;
         if placement.len() != ranks as usize {
@@ -118,7 +123,7 @@ impl Model {
     }
 }
 
-fn read_node(at: &At<'_>) -> Result<NodeModel, JsonError> {
+fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, JsonError> {
     let fields = at.object(&NODE_KEYS)?;
     let idle_at = fields.get("idle")?;
     let idle = match idle_at.value.as_str() {
@@ -128,9 +133,18 @@ fn read_node(at: &At<'_>) -> Result<NodeModel, JsonError> {
     };
     Ok(NodeModel {
         cores: fields.get("cores")?.integer(1, 1 << 20)? as u32,
+        cores_of: fields.optional("cores_of").map(|at| read_cores_of(&at, all)).transpose()?,
         idle,
         quantum: Span::from_ps(fields.get("quantum_ps")?.integer(1, LONGEST_PS)?),
     })
+}
+
+fn read_cores_of(at: &At<'_>, all: &[At<'_>]) -> Result<u32, JsonError> {
+    let node = at.integer(0, all.len() as u64 - 1)?;
+    if all[node as usize].object(&NODE_KEYS)?.optional("cores_of").is_some() {
+        return Err(at.refuse("a node that runs on its own cores"));
+    }
+    Ok(node as u32)
 }
 
 fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
@@ -138,6 +152,10 @@ fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
     Ok(LinkModel {
         rate_bit_s: fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?,
         delay: Span::from_ps(fields.get("delay_ps")?.integer(0, LONGEST_PS)?),
+        message: Bytes::new(match fields.optional("message_bytes") {
+            Some(at) => at.integer(0, 1 << 20)?,
+            None => 0,
+        }),
     })
 }
 
@@ -228,7 +246,7 @@ mod tests {
     #[test]
     fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str, &str, &str); 13] = [
+        let cases: [(Change, &str, &str, &str); 16] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
             (|m| m["nodes"][0]["idle"] = "nap".into(), "nodes[0].idle", "\"nap\"", "\"spin\" or \"yield\""),
@@ -256,11 +274,24 @@ mod tests {
                 "an integer",
             ),
             (|m| m["speed"] = 1.into(), "speed", "1", "no such key"),
+            (|m| m["nodes"][0]["cores_of"] = 1.into(), "nodes[0].cores_of", "1", "0"),
+            (
+                |m| m["nodes"][0]["cores_of"] = 0.into(),
+                "nodes[0].cores_of",
+                "0",
+                "a node that runs on its own cores",
+            ),
             (
                 |m| m["link"] = serde_json::json!({"rate_bit_s": 0, "delay_ps": 0}),
                 "link.rate_bit_s",
                 "0",
                 "from 1",
+            ),
+            (
+                |m| m["link"] = serde_json::json!({"rate_bit_s": 1, "delay_ps": 0, "message_bytes": -1}),
+                "link.message_bytes",
+                "-1",
+                "from 0",
             ),
         ];
         for (change, key, value, allowed) in cases {

@@ -187,6 +187,28 @@ fn a_flipped_byte_on_the_way_changes_the_result() {
 }
 
 #[test]
+fn nodes_that_run_on_the_cores_of_one_compute_in_turns() {
+    let layer = |model: &str| model[model.find("\"intra\": ").unwrap() + 9..model.len() - 1].to_string();
+    let layer = layer(&model(2, 1));
+    let elapsed = |cores_of: &str| {
+        let node = |more: &str| format!(r#"{{"cores": 1, "idle": "yield", "quantum_ps": 4000 {more}}}"#);
+        let model = format!(
+            r#"{{"nodes": [{}, {}], "placement": [0, 1], "intra": {layer}, "inter": {layer}}}"#,
+            node(""),
+            node(cores_of)
+        );
+        let parameters = r#"{"n": 8, "rounds": 1, "costs_ps": {"multiply-add": 10000}}"#;
+        let run = run_named("mm", parameters, &model, 2, 1).unwrap_or_else(|error| panic!("{error}"));
+        assert!(verified(&run));
+        run.outcomes[0].elapsed.as_ps()
+    };
+    let half = 8 * 8 * 4 * 10_000;
+    let (apart, together) = (elapsed(""), elapsed(", \"cores_of\": 0"));
+    assert!((half..half + 10_000).contains(&apart), "{apart}");
+    assert!((2 * half - 5_000..2 * half + 10_000).contains(&together), "{together}");
+}
+
+#[test]
 fn a_rerun_is_the_same() {
     let parameters = r#"{"rows": 20, "columns": 20, "iterations": 10, "costs_ps": {"stencil-point": 700}}"#;
     let first = finished("jacobi", parameters, 6, 2);

@@ -235,15 +235,16 @@ impl World {
     #[must_use]
     pub fn new(model: Model, seed: u64, timeline: bool) -> Self {
         let mut on_node = vec![0u32; model.nodes.len()];
+        let cores_of = |node: u32| model.nodes[node as usize].cores_of.unwrap_or(node);
         for node in &model.placement {
-            on_node[*node as usize] += 1;
+            on_node[cores_of(*node) as usize] += 1;
         }
         let mut cores = Cores::new(&model, &on_node);
         let ranks = model
             .placement
             .iter()
             .enumerate()
-            .map(|(rank, node)| Rank::new(*node, cores.admit(rank as u32, *node)))
+            .map(|(rank, node)| Rank::new(cores_of(*node), cores.admit(rank as u32, cores_of(*node))))
             .collect::<Vec<_>>();
         let wires = if model.link.is_some() { model.nodes.len() } else { 0 };
         Self {

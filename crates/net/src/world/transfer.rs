@@ -45,7 +45,7 @@ impl World {
         let message = &self.messages[index as usize];
         let node = self.model.placement[message.source as usize] as usize;
         let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
-        let (head, _) = self.egress[node].accept(bytes, self.now, link.rate_bit_s);
+        let (head, _) = self.egress[node].accept(bytes + link.message.get(), self.now, link.rate_bit_s);
         self.queue.push(head + link.delay.as_ps(), Event::LinkHead { message: index });
     }
 
@@ -54,7 +54,7 @@ impl World {
         let message = &self.messages[index as usize];
         let node = self.model.placement[message.destination as usize] as usize;
         let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
-        let (start, end) = self.ingress[node].accept(bytes, self.now, link.rate_bit_s);
+        let (start, end) = self.ingress[node].accept(bytes + link.message.get(), self.now, link.rate_bit_s);
         self.messages[index as usize].earliest = end;
         self.fly(index, end, end - start + link.delay.as_ps());
     }

@@ -27,7 +27,7 @@ fn plain_layer() -> Layer {
 
 fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
     Model {
-        nodes: vec![NodeModel { cores, idle, quantum: Span::from_ps(4000) }],
+        nodes: vec![NodeModel { cores, cores_of: None, idle, quantum: Span::from_ps(4000) }],
         placement: vec![0; ranks as usize],
         intra,
         inter: None,

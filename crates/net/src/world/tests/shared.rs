@@ -104,7 +104,7 @@ fn polling_ranks_on_one_core_exchange_once_a_slice() {
 }
 
 fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
-    let node = NodeModel { cores: ranks, idle: Idle::Yield, quantum: Span::from_ps(4000) };
+    let node = NodeModel { cores: ranks, cores_of: None, idle: Idle::Yield, quantum: Span::from_ps(4000) };
     let inter = Layer { overhead_send: flat(210), ..plain_layer() };
     let model = Model {
         nodes: vec![node.clone(), node],
@@ -117,7 +117,8 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
 }
 
 /// A byte in 1000 ps.
-const LINK: LinkModel = LinkModel { rate_bit_s: 8_000_000_000, delay: Span::from_ps(500) };
+const LINK: LinkModel =
+    LinkModel { rate_bit_s: 8_000_000_000, delay: Span::from_ps(500), message: Bytes::new(0) };
 
 #[test]
 fn between_nodes_the_other_layer_and_the_link_hold() {
@@ -148,4 +149,14 @@ fn messages_queue_for_a_link_and_none_is_lost_or_overtaken() {
     assert_eq!([ends[1], ends[3]], [alone, alone + 100_000]);
     let kinds = world.totals(3).unwrap().map(|span| span.as_ps());
     assert_eq!(kinds, [0, 50, 100_000 + 500 + 1010, 200 + 100_000], "queueing is waiting, not wire");
+}
+
+#[test]
+fn a_message_occupies_the_link_for_its_headers_too() {
+    let with_headers = LinkModel { message: Bytes::new(66), ..LINK };
+    assert_eq!(echo(&mut two_nodes(2, Some(with_headers)), 8, 3), 3 * 2 * (1270 + 500 + 1000 * (8 + 66)));
+    // An envelope has headers as well; of its flight the sender's part is credited to the data.
+    let eager = echo(&mut two_nodes(2, Some(with_headers)), 999, 1);
+    let rendezvous = echo(&mut two_nodes(2, Some(with_headers)), 1000, 1);
+    assert_eq!(rendezvous - eager, 2 * (1000 + 500 + 66_000));
 }

@@ -92,13 +92,18 @@ fn build(program: &Program) -> World {
         ..plain_layer()
     };
     let intra = slowed(&intra, program.scale);
-    let node = NodeModel { cores: program.cores, idle: program.idle, quantum: Span::from_ps(4000) };
+    let node =
+        NodeModel { cores: program.cores, cores_of: None, idle: program.idle, quantum: Span::from_ps(4000) };
     let model = Model {
         nodes: vec![node; program.nodes as usize],
         placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
         inter: Some(Layer { overhead_send: flat(300 * program.scale as u64), ..intra.clone() }),
         intra,
-        link: program.link.then_some(LinkModel { rate_bit_s: 7_000_000_000_000, delay: Span::from_ps(333) }),
+        link: program.link.then_some(LinkModel {
+            rate_bit_s: 7_000_000_000_000,
+            delay: Span::from_ps(333),
+            message: Bytes::new(0),
+        }),
     };
     World::new(model, 1, true)
 }
