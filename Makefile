@@ -15,7 +15,7 @@ export CARGO_TERM_COLOR ?= auto
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 BUILD := build
 
-.PHONY: help run test bench fuzz accuracy docs fmt check lint test-rust test-python lock clean
+.PHONY: help run test bench fuzz accuracy accuracy-hosts docs fmt check lint test-rust test-python lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -56,6 +56,9 @@ fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS 
 
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
 	$(BIN)/python benches/accuracy.py
+
+accuracy-hosts: $(BUILD)/core.stamp ## predicted against actual, two programs on four hosts, over sockets and libraries
+	$(BIN)/python benches/accuracy_hosts.py
 
 lock: $(BUILD)/venv.stamp ## refresh the pinned dependencies
 	$(UV) pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements/runtime.txt
