@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from beds import LIMIT_S, need_testbed, program, wiretwin
 
+from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.results import Result
 from wiretwin.testbed import Testbed
 from wiretwin.testbed.state import folders
@@ -140,11 +142,19 @@ def test_hosts_are_for_the_live_world() -> None:
     )
 
 
+def need_layer(name: str) -> None:
+    """Skip the test of a layer that is not installed, which in CI it must be."""
+    refused = refusal(parse_layers(name)[0])
+    if refused is not None:
+        assert not os.environ.get("CI"), refused
+        pytest.skip(f"{name}: {refused}")
+
+
 @contextlib.contextmanager
-def measuring(*arguments: str):  # type: ignore[no-untyped-def]
+def measuring(*arguments: str, layers: str = "socket/tcp"):  # type: ignore[no-untyped-def]
     """A measurement under way, past its first launch."""
     base = Path(os.environ["WIRETWIN_TESTBEDS"])
-    argv = program("measure", "--hosts", "2", "--layers", "socket/tcp", "--budget", "60s", *arguments)
+    argv = program("measure", "--hosts", "2", "--layers", layers, "--budget", "60s", *arguments)
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             out = Path(arguments[arguments.index("-o") + 1])
@@ -171,10 +181,12 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     assert folders() == []
 
 
-def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layer", ["socket/tcp", "mpi/mpich"])
+def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path, layer: str) -> None:
     need_testbed()
+    need_layer(layer)
     out = tmp_path / "result"
-    with measuring(*FEW, "-o", str(out)) as (running, folder):
+    with measuring(*FEW, "-o", str(out), layers=layer) as (running, folder):
         os.kill(folder.keeper.pid, signal.SIGKILL)
         _, said = running.communicate(timeout=LIMIT_S)
         assert f"testbed {folder.name!r} is gone: its keeper was ended" in said
@@ -182,11 +194,13 @@ def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_pa
     assert folders() == []
 
 
-def test_a_wire_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layer", ["socket/tcp"])
+def test_a_wire_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path, layer: str) -> None:
     need_wire()
+    need_layer(layer)
     out = tmp_path / "result"
     link = ("--link", "wire", "--rate", "100Mbit")
-    with measuring(*link, *FEW, "-o", str(out)) as (running, folder):
+    with measuring(*link, *FEW, "-o", str(out), layers=layer) as (running, folder):
         children = Path(f"/proc/{folder.keeper.pid}/task/{folder.keeper.pid}/children").read_text().split()
         (wire,) = [
             int(pid) for pid in children if b"wiretwin.wire" in Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -222,3 +236,86 @@ def test_a_probe_killed_in_mid_measurement_costs_its_launch_only(tmp_path: Path)
         running.communicate(timeout=LIMIT_S)
         assert running.returncode == 130
     assert folders() == []
+
+
+def residents(words: bytes) -> set[int]:
+    """The processes of this test's testbeds whose program or arguments have these words in them."""
+    base, found = os.environ["WIRETWIN_TESTBEDS"].encode(), set()
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if entry.isdigit() and base in Path(f"/proc/{entry}/environ").read_bytes():
+                program, *arguments = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
+                if words in program and b"-c" not in arguments[:3]:
+                    found.add(int(entry))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("layer", "daemon"),
+    [("mpi/mpich", b"hydra_pmi_proxy"), ("mpi/openmpi", b"orted")],
+    ids=["hydra", "orted"],
+)
+def test_a_launchers_daemon_killed_on_a_host_costs_its_launch_only(
+    tmp_path: Path, layer: str, daemon: bytes
+) -> None:
+    need_testbed()
+    need_layer(layer)
+    out = tmp_path / "result"
+    with measuring(*FEW, "-o", str(out), layers=layer) as (running, _):
+        while not (found := residents(daemon)):
+            assert running.poll() is None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(max(found), signal.SIGKILL)
+        while running.poll() is None and not failed_and_gone_on(out):
+            pass
+        assert running.poll() is None, running.communicate()
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=LIMIT_S)
+        assert running.returncode == 130
+    (launch,) = [one for one in Result.open(out).manifest.launches if one.status == "failed"]
+    assert launch.error
+    assert folders() == []
+
+
+def failed_and_gone_on(out: Path) -> bool:
+    """Whether a launch has failed, and one after it has not."""
+    with contextlib.suppress(Exception):
+        statuses = [one.status for one in Result.open(out).manifest.launches]
+        return "failed" in statuses and "ok" in statuses[statuses.index("failed") :]
+    return False
+
+
+@pytest.mark.parametrize(
+    ("sign", "count"),
+    [
+        ("b/*/plan.json", 1),
+        ("b/*/state.json", 1),
+        ("b/*/shared/wiretwin-*/spec*.json", 1),
+        ("b/*/shared/wiretwin-stack-*/pvmd.log", 1),
+        ("r/samples/launch-*.parquet", 1),
+        ("r/samples/launch-*.parquet", 4),
+    ],
+    ids=["bed", "hosts", "ranks", "daemons", "samples", "rounds"],
+)
+def test_an_interrupt_at_any_stage_leaves_nothing_and_keeps_the_samples(
+    census: Path, sign: str, count: int
+) -> None:
+    need_testbed()
+    for layer in ("mpi/mpich", "pvm/pvm3"):
+        need_layer(layer)
+    out = census / "r"
+    layers = ("--layers", "mpi/mpich,pvm/pvm3,socket/tcp", "--budget", "60s")
+    argv = program("measure", "--hosts", "2", *layers, *FEW, "-o", str(out))
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        while running.poll() is None and len(list(census.glob(sign))) < count:
+            pass
+        assert running.poll() is None, running.communicate()
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=LIMIT_S)
+    assert running.returncode == 130, said
+    assert "Traceback" not in said
+    assert folders() == []
+    if sign.startswith("r/"):
+        assert "samples are kept" in said
+        assert Result.open(out).samples()["launch"].n_unique() >= count
+    shutil.rmtree(out, ignore_errors=True)
