@@ -9,6 +9,7 @@ use wiretwin_msg::rpc::server::{Config, ConnectionId, Origin, Server, Transmit};
 use wiretwin_msg::rpc::{Incoming, fuzz};
 use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
+use wiretwin_wire::rpc::portmap::Transport;
 
 /// Panics if a message is not the same when it is written and read again, if records depend on how their
 /// stream was cut, or if a server leaves a call open that its program has answered.
@@ -40,7 +41,13 @@ fn drain(server: &mut Server<u8, Arc<[u8]>>, mapper: &mut Mapper) {
         match server.poll_output() {
             Output::Deliver(request) => {
                 let local = matches!(request.origin, Origin::Connection(_));
-                let caller = Caller { local, owner: "me".into(), reached: Ipv4Addr::LOCALHOST, seconds: 1 };
+                let caller = Caller {
+                    local,
+                    transport: Transport::TCP,
+                    owner: "me".into(),
+                    reached: Ipv4Addr::LOCALHOST,
+                    seconds: 1,
+                };
                 let (version, procedure) = (request.target.version, request.target.procedure);
                 let answered = match mapper.answer(version, procedure, &request.arguments, &caller) {
                     Answer::Results(results) => server.reply(SimTime::ZERO, request.id, Ok(results)),

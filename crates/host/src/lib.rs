@@ -15,6 +15,7 @@ mod process;
 mod reader;
 mod rendezvous;
 mod ring;
+mod rpc;
 mod shim;
 mod shm;
 mod signals;
@@ -35,6 +36,7 @@ pub use process::{
 };
 pub use reader::{Reader, ReaderError};
 pub use rendezvous::{Meeting, MeetingError};
+pub use rpc::{Reaction, RpcClient, RpcClientError, RpcServer};
 pub use shim::{SHIM_ABI, Shim, ShimError};
 pub use shm::{ShmStream, shm};
 pub use signals::{Caught, Signals};

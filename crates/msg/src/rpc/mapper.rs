@@ -78,6 +78,8 @@ pub struct Caller {
     pub owner: String,
     /// The address of ours that it used: it goes in the place of 0.0.0.0.
     pub reached: Ipv4Addr,
+    /// Over what it asks: GETADDR is answered for this transport.
+    pub transport: Transport,
     /// Seconds since 1970.
     pub seconds: u32,
 }
@@ -242,9 +244,10 @@ impl Mapper {
                 )
             }
             (_, question::GETADDR) | (4, question::GETVERSADDR) => {
-                let each = Registration::of(&entry()?);
+                // §2.2.1: the transport is that of the question; r_netid is not looked at.
+                let (each, netid) = (entry()?, netid_of(caller.transport));
                 let exact = procedure == question::GETVERSADDR;
-                let found = each.and_then(|each| self.find(each.program, each.version, &each.netid, exact));
+                let found = netid.and_then(|netid| self.find(each.program, each.version, netid, exact));
                 string(&found.map_or(String::new(), |found| reached(&found.address, caller.reached)))
             }
             (_, question::DUMP) => {

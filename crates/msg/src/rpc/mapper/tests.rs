@@ -5,7 +5,14 @@ use alloc::string::ToString;
 use super::*;
 
 fn caller(local: bool, owner: &str) -> Caller {
-    Caller { local, owner: owner.into(), reached: Ipv4Addr::new(10, 0, 0, 1), seconds: 1_000_000_000 }
+    let transport = Transport::TCP;
+    Caller {
+        local,
+        transport,
+        owner: owner.into(),
+        reached: Ipv4Addr::new(10, 0, 0, 1),
+        seconds: 1_000_000_000,
+    }
 }
 
 fn ask(mapper: &mut Mapper, question: Question<'_>, caller: &Caller) -> Arc<[u8]> {
@@ -61,6 +68,8 @@ fn entries_and_mappings_are_the_same_table() {
     let other = Entry { netid: b"udp", ..entry };
     assert_eq!(Reading::flag(&ask(&mut mapper, Question::UnsetEntry(other), &me)), Ok(true));
     assert_eq!(mapper.all().len(), 1, "over this transport");
+    let over_udp = Caller { transport: Transport::UDP, ..me };
+    assert_eq!(address(&ask(&mut mapper, Question::GetAddress(entry), &over_udp)), "", "not over that one");
 }
 
 #[test]
