@@ -133,12 +133,14 @@ impl Switch {
             core.pdus.gone(cell.pdu);
             return;
         };
-        for number in 0..routes[at].1.len() {
+        let branches = routes[at].1.len();
+        // All copies are there before any of them may be lost.
+        for _ in 1..branches {
+            self.passed.taken += 1;
+            core.pdus.copied(cell.pdu);
+        }
+        for number in 0..branches {
             let branch = self.routes[port as usize][at].1[number];
-            if number > 0 {
-                self.passed.taken += 1;
-                core.pdus.copied(cell.pdu);
-            }
             self.queue(core, branch, Cell { vc: branch.vc, ..cell });
         }
     }
@@ -182,3 +184,149 @@ impl Switch {
 
 /// A cell inside the switch.
 const CELL: Bits = Bits::new(424);
+
+#[cfg(test)]
+mod tests {
+    use wiretwin_proto::{MessageId, Payload};
+    use wiretwin_units::Bytes;
+
+    use super::super::cell::PduId;
+    use super::super::core::{Link, LinkConfig, Port, parts};
+    use super::super::trail::SegmentId;
+    use super::*;
+
+    /// A switch whose links all end at adapters, and the cells that came there: link, circuit, index.
+    struct Bench {
+        core: Core,
+        switch: Switch,
+        came: Vec<(u32, Vc, u32)>,
+    }
+
+    fn bench(ports: u32, queue_cells: u32) -> Bench {
+        let config = SwitchConfig {
+            fabric: BitRate::bit_s(2_400_000_000),
+            delay: Span::from_us(3),
+            queue_cells,
+            module_rate: BitRate::bit_s(622_080_000),
+            modules: 4,
+        };
+        let link = LinkConfig {
+            rate: BitRate::bit_s(100_000_000),
+            cell_bits: Bits::new(432),
+            propagation: Span::ZERO,
+        };
+        let (mut core, mut switch) = (Core::new(false), Switch::new(0, config));
+        for port in 0..ports {
+            let out = core.add_link(Link::new(link, Port::Adapter(port), None));
+            switch.add_port(out);
+        }
+        Bench { core, switch, came: Vec::new() }
+    }
+
+    impl Bench {
+        fn cell(&mut self, vc: Vc, index: u32) -> Cell {
+            let payload = Payload::whole(MessageId(0), Bytes::new(40));
+            let pdu = self.core.pdus.add(payload, 0, 1, (0, 0));
+            assert_ne!(pdu, PduId::NONE);
+            Cell {
+                vc,
+                pdu,
+                index,
+                last: true,
+                congestion: false,
+                loss_priority: false,
+                corrupted: false,
+                trail: SegmentId::NONE,
+            }
+        }
+
+        fn take(&mut self, port: u32, vc: Vc, index: u32) {
+            let cell = self.cell(vc, index);
+            self.switch.take(&mut self.core, port, cell);
+        }
+
+        /// Lets everything happen, with counts checked at each event.
+        fn run(&mut self) {
+            while let Some(event) = self.core.schedule.next() {
+                match parts(event.index) {
+                    (To::Link, link, _) => {
+                        if let Some((_, cell)) = self.core.arrive(LinkId(link)) {
+                            self.came.push((link, cell.vc, cell.index));
+                            self.core.pdus.gone(cell.pdu);
+                        }
+                    }
+                    (_, _, local) => self.switch.handle(&mut self.core, local),
+                }
+                let passed = self.switch.passed();
+                assert_eq!(passed.taken, passed.given + passed.lost + passed.held, "{passed:?}");
+            }
+            assert_eq!(self.core.pdus.live(), 0, "no cell is anywhere");
+        }
+    }
+
+    const IN: Vc = Vc::new(1, 40);
+
+    fn branch(port: u32, vci: u16, class: u8) -> Branch {
+        Branch { port, vc: Vc::new(0, vci), class }
+    }
+
+    #[test]
+    fn a_circuit_with_branches_is_copied_to_each_under_the_name_it_has_there() {
+        let mut bench = bench(4, 16);
+        for (port, vci) in [(1, 50), (2, 60), (3, 70)] {
+            bench.switch.connect(0, IN, branch(port, vci, 0));
+        }
+        bench.take(0, IN, 7);
+        bench.run();
+        let copies = [(1, 50), (2, 60), (3, 70)].map(|(port, vci)| (port, Vc::new(0, vci), 7));
+        assert_eq!(bench.came, copies);
+        let Passed { taken, given, lost, .. } = bench.switch.passed();
+        assert_eq!((taken, given, lost), (3, 3, 0));
+    }
+
+    #[test]
+    fn a_branch_without_room_loses_its_copy_and_no_other() {
+        let mut bench = bench(3, 1);
+        bench.switch.connect(0, IN, branch(1, 50, 0));
+        bench.switch.connect(0, IN, branch(2, 60, 0));
+        let other = Vc::new(0, 41);
+        bench.switch.connect(1, other, branch(1, 51, 0));
+        // Port 1 is busy and its queue full when the copy comes.
+        for index in 0..2 {
+            bench.take(1, other, index);
+        }
+        bench.take(0, IN, 9);
+        bench.run();
+        assert!(bench.came.contains(&(2, Vc::new(0, 60), 9)), "{:?}", bench.came);
+        assert!(!bench.came.iter().any(|cell| cell.1 == Vc::new(0, 50)), "{:?}", bench.came);
+        assert_eq!(bench.switch.passed().lost, 1);
+    }
+
+    #[test]
+    fn a_circuit_with_reserved_bandwidth_goes_before_one_without() {
+        let mut bench = bench(2, 16);
+        let (reserved, other) = (Vc::new(0, 40), Vc::new(0, 41));
+        bench.switch.connect(0, reserved, branch(1, 50, 0));
+        bench.switch.connect(0, other, branch(1, 51, 1));
+        for index in 0..3 {
+            bench.take(0, other, index);
+        }
+        for index in 0..2 {
+            bench.take(0, reserved, index);
+        }
+        bench.run();
+        // The first has left before any other came; then those of the first class, in order.
+        let order: Vec<_> = bench.came.iter().map(|cell| (cell.1.vci(), cell.2)).collect();
+        assert_eq!(order, [(51, 0), (50, 0), (50, 1), (51, 1), (51, 2)]);
+    }
+
+    #[test]
+    fn a_cell_of_no_circuit_is_dropped() {
+        let mut bench = bench(2, 16);
+        bench.switch.connect(0, IN, branch(1, 50, 0));
+        bench.take(1, IN, 0);
+        bench.take(0, Vc::new(1, 41), 0);
+        bench.run();
+        assert_eq!((bench.came.len(), bench.switch.passed().lost), (0, 2));
+    }
+}
