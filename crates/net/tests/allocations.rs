@@ -1,0 +1,77 @@
+//! No allocation for a cell, a packet or a message once a network runs steadily: allocations are counted.
+
+mod lan_of;
+
+use std::alloc::System;
+
+use lan_of::{PLAIN, Want, lan};
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use wiretwin_engine::Untraced;
+use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
+use wiretwin_net::lan::echo::round_trips;
+use wiretwin_net::packet::Dumbbell;
+use wiretwin_proto::tcp;
+use wiretwin_units::{Bytes, Span};
+
+#[global_allocator]
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
+
+/// A way to run a cell switch.
+type Run = fn(&Config, &mut Untraced) -> Result<Totals, ConfigError>;
+
+/// Allocations, and those that grew, while something is done.
+fn counted<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let region = Region::new(ALLOCATOR);
+    let done = work();
+    let change = region.change();
+    (change.allocations + change.reallocations, done)
+}
+
+/// One test, for the allocator is one for all.
+#[test]
+fn a_steady_network_does_not_allocate() {
+    let stacks = [
+        ("fore/aal5", "series-100", false),
+        ("fore/aal5", "series-200", true),
+        ("fore/aal34", "series-200", true),
+        ("socket/tcp/aal5", "series-200", true),
+        ("socket/tcp/ethernet", "frames", false),
+        ("socket/tcp/fddi", "frames", false),
+    ];
+    for (stack, adapter, switch) in stacks {
+        let of = |rounds| {
+            let mut lan = lan(&Want { stack, adapter, switch, ..PLAIN }, 7, false);
+            let (count, times) = counted(|| round_trips(&mut lan, Bytes::new(20_000), rounds));
+            times.expect("an echo that ends");
+            (count, lan.events())
+        };
+        // Queues grow to what they need, and then no more: a few doublings, not one a cell or message.
+        let (short, long) = (of(100), of(1_000));
+        let moved = long.1 - short.1;
+        assert!(moved >= 9_000, "{stack}: {moved} events");
+        assert!(long.0 <= short.0 + 8, "{stack}, {adapter}: {} more for {moved} events", long.0 - short.0);
+    }
+
+    for (name, run) in [("event", run_by_event as Run), ("slot", run_by_slot as Run)] {
+        let of = |slots| {
+            let config = Config { slots, ..Config::default() };
+            let (count, totals) = counted(|| run(&config, &mut Untraced));
+            totals.expect("a valid configuration");
+            count
+        };
+        // All the queues it will need it has early: a longer run adds a few doublings, not one a cell.
+        let (short, long) = (of(20_000), of(200_000));
+        assert!(long <= short + 32, "by {name}: {short} in 20 000 slots, {long} in 200 000");
+    }
+
+    let config = tcp::Config { work: false, ..tcp::Config::linux_modern() };
+    let buffer = Bytes::new(65_535);
+    let config = config.with_buffers(buffer, buffer).expect("within the limit");
+    let mut side = Dumbbell::over_155_mbit_s(6, 1_500, config).build().expect("a dumbbell that can be");
+    side.network.run_until(side.network.now() + Span::from_s(2));
+    let hops = side.network.hops();
+    let (count, ()) = counted(|| side.network.run_until(side.network.now() + Span::from_s(1)));
+    let hops = side.network.hops() - hops;
+    assert!(hops > 10_000, "{hops} hops");
+    assert_eq!(count, 0, "of {hops} packet-hops");
+}
