@@ -17,7 +17,7 @@ use wiretwin_wire::cell::PAYLOAD_OCTETS;
 use super::Lan;
 use super::activity::Activity;
 use super::adaptation::Asked;
-use super::cell::{Cell, Vc};
+use super::cell::{Cell, PduId, Vc};
 use super::config::{AdapterConfig, FirmwarePrices};
 use super::core::{LinkId, Passed, To};
 use super::cpu::{Step, ThreadId};
@@ -138,6 +138,11 @@ impl Lan {
         let now = self.core.now();
         let adapter = &mut self.adapters[number as usize];
         adapter.passed.taken += 1;
+        if cell.pdu == PduId::NONE {
+            // Load: nobody has opened its circuit, and it goes no further than the line.
+            adapter.passed.given += 1;
+            return;
+        }
         let room = match adapter.config {
             AdapterConfig::Series100 { receive_fifo_cells, .. }
             | AdapterConfig::Series200 { receive_fifo_cells, .. } => receive_fifo_cells as usize,

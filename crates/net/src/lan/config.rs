@@ -12,6 +12,7 @@ use wiretwin_units::{BitRate, Bits, Bytes, Span};
 use super::activity::{Activity, CPU_ACTIVITIES};
 use super::asx100::SwitchConfig;
 use super::core::LinkConfig;
+use super::load::{self, LoadConfig};
 use super::stack::{Lower, Message, Stack};
 use crate::json::{At, Fields, JsonError, parse};
 
@@ -182,6 +183,8 @@ pub struct Config {
     pub socket: Option<SocketConfig>,
     /// The chance of a cell to be lost on each link.
     pub loss: Option<Probability>,
+    /// Stations that only generate.
+    pub load: Vec<LoadConfig>,
 }
 
 const DOCUMENT: &str = "network";
@@ -206,7 +209,8 @@ impl Config {
             return Err(refused(&top, "hosts", &hosts.len().to_string(), "2 to 64 hosts"));
         }
         let hosts = hosts.iter().map(read_host).collect::<Result<Vec<_>, _>>()?;
-        let network = read_network(&top, &stack, hosts.len() as u64)?;
+        let generators = top.optional("load").and_then(|at| at.value.as_array().map(Vec::len)).unwrap_or(0);
+        let network = read_network(&top, &stack, hosts.len() as u64, generators as u64)?;
         let frames = hosts.iter().position(|host| host.adapter == AdapterConfig::Frames);
         let atm = stack.is_atm();
         if let Some(at) = hosts.iter().position(|host| (host.adapter == AdapterConfig::Frames) == atm) {
@@ -220,6 +224,8 @@ impl Config {
             Message::Fore => None,
             Message::Socket => Some(read_socket(&top.get("socket")?, &stack)?),
         };
+        let mtu = socket.as_ref().filter(|_| !atm).map(|socket| socket.mtu);
+        let load = load::read(&top, &network, hosts.len() as u32, mtu)?;
         let pdu_bytes = Bytes::new(top.get("pdu_bytes")?.integer(1, 65_535)?);
         let at = top.get("cut_messages")?;
         let cut_messages = at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?;
@@ -231,11 +237,11 @@ impl Config {
                 Some(loss.ok_or_else(|| at.refuse("a probability, 0 to 1"))?)
             }
         };
-        Ok(Self { stack, hosts, network, socket, pdu_bytes, cut_messages, stream_bytes, loss })
+        Ok(Self { stack, hosts, network, socket, pdu_bytes, cut_messages, stream_bytes, loss, load })
     }
 }
 
-const CONFIG_KEYS: [&str; 11] = [
+const CONFIG_KEYS: [&str; 12] = [
     "stack",
     "hosts",
     "link",
@@ -247,9 +253,15 @@ const CONFIG_KEYS: [&str; 11] = [
     "cut_messages",
     "stream_bytes",
     "cell_loss",
+    "load",
 ];
 
-fn read_network(top: &Fields<'_>, stack: &Stack, hosts: u64) -> Result<NetworkConfig, JsonError> {
+fn read_network(
+    top: &Fields<'_>,
+    stack: &Stack,
+    hosts: u64,
+    generators: u64,
+) -> Result<NetworkConfig, JsonError> {
     match stack.lower {
         Lower::Aal5 | Lower::Aal34 => {
             let link = read_link(&top.get("link")?)?;
@@ -258,7 +270,7 @@ fn read_network(top: &Fields<'_>, stack: &Stack, hosts: u64) -> Result<NetworkCo
                     Err(refused(top, "switch", "nothing", "a switch, for more than two hosts"))
                 }
                 None => Ok(NetworkConfig::BackToBack(link)),
-                Some(at) => Ok(NetworkConfig::Switch(link, read_switch(&at, hosts, &link)?)),
+                Some(at) => Ok(NetworkConfig::Switch(link, read_switch(&at, hosts + generators, &link)?)),
             }
         }
         Lower::Ethernet => {

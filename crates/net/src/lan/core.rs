@@ -33,10 +33,12 @@ pub(crate) enum To {
     Timer,
     /// The medium that hosts share has something.
     Medium,
+    /// A generator of load sends.
+    Load,
 }
 
 impl To {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -47,12 +49,18 @@ impl To {
         Self::Background,
         Self::Timer,
         Self::Medium,
+        Self::Load,
     ];
 }
 
 /// An event's index: 8 bits of kind, 24 of component, 32 of the component's own.
 pub(crate) const fn index(to: To, component: u32, local: u32) -> u64 {
     (to as u64) << 56 | (component as u64 & 0xff_ffff) << 32 | local as u64
+}
+
+/// Whether an event is the passing on of a cell or frame.
+const fn carries(to: To) -> bool {
+    matches!(to, To::Link | To::Element | To::Medium)
 }
 
 /// The parts of an index.
@@ -132,6 +140,8 @@ pub(crate) struct Core {
     pub(crate) pdus: PduTable,
     pub(crate) trail: Trail,
     pub(crate) digest: TraceDigest,
+    /// Events that carry cells and frames, which may be load.
+    carrying: usize,
 }
 
 impl Core {
@@ -142,6 +152,7 @@ impl Core {
             pdus: PduTable::default(),
             trail: Trail::new(trail),
             digest: TraceDigest::new(),
+            carrying: 0,
         }
     }
 
@@ -151,8 +162,21 @@ impl Core {
 
     /// Schedules an event, which the models do for the present or the future only.
     pub(crate) fn at(&mut self, time: SimTime, to: To, component: u32, local: u32) {
+        self.carrying += usize::from(carries(to));
         let scheduled = self.schedule.at(time, index(to, component, local));
         debug_assert!(scheduled.is_ok(), "a model schedules nothing in the past");
+    }
+
+    /// The next event, with the time now its own.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let event = self.schedule.next()?;
+        self.carrying -= usize::from(carries(parts(event.index).0));
+        Some(event.index)
+    }
+
+    /// Events that carry cells and frames.
+    pub(crate) const fn carrying(&self) -> usize {
+        self.carrying
     }
 
     /// An observable point, for the digest.

@@ -9,7 +9,7 @@ use wiretwin_engine::Streams;
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::BuildError;
-use super::config::NetworkConfig;
+use super::config::{Config, NetworkConfig};
 use super::core::Passed;
 use crate::csma_cd::{self, CsmaCd};
 use crate::timed_token::{self, TimedToken};
@@ -45,22 +45,23 @@ pub(super) struct Medium {
 
 impl Medium {
     /// The medium of a network, if it has one.
-    pub(super) fn new(
-        network: &NetworkConfig,
-        hosts: u32,
-        streams: &mut Streams,
-    ) -> Result<Option<Self>, BuildError> {
-        let access = match network {
+    pub(super) fn new(config: &Config, streams: &mut Streams) -> Result<Option<Self>, BuildError> {
+        let hosts = config.hosts.len() as u32;
+        let stations = hosts + 2 * config.load.len() as u32;
+        let access = match &config.network {
             NetworkConfig::BackToBack(_) | NetworkConfig::Switch(..) => return Ok(None),
             NetworkConfig::Cable { rate, hop } => {
                 let config = csma_cd::Config { rate: *rate, ..csma_cd::Config::TEN };
-                let places: Vec<Span> = (0..u64::from(hosts)).map(|host| *hop * host).collect();
-                let backoff = (0..hosts)
-                    .map(|host| streams.stream(&format!("host {host}/backoff")))
+                let places: Vec<Span> = (0..u64::from(stations)).map(|host| *hop * host).collect();
+                let backoff = (0..stations)
+                    .map(|station| match station.checked_sub(hosts) {
+                        None => streams.stream(&format!("host {station}/backoff")),
+                        Some(at) => streams.stream(&format!("load {}/backoff {}", at / 2, at % 2)),
+                    })
                     .collect::<Result<Vec<_>, _>>()?;
                 let of = |station: csma_cd::StationId| backoff[usize::from(station.0)].clone();
                 let cable = CsmaCd::new(config, &places, of);
-                Access::Cable(cable.expect("2 to 64 hosts on a cable of 1 Mbit/s or more"))
+                Access::Cable(cable.expect("2 to 64 stations on a cable of 1 Mbit/s or more"))
             }
             NetworkConfig::Ring { rate, hop, latency, target } => {
                 let config =
@@ -71,11 +72,11 @@ impl Medium {
                     synchronous: Span::ZERO,
                     queue_frames: 1,
                 };
-                let ring = TimedToken::new(config, &vec![station; hosts as usize]);
+                let ring = TimedToken::new(config, &vec![station; stations as usize]);
                 Access::Ring(ring.expect("the target was checked when the network was read"), config)
             }
         };
-        let queues = (0..hosts).map(|_| VecDeque::new()).collect();
+        let queues = (0..stations).map(|_| VecDeque::new()).collect();
         let passed = Passed::default();
         Ok(Some(Self { access, queues, most: QUEUE_FRAMES, passed, scheduled: SimTime::MAX }))
     }

@@ -13,6 +13,7 @@
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
 //! | `socket`, `medium` | stream sockets over TCP; cable and ring |
+//! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
 //! | `asx100` | a cell switch |
@@ -29,6 +30,7 @@ mod core;
 mod cpu;
 pub mod echo;
 mod host;
+pub mod load;
 mod medium;
 mod socket;
 pub mod stack;
@@ -53,6 +55,7 @@ use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
 use cpu::Step;
 use host::{Action, Host};
+use load::Generator;
 use medium::Medium;
 use socket::{End, Packets, Pending};
 use stack::Message as MessageLayer;
@@ -304,6 +307,7 @@ pub struct Lan {
     over: Vec<(u32, u32, Reason)>,
     packets: Packets,
     medium: Option<Medium>,
+    generators: Vec<Generator>,
     /// Kept for its allocation.
     scratch: Vec<Step<Action>>,
     streams: Streams,
@@ -336,6 +340,7 @@ impl Lan {
             over: Vec::new(),
             packets: Packets::default(),
             medium: None,
+            generators: Vec::new(),
             scratch: Vec::new(),
             streams: Streams::new(seed),
             config,
@@ -361,7 +366,7 @@ impl Lan {
                 for number in 0..size {
                     lan.add_host(number, LinkId(u32::MAX))?;
                 }
-                lan.medium = Medium::new(&lan.config.network, size, &mut lan.streams)?;
+                lan.medium = Medium::new(&lan.config, &mut lan.streams)?;
             }
         }
         if lan.config.stack.is_atm() {
@@ -374,6 +379,7 @@ impl Lan {
         if let Some(socket) = lan.config.socket.clone() {
             lan.connect_all(&socket)?;
         }
+        lan.start_load()?;
         Ok(lan)
     }
 
@@ -623,11 +629,11 @@ impl Lan {
             if !self.resumed.is_empty() {
                 return true;
             }
-            if self.core.schedule.pending() <= self.endless {
+            if !self.has_work() {
                 return false;
             }
-            let Some(event) = self.core.schedule.next() else { return false };
-            self.dispatch(event.index);
+            let Some(index) = self.core.next() else { return false };
+            self.dispatch(index);
         }
     }
 
@@ -673,6 +679,7 @@ impl Lan {
             To::Background => self.background_due(component, local),
             To::Timer => self.timer_due(component),
             To::Medium => self.medium_due(),
+            To::Load => self.load_due(component),
         }
     }
 

@@ -18,6 +18,7 @@ use super::config::SocketConfig;
 use super::core::To;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
+use super::load::LOAD_PACKET;
 use super::medium::Came;
 use super::trail::SegmentId;
 use super::{BuildError, Kind, Lan, RequestId, State};
@@ -72,6 +73,11 @@ impl Packets {
         }
         self.list.push(packet);
         self.list.len() as u32 - 1
+    }
+
+    /// Packets on their way.
+    pub(super) fn live(&self) -> usize {
+        self.list.len() - self.free.len()
     }
 
     fn take(&mut self, number: u32) -> Packet {
@@ -393,6 +399,9 @@ impl Lan {
             match medium.poll(now) {
                 Came::Frame { host, packet, sent } => {
                     self.core.observe(super::FRAME_CAME, host.into(), sent.as_ps());
+                    if packet == LOAD_PACKET {
+                        continue;
+                    }
                     let before = self.packets.list[packet as usize].trail;
                     let trail = self.core.trail.push(before, Activity::Serialize, 0, now - sent, now);
                     self.adapters[host as usize].frame_came(packet, trail);
@@ -402,6 +411,7 @@ impl Lan {
                         self.raise(host, handler, trail, host);
                     }
                 }
+                Came::Lost { packet: LOAD_PACKET } => {}
                 Came::Lost { packet } => drop(self.packets.take(packet)),
                 Came::Until(time) => {
                     if let Some(time) =

@@ -1,0 +1,310 @@
+//! Background load: stations that only generate.
+//!
+//! A generator of an ATM network sits at a switch port of its own and sends PDUs, cell after cell, to the
+//! output port of a host, on a circuit that the host's adapter has not opened: the cells share the fabric,
+//! the output queue and the line, and the adapter leaves them at its line side, at no cost. A generator of
+//! a cable or a ring is a pair of stations, and one sends datagrams to the other.
+//!
+//! The share is that of the medium's time that the load would take if nothing disturbed it: of the output
+//! line in cells with what the line adds to each, of the cable with preamble and gap or without (as
+//! configured), of the ring with preamble and delimiters.
+
+use wiretwin_engine::{Probability, Stream};
+use wiretwin_units::{Bytes, Span};
+use wiretwin_wire::aal5;
+use wiretwin_wire::cell::PAYLOAD_OCTETS;
+
+use super::asx100::Branch;
+use super::cell::{Cell, PduId, Vc};
+use super::config::{Config, NetworkConfig};
+use super::core::{LinkId, Port, To};
+use super::trail::SegmentId;
+use super::{BuildError, FIRST_VCI, Lan};
+use crate::json::{At, Fields, JsonError};
+use crate::{csma_cd, timed_token};
+
+/// When the units of a generator follow each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Law {
+    /// At equal intervals, from a random phase on.
+    Constant,
+    /// At exponentially distributed intervals.
+    Poisson,
+    /// In bursts at a higher share, with exponentially distributed pauses between them.
+    OnOff {
+        /// The share within a burst, above the mean one, at most 1.
+        peak: f64,
+        /// Units in a burst on average (geometric), at least 1.
+        burst: f64,
+    },
+}
+
+/// A generator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LoadConfig {
+    /// When its units follow each other.
+    pub law: Law,
+    /// The share of the medium's time that it takes, 0 to 1.
+    pub share: f64,
+    /// Of an ATM network: octets of a PDU of AAL 5; else octets of UDP in a datagram.
+    pub octets: Bytes,
+    /// Of an ATM network: the host at whose output port its cells come out.
+    pub to: u32,
+    /// Of an ATM network: in front of circuits without reserved bandwidth, as those that have it.
+    pub reserved: bool,
+    /// Of a cable: preamble and gap count for the share.
+    pub whole: bool,
+}
+
+/// Octets of the headers of UDP and IP.
+const HEADERS: u64 = 28;
+
+/// Reads the generators of a network.
+pub(super) fn read(
+    top: &Fields<'_>,
+    network: &NetworkConfig,
+    hosts: u32,
+    mtu: Option<u16>,
+) -> Result<Vec<LoadConfig>, JsonError> {
+    let Some(list) = top.optional("load") else { return Ok(Vec::new()) };
+    if matches!(network, NetworkConfig::BackToBack(_)) {
+        return Err(list.refuse("nothing between two hosts back to back: load needs a switch, cable or ring"));
+    }
+    let found = list.list("a list of generators")?;
+    let stations = u64::from(hosts) + 2 * found.len() as u64;
+    if matches!(network, NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. }) && stations > 64 {
+        let allowed = format!("at most 64 stations: {hosts} hosts and two a generator");
+        return Err(list.refuse_as(format!("{} generators", found.len()), allowed));
+    }
+    found.iter().map(|at| read_one(at, network, hosts, mtu)).collect()
+}
+
+fn read_one(
+    at: &At<'_>,
+    network: &NetworkConfig,
+    hosts: u32,
+    mtu: Option<u16>,
+) -> Result<LoadConfig, JsonError> {
+    let mut keys = vec!["law", "share", "octets", "peak", "burst"];
+    match network {
+        NetworkConfig::Cable { .. } => keys.push("counted"),
+        NetworkConfig::Ring { .. } => {}
+        _ => keys.extend(["to", "reserved"]),
+    }
+    let fields = at.object(&keys)?;
+    let share = real(&fields, "share", 0.0, 1.0)?;
+    let law = fields.get("law")?;
+    let law = match law.value.as_str() {
+        Some("constant") => Law::Constant,
+        Some("poisson") => Law::Poisson,
+        Some("on-off") => {
+            Law::OnOff { peak: real(&fields, "peak", share, 1.0)?, burst: real(&fields, "burst", 1.0, 1e6)? }
+        }
+        _ => return Err(law.refuse("constant, poisson or on-off")),
+    };
+    if !matches!(law, Law::OnOff { .. })
+        && let Some(key) = fields.optional("peak").or_else(|| fields.optional("burst"))
+    {
+        return Err(key.refuse("nothing here: only a generator of law on-off has it"));
+    }
+    let most = mtu.map_or(65_535, |mtu| u64::from(mtu).saturating_sub(HEADERS));
+    let octets = fields.get("octets")?.integer(1, most)?;
+    let mut found =
+        LoadConfig { law, share, octets: Bytes::new(octets), to: 0, reserved: false, whole: true };
+    match network {
+        NetworkConfig::Cable { .. } => {
+            let counted = fields.get("counted")?;
+            found.whole = match counted.value.as_str() {
+                Some("line") => true,
+                Some("frame") => false,
+                _ => return Err(counted.refuse("line (with preamble and gap) or frame (without)")),
+            };
+        }
+        NetworkConfig::Ring { .. } => {}
+        _ => {
+            found.to = fields.get("to")?.integer(0, u64::from(hosts) - 1)? as u32;
+            let reserved = fields.get("reserved")?;
+            found.reserved = reserved.value.as_bool().ok_or_else(|| reserved.refuse("true or false"))?;
+        }
+    }
+    Ok(found)
+}
+
+fn real(fields: &Fields<'_>, key: &str, least: f64, most: f64) -> Result<f64, JsonError> {
+    let at = fields.get(key)?;
+    let value = at.value.as_f64().filter(|value| (least..=most).contains(value));
+    value.ok_or_else(|| at.refuse(&format!("{least} to {most}")))
+}
+
+/// A generator at work.
+pub(super) struct Generator {
+    config: LoadConfig,
+    stream: Stream,
+    /// What a unit takes of the medium.
+    unit: Span,
+    /// Units of its burst that are still to come.
+    left: u64,
+    way: Way,
+    sent: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Way {
+    Cells { link: LinkId, vc: Vc, count: u32 },
+    Frames { from: u32, octets: Bytes },
+}
+
+impl Generator {
+    /// The mean time from one unit to the next.
+    fn interval(&self, share: f64) -> Span {
+        Span::from_ps((self.unit.as_ps() as f64 / share) as u64)
+    }
+
+    /// The time to the next unit.
+    fn pause(&mut self) -> Span {
+        let mean = self.interval(self.config.share);
+        match self.config.law {
+            Law::Constant => mean,
+            Law::Poisson => self.stream.exponential(mean),
+            Law::OnOff { peak, burst } => {
+                let within = self.interval(peak);
+                if self.left > 0 {
+                    self.left -= 1;
+                    return within;
+                }
+                let goes_on = Probability::new(1.0 - 1.0 / burst).expect("a burst has one unit or more");
+                while self.stream.happens(goes_on) {
+                    self.left += 1;
+                }
+                let off = (mean.as_ps() - within.as_ps().min(mean.as_ps())) as f64 * burst;
+                within + self.stream.exponential(Span::from_ps(off as u64))
+            }
+        }
+    }
+}
+
+/// What a unit of a generator takes of the medium of a network.
+fn unit_of(config: &Config, load: &LoadConfig) -> Span {
+    let encapsulation = config.socket.as_ref().map_or(0, |socket| socket.encapsulation.get());
+    let octets = Bytes::new(load.octets.get() + HEADERS + encapsulation);
+    match config.network {
+        NetworkConfig::BackToBack(link) | NetworkConfig::Switch(link, _) => {
+            let cell = link.rate.time_for(link.cell_bits).unwrap_or(Span::MAX);
+            cell * u64::from(cells(load.octets))
+        }
+        NetworkConfig::Cable { rate, .. } => {
+            let cable = csma_cd::Config { rate, ..csma_cd::Config::TEN };
+            let gap = rate.time_for(cable.gap).unwrap_or(Span::ZERO);
+            let preamble = rate.time_for(cable.preamble).unwrap_or(Span::ZERO);
+            let frame = cable.time_of(octets) - preamble;
+            if load.whole { preamble + frame + gap } else { frame }
+        }
+        NetworkConfig::Ring { rate, .. } => {
+            timed_token::Config { rate, ..timed_token::Config::FDDI }.time_of(octets)
+        }
+    }
+}
+
+fn cells(octets: Bytes) -> u32 {
+    // As long as a PDU of AAL 5 may be: 16 bits.
+    (aal5::pdu_octets(octets.get() as u16) / PAYLOAD_OCTETS) as u32
+}
+
+impl Lan {
+    /// Starts the generators of the network, each at a random time of its first interval.
+    pub(super) fn start_load(&mut self) -> Result<(), BuildError> {
+        for number in 0..self.config.load.len() as u32 {
+            let config = self.config.load[number as usize];
+            let unit = unit_of(&self.config, &config);
+            let way = match self.config.network {
+                NetworkConfig::Switch(link, _) => {
+                    let (vc, port) = (Vc::new(0, FIRST_VCI), self.size() + number);
+                    let links = 2 * port;
+                    let up = self.add_link(links, link, Port::Element { element: 0, port })?;
+                    let down = self.add_link(links + 1, link, Port::Adapter(config.to))?;
+                    // The host has circuits from every other one below these.
+                    let into = Vc::new(0, FIRST_VCI + self.size() as u16 + number as u16);
+                    if let Some(switch) = self.switches.first_mut() {
+                        switch.add_port(down);
+                        let class = u8::from(!config.reserved);
+                        switch.connect(port, vc, Branch { port: config.to, vc: into, class });
+                    }
+                    Way::Cells { link: up, vc, count: cells(config.octets) }
+                }
+                _ => {
+                    let encapsulation =
+                        self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
+                    let octets = config.octets + Bytes::new(HEADERS) + encapsulation;
+                    Way::Frames { from: self.size() + 2 * number, octets }
+                }
+            };
+            let stream = self.streams.stream(&format!("load {number}/arrivals"))?;
+            let mut generator = Generator { config, stream, unit, left: 0, way, sent: 0 };
+            if config.share > 0.0 {
+                let first = generator.interval(config.share).as_ps();
+                let phase = Span::from_ps(generator.stream.within(0..=first));
+                let due = self.core.now() + phase;
+                self.core.at(due, To::Load, number, 0);
+            }
+            self.generators.push(generator);
+        }
+        Ok(())
+    }
+
+    /// A generator sends a unit.
+    pub(super) fn load_due(&mut self, number: u32) {
+        let now = self.core.now();
+        let generator = &mut self.generators[number as usize];
+        let pause = generator.pause();
+        generator.sent += 1;
+        match generator.way {
+            Way::Cells { link, vc, count } => {
+                for index in 0..count {
+                    let cell = Cell {
+                        vc,
+                        pdu: PduId::NONE,
+                        index,
+                        last: index + 1 == count,
+                        congestion: false,
+                        loss_priority: false,
+                        corrupted: false,
+                        trail: SegmentId::NONE,
+                    };
+                    self.core.send(link, cell);
+                }
+            }
+            Way::Frames { from, octets } => {
+                if let Some(medium) = &mut self.medium {
+                    medium.advance(now);
+                    medium.offer(now, from, from + 1, LOAD_PACKET, octets);
+                    self.medium_due();
+                }
+            }
+        }
+        self.core.at(now + pause, To::Load, number, 0);
+    }
+
+    /// Units that each generator has sent, in the order of the configuration.
+    #[must_use]
+    pub fn generated(&self) -> Vec<u64> {
+        self.generators.iter().map(|generator| generator.sent).collect()
+    }
+
+    /// Whether something is under way besides load and what else hosts do.
+    pub(super) fn has_work(&self) -> bool {
+        let aside = if self.generators.is_empty() { 0 } else { self.core.carrying() + self.generating() };
+        self.core.schedule.pending() > self.endless + aside
+            || (aside > 0 && (self.core.pdus.live() > 0 || self.packets.live() > 0))
+    }
+
+    /// Events that generators wait for.
+    fn generating(&self) -> usize {
+        self.generators.iter().filter(|generator| generator.config.share > 0.0).count()
+    }
+}
+
+/// The packet of every frame of load.
+pub(super) const LOAD_PACKET: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests;
