@@ -76,3 +76,10 @@ def test_the_settings_name_no_registry() -> None:
     # `--no-emit-index-url` keeps the address out of the lock files.
     texts = {path: path.read_text().replace("--no-emit-index-url", "") for path in settings}
     assert [shown(path) for path, text in texts.items() if INDEX_OPTION.search(text)] == []
+
+
+def test_no_two_test_files_of_python_have_one_name() -> None:
+    """Pytest imports them by their name alone."""
+    names = [path.name for path in sorted((ROOT / "tests" / "python").rglob("*.py"))]
+    twice = {name for name in names if names.count(name) > 1} - {"conftest.py", "__init__.py"}
+    assert not twice
