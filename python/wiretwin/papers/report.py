@@ -73,7 +73,7 @@ def _experiment(name: str, records: list[Record]) -> Section:
         blocks.append(_by_size(name, sized))
     compared = [record for record in records if record.published is not None]
     if compared:
-        blocks.append(_errors(name, compared))
+        blocks.append(fit_errors(name, compared))
     blocks.append(TableBlock(f"{name}-values", "Values", table))
     lead = "Published values appear only where the model was fitted to them; the others are predictions."
     return Section(name, name, name, lead, [Group(blocks)])
@@ -84,7 +84,8 @@ def _short(record: Record) -> str:
     return " ".join([*values, record.metric.rsplit("_", 1)[0]])
 
 
-def _errors(name: str, records: list[Record]) -> FigureBlock:
+def fit_errors(name: str, records: list[Record]) -> FigureBlock:
+    """Draw how far calibration values are from the published ones, in per cent, each of them in sight."""
     figure = base.empty(120 + 22 * len(records), LIGHT, f"errors-{name}")
     errors = [100 * (record.predicted / (record.published or 1) - 1) for record in records]
     labels = [_short(record) for record in records]
@@ -97,9 +98,10 @@ def _errors(name: str, records: list[Record]) -> FigureBlock:
             hovertemplate="%{y}: %{x:+.1f} %<extra></extra>",
         )
     )
-    figure.update_xaxes(title="model against published [%]", zeroline=True, range=[-30, 30])
-    figure.update_yaxes(autorange="reversed")
     worst = max(errors, key=abs)
+    reach = max(30.0, 1.1 * abs(worst))
+    figure.update_xaxes(title="model against published [%]", zeroline=True, range=[-reach, reach])
+    figure.update_yaxes(autorange="reversed")
     rows = [[label, f"{error:+.1f} %"] for label, error in zip(labels, errors, strict=True)]
     table = Table("Errors of the fit", [Column("Value"), Column("Error", True)], rows)
     summary = f"{len(records)} calibration values; the furthest is {worst:+.1f} % off."

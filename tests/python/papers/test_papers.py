@@ -17,7 +17,7 @@ from wiretwin.papers.fit import constants, fit
 from wiretwin.papers.page import committed, updated, values_csv
 from wiretwin.papers.profiles import Network
 from wiretwin.papers.records import Record, case, digest
-from wiretwin.papers.report import render
+from wiretwin.papers.report import fit_errors, render
 from wiretwin.papers.values import DATA, read_sheet, write_fitted
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995.md"
@@ -219,6 +219,20 @@ def test_a_report_shows_every_value(tmp_path: Path) -> None:
     assert "The fit against what is published" in text
     assert "Latency by size" in text
     assert "http://" not in text.split("<script")[0]
+
+
+def test_the_figure_of_errors_shows_the_furthest_of_them() -> None:
+    def value(network: str, predicted: float) -> Record:
+        metric, role = "n_half_bytes", "calibration"
+        where = f"network={network}"
+        return Record("lin1995", "table2", where, metric, predicted, None, None, role, published=100.0)
+
+    near, far = value("atm", 110.0), value("fddi", 175.0)
+    low, high = fit_errors("table2", [near, far]).figure.layout.xaxis.range
+    assert low < -75
+    assert high > 75
+    low, high = fit_errors("table2", [near]).figure.layout.xaxis.range
+    assert (low, high) == (-30, 30)
 
 
 def test_records_go_to_json(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
