@@ -36,7 +36,9 @@ PermitRootLogin prohibit-password
 StrictModes no
 UsePAM no
 LogLevel ERROR
+SetEnv HOME={folder}
 """
+"""A home of its own: what the account's shell reads at its start may wait for who knows what."""
 
 
 @dataclass(frozen=True)
