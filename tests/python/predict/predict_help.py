@@ -141,10 +141,14 @@ def family(pid: int | None = None) -> list[psutil.Process]:
 
 
 def mentioning(path: Path) -> list[int]:
-    """Return the processes, whoever their parent is, whose command or environment names `path`."""
+    """Return the processes of this test, whoever their parent is, whose command names `path`.
+
+    A process is of this test if it has its TMPDIR: other runs on the machine are not its business.
+    """
     found = []
-    for one in psutil.process_iter(["cmdline"]):
-        if one.pid != os.getpid() and any(str(path) in word for word in one.info["cmdline"] or []):
+    for one in psutil.process_iter(["cmdline", "environ"]):
+        ours = (one.info["environ"] or {}).get("TMPDIR") == os.environ.get("TMPDIR")
+        if ours and one.pid != os.getpid() and any(str(path) in word for word in one.info["cmdline"] or []):
             found.append(one.pid)
     return found
 
