@@ -1,9 +1,11 @@
 //! Sans-I/O message layers: matching, message protocols, collective schedules, remote procedure
-//! calls.
+//! calls, libraries in a process.
 #![no_std]
 
 extern crate alloc;
 
+pub mod framed;
+pub mod library;
 pub mod matching;
 pub mod protocol;
 pub mod rpc;

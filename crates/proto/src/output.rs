@@ -80,4 +80,10 @@ pub enum WorkKind {
     RecordOut,
     /// Reading the mark of one fragment of a record of so many bytes.
     RecordIn,
+    /// What a message layer's library does once for a message of so many bytes that is sent.
+    LibrarySend,
+    /// The same for one that comes.
+    LibraryReceive,
+    /// Copying the bytes from one place of a process to another.
+    UserCopy,
 }

@@ -1,0 +1,406 @@
+//! A message layer as a library in a process: operations go in, system calls come out.
+//!
+//! A [`Library`] is a machine as those of `proto` are, one level up: a process calls it to send and to
+//! receive, and it makes system calls, one after the other, as the library of that name would. Whoever
+//! drives it (the local network of `net`) does each call, charges the process for it, and hands its
+//! [`Outcome`] back. What a message layer says on the wire are real octets, its heads; what programs send
+//! are handles ([`Payload`]). Both travel in [`Content`], so a message takes as many octets as its
+//! framing makes it take, and one of no octets is carried by its head.
+//!
+//! The contract of a driver:
+//!
+//! 1. After each call of a method it drains [`Library::poll_output`] until that yields `Timeout`, and does
+//!    what it got in that order: [`Work`](wiretwin_proto::Work) is paid for by the process before anything
+//!    that follows.
+//! 2. Each [`Call`] has exactly one [`Outcome`], in the order of the calls. A call that waits keeps the
+//!    process until then.
+//! 3. While the process waits for requests that are not done, and the library has asked for nothing,
+//!    [`Library::progress`] is called. If it then asks for nothing, the process will wait for ever. A
+//!    daemon waits all its life: the first call of `progress` is its `main`.
+//! 4. The library is called by its process only: it has no time of its own, and wakes by
+//!    [`Call::Select`] at the earliest.
+//!
+//! [`framed`](crate::framed) is the smallest example.
+
+use core::fmt;
+
+use wiretwin_proto::{MessageId, Output};
+use wiretwin_units::{Bytes, SimTime, Span};
+
+mod content;
+
+pub use content::{Content, Front};
+
+/// Names what a process has asked of its library. A message is named by the send that made it: its
+/// [`MessageId`] has the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Request(pub u64);
+
+impl Request {
+    /// The message that this send made.
+    #[must_use]
+    pub const fn message(self) -> MessageId {
+        MessageId(self.0)
+    }
+}
+
+/// Names a connection within its process; given out by the driver, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u32);
+
+/// Names a socket that waits for connections within its process; given out by the driver, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub u32);
+
+/// Names a socket for datagrams within its process; given out by the driver, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SocketId(pub u32);
+
+/// A socket's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The number of the host.
+    pub host: u32,
+    /// The port.
+    pub port: u16,
+}
+
+/// A system call.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Call {
+    /// A socket that waits for connections (`socket`, `bind`, `listen`); port 0 leaves the choice to the
+    /// system. [`Outcome::Listening`], or [`Outcome::Failed`] where the port is taken.
+    Listen {
+        /// The port.
+        port: u16,
+    },
+    /// Takes the connection that has waited longest, or waits for one. [`Outcome::Accepted`].
+    Accept {
+        /// Whose.
+        listener: ListenerId,
+    },
+    /// Makes a connection, and waits until it is there. [`Outcome::Connected`] or [`Outcome::Failed`].
+    Connect {
+        /// To whom.
+        to: Address,
+    },
+    /// Switches `TCP_NODELAY` of a connection. [`Outcome::Changed`].
+    Nodelay {
+        /// Whose.
+        connection: ConnectionId,
+        /// On or off.
+        on: bool,
+    },
+    /// Writes (`writev`). [`Outcome::Wrote`] with what was not taken, or [`Outcome::Ended`].
+    Write {
+        /// Where to.
+        connection: ConnectionId,
+        /// What.
+        content: Content,
+        /// Until all is taken; else as much as there is room for.
+        wait: bool,
+    },
+    /// Reads what is there. [`Outcome::Read`] or [`Outcome::Ended`].
+    Read {
+        /// Where from.
+        connection: ConnectionId,
+        /// At most so many octets.
+        most: Bytes,
+        /// Until something is there; else the outcome may be nothing.
+        wait: bool,
+    },
+    /// Closes a connection. [`Outcome::Closed`].
+    Close {
+        /// Which.
+        connection: ConnectionId,
+    },
+    /// A socket for datagrams (`socket`, `bind`); port 0 leaves the choice to the system.
+    /// [`Outcome::Bound`], or [`Outcome::Failed`].
+    Bind {
+        /// The port.
+        port: u16,
+    },
+    /// Sends a datagram. [`Outcome::Sent`], or [`Outcome::Failed`] where it is too long.
+    SendTo {
+        /// From which socket.
+        socket: SocketId,
+        /// To whom.
+        to: Address,
+        /// What.
+        content: Content,
+    },
+    /// Takes a datagram. [`Outcome::Datagram`], or [`Outcome::Empty`].
+    ReceiveFrom {
+        /// Of which socket.
+        socket: SocketId,
+        /// Until one is there.
+        wait: bool,
+    },
+    /// Waits until something can be read, taken or accepted, a connection has ended, or one has room
+    /// (`select`). [`Outcome::Ready`], with nothing ready where the time came first.
+    Select {
+        /// Also until this connection takes octets.
+        write: Option<ConnectionId>,
+        /// Not beyond this instant.
+        until: Option<SimTime>,
+        /// Nothing hangs on that instant: a run is not kept alive by it.
+        idle: bool,
+    },
+}
+
+/// What is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A connection has octets, or has ended.
+    Readable(ConnectionId),
+    /// A connection has room.
+    Writable(ConnectionId),
+    /// A connection waits to be accepted.
+    Acceptable(ListenerId),
+    /// A datagram is there.
+    Datagram(SocketId),
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// A connection that was open from the start, to the process of another rank. Comes before anything
+    /// else, without a call.
+    Given {
+        /// Its name.
+        connection: ConnectionId,
+        /// Whose process is at the other end.
+        rank: u32,
+    },
+    /// It listens.
+    Listening {
+        /// Its name.
+        listener: ListenerId,
+        /// Where.
+        at: Address,
+    },
+    /// A connection was accepted.
+    Accepted {
+        /// Whose.
+        listener: ListenerId,
+        /// Its name.
+        connection: ConnectionId,
+        /// Who asked for it.
+        from: Address,
+    },
+    /// A connection was made.
+    Connected {
+        /// Its name.
+        connection: ConnectionId,
+        /// To whom.
+        to: Address,
+    },
+    /// An option was changed.
+    Changed {
+        /// Whose.
+        connection: ConnectionId,
+    },
+    /// It was written.
+    Wrote {
+        /// Where to.
+        connection: ConnectionId,
+        /// What was not taken: nothing where the call waited. Its memory may be used again.
+        rest: Content,
+    },
+    /// This was read: nothing where the call did not wait.
+    Read {
+        /// Where from.
+        connection: ConnectionId,
+        /// What. Left there, it is gone.
+        content: &'a mut Content,
+    },
+    /// A connection has ended: the peer has closed it, or it is gone.
+    Ended {
+        /// Which.
+        connection: ConnectionId,
+    },
+    /// A connection was closed.
+    Closed {
+        /// Which.
+        connection: ConnectionId,
+    },
+    /// A socket for datagrams is there.
+    Bound {
+        /// Its name.
+        socket: SocketId,
+        /// Where.
+        at: Address,
+    },
+    /// A datagram was sent.
+    Sent {
+        /// From which socket.
+        socket: SocketId,
+        /// An empty one, whose memory may be used again.
+        rest: Content,
+    },
+    /// A datagram came.
+    Datagram {
+        /// Of which socket.
+        socket: SocketId,
+        /// Who sent it.
+        from: Address,
+        /// What. Left there, it is gone.
+        content: &'a mut Content,
+    },
+    /// No datagram is there.
+    Empty {
+        /// Of which socket.
+        socket: SocketId,
+    },
+    /// What is ready; nothing where a time was waited for.
+    Ready(&'a [Ready]),
+    /// It could not be.
+    Failed(CallError),
+}
+
+/// Why a call came to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The port is another's.
+    PortTaken {
+        /// The port.
+        port: u16,
+    },
+    /// Nobody listens there (`ECONNREFUSED`).
+    Refused {
+        /// Where.
+        to: Address,
+    },
+    /// Nobody answers (`ETIMEDOUT`).
+    Unreachable {
+        /// Where.
+        to: Address,
+    },
+    /// A datagram is longer than the socket takes (`EMSGSIZE`).
+    TooLong {
+        /// Its octets.
+        bytes: Bytes,
+        /// How many there may be.
+        most: Bytes,
+    },
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::PortTaken { port } => write!(f, "port {port} is another's"),
+            Self::Refused { to } => write!(f, "nobody listens at host {} port {}", to.host, to.port),
+            Self::Unreachable { to } => write!(f, "host {} port {} does not answer", to.host, to.port),
+            Self::TooLong { bytes, most } => {
+                write!(f, "a datagram of {} octets, the socket takes {}", bytes.get(), most.get())
+            }
+        }
+    }
+}
+
+impl core::error::Error for CallError {}
+
+/// Why a library does not take an operation, before anything has happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A rank sends to itself, which this interface cannot.
+    ToItself,
+    /// A message without octets, which this interface cannot carry.
+    Empty,
+    /// The message is longer than this interface carries.
+    TooLong {
+        /// The most.
+        most: Bytes,
+    },
+    /// The interface has no such thing.
+    Unsupported(&'static str),
+}
+
+/// Why a request that was taken has come to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The connection is gone.
+    PeerLost {
+        /// Whose.
+        rank: u32,
+    },
+    /// Nothing came in time.
+    TimedOut {
+        /// The limit.
+        limit: Span,
+    },
+    /// The peer has said no, or something that this interface does not understand.
+    Refused(&'static str),
+}
+
+/// A request is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// A send: its buffer may be used again.
+    Sent(Request),
+    /// A receive: this message is in its buffer, or as much of it as fits.
+    Received {
+        /// The receive.
+        request: Request,
+        /// The message.
+        message: MessageId,
+    },
+    /// Either: it has come to nothing.
+    Failed {
+        /// Which.
+        request: Request,
+        /// Why.
+        failure: Failure,
+    },
+}
+
+/// What a library has to tell that is nobody's request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message has come that no receive has been posted for.
+    Unexpected {
+        /// Which.
+        message: MessageId,
+    },
+    /// Octets came that are none of this message layer's.
+    Garbage {
+        /// What they were taken for.
+        what: &'static str,
+    },
+    /// Something was sent again.
+    SentAgain,
+}
+
+/// Outputs of a library.
+pub type LibraryOutput = Output<Call, Done, Event>;
+
+/// The library of a message layer in one process.
+pub trait Library {
+    /// Whether a send would be taken.
+    ///
+    /// # Errors
+    /// [`Refusal`], where it would not.
+    fn admit(&self, to: u32, tag: u32, bytes: Bytes) -> Result<(), Refusal>;
+
+    /// The process sends; [`Library::admit`] has said that it may.
+    fn send(&mut self, now: SimTime, request: Request, to: u32, tag: u32, bytes: Bytes);
+
+    /// The process posts a receive; `None` takes anyone's, or any tag.
+    fn receive(
+        &mut self,
+        now: SimTime,
+        request: Request,
+        from: Option<u32>,
+        tag: Option<u32>,
+        capacity: Bytes,
+    );
+
+    /// The process waits in the library.
+    fn progress(&mut self, now: SimTime);
+
+    /// A call has come to something.
+    fn handle(&mut self, now: SimTime, outcome: Outcome<'_>);
+
+    /// What is to be done next; `Timeout` when that is all.
+    fn poll_output(&mut self) -> LibraryOutput;
+}
