@@ -8,6 +8,7 @@ pub mod framed;
 pub mod library;
 pub mod matching;
 pub mod protocol;
+pub mod pvm;
 pub mod rpc;
 pub mod schedule;
 pub mod table;

@@ -2,8 +2,15 @@
 
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
+#[path = "../../../fuzz/checks/pvm_machines.rs"]
+mod pvm_machines;
 #[path = "../../../fuzz/checks/rpc_machines.rs"]
 mod rpc_machines;
+
+#[test]
+fn pvm_machines_hold_for_any_input() {
+    mutated::check_corpus("pvm_machines", pvm_machines::check);
+}
 
 #[test]
 fn rpc_machines_hold_for_any_input() {
