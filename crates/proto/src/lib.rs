@@ -11,6 +11,7 @@ extern crate alloc;
 
 pub mod aal34;
 pub mod aal5;
+pub mod abr;
 pub mod ip;
 mod output;
 mod payload;

@@ -4,6 +4,8 @@
 mod aal34_machine;
 #[path = "../../../fuzz/checks/aal5_machine.rs"]
 mod aal5_machine;
+#[path = "../../../fuzz/checks/abr_machine.rs"]
+mod abr_machine;
 #[path = "../../../fuzz/checks/input.rs"]
 mod input;
 #[path = "../../../fuzz/checks/ip_machine.rs"]
@@ -21,6 +23,11 @@ fn aal34_machine_holds_for_any_input() {
 #[test]
 fn aal5_machine_holds_for_any_input() {
     mutated::check_corpus("aal5_machine", aal5_machine::check);
+}
+
+#[test]
+fn abr_machine_holds_for_any_input() {
+    mutated::check_corpus("abr_machine", abr_machine::check);
 }
 
 #[test]
