@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -27,7 +28,8 @@ class PurposeChoice(StrEnum):
 HELP = f"""Measure messaging layers; every sample is kept in a result folder.
 
 Layers are interleaved, each launch is a set of fresh processes, and a layer is done when the interval
-between its launches is narrow enough or the budget is spent. Ctrl-C keeps what was measured.
+between its launches is narrow enough or the budget is spent. Ctrl-C keeps what was measured. With every
+layer, the default, it ends in one report over all of them.
 
 \b
 Layers:   socket/tcp, socket/udp, socket/unix, shm, mpi4py/mpich
@@ -98,6 +100,14 @@ def register(app: typer.Typer) -> None:
                 help="Confirm what is found by counter-runs without its cause, a few seconds each.",
             ),
         ] = False,
+        report: Annotated[
+            bool | None,
+            typer.Option(
+                "--report/--no-report",
+                help="Write report.html into the result folder.",
+                show_default="with every layer",
+            ),
+        ] = None,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.progress import Bar
@@ -136,6 +146,10 @@ def register(app: typer.Typer) -> None:
         elif result.samples().height:
             emit(curve_table(result) if by_size else summary_table(result), form)
         _epilogue(result)
+        if (layers == "all" if report is None else report) and result.samples().height:
+            from wiretwin.report import render
+
+            print(f"report: {render(result=result, out=result.path / 'report.html')}", file=sys.stderr)
         if interrupted:
             kept = sum(launch.rows for launch in result.manifest.launches)
             raise InterruptedRun(f"interrupted; {kept} samples are kept in {result.path}")
@@ -281,8 +295,6 @@ def traffic_table(result: Result) -> Table:
 
 def _epilogue(result: Result) -> None:
     """Say on standard error where the result is and why each layer was measured no longer."""
-    import sys
-
     for name, words in result.manifest.stopped_because.items():
         print(f"{name}: {result.manifest.stopped[name]}: {words}", file=sys.stderr)
     from wiretwin.understand.api import understand

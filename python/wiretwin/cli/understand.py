@@ -167,6 +167,7 @@ def accounts_table(accounts: list[Account]) -> Table:
             Column("crossed", "the network?"),
             Column("carried_per_payload", "bytes carried / payload"),
             Column("packets_per_message", "packets / message"),
+            Column("envelope_bytes", "own envelope [B]"),
             Column("resent_share", "sent again / payload"),
         ),
         [
@@ -178,6 +179,7 @@ def accounts_table(accounts: list[Account]) -> Table:
                 one.crossed,
                 one.factor,
                 one.packets_per_message,
+                round(one.envelope, 1),
                 one.resent_share,
             )
             for one in accounts

@@ -32,7 +32,7 @@ STEP_SHARE = 0.75
 """Share of a launch that its steps may take; the rest is for starting and ending processes."""
 WORTHWHILE_S = 1.0
 """A launch is planned to take at least this much, as long as that leaves room for enough of them."""
-LEAST_LIMIT_S = 15.0
+LEAST_LIMIT_S = 30.0
 """No launch has a hard limit below this, however short its steps: a busy host starts slowly."""
 
 

@@ -29,9 +29,12 @@ import signal
 import statistics
 import sys
 import time
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wiretwin.measure.probe_spec import PROTOCOL, read
+from wiretwin.place import read_counters
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
@@ -67,6 +70,10 @@ class Loop:
     """Only part of an iteration is timed, by two readings of the clock around it."""
     alone = False
     """Rank 1 has no part in it."""
+    ack = False
+    """What comes back is a byte."""
+    token = False
+    """What goes out is a byte."""
 
     def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
         import numpy as np
@@ -79,6 +86,14 @@ class Loop:
         self.into = np.zeros(size, dtype=np.uint8)
         self.small_out = np.ones(1, dtype=np.uint8)
         self.small_in = np.zeros(1, dtype=np.uint8)
+
+    @property
+    def payload(self) -> tuple[int, int]:
+        """The bytes that the messages of an iteration hold, out and back."""
+        if self.alone:
+            return 0, 0
+        out = 1 if self.token else len(self.out) * self.messages
+        return out, 1 if self.ack else len(self.into)
 
     def lead(self, samples: int, batch: int) -> list[int]:
         """Take samples of `batch` iterations on rank 0; return their times in nanoseconds.
@@ -146,6 +161,8 @@ class TwoWrite(Loop):
 
 class Stream(Loop):
     """Several messages one way, then a one-byte acknowledgement."""
+
+    ack = True
 
     def lead(self, samples: int, batch: int) -> list[int]:
         comm, out, ack, messages = self.comm, self.out, self.small_in, self.messages
@@ -227,6 +244,7 @@ class SendBusy(Loop):
     """The time inside the send call; an acknowledgement follows, untimed."""
 
     inside = True
+    ack = True
 
     def lead(self, samples: int, batch: int) -> list[int]:
         comm, out, ack = self.comm, self.out, self.small_in
@@ -252,6 +270,7 @@ class RecvBusy(Loop):
     """The time inside the receive call of a message that came during a pause before it."""
 
     inside = True
+    token = True
 
     def lead(self, samples: int, batch: int) -> list[int]:
         comm, into, token, pause = self.comm, self.into, self.small_out, self.pause_ns
@@ -310,6 +329,7 @@ class Leader:
 
     def __init__(self, comm: Comm, control: Comm, step: dict[str, Any], clock_ns: float) -> None:
         self.comm, self.control, self.step, self.clock_ns = comm, control, step, clock_ns
+        self.payload_out = self.payload_in = 0
 
     def run(self, index: int) -> dict[str, Any]:
         """Take the samples; return the ``samples`` line."""
@@ -351,6 +371,9 @@ class Leader:
     def _order(self, loop: Loop, name: str, iterations: int) -> None:
         if not loop.alone:
             self.control.send((name, iterations), dest=1)
+        out, back = loop.payload
+        self.payload_out += out * iterations
+        self.payload_in += back * iterations
 
     def _verify(self, step: dict[str, Any]) -> None:
         loop = Echo(self.comm, step)
@@ -386,6 +409,25 @@ class Leader:
         affordable = int(max(0.0, self.step["budget_ms"] * 1e6 - spent_ns) / max(1.0, sample_ns))
         wanted = affordable // 2 if affordable > 16 else affordable
         return min(max(wanted, missing), most - taken)
+
+
+def counted(leader: Leader, index: int, interface: str | None) -> dict[str, Any]:
+    """Run a step; its line says what the interface carried meanwhile, if one is named."""
+    if interface is None:
+        return leader.run(index)
+    before = carried(interface)
+    line = leader.run(index)
+    after = carried(interface)
+    payload = {"payload_out": leader.payload_out, "payload_in": leader.payload_in}
+    return line | {"network": payload | {key: after[key] - count for key, count in before.items()}}
+
+
+def carried(interface: str) -> dict[str, int]:
+    """Read what an interface has carried since it was made."""
+    found = read_counters(Path("/proc/self/net/dev").read_text(), interface)
+    if found is None:
+        raise RuntimeError(f"there is no interface `{interface}`")
+    return asdict(found)
 
 
 def serve(comm: Comm, control: Comm, step: dict[str, Any]) -> None:
@@ -469,7 +511,8 @@ def main(argv: list[str]) -> int:
         for index, step in enumerate(spec["schedule"]):
             place = f"step {index} ({step['loop']})"
             if world.rank == 0:
-                say(Leader(comm, control, step, measured["cost_ns"]).run(index))
+                leader = Leader(comm, control, step, measured["cost_ns"])
+                say(counted(leader, index, spec["interface"]))
                 control.send(("end", 0), dest=1)
             else:
                 serve(comm, control, step)

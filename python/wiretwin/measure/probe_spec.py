@@ -22,7 +22,18 @@ STEP_KEYS: dict[str, tuple[float, float, float | None]] = {
     "batch": (0, 1 << 20, 0),
 }
 """Keys of a step besides ``loop``: least, most, default (none: required)."""
-SPEC_KEYS = ("protocol", "layer", "rank", "size", "options", "directory", "pin_cpu", "limit_s", "schedule")
+SPEC_KEYS = (
+    "protocol",
+    "layer",
+    "rank",
+    "size",
+    "options",
+    "directory",
+    "pin_cpu",
+    "limit_s",
+    "interface",
+    "schedule",
+)
 
 
 def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, Any]:
@@ -58,6 +69,9 @@ def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str
     if not isinstance(spec.get("directory"), str):
         refuse("directory", spec.get("directory"), "a path")
     number(spec, "", "limit_s", 0, 86_400, None, whole=False)
+    interface = spec.setdefault("interface", None)
+    if interface is not None and not (isinstance(interface, str) and interface):
+        refuse("interface", interface, "the name of an interface, or null")
     pins = spec.get("pin_cpu")
     usable = os.sched_getaffinity(0)
     whole = isinstance(pins, list) and all(type(core) is int and core in usable for core in pins)

@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 from wiretwin import scratch
 from wiretwin.measure.layers import Configuration, mpiexec
-from wiretwin.measure.word import COMPILED
 from wiretwin.place import HERE, Apart, Place, host_of
 from wiretwin.process import MARK, await_gone, marked
 from wiretwin.stacks import Session, leftovers
@@ -150,7 +149,7 @@ class Running:
             "limit_s": limit_s,
             **task,
         }
-        if len(place.hosts) > 1 and kind.probe == COMPILED:
+        if len(place.hosts) > 1:
             common["interface"] = place.hosts[0].interface
         if session is not None:
             self._start_stack(kind.probe, common, ranks, pins, session)

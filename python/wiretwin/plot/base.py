@@ -32,8 +32,10 @@ def looks(layers: Sequence[str], theme: Theme = LIGHT) -> dict[str, Look]:
     for layer in layers:
         base = layer.split("+")[0]
         variant = variants[base] = variants.get(base, -1) + 1
-        colour = theme.series[list(variants).index(base) % len(theme.series)]
-        out[layer] = Look(colour, DASHES[variant % len(DASHES)], SYMBOLS[variant % len(SYMBOLS)])
+        again, colour = divmod(list(variants).index(base), len(theme.series))
+        # Where colours come round again, dashes and symbols begin further on.
+        style = variant + 3 * again
+        out[layer] = Look(theme.series[colour], DASHES[style % len(DASHES)], SYMBOLS[style % len(SYMBOLS)])
     return out
 
 

@@ -46,7 +46,7 @@ def throughput(
         _marks(figure, name, look, size, rate, twin)
     _frame_sizes(figure, curves)
     rates = _column(curves, "rate_MB_s")
-    figure.update_yaxes(type="log", **_rate_ticks(rates))
+    figure.update_yaxes(type="log", range=_log_range(rates), **_rate_ticks(rates))
     base.caption_y(figure, "Throughput")
     return figure
 
@@ -71,6 +71,7 @@ def latency(
         _marks(figure, name, look, size, time, twin)
     _frame_sizes(figure, curves)
     _frame_times(figure, curves, "y")
+    figure.update_yaxes(range=_log_range(_column(curves, "time_us")))
     base.caption_y(figure, "Half a round trip")
     return figure
 
@@ -253,6 +254,16 @@ def _frame_times(figure: go.Figure, curves: pl.DataFrame, which: str) -> None:
     times = _column(curves, "time_us") / 1e6
     if len(times):
         base.time_axis(figure, float(times.min()), float(times.max()), 1e-6, which)
+
+
+def _log_range(values: Floats) -> list[float] | None:
+    """Frame a logarithmic axis by the curves; an interval of few launches may reach decades beyond them."""
+    values = values[np.isfinite(values) & (values > 0)]
+    if not len(values):
+        return None
+    low, high = math.log10(values.min()), math.log10(values.max())
+    pad = 0.06 * max(high - low, 1.0)
+    return [low - pad, high + pad]
 
 
 def _rate_ticks(rates: Floats) -> dict[str, Any]:

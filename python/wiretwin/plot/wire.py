@@ -13,11 +13,16 @@ from wiretwin.understand.accounting import Account
 __all__ = ["overhead"]
 
 
-def overhead(accounts: Sequence[Account], *, theme: Theme = LIGHT) -> go.Figure:
-    """Bytes on the interface for each byte of payload, against message size; 1 is the payload alone."""
+def overhead(
+    accounts: Sequence[Account], *, layers: Sequence[str] | None = None, theme: Theme = LIGHT
+) -> go.Figure:
+    """Bytes on the interface for each byte of payload, against message size; 1 is the payload alone.
+
+    `layers`, all that there are, gives each the look that it has in other figures.
+    """
     figure = base.empty(360, theme, "wire")
     names = list(dict.fromkeys(one.layer for one in accounts))
-    looks = base.looks(names, theme)
+    looks = base.looks(layers or names, theme)
     for name in names:
         look, part = looks[name], [one for one in accounts if one.layer == name]
         label = words.escape(name)

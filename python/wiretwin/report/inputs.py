@@ -11,6 +11,8 @@ from typing import Any
 import polars as pl
 
 from wiretwin.errors import InputError
+from wiretwin.fit.curve import CurveFigures, curve_figures
+from wiretwin.fit.stats import by_launch, summarise
 from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_times, samples_of
 from wiretwin.plot.timelines import read_timeline
 from wiretwin.results import Result
@@ -41,6 +43,8 @@ class Inputs:
     curves: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_EMPTY_CURVES))
     loops: dict[str, pl.DataFrame] = field(default_factory=dict)
     layers: list[str] = field(default_factory=list)
+    figures: dict[str, CurveFigures] = field(default_factory=dict)
+    """t_0, r_max and n_half by layer, of those with at least two launches."""
     launches: int = 0
     samples: int = 0
     twin: dict[str, Any] = field(default_factory=dict)
@@ -105,6 +109,11 @@ def _take_result(inputs: Inputs, result: Any) -> None:
         return
     inputs.layers = layer_order(frame)
     inputs.curves = echo_curves(frame)
+    echoes = summarise(frame).filter((pl.col("loop") == "echo") & (pl.col("bytes") > 0))
+    for layer in inputs.layers:
+        part = echoes.filter(pl.col("layer") == layer)
+        if part["launch"].n_unique() >= 2:
+            inputs.figures[layer] = curve_figures(by_launch(part))
     for loop in sorted(str(name) for name in frame["loop"].unique()):
         inputs.loops[loop] = loop_times(frame, loop)
     if isinstance(result, Result):

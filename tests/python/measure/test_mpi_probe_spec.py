@@ -31,6 +31,7 @@ def good() -> dict[str, Any]:
         "directory": "/nowhere",
         "pin_cpu": None,
         "limit_s": 20.0,
+        "interface": None,
         "schedule": [{"loop": "echo", "bytes": 4}],
     }
 
@@ -70,6 +71,7 @@ def step(**changes: object) -> Callable[[dict[str, Any]], object]:
         (lambda spec: spec.update(sise=2), "sise: 2 is not allowed: protocol, layer"),
         (lambda spec: spec.update(options={"spin": 1}), "options.spin: 1 is not allowed: no option here"),
         (lambda spec: spec.update(limit_s=0), "limit_s: 0 is not allowed: a number above 0, to 86400"),
+        (lambda spec: spec.update(interface=0), "interface: 0 is not allowed: the name of an interface, or"),
         (lambda spec: spec.update(limit_s="5s"), 'limit_s: "5s" is not allowed'),
         (lambda spec: spec.pop("limit_s"), "limit_s: null is not allowed"),
         (lambda spec: spec.update(pin_cpu=0), "pin_cpu: 0 is not allowed: null, or two cores of"),

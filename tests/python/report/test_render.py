@@ -108,7 +108,7 @@ def test_the_figures_of_the_page_are_the_ones_it_packs(page: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "absent", "commands"),
     [
-        (("result",), {"layers", "fit", "predicted-section", "where", "timeline"}, ["wiretwin fit"]),
+        (("result",), {"fit", "predicted-section", "where", "timeline"}, ["wiretwin fit"]),
         (("twin",), {"curves", "fit", "predicted-section", "where", "timeline"}, ["wiretwin measure"]),
         (("result", "twin"), {"predicted-section", "where", "timeline"}, ["wiretwin predict"]),
         (("comparisons",), {"curves", "layers", "fit", "timeline"}, ["wiretwin measure", "wiretwin fit"]),

@@ -22,7 +22,7 @@ from wiretwin.stacks import STACKS, StackError
 from wiretwin.stacks.broadcast import LARGEST, broadcast
 from wiretwin.testbed import Testbed
 
-LAYERS = ["pvm/pvm3", "pvm/pvm3+advise", "rpc/tirpc", "rpc/tirpc+udp", "ucx", "libfabric", "libfabric+udp"]
+LAYERS = ["pvm/pvm3", "pvm/pvm3+advise", "rpc/tirpc", "rpc/tirpc+udp", "libfabric+udp"]
 SIZE = 20_000
 ROUNDS = 5
 

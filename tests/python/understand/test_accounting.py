@@ -47,6 +47,31 @@ def test_what_was_sent_again_is_told_from_headers_and_control_messages() -> None
     assert one.resent_share == 0
 
 
+def test_a_librarys_envelope_is_not_data_sent_again() -> None:
+    call, reply, asking = 44, 28, 300
+
+    def step(size: int, again: int = 0) -> pl.DataFrame:
+        more = {
+            "bytes": size,
+            "layer": "rpc/tirpc",
+            "payload_out": size * MESSAGES,
+            "payload_in": size * MESSAGES,
+        }
+        asked = asking if size > 1024 else 0
+        ways = {
+            f"bytes_{way}": (size + own + asked + HEADER_BYTES) * MESSAGES + size * again + CONTROL_BYTES
+            for way, own in (("out", call), ("in", reply))
+        }
+        return traffic(**ways).with_columns(**{key: pl.lit(value) for key, value in more.items()})
+
+    found = accounts(pl.concat([step(4), step(256), step(20_000)]))
+    assert [one.envelope for one in found] == [(call + reply) / 2] * 3
+    assert [one.resent_share for one in found] == [0, 0, 0]
+    # What is sent again beyond that is still seen, a little less of it than there was.
+    again = accounts(pl.concat([step(4), step(20_000, again=10)]))[1]
+    assert 0.19 < again.resent_share <= 0.2
+
+
 def test_what_did_not_cross_the_network_is_said() -> None:
     (one,) = accounts(traffic(bytes_out=300, bytes_in=300, packets_out=4, packets_in=4))
     assert not one.crossed

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from wiretwin.fit.curve import CurveFigures
+from wiretwin.fit.stats import Interval
 from wiretwin.plot import words
 from wiretwin.plot.data import segment_values
 from wiretwin.report.inputs import Inputs
 from wiretwin.report.page import Column, Group, Missing, Section, Table, TableBlock
+from wiretwin.understand.accounting import Account
+from wiretwin.understand.detect import DETECTORS
 
 SIZES = (4, 1024, 65536)
 """Sizes at which the parts of a message's time are shown."""
@@ -18,14 +22,15 @@ FIT = "wiretwin fit measured -o twin.toml"
 
 
 def build(inputs: Inputs) -> list[Section | Missing]:
-    """Build the section from the twin."""
-    layers = inputs.twin.get("layers", {})
+    """Build the section from the twin, and from the measured curves for layers that it does not have."""
+    layers = {name: _measured(found) for name, found in inputs.figures.items()}
+    layers |= inputs.twin.get("layers", {})
     if not layers:
         return [Missing("The table t_0, r_max, n_half", FIT)]
     names = [name for name in inputs.layers if name in layers] + [
         name for name in layers if name not in inputs.layers
     ]
-    blocks = [_characteristics(names, layers)]
+    blocks = [_characteristics(names, layers, inputs)]
     parts = _parts(names, layers)
     if parts is not None:
         blocks.append(parts)
@@ -37,7 +42,26 @@ def build(inputs: Inputs) -> list[Section | Missing]:
     return [Section("layers", "The layers in three numbers", "Layers", lead, [Group(blocks)])]
 
 
-def _characteristics(names: list[str], layers: dict[str, Any]) -> TableBlock:
+def _measured(found: CurveFigures) -> dict[str, Any]:
+    """Write the figures of a curve as a twin has them."""
+
+    def figure(one: Interval, scale: float) -> dict[str, Any]:
+        low, value, high = (scale * end for end in (one.low, one.value, one.high))
+        return {"value": value, "low": low, "high": high, "launches": found.launches}
+
+    return {
+        "t_0_us": figure(found.t_0_ns, 1e-3),
+        "r_max_MB_s": figure(found.r_max, 1e3),
+        "n_half_bytes": figure(found.n_half_bytes, 1.0),
+    }
+
+
+def _characteristics(names: list[str], layers: dict[str, Any], inputs: Inputs) -> TableBlock:
+    found = inputs.understanding.findings if inputs.understanding else []
+    largest: dict[str, Account] = {}
+    for account in inputs.understanding.accounts if inputs.understanding else ():
+        if account.layer not in largest or account.bytes > largest[account.layer].bytes:
+            largest[account.layer] = account
     rows = []
     for name in names:
         layer = layers[name]
@@ -50,6 +74,13 @@ def _characteristics(names: list[str], layers: dict[str, Any]) -> TableBlock:
                 _figure(layer.get("call_ns"), words.time_interval_text, 1e-9),
                 words.size_text(layer["rendezvous_from_bytes"]) if layer.get("rendezvous_from_bytes") else "",
                 words.count_text(int((layer.get("t_0_us") or {}).get("launches", 0)), "launch", "launches"),
+                f"{largest[name].envelope:.0f} B"
+                if name in largest and largest[name].envelope >= 0.5
+                else "",
+                f"{largest[name].factor:.3f}" if name in largest else "",
+                ", ".join(
+                    dict.fromkeys(DETECTORS[one.name].title.lower() for one in found if one.layer == name)
+                ),
             ]
         )
     columns = [
@@ -60,6 +91,9 @@ def _characteristics(names: list[str], layers: dict[str, Any]) -> TableBlock:
         Column("Empty call", True),
         Column("Rendezvous from", True),
         Column("Measured in", True),
+        Column("Envelope", True),
+        Column("Carried / payload", True),
+        Column("Found"),
     ]
     used = [at for at, _column in enumerate(columns) if at == 0 or any(row[at] for row in rows)]
     table = Table(
@@ -67,7 +101,15 @@ def _characteristics(names: list[str], layers: dict[str, Any]) -> TableBlock:
         [columns[at] for at in used],
         [[row[at] for at in used] for row in rows],
     )
-    return TableBlock("characteristics", "t_0, r_max, n_half", table)
+    note = (
+        ""
+        if not largest
+        else (
+            "Envelope: what the library adds to each message on the wire, at least. Carried / payload: "
+            "at the largest size, with all headers."
+        )
+    )
+    return TableBlock("characteristics", "t_0, r_max, n_half", table, note)
 
 
 def _figure(value: dict[str, Any] | None, text: Any, scale: float = 1.0) -> str:

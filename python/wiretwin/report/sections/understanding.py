@@ -29,7 +29,7 @@ def build(inputs: Inputs) -> list[Section | Missing]:
     if found.findings:
         groups.append(Group([_findings(inputs)]))
     if found.accounts:
-        groups.append(Group([_wire(found.accounts)]))
+        groups.append(Group([_wire(found.accounts, inputs.layers)]))
     blocks: list[Block] = []
     if advice.wins:
         blocks.append(_wins(inputs))
@@ -50,6 +50,8 @@ def build(inputs: Inputs) -> list[Section | Missing]:
         "Anomalies are named by the data, with what speaks for the name; a name is a suspicion until a "
         "counter-run without the supposed cause has confirmed it. Advice is given where intervals separate."
     )
+    if advice.undecided and not advice.wins:
+        lead += " Here intervals touch at every size: no layer is certainly the quickest."
     return [Section("why", "Why, and what to choose", "Why", lead, groups)]
 
 
@@ -89,7 +91,7 @@ def _findings(inputs: Inputs) -> TableBlock:
     )
 
 
-def _wire(accounts: list[Account]) -> FigureBlock:
+def _wire(accounts: list[Account], layers: list[str]) -> FigureBlock:
     rows = [
         [
             one.layer,
@@ -97,6 +99,7 @@ def _wire(accounts: list[Account]) -> FigureBlock:
             "yes" if one.crossed else "no",
             f"{one.factor:.3f}",
             f"{one.packets_per_message:.2f}",
+            f"{one.envelope:.0f} B" if one.envelope >= 0.5 else "none",
             words.percent_text(one.resent_share) if one.resent_share else "none",
         ]
         for one in accounts
@@ -105,7 +108,14 @@ def _wire(accounts: list[Account]) -> FigureBlock:
         Column("Layer"),
         *(
             Column(title, True)
-            for title in ("Size", "Over the network", "Carried / payload", "Packets / message", "Sent again")
+            for title in (
+                "Size",
+                "Over the network",
+                "Carried / payload",
+                "Packets / message",
+                "Own envelope",
+                "Sent again",
+            )
         ),
     ]
     missed = sorted({one.layer for one in accounts if not one.crossed})
@@ -122,7 +132,7 @@ def _wire(accounts: list[Account]) -> FigureBlock:
         "wire",
         "Bytes on the wire for each byte of payload",
         summary,
-        draw.overhead(accounts),
+        draw.overhead(accounts, layers=layers),
         Table("What crossed the wire, by configuration and size", columns, rows),
         note="Headers, acknowledgements and the control messages between the ranks are in it.",
     )

@@ -25,8 +25,8 @@ def find(view: View) -> list[Finding]:
         return []
     worst = max(again, key=lambda one: one.resent_share)
     evidence = [
-        f"at {worst.bytes} B the interface carried {worst.factor:.2f} times the payload; headers and control "
-        f"messages taken off, at least {100 * worst.resent_share:.1f} % of it went out more than once",
+        f"at {worst.bytes} B the interface carried {worst.factor:.2f} times the payload; headers, envelopes "
+        f"and control messages taken off, at least {100 * worst.resent_share:.1f} % of it went out twice",
     ]
     rules = view.link.get("rules") or {}
     counter = None
