@@ -138,6 +138,8 @@ activities! {
     CopyOut = "copy_out", System, Cpu;
     /// What the host does besides: the clock's interrupt, other processes.
     Background = "background", System, Cpu;
+    /// What the first message to a peer takes besides: what is behind it is not told apart.
+    FirstUse = "first_use", System, Cpu;
     /// The Fore interface's send: stream head, message blocks, device queue; once a PDU.
     ForeSend = "fore_send", Message, Cpu;
     /// The Fore interface's receive, in the process: stream head and message blocks; once a PDU.

@@ -181,6 +181,8 @@ pub struct Config {
     pub stream_bytes: Bytes,
     /// Stream sockets, where the stack has them.
     pub socket: Option<SocketConfig>,
+    /// What the first message of a rank to another takes besides, at its sender.
+    pub first_use: Span,
     /// The chance of a cell to be lost on each link.
     pub loss: Option<Probability>,
     /// Stations that only generate.
@@ -237,11 +239,13 @@ impl Config {
                 Some(loss.ok_or_else(|| at.refuse("a probability, 0 to 1"))?)
             }
         };
-        Ok(Self { stack, hosts, network, socket, pdu_bytes, cut_messages, stream_bytes, loss, load })
+        let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
+        let first_use = Span::from_ps(first_use.unwrap_or(0));
+        Ok(Self { stack, hosts, network, socket, pdu_bytes, cut_messages, stream_bytes, first_use, loss, load })
     }
 }
 
-const CONFIG_KEYS: [&str; 12] = [
+const CONFIG_KEYS: [&str; 13] = [
     "stack",
     "hosts",
     "link",
@@ -252,6 +256,7 @@ const CONFIG_KEYS: [&str; 12] = [
     "pdu_bytes",
     "cut_messages",
     "stream_bytes",
+    "first_use_ps",
     "cell_loss",
     "load",
 ];
@@ -405,7 +410,7 @@ fn read_prices(at: &At<'_>) -> Result<[Price; CPU_ACTIVITIES], JsonError> {
 
 /// The activities that a profile has a price for; the time of the other ones comes from elsewhere.
 pub fn priced() -> impl Iterator<Item = Activity> {
-    let elsewhere = [Activity::Compute, Activity::Background, Activity::FifoFull];
+    let elsewhere = [Activity::Compute, Activity::Background, Activity::FirstUse, Activity::FifoFull];
     Activity::ALL[..CPU_ACTIVITIES].iter().copied().filter(move |activity| !elsewhere.contains(activity))
 }
 

@@ -186,6 +186,19 @@ impl Lan {
         }
     }
 
+    /// A process begins a message: perhaps its first to that peer.
+    fn charge_first_use(&mut self, host: u32, thread: ThreadId, request: RequestId) {
+        let first = self.config.first_use;
+        let Some(slot) = self.find(request) else { return };
+        let (Kind::Send(message), rank) = (self.requests[slot].kind, self.requests[slot].rank) else { return };
+        let process = &mut self.processes[rank as usize];
+        let peer = 1 << message.to;
+        if process.reached & peer == 0 {
+            process.reached |= peer;
+            self.insert(host, thread, &[Step::Charge(Activity::FirstUse, first)]);
+        }
+    }
+
     fn accepts(&self, receive: RequestId, message: RequestId) -> bool {
         let (Some(receive), Some(sent)) = (self.find(receive), self.find(message)) else { return false };
         match (self.requests[receive].kind, self.requests[sent].kind) {
@@ -215,6 +228,7 @@ impl Lan {
                 let now = self.core.now();
                 let begin = self.core.trail.begin(message.0, now, host as u16);
                 self.hosts[host as usize].cpu.set_trail(thread, begin);
+                self.charge_first_use(host, thread, message);
                 if let Some(message) = self.message(message) {
                     (message.begun, message.begin) = (now, begin);
                 }

@@ -219,6 +219,8 @@ struct Process {
     /// Sends of sockets that it has not finished, and whether the first finds no room.
     sends: VecDeque<Pending>,
     write_blocked: bool,
+    /// A bit for each rank that it has sent to.
+    reached: u64,
     completions: Vec<Completion>,
 }
 
@@ -412,6 +414,7 @@ impl Lan {
             asleep: false,
             sends: VecDeque::new(),
             write_blocked: false,
+            reached: 0,
             completions: Vec::new(),
         });
         self.start_background(number);

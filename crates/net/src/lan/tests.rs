@@ -10,7 +10,7 @@ use super::echo::{EchoError, round_trips};
 use super::{Config, Lan, LanError, Op};
 
 /// What a test wants of its network.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Want {
     pub(super) stack: &'static str,
     pub(super) hosts: usize,
