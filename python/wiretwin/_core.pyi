@@ -181,9 +181,19 @@ class LanEcho(TypedDict):
     events: int
     busy_ps: list[int]
     deepest_queue_cells: int
+    lost_rounds: int
+    switched_cells: int
+    switch_lost_cells: int
+    sent_segments: int
+    retransmitted_segments: int
 
-def lan_echo(config_json: str, sizes: Sequence[int], rounds: int, seed: int) -> list[LanEcho]:
-    """Echo messages of each size between ranks 0 and 1 of a fresh network; every round trip."""
+def lan_echo(
+    config_json: str, sizes: Sequence[int], rounds: int, seed: int, patient: bool = False
+) -> list[LanEcho]:
+    """Echo messages of each size between ranks 0 and 1 of a fresh network; every round trip.
+
+    With `patient`, a round trip of which a message is lost is given up and counted; else it is an error.
+    """
 
 class LanSegments(TypedDict):
     """Stretches of time: what, of which layer, keeping which resource of which host or link busy."""

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use wiretwin_net::lan::activity::Activity;
-use wiretwin_net::lan::echo::{EchoError, round_trips};
+use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
 use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan};
 use wiretwin_units::{Bytes, Span};
@@ -22,24 +22,39 @@ fn failed(error: EchoError) -> PyErr {
     }
 }
 
-/// Echoes messages of each size on a fresh network.
+/// Echoes messages of each size on a fresh network; with `patient`, goes on after a loss.
 #[pyfunction]
+#[pyo3(signature = (config_json, sizes, rounds, seed, patient=false))]
 fn lan_echo<'py>(
     py: Python<'py>,
     config_json: &str,
     sizes: Vec<u64>,
     rounds: u64,
     seed: u64,
+    patient: bool,
 ) -> PyResult<Bound<'py, PyList>> {
     let list = PyList::empty(py);
     for size in sizes {
-        let (times, lan) = py.detach(|| {
+        let (tally, lan) = py.detach(|| {
             let mut lan = build(config_json, seed, false)?;
-            let times = round_trips(&mut lan, Bytes::new(size), rounds).map_err(failed)?;
-            Ok::<_, PyErr>((times, lan))
+            let bytes = Bytes::new(size);
+            let tally = if patient {
+                round_trips_despite_losses(&mut lan, bytes, rounds).map_err(failed)?
+            } else {
+                Tally { times: round_trips(&mut lan, bytes, rounds).map_err(failed)?, lost: 0 }
+            };
+            Ok::<_, PyErr>((tally, lan))
         })?;
         let item = PyDict::new(py);
-        let times = times.into_iter().map(Span::as_ps).collect::<Vec<_>>();
+        let switched = lan.passed().into_iter().filter(|(name, _)| name.starts_with("switch"));
+        let (taken, lost) = switched.fold((0, 0), |sum, (_, one)| (sum.0 + one.taken, sum.1 + one.lost));
+        item.set_item("lost_rounds", tally.lost)?;
+        item.set_item("switched_cells", taken)?;
+        item.set_item("switch_lost_cells", lost)?;
+        let (sent, again) = lan.segments();
+        item.set_item("sent_segments", sent)?;
+        item.set_item("retransmitted_segments", again)?;
+        let times = tally.times.into_iter().map(Span::as_ps).collect::<Vec<_>>();
         item.set_item("bytes", size)?;
         item.set_item("round_trip_ps", PyArray1::from_vec(py, times))?;
         item.set_item("digest", lan.digest().to_string())?;

@@ -11,7 +11,7 @@ from wiretwin._core import lan_echo
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.papers.profiles import Network, lan_json
 
-__all__ = ["Curve", "coarse", "echo", "fine", "measure", "summary"]
+__all__ = ["Curve", "Trial", "coarse", "echo", "fine", "measure", "summary", "try_echo"]
 
 SEED = 1995
 
@@ -74,6 +74,69 @@ def _run(
     except RuntimeError as error:
         raise SimulationError(str(error)) from None
     return [run["round_trip_ps"][1:] / 1e6 for run in runs], [run["digest"] for run in runs]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An echo of one size on a network that may lose messages.
+
+    Attributes
+    ----------
+    first_us
+        The first round trip, if it ended.
+    round_trip_us
+        Those after it that ended.
+    rounds, lost
+        Round trips in all, and those of which a message was lost.
+    cells, lost_cells
+        That came to the switch, load and all, and that it had no room for.
+    segments, repeated
+        Segments with text that TCP sent, and those of them that it sent again.
+    digest
+        Of the run.
+    """
+
+    first_us: float
+    round_trip_us: np.ndarray
+    rounds: int
+    lost: int
+    cells: int
+    lost_cells: int
+    segments: int
+    repeated: int
+    digest: str
+
+
+def try_echo(network: Network, sizes: Sequence[int], rounds: int, seed: int = SEED) -> list[Trial]:
+    """Echo each size so many times, the first included, whatever is lost.
+
+    Raises
+    ------
+    SimulationError
+        A connection of TCP was given up.
+    InputError
+        The network is refused.
+    """
+    try:
+        runs = lan_echo(lan_json(network), list(sizes), rounds, seed, patient=True)
+    except ValueError as error:
+        raise InputError(reason=str(error)) from None
+    except RuntimeError as error:
+        raise SimulationError(str(error)) from None
+    return [
+        Trial(
+            run["round_trip_ps"][0] / 1e6 if len(run["round_trip_ps"]) else float("nan"),
+            run["round_trip_ps"][1:] / 1e6,
+            rounds,
+            run["lost_rounds"],
+            run["switched_cells"],
+            run["switch_lost_cells"],
+            run["sent_segments"],
+            run["retransmitted_segments"],
+            run["digest"],
+        )
+        for run in runs
+    ]
 
 
 def measure(network: Network, sizes: Iterable[int], seed: int = SEED, rounds: int | None = None) -> Curve:

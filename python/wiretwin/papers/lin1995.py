@@ -5,23 +5,29 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import Constant, Fit, constants, fit
+from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load
+from wiretwin.papers.lin1995_settings import (
+    ADAPTERS,
+    HOSTS,
+    NETWORKS,
+    PAPER,
+    Setting,
+    fore_setting,
+    paper,
+    sized,
+    socket_setting,
+)
 from wiretwin.papers.profiles import Network
-from wiretwin.papers.records import Record, Role, case
+from wiretwin.papers.records import Record, Role
 from wiretwin.papers.values import DATA
 
-__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "calibration", "experiment", "refit", "write_fit"]
+__all__ = ["EXPERIMENTS", "LOADS", "PAPER", "TITLE", "calibration", "experiment", "refit", "write_fit"]
 
-PAPER = "lin1995"
 TITLE = "Lin et al. 1995: distributed network computing over local ATM networks"
 METRICS = ("t0_us", "r_max_MB_s", "n_half_bytes")
-
-HOSTS = ("sparc1+", "sparc2", "4/690")
-ADAPTERS = ("series-100", "series-200")
 
 BACKGROUND = {
     "tick_ps": 10_000_000_000,
@@ -33,19 +39,6 @@ BACKGROUND = {
 processes run for 500 us on average, 20 times a second (exponentially distributed)."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A row of a table: its case and the network it is measured on."""
-
-    case: str
-    network: Network
-
-
-def paper() -> dict[str, Any]:
-    """Return the data file of this paper."""
-    return tomllib.loads((DATA / "papers" / "lin1995.toml").read_text(encoding="utf-8"))
-
-
 def calibration() -> dict[tuple[str, str, str], float]:
     """Return the published calibration figures by experiment, case and metric."""
     return {
@@ -55,57 +48,28 @@ def calibration() -> dict[tuple[str, str, str], float]:
     }
 
 
-def _setting(host: str, adapter: str, *, switch: bool, stack: str = "fore/aal5") -> Setting:
-    name = case(stack=stack, network="atm", host=host, adapter=adapter)
-    return Setting(name, Network(stack, host, adapter, switch="asx100" if switch else None))
-
-
-NETWORKS = ("atm", "fddi", "ethernet")
-
-
-def _socket(network: str, host: str = "4/690", buffer_kib: int = 32, *, nodelay: bool = True) -> Setting:
-    """Stream sockets over one of the three networks."""
-    lower = {"atm": "aal5"}.get(network, network)
-    adapter = "series-200" if network == "atm" else None
-    name = case(
-        stack=f"socket/tcp/{lower}",
-        network=network,
-        host=host,
-        adapter=adapter,
-        buffer_kib=buffer_kib,
-        transport=None if nodelay else "nagle",
-    )
-    made = Network(
-        f"socket/tcp/{lower}",
-        host,
-        adapter or "frames",
-        switch="asx100" if network == "atm" else None,
-        buffer_kib=buffer_kib,
-        nodelay=nodelay,
-    )
-    return Setting(name, made)
-
-
 def _table1() -> list[Setting]:
     fore = [
-        _setting("4/690", "series-200", switch=True, stack=f"fore/{layer}") for layer in ("aal5", "aal34")
+        fore_setting("4/690", "series-200", switch=True, stack=f"fore/{layer}") for layer in ("aal5", "aal34")
     ]
-    return [*fore, _socket("atm")]
+    return [*fore, socket_setting("atm")]
 
 
 def _table2() -> list[Setting]:
-    return [_socket(network) for network in NETWORKS]
+    return [socket_setting(network) for network in NETWORKS]
 
 
 def _table3() -> list[Setting]:
     pairs = [(host, adapter) for adapter in ADAPTERS for host in HOSTS]
-    return [_setting(host, adapter, switch=False) for host, adapter in pairs]
+    return [fore_setting(host, adapter, switch=False) for host, adapter in pairs]
 
 
 def _table4() -> list[Setting]:
     pairs = [(host, adapter) for adapter in ADAPTERS for host in HOSTS]
     layers = ("fore/aal5", "fore/aal34")
-    return [_setting(host, adapter, switch=True, stack=stack) for stack in layers for host, adapter in pairs]
+    return [
+        fore_setting(host, adapter, switch=True, stack=stack) for stack in layers for host, adapter in pairs
+    ]
 
 
 def _sizes(quick: bool) -> list[int]:
@@ -162,14 +126,9 @@ def _latencies(
         runs.append(curve.digest)
         for size, value in zip(curve.sizes_bytes, curve.latency_us, strict=True):
             low, high = value * math.exp(-half), value * math.exp(half)
-            name = _sized(setting.case, size)
+            name = sized(setting.case, size)
             records.append(Record(PAPER, experiment, name, "latency_us", value, low, high, "prediction"))
     return records, runs
-
-
-def _sized(name: str, size: int) -> str:
-    keys = dict(part.split("=", 1) for part in name.split())
-    return case(**keys, size=size)
 
 
 BUFFERS_KIB = (16, 32, 51)
@@ -178,9 +137,9 @@ BUFFERS_KIB = (16, 32, 51)
 def _figure8(quick: bool) -> tuple[list[Record], list[str]]:
     """TCP_NODELAY and the size of the buffers; without it, the bands of sizes that stall, on each network."""
     rounds = 6 if quick else 21
-    both = [_socket("atm", buffer_kib=kib, nodelay=on) for on in (True, False) for kib in BUFFERS_KIB]
+    both = [socket_setting("atm", buffer_kib=kib, nodelay=on) for on in (True, False) for kib in BUFFERS_KIB]
     records, runs = _latencies("figure8", both, coarse(1 << 16 if quick else 1 << 20), rounds)
-    bands = [_socket(network, nodelay=False) for network in NETWORKS]
+    bands = [socket_setting(network, nodelay=False) for network in NETWORKS]
     more, digests = _latencies(
         "figure8", bands, [n for n in fine(960 if quick else 96, 16384) if n > 4000], rounds
     )
@@ -190,7 +149,7 @@ def _figure8(quick: bool) -> tuple[list[Record], list[str]]:
 
 def _figure9(quick: bool) -> tuple[list[Record], list[str]]:
     """Vary the size of the buffers, by host."""
-    settings = [_socket("atm", host, kib) for host in HOSTS for kib in BUFFERS_KIB]
+    settings = [socket_setting("atm", host, kib) for host in HOSTS for kib in BUFFERS_KIB]
     return _summaries("figure9", settings, quick)
 
 
@@ -213,7 +172,7 @@ def _figure7(quick: bool) -> tuple[list[Record], list[str]]:
         latency = run / 2
         mean = float(np.mean(latency))
         half = float(student.ppf(0.95, len(latency) - 1) * np.std(latency, ddof=1) / math.sqrt(len(latency)))
-        name = _sized(setting.case, size)
+        name = sized(setting.case, size)
         for metric, value, (low, high) in (
             ("latency_us", mean, (mean - half, mean + half)),
             ("latency_min_us", float(latency.min()), (None, None)),
@@ -238,6 +197,8 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "figure8": _figure8,
     "figure9": _figure9,
     "figure12": _figure12,
+    "first-message": first_message,
+    "under-load": under_load,
 }
 """What there is, by name: makes the records, and the digests of the runs."""
 

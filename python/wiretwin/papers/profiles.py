@@ -10,12 +10,44 @@ from typing import Any
 from wiretwin.errors import InputError
 from wiretwin.papers.values import DATA, Sheet, find_sheet, read_sheet
 
-__all__ = ["Network", "Overrides", "lan_json"]
+__all__ = ["Load", "Network", "Overrides", "lan_json"]
 
 Overrides = Mapping[tuple[str, str], float]
 """Values to use instead of those on file, by name of the sheet and key."""
 
 CACHE_OFF = 1 << 62
+
+
+@dataclass(frozen=True)
+class Load:
+    """A station that only generates; see the model of background load.
+
+    Attributes
+    ----------
+    share
+        Of the time of the medium, 0 to 1.
+    law
+        ``constant``, ``poisson`` or ``on-off``.
+    octets
+        On ATM of a PDU of AAL 5, else of UDP in a datagram.
+    to
+        On ATM: the host at whose output port its cells come out.
+    reserved
+        On ATM: its cells go with those of circuits that have bandwidth.
+    counted
+        On a cable: ``line`` with preamble and gap, ``frame`` without.
+    peak, burst
+        Of law ``on-off``: the share within a burst, and units in a burst on average.
+    """
+
+    share: float
+    law: str = "poisson"
+    octets: int = 1460
+    to: int = 1
+    reserved: bool = False
+    counted: str = "line"
+    peak: float | None = None
+    burst: float | None = None
 
 
 @dataclass(frozen=True)
@@ -38,6 +70,12 @@ class Network:
         What else runs on each host; see ``lan_json``.
     cell_loss
         The chance of a cell to be lost on each link.
+    load
+        Stations that only generate.
+    first_use_ms
+        What the first message of a host to another takes besides.
+    reserve_Mbit_s
+        What the circuits between the first two hosts have reserved, each way.
     buffer_kib, nodelay
         Of stream sockets: the size of both buffers of each, and whether both ends set ``TCP_NODELAY``.
     overrides
@@ -52,6 +90,9 @@ class Network:
     hosts: int = 2
     background: Mapping[str, int] | None = None
     cell_loss: float | None = None
+    load: tuple[Load, ...] = ()
+    first_use_ms: float = 0.0
+    reserve_Mbit_s: float | None = None
     buffer_kib: int = 32
     nodelay: bool = True
     overrides: Overrides = field(default_factory=dict)
@@ -106,7 +147,25 @@ def lan_json(network: Network) -> str:
     }
     if network.cell_loss is not None:
         config["cell_loss"] = network.cell_loss
+    if network.first_use_ms:
+        config["first_use_ps"] = _ps(network.first_use_ms * 1e3)
+    if network.load:
+        config["load"] = [_load(one, network.stack.split("/")[-1]) for one in network.load]
+    if network.reserve_Mbit_s is not None:
+        rate = round(network.reserve_Mbit_s * 1e6)
+        config["reservations"] = [
+            {"from": one, "to": 1 - one, "target_bit_s": rate, "minimum_bit_s": rate} for one in (0, 1)
+        ]
     return json.dumps(config)
+
+
+def _load(one: Load, lower: str) -> dict[str, Any]:
+    found: dict[str, Any] = {"law": one.law, "share": one.share, "octets": one.octets}
+    if lower == "ethernet":
+        found["counted"] = one.counted
+    elif lower != "fddi":
+        found |= {"to": one.to, "reserved": one.reserved}
+    return found | {key: getattr(one, key) for key in ("peak", "burst") if getattr(one, key) is not None}
 
 
 def _lower(of: _Reader, network: Network) -> dict[str, Any]:

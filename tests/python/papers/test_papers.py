@@ -14,6 +14,7 @@ from wiretwin.errors import InputError
 from wiretwin.papers import lin1995, run_paper
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import constants, fit
+from wiretwin.papers.lin1995_settings import socket_setting
 from wiretwin.papers.page import committed, updated, values_csv
 from wiretwin.papers.profiles import Network
 from wiretwin.papers.records import Record, case, digest
@@ -201,7 +202,7 @@ def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> No
     ],
 )
 def test_sizes_stall_without_nodelay_where_the_paper_says(network: str, bands: list[tuple[int, int]]) -> None:
-    setting = lin1995._socket(network, nodelay=False)
+    setting = socket_setting(network, nodelay=False)
     edges = [edge for band in bands for edge in band]
     inside = [low + 200 for low, _ in bands] + [high - 200 for _, high in bands]
     outside = [low - 200 for low, _ in bands] + [high + 200 for _, high in bands]

@@ -380,10 +380,10 @@ impl Lan {
                 return self.transmit(number);
             };
             let span = works.priced(&prices);
-            // Circuits without reserved bandwidth, which carry packets, go as fast as they can.
-            if self.config.stack.message == Message::Fore {
-                self.circuits[circuit as usize].next_cell = now + pace;
-            }
+            // Circuits that carry packets go as fast as they can, unless they have a rate of their own.
+            let pace = if self.config.stack.message == Message::Fore { pace } else { Span::ZERO };
+            let circuit = &mut self.circuits[circuit as usize];
+            circuit.next_cell = now + pace.max(circuit.spacing);
             let adapter = &mut self.adapters[number as usize];
             cell.trail = self.core.trail.push(adapter.send_trail, Activity::SendCell, place, now, now + span);
             adapter.send_trail = cell.trail;

@@ -7,6 +7,8 @@
 //! without class 1. A full queue loses the cell.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::ops::RangeInclusive;
 
 use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
 
@@ -39,6 +41,62 @@ pub(crate) struct Branch {
     pub(crate) vc: Vc,
     pub(crate) class: u8,
 }
+
+/// Why a switch makes no circuit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectError {
+    /// There is no such port.
+    NoSuchPort {
+        /// The port.
+        port: u32,
+        /// How many there are.
+        ports: u32,
+    },
+    /// A path beyond the 8 bits of a user-network interface.
+    Vpi {
+        /// The path.
+        vpi: u16,
+    },
+    /// A channel that is reserved, or beyond those that the switch gives out.
+    Vci {
+        /// The channel.
+        vci: u16,
+    },
+    /// Another circuit leaves a port under this name.
+    Taken {
+        /// The port.
+        port: u32,
+        /// The path.
+        vpi: u16,
+        /// The channel.
+        vci: u16,
+    },
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSuchPort { port, ports } => {
+                write!(f, "no port {port}: ports are 0 to {}", *ports as i64 - 1)
+            }
+            Self::Vpi { vpi } => write!(f, "VPI {vpi}: a port has paths 0 to {MOST_VPI}"),
+            Self::Vci { vci } => {
+                write!(f, "VCI {vci}: circuits have channels {} to {}", USER_VCIS.start(), USER_VCIS.end())
+            }
+            Self::Taken { port, vpi, vci } => {
+                write!(f, "VPI {vpi} VCI {vci} is taken: another circuit leaves port {port} under it")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+/// The channels that are given out: below are those with a meaning of their own (I.361 §2.2.3), and
+/// SPANS gives out none above.
+const USER_VCIS: RangeInclusive<u16> = 32..=1023;
+/// The paths of a user-network interface: 8 bits.
+const MOST_VPI: u16 = 255;
 
 /// Which of a switch's own events.
 const CROSSED: u32 = u32::MAX;
@@ -87,11 +145,43 @@ impl Switch {
     }
 
     /// Adds a branch to the circuit that comes in at `port` as `vc`.
-    pub(crate) fn connect(&mut self, port: u32, vc: Vc, branch: Branch) {
+    pub(crate) fn connect(&mut self, port: u32, vc: Vc, branch: Branch) -> Result<(), ConnectError> {
+        let ports = self.outputs.len() as u32;
+        for (port, vc) in [(port, vc), (branch.port, branch.vc)] {
+            let (vpi, vci) = (vc.id().vpi.get(), vc.vci());
+            if port >= ports {
+                return Err(ConnectError::NoSuchPort { port, ports });
+            }
+            if vpi > MOST_VPI {
+                return Err(ConnectError::Vpi { vpi });
+            }
+            if !USER_VCIS.contains(&vci) {
+                return Err(ConnectError::Vci { vci });
+            }
+        }
+        if self.leaves(branch.port, branch.vc) {
+            let (vpi, vci) = (branch.vc.id().vpi.get(), branch.vc.vci());
+            return Err(ConnectError::Taken { port: branch.port, vpi, vci });
+        }
         let routes = &mut self.routes[port as usize];
         match routes.binary_search_by_key(&vc, |route| route.0) {
             Ok(at) => routes[at].1.push(branch),
             Err(at) => routes.insert(at, (vc, vec![branch])),
+        }
+        Ok(())
+    }
+
+    /// Whether some circuit leaves a port under this name.
+    fn leaves(&self, port: u32, vc: Vc) -> bool {
+        let branches = self.routes.iter().flatten().flat_map(|(_, branches)| branches);
+        branches.into_iter().any(|branch| branch.port == port && branch.vc == vc)
+    }
+
+    /// Moves all branches of the circuit that comes in at `port` as `vc` to a class.
+    pub(crate) fn set_class(&mut self, port: u32, vc: Vc, class: u8) {
+        let routes = &mut self.routes[port as usize];
+        if let Ok(at) = routes.binary_search_by_key(&vc, |route| route.0) {
+            routes[at].1.iter_mut().for_each(|branch| branch.class = class);
         }
     }
 
@@ -274,7 +364,7 @@ mod tests {
     fn a_circuit_with_branches_is_copied_to_each_under_the_name_it_has_there() {
         let mut bench = bench(4, 16);
         for (port, vci) in [(1, 50), (2, 60), (3, 70)] {
-            bench.switch.connect(0, IN, branch(port, vci, 0));
+            bench.switch.connect(0, IN, branch(port, vci, 0)).expect("a free channel");
         }
         bench.take(0, IN, 7);
         bench.run();
@@ -287,10 +377,10 @@ mod tests {
     #[test]
     fn a_branch_without_room_loses_its_copy_and_no_other() {
         let mut bench = bench(3, 1);
-        bench.switch.connect(0, IN, branch(1, 50, 0));
-        bench.switch.connect(0, IN, branch(2, 60, 0));
+        bench.switch.connect(0, IN, branch(1, 50, 0)).expect("a free channel");
+        bench.switch.connect(0, IN, branch(2, 60, 0)).expect("a free channel");
         let other = Vc::new(0, 41);
-        bench.switch.connect(1, other, branch(1, 51, 0));
+        bench.switch.connect(1, other, branch(1, 51, 0)).expect("a free channel");
         // Port 1 is busy and its queue full when the copy comes.
         for index in 0..2 {
             bench.take(1, other, index);
@@ -306,8 +396,8 @@ mod tests {
     fn a_circuit_with_reserved_bandwidth_goes_before_one_without() {
         let mut bench = bench(2, 16);
         let (reserved, other) = (Vc::new(0, 40), Vc::new(0, 41));
-        bench.switch.connect(0, reserved, branch(1, 50, 0));
-        bench.switch.connect(0, other, branch(1, 51, 1));
+        bench.switch.connect(0, reserved, branch(1, 50, 0)).expect("a free channel");
+        bench.switch.connect(0, other, branch(1, 51, 1)).expect("a free channel");
         for index in 0..3 {
             bench.take(0, other, index);
         }
@@ -321,9 +411,46 @@ mod tests {
     }
 
     #[test]
+    fn a_circuit_that_cannot_be_is_refused_with_what_is_allowed() {
+        let mut bench = bench(3, 1);
+        bench.switch.connect(0, IN, branch(1, 50, 0)).expect("a free channel");
+        let vc = Vc::new;
+        for (port, vc, branch, said) in [
+            (3, IN, branch(1, 51, 0), "no port 3: ports are 0 to 2"),
+            (0, IN, branch(9, 51, 0), "no port 9"),
+            (0, vc(256, 40), branch(1, 51, 0), "VPI 256: a port has paths 0 to 255"),
+            (0, vc(0, 31), branch(1, 51, 0), "VCI 31: circuits have channels 32 to 1023"),
+            (0, vc(0, 40), branch(1, 1024, 0), "VCI 1024"),
+            (2, IN, branch(1, 50, 0), "VPI 0 VCI 50 is taken: another circuit leaves port 1 under it"),
+        ] {
+            let error = bench.switch.connect(port, vc, branch).expect_err(said).to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        // Nothing of it was made.
+        bench.take(2, IN, 1);
+        bench.run();
+        assert_eq!((bench.came.len(), bench.switch.passed().lost), (0, 1));
+        bench.switch.connect(0, vc(255, 1023), branch(1, 1023, 0)).expect("the last of each");
+    }
+
+    #[test]
+    fn a_circuit_that_gets_bandwidth_goes_before_others_from_then_on() {
+        let mut bench = bench(2, 16);
+        for vci in [40, 41] {
+            bench.switch.connect(0, Vc::new(0, vci), branch(1, vci + 10, 1)).expect("a free channel");
+        }
+        bench.switch.set_class(0, Vc::new(0, 41), 0);
+        for (vci, index) in [(40, 0), (40, 1), (41, 2)] {
+            bench.take(0, Vc::new(0, vci), index);
+        }
+        bench.run();
+        assert_eq!(bench.came.iter().map(|cell| cell.2).collect::<Vec<_>>(), [0, 2, 1]);
+    }
+
+    #[test]
     fn a_cell_of_no_circuit_is_dropped() {
         let mut bench = bench(2, 16);
-        bench.switch.connect(0, IN, branch(1, 50, 0));
+        bench.switch.connect(0, IN, branch(1, 50, 0)).expect("a free channel");
         bench.take(1, IN, 0);
         bench.take(0, Vc::new(1, 41), 0);
         bench.run();

@@ -10,6 +10,7 @@ use wiretwin_proto::tcp;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
 
 use super::activity::{Activity, CPU_ACTIVITIES};
+use super::admission::{self, Reservation};
 use super::asx100::SwitchConfig;
 use super::core::LinkConfig;
 use super::load::{self, LoadConfig};
@@ -187,6 +188,8 @@ pub struct Config {
     pub loss: Option<Probability>,
     /// Stations that only generate.
     pub load: Vec<LoadConfig>,
+    /// Circuits that have bandwidth reserved.
+    pub reservations: Vec<Reservation>,
 }
 
 const DOCUMENT: &str = "network";
@@ -228,6 +231,7 @@ impl Config {
         };
         let mtu = socket.as_ref().filter(|_| !atm).map(|socket| socket.mtu);
         let load = load::read(&top, &network, hosts.len() as u32, mtu)?;
+        let reservations = admission::read(&top, &network, &hosts, &load)?;
         let pdu_bytes = Bytes::new(top.get("pdu_bytes")?.integer(1, 65_535)?);
         let at = top.get("cut_messages")?;
         let cut_messages = at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?;
@@ -241,11 +245,23 @@ impl Config {
         };
         let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
         let first_use = Span::from_ps(first_use.unwrap_or(0));
-        Ok(Self { stack, hosts, network, socket, pdu_bytes, cut_messages, stream_bytes, first_use, loss, load })
+        Ok(Self {
+            stack,
+            hosts,
+            network,
+            socket,
+            pdu_bytes,
+            cut_messages,
+            stream_bytes,
+            first_use,
+            loss,
+            load,
+            reservations,
+        })
     }
 }
 
-const CONFIG_KEYS: [&str; 13] = [
+const CONFIG_KEYS: [&str; 14] = [
     "stack",
     "hosts",
     "link",
@@ -259,6 +275,7 @@ const CONFIG_KEYS: [&str; 13] = [
     "first_use_ps",
     "cell_loss",
     "load",
+    "reservations",
 ];
 
 fn read_network(

@@ -175,7 +175,8 @@ mod tests {
 
     fn tally(want: &Want, bytes: u64, rounds: u64) -> (Tally, Lan) {
         let mut lan = lan(want, false);
-        let tally = round_trips_despite_losses(&mut lan, Bytes::new(bytes), rounds).expect("an echo that ends");
+        let tally =
+            round_trips_despite_losses(&mut lan, Bytes::new(bytes), rounds).expect("an echo that ends");
         (tally, lan)
     }
 
@@ -202,7 +203,11 @@ mod tests {
                 let cells = 4 * bytes.div_ceil(if stack == "fore/aal5" { 48 } else { 44 });
                 let expected = 300.0 * (1.0 - 0.999_f64.powi(cells as i32));
                 let close = 4.0 * expected.sqrt() + 2.0;
-                assert!((found.lost as f64 - expected).abs() < close, "{} of {expected}: {want:?}", found.lost);
+                assert!(
+                    (found.lost as f64 - expected).abs() < close,
+                    "{} of {expected}: {want:?}",
+                    found.lost
+                );
                 let quiet = Want { more: PLAIN.more, ..want };
                 let (alone, _) = tally(&quiet, bytes, 2);
                 // What is left of a message that lacks a cell is read before the next one: never quicker.

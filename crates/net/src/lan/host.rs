@@ -190,7 +190,9 @@ impl Lan {
     fn charge_first_use(&mut self, host: u32, thread: ThreadId, request: RequestId) {
         let first = self.config.first_use;
         let Some(slot) = self.find(request) else { return };
-        let (Kind::Send(message), rank) = (self.requests[slot].kind, self.requests[slot].rank) else { return };
+        let (Kind::Send(message), rank) = (self.requests[slot].kind, self.requests[slot].rank) else {
+            return;
+        };
         let process = &mut self.processes[rank as usize];
         let peer = 1 << message.to;
         if process.reached & peer == 0 {

@@ -56,6 +56,16 @@ pub struct LoadConfig {
     pub whole: bool,
 }
 
+impl LoadConfig {
+    /// The largest share that it takes at any time.
+    pub(super) fn most(&self) -> f64 {
+        match self.law {
+            Law::OnOff { peak, .. } => peak,
+            Law::Constant | Law::Poisson => self.share,
+        }
+    }
+}
+
 /// Octets of the headers of UDP and IP.
 const HEADERS: u64 = 28;
 
@@ -227,7 +237,8 @@ impl Lan {
                     if let Some(switch) = self.switches.first_mut() {
                         switch.add_port(down);
                         let class = u8::from(!config.reserved);
-                        switch.connect(port, vc, Branch { port: config.to, vc: into, class });
+                        let branch = Branch { port: config.to, vc: into, class };
+                        switch.connect(port, vc, branch).expect("a channel of its own on either link");
                     }
                     Way::Cells { link: up, vc, count: cells(config.octets) }
                 }

@@ -17,11 +17,13 @@
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
 //! | `asx100` | a cell switch |
+//! | `admission` | reserved bandwidth: who gets it |
 //! | `comm`, `run`, `echo` | programs on it |
 
 pub mod activity;
 mod adaptation;
 mod adapter;
+pub mod admission;
 mod asx100;
 mod cell;
 pub mod comm;
@@ -42,13 +44,14 @@ use std::fmt;
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
 use wiretwin_proto::Payload;
 use wiretwin_proto::tcp::Reason;
-use wiretwin_units::{Bytes, SimTime, Span};
+use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
 pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
 use adaptation::{Receiver, Sender};
 use adapter::Adapter;
+use admission::Admission;
 use asx100::{Branch, Switch};
 use cell::{PduId, Vc};
 use config::NetworkConfig;
@@ -188,6 +191,9 @@ struct Circuit {
     arrived_bytes: Bytes,
     /// When pacing lets its next cell go.
     next_cell: SimTime,
+    /// What it has reserved, and the time between two cells that this makes.
+    reserved: Option<BitRate>,
+    spacing: Span,
 }
 
 #[derive(Clone, Copy)]
@@ -291,6 +297,7 @@ pub struct Lan {
     hosts: Vec<Host>,
     adapters: Vec<Adapter>,
     switches: Vec<Switch>,
+    admission: Admission,
     circuits: Vec<Circuit>,
     processes: Vec<Process>,
     requests: Vec<Request>,
@@ -327,6 +334,7 @@ impl Lan {
             hosts: Vec::new(),
             adapters: Vec::new(),
             switches: Vec::new(),
+            admission: Admission::default(),
             circuits: Vec::new(),
             processes: Vec::new(),
             requests: Vec::new(),
@@ -382,6 +390,9 @@ impl Lan {
             lan.connect_all(&socket)?;
         }
         lan.start_load()?;
+        if lan.config.stack.is_atm() {
+            lan.admit_all();
+        }
         Ok(lan)
     }
 
@@ -430,10 +441,10 @@ impl Lan {
         };
         let (vc, into) = (Vc::new(0, FIRST_VCI + out as u16), Vc::new(0, FIRST_VCI + into as u16));
         let number = self.circuits.len() as u32;
-        // Packets travel on circuits without reserved bandwidth, behind all others.
-        let class = u8::from(self.config.stack.message == MessageLayer::Socket);
+        // Without reserved bandwidth, until it gets some.
+        let branch = Branch { port: to, vc: into, class: 1 };
         if let Some(switch) = self.switches.first_mut() {
-            switch.connect(from, vc, Branch { port: to, vc: into, class });
+            switch.connect(from, vc, branch).expect("each pair of hosts has a channel of its own");
         }
         self.adapters[to as usize].expect(into, number);
         self.circuits.push(Circuit {
@@ -447,6 +458,8 @@ impl Lan {
             arrived: VecDeque::new(),
             arrived_bytes: Bytes::new(0),
             next_cell: SimTime::ZERO,
+            reserved: None,
+            spacing: Span::ZERO,
         });
     }
 

@@ -472,6 +472,15 @@ impl Lan {
         }
     }
 
+    /// Segments with text that all ends have sent, and those of them that they sent again.
+    #[must_use]
+    pub fn segments(&self) -> (u64, u64) {
+        self.ends.iter().fold((0, 0), |(sent, again), end| {
+            let counters = end.machine.counters();
+            (sent + u64::from(counters.sent_data), again + u64::from(counters.retransmitted))
+        })
+    }
+
     /// Whether a rank has a receive posted for another's message.
     pub(super) fn wants_from(&self, rank: u32, from: u32) -> bool {
         self.processes[rank as usize].posted.iter().any(|receive| {

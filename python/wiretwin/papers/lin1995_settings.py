@@ -1,0 +1,78 @@
+"""Lin et al. 1995: what is measured on which network."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from wiretwin.papers.profiles import Network
+from wiretwin.papers.records import case
+from wiretwin.papers.values import DATA
+
+__all__ = [
+    "ADAPTERS",
+    "HOSTS",
+    "NETWORKS",
+    "PAPER",
+    "Setting",
+    "fore_setting",
+    "paper",
+    "sized",
+    "socket_setting",
+]
+
+PAPER = "lin1995"
+HOSTS = ("sparc1+", "sparc2", "4/690")
+ADAPTERS = ("series-100", "series-200")
+NETWORKS = ("atm", "fddi", "ethernet")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of a table: its case and the network it is measured on."""
+
+    case: str
+    network: Network
+
+
+def paper() -> dict[str, Any]:
+    """Return the data file of this paper."""
+    return tomllib.loads((DATA / "papers" / "lin1995.toml").read_text(encoding="utf-8"))
+
+
+def fore_setting(host: str, adapter: str, *, switch: bool, stack: str = "fore/aal5") -> Setting:
+    """Name the Fore interface, through the switch or back to back."""
+    name = case(stack=stack, network="atm", host=host, adapter=adapter)
+    return Setting(name, Network(stack, host, adapter, switch="asx100" if switch else None))
+
+
+def socket_setting(
+    network: str, host: str = "4/690", buffer_kib: int = 32, *, nodelay: bool = True
+) -> Setting:
+    """Name stream sockets over one of the three networks."""
+    lower = {"atm": "aal5"}.get(network, network)
+    adapter = "series-200" if network == "atm" else None
+    name = case(
+        stack=f"socket/tcp/{lower}",
+        network=network,
+        host=host,
+        adapter=adapter,
+        buffer_kib=buffer_kib,
+        transport=None if nodelay else "nagle",
+    )
+    made = Network(
+        f"socket/tcp/{lower}",
+        host,
+        adapter or "frames",
+        switch="asx100" if network == "atm" else None,
+        buffer_kib=buffer_kib,
+        nodelay=nodelay,
+    )
+    return Setting(name, made)
+
+
+def sized(name: str, size: int, **more: object) -> str:
+    """Return a case with a size, and what else is given."""
+    keys = dict(part.split("=", 1) for part in name.split())
+    return case(**{**keys, "size": size, **more})

@@ -1,0 +1,97 @@
+"""The first message of an echo, and an echo beside load: what the model says of either."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from wiretwin.errors import InputError
+from wiretwin.papers import lin1995
+from wiretwin.papers.echo import measure, try_echo
+from wiretwin.papers.lin1995_settings import fore_setting, paper, socket_setting
+from wiretwin.papers.page import committed
+from wiretwin.papers.profiles import Load
+
+VALUES = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995.csv"
+"""What the model says, as another test holds it to it."""
+
+
+@functools.cache
+def found(experiment: str) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return value, low and high by case and metric."""
+    rows = {}
+    for (name, case, metric), (value, interval, _) in committed(VALUES.read_text()).items():
+        if name == experiment:
+            low, high = interval.split(" to ") if interval else (value, value)
+            rows[case, metric] = (float(value), float(low), float(high))
+    assert rows
+    return rows
+
+
+FORE = "stack=fore/aal5 network=atm host=4/690 adapter=series-200"
+SOCKET = "stack=socket/tcp/aal5 network=atm host=4/690 adapter=series-200 buffer_kib=32"
+
+
+def test_a_first_message_over_the_fore_interface_takes_the_published_penalty_at_any_size() -> None:
+    assert paper()["first_message"]["penalty_ms"]["fore"] == [10, 15]
+    for size in (4, 4096, 65536):
+        penalty = found("first-message")[f"{FORE} size={size}", "first_penalty_us"]
+        assert penalty == pytest.approx((12_500, 10_000, 15_000))
+
+
+def test_a_first_message_over_tcp_pays_for_its_slow_start_besides() -> None:
+    short = found("first-message")[f"{SOCKET} size=4", "first_penalty_us"][0]
+    assert short == pytest.approx(35_000, rel=0.01)
+    long = found("first-message")[f"{SOCKET} size=65536", "first_penalty_us"][0]
+    # A window of one segment, and an acknowledgment that is 200 ms late at most, each way.
+    assert 100_000 < long - short < 400_000
+    network = socket_setting("atm").network
+    [alone] = try_echo(network, [65536], 11)
+    assert alone.first_us - alone.round_trip_us.mean() > 100_000, "also where first use costs nothing"
+
+
+def test_without_load_an_echo_takes_what_it_takes() -> None:
+    latency = found("under-load")[f"{FORE} size=4096 load=0.0", "latency_us"][0]
+    assert latency == pytest.approx(
+        measure(fore_setting("4/690", "series-200", switch=True).network, [4096]).latency_us[0]
+    )
+
+
+def test_load_delays_and_loses_and_reserved_bandwidth_spares_both() -> None:
+    rows = found("under-load")
+    latency = [rows[f"{FORE} size=4096 load={load}", "latency_us"][0] for load in lin1995.LOADS]
+    assert latency == sorted(latency)
+    assert latency[-1] > 1.1 * latency[0]
+    lost = rows[f"{FORE} size=4096 load=0.9", "message_loss_ratio"][0]
+    assert 0.1 < lost < 0.6
+    kept = f"{FORE} size=4096 load=0.9 mechanism=reserved"
+    assert rows[kept, "message_loss_ratio"][0] == 0
+    assert rows[kept, "cell_loss_ratio"][0] > 0, "of the load alone"
+    # A cell of it waits for the cell on the line, at most, at each of both outputs.
+    alone = rows[f"{FORE} size=4096 load=0.0 mechanism=reserved", "latency_us"][0]
+    assert rows[kept, "latency_us"][0] < alone + 2 * 4.32
+    assert rows[f"{SOCKET} size=4096 load=0.9", "tcp_retransmission_ratio"][0] > 0
+    assert rows[f"{SOCKET} size=4096 load=0.6", "tcp_retransmission_ratio"][0] == 0
+
+
+def test_every_round_trip_is_counted_once() -> None:
+    setting = fore_setting("4/690", "series-200", switch=True)
+    network = replace(setting.network, load=(Load(1.0, law="constant", octets=9000),))
+    [trial] = try_echo(network, [4096], 21)
+    ended = len(trial.round_trip_us) + (trial.first_us == trial.first_us)
+    assert ended + trial.lost == 21
+    assert trial.lost > 0
+
+
+def test_more_bandwidth_than_a_line_carries_is_refused() -> None:
+    setting = fore_setting("4/690", "series-200", switch=True)
+    with pytest.raises(InputError, match=r"reservations\[0\].*98\.148148 Mbit/s"):
+        try_echo(replace(setting.network, reserve_Mbit_s=99), [4], 1)
+    other = fore_setting("4/690", "series-100", switch=True)
+    with pytest.raises(InputError, match="cannot space cells"):
+        try_echo(replace(other.network, reserve_Mbit_s=1), [4], 1)
+    with pytest.raises(InputError, match="constant, poisson or on-off"):
+        try_echo(replace(setting.network, load=(Load(0.5, law="steady"),)), [4], 1)
