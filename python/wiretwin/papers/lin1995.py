@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import Constant, Fit, constants, fit
-from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load
+from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
 from wiretwin.papers.lin1995_settings import (
     ADAPTERS,
     HOSTS,
@@ -199,6 +199,7 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "figure12": _figure12,
     "first-message": first_message,
     "under-load": under_load,
+    "upgrades": _table("upgrades", upgrades),
 }
 """What there is, by name: makes the records, and the digests of the runs."""
 

@@ -14,13 +14,14 @@ from wiretwin.papers.lin1995_settings import (
     Setting,
     fore_setting,
     paper,
+    renamed,
     sized,
     socket_setting,
 )
 from wiretwin.papers.profiles import Load
 from wiretwin.papers.records import Record
 
-__all__ = ["LOADS", "first_message", "under_load"]
+__all__ = ["LOADS", "first_message", "under_load", "upgrades"]
 
 FIRST_SIZES = (4, 4096, 65_536)
 FIRST_ROUNDS = 11
@@ -32,6 +33,23 @@ LOAD_OCTETS = 1496
 """A datagram of 1460 octets of UDP with its headers and those of LLC and SNAP: 32 cells."""
 RESERVED_MBIT_S = 44.0
 """What the circuits of the Fore interface are paced to in any case (``circuit_pace_us``)."""
+
+
+def upgrades() -> list[Setting]:
+    """List what newer parts would make of two hosts: a driver outside STREAMS, and lines of 155 Mbit/s."""
+    stacks = ("fore/aal5", "socket/tcp/aal5")
+    parts = (("series-200-direct", "taxi100"), ("series-200", "oc3c"), ("series-200-direct", "oc3c"))
+    found = []
+    for host in ("sparc2", "4/690"):
+        for stack in stacks:
+            for adapter, link in parts:
+                base = fore_setting(host, "series-200", switch=True, stack=stack)
+                if stack.startswith("socket"):
+                    base = socket_setting("atm", host)
+                network = replace(base.network, adapter=adapter, link=link)
+                shown = None if link == "taxi100" else link
+                found.append(Setting(renamed(base.case, adapter=adapter, link=shown), network))
+    return found
 
 
 def first_message(quick: bool) -> tuple[list[Record], list[str]]:

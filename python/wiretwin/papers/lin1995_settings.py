@@ -18,6 +18,7 @@ __all__ = [
     "Setting",
     "fore_setting",
     "paper",
+    "renamed",
     "sized",
     "socket_setting",
 ]
@@ -74,5 +75,10 @@ def socket_setting(
 
 def sized(name: str, size: int, **more: object) -> str:
     """Return a case with a size, and what else is given."""
+    return renamed(name, size=size, **more)
+
+
+def renamed(name: str, **values: object) -> str:
+    """Return a case with these values in place of its own."""
     keys = dict(part.split("=", 1) for part in name.split())
-    return case(**{**keys, "size": size, **more})
+    return case(**{**keys, **values})

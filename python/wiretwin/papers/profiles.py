@@ -113,6 +113,8 @@ class _Reader:
         self.overrides = overrides
 
     def __call__(self, sheet: Sheet, key: str) -> float:
+        if key not in sheet.values and sheet.base is not None:
+            return self(sheet.parent(), key)
         return self.overrides.get((sheet.name, key), sheet[key])
 
 
@@ -226,10 +228,13 @@ def _host(of: _Reader, software: Sheet, host: Sheet, network: Network) -> dict[s
     receive, wakeup = of(software, "receive_us"), of(software, "wakeup_share")
     copy = of(host, "copy_ns_per_byte")
     crc = of(software, "crc_ns_per_byte") * factor
-    words = 0.0
-    if network.adapter == "series-100":
+    words, send = 0.0, of(software, "fore_send_us")
+    if network.adapter != "frames":
         sheet = find_sheet("adapters", network.adapter, "--adapter")
-        words = of(sheet, "words_per_cell") * of(sheet, "word_us")
+        if sheet.kind == "series-100":
+            words = of(sheet, "words_per_cell") * of(sheet, "word_us")
+        if "driver_us" in sheet.values:
+            send = of(sheet, "driver_us")
 
     def path(time_us: float, byte_ns: float = 0.0, cold: float = 1.0) -> dict[str, int]:
         byte = round(byte_ns * 1e3)
@@ -242,7 +247,7 @@ def _host(of: _Reader, software: Sheet, host: Sheet, network: Network) -> dict[s
         "context_switch": path(receive * wakeup * factor),
         "copy_in": path(0, copy, cold),
         "copy_out": path(0, copy * of(software, "copy_out_factor"), cold),
-        "fore_send": path(of(software, "fore_send_us") * factor),
+        "fore_send": path(send * factor),
         "fore_receive": path(receive * (1 - wakeup) / 2 * factor),
         "pdu_interrupt": path(receive * (1 - wakeup) / 2 * factor),
         **_socket_prices(of, software, network, path, copy),
@@ -268,7 +273,11 @@ def _socket_prices(
     lower = network.stack.split("/")[-1]
     driver = lower if lower in ("ethernet", "fddi") else "atm"
     each = copy * of(software, "atm_packet_factor") if driver == "atm" else 0.0
-    packet = path(of(software, f"{driver}_packet_us") * factor, each)
+    packet_us = of(software, f"{driver}_packet_us")
+    if driver == "atm":
+        sheet = find_sheet("adapters", network.adapter, "--adapter")
+        packet_us = of(sheet, "driver_us") if "driver_us" in sheet.values else packet_us
+    packet = path(packet_us * factor, each)
     return {
         "socket_send": path(whole * of(software, "socket_send_share")),
         "socket_receive": path(whole * of(software, "socket_receive_share")),

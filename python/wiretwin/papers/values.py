@@ -43,13 +43,24 @@ class Value:
 
 @dataclass(frozen=True)
 class Sheet:
-    """One data file."""
+    """One data file.
+
+    Attributes
+    ----------
+    path, title, name, kind
+        Where it is, what it is called, and what it describes.
+    values
+        Its own values.
+    base
+        The sheet of the same folder whose values hold where it has none of its own.
+    """
 
     path: Path
     title: str
     name: str
     kind: str
     values: dict[str, Value]
+    base: str | None = None
 
     def __getitem__(self, key: str) -> float:
         """Return the number of a value.
@@ -59,11 +70,28 @@ class Sheet:
         InputError
             The file has no such value.
         """
+        if key not in self.values and self.base is not None:
+            return self.parent()[key]
         if key not in self.values:
             raise InputError(
                 self.path, f"values.{key}", reason="is missing", allowed="a value with its source"
             )
         return self.values[key].value
+
+    def parent(self) -> Sheet:
+        """Return the sheet that this one is based on.
+
+        Raises
+        ------
+        InputError
+            It is based on none, or on one that is not there or based on a third.
+        """
+        found = [] if self.base is None else [read_sheet(path) for path in self.path.parent.glob("*.toml")]
+        for sheet in found:
+            if sheet.name == self.base and sheet.base is None:
+                return sheet
+        names = sorted(sheet.name for sheet in found if sheet.base is None)
+        raise InputError(self.path, "base", self.base, allowed=", ".join(names) or "a sheet of this folder")
 
 
 def sheet_names(folder: str) -> list[str]:
@@ -110,7 +138,10 @@ def read_sheet(path: Path) -> Sheet:
     for key, entry in listed.items():
         values[key] = _value(path, key, entry)
     name = str(content.get("name", path.stem))
-    return Sheet(path, str(content.get("title", name)), name, str(content.get("kind", "")), values)
+    base = content.get("base")
+    if base is not None and not isinstance(base, str):
+        raise InputError(path, "base", base, allowed="the name of a sheet of this folder")
+    return Sheet(path, str(content.get("title", name)), name, str(content.get("kind", "")), values, base)
 
 
 def _value(path: Path, key: str, entry: Any) -> Value:

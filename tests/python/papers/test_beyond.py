@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.papers import lin1995
+from wiretwin.papers.anatomy import anatomy, lines
 from wiretwin.papers.echo import measure, try_echo
 from wiretwin.papers.lin1995_settings import fore_setting, paper, socket_setting
 from wiretwin.papers.page import committed
-from wiretwin.papers.profiles import Load
+from wiretwin.papers.profiles import Load, Network, lan_json
+from wiretwin.papers.values import DATA, find_sheet, read_sheet
 
 VALUES = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995.csv"
 """What the model says, as another test holds it to it."""
@@ -32,6 +35,7 @@ def found(experiment: str) -> dict[tuple[str, str], tuple[float, float, float]]:
 
 
 FORE = "stack=fore/aal5 network=atm host=4/690 adapter=series-200"
+DRIVERS = ("series-200", "series-200-direct")
 SOCKET = "stack=socket/tcp/aal5 network=atm host=4/690 adapter=series-200 buffer_kib=32"
 
 
@@ -95,3 +99,46 @@ def test_more_bandwidth_than_a_line_carries_is_refused() -> None:
         try_echo(replace(other.network, reserve_Mbit_s=1), [4], 1)
     with pytest.raises(InputError, match="constant, poisson or on-off"):
         try_echo(replace(setting.network, load=(Load(0.5, law="steady"),)), [4], 1)
+
+
+def test_a_driver_outside_streams_saves_its_path_and_nothing_else() -> None:
+    cases = {
+        adapter: anatomy(Network("fore/aal5", "sparc2", adapter, switch="asx100"), 4) for adapter in DRIVERS
+    }
+    through, direct = ({line.activity: line.span_ps for line in lines(one)} for one in cases.values())
+    saved = through.pop("fore_send") - direct.pop("fore_send")
+    sheet = find_sheet("adapters", "series-200-direct", "--adapter")
+    software = read_sheet(DATA / "hosts" / "software.toml")
+    assert saved / 1e6 == pytest.approx(software["fore_send_us"] - sheet["driver_us"])
+    assert through == direct
+    row = FORE.replace("4/690", "sparc2").replace("series-200", "series-200-direct")
+    t_0 = found("upgrades")[row, "t0_us"][0]
+    assert t_0 == pytest.approx(cases["series-200-direct"].latency_ps / 1e6, rel=1e-4)
+
+
+def test_a_sheet_stands_on_another_and_both_follow_an_override() -> None:
+    direct = find_sheet("adapters", "series-200-direct", "--adapter")
+    assert direct["send_fifo_cells"] == find_sheet("adapters", "series-200", "--adapter")["send_fifo_cells"]
+    changed = {("series-200", "send_fifo_cells"): 5.0}
+    adapters = [
+        json.loads(lan_json(Network("fore/aal5", "sparc2", name, overrides=changed)))["hosts"][0]["adapter"]
+        for name in DRIVERS
+    ]
+    assert adapters[0] == adapters[1]
+    assert adapters[0]["send_fifo_cells"] == 5
+
+
+def test_a_sheet_on_nothing_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.toml"
+    path.write_text("base = 'nobody'\n[values]\na_us = {value = 1, by = 'choice', source = 'x'}")
+    with pytest.raises(InputError, match=r"base.*nobody"):
+        _ = read_sheet(path)["b_us"]
+    path.write_text("base = 3\n[values]")
+    with pytest.raises(InputError, match=r"the name of a sheet"):
+        read_sheet(path)
+
+
+def test_a_line_of_155_mbit_s_carries_cells_at_its_payload_rate() -> None:
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100", link="oc3c"), 4)
+    [one, other] = [line for line in lines(found) if line.activity == "serialize"]
+    assert one.span_ps == other.span_ps == 424 * 10**12 // 149_760_000
