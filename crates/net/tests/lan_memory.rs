@@ -51,6 +51,7 @@ fn a_long_run_holds_no_more_than_a_short_one() {
         config("fore/aal5", &atm, link),
         config("fore/aal34", &atm, link),
         config("socket/tcp/aal5", &atm, &socket(link, 9188)),
+        config("framed/tcp/aal5", &atm, &socket(link, 9188)),
         config("socket/tcp/ethernet", r#"{"kind": "frames"}"#, &socket(cable, 1500)),
     ] {
         let (short, long) = (peak(&text, 100), peak(&text, 1000));

@@ -147,7 +147,7 @@ def measure(network: Network, sizes: Iterable[int], seed: int = SEED, rounds: in
     """
     import hashlib
 
-    sockets = network.stack.startswith("socket")
+    sockets = not network.stack.startswith("fore")
     wanted = sorted(set(sizes))
     runs, digests = _run(network, wanted, rounds or (11 if sockets else 3), seed)
     for size, run in zip(wanted, runs, strict=True):

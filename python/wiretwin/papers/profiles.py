@@ -77,7 +77,7 @@ class Network:
     reserve_Mbit_s
         What the circuits between the first two hosts have reserved, each way.
     buffer_kib, nodelay
-        Of stream sockets: the size of both buffers of each, and whether both ends set ``TCP_NODELAY``.
+        Of sockets: the size of both buffers of each, and whether both ends set ``TCP_NODELAY``.
     overrides
         Values to use instead of those on file.
     """
@@ -203,7 +203,7 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
                 "queue_cells": round(of(switch, "queue_cells")),
                 "delay_ps": _ps(of(switch, "delay_us")),
             }
-    if network.stack.startswith("socket"):
+    if not network.stack.startswith("fore"):
         found["socket"] = {
             "tcp": "sunos41",
             # The paper's largest buffer is the most that SunOS gives: a little more than 51 KB.
@@ -251,6 +251,7 @@ def _host(of: _Reader, software: Sheet, host: Sheet, network: Network) -> dict[s
         "fore_receive": path(receive * (1 - wakeup) / 2 * factor),
         "pdu_interrupt": path(receive * (1 - wakeup) / 2 * factor),
         **_socket_prices(of, software, network, path, copy),
+        **_library_prices(of, software, path, factor, copy, cold),
         "crc": path(0, crc),
         "segment_cell": path(of(software, "cell_us") * factor),
         "reassemble_cell": path(of(software, "cell_us") * factor),
@@ -289,6 +290,25 @@ def _socket_prices(
         "checksum": path(0, copy * of(software, "checksum_factor")),
         "packet_out": packet,
         "packet_in": packet,
+    }
+
+
+def _library_prices(
+    of: _Reader,
+    software: Sheet,
+    path: Callable[..., dict[str, int]],
+    factor: float,
+    copy: float,
+    cold: float,
+) -> dict[str, dict[str, int]]:
+    """Return what message layers do in the process that calls them."""
+    return {
+        "select": path(of(software, "select_us") * factor),
+        "library": path(of(software, "library_us") * factor),
+        "user_copy": path(0, copy * of(software, "user_copy_factor"), cold),
+        "rpc_head": path(of(software, "rpc_head_us") * factor),
+        "xdr_item": path(of(software, "xdr_item_us") * factor),
+        "record_mark": path(of(software, "record_mark_us") * factor),
     }
 
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use wiretwin_proto::WorkKind;
+
 /// A layer of a stack, from the program to the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
@@ -148,6 +150,18 @@ activities! {
     SocketSend = "socket_send", Message, Cpu;
     /// A socket's receive, the same.
     SocketReceive = "socket_receive", Message, Cpu;
+    /// Looking which of a process's sockets are ready (`select`), but the system call.
+    Select = "select", System, Cpu;
+    /// What a message layer's library does once a message, at each end.
+    Library = "library", Message, Cpu;
+    /// Copying from one place of a process to another.
+    UserCopy = "user_copy", Message, Cpu;
+    /// Making or reading the head of a remote procedure call, and finding whom it is for.
+    RpcHead = "rpc_head", Message, Cpu;
+    /// Converting one item to or from XDR.
+    XdrItem = "xdr_item", Message, Cpu;
+    /// Making or reading the mark of one fragment of a record.
+    RecordMark = "record_mark", Message, Cpu;
     /// Getting or freeing a buffer of the kernel's.
     Mbuf = "mbuf", System, Cpu;
     /// The Internet checksum.
@@ -200,6 +214,32 @@ activities! {
     Fabric = "fabric", Switch, Fabric;
     /// It passes the fixed part of a switch's delay.
     SwitchDelay = "switch_delay", Switch, Delay;
+}
+
+/// What work of a machine is to the processor that does it; `None` where it is in another price.
+///
+/// Every kind is named, so that one that is added is thought of here.
+#[must_use]
+pub const fn activity_of(kind: WorkKind) -> Option<Activity> {
+    match kind {
+        WorkKind::CopyIn => Some(Activity::CopyIn),
+        WorkKind::CopyOut => Some(Activity::CopyOut),
+        WorkKind::Checksum => Some(Activity::Checksum),
+        WorkKind::SegmentOut | WorkKind::DatagramOut => Some(Activity::SegmentOut),
+        WorkKind::SegmentIn | WorkKind::DatagramIn => Some(Activity::SegmentIn),
+        WorkKind::AckIn => Some(Activity::AckIn),
+        WorkKind::TimerExpiry => Some(Activity::TimerExpiry),
+        WorkKind::SegmentCell => Some(Activity::SegmentCell),
+        WorkKind::ReassembleCell => Some(Activity::ReassembleCell),
+        WorkKind::Crc => Some(Activity::Crc),
+        WorkKind::RpcHeadOut | WorkKind::RpcHeadIn => Some(Activity::RpcHead),
+        WorkKind::XdrItemsOut | WorkKind::XdrItemsIn => Some(Activity::XdrItem),
+        WorkKind::RecordOut | WorkKind::RecordIn => Some(Activity::RecordMark),
+        WorkKind::LibrarySend | WorkKind::LibraryReceive => Some(Activity::Library),
+        WorkKind::XdrOpaqueOut | WorkKind::XdrOpaqueIn | WorkKind::UserCopy => Some(Activity::UserCopy),
+        // The driver's price of a packet has it, and who is woken pays for the switch of context.
+        WorkKind::PacketOut | WorkKind::PacketIn | WorkKind::Wakeup => None,
+    }
 }
 
 /// How many activities are those of a host's processor, the first ones.

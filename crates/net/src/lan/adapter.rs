@@ -332,7 +332,7 @@ impl Lan {
                 let work = self.price(host, Activity::PduInterrupt, none, none);
                 [work, Step::Do(Action::Deliver { circuit, payload })]
             }
-            Message::Socket => self.packet_steps(host, payload.message.0 as u32, payload.length),
+            _ => self.packet_steps(host, payload.message.0 as u32, payload.length),
         }
     }
 

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use wiretwin_engine::{Executor, TaskId};
+use wiretwin_msg::library::Failure;
 use wiretwin_prog::{
     Comm, CommError, Incoming, Outcome, Outgoing, ProgramError, Rank, Source, Status, Tag, TagMatch, Work,
 };
@@ -36,7 +37,18 @@ fn refused(error: LanError) -> CommError {
         LanError::NoSuchRank { rank, size } => CommError::NoSuchRank { rank: Rank(rank), size },
         LanError::Empty => CommError::Unsupported("a message of 0 bytes"),
         LanError::ToItself { .. } => CommError::Unsupported("a message to the rank itself"),
+        LanError::Unsupported(what) => CommError::Unsupported(what),
         other => CommError::Transport(other.to_string()),
+    }
+}
+
+/// Whether a request has come to something.
+fn succeeded(completion: &Completion) -> Result<(), CommError> {
+    match completion.failure {
+        None => Ok(()),
+        Some(Failure::PeerLost { rank }) => Err(CommError::PeerLost { rank: Rank(rank) }),
+        Some(Failure::TimedOut { limit }) => Err(CommError::TimedOut { limit }),
+        Some(Failure::Refused(reason)) => Err(CommError::Transport(reason.into())),
     }
 }
 
@@ -76,6 +88,7 @@ impl LanComm {
     }
 
     fn deliver(&self, completion: &Completion, buffer: &mut [u8]) -> Result<Status, CommError> {
+        succeeded(completion)?;
         let message = self.shared.payloads.borrow_mut().remove(&completion.message).unwrap_or_default();
         let kept = buffer.len().min(message.len());
         buffer[..kept].copy_from_slice(&message[..kept]);
@@ -107,7 +120,7 @@ impl Comm for LanComm {
 
     async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         let request = self.start_send(to, tag, message)?;
-        self.wait(&[request]).await.map(|_| ())
+        self.wait(&[request]).await?.iter().try_for_each(succeeded)
     }
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
@@ -131,7 +144,7 @@ impl Comm for LanComm {
         }
         let completions = self.wait(&requests).await?;
         // A wait returns its requests in their order, the receives first.
-        let mut outcome = Ok(());
+        let mut outcome = completions.iter().skip(receives.len()).try_for_each(succeeded);
         for (receive, completion) in receives.iter_mut().zip(&completions) {
             match self.deliver(completion, receive.buffer) {
                 Ok(status) => receive.status = Some(status),

@@ -180,7 +180,7 @@ pub struct Config {
     pub cut_messages: bool,
     /// Bytes that a circuit's receiver queues before its process reads them; more are lost.
     pub stream_bytes: Bytes,
-    /// Stream sockets, where the stack has them.
+    /// Sockets, where the stack has them.
     pub socket: Option<SocketConfig>,
     /// What the first message of a rank to another takes besides, at its sender.
     pub first_use: Span,
@@ -206,7 +206,7 @@ impl Config {
         let top = At::top(DOCUMENT, &value).object(&CONFIG_KEYS)?;
         let stack = text_of(&top.get("stack")?)?;
         let stack = Stack::from_str(&stack).map_err(|error| {
-            let allowed = format!("{} ({})", Stack::NAMES.join(", "), error.reason);
+            let allowed = format!("{} ({})", Stack::names(), error.reason);
             refused(&top, "stack", &error.stack, &allowed)
         })?;
         let hosts = top.get("hosts")?.list("hosts")?;
@@ -227,7 +227,7 @@ impl Config {
         }
         let socket = match stack.message {
             Message::Fore => None,
-            Message::Socket => Some(read_socket(&top.get("socket")?, &stack)?),
+            _ => Some(read_socket(&top.get("socket")?, &stack)?),
         };
         let mtu = socket.as_ref().filter(|_| !atm).map(|socket| socket.mtu);
         let load = load::read(&top, &network, hosts.len() as u32, mtu)?;

@@ -35,10 +35,12 @@ pub(crate) enum To {
     Medium,
     /// A generator of load sends.
     Load,
+    /// A process that waits for a time may go on.
+    Alarm,
 }
 
 impl To {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -50,6 +52,7 @@ impl To {
         Self::Timer,
         Self::Medium,
         Self::Load,
+        Self::Alarm,
     ];
 }
 

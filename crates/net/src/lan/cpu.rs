@@ -53,6 +53,8 @@ struct Thread<A> {
     ready: bool,
     /// Interrupts wait.
     masked: bool,
+    /// It sleeps in the middle of its steps.
+    blocked: bool,
     /// What its next step comes after.
     trail: SegmentId,
 }
@@ -94,6 +96,7 @@ impl<A: Copy> Cpu<A> {
             steps: VecDeque::new(),
             ready: false,
             masked: false,
+            blocked: false,
             trail: SegmentId::NONE,
         });
         id
@@ -128,7 +131,7 @@ impl<A: Copy> Cpu<A> {
 
     /// Makes a thread ready, if it is not; an interrupt takes the processor from a process.
     pub(crate) fn wake(&mut self, thread: ThreadId, now: SimTime, trail: &mut Trail) {
-        if core::mem::replace(&mut self.of(thread).ready, true) {
+        if self.of(thread).blocked || core::mem::replace(&mut self.of(thread).ready, true) {
             return;
         }
         match self.of(thread).level {
@@ -138,6 +141,17 @@ impl<A: Copy> Cpu<A> {
                 self.preempt(now, trail);
             }
         }
+    }
+
+    /// A thread that runs sleeps from here on, whatever it has left to do.
+    pub(crate) fn block(&mut self, thread: ThreadId) {
+        self.of(thread).blocked = true;
+    }
+
+    /// It sleeps no more.
+    pub(crate) fn unblock(&mut self, thread: ThreadId, now: SimTime, trail: &mut Trail) {
+        self.of(thread).blocked = false;
+        self.wake(thread, now, trail);
     }
 
     /// Takes the processor from a process in the middle of a charge, and shortens the charge.
@@ -191,6 +205,11 @@ impl<A: Copy> Cpu<A> {
             }
             let Some(running) = self.running else { return Next::Idle };
             let thread = &mut self.threads[running.0 as usize];
+            if thread.blocked {
+                thread.ready = false;
+                self.running = None;
+                continue;
+            }
             match thread.steps.front().copied() {
                 None => {
                     thread.ready = false;
@@ -324,6 +343,24 @@ mod tests {
         cpu.wake(handler, at(4), &mut trail);
         assert!(cpu.finish(number, at(10), &mut trail), "it was not interrupted");
         assert_eq!(run(&mut cpu, &mut trail, 10, None), [(20, 1), (50, 3), (60, 2)]);
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_keeps_its_steps_for_later() {
+        let (mut cpu, mut trail) = (Cpu::new(0), Trail::new(false));
+        let (one, other) = (cpu.thread(Level::Process), cpu.thread(Level::Process));
+        for step in [Step::Do(1), Step::Charge(Activity::CopyIn, span(10)), Step::Do(2)] {
+            cpu.append(one, step);
+        }
+        cpu.append(other, Step::Do(3));
+        cpu.wake(one, at(0), &mut trail);
+        cpu.wake(other, at(0), &mut trail);
+        assert!(matches!(cpu.next(at(0), &trail), Next::Act(_, 1)));
+        cpu.block(one);
+        cpu.wake(one, at(0), &mut trail);
+        assert_eq!(run(&mut cpu, &mut trail, 0, None), [(0, 3)]);
+        cpu.unblock(one, at(5), &mut trail);
+        assert_eq!(run(&mut cpu, &mut trail, 5, None), [(15, 2)]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A host: what its processes and interrupt handlers do on its processor.
 
 use wiretwin_engine::Stream;
+use wiretwin_msg::library::Done;
 use wiretwin_proto::{MessageId, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -52,7 +53,24 @@ pub(super) enum Action {
     /// There is something to read.
     Readable { end: u32 },
     /// There is room to write.
-    Writable { rank: u32 },
+    Writable { end: u32 },
+    /// A connection is open, or over.
+    Changed { end: u32 },
+    // Of libraries.
+    /// A process asks its library for what it has posted.
+    Ask { process: u32, request: RequestId },
+    /// It makes the next system call that the library wants.
+    Call { process: u32 },
+    /// It is in that call, and looks whether it can go on.
+    Attempt { process: u32 },
+    /// It reads what there is.
+    Fetch { process: u32 },
+    /// It has that in its own memory.
+    Fetched { process: u32, octets: Bytes },
+    /// All that it writes is taken.
+    Wrote { process: u32 },
+    /// The library has done something that was asked.
+    Done { process: u32, done: Done },
 }
 
 pub(super) struct Host {
@@ -212,7 +230,7 @@ impl Lan {
         }
     }
 
-    fn complete(&mut self, receive: RequestId, of: RequestId) {
+    pub(super) fn complete(&mut self, receive: RequestId, of: RequestId) {
         if let Some(slot) = self.find(receive) {
             self.requests[slot].complete = true;
             if let Kind::Recv { message, .. } = &mut self.requests[slot].kind {
@@ -251,6 +269,7 @@ impl Lan {
             Action::Progress { rank } => match self.config.stack.message {
                 Message::Fore => self.progress(host, thread, rank),
                 Message::Socket => self.socket_progress(host, thread, rank),
+                Message::Framed => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
@@ -262,7 +281,15 @@ impl Lan {
             Action::Input { packet } => self.input(host, thread, packet),
             Action::Expire { end } => self.expire(host, thread, end),
             Action::Readable { end } => self.is_readable(host, thread, end),
-            Action::Writable { rank } => self.is_writable(host, thread, rank),
+            Action::Writable { end } => self.is_writable(host, thread, end),
+            Action::Changed { end } => self.has_changed(host, thread, end),
+            Action::Ask { process, request } => self.ask(host, thread, process, request),
+            Action::Call { process } => self.begin_call(host, thread, process),
+            Action::Attempt { process } => self.attempt(host, thread, process),
+            Action::Fetch { process } => self.fetch(host, thread, process),
+            Action::Fetched { process, octets } => self.fetched(host, thread, process, octets),
+            Action::Wrote { process } => self.wrote(host, thread, process),
+            Action::Done { process, done } => self.library_done(host, thread, process, done),
         }
     }
 
@@ -346,16 +373,7 @@ impl Lan {
 
     /// A process has the whole of a message: it goes to the first receive that accepts it.
     pub(super) fn message_came(&mut self, host: u32, thread: ThreadId, rank: u32, id: RequestId) {
-        let Some(message) = self.message(id) else { return };
-        let (bytes, begun) = (message.bytes, message.begun);
-        self.core.observe(MESSAGE_CAME, u64::from(rank), bytes.get());
-        if self.core.trail.is_on() {
-            let from = self.find(id).map_or(rank, |slot| self.requests[slot].rank);
-            let last = self.hosts[host as usize].cpu.trail(thread);
-            let ended = self.core.now();
-            let parts = self.core.trail.path(last, begun, ended);
-            self.anatomies.push(Anatomy { ranks: (from, rank), bytes, begun, ended, parts });
-        }
+        self.note_message(host, thread, rank, id);
         let found =
             self.processes[rank as usize].posted.iter().position(|receive| self.accepts(*receive, id));
         match found {
@@ -368,11 +386,41 @@ impl Lan {
         }
     }
 
+    /// Takes note of a message that a process has.
+    pub(super) fn note_message(&mut self, host: u32, thread: ThreadId, rank: u32, id: RequestId) {
+        let Some(message) = self.message(id) else { return };
+        let (bytes, begun) = (message.bytes, message.begun);
+        self.core.observe(MESSAGE_CAME, u64::from(rank), bytes.get());
+        if self.core.trail.is_on() {
+            let from = self.find(id).map_or(rank, |slot| self.requests[slot].rank);
+            let last = self.hosts[host as usize].cpu.trail(thread);
+            let ended = self.core.now();
+            let parts = self.core.trail.path(last, begun, ended);
+            self.anatomies.push(Anatomy { ranks: (from, rank), bytes, begun, ended, parts });
+        }
+    }
+
     fn resume(&mut self, rank: u32, waits: &[RequestId]) {
         let mut completions = core::mem::take(&mut self.processes[rank as usize].completions);
         completions.clear();
         for &request in waits {
             let Some(slot) = self.find(request) else { continue };
+            let failure = self.requests[slot].failure;
+            if failure.is_some() {
+                let (source, tag, bytes) = (rank, 0, Bytes::new(0));
+                let truncated = false;
+                completions.push(Completion {
+                    request,
+                    source,
+                    tag,
+                    bytes,
+                    message: request,
+                    truncated,
+                    failure,
+                });
+                self.close(request);
+                continue;
+            }
             match self.requests[slot].kind {
                 Kind::Recv { capacity, message: id, .. } => {
                     let source = self.find(id).map_or(rank, |sent| self.requests[sent].rank);
@@ -384,6 +432,7 @@ impl Lan {
                             bytes: message.bytes,
                             message: id,
                             truncated: message.bytes > capacity,
+                            failure,
                         });
                         if message.returned {
                             self.close(id);
@@ -398,8 +447,15 @@ impl Lan {
                 Kind::Send(message) => {
                     let (tag, bytes) = (message.tag, message.bytes);
                     let source = rank;
-                    let completion =
-                        Completion { request, source, tag, bytes, message: request, truncated: false };
+                    let completion = Completion {
+                        request,
+                        source,
+                        tag,
+                        bytes,
+                        message: request,
+                        truncated: false,
+                        failure,
+                    };
                     completions.push(completion);
                     if message.arrived == Bytes::MAX {
                         self.close(request);

@@ -9,10 +9,12 @@
 //! |---|---|
 //! | `config` | what a network is made of, from JSON |
 //! | `stack` | which layers go on top of each other |
+//! | `op` | what ranks ask for, and what it came to |
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
 //! | `socket`, `medium` | stream sockets over TCP; cable and ring |
+//! | `layer` | message layers: the libraries of processes, and their system calls |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -32,23 +34,27 @@ mod core;
 mod cpu;
 pub mod echo;
 mod host;
+mod layer;
 pub mod load;
 mod medium;
+mod op;
 mod socket;
 pub mod stack;
 pub mod trail;
 
-use std::collections::VecDeque;
-use std::fmt;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
+use wiretwin_msg::library::{Address, Content, Failure, ListenerId, Refusal};
 use wiretwin_proto::Payload;
-use wiretwin_proto::tcp::Reason;
+use wiretwin_proto::tcp::{self, Reason};
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
 pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
+pub use self::op::{Completion, LanError, Op, RequestId};
 use adaptation::{Receiver, Sender};
 use adapter::Adapter;
 use admission::Admission;
@@ -58,119 +64,12 @@ use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
 use cpu::Step;
 use host::{Action, Host};
+use layer::Inhabitant;
 use load::Generator;
 use medium::Medium;
 use socket::{End, Packets, Pending};
 use stack::Message as MessageLayer;
 use trail::{Part, SegmentId, Trail};
-
-/// Names a request of a network. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// An operation of a rank.
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// Works on its own for this long.
-    Compute(Span),
-    /// Starts a send; returns its request.
-    Send {
-        /// The receiver.
-        to: u32,
-        /// The tag.
-        tag: u32,
-        /// The length of the message.
-        bytes: Bytes,
-    },
-    /// Posts a receive; returns its request.
-    Recv {
-        /// Whose message; `None` takes anyone's.
-        from: Option<u32>,
-        /// Which tag; `None` takes any.
-        tag: Option<u32>,
-        /// The length of the buffer.
-        capacity: Bytes,
-    },
-    /// Suspends until all of these are complete, and everything posted before is done.
-    Wait(&'a [RequestId]),
-    /// The rank has ended.
-    Finish,
-}
-
-/// A request that is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The request; it is no more.
-    pub request: RequestId,
-    /// The sender.
-    pub source: u32,
-    /// The tag.
-    pub tag: u32,
-    /// The length of the message, even if it is longer than the buffer.
-    pub bytes: Bytes,
-    /// The send that made the message.
-    pub message: RequestId,
-    /// The message was longer than the buffer.
-    pub truncated: bool,
-}
-
-/// Why an operation was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LanError {
-    /// There is no such rank.
-    NoSuchRank {
-        /// The rank.
-        rank: u32,
-        /// How many there are.
-        size: u32,
-    },
-    /// The rank waits, or has ended.
-    NotRunning {
-        /// The rank.
-        rank: u32,
-    },
-    /// A rank sends to itself, which this interface cannot.
-    ToItself {
-        /// The rank.
-        rank: u32,
-    },
-    /// A message without octets, which this interface cannot carry.
-    Empty,
-    /// A message that is longer than a PDU may be, where messages are not cut.
-    TooLong {
-        /// Its length.
-        bytes: Bytes,
-        /// The longest there may be.
-        most: Bytes,
-    },
-    /// No request of this number is open.
-    NoSuchRequest {
-        /// The number.
-        request: RequestId,
-    },
-}
-
-impl fmt::Display for LanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchRank { rank, size } => write!(f, "no rank {rank} here: ranks are 0 to {}", size - 1),
-            Self::NotRunning { rank } => write!(f, "rank {rank} waits or has ended: it posts nothing"),
-            Self::ToItself { rank } => {
-                write!(f, "rank {rank} sends to itself: the Fore interface has circuits between hosts only")
-            }
-            Self::Empty => f.write_str("a message of 0 bytes: the Fore interface carries 1 or more"),
-            Self::TooLong { bytes, most } => write!(
-                f,
-                "a message of {} bytes: the Fore interface takes PDUs of at most {}, and messages are not cut",
-                bytes.get(),
-                most.get()
-            ),
-            Self::NoSuchRequest { request } => write!(f, "no request {} is open", request.0),
-        }
-    }
-}
-
-impl std::error::Error for LanError {}
 
 /// Why no network was made of a configuration.
 pub type BuildError = StreamError;
@@ -235,6 +134,7 @@ struct Request {
     id: RequestId,
     rank: u32,
     complete: bool,
+    failure: Option<Failure>,
     kind: Kind,
 }
 
@@ -312,13 +212,20 @@ pub struct Lan {
     /// Events of the kind that never end.
     endless: usize,
     ends: Vec<End>,
+    /// The rules of TCP, by host.
+    rules: Vec<Arc<tcp::Config>>,
+    inhabitants: Vec<Inhabitant>,
+    /// Sockets that wait for connections, by address: whose, and its number there.
+    listening: BTreeMap<Address, (u32, ListenerId)>,
     /// Connections that are over: whose, to whom, why.
     over: Vec<(u32, u32, Reason)>,
     packets: Packets,
     medium: Option<Medium>,
     generators: Vec<Generator>,
-    /// Kept for its allocation.
+    // Kept for their allocations.
     scratch: Vec<Step<Action>>,
+    asked: Vec<Step<Action>>,
+    content: Content,
     streams: Streams,
 }
 
@@ -347,11 +254,16 @@ impl Lan {
             unread: 0,
             endless: 0,
             ends: Vec::new(),
+            rules: Vec::new(),
+            inhabitants: Vec::new(),
+            listening: BTreeMap::new(),
             over: Vec::new(),
             packets: Packets::default(),
             medium: None,
             generators: Vec::new(),
             scratch: Vec::new(),
+            asked: Vec::new(),
+            content: Content::new(),
             streams: Streams::new(seed),
             config,
         };
@@ -387,7 +299,12 @@ impl Lan {
             }
         }
         if let Some(socket) = lan.config.socket.clone() {
-            lan.connect_all(&socket)?;
+            lan.rules_of_hosts(&socket)?;
+            if lan.config.stack.message.is_library() {
+                lan.move_in(&socket);
+            } else {
+                lan.connect_all(&socket);
+            }
         }
         lan.start_load()?;
         if lan.config.stack.is_atm() {
@@ -411,11 +328,18 @@ impl Lan {
         };
         let mut host = Host::new(number as u16, self.config.hosts[number as usize].clone(), background);
         let handler = host.cpu.thread(cpu::Level::Interrupt);
-        let thread = host.cpu.thread(cpu::Level::Process);
         self.adapters.push(Adapter::new(number, host.config.adapter, out, handler));
         self.hosts.push(host);
+        self.add_process(number);
+        self.start_background(number);
+        Ok(())
+    }
+
+    /// Another process on a host; the first one of each is a rank's.
+    fn add_process(&mut self, host: u32) {
+        let thread = self.hosts[host as usize].cpu.thread(cpu::Level::Process);
         self.processes.push(Process {
-            host: number,
+            host,
             thread,
             state: State::Running,
             waits: Vec::new(),
@@ -428,8 +352,6 @@ impl Lan {
             reached: 0,
             completions: Vec::new(),
         });
-        self.start_background(number);
-        Ok(())
     }
 
     /// A permanent circuit from one rank to another: VCI 32 + receiver on the sender's link, 32 + sender
@@ -466,7 +388,7 @@ impl Lan {
     /// How many ranks there are.
     #[must_use]
     pub fn size(&self) -> u32 {
-        self.processes.len() as u32
+        self.hosts.len() as u32
     }
 
     /// The clock.
@@ -577,16 +499,7 @@ impl Lan {
             }
             Op::Send { to, tag, bytes } => {
                 self.check_rank(to)?;
-                if to == rank {
-                    return Err(LanError::ToItself { rank });
-                }
-                if bytes == Bytes::new(0) {
-                    return Err(LanError::Empty);
-                }
-                let cut = self.config.cut_messages || self.config.stack.message == MessageLayer::Socket;
-                if bytes > self.config.pdu_bytes && !cut {
-                    return Err(LanError::TooLong { bytes, most: self.config.pdu_bytes });
-                }
+                self.admit(rank, to, tag, bytes)?;
                 let message = Message {
                     to,
                     tag,
@@ -601,6 +514,7 @@ impl Lan {
                 match self.config.stack.message {
                     MessageLayer::Fore => self.start_send(rank, request),
                     MessageLayer::Socket => self.post_socket_send(rank, request, to, bytes),
+                    MessageLayer::Framed => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }
@@ -610,7 +524,11 @@ impl Lan {
                 }
                 let message = RequestId(u64::MAX);
                 let request = self.open(rank, Kind::Recv { from, tag, capacity, message });
-                self.post_receive(rank, request);
+                if self.config.stack.message.is_library() {
+                    self.post_to_library(rank, request, false);
+                } else {
+                    self.post_receive(rank, request);
+                }
                 Ok(Some(request))
             }
             Op::Wait(requests) => {
@@ -696,7 +614,31 @@ impl Lan {
             To::Timer => self.timer_due(component),
             To::Medium => self.medium_due(),
             To::Load => self.load_due(component),
+            To::Alarm => self.alarm_due(component),
         }
+    }
+
+    /// Whether the message layer takes a send.
+    fn admit(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), LanError> {
+        if self.config.stack.message.is_library() {
+            return self.library_admits(rank, to, tag, bytes).map_err(|refusal| match refusal {
+                Refusal::ToItself => LanError::ToItself { rank },
+                Refusal::Empty => LanError::Empty,
+                Refusal::TooLong { most } => LanError::TooLong { bytes, most },
+                Refusal::Unsupported(what) => LanError::Unsupported(what),
+            });
+        }
+        if to == rank {
+            return Err(LanError::ToItself { rank });
+        }
+        if bytes == Bytes::new(0) {
+            return Err(LanError::Empty);
+        }
+        let cut = self.config.cut_messages || self.config.stack.message != MessageLayer::Fore;
+        if bytes > self.config.pdu_bytes && !cut {
+            return Err(LanError::TooLong { bytes, most: self.config.pdu_bytes });
+        }
+        Ok(())
     }
 
     fn check_rank(&self, rank: u32) -> Result<(), LanError> {
@@ -713,7 +655,7 @@ impl Lan {
             None => self.requests.len() as u32,
         };
         let id = RequestId(self.serial << 24 | u64::from(slot));
-        let request = Request { id, rank, complete: false, kind };
+        let request = Request { id, rank, complete: false, failure: None, kind };
         match self.requests.get_mut(slot as usize) {
             Some(entry) => *entry = request,
             None => self.requests.push(request),

@@ -1,19 +1,20 @@
 //! Stream sockets: what processes, interrupt handlers and timers do to TCP's ends.
 //!
-//! A pair of ranks has one connection, open from the start. A message is so many octets of its stream,
+//! Where programs use sockets themselves, a pair of ranks has one connection, open from the start. A message is so many octets of its stream,
 //! without a header: programs know how long what they wait for is, and so do the ends here. A write goes
 //! to TCP in the pieces that `sosend` makes; a piece with the segments that it lets go keeps interrupts
 //! waiting (`splnet`), so that segments leave in their order.
 
 use std::collections::VecDeque;
 
+use wiretwin_msg::library::{Address, ConnectionId, Content};
 use wiretwin_proto::tcp::{Endpoint, Event, Phases, Pieces, Read, Segment, SeqNumber, Setup};
 use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use std::sync::Arc;
 
-use super::activity::Activity;
+use super::activity::{Activity, activity_of};
 use super::config::SocketConfig;
 use super::core::To;
 use super::cpu::{Step, ThreadId};
@@ -23,19 +24,28 @@ use super::medium::Came;
 use super::trail::SegmentId;
 use super::{BuildError, Kind, Lan, RequestId, State};
 
-/// One end of the connection of two ranks.
+/// One end of a connection.
 pub(super) struct End {
-    machine: Endpoint,
-    /// Whose it is, and who is at the other.
-    rank: u32,
-    peer: u32,
+    pub(super) machine: Endpoint,
+    /// Whose it is; nobody's yet where it waits to be accepted.
+    pub(super) process: u32,
+    /// The other end.
+    pub(super) other: u32,
+    pub(super) host: u32,
+    /// Its socket's address, and its name in its process; of a library's only.
+    pub(super) at: Address,
+    pub(super) name: ConnectionId,
+    /// What was written and has not been read; of a library's only.
+    pub(super) content: Content,
+    /// A writer that does not wait found no room.
+    pub(super) full: bool,
     /// Messages written and not read whole: with the place in the stream where each ends.
     written: VecDeque<(RequestId, u64)>,
     end: u64,
     /// Octets that its process has read.
     read: u64,
     /// What brought the last octets, and what the machine was last called for.
-    came: SegmentId,
+    pub(super) came: SegmentId,
     called: SegmentId,
     deadline: SimTime,
     scheduled: SimTime,
@@ -89,66 +99,69 @@ impl Packets {
 /// IP's header, without options.
 const IP_OCTETS: u64 = 20;
 
-const fn activity_of(kind: WorkKind) -> Option<Activity> {
-    match kind {
-        WorkKind::CopyIn => Some(Activity::CopyIn),
-        WorkKind::CopyOut => Some(Activity::CopyOut),
-        WorkKind::Checksum => Some(Activity::Checksum),
-        WorkKind::SegmentOut => Some(Activity::SegmentOut),
-        WorkKind::SegmentIn => Some(Activity::SegmentIn),
-        WorkKind::AckIn => Some(Activity::AckIn),
-        WorkKind::TimerExpiry => Some(Activity::TimerExpiry),
-        // Who is woken pays for the switch of context.
-        _ => None,
-    }
-}
-
 impl Lan {
-    /// Opens a connection between each two ranks, in no time.
-    pub(super) fn connect_all(&mut self, config: &SocketConfig) -> Result<(), BuildError> {
-        let size = self.size();
-        let mut rules = Vec::new();
-        for host in 0..size {
+    /// Makes the rules of TCP of each host: its timers run on grids of their own.
+    pub(super) fn rules_of_hosts(&mut self, config: &SocketConfig) -> Result<(), BuildError> {
+        for host in 0..self.size() {
             let mut grid = self.streams.stream(&format!("host {host}/timers"))?;
             let phases = Phases {
                 slow: Span::from_ps(grid.below(500_000_000_000)),
                 fast: Span::from_ps(grid.below(200_000_000_000)),
             };
-            rules.push(Arc::new(wiretwin_proto::tcp::Config { phases, ..config.tcp.clone() }));
-        }
-        for rank in 0..size {
-            for peer in (0..size).filter(|&peer| peer != rank) {
-                let setup = Setup {
-                    iss: SeqNumber::ZERO,
-                    stream: MessageId(u64::from(rank) << 32 | u64::from(peer)),
-                    peer_stream: MessageId(u64::from(peer) << 32 | u64::from(rank)),
-                    mtu: config.mtu,
-                };
-                self.ends.push(End {
-                    machine: Endpoint::new(Arc::clone(&rules[rank as usize]), setup),
-                    rank,
-                    peer,
-                    written: VecDeque::new(),
-                    end: 0,
-                    read: 0,
-                    came: SegmentId::NONE,
-                    called: SegmentId::NONE,
-                    deadline: SimTime::MAX,
-                    scheduled: SimTime::MAX,
-                });
-            }
-        }
-        for rank in 0..size {
-            for peer in rank + 1..size {
-                self.open_connection(rank, peer, config.nodelay);
-            }
+            self.rules.push(Arc::new(wiretwin_proto::tcp::Config { phases, ..config.tcp.clone() }));
         }
         Ok(())
     }
 
-    fn open_connection(&mut self, rank: u32, peer: u32, nodelay: bool) {
+    /// Opens a connection between each two ranks, in no time.
+    pub(super) fn connect_all(&mut self, config: &SocketConfig) {
+        let size = self.size();
+        for rank in 0..size {
+            for peer in (0..size).filter(|&peer| peer != rank) {
+                let other = self.circuit_between(peer, rank);
+                self.add_end(rank, rank, other, config.mtu);
+            }
+        }
+        for rank in 0..size {
+            for peer in rank + 1..size {
+                let both = [self.circuit_between(rank, peer), self.circuit_between(peer, rank)];
+                self.open_connection(both, config.nodelay);
+            }
+        }
+    }
+
+    /// An end that is closed; its stream has its number.
+    pub(super) fn add_end(&mut self, process: u32, host: u32, other: u32, mtu: u16) -> u32 {
+        let number = self.ends.len() as u32;
+        let setup = Setup {
+            iss: SeqNumber::ZERO,
+            stream: MessageId(number.into()),
+            peer_stream: MessageId(other.into()),
+            mtu,
+        };
+        self.ends.push(End {
+            machine: Endpoint::new(Arc::clone(&self.rules[host as usize]), setup),
+            process,
+            other,
+            host,
+            at: Address { host, port: 0 },
+            name: ConnectionId(u32::MAX),
+            content: Content::new(),
+            full: false,
+            written: VecDeque::new(),
+            end: 0,
+            read: 0,
+            came: SegmentId::NONE,
+            called: SegmentId::NONE,
+            deadline: SimTime::MAX,
+            scheduled: SimTime::MAX,
+        });
+        number
+    }
+
+    /// Opens the connection of two ends, in no time.
+    pub(super) fn open_connection(&mut self, both: [u32; 2], nodelay: bool) {
         let now = self.core.now();
-        let both = [self.circuit_between(rank, peer), self.circuit_between(peer, rank)];
         let opened = self.ends[both[1] as usize].machine.listen(now);
         let asked = self.ends[both[0] as usize].machine.connect(now);
         debug_assert!(opened.is_ok() && asked.is_ok(), "both are new");
@@ -199,7 +212,7 @@ impl Lan {
             let due = (end.deadline < SimTime::MAX).then_some(end.deadline);
             return self.set_timer(number, due);
         }
-        let (host, called) = (end.rank, end.called);
+        let (host, called) = (end.host, end.called);
         let timer = self.hosts[host as usize].timer;
         self.wake(host, timer, &[Step::After(called), Step::Do(Action::Expire { end: number })]);
     }
@@ -324,13 +337,14 @@ impl Lan {
     }
 
     /// Does what an end asks for since it was called: everything as of that call, in its order.
-    fn drain(&mut self, host: u32, thread: ThreadId, number: u32, mask: bool) {
+    pub(super) fn drain(&mut self, host: u32, thread: ThreadId, number: u32, mask: bool) {
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
         let mut steps = core::mem::take(&mut self.scratch);
         steps.clear();
         let end = &mut self.ends[number as usize];
-        let (rank, peer) = (end.rank, end.peer);
+        let (process, other) = (end.process, end.other);
         end.called = self.hosts[host as usize].cpu.trail(thread);
+        let (to, peer) = (self.ends[other as usize].host, self.ends[other as usize].process);
         if mask {
             steps.push(Step::Mask(true));
         }
@@ -338,16 +352,24 @@ impl Lan {
             match self.ends[number as usize].machine.poll_output() {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
                 Output::Transmit(segment) => {
-                    let end = self.circuit_between(peer, rank);
                     let octets = Bytes::new(u64::from(segment.octets()) + IP_OCTETS) + encapsulation;
-                    let packet = self.packets.add(Packet { segment, end, trail: SegmentId::NONE });
-                    steps.push(self.price(host, Activity::PacketOut, octets, octets));
-                    steps.push(Step::Do(Action::Transmit { packet, to: peer, octets }));
+                    let packet = self.packets.add(Packet { segment, end: other, trail: SegmentId::NONE });
+                    // Within a host IP gives the packet back, and no driver sees it.
+                    if to != host {
+                        steps.push(self.price(host, Activity::PacketOut, octets, octets));
+                    }
+                    steps.push(Step::Do(Action::Transmit { packet, to, octets }));
                 }
                 Output::Deliver(_) => steps.push(Step::Do(Action::Readable { end: number })),
-                Output::Event(Event::Writable) => steps.push(Step::Do(Action::Writable { rank })),
-                Output::Event(Event::Closed(reason)) => self.over.push((rank, peer, reason)),
-                Output::Event(_) => {}
+                Output::Event(Event::Writable) => steps.push(Step::Do(Action::Writable { end: number })),
+                Output::Event(Event::Closed(reason)) => {
+                    self.over.push((process, peer, reason));
+                    steps.push(Step::Do(Action::Changed { end: number }));
+                }
+                Output::Event(Event::Established | Event::EndOfStream) => {
+                    steps.push(Step::Do(Action::Changed { end: number }));
+                }
+                Output::Event(Event::Urgent { .. }) => {}
                 Output::Timeout(due) => {
                     self.set_timer(number, due);
                     break;
@@ -361,9 +383,18 @@ impl Lan {
         self.scratch = steps;
     }
 
-    fn charge(&self, host: u32, work: &Work, steps: &mut Vec<Step<Action>>) {
-        if let Some(activity) = activity_of(work.kind) {
-            steps.push(self.price(host, activity, work.bytes, work.bytes));
+    /// What the work of a machine is to a host's processor.
+    pub(super) fn charge(&self, host: u32, work: &Work, steps: &mut Vec<Step<Action>>) {
+        if let Some(activity) = activity_of(work.kind)
+            && let Step::Charge(activity, once) = self.price(host, activity, work.bytes, work.bytes)
+        {
+            // What is converted or marked one by one costs its call as often.
+            let again = match activity {
+                Activity::XdrItem | Activity::RecordMark => u64::from(work.count.saturating_sub(1)),
+                _ => 0,
+            };
+            let call = self.hosts[host as usize].config.prices.of(activity, Bytes::new(0), work.bytes);
+            steps.push(Step::Charge(activity, once + call * again));
         }
         if matches!(work.kind, WorkKind::CopyIn | WorkKind::CopyOut)
             && let Step::Charge(mbuf, span) = self.price(host, Activity::Mbuf, Bytes::new(0), work.bytes)
@@ -375,6 +406,10 @@ impl Lan {
     /// A packet leaves its host's processor.
     pub(super) fn send_packet(&mut self, host: u32, thread: ThreadId, packet: u32, to: u32, octets: Bytes) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
+        if to == host {
+            let timer = self.hosts[host as usize].timer;
+            return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
+        }
         if self.config.stack.is_atm() {
             let circuit = self.circuit_between(host, to);
             let payload = Payload::whole(MessageId(packet.into()), octets);
@@ -460,13 +495,22 @@ impl Lan {
         let trail = self.hosts[host as usize].cpu.trail(thread);
         let end = &mut self.ends[number as usize];
         end.came = trail;
-        let rank = end.rank;
-        self.rouse(host, rank, trail);
+        let process = end.process;
+        if self.config.stack.message.is_library() {
+            return self.rouse_library(process, trail);
+        }
+        self.rouse(host, process, trail);
     }
 
     /// A writer has room.
-    pub(super) fn is_writable(&mut self, host: u32, thread: ThreadId, rank: u32) {
+    pub(super) fn is_writable(&mut self, host: u32, thread: ThreadId, number: u32) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
+        let end = &mut self.ends[number as usize];
+        end.full = false;
+        let rank = end.process;
+        if self.config.stack.message.is_library() {
+            return self.rouse_library(rank, trail);
+        }
         if core::mem::take(&mut self.processes[rank as usize].write_blocked) {
             self.rouse(host, rank, trail);
         }

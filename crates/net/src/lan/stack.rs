@@ -2,8 +2,8 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket` |
-//! | transport | `tcp`, for `socket` |
+//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets) |
+//! | transport | `tcp`, for all but `fore` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi` |
 //!
 //! What does not go together is refused, with the reason.
@@ -18,6 +18,33 @@ pub enum Message {
     Fore,
     /// A stream socket, over TCP.
     Socket,
+    /// Messages with a head, over stream sockets: [`wiretwin_msg::framed`].
+    Framed,
+}
+
+impl Message {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fore => "fore",
+            Self::Socket => "socket",
+            Self::Framed => "framed",
+        }
+    }
+
+    /// Whether it is a library in the process, over sockets.
+    #[must_use]
+    pub const fn is_library(self) -> bool {
+        !matches!(self, Self::Fore | Self::Socket)
+    }
+}
+
+/// What is between the message layer and the network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// Nothing: PDUs of the adaptation layer.
+    None,
+    /// TCP.
+    Tcp,
 }
 
 /// What is under the message layer and its transport.
@@ -38,6 +65,8 @@ pub enum Lower {
 pub struct Stack {
     /// The message layer.
     pub message: Message,
+    /// The transport.
+    pub transport: Transport,
     /// What is under it.
     pub lower: Lower,
 }
@@ -53,16 +82,18 @@ pub struct StackError {
 
 impl fmt::Display for StackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stack {:?}: {}; allowed: {}", self.stack, self.reason, Stack::NAMES.join(", "))
+        write!(f, "stack {:?}: {}; allowed: {}", self.stack, self.reason, Stack::names())
     }
 }
 
 impl std::error::Error for StackError {}
 
 impl Stack {
-    /// The stacks that there are.
-    pub const NAMES: [&str; 5] =
-        ["fore/aal5", "fore/aal34", "socket/tcp/aal5", "socket/tcp/ethernet", "socket/tcp/fddi"];
+    /// The names of the stacks that there are.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.map(|stack| stack.to_string()).join(", ")
+    }
 
     /// Whether the network is ATM.
     #[must_use]
@@ -70,20 +101,36 @@ impl Stack {
         matches!(self.lower, Lower::Aal5 | Lower::Aal34)
     }
 
-    const ALL: [Self; 5] = [
-        Self { message: Message::Fore, lower: Lower::Aal5 },
-        Self { message: Message::Fore, lower: Lower::Aal34 },
-        Self { message: Message::Socket, lower: Lower::Aal5 },
-        Self { message: Message::Socket, lower: Lower::Ethernet },
-        Self { message: Message::Socket, lower: Lower::Fddi },
+    const fn tcp(message: Message, lower: Lower) -> Self {
+        Self { message, transport: Transport::Tcp, lower }
+    }
+
+    /// Every stack that there is.
+    pub const ALL: [Self; 8] = [
+        Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
+        Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
+        Self::tcp(Message::Socket, Lower::Aal5),
+        Self::tcp(Message::Socket, Lower::Ethernet),
+        Self::tcp(Message::Socket, Lower::Fddi),
+        Self::tcp(Message::Framed, Lower::Aal5),
+        Self::tcp(Message::Framed, Lower::Ethernet),
+        Self::tcp(Message::Framed, Lower::Fddi),
     ];
 }
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = Self::ALL.iter().position(|stack| stack == self);
-        // A socket over every lower layer, and the Fore interface over ATM: the list has them all.
-        f.write_str(at.map_or("fore over what it is not", |at| Self::NAMES[at]))
+        let transport = match self.transport {
+            Transport::None => "",
+            Transport::Tcp => "/tcp",
+        };
+        let lower = match self.lower {
+            Lower::Aal5 => "aal5",
+            Lower::Aal34 => "aal34",
+            Lower::Ethernet => "ethernet",
+            Lower::Fddi => "fddi",
+        };
+        write!(f, "{}{transport}/{lower}", self.message.name())
     }
 }
 
@@ -91,26 +138,26 @@ impl FromStr for Stack {
     type Err = StackError;
 
     fn from_str(text: &str) -> Result<Self, StackError> {
-        if let Some(at) = Self::NAMES.iter().position(|name| *name == text) {
-            return Ok(Self::ALL[at]);
+        if let Some(stack) = Self::ALL.into_iter().find(|stack| stack.to_string() == text) {
+            return Ok(stack);
         }
         let refuse = |reason: &str| Err(StackError { stack: text.into(), reason: reason.into() });
         let parts: Vec<&str> = text.split('/').collect();
         match parts[..] {
             ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
             ["fore", "aal3" | "aal4"] => refuse("the adapter's driver treats types 3 and 4 as one: aal34"),
-            ["socket", "tcp", "aal34"] => refuse("IP travels in AAL 5 here"),
+            ["socket" | "framed", "tcp", "aal34"] => refuse("IP travels in AAL 5 here"),
             ["fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
             }
             ["fore", "tcp" | "udp", ..] => refuse(
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
-            ["socket", "aal5" | "aal34" | "ethernet" | "fddi"] => {
+            ["socket" | "framed", "aal5" | "aal34" | "ethernet" | "fddi"] => {
                 refuse("a socket needs a transport, tcp or udp")
             }
             ["socket", "udp", ..] => refuse("datagrams are not simulated yet"),
-            ["socket", "tcp"] => refuse("TCP needs a network under it"),
+            ["socket" | "framed", "tcp"] => refuse("TCP needs a network under it"),
             _ => refuse("there is no such stack"),
         }
     }
@@ -122,9 +169,10 @@ mod tests {
 
     #[test]
     fn every_stack_reads_and_prints_as_its_name() {
-        for name in Stack::NAMES {
-            assert_eq!(name.parse::<Stack>().map(|stack| stack.to_string()), Ok(name.to_string()));
+        for stack in Stack::ALL {
+            assert_eq!(stack.to_string().parse(), Ok(stack));
         }
+        assert!(Stack::names().starts_with("fore/aal5, fore/aal34, socket/tcp/aal5, "), "{}", Stack::names());
     }
 
     #[test]

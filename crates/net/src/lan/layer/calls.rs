@@ -1,0 +1,374 @@
+//! The system calls of a library: what each does, and what it costs besides.
+//!
+//! Every call pays `trap`. A write, a connect and a close pay `socket_send` besides, a read that gets something
+//! `socket_receive`, a select `select`; TCP says the rest. Who slept pays `context_switch` before it goes on.
+
+use wiretwin_msg::library::{Call, CallError, ConnectionId, Content, ListenerId, Outcome, Ready};
+use wiretwin_proto::tcp::{Pieces, Read, Reason, State};
+use wiretwin_units::{Bytes, SimTime};
+
+use super::super::Lan;
+use super::super::activity::Activity;
+use super::super::cpu::{Step, ThreadId};
+use super::super::host::Action;
+use super::address;
+
+/// The first port that the system chooses (4.3BSD: those below are for the superuser).
+const FIRST_PORT: u16 = 1024;
+
+impl Lan {
+    /// A process makes its library's next call.
+    pub(in super::super) fn begin_call(&mut self, host: u32, thread: ThreadId, process: u32) {
+        let inhabitant = &mut self.inhabitants[process as usize];
+        let Some(call) = inhabitant.calls.pop_front() else { return };
+        let besides = match call {
+            Call::Write { .. } | Call::Connect { .. } | Call::Close { .. } | Call::SendTo { .. } => {
+                Some(Activity::SocketSend)
+            }
+            Call::Select { .. } => Some(Activity::Select),
+            _ => None,
+        };
+        inhabitant.current = Some(call);
+        let none = Bytes::new(0);
+        let attempt = Step::Do(Action::Attempt { process });
+        let trap = self.price(host, Activity::Trap, none, none);
+        match besides {
+            Some(besides) => {
+                let besides = self.price(host, besides, none, none);
+                self.insert(host, thread, &[trap, besides, attempt]);
+            }
+            None => self.insert(host, thread, &[trap, attempt]),
+        }
+    }
+
+    /// Goes as far with its call as it can.
+    pub(in super::super) fn attempt(&mut self, host: u32, thread: ThreadId, process: u32) {
+        let Some(call) = self.inhabitants[process as usize].current.take() else { return };
+        match call {
+            Call::Listen { port } => self.listen(host, thread, process, port),
+            Call::Accept { listener } => self.accept(host, thread, process, listener),
+            Call::Connect { to } => {
+                if self.inhabitants[process as usize].connecting.is_none() {
+                    self.inhabitants[process as usize].current = Some(Call::Connect { to });
+                    return self.connect(host, thread, process, to);
+                }
+                self.connected(host, thread, process, to);
+            }
+            Call::Nodelay { connection, on } => {
+                if let Some(end) = self.inhabitants[process as usize].end(connection) {
+                    self.ends[end as usize].machine.set_nodelay(on);
+                }
+                self.outcome(host, thread, process, Outcome::Changed { connection });
+            }
+            Call::Write { connection, content, wait } => {
+                self.write_on(host, thread, process, connection, content, wait);
+            }
+            Call::Read { connection, most, wait } => {
+                let Some(end) = self.inhabitants[process as usize].end(connection) else {
+                    return self.outcome(host, thread, process, Outcome::Ended { connection });
+                };
+                let (readable, came) = (self.is_there(end), self.ends[end as usize].came);
+                if readable {
+                    self.inhabitants[process as usize].current = Some(Call::Read { connection, most, wait });
+                    let none = Bytes::new(0);
+                    let receive = self.price(host, Activity::SocketReceive, none, none);
+                    let steps = [Step::After(came), receive, Step::Do(Action::Fetch { process })];
+                    self.insert(host, thread, &steps);
+                } else if wait {
+                    self.sleep(host, thread, process, Call::Read { connection, most, wait });
+                } else {
+                    self.was_read(host, thread, process, connection, Bytes::new(0));
+                }
+            }
+            Call::Close { connection } => {
+                let now = self.core.now();
+                let at = connection.0 as usize;
+                let end = self.inhabitants[process as usize].end(connection);
+                if let Some(end) = end {
+                    self.inhabitants[process as usize].connections[at] = None;
+                    // One that is over already needs no more.
+                    let _ = self.ends[end as usize].machine.close(now);
+                }
+                self.outcome(host, thread, process, Outcome::Closed { connection });
+                if let Some(end) = end {
+                    self.drain(host, thread, end, true);
+                }
+            }
+            Call::Select { write, until, idle } => {
+                self.look(process, write);
+                let ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
+                if ready.is_empty() && until.unwrap_or(SimTime::MAX) > self.core.now() {
+                    self.inhabitants[process as usize].ready = ready;
+                    return self.sleep(host, thread, process, Call::Select { write, until, idle });
+                }
+                self.outcome(host, thread, process, Outcome::Ready(&ready));
+                self.inhabitants[process as usize].ready = ready;
+            }
+            Call::Bind { .. } | Call::SendTo { .. } | Call::ReceiveFrom { .. } => {
+                self.outcome(host, thread, process, Outcome::Failed(CallError::NoDatagrams));
+            }
+        }
+    }
+
+    /// Whether a sleeper's call can go on.
+    pub(super) fn may_go_on(&mut self, process: u32) -> bool {
+        let now = self.core.now();
+        let inhabitant = &self.inhabitants[process as usize];
+        match &inhabitant.current {
+            Some(Call::Read { connection, .. }) => {
+                inhabitant.end(*connection).is_none_or(|end| self.is_there(end))
+            }
+            Some(Call::Write { connection, .. }) => inhabitant
+                .end(*connection)
+                .is_none_or(|end| !self.ends[end as usize].full || self.is_over(end)),
+            Some(Call::Connect { .. }) => inhabitant.connecting.is_none_or(|end| {
+                self.ends[end as usize].machine.state().is_synchronized() || self.is_over(end)
+            }),
+            Some(Call::Accept { listener }) => {
+                inhabitant.listeners.get(listener.0 as usize).is_some_and(|(_, waiting)| !waiting.is_empty())
+            }
+            Some(Call::Select { write, until, .. }) => {
+                let (write, until) = (*write, *until);
+                self.look(process, write);
+                !self.inhabitants[process as usize].ready.is_empty() || until.unwrap_or(SimTime::MAX) <= now
+            }
+            _ => true,
+        }
+    }
+
+    /// Finds out what is ready for a process.
+    fn look(&mut self, process: u32, write: Option<ConnectionId>) {
+        let mut ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
+        ready.clear();
+        let inhabitant = &self.inhabitants[process as usize];
+        for (at, end) in inhabitant.connections.iter().enumerate() {
+            let (Some(end), name) = (*end, ConnectionId(at as u32)) else { continue };
+            if self.is_there(end) {
+                ready.push(Ready::Readable(name));
+            }
+            if write == Some(name) && (!self.ends[end as usize].full || self.is_over(end)) {
+                ready.push(Ready::Writable(name));
+            }
+        }
+        for (at, (_, waiting)) in inhabitant.listeners.iter().enumerate() {
+            if !waiting.is_empty() {
+                ready.push(Ready::Acceptable(ListenerId(at as u32)));
+            }
+        }
+        self.inhabitants[process as usize].ready = ready;
+    }
+
+    /// Whether a read of an end would get something: octets, or the end of them.
+    fn is_there(&self, end: u32) -> bool {
+        let machine = &self.ends[end as usize].machine;
+        machine.readable() > Bytes::new(0) || self.is_over(end) || machine.state().has_received_fin()
+    }
+
+    fn is_over(&self, end: u32) -> bool {
+        self.ends[end as usize].machine.state() == State::Closed
+    }
+
+    // Connections
+
+    fn listen(&mut self, host: u32, thread: ThreadId, process: u32, port: u16) {
+        let taken = |port| self.listening.contains_key(&address(host, port));
+        let port = match port {
+            0 => (FIRST_PORT..u16::MAX).find(|&port| !taken(port)).unwrap_or(0),
+            port => port,
+        };
+        if port == 0 || taken(port) {
+            return self.outcome(host, thread, process, Outcome::Failed(CallError::PortTaken { port }));
+        }
+        let inhabitant = &mut self.inhabitants[process as usize];
+        let listener = ListenerId(inhabitant.listeners.len() as u32);
+        inhabitant.listeners.push((port, std::collections::VecDeque::new()));
+        self.listening.insert(address(host, port), (process, listener));
+        self.outcome(host, thread, process, Outcome::Listening { listener, at: address(host, port) });
+    }
+
+    fn accept(&mut self, host: u32, thread: ThreadId, process: u32, listener: ListenerId) {
+        let inhabitant = &mut self.inhabitants[process as usize];
+        let waiting = inhabitant.listeners.get_mut(listener.0 as usize).and_then(|one| one.1.pop_front());
+        let Some(end) = waiting else {
+            return self.sleep(host, thread, process, Call::Accept { listener });
+        };
+        let connection = inhabitant.name(end);
+        self.ends[end as usize].name = connection;
+        let other = self.ends[end as usize].other;
+        let (from, came) = (self.ends[other as usize].at, self.ends[end as usize].came);
+        self.insert(host, thread, &[Step::After(came)]);
+        self.outcome(host, thread, process, Outcome::Accepted { listener, connection, from });
+    }
+
+    /// Both ends come to be, and the first asks for the connection. Where nobody listens the other one is
+    /// closed, and says so when it is asked.
+    fn connect(&mut self, host: u32, thread: ThreadId, process: u32, to: wiretwin_msg::library::Address) {
+        let now = self.core.now();
+        let Some((mtu, nodelay)) = self.config.socket.as_ref().map(|one| (one.mtu, one.nodelay)) else {
+            return;
+        };
+        let listener = self.listening.get(&to).copied();
+        let there = to.host.min(self.size() - 1);
+        let first = self.ends.len() as u32;
+        self.add_end(process, host, first + 1, mtu);
+        self.add_end(listener.map_or(u32::MAX, |one| one.0), there, first, mtu);
+        // No two connections of a host have the same port there, and none one that listens.
+        let port = FIRST_PORT + (first / 2 % u32::from(u16::MAX - FIRST_PORT)) as u16;
+        self.ends[first as usize].at = address(host, port);
+        let peer = &mut self.ends[first as usize + 1];
+        peer.at = to;
+        if listener.is_some() {
+            let opened = peer.machine.listen(now);
+            debug_assert!(opened.is_ok(), "it is new");
+            peer.machine.set_nodelay(nodelay);
+        }
+        let machine = &mut self.ends[first as usize].machine;
+        let asked = machine.connect(now);
+        debug_assert!(asked.is_ok(), "it is new");
+        machine.set_nodelay(nodelay);
+        self.inhabitants[process as usize].connecting = Some(first);
+        self.insert(host, thread, &[Step::Do(Action::Attempt { process })]);
+        self.drain(host, thread, first, true);
+    }
+
+    fn connected(&mut self, host: u32, thread: ThreadId, process: u32, to: wiretwin_msg::library::Address) {
+        let Some(end) = self.inhabitants[process as usize].connecting else { return };
+        if self.is_over(end) {
+            self.inhabitants[process as usize].connecting = None;
+            let refused = self.over.iter().rev().any(|one| one.0 == process && one.2 == Reason::Refused);
+            let error = if refused { CallError::Refused { to } } else { CallError::Unreachable { to } };
+            return self.outcome(host, thread, process, Outcome::Failed(error));
+        }
+        if !self.ends[end as usize].machine.state().is_synchronized() {
+            return self.sleep(host, thread, process, Call::Connect { to });
+        }
+        let inhabitant = &mut self.inhabitants[process as usize];
+        inhabitant.connecting = None;
+        let connection = inhabitant.name(end);
+        self.ends[end as usize].name = connection;
+        self.outcome(host, thread, process, Outcome::Connected { connection, to });
+    }
+
+    /// A connection is open, or over.
+    pub(in super::super) fn has_changed(&mut self, host: u32, thread: ThreadId, number: u32) {
+        if !self.config.stack.message.is_library() {
+            return;
+        }
+        let trail = self.hosts[host as usize].cpu.trail(thread);
+        let end = &mut self.ends[number as usize];
+        end.came = trail;
+        end.full = false;
+        let (process, at, unnamed) = (end.process, end.at, end.name == ConnectionId(u32::MAX));
+        let opened = end.machine.state() == State::Established;
+        if opened
+            && unnamed
+            && let Some(&(owner, listener)) = self.listening.get(&at)
+        {
+            let waiting = &mut self.inhabitants[owner as usize].listeners[listener.0 as usize].1;
+            if !waiting.contains(&number) {
+                waiting.push_back(number);
+            }
+        }
+        self.rouse_library(process, trail);
+    }
+
+    // Octets
+
+    fn write_on(
+        &mut self,
+        host: u32,
+        thread: ThreadId,
+        process: u32,
+        connection: ConnectionId,
+        mut content: Content,
+        wait: bool,
+    ) {
+        let now = self.core.now();
+        let Some(number) = self.inhabitants[process as usize].end(connection) else {
+            return self.outcome(host, thread, process, Outcome::Ended { connection });
+        };
+        if content.length() == Bytes::new(0) {
+            return self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+        }
+        let end = &mut self.ends[number as usize];
+        let most = match end.machine.config().pieces {
+            Pieces::Mbufs { cluster, .. } => content.length().min(Bytes::new(cluster.into())),
+            Pieces::Whole => content.length(),
+        };
+        let Ok(taken) = end.machine.send(now, most) else {
+            return self.outcome(host, thread, process, Outcome::Ended { connection });
+        };
+        content.move_to(taken, &mut end.content);
+        let rest = content.length() > Bytes::new(0);
+        let call = Call::Write { connection, content, wait };
+        if taken == Bytes::new(0) {
+            end.full = true;
+            if wait {
+                self.sleep(host, thread, process, call);
+            } else {
+                self.inhabitants[process as usize].current = Some(call);
+                self.insert(host, thread, &[Step::Do(Action::Wrote { process })]);
+            }
+        } else {
+            self.inhabitants[process as usize].current = Some(call);
+            let next = if rest { Action::Attempt { process } } else { Action::Wrote { process } };
+            self.insert(host, thread, &[Step::Do(next)]);
+        }
+        self.drain(host, thread, number, true);
+    }
+
+    /// A write has ended.
+    pub(in super::super) fn wrote(&mut self, host: u32, thread: ThreadId, process: u32) {
+        let Some(Call::Write { connection, content, .. }) = self.inhabitants[process as usize].current.take()
+        else {
+            return;
+        };
+        self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+    }
+
+    /// A process takes what there is from TCP.
+    pub(in super::super) fn fetch(&mut self, host: u32, thread: ThreadId, process: u32) {
+        let now = self.core.now();
+        let inhabitant = &self.inhabitants[process as usize];
+        let Some(Call::Read { connection, most, .. }) = inhabitant.current else { return };
+        let Some(number) = inhabitant.end(connection) else { return };
+        let octets = match self.ends[number as usize].machine.receive(now, most) {
+            Read::Octets(octets) => octets,
+            Read::Nothing => Bytes::new(0),
+            Read::End => {
+                self.inhabitants[process as usize].current = None;
+                return self.outcome(host, thread, process, Outcome::Ended { connection });
+            }
+        };
+        self.insert(host, thread, &[Step::Do(Action::Fetched { process, octets })]);
+        self.drain(host, thread, number, true);
+    }
+
+    /// The octets are in the process's own memory.
+    pub(in super::super) fn fetched(&mut self, host: u32, thread: ThreadId, process: u32, octets: Bytes) {
+        if let Some(Call::Read { connection, .. }) = self.inhabitants[process as usize].current.take() {
+            self.was_read(host, thread, process, connection, octets);
+        }
+    }
+
+    fn was_read(
+        &mut self,
+        host: u32,
+        thread: ThreadId,
+        process: u32,
+        connection: ConnectionId,
+        octets: Bytes,
+    ) {
+        let mut content = core::mem::take(&mut self.content);
+        content.clear();
+        if let Some(end) = self.inhabitants[process as usize].end(connection)
+            && octets > Bytes::new(0)
+        {
+            let other = self.ends[end as usize].other;
+            let moved = self.ends[other as usize].content.move_to(octets, &mut content);
+            debug_assert_eq!(moved, octets, "what TCP delivers was written");
+        }
+        self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
+        self.content = content;
+    }
+}

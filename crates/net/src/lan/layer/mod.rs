@@ -1,0 +1,333 @@
+//! Message layers: the libraries of processes, by [`Library`].
+//!
+//! Every rank of a stack with a message layer, and every daemon that the layer has, is an *inhabitant*: a
+//! process with a library. What the library asks for becomes steps of the process's thread, in order: work
+//! is charged as the host's profile prices it, a system call is entered and done (`calls`), and what it
+//! came to goes back to the library. A call that waits puts the process to sleep where it is; whatever
+//! could end the wait looks whether it does.
+//!
+//! To add a message layer: write its machine in `msg`, give it a variant of [`Machine`], a name in `stack`,
+//! and say in [`inhabitants`] who lives where. Nothing else here knows which layer it serves.
+
+mod calls;
+
+use std::collections::VecDeque;
+
+use wiretwin_msg::framed::Framed;
+use wiretwin_msg::library::{
+    Address, Call, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
+};
+use wiretwin_proto::Output;
+use wiretwin_units::{Bytes, SimTime};
+
+use super::config::{Config, SocketConfig};
+use super::core::To;
+use super::cpu::{Step, ThreadId};
+use super::host::Action;
+use super::stack::Message;
+use super::{Kind, Lan, RequestId, State};
+
+/// The library of a process.
+pub(super) enum Machine {
+    Framed(Box<Framed>),
+    #[cfg(test)]
+    Script(tests::Script),
+}
+
+/// Calls a method of whatever library it is.
+macro_rules! of_library {
+    ($machine:expr, $library:ident => $call:expr) => {
+        match $machine {
+            Machine::Framed($library) => $call,
+            #[cfg(test)]
+            Machine::Script($library) => $call,
+        }
+    };
+}
+
+/// Who lives where.
+struct Settlement {
+    /// The ranks, one a host, then daemons: with their host.
+    processes: Vec<(u32, Machine)>,
+    /// Processes that have a connection from the start.
+    open: Vec<(u32, u32)>,
+}
+
+fn inhabitants(config: &Config) -> Settlement {
+    let size = config.hosts.len() as u32;
+    let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
+    match config.stack.message {
+        Message::Fore | Message::Socket => Settlement { processes: Vec::new(), open: Vec::new() },
+        Message::Framed => Settlement {
+            processes: (0..size)
+                .map(|rank| (rank, Machine::Framed(Box::new(Framed::new(rank, size)))))
+                .collect(),
+            open: mesh(),
+        },
+    }
+}
+
+/// A process with a library.
+pub(super) struct Inhabitant {
+    machine: Machine,
+    /// Calls that the library has asked for and that are not begun.
+    calls: VecDeque<Call>,
+    /// The one that it is in.
+    current: Option<Call>,
+    /// The end that it is connecting.
+    connecting: Option<u32>,
+    /// It sleeps there.
+    asleep: bool,
+    /// By name: its ends.
+    connections: Vec<Option<u32>>,
+    /// By name: their ports, and ends that wait to be accepted.
+    listeners: Vec<(u16, VecDeque<u32>)>,
+    /// Kept for its allocation.
+    ready: Vec<Ready>,
+    /// When it is to go on at the latest; and whether a run is to last until then.
+    deadline: SimTime,
+    idle: bool,
+    /// The alarm that is set, and whether it counts as one that nothing hangs on.
+    alarm: SimTime,
+    alarm_is_idle: bool,
+}
+
+impl Inhabitant {
+    const fn new(machine: Machine) -> Self {
+        Self {
+            machine,
+            calls: VecDeque::new(),
+            current: None,
+            connecting: None,
+            asleep: false,
+            connections: Vec::new(),
+            listeners: Vec::new(),
+            ready: Vec::new(),
+            deadline: SimTime::MAX,
+            idle: true,
+            alarm: SimTime::MAX,
+            alarm_is_idle: false,
+        }
+    }
+
+    fn end(&self, connection: ConnectionId) -> Option<u32> {
+        self.connections.get(connection.0 as usize).copied().flatten()
+    }
+
+    fn name(&mut self, end: u32) -> ConnectionId {
+        self.connections.push(Some(end));
+        ConnectionId(self.connections.len() as u32 - 1)
+    }
+}
+
+impl Lan {
+    /// Gives every process of the message layer its library, and opens what is open from the start.
+    pub(super) fn move_in(&mut self, config: &SocketConfig) {
+        let Settlement { processes, open } = inhabitants(&self.config);
+        for (number, (host, machine)) in processes.into_iter().enumerate() {
+            if number >= self.processes.len() {
+                self.add_process(host);
+            }
+            self.inhabitants.push(Inhabitant::new(machine));
+        }
+        for (one, other) in open {
+            let hosts = [one, other].map(|process| self.processes[process as usize].host);
+            let first = self.ends.len() as u32;
+            let both = [
+                self.add_end(one, hosts[0], first + 1, config.mtu),
+                self.add_end(other, hosts[1], first, config.mtu),
+            ];
+            self.open_connection(both, config.nodelay);
+            for (process, end, rank) in [(one, both[0], other), (other, both[1], one)] {
+                let inhabitant = &mut self.inhabitants[process as usize];
+                let connection = inhabitant.name(end);
+                self.ends[end as usize].name = connection;
+                let now = self.core.now();
+                of_library!(&mut inhabitant.machine, library => library.handle(now, Outcome::Given { connection, rank }));
+            }
+        }
+        for process in self.size()..self.inhabitants.len() as u32 {
+            self.give(process, Action::Progress { rank: process });
+        }
+    }
+
+    pub(super) fn library_admits(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), Refusal> {
+        of_library!(&self.inhabitants[rank as usize].machine, library => library.admit(to, tag, bytes))
+    }
+
+    /// A send or a receive is posted: the process turns to it when it has done what came before.
+    pub(super) fn post_to_library(&mut self, rank: u32, request: RequestId, send: bool) {
+        if send {
+            self.give(rank, Action::Begin { message: request });
+        }
+        self.give(rank, Action::Ask { process: rank, request });
+    }
+
+    /// A process asks its library for what was posted.
+    pub(super) fn ask(&mut self, host: u32, thread: ThreadId, process: u32, id: RequestId) {
+        let now = self.core.now();
+        let Some(slot) = self.find(id) else { return };
+        let (request, kind) = (Request(id.0), self.requests[slot].kind);
+        let machine = &mut self.inhabitants[process as usize].machine;
+        of_library!(machine, library => match kind {
+            Kind::Send(message) => library.send(now, request, message.to, message.tag, message.bytes),
+            Kind::Recv { from, tag, capacity, .. } => library.receive(now, request, from, tag, capacity),
+            Kind::Free => {}
+        });
+        // What else was posted comes before any waiting.
+        self.settle(host, thread, process, false);
+    }
+
+    /// A process has nothing else to do: where it waits, its library goes on.
+    pub(super) fn turn(&mut self, host: u32, thread: ThreadId, process: u32) {
+        let is_rank = process < self.size();
+        let waits = self.processes[process as usize].state == State::Waiting;
+        if is_rank && (!waits || self.resume_if_done(process)) {
+            return;
+        }
+        let now = self.core.now();
+        of_library!(&mut self.inhabitants[process as usize].machine, library => library.progress(now));
+        self.settle(host, thread, process, true);
+    }
+
+    /// What a call came to goes to the library.
+    fn outcome(&mut self, host: u32, thread: ThreadId, process: u32, outcome: Outcome<'_>) {
+        let now = self.core.now();
+        of_library!(&mut self.inhabitants[process as usize].machine, library => library.handle(now, outcome));
+        self.settle(host, thread, process, false);
+    }
+
+    /// Does what a library has asked for since it was called, before anything else of its process; then,
+    /// with `turn`, sees whether there is more.
+    fn settle(&mut self, host: u32, thread: ThreadId, process: u32, turn: bool) {
+        let mut steps = core::mem::take(&mut self.asked);
+        steps.clear();
+        loop {
+            let machine = &mut self.inhabitants[process as usize].machine;
+            let output: LibraryOutput = of_library!(machine, library => library.poll_output());
+            match output {
+                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Transmit(call) => {
+                    self.inhabitants[process as usize].calls.push_back(call);
+                    steps.push(Step::Do(Action::Call { process }));
+                }
+                Output::Deliver(done) => steps.push(Step::Do(Action::Done { process, done })),
+                Output::Event(_) => {}
+                Output::Timeout(_) => break,
+            }
+        }
+        if turn && !steps.is_empty() {
+            steps.push(Step::Do(Action::Progress { rank: process }));
+        }
+        self.insert(host, thread, &steps);
+        self.asked = steps;
+    }
+
+    /// The library has done something that was asked of it.
+    pub(super) fn library_done(&mut self, host: u32, thread: ThreadId, process: u32, done: Done) {
+        let request = match done {
+            Done::Sent(request) => request,
+            Done::Received { request, message } => {
+                let (receive, message) = (RequestId(request.0), RequestId(message.0));
+                self.note_message(host, thread, process, message);
+                return self.complete(receive, message);
+            }
+            Done::Failed { request, failure } => {
+                if let Some(slot) = self.find(RequestId(request.0)) {
+                    self.requests[slot].failure = Some(failure);
+                }
+                request
+            }
+        };
+        if let Some(slot) = self.find(RequestId(request.0)) {
+            self.requests[slot].complete = true;
+        }
+    }
+
+    // Sleep
+
+    /// The process sleeps in its call.
+    fn sleep(&mut self, host: u32, thread: ThreadId, process: u32, call: Call) {
+        let inhabitant = &mut self.inhabitants[process as usize];
+        inhabitant.asleep = true;
+        (inhabitant.deadline, inhabitant.idle) = match call {
+            Call::Select { until, idle, .. } => (until.unwrap_or(SimTime::MAX), idle),
+            _ => (SimTime::MAX, true),
+        };
+        inhabitant.current = Some(call);
+        self.hosts[host as usize].cpu.block(thread);
+        self.set_alarm(process);
+    }
+
+    /// Something has happened that a process may wait for.
+    pub(super) fn rouse_library(&mut self, process: u32, trail: super::trail::SegmentId) {
+        // The end of a connection that nobody has accepted is nobody's.
+        if self.inhabitants.get(process as usize).is_none_or(|one| !one.asleep) || !self.may_go_on(process) {
+            return;
+        }
+        let inhabitant = &mut self.inhabitants[process as usize];
+        inhabitant.asleep = false;
+        inhabitant.deadline = SimTime::MAX;
+        self.set_alarm(process);
+        let (host, thread) = (self.processes[process as usize].host, self.processes[process as usize].thread);
+        let none = Bytes::new(0);
+        let switch = self.price(host, super::activity::Activity::ContextSwitch, none, none);
+        self.insert(host, thread, &[Step::After(trail), switch, Step::Do(Action::Attempt { process })]);
+        let now = self.core.now();
+        self.hosts[host as usize].cpu.unblock(thread, now, &mut self.core.trail);
+        self.stirred.push(host);
+    }
+
+    /// Sets the alarm of a process as its deadline wants. One that is set for earlier stays, and nothing
+    /// hangs on it if nothing hangs on the deadline.
+    fn set_alarm(&mut self, process: u32) {
+        let inhabitant = &mut self.inhabitants[process as usize];
+        let idle = inhabitant.idle || inhabitant.deadline == SimTime::MAX;
+        if inhabitant.deadline < inhabitant.alarm {
+            // The one that was set before fires too, and finds nothing to do: it is idle from now on.
+            if inhabitant.alarm < SimTime::MAX && !inhabitant.alarm_is_idle {
+                self.endless += 1;
+            }
+            inhabitant.alarm = inhabitant.deadline;
+            inhabitant.alarm_is_idle = idle;
+            self.endless += usize::from(idle);
+            let time = inhabitant.alarm;
+            return self.core.at(time, To::Alarm, process, u32::from(false));
+        }
+        if inhabitant.alarm < SimTime::MAX && inhabitant.alarm_is_idle != idle {
+            inhabitant.alarm_is_idle = idle;
+            if idle {
+                self.endless += 1;
+            } else {
+                self.endless -= 1;
+            }
+        }
+    }
+
+    /// An alarm of a process fires.
+    pub(super) fn alarm_due(&mut self, process: u32) {
+        let now = self.core.now();
+        let inhabitant = &mut self.inhabitants[process as usize];
+        if now != inhabitant.alarm {
+            // One that was replaced.
+            self.endless -= 1;
+            return;
+        }
+        inhabitant.alarm = SimTime::MAX;
+        if inhabitant.alarm_is_idle {
+            self.endless -= 1;
+        }
+        if inhabitant.deadline > now {
+            return self.set_alarm(process);
+        }
+        self.rouse_library(process, super::trail::SegmentId::NONE);
+    }
+}
+
+/// Where a socket of a host is, by its port.
+const fn address(host: u32, port: u16) -> Address {
+    Address { host, port }
+}
+
+#[cfg(test)]
+mod tests;
