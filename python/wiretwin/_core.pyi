@@ -163,12 +163,13 @@ class ProgramRun(TypedDict):
     chrome_trace: str
 
 def run_program(name: str, params_json: str, model_json: str, ranks: int, seed: int) -> ProgramRun:
-    """Run `echo`, `stream`, `ring`, `jacobi`, `mm` or `pde` in a simulated world.
+    """Run `echo`, `stream`, `ring`, `jacobi`, `mm`, `pde`, `pde1` or `pde2` in a simulated world.
 
     Parameters are an object: `bytes` and `rounds` (echo), `bytes` and `messages` (stream), `elements`
     and `rounds` (ring), `rows`, `columns` and `iterations` (jacobi), `n`, `bits`, `rounds`, `down` and
-    `across` (mm), `n`, `accuracy`, `down` and `across` (pde); `costs_ps` by kind of work (`add`,
-    `stencil-point`, `multiply-add`, `sor-point`); `fault` (`delivery`,
+    `across` (mm), `n`, `accuracy`, `down` and `across` (pde, pde2), the same and `check` (pde1);
+    `costs_ps` by kind of work (`add`, `stencil-point`, `multiply-add`, `sor-point`, `relax-point`,
+    `smooth-point`, `transfer-point`); `fault` (`delivery`,
     `byte`, `flip`) to change a byte on its way.
     """
 

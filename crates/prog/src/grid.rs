@@ -1,4 +1,4 @@
-//! A mesh of ranks, numbered by row: who is where, and who stands beside.
+//! A mesh of ranks, numbered by row: who is where, and who stands beside; and what grids have in common.
 
 use crate::data::share;
 use crate::outcome::ProgramError;
@@ -61,9 +61,34 @@ impl Mesh {
     }
 }
 
+/// The relaxation factor that is best for the square and the cube of n inner points a side,
+/// 2 / (1 + sin(pi / (n + 1))), by the series of the sine: the same on every machine.
+pub(crate) fn over_relaxation(n: u64) -> f64 {
+    let x = std::f64::consts::PI / (n + 1) as f64;
+    let (mut term, mut sine) = (x, x);
+    for k in 1..20 {
+        term *= -x * x / f64::from(2 * k * (2 * k + 1));
+        sine += term;
+    }
+    2.0 / (1.0 + sine)
+}
+
+/// 10^-v, by division: the same on every machine.
+pub(crate) fn power_of_ten(v: u64) -> f64 {
+    (0..v).fold(1.0, |value, _| value / 10.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_factor_is_that_of_the_sine() {
+        for n in [2, 16, 255] {
+            let sine = (std::f64::consts::PI / (n + 1) as f64).sin();
+            assert!((over_relaxation(n) - 2.0 / (1.0 + sine)).abs() < 1e-15);
+        }
+    }
 
     #[test]
     fn a_mesh_holds_all_ranks() {

@@ -3,14 +3,18 @@
 //! A program takes `&mut impl Comm` and has no way to ask whether the world behind it is live or
 //! simulated.
 
+mod alone;
 mod comm;
 mod data;
 pub mod echo;
 mod grid;
+mod halo;
 pub mod jacobi;
 pub mod mm;
 mod outcome;
 pub mod pde;
+pub mod pde1;
+pub mod pde2;
 mod program;
 pub mod ring;
 pub mod stream;

@@ -16,9 +16,10 @@
 //!
 //! The boundary holds u = x^2 + y^2 / 2 + x y, which also solves the difference equation exactly.
 
-use crate::comm::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch, Work};
-use crate::data::{digest_of, get, put};
-use crate::grid::Mesh;
+use crate::comm::{Comm, Work};
+use crate::data::digest_of;
+use crate::grid::{Mesh, over_relaxation};
+use crate::halo::{Border, SIDES, Side, collect_blocks, exchange};
 use crate::outcome::{Outcome, ProgramError, elapsed};
 
 /// The kind of work of updating one point.
@@ -46,17 +47,6 @@ impl PdeParams {
 
     fn spacing(&self) -> f64 {
         1.0 / (self.n + 1) as f64
-    }
-
-    /// The relaxation factor, by the series of the sine: the same on every machine.
-    fn omega(&self) -> f64 {
-        let x = std::f64::consts::PI * self.spacing();
-        let (mut term, mut sine) = (x, x);
-        for k in 1..20 {
-            term *= -x * x / f64::from(2 * k * (2 * k + 1));
-            sine += term;
-        }
-        2.0 / (1.0 + sine)
     }
 }
 
@@ -96,7 +86,7 @@ impl Block {
             rows,
             columns,
             values: (0..(rows + 2 * HALO) * width).map(value).collect(),
-            omega: params.omega(),
+            omega: over_relaxation(params.n),
             source: -params.spacing() * params.spacing() * 3.0 / 4.0,
         }
     }
@@ -194,28 +184,6 @@ pub fn error(params: &PdeParams, grid: &[f64]) -> f64 {
     grid.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// A direction: rows down, columns right.
-type Side = (i32, i32);
-
-const SIDES: [Side; 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)];
-
-/// A message is tagged with the direction it goes.
-const fn tag(side: Side) -> Tag {
-    Tag(((side.0 + 1) * 3 + side.1 + 1) as u32)
-}
-
-/// What is exchanged with a neighbour in every iteration.
-struct Border {
-    side: Side,
-    peer: u32,
-    give: Vec<usize>,
-    take: Vec<usize>,
-    outgoing: Vec<u8>,
-    incoming: Vec<u8>,
-}
-
-const COLLECT: Tag = Tag(100);
-
 /// Runs it; rank 0 collects the grid and compares it with [`sequential`]. Elapsed is the time of the
 /// iterations, without the collecting.
 ///
@@ -238,9 +206,8 @@ pub async fn pde<C: Comm>(comm: &mut C, params: &PdeParams) -> Result<Outcome, P
         .into_iter()
         .filter_map(|side| {
             let peer = mesh.beside(rank, side)?;
-            let (give, take) = (block.boundary(side, false), block.boundary(side, true));
-            let (outgoing, incoming) = (vec![0; give.len() * 8], vec![0; take.len() * 8]);
-            Some(Border { side, peer, give, take, outgoing, incoming })
+            // A corner that is red is not sent; both sides know from the grid.
+            Some(Border::new(side, peer, block.boundary(side, false), block.boundary(side, true)))
         })
         .collect::<Vec<_>>();
     let neighbours = borders.iter().map(|border| border.side).collect::<Vec<_>>();
@@ -248,71 +215,18 @@ pub async fn pde<C: Comm>(comm: &mut C, params: &PdeParams) -> Result<Outcome, P
     let count = Block::new(params, rows, columns).iterate(&neighbours);
     let start = comm.now();
     for _ in 0..params.iterations() {
-        exchange(comm, &mut block, &mut borders).await?;
+        exchange(comm, &mut block.values, &mut borders).await?;
         comm.compute(Work { kind: SOR_POINT, count }, || block.iterate(&neighbours)).await;
     }
     let elapsed = elapsed(start, comm.now());
     let mine = block.inner();
+    let mut grid = vec![0.0; if rank == 0 { n * n } else { 0 }];
+    collect_blocks(comm, mesh, n, &mine, &mut grid).await?;
     if rank > 0 {
-        let mut bytes = vec![0; mine.len() * 8];
-        put(&mine, &mut bytes);
-        comm.send(Rank(0), COLLECT, &bytes).await?;
         return Ok(Outcome { elapsed, digest: digest_of(&mine), verified: true });
-    }
-    let mut grid = vec![0.0; n * n];
-    for other in 0..size {
-        let ((top, rows), (left, columns)) = mesh.block(other, n, n);
-        let mut values = mine.clone();
-        if other > 0 {
-            let mut bytes = vec![0; rows * columns * 8];
-            comm.recv(Source::Rank(Rank(other)), TagMatch::Tag(COLLECT), &mut bytes).await?;
-            values = vec![0.0; rows * columns];
-            get(&bytes, &mut values);
-        }
-        for (row, line) in values.chunks_exact(columns).enumerate() {
-            let at = (top + row) * n + left;
-            grid[at..at + columns].copy_from_slice(line);
-        }
     }
     let digest = digest_of(&grid);
     Ok(Outcome { elapsed, digest, verified: digest == digest_of(&sequential(params)) })
-}
-
-/// Gives every neighbour its points and takes theirs, all at once.
-async fn exchange<C: Comm>(
-    comm: &mut C,
-    block: &mut Block,
-    borders: &mut [Border],
-) -> Result<(), ProgramError> {
-    for border in &mut *borders {
-        for (at, place) in border.give.iter().zip(border.outgoing.chunks_exact_mut(8)) {
-            place.copy_from_slice(&block.values[*at].to_le_bytes());
-        }
-    }
-    let (mut sends, mut receives) = (Vec::new(), Vec::new());
-    for Border { side, peer, outgoing, incoming, .. } in &mut *borders {
-        // A corner that is red is not sent; both sides know from the grid.
-        if !outgoing.is_empty() {
-            sends.push(Outgoing { to: Rank(*peer), tag: tag(*side), message: outgoing });
-        }
-        if !incoming.is_empty() {
-            receives.push(Incoming {
-                from: Source::Rank(Rank(*peer)),
-                tag: TagMatch::Tag(tag((-side.0, -side.1))),
-                buffer: incoming,
-                status: None,
-            });
-        }
-    }
-    comm.exchange(&sends, &mut receives).await?;
-    for border in borders {
-        let mut values = vec![0.0; border.take.len()];
-        get(&border.incoming, &mut values);
-        for (at, value) in border.take.iter().zip(values) {
-            block.values[*at] = value;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -325,15 +239,6 @@ mod tests {
         assert_eq!(params(16, 6).iterations(), 32);
         assert_eq!(params(256, 12).iterations(), 1024);
         assert_eq!(params(16, 1).iterations(), 6);
-    }
-
-    #[test]
-    fn the_factor_is_that_of_the_sine() {
-        for n in [2, 16, 255] {
-            let params = PdeParams { n, accuracy: 6, down: 0, across: 0 };
-            let sine = (std::f64::consts::PI / (n + 1) as f64).sin();
-            assert!((params.omega() - 2.0 / (1.0 + sine)).abs() < 1e-15);
-        }
     }
 
     #[test]

@@ -6,6 +6,8 @@ use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
 use crate::mm::{MULTIPLY_ADD, MmParams, mm};
 use crate::outcome::{Outcome, ProgramError};
 use crate::pde::{PdeParams, SOR_POINT, pde};
+use crate::pde1::{Pde1Params, RELAX_POINT, pde1};
+use crate::pde2::{Pde2Params, SMOOTH_POINT, TRANSFER_POINT, pde2};
 use crate::ring::{ADD, RingParams, ring};
 use crate::stream::{StreamParams, stream};
 
@@ -47,6 +49,9 @@ const JACOBI: &[Parameter] =
 const MM: &[Parameter] =
     &[needed("n", 1, SIDE), optional("bits", 32, 64, 64), needed("rounds", 1, MOST), DOWN, ACROSS];
 const PDE: &[Parameter] = &[needed("n", 2, SIDE), needed("accuracy", 1, 15), DOWN, ACROSS];
+const PDE1: &[Parameter] =
+    &[needed("n", 1, 1 << 9), needed("accuracy", 1, 12), optional("check", 1, 1 << 20, 10), DOWN, ACROSS];
+const PDE2: &[Parameter] = &[needed("n", 1, SIDE), needed("accuracy", 1, 12), DOWN, ACROSS];
 
 /// A shipped program with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +68,15 @@ pub enum Program {
     Mm(MmParams),
     /// Poisson's equation on a mesh.
     Pde(PdeParams),
+    /// Poisson's equation on a cube, by red-black over-relaxation.
+    Pde1(Pde1Params),
+    /// Poisson's equation on a square, by multigrid.
+    Pde2(Pde2Params),
 }
 
 impl Program {
     /// The programs' names.
-    pub const NAMES: [&str; 6] = ["echo", "stream", "ring", "jacobi", "mm", "pde"];
+    pub const NAMES: [&str; 8] = ["echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2"];
 
     /// The parameters of the program of this name; none: there is no such program.
     #[must_use]
@@ -79,6 +88,8 @@ impl Program {
             "jacobi" => JACOBI,
             "mm" => MM,
             "pde" => PDE,
+            "pde1" => PDE1,
+            "pde2" => PDE2,
             _ => return None,
         })
     }
@@ -107,6 +118,19 @@ impl Program {
             "pde" => {
                 Self::Pde(PdeParams { n: values[0], accuracy: values[1], down: values[2], across: values[3] })
             }
+            "pde1" => Self::Pde1(Pde1Params {
+                n: values[0],
+                accuracy: values[1],
+                check: values[2],
+                down: values[3],
+                across: values[4],
+            }),
+            "pde2" => Self::Pde2(Pde2Params {
+                n: values[0],
+                accuracy: values[1],
+                down: values[2],
+                across: values[3],
+            }),
             _ => return None,
         })
     }
@@ -121,6 +145,8 @@ impl Program {
             Self::Jacobi(_) => "jacobi",
             Self::Mm(_) => "mm",
             Self::Pde(_) => "pde",
+            Self::Pde1(_) => "pde1",
+            Self::Pde2(_) => "pde2",
         }
     }
 
@@ -133,6 +159,8 @@ impl Program {
             Self::Jacobi(_) => &[STENCIL_POINT],
             Self::Mm(_) => &[MULTIPLY_ADD],
             Self::Pde(_) => &[SOR_POINT],
+            Self::Pde1(_) => &[RELAX_POINT],
+            Self::Pde2(_) => &[SMOOTH_POINT, TRANSFER_POINT],
         }
     }
 
@@ -148,6 +176,8 @@ impl Program {
             Self::Jacobi(params) => jacobi(comm, params).await,
             Self::Mm(params) => mm(comm, params).await,
             Self::Pde(params) => pde(comm, params).await,
+            Self::Pde1(params) => pde1(comm, params).await,
+            Self::Pde2(params) => pde2(comm, params).await,
         }
     }
 }

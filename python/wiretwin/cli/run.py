@@ -28,7 +28,7 @@ class WorldChoice(StrEnum):
 
 
 #: Their names, known without loading what runs them.
-COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde")
+COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2")
 
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
@@ -36,12 +36,14 @@ Live: several launches under mpiexec, each timed from after Init to before Final
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything.
 
-The compiled programs are echo, stream, ring, jacobi, mm (matrix multiplication) and pde (Poisson's
-equation), their parameters key=value. Live they run on --layer socket/tcp, socket/unix, shm or a
-messaging library such as mpi/openmpi: once, or with -o as often as a script, every launch kept.
+The compiled programs are echo, stream, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
+(Poisson's equation on a square, on a cube, and by multigrid), their parameters key=value. Live they
+run on --layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi: once, or with
+-o as often as a script, every launch kept.
 Simulated, what their work costs is given: add=0.8ns (ring), stencil-point=2ns (jacobi),
-multiply-add=0.3ns (mm), sor-point=2ns (pde). The ranks of mm and pde form a mesh of down= x across=
-ranks, as square as their number allows if that is left out.
+multiply-add=0.3ns (mm), sor-point=2ns (pde), relax-point=2ns (pde1), smooth-point=2ns and
+transfer-point=2ns (pde2). The ranks of mm and the pdes form a mesh of down= x across= ranks, as
+square as their number allows if that is left out.
 
 With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`. With --between a
 compiled program's live on two machines over ssh.

@@ -83,6 +83,18 @@ NAMED = {
             {"n": 64, "accuracy": 6, "down": 0, "across": 0},
             ("sor-point",),
         ),
+        Named(
+            "pde1",
+            "Poisson's equation on a cube by red-black over-relaxation: faces of half a plane",
+            {"n": 45, "accuracy": 4, "check": 10, "down": 0, "across": 0},
+            ("relax-point",),
+        ),
+        Named(
+            "pde2",
+            "Poisson's equation on a square by multigrid: many short messages",
+            {"n": 63, "accuracy": 8, "down": 0, "across": 0},
+            ("smooth-point", "transfer-point"),
+        ),
     )
 }
 

@@ -35,6 +35,8 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "jacobi": {"rows": 12, "columns": 12, "iterations": 8, "costs_ps": {"stencil-point": 900}},
     "mm": {"n": 12, "rounds": 2, "costs_ps": {"multiply-add": 900}},
     "pde": {"n": 12, "accuracy": 3, "costs_ps": {"sor-point": 900}},
+    "pde1": {"n": 6, "accuracy": 3, "costs_ps": {"relax-point": 900}},
+    "pde2": {"n": 15, "accuracy": 3, "costs_ps": {"smooth-point": 900, "transfer-point": 400}},
 }
 
 

@@ -25,12 +25,16 @@ SMALL = {
     "jacobi": ["rows=9", "columns=11", "iterations=4"],
     "mm": ["n=10", "rounds=2"],
     "pde": ["n=9", "accuracy=2"],
+    "pde1": ["n=6", "accuracy=2"],
+    "pde2": ["n=7", "accuracy=3"],
 }
 COSTS = {
     "ring": ["add=1.5ns"],
     "jacobi": ["stencil-point=2ns"],
     "mm": ["multiply-add=1ns"],
     "pde": ["sor-point=2ns"],
+    "pde1": ["relax-point=2ns"],
+    "pde2": ["smooth-point=2ns", "transfer-point=1ns"],
 }
 
 

@@ -19,6 +19,8 @@ PROGRAMS = {
     "mm": {"name": "mm", "n": 50, "rounds": 3},
     "mm32": {"name": "mm", "n": 30, "bits": 32, "rounds": 2, "down": 1},
     "pde": {"name": "pde", "n": 24, "accuracy": 3},
+    "pde1": {"name": "pde1", "n": 9, "accuracy": 3},
+    "pde2": {"name": "pde2", "n": 15, "accuracy": 4},
 }
 
 

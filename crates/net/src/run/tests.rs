@@ -151,6 +151,28 @@ fn a_boundary_is_one_message_a_neighbour_and_one_for_a_black_corner() {
 }
 
 #[test]
+fn a_cube_and_a_multigrid_equal_their_sequential_versions_on_every_mesh() {
+    for (ranks, down, across) in [(1, 0, 0), (2, 2, 1), (3, 1, 3), (4, 2, 2), (6, 2, 3)] {
+        let mesh = format!(r#""down": {down}, "across": {across}"#);
+        for (name, parameters) in [
+            (
+                "pde1",
+                format!(r#"{{"n": 9, "accuracy": 6, "check": 4, {mesh}, "costs_ps": {{"relax-point": 7}}}}"#),
+            ),
+            (
+                "pde2",
+                format!(
+                    r#"{{"n": 15, "accuracy": 6, {mesh}, "costs_ps": {{"smooth-point": 7, "transfer-point": 3}}}}"#
+                ),
+            ),
+        ] {
+            let run = finished(name, &parameters, ranks, 2);
+            assert!(verified(&run), "{name} on {ranks} ranks, {down} x {across}");
+        }
+    }
+}
+
+#[test]
 fn a_flipped_byte_on_the_way_changes_the_result() {
     let cases = [
         ("echo", r#"{"bytes": 8, "rounds": 3, "fault": {"delivery": 1, "byte": 2, "flip": 4}}"#),
@@ -171,6 +193,14 @@ fn a_flipped_byte_on_the_way_changes_the_result() {
         (
             "pde",
             r#"{"n": 8, "accuracy": 3, "costs_ps": {"sor-point": 0}, "fault": {"delivery": 3, "byte": 6, "flip": 1}}"#,
+        ),
+        (
+            "pde1",
+            r#"{"n": 6, "accuracy": 4, "check": 3, "costs_ps": {"relax-point": 0}, "fault": {"delivery": 20, "byte": 6, "flip": 1}}"#,
+        ),
+        (
+            "pde2",
+            r#"{"n": 7, "accuracy": 4, "costs_ps": {"smooth-point": 0, "transfer-point": 0}, "fault": {"delivery": 20, "byte": 6, "flip": 1}}"#,
         ),
     ];
     for (name, faulty) in cases {
@@ -225,7 +255,7 @@ fn what_is_wrong_is_refused_by_name() {
             Err(error) => error.to_string(),
         };
     let cases = [
-        ("sort", "{}", 2, "no program \"sort\"; allowed: echo, stream, ring, jacobi, mm, pde"),
+        ("sort", "{}", 2, "no program \"sort\"; allowed: echo, stream, ring, jacobi, mm, pde, pde1, pde2"),
         ("echo", "{\"bytes\": 4}", 2, "parameters: rounds is nothing"),
         ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters: bytes is -4; allowed: an integer from 0"),
         (
@@ -260,6 +290,18 @@ fn what_is_wrong_is_refused_by_name() {
             "{\"n\": 4, \"accuracy\": 6, \"down\": 3, \"costs_ps\": {\"sor-point\": 1}}",
             4,
             "rank 0: down is 3; allowed: a divisor of 4 (ranks)",
+        ),
+        (
+            "pde1",
+            "{\"n\": 2, \"accuracy\": 3, \"across\": 3, \"costs_ps\": {\"relax-point\": 1}}",
+            3,
+            "rank 0: n is 2; allowed: 3 or more, for a mesh of 1 x 3",
+        ),
+        (
+            "pde2",
+            "{\"n\": 8, \"accuracy\": 3, \"costs_ps\": {\"smooth-point\": 1, \"transfer-point\": 1}}",
+            2,
+            "n is 8; allowed: a power of two less one",
         ),
         ("pde", "{\"n\": 8, \"accuracy\": 16}", 2, "accuracy is 16; allowed: an integer from 1 to 15"),
     ];
