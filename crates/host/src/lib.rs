@@ -24,6 +24,7 @@ mod store;
 mod stream;
 mod tap;
 mod udp;
+mod via;
 
 pub use clock::{Clock, ClockQuality, since_1970};
 pub use crossing::crossing;
@@ -44,3 +45,4 @@ pub use socket::{SocketOptions, SocketStream, tcp, unix};
 pub use stream::{Failure, Spinner, Stream, Wait};
 pub use tap::{Tap, TapError, TapOptions};
 pub use udp::{LARGEST_DATAGRAM, UdpStream};
+pub use via::ViaOverShm;

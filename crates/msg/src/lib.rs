@@ -1,5 +1,5 @@
 //! Sans-I/O message layers: matching, message protocols, collective schedules, remote procedure
-//! calls, libraries in a process.
+//! calls, libraries in a process, the Virtual Interface Architecture.
 #![no_std]
 
 extern crate alloc;
@@ -12,3 +12,4 @@ pub mod pvm;
 pub mod rpc;
 pub mod schedule;
 pub mod table;
+pub mod via;

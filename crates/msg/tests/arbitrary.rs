@@ -6,6 +6,8 @@ mod mutated;
 mod pvm_machines;
 #[path = "../../../fuzz/checks/rpc_machines.rs"]
 mod rpc_machines;
+#[path = "../../../fuzz/checks/via.rs"]
+mod via;
 
 #[test]
 fn pvm_machines_hold_for_any_input() {
@@ -15,4 +17,9 @@ fn pvm_machines_hold_for_any_input() {
 #[test]
 fn rpc_machines_hold_for_any_input() {
     mutated::check_corpus("rpc_machines", rpc_machines::check);
+}
+
+#[test]
+fn nics_hold_for_any_calls() {
+    mutated::check_corpus("via", via::check);
 }

@@ -86,4 +86,16 @@ pub enum WorkKind {
     LibraryReceive,
     /// Copying the bytes from one place of a process to another.
     UserCopy,
+    /// Ringing the doorbell of a VI: a store to the adapter.
+    Doorbell,
+    /// Entering the kernel by a trap gate of its own, without the path of a system call.
+    FastTrap,
+    /// Making one packet of a VI's message with so many bytes of data, and handing it to the link.
+    ViaPacketOut,
+    /// Taking one packet of a VI's message with so many bytes of data to its VI.
+    ViaPacketIn,
+    /// Registering a region of so many bytes of memory: pinning its pages.
+    RegisterMemory,
+    /// Giving a region of so many bytes of memory back.
+    DeregisterMemory,
 }

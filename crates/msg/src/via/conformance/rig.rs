@@ -1,0 +1,196 @@
+//! What every case needs: a tag, memory, a VI, a connection.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use wiretwin_units::{Bytes, Span};
+
+use super::super::vi::{Completion, Place, QueueKind};
+use super::super::{
+    AsynchronousError, DataSegment, Descriptor, Device, ErrorCode, Ptag, Reliability, Resource, ViAttributes,
+    ViHandle, ViState, Vipl, ViplError,
+};
+use super::{Side, Verdict};
+
+pub(super) const SERVICE: &[u8] = b"service";
+/// No wait of the suite is longer.
+pub(super) const PATIENCE: Option<Span> = Some(Span::from_s(10));
+
+pub(super) struct Rig<D> {
+    pub vipl: Vipl<D>,
+    pub level: Reliability,
+    pub side: Side,
+    pub tag: Ptag,
+    /// Memory for descriptors, one after another.
+    descriptors: DataSegment,
+    next: u64,
+    /// Memory for data.
+    pub data: DataSegment,
+}
+
+/// Octets of a descriptor with a few segments, a multiple of 64.
+const DESCRIPTOR_ROOM: u64 = 256;
+
+/// A code as what a case found.
+pub(super) fn said(error: ViplError) -> String {
+    error.to_string()
+}
+
+impl<D: Device> Rig<D> {
+    pub fn new(mut vipl: Vipl<D>, level: Reliability, side: Side) -> Result<Self, ViplError> {
+        let tag = vipl.nic().create_ptag()?;
+        let descriptors = vipl.allocate_registered(64 * DESCRIPTOR_ROOM as usize, tag)?;
+        let data = vipl.allocate_registered(1 << 18, tag)?;
+        Ok(Self { vipl, level, side, tag, descriptors, next: 0, data })
+    }
+
+    /// Both have come here.
+    pub async fn meet(&mut self) -> Verdict {
+        self.vipl.meet().await.map_err(said)
+    }
+
+    pub async fn end(mut self) -> Result<D, String> {
+        self.meet().await?;
+        let mut device = self.vipl.close().map_err(said)?;
+        // What the other NIC said in closing is for nobody.
+        device.mark().map_err(|_| String::from("the other process has gone"))?;
+        loop {
+            match device.arrival(None).await {
+                Ok(super::super::Arrival::Mark) => return Ok(device),
+                Ok(_) => {}
+                Err(_) => return Err(String::from("the other process has gone")),
+            }
+        }
+    }
+
+    pub const fn attributes(&self) -> ViAttributes {
+        ViAttributes {
+            reliability: self.level,
+            max_transfer: Bytes::new(32 << 10),
+            qos: 0,
+            ptag: self.tag,
+            enable_rdma_write: true,
+            enable_rdma_read: false,
+            send_cq: None,
+            receive_cq: None,
+        }
+    }
+
+    pub fn vi(&mut self) -> Result<ViHandle, String> {
+        let attributes = self.attributes();
+        self.vi_of(attributes)
+    }
+
+    pub fn vi_of(&mut self, attributes: ViAttributes) -> Result<ViHandle, String> {
+        self.vipl.nic().create_vi(attributes).map_err(said)
+    }
+
+    /// A VI connected to the other process's, which has `count` receives of `length` octets posted, and
+    /// takes part in this too.
+    pub async fn connected(&mut self, count: u64, length: u32) -> Result<ViHandle, String> {
+        let vi = self.vi()?;
+        if self.side == Side::Server {
+            for index in 0..count {
+                self.post_recv(vi, index * u64::from(length), length)?;
+            }
+        }
+        self.connect(vi).await?;
+        Ok(vi)
+    }
+
+    pub async fn connect(&mut self, vi: ViHandle) -> Verdict {
+        match self.side {
+            Side::Server => {
+                let asked = self.vipl.connect_wait(SERVICE, PATIENCE).await.map_err(said)?;
+                self.vipl.connect_accept(&asked, vi).map_err(said)?;
+            }
+            Side::Client => loop {
+                match self.vipl.connect_request(vi, SERVICE, PATIENCE).await {
+                    Ok(_) => break,
+                    // The server does not wait yet.
+                    Err(ViplError::NoMatch) => {}
+                    Err(error) => return Err(said(error)),
+                }
+            },
+        }
+        self.meet().await
+    }
+
+    /// A place for the next descriptor.
+    pub fn place(&mut self) -> Place {
+        let address = self.descriptors.address + self.next % 64 * DESCRIPTOR_ROOM;
+        self.next += 1;
+        Place { address, handle: self.descriptors.handle }
+    }
+
+    /// Part of the data's memory.
+    pub fn part(&self, from: u64, length: u32) -> DataSegment {
+        DataSegment { address: self.data.address + from, handle: self.data.handle, length }
+    }
+
+    pub fn post(&mut self, vi: ViHandle, kind: QueueKind, descriptor: &Descriptor) -> Result<Place, String> {
+        let place = self.place();
+        self.vipl.post(vi, kind, place, descriptor).map_err(said)?;
+        Ok(place)
+    }
+
+    pub fn post_recv(&mut self, vi: ViHandle, from: u64, length: u32) -> Result<Place, String> {
+        let part = self.part(from, length);
+        self.post(vi, QueueKind::Receive, &Descriptor::new(&[part]))
+    }
+
+    pub fn post_send(&mut self, vi: ViHandle, from: u64, length: u32) -> Result<Place, String> {
+        let part = self.part(from, length);
+        self.post(vi, QueueKind::Send, &Descriptor::new(&[part]))
+    }
+
+    pub async fn wait(&mut self, vi: ViHandle, kind: QueueKind) -> Result<Completion, String> {
+        let completion = self.vipl.wait(vi, kind, PATIENCE).await.map_err(said)?;
+        // What stands in memory is what was told.
+        let at = completion.place.address + super::super::Delivery::COMPLETION_AT;
+        let written = super::super::Delivery::completion_octets(&completion);
+        super::ensure!(self.vipl.read(at, 12), &written[..], "the descriptor in memory");
+        Ok(completion)
+    }
+
+    /// Fills data with octets that tell places apart.
+    pub fn fill(&mut self, from: u64, length: u32, seed: u8) {
+        let octets: Vec<u8> = pattern(seed, length);
+        self.vipl.write(self.data.address + from, &octets);
+    }
+
+    pub fn holds(&self, from: u64, length: u32, seed: u8) -> bool {
+        self.vipl.read(self.data.address + from, length as usize) == pattern(seed, length)
+    }
+
+    pub fn state(&mut self, vi: ViHandle) -> Result<ViState, String> {
+        self.vipl.nic().query_vi(vi).map(|(state, ..)| state).map_err(said)
+    }
+
+    /// Waits until an asynchronous error has come; all of them.
+    pub async fn errors(&mut self) -> Result<Vec<AsynchronousError>, String> {
+        loop {
+            let errors = self.vipl.take_errors();
+            if !errors.is_empty() {
+                return Ok(errors);
+            }
+            let until = self.vipl.device().now().saturating_add(Span::from_s(10));
+            self.vipl.turn(Some(until)).await.map_err(said)?;
+        }
+    }
+
+    /// Codes of errors about a VI.
+    pub async fn codes(&mut self, vi: ViHandle) -> Result<Vec<ErrorCode>, String> {
+        let errors = self.errors().await?;
+        let ours = |error: &&AsynchronousError| match error.resource {
+            Resource::Vi(about) | Resource::Descriptor(about, _) => about == vi,
+            Resource::Cq(_) => false,
+        };
+        Ok(errors.iter().filter(ours).map(|error| error.code).collect())
+    }
+}
+
+/// Octets that tell places apart.
+fn pattern(seed: u8, length: u32) -> Vec<u8> {
+    (0..length).map(|place| (place as u8) ^ ((place >> 8) as u8).wrapping_mul(31) ^ seed).collect()
+}
