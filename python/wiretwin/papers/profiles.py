@@ -70,6 +70,10 @@ class Network:
         What else runs on each host; see ``lan_json``.
     cell_loss
         The chance of a cell to be lost on each link.
+    bit_error
+        The chance of each bit of a cell or frame to be wrong on each line: 0, or 1e-12 to 0.01.
+    reassembly_timer_us
+        How long after its first cell a PDU may take to be whole; for ever where there is none.
     load
         Stations that only generate.
     first_use_ms
@@ -90,6 +94,8 @@ class Network:
     hosts: int = 2
     background: Mapping[str, int] | None = None
     cell_loss: float | None = None
+    bit_error: float | None = None
+    reassembly_timer_us: float | None = None
     load: tuple[Load, ...] = ()
     first_use_ms: float = 0.0
     reserve_Mbit_s: float | None = None
@@ -149,6 +155,10 @@ def lan_json(network: Network) -> str:
     }
     if network.cell_loss is not None:
         config["cell_loss"] = network.cell_loss
+    if network.bit_error is not None:
+        config["bit_error"] = network.bit_error
+    if network.reassembly_timer_us is not None:
+        config["reassembly_timer_ps"] = _ps(network.reassembly_timer_us)
     if network.first_use_ms:
         config["first_use_ps"] = _ps(network.first_use_ms * 1e3)
     if network.load:

@@ -142,3 +142,14 @@ def test_a_line_of_155_mbit_s_carries_cells_at_its_payload_rate() -> None:
     found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100", link="oc3c"), 4)
     [one, other] = [line for line in lines(found) if line.activity == "serialize"]
     assert one.span_ps == other.span_ps == 424 * 10**12 // 149_760_000
+
+
+def test_faults_are_switched_on_and_their_losses_counted() -> None:
+    setting = fore_setting("4/690", "series-200", switch=True)
+    [quiet] = try_echo(setting.network, [4096], 21)
+    [loud] = try_echo(replace(setting.network, bit_error=1e-5), [4096], 21)
+    assert (quiet.lost, loud.lost > 0) == (0, True)
+    [late] = try_echo(replace(setting.network, reassembly_timer_us=20), [4096], 21)
+    assert late.lost == 21
+    with pytest.raises(InputError, match=r"bit_error is 0\.5; allowed: 0, or 1e-12 to 0\.01"):
+        try_echo(replace(setting.network, bit_error=0.5), [4], 1)

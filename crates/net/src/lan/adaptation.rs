@@ -3,7 +3,7 @@
 //! A cell of a [`Pdu`] is a handle; here the machine's own PDU is made of it again.
 
 use wiretwin_proto::{Output, Payload, WorkKind, aal5, aal34};
-use wiretwin_units::{Bytes, Seq, SimTime};
+use wiretwin_units::{Bytes, Seq, SimTime, Span};
 use wiretwin_wire::aal34::cpcs;
 use wiretwin_wire::aal34::sar::{Mid, SAR_PAYLOAD_OCTETS, SegmentType};
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
@@ -126,10 +126,38 @@ pub(super) enum Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(lower: Lower) -> Self {
+    pub(super) fn new(lower: Lower, reassembly_timer: Option<Span>) -> Self {
         match lower {
-            Lower::Aal34 => Self::Aal34(Box::new(aal34::Reassembler::new(aal34::Config::default()))),
-            _ => Self::Aal5(aal5::Reassembler::new(aal5::Config::default())),
+            Lower::Aal34 => {
+                let config = aal34::Config { reassembly_timer, ..aal34::Config::default() };
+                Self::Aal34(Box::new(aal34::Reassembler::new(config)))
+            }
+            _ => {
+                let config = aal5::Config { reassembly_timer, ..aal5::Config::default() };
+                Self::Aal5(aal5::Reassembler::new(config))
+            }
+        }
+    }
+
+    /// Lets time pass: gives up what has taken too long.
+    pub(super) fn expire(&mut self, now: SimTime) {
+        match self {
+            Self::Aal5(receiver) => receiver.handle_timeout(now),
+            Self::Aal34(receiver) => receiver.handle_timeout(now),
+        }
+    }
+
+    /// When its timer runs out, where there is nothing else to ask it for.
+    pub(super) fn deadline(&mut self) -> Option<SimTime> {
+        match self {
+            Self::Aal5(receiver) => match receiver.poll_output() {
+                Output::Timeout(due) => due,
+                _ => None,
+            },
+            Self::Aal34(receiver) => match receiver.poll_output() {
+                Output::Timeout(due) => due,
+                _ => None,
+            },
         }
     }
 

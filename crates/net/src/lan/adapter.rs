@@ -117,6 +117,9 @@ impl Adapter {
     }
 
     fn circuit(&self, vc: Vc) -> Option<u32> {
+        if vc.id().vpi.get() != 0 {
+            return None;
+        }
         self.circuits.get(usize::from(vc.vci())).copied().filter(|&circuit| circuit != u32::MAX)
     }
 
@@ -190,9 +193,40 @@ impl Lan {
                 Asked::Work(activity, bytes) => works.push(activity, bytes),
                 Asked::Give(payload) => delivery = Some(Delivery { circuit, payload }),
                 Asked::Discarded => self.pdus_lost += 1,
-                Asked::Nothing => return (works, delivery),
+                Asked::Nothing => break,
             }
         }
+        self.watch(circuit);
+        (works, delivery)
+    }
+
+    /// Sees to it that a circuit's reassembly timer is looked at when it may run out.
+    fn watch(&mut self, number: u32) {
+        if self.config.reassembly_timer.is_none() {
+            return;
+        }
+        let circuit = &mut self.circuits[number as usize];
+        if circuit.watched {
+            return;
+        }
+        if let Some(due) = circuit.receiver.deadline() {
+            circuit.watched = true;
+            let due = due.max(self.core.now());
+            self.core.at(due, To::Reassembly, number, 0);
+        }
+    }
+
+    /// The reassembly timer of a circuit may have run out.
+    pub(super) fn reassembly_due(&mut self, number: u32) {
+        let now = self.core.now();
+        let circuit = &mut self.circuits[number as usize];
+        circuit.watched = false;
+        circuit.receiver.expire(now);
+        while let Asked::Discarded = circuit.receiver.poll() {
+            self.pdus_lost += 1;
+            self.timed_out += 1;
+        }
+        self.watch(number);
     }
 
     /// The next cell of what a circuit has to send, if any, and the work that it is. The cell has no trail

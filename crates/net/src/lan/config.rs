@@ -13,6 +13,7 @@ use super::activity::{Activity, CPU_ACTIVITIES};
 use super::admission::{self, Reservation};
 use super::asx100::SwitchConfig;
 use super::core::LinkConfig;
+use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
 use super::stack::{Lower, Message, Stack};
 use crate::json::{At, Fields, JsonError, parse};
@@ -184,6 +185,10 @@ pub struct Config {
     pub socket: Option<SocketConfig>,
     /// What the first message of a rank to another takes besides, at its sender.
     pub first_use: Span,
+    /// The chance of each bit on a link, a cable or a ring to be wrong.
+    pub bit_error: Option<f64>,
+    /// How long after its first cell a PDU may take to be whole; for ever where there is none.
+    pub reassembly_timer: Option<Span>,
     /// The chance of a cell to be lost on each link.
     pub loss: Option<Probability>,
     /// Stations that only generate.
@@ -243,6 +248,20 @@ impl Config {
                 Some(loss.ok_or_else(|| at.refuse("a probability, 0 to 1"))?)
             }
         };
+        let bit_error = match top.optional("bit_error") {
+            None => None,
+            Some(at) => {
+                let (least, most) = BIT_ERROR_RATES;
+                let rate = at.value.as_f64().filter(|rate| *rate == 0.0 || (least..=most).contains(rate));
+                let rate = rate.ok_or_else(|| at.refuse(&format!("0, or {least:e} to {most}")))?;
+                (rate > 0.0).then_some(rate)
+            }
+        };
+        let reassembly_timer = match top.optional("reassembly_timer_ps") {
+            Some(at) if !stack.is_atm() => return Err(at.refuse("nothing here: only ATM has cells")),
+            Some(at) => Some(Span::from_ps(at.integer(1_000_000, LONGEST_PS)?)),
+            None => None,
+        };
         let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
         let first_use = Span::from_ps(first_use.unwrap_or(0));
         Ok(Self {
@@ -254,6 +273,8 @@ impl Config {
             cut_messages,
             stream_bytes,
             first_use,
+            bit_error,
+            reassembly_timer,
             loss,
             load,
             reservations,
@@ -261,7 +282,7 @@ impl Config {
     }
 }
 
-const CONFIG_KEYS: [&str; 14] = [
+const CONFIG_KEYS: [&str; 16] = [
     "stack",
     "hosts",
     "link",
@@ -273,6 +294,8 @@ const CONFIG_KEYS: [&str; 14] = [
     "cut_messages",
     "stream_bytes",
     "first_use_ps",
+    "bit_error",
+    "reassembly_timer_ps",
     "cell_loss",
     "load",
     "reservations",

@@ -7,6 +7,7 @@ use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
 
 use super::activity::Activity;
 use super::cell::{Cell, PduTable};
+use super::fault::{LineEnd, LineErrors};
 use super::trail::Trail;
 
 /// Which component an event is for; the top 8 bits of its index.
@@ -37,10 +38,12 @@ pub(crate) enum To {
     Load,
     /// A process that waits for a time may go on.
     Alarm,
+    /// The reassembly timer of a circuit may have run out.
+    Reassembly,
 }
 
 impl To {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -53,6 +56,7 @@ impl To {
         Self::Medium,
         Self::Load,
         Self::Alarm,
+        Self::Reassembly,
     ];
 }
 
@@ -113,13 +117,25 @@ pub(crate) struct Link {
     to: Port,
     in_flight: VecDeque<Cell>,
     loss: Option<(Probability, Stream)>,
+    /// Where its bits may be wrong.
+    end: Option<LineEnd>,
     passed: Passed,
 }
 
 impl Link {
     pub(crate) fn new(config: LinkConfig, to: Port, loss: Option<(Probability, Stream)>) -> Self {
         let line = Transmitter::new(config.rate);
-        Self { line, config, to, in_flight: VecDeque::new(), loss, passed: Passed::default() }
+        Self { line, config, to, in_flight: VecDeque::new(), loss, end: None, passed: Passed::default() }
+    }
+
+    /// The same, with wrong bits.
+    pub(super) fn with_errors(self, end: Option<LineEnd>) -> Self {
+        Self { end, ..self }
+    }
+
+    /// What became of cells with wrong bits.
+    pub(super) fn errors(&self) -> LineErrors {
+        self.end.as_ref().map_or_else(LineErrors::default, |end| end.found)
     }
 
     /// When it has sent all that it was given.
@@ -223,6 +239,12 @@ impl Core {
             self.pdus.gone(cell.pdu);
             return None;
         }
+        let pdu = cell.pdu;
+        let Some(cell) = link.end.as_mut().map_or(Some(cell), |end| end.take(cell)) else {
+            link.passed.lost += 1;
+            self.pdus.gone(pdu);
+            return None;
+        };
         link.passed.given += 1;
         Some((link.to, cell))
     }

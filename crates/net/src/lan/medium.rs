@@ -11,6 +11,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use super::BuildError;
 use super::config::{Config, NetworkConfig};
 use super::core::Passed;
+use super::fault::BitErrors;
 use crate::csma_cd::{self, CsmaCd};
 use crate::timed_token::{self, TimedToken};
 
@@ -38,6 +39,8 @@ pub(super) struct Medium {
     /// By host: frames that its station has not been offered.
     queues: Vec<VecDeque<(u32, Packet, Bytes)>>,
     most: usize,
+    /// Where its bits may be wrong.
+    errors: Option<BitErrors>,
     passed: Passed,
     /// When it is to look again.
     pub(super) scheduled: SimTime,
@@ -78,7 +81,11 @@ impl Medium {
         };
         let queues = (0..stations).map(|_| VecDeque::new()).collect();
         let passed = Passed::default();
-        Ok(Some(Self { access, queues, most: QUEUE_FRAMES, passed, scheduled: SimTime::MAX }))
+        let errors = match config.bit_error {
+            Some(rate) => Some(BitErrors::new(rate, streams.stream("medium/bits")?)),
+            None => None,
+        };
+        Ok(Some(Self { access, queues, most: QUEUE_FRAMES, errors, passed, scheduled: SimTime::MAX }))
     }
 
     /// Frames that passed, were lost, and are queued.
@@ -120,6 +127,15 @@ impl Medium {
         }
     }
 
+    /// Whether some bit of a frame of so many octets is wrong, which its check sequence finds.
+    fn is_wrong(&mut self, octets: Bytes) -> bool {
+        let mut wrong = false;
+        if let Some(errors) = &mut self.errors {
+            errors.pass(8 * octets.get(), |_| wrong = true);
+        }
+        wrong
+    }
+
     /// Lets time pass.
     pub(super) fn advance(&mut self, now: SimTime) {
         match &mut self.access {
@@ -131,9 +147,11 @@ impl Medium {
     /// The next thing that happened by `now`.
     pub(super) fn poll(&mut self, now: SimTime) -> Came {
         loop {
+            let mut octets = Bytes::new(0);
             let (host, came) = match &mut self.access {
                 Access::Cable(cable) => match cable.poll_output() {
                     csma_cd::Output::Deliver { station, frame, .. } => {
+                        octets = frame.octets.max(SHORTEST_FRAME);
                         let sent = cable.config().time_of(frame.octets);
                         (None, Some(Came::Frame { host: station.0.into(), packet: frame.payload, sent }))
                     }
@@ -145,6 +163,7 @@ impl Medium {
                 },
                 Access::Ring(ring, config) => match ring.poll_output() {
                     timed_token::Output::Deliver { station, frame, .. } => {
+                        octets = frame.octets;
                         let sent = config.time_of(frame.octets);
                         (None, Some(Came::Frame { host: station.0.into(), packet: frame.payload, sent }))
                     }
@@ -155,6 +174,10 @@ impl Medium {
             if let Some(host) = host {
                 self.feed(now, host);
             }
+            let came = match came {
+                Some(Came::Frame { packet, .. }) if self.is_wrong(octets) => Some(Came::Lost { packet }),
+                came => came,
+            };
             match came {
                 Some(Came::Frame { .. }) => self.passed.given += 1,
                 Some(Came::Lost { .. }) => self.passed.lost += 1,
@@ -167,5 +190,7 @@ impl Medium {
     }
 }
 
+/// What a frame of CSMA/CD is padded to.
+const SHORTEST_FRAME: Bytes = Bytes::new(64);
 /// Frames that wait in front of a station: BSD's `ifq_maxlen`.
 const QUEUE_FRAMES: usize = 50;

@@ -19,6 +19,7 @@
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
 //! | `asx100` | a cell switch |
+//! | `fault` | wrong bits on lines |
 //! | `admission` | reserved bandwidth: who gets it |
 //! | `comm`, `run`, `echo` | programs on it |
 
@@ -33,6 +34,7 @@ pub mod config;
 mod core;
 mod cpu;
 pub mod echo;
+pub mod fault;
 mod host;
 mod layer;
 pub mod load;
@@ -63,12 +65,13 @@ use cell::{PduId, Vc};
 use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
 use cpu::Step;
+use fault::{BitErrors, LineEnd, LineErrors};
 use host::{Action, Host};
 use layer::Inhabitant;
 use load::Generator;
 use medium::Medium;
 use socket::{End, Packets, Pending};
-use stack::Message as MessageLayer;
+use stack::{Lower, Message as MessageLayer};
 use trail::{Part, SegmentId, Trail};
 
 /// Why no network was made of a configuration.
@@ -90,6 +93,8 @@ struct Circuit {
     arrived_bytes: Bytes,
     /// When pacing lets its next cell go.
     next_cell: SimTime,
+    /// An event will come when its reassembly timer may have run out.
+    watched: bool,
     /// What it has reserved, and the time between two cells that this makes.
     reserved: Option<BitRate>,
     spacing: Span,
@@ -186,6 +191,8 @@ pub struct Losses {
     pub in_adapters: u64,
     /// PDUs whose check failed for want of a cell.
     pub pdus: u64,
+    /// Those of them that did not come whole before their reassembly timer ran out.
+    pub timed_out: u64,
     /// PDUs that the receiving process had no room for.
     pub unread: u64,
 }
@@ -208,6 +215,7 @@ pub struct Lan {
     stirred: Vec<u32>,
     anatomies: Vec<Anatomy>,
     pdus_lost: u64,
+    timed_out: u64,
     unread: u64,
     /// Events of the kind that never end.
     endless: usize,
@@ -251,6 +259,7 @@ impl Lan {
             stirred: Vec::new(),
             anatomies: Vec::new(),
             pdus_lost: 0,
+            timed_out: 0,
             unread: 0,
             endless: 0,
             ends: Vec::new(),
@@ -318,7 +327,14 @@ impl Lan {
             Some(loss) => Some((loss, self.streams.stream(&format!("link {number}/loss"))?)),
             None => None,
         };
-        Ok(self.core.add_link(Link::new(link, to, loss)))
+        let end = match self.config.bit_error {
+            Some(rate) => {
+                let errors = BitErrors::new(rate, self.streams.stream(&format!("link {number}/bits"))?);
+                Some(LineEnd::new(errors, self.config.stack.lower == Lower::Aal5))
+            }
+            None => None,
+        };
+        Ok(self.core.add_link(Link::new(link, to, loss).with_errors(end)))
     }
 
     fn add_host(&mut self, number: u32, out: LinkId) -> Result<(), BuildError> {
@@ -374,12 +390,13 @@ impl Lan {
             to,
             vc,
             sender: Sender::new(self.config.stack.lower),
-            receiver: Receiver::new(self.config.stack.lower),
+            receiver: Receiver::new(self.config.stack.lower, self.config.reassembly_timer),
             handed: VecDeque::new(),
             pdu: PduId::NONE,
             arrived: VecDeque::new(),
             arrived_bytes: Bytes::new(0),
             next_cell: SimTime::ZERO,
+            watched: false,
             reserved: None,
             spacing: Span::ZERO,
         });
@@ -429,8 +446,15 @@ impl Lan {
             in_switches: self.switches.iter().map(|switch| switch.passed().lost).sum(),
             in_adapters: self.adapters.iter().map(|adapter| adapter.passed().lost).sum(),
             pdus: self.pdus_lost,
+            timed_out: self.timed_out,
             unread: self.unread,
         }
+    }
+
+    /// What became of cells with wrong bits, on all links.
+    #[must_use]
+    pub fn line_errors(&self) -> LineErrors {
+        self.core.links.iter().map(Link::errors).fold(LineErrors::default(), LineErrors::and)
     }
 
     /// Cells by element: links, switches, adapters, in the order of their numbers, with a name.
@@ -615,6 +639,7 @@ impl Lan {
             To::Medium => self.medium_due(),
             To::Load => self.load_due(component),
             To::Alarm => self.alarm_due(component),
+            To::Reassembly => self.reassembly_due(component),
         }
     }
 
