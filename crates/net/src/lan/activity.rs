@@ -239,6 +239,13 @@ pub const fn activity_of(kind: WorkKind) -> Option<Activity> {
         WorkKind::XdrOpaqueOut | WorkKind::XdrOpaqueIn | WorkKind::UserCopy => Some(Activity::UserCopy),
         // The driver's price of a packet has it, and who is woken pays for the switch of context.
         WorkKind::PacketOut | WorkKind::PacketIn | WorkKind::Wakeup => None,
+        // VIs have no place in a local network yet: no host has a price for them.
+        WorkKind::Doorbell
+        | WorkKind::FastTrap
+        | WorkKind::ViaPacketOut
+        | WorkKind::ViaPacketIn
+        | WorkKind::RegisterMemory
+        | WorkKind::DeregisterMemory => None,
     }
 }
 
