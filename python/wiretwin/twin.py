@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from wiretwin.errors import InputError, StorageError
+from wiretwin.faults import explain, quoted, shown
 
 __all__ = [
     "FORMAT",
@@ -420,10 +421,10 @@ class Twin(_Strict):
             raise InputError(reason=f"{name}: not TOML: {error}") from error
         found = document.get("format")
         if found != FORMAT:
-            raise InputError(reason=f"{name}: format = {_show(found)}; allowed is {FORMAT!r}")
+            raise InputError(reason=f"{name}: format = {shown(found)}; allowed is {FORMAT!r}")
         version = document.get("version")
         if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise InputError(reason=f"{name}: version = {_show(version)}; allowed is {VERSION}")
+            raise InputError(reason=f"{name}: version = {shown(version)}; allowed is {VERSION}")
         if version > VERSION:
             raise InputError(
                 reason=f"{name}: written by a newer wiretwin: version {version}, this one reads {VERSION}"
@@ -431,7 +432,7 @@ class Twin(_Strict):
         try:
             return cls.model_validate(document)
         except ValidationError as error:
-            raise InputError(reason=_explain(name, error)) from error
+            raise InputError(reason=explain(name, error, cls)) from error
 
     def to_toml(self) -> str:
         """Return the file's text: the same twin gives the same text."""
@@ -447,7 +448,7 @@ class Twin(_Strict):
         for key, table in tables.items():
             lines += ["", f"[{key}]", *(_pair(name, value) for name, value in table.items())]
         for layer_name in sorted(layers):
-            lines += _layer_lines(f"layers.{_quoted(layer_name)}", layers[layer_name])
+            lines += _layer_lines(f"layers.{quoted(layer_name)}", layers[layer_name])
         return "\n".join(lines) + "\n"
 
     def write(self, path: str | os.PathLike[str]) -> None:
@@ -483,102 +484,6 @@ def _pair(key: str, value: object) -> str:
     return tomli_w.dumps({key: _rounded(value) if isinstance(value, float) else value}).rstrip("\n")
 
 
-def _quoted(name: str) -> str:
-    """Quote a name as a TOML key, by way of the library's own quoting of a value."""
-    return tomli_w.dumps({"k": name}).removeprefix("k = ").rstrip("\n")
-
-
 def _rounded(value: float) -> float:
     """Keep ten significant digits: monotone, so that low <= value <= high survives."""
     return float(f"{value:.{_DIGITS}g}") + 0.0
-
-
-def _show(value: object, limit: int = 80) -> str:
-    if value is None:
-        return "(absent)"
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-def _explain(name: str, error: ValidationError) -> str:
-    """One line per fault: file, key, value, what is allowed."""
-    lines = []
-    for fault in error.errors(include_url=False):
-        key = _key(fault["loc"])
-        kind, context = fault["type"], fault.get("ctx", {})
-        given = _show(fault.get("input"))
-        if kind == "missing":
-            lines.append(f"{name}: {key} is absent; it must be given")
-        elif kind == "extra_forbidden":
-            lines.append(
-                f"{name}: {key} = {given}; this key is not known; allowed are {_siblings(fault['loc'])}"
-            )
-        elif kind == "value_error":
-            lines.append(f"{name}: {key}: {context['error']}")
-        elif kind == "too_short":
-            lines.append(f"{name}: {key} is empty; allowed is at least {context['min_length']}")
-        else:
-            lines.append(f"{name}: {key} = {given}; {_allowed(kind, context, fault['msg'])}")
-    return "\n".join(lines)
-
-
-def _allowed(kind: str, context: Mapping[str, Any], message: str) -> str:
-    bounds = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
-    words = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
-    if kind in bounds:
-        return f"allowed is {words[bounds[kind]]} {context[bounds[kind]]:.10g}"
-    types = {
-        "finite_number": "allowed is a finite number",
-        "float_type": "allowed is a number",
-        "int_type": "allowed is a whole number",
-        "string_type": "allowed is a text in quotes",
-        "dict_type": "allowed is a table",
-        "tuple_type": "allowed is a list of tables",
-        "model_type": "allowed is a table",
-    }
-    if kind == "literal_error":
-        return f"allowed is {context['expected']}"
-    return types.get(kind, message)
-
-
-def _key(location: Sequence[int | str]) -> str:
-    text = ""
-    for part in location:
-        if isinstance(part, int):
-            text += f"[{part}]"
-        else:
-            plain = part.replace("_", "").isalnum() and part.isascii()
-            text += ("." if text else "") + (part if plain else _quoted(part))
-    return text or "the file"
-
-
-def _siblings(location: Sequence[int | str]) -> str:
-    """Return the keys allowed where an unknown one was found."""
-    model: type[BaseModel] = Twin
-    for part in location[:-1]:
-        if isinstance(part, int) or part not in model.model_fields:
-            continue
-        found = _NESTED.get((model, part))
-        if found is None:
-            break
-        model = found
-    return ", ".join(model.model_fields)
-
-
-_NESTED: Final[dict[tuple[type[BaseModel], str], type[BaseModel]]] = {
-    (Twin, "source"): Source,
-    (Twin, "host"): Host,
-    (Twin, "layers"): Layer,
-    (Layer, "checks"): Checks,
-    (State, "checks"): Checks,
-    (Layer, "states"): State,
-    **{(costs, "crossing_ns"): Crossing for costs in (Layer, State)},
-    **{
-        (costs, key): Figure
-        for costs in (Layer, State)
-        for key in ("t_0_us", "r_max_MB_s", "n_half_bytes", "call_ns")
-    },
-    **{(costs, key): Segment for costs in (Layer, State) for key in QUANTITIES},
-    (Segment, "base_ns"): Base,
-    (Segment, "per_byte_ns"): Rate,
-}
