@@ -67,6 +67,7 @@ BENCHES = (
     Bench("queue", cargo_bench("wiretwin-engine", "hold"), ("--", "--quick")),
     Bench("ranks", cargo_bench("wiretwin-engine", "ranks"), ("--", "--quick")),
     Bench("messages", cargo_bench("wiretwin-net", "ranks"), ("--", "--quick")),
+    Bench("protocols", cargo_bench("wiretwin-proto", "sscop"), ("--", "--quick")),
     Bench("packets", cargo_bench("wiretwin-net", "packets"), ("--", "--quick")),
     Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),

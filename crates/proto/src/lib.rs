@@ -16,6 +16,7 @@ pub mod ip;
 mod output;
 mod payload;
 mod ranges;
+pub mod sscop;
 pub mod tcp;
 pub mod udp;
 

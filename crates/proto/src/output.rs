@@ -60,6 +60,10 @@ pub enum WorkKind {
     DatagramOut,
     /// Taking one UDP datagram of so many bytes, its header included, to its socket.
     DatagramIn,
+    /// Making one SSCOP PDU of so many bytes and handing it to the layer below.
+    SscopOut,
+    /// Taking one SSCOP PDU of so many bytes to its connection.
+    SscopIn,
     /// A protocol timer that ran out.
     TimerExpiry,
     /// Waking whoever sleeps on a socket; nobody may.

@@ -12,6 +12,8 @@ mod input;
 mod ip_machine;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
+#[path = "../../../fuzz/checks/sscop_machine.rs"]
+mod sscop_machine;
 #[path = "../../../fuzz/checks/tcp_machine.rs"]
 mod tcp_machine;
 
@@ -38,4 +40,9 @@ fn ip_machine_holds_for_any_input() {
 #[test]
 fn tcp_machine_holds_for_any_input() {
     mutated::check_corpus("tcp_machine", tcp_machine::check);
+}
+
+#[test]
+fn sscop_machine_holds_for_any_input() {
+    mutated::check_corpus("sscop_machine", sscop_machine::check);
 }
