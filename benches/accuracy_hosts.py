@@ -43,18 +43,24 @@ PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
     ("mm", ("n=256", "rounds=1")),
     ("pde", ("n=64", "accuracy=6")),
     ("pde", ("n=256", "accuracy=3")),
+    ("md", ("x=8", "y=8", "z=8", "steps=10")),
+    ("md-coarse", ("steps=1",)),
 ]
 #: From this share of communication on, a program is one of messages.
 DOMINATES = 0.6
 TARGET = 0.10
 
 
-def price(program: str, words: Sequence[str]) -> int:
-    """Return what a unit of the program's work costs, in picoseconds, from one rank alone."""
+def price(program: str, words: Sequence[str], network: str) -> int:
+    """Return what a unit of the program's work costs, in picoseconds, from one rank alone.
+
+    How many units there are is what the simulated program takes at a picosecond each.
+    """
     run = run_live(NAMED[program], words, ranks=1)
     values, _ = parse_parameters(NAMED[program], words)
-    n = values["n"]
-    units = n**3 * values["rounds"] if program == "mm" else n * n * -(-values["accuracy"] * n // 3)
+    (kind,) = NAMED[program].work
+    parameters = json.dumps({**values, "costs_ps": {kind: 1}})
+    units = int(_core.run_program(program, parameters, network, 1, 1)["totals"]["compute_ps"][0])
     return round(1e12 * run.ranks[0].parts_s["compute"] / units)
 
 
@@ -69,9 +75,15 @@ def predict(program: str, words: Sequence[str], network: str, cost_ps: int) -> t
     return first["elapsed_ps"] / 1e12, compute, first["digest"]
 
 
-def one_network(layer: str, rate: str, launches: int, budget_s: float, out: Path) -> None:
-    """Measure, predict and run everything on one layer at one rate; append to `out`."""
-    costs = {(program, words): price(program, words) for program, words in PROGRAMS}
+def one_network(
+    layer: str,
+    rate: str,
+    launches: int,
+    budget_s: float,
+    out: Path,
+    programs: Sequence[tuple[str, tuple[str, ...]]] = PROGRAMS,
+) -> None:
+    """Measure, predict and run programs on one layer at one rate; append to `out`."""
     with (
         tempfile.TemporaryDirectory(prefix="wiretwin-hosts-") as scratch,
         Testbed.up(HOSTS, parse_link("wire", rate=rate, delay="5us"), share=[scratch]) as bed,
@@ -82,8 +94,10 @@ def one_network(layer: str, rate: str, launches: int, budget_s: float, out: Path
         )  # fmt: skip
         costs_of = fit(result, endpoints="skip").layer(layer)
         network = json.dumps(echo_network(costs_of, HOSTS, cores=len(os.sched_getaffinity(0))))
-        for program, words in PROGRAMS:
-            seconds, compute, digest = predict(program, words, network, costs[program, words])
+        alone = json.dumps(echo_network(costs_of, 1, cores=len(os.sched_getaffinity(0))))
+        for program, words in programs:
+            cost = price(program, words, alone)
+            seconds, compute, digest = predict(program, words, network, cost)
             row: dict[str, Any] = {
                 "when": datetime.now(UTC).isoformat(timespec="seconds"),
                 "layer": layer,
@@ -177,16 +191,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--layers", default=LAYERS, help="none: only the table")
     parser.add_argument("--rates", default="10Mbit,100Mbit")
+    parser.add_argument("--programs", default=",".join(dict.fromkeys(name for name, _ in PROGRAMS)))
     parser.add_argument("--launches", type=int, default=3)
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of echo a layer and rate")
     parser.add_argument("--out", type=Path, default=Path("results/hosts.jsonl"))
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
+    chosen = [one for one in PROGRAMS if one[0] in options.programs.split(",")]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for layer in options.layers.split(",") if options.layers != "none" else ():
         for rate in options.rates.split(","):
             try:
-                one_network(layer, rate, options.launches, options.budget, options.out)
+                one_network(layer, rate, options.launches, options.budget, options.out, chosen)
             except WiretwinError as failure:
                 print(f"{layer} at {rate}: {failure}", file=sys.stderr)
     if not options.out.exists():

@@ -10,6 +10,7 @@ pub mod echo;
 mod grid;
 mod halo;
 pub mod jacobi;
+pub mod md;
 pub mod mm;
 mod outcome;
 pub mod pde;

@@ -3,6 +3,7 @@
 use crate::comm::Comm;
 use crate::echo::{EchoParams, echo};
 use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
+use crate::md::{ATOM_PAIR, MdParams, md};
 use crate::mm::{MULTIPLY_ADD, MmParams, mm};
 use crate::outcome::{Outcome, ProgramError};
 use crate::pde::{PdeParams, SOR_POINT, pde};
@@ -48,6 +49,25 @@ const JACOBI: &[Parameter] =
     &[needed("rows", 1, 1 << 16), needed("columns", 1, 1 << 30), needed("iterations", 0, MOST)];
 const MM: &[Parameter] =
     &[needed("n", 1, SIDE), optional("bits", 32, 64, 64), needed("rounds", 1, MOST), DOWN, ACROSS];
+/// The most unit cells of a lattice in a direction.
+const UNITS: u64 = 1 << 9;
+const MD: &[Parameter] = &[
+    optional("x", 5, UNITS, 10),
+    optional("y", 5, UNITS, 10),
+    optional("z", 5, UNITS, 10),
+    needed("steps", 0, MOST),
+    DOWN,
+    ACROSS,
+];
+/// Slabs with large faces: a message of about 1 MB to each neighbour in each step.
+const MD_COARSE: &[Parameter] = &[
+    optional("x", 5, UNITS, 12),
+    optional("y", 5, UNITS, 80),
+    optional("z", 5, UNITS, 80),
+    needed("steps", 0, MOST),
+    DOWN,
+    optional("across", 0, 1 << 20, 1),
+];
 const PDE: &[Parameter] = &[needed("n", 2, SIDE), needed("accuracy", 1, 15), DOWN, ACROSS];
 const PDE1: &[Parameter] =
     &[needed("n", 1, 1 << 9), needed("accuracy", 1, 12), optional("check", 1, 1 << 20, 10), DOWN, ACROSS];
@@ -72,11 +92,16 @@ pub enum Program {
     Pde1(Pde1Params),
     /// Poisson's equation on a square, by multigrid.
     Pde2(Pde2Params),
+    /// Molecular dynamics on a mesh.
+    Md(MdParams),
+    /// The same, coarse-grained: other defaults.
+    MdCoarse(MdParams),
 }
 
 impl Program {
     /// The programs' names.
-    pub const NAMES: [&str; 8] = ["echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2"];
+    pub const NAMES: [&str; 10] =
+        ["echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse"];
 
     /// The parameters of the program of this name; none: there is no such program.
     #[must_use]
@@ -90,6 +115,8 @@ impl Program {
             "pde" => PDE,
             "pde1" => PDE1,
             "pde2" => PDE2,
+            "md" => MD,
+            "md-coarse" => MD_COARSE,
             _ => return None,
         })
     }
@@ -101,6 +128,14 @@ impl Program {
     #[must_use]
     pub fn new(name: &str, values: &[u64]) -> Option<Self> {
         assert_eq!(values.len(), Self::parameters(name)?.len(), "a value for each parameter of {name}");
+        let dynamics = || MdParams {
+            x: values[0],
+            y: values[1],
+            z: values[2],
+            steps: values[3],
+            down: values[4],
+            across: values[5],
+        };
         Some(match name {
             "echo" => Self::Echo(EchoParams { bytes: values[0], rounds: values[1] }),
             "stream" => Self::Stream(StreamParams { bytes: values[0], messages: values[1] }),
@@ -131,6 +166,8 @@ impl Program {
                 down: values[2],
                 across: values[3],
             }),
+            "md" => Self::Md(dynamics()),
+            "md-coarse" => Self::MdCoarse(dynamics()),
             _ => return None,
         })
     }
@@ -147,6 +184,8 @@ impl Program {
             Self::Pde(_) => "pde",
             Self::Pde1(_) => "pde1",
             Self::Pde2(_) => "pde2",
+            Self::Md(_) => "md",
+            Self::MdCoarse(_) => "md-coarse",
         }
     }
 
@@ -161,6 +200,7 @@ impl Program {
             Self::Pde(_) => &[SOR_POINT],
             Self::Pde1(_) => &[RELAX_POINT],
             Self::Pde2(_) => &[SMOOTH_POINT, TRANSFER_POINT],
+            Self::Md(_) | Self::MdCoarse(_) => &[ATOM_PAIR],
         }
     }
 
@@ -178,6 +218,7 @@ impl Program {
             Self::Pde(params) => pde(comm, params).await,
             Self::Pde1(params) => pde1(comm, params).await,
             Self::Pde2(params) => pde2(comm, params).await,
+            Self::Md(params) | Self::MdCoarse(params) => md(comm, params).await,
         }
     }
 }

@@ -28,7 +28,7 @@ class WorldChoice(StrEnum):
 
 
 #: Their names, known without loading what runs them.
-COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2")
+COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse")
 
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
@@ -37,13 +37,13 @@ rank, and one more with timers around the MPI calls for the split of the time. E
 Simulated: as predict does, without freezing anything.
 
 The compiled programs are echo, stream, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
-(Poisson's equation on a square, on a cube, and by multigrid), their parameters key=value. Live they
-run on --layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi: once, or with
--o as often as a script, every launch kept.
+(Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics),
+their parameters key=value. Live they run on --layer socket/tcp, socket/unix, shm or a messaging library
+such as mpi/openmpi: once, or with -o as often as a script, every launch kept.
 Simulated, what their work costs is given: add=0.8ns (ring), stencil-point=2ns (jacobi),
 multiply-add=0.3ns (mm), sor-point=2ns (pde), relax-point=2ns (pde1), smooth-point=2ns and
-transfer-point=2ns (pde2). The ranks of mm and the pdes form a mesh of down= x across= ranks, as
-square as their number allows if that is left out.
+transfer-point=2ns (pde2), atom-pair=2ns (md). The ranks of mm, md and the pdes form a mesh of down= x
+across= ranks, as square as their number allows if that is left out.
 
 With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`. With --between a
 compiled program's live on two machines over ssh.
@@ -59,6 +59,7 @@ Examples:
   wiretwin run echo --layer shm --launches 11 -o echoes
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
   wiretwin run mm --hosts 4 --ranks 4 --stack mpi/mpich --link wire --rate 100Mbit -- n=128 rounds=2
+  wiretwin run md --hosts 4 --ranks 4 --stack pvm/pvm3+advise -- steps=20
   wiretwin run jacobi --hosts 4 --ranks 4 --link shared --rate 10Mbit -- rows=128 columns=128
 """
 
@@ -73,7 +74,7 @@ def register(app: typer.Typer) -> None:
         program: Annotated[
             Path,
             typer.Argument(
-                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde.",
+                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde, md.",
                 show_default=False,
             ),
         ],

@@ -95,6 +95,18 @@ NAMED = {
             {"n": 63, "accuracy": 8, "down": 0, "across": 0},
             ("smooth-point", "transfer-point"),
         ),
+        Named(
+            "md",
+            "molecular dynamics of a Lennard-Jones liquid on a mesh of ranks",
+            {"x": 10, "y": 10, "z": 10, "steps": 50, "down": 0, "across": 0},
+            ("atom-pair",),
+        ),
+        Named(
+            "md-coarse",
+            "the same in slabs with large faces: about 1 MB to each neighbour in each step",
+            {"x": 12, "y": 80, "z": 80, "steps": 4, "down": 0, "across": 1},
+            ("atom-pair",),
+        ),
     )
 }
 

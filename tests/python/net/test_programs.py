@@ -37,6 +37,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
     "pde": {"n": 12, "accuracy": 3, "costs_ps": {"sor-point": 900}},
     "pde1": {"n": 6, "accuracy": 3, "costs_ps": {"relax-point": 900}},
     "pde2": {"n": 15, "accuracy": 3, "costs_ps": {"smooth-point": 900, "transfer-point": 400}},
+    "md": {"x": 6, "y": 6, "z": 5, "steps": 2, "costs_ps": {"atom-pair": 900}},
 }
 
 

@@ -27,6 +27,7 @@ SMALL = {
     "pde": ["n=9", "accuracy=2"],
     "pde1": ["n=6", "accuracy=2"],
     "pde2": ["n=7", "accuracy=3"],
+    "md": ["x=6", "y=9", "z=5", "steps=2"],
 }
 COSTS = {
     "ring": ["add=1.5ns"],
@@ -35,6 +36,7 @@ COSTS = {
     "pde": ["sor-point=2ns"],
     "pde1": ["relax-point=2ns"],
     "pde2": ["smooth-point=2ns", "transfer-point=1ns"],
+    "md": ["atom-pair=2ns"],
 }
 
 

@@ -21,6 +21,7 @@ PROGRAMS = {
     "pde": {"name": "pde", "n": 24, "accuracy": 3},
     "pde1": {"name": "pde1", "n": 9, "accuracy": 3},
     "pde2": {"name": "pde2", "n": 15, "accuracy": 4},
+    "md": {"name": "md", "x": 6, "y": 9, "z": 5, "steps": 3},
 }
 
 

@@ -26,6 +26,7 @@ PROGRAMS = {
     "mm": ("n=26", "rounds=2"),
     "mm32": ("n=24", "bits=32", "rounds=1", "down=4"),
     "pde": ("n=18", "accuracy=3"),
+    "md": ("x=6", "y=6", "z=5", "steps=3"),
 }
 
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use wiretwin_prog::jacobi::JacobiParams;
+use wiretwin_prog::md::{self, MdParams};
 use wiretwin_prog::mm::MmParams;
 use wiretwin_prog::pde::PdeParams;
 use wiretwin_prog::ring::RingParams;
@@ -143,6 +144,37 @@ fn a_relaxation_equals_the_sequential_one_bit_for_bit_on_every_mesh() {
 }
 
 #[test]
+fn atoms_on_any_mesh_move_as_alone() {
+    let mut digests = Vec::new();
+    for (ranks, down, across) in
+        [(1, 0, 0), (2, 0, 0), (4, 0, 0), (4, 4, 1), (3, 1, 3), (6, 2, 3), (16, 4, 4)]
+    {
+        let parameters = format!(
+            r#"{{"x": 12, "y": 12, "z": 5, "steps": 6, "down": {down}, "across": {across}, "costs_ps": {{"atom-pair": 7}}}}"#
+        );
+        let run = finished("md", &parameters, ranks, 2);
+        assert!(verified(&run), "{ranks} ranks, {down} x {across}");
+        digests.push(run.outcomes[0].digest);
+    }
+    assert!(digests.windows(2).all(|pair| pair[0] == pair[1]), "{digests:x?}");
+    let params = MdParams { x: 12, y: 12, z: 5, steps: 6, down: 0, across: 0 };
+    let more = MdParams { steps: 7, ..params };
+    assert_ne!(md::sequential(&params).digest, md::sequential(&more).digest);
+}
+
+#[test]
+fn a_step_of_atoms_is_four_messages_in_each_direction_that_is_cut() {
+    for (ranks, down, across, cut) in [(2, 2, 1, 1), (4, 2, 2, 2)] {
+        let parameters = format!(
+            r#"{{"x": 7, "y": 7, "z": 5, "steps": 3, "down": {down}, "across": {across}, "costs_ps": {{"atom-pair": 0}}}}"#
+        );
+        let run = finished("md", &parameters, ranks, ranks);
+        // Steps and the start; at the end each rank tells rank 0.
+        assert_eq!(run.world.counts().sent, u64::from(ranks) * 4 * 4 * cut + u64::from(ranks) - 1);
+    }
+}
+
+#[test]
 fn a_boundary_is_one_message_a_neighbour_and_one_for_a_black_corner() {
     let run = finished("pde", r#"{"n": 64, "accuracy": 6, "costs_ps": {"sor-point": 0}}"#, 4, 4);
     let iterations = 128;
@@ -202,6 +234,10 @@ fn a_flipped_byte_on_the_way_changes_the_result() {
             "pde2",
             r#"{"n": 7, "accuracy": 4, "costs_ps": {"smooth-point": 0, "transfer-point": 0}, "fault": {"delivery": 20, "byte": 6, "flip": 1}}"#,
         ),
+        (
+            "md",
+            r#"{"x": 6, "y": 5, "z": 5, "steps": 2, "down": 2, "costs_ps": {"atom-pair": 0}, "fault": {"delivery": 5, "byte": 6, "flip": 1}}"#,
+        ),
     ];
     for (name, faulty) in cases {
         let start =
@@ -255,7 +291,12 @@ fn what_is_wrong_is_refused_by_name() {
             Err(error) => error.to_string(),
         };
     let cases = [
-        ("sort", "{}", 2, "no program \"sort\"; allowed: echo, stream, ring, jacobi, mm, pde, pde1, pde2"),
+        (
+            "sort",
+            "{}",
+            2,
+            "no program \"sort\"; allowed: echo, stream, ring, jacobi, mm, pde, pde1, pde2, md, md-coarse",
+        ),
         ("echo", "{\"bytes\": 4}", 2, "parameters: rounds is nothing"),
         ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters: bytes is -4; allowed: an integer from 0"),
         (
@@ -302,6 +343,13 @@ fn what_is_wrong_is_refused_by_name() {
             "{\"n\": 8, \"accuracy\": 3, \"costs_ps\": {\"smooth-point\": 1, \"transfer-point\": 1}}",
             2,
             "n is 8; allowed: a power of two less one",
+        ),
+        ("md", "{\"x\": 4, \"steps\": 1}", 2, "parameters: x is 4; allowed: an integer from 5 to 512"),
+        (
+            "md",
+            "{\"x\": 5, \"steps\": 1, \"down\": 2, \"costs_ps\": {\"atom-pair\": 1}}",
+            2,
+            "rank 0: x is 5; allowed: 6 or more, for 2 ranks in its direction",
         ),
         ("pde", "{\"n\": 8, \"accuracy\": 16}", 2, "accuracy is 16; allowed: an integer from 1 to 15"),
     ];
