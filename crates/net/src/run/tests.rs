@@ -236,7 +236,7 @@ fn a_flipped_byte_on_the_way_changes_the_result() {
         ),
         (
             "md",
-            r#"{"x": 6, "y": 5, "z": 5, "steps": 2, "down": 2, "costs_ps": {"atom-pair": 0}, "fault": {"delivery": 5, "byte": 6, "flip": 1}}"#,
+            r#"{"x": 6, "y": 5, "z": 5, "steps": 2, "down": 2, "costs_ps": {"atom-pair": 0}, "fault": {"delivery": 4, "byte": 6, "flip": 1}}"#,
         ),
     ];
     for (name, faulty) in cases {
