@@ -7,11 +7,13 @@ use std::str::FromStr as _;
 
 use wiretwin_engine::Probability;
 use wiretwin_proto::tcp;
+use wiretwin_record::capture::LinkType;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
 
 use super::activity::{Activity, CPU_ACTIVITIES};
 use super::admission::{self, Reservation};
 use super::asx100::SwitchConfig;
+use super::capture;
 use super::core::LinkConfig;
 use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
@@ -185,6 +187,8 @@ pub struct Config {
     pub socket: Option<SocketConfig>,
     /// What the first message of a rank to another takes besides, at its sender.
     pub first_use: Span,
+    /// Whose packets are captured, and what each begins with.
+    pub capture: Option<(u32, LinkType)>,
     /// The chance of each bit on a link, a cable or a ring to be wrong.
     pub bit_error: Option<f64>,
     /// How long after its first cell a PDU may take to be whole; for ever where there is none.
@@ -248,6 +252,14 @@ impl Config {
                 Some(loss.ok_or_else(|| at.refuse("a probability, 0 to 1"))?)
             }
         };
+        let capture = match top.optional("capture_host") {
+            None => None,
+            Some(at) => {
+                let host = at.integer(0, hosts.len() as u64 - 1)? as u32;
+                let link = capture::link_of(stack, socket.as_ref()).map_err(|why| at.refuse(why))?;
+                Some((host, link))
+            }
+        };
         let bit_error = match top.optional("bit_error") {
             None => None,
             Some(at) => {
@@ -273,6 +285,7 @@ impl Config {
             cut_messages,
             stream_bytes,
             first_use,
+            capture,
             bit_error,
             reassembly_timer,
             loss,
@@ -282,7 +295,7 @@ impl Config {
     }
 }
 
-const CONFIG_KEYS: [&str; 16] = [
+const CONFIG_KEYS: [&str; 17] = [
     "stack",
     "hosts",
     "link",
@@ -294,6 +307,7 @@ const CONFIG_KEYS: [&str; 16] = [
     "cut_messages",
     "stream_bytes",
     "first_use_ps",
+    "capture_host",
     "bit_error",
     "reassembly_timer_ps",
     "cell_loss",

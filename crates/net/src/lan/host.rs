@@ -253,7 +253,10 @@ impl Lan {
                     (message.begun, message.begin) = (now, begin);
                 }
             }
-            Action::Hand { circuit, payload } => self.hand(host, thread, circuit, payload),
+            Action::Hand { circuit, payload } => {
+                self.capture_pdu(host, circuit, &payload);
+                self.hand(host, thread, circuit, payload);
+            }
             Action::Segment { circuit } => self.segment(host, thread, circuit),
             Action::Room { adapter, cell } => self.room(host, thread, adapter, cell),
             Action::Put { adapter, mut cell } => {
@@ -273,7 +276,10 @@ impl Lan {
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
-            Action::Deliver { circuit, payload } => self.deliver(host, thread, circuit, payload),
+            Action::Deliver { circuit, payload } => {
+                self.capture_pdu(host, circuit, &payload);
+                self.deliver(host, thread, circuit, payload);
+            }
             Action::Write { rank } => self.write(host, thread, rank),
             Action::Read { rank, from } => self.read(host, thread, rank, from),
             Action::Got { rank, from, octets } => self.got(host, thread, rank, from, octets),

@@ -20,6 +20,7 @@
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
 //! | `asx100` | a cell switch |
 //! | `fault` | wrong bits on lines |
+//! | `capture` | what a host sends and receives, as octets |
 //! | `admission` | reserved bandwidth: who gets it |
 //! | `comm`, `run`, `echo` | programs on it |
 
@@ -28,6 +29,7 @@ mod adaptation;
 mod adapter;
 pub mod admission;
 mod asx100;
+pub mod capture;
 mod cell;
 pub mod comm;
 pub mod config;
@@ -61,6 +63,7 @@ use adaptation::{Receiver, Sender};
 use adapter::Adapter;
 use admission::Admission;
 use asx100::{Branch, Switch};
+use capture::Capture;
 use cell::{PduId, Vc};
 use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
@@ -81,7 +84,9 @@ pub type BuildError = StreamError;
 struct Circuit {
     from: u32,
     to: u32,
+    /// Its name on the sender's link, and on the receiver's.
     vc: Vc,
+    into: Vc,
     sender: Sender,
     receiver: Receiver,
     /// PDUs that the sender has taken and not begun.
@@ -205,6 +210,7 @@ pub struct Lan {
     adapters: Vec<Adapter>,
     switches: Vec<Switch>,
     admission: Admission,
+    capture: Option<Capture>,
     circuits: Vec<Circuit>,
     processes: Vec<Process>,
     requests: Vec<Request>,
@@ -250,6 +256,7 @@ impl Lan {
             adapters: Vec::new(),
             switches: Vec::new(),
             admission: Admission::default(),
+            capture: None,
             circuits: Vec::new(),
             processes: Vec::new(),
             requests: Vec::new(),
@@ -306,6 +313,9 @@ impl Lan {
                     lan.add_circuit(from, to);
                 }
             }
+        }
+        if let Some((host, link)) = lan.config.capture {
+            lan.capture = Some(Capture::new(host, link, lan.config.hosts.len()));
         }
         if let Some(socket) = lan.config.socket.clone() {
             lan.rules_of_hosts(&socket)?;
@@ -389,6 +399,7 @@ impl Lan {
             from,
             to,
             vc,
+            into,
             sender: Sender::new(self.config.stack.lower),
             receiver: Receiver::new(self.config.stack.lower, self.config.reassembly_timer),
             handed: VecDeque::new(),

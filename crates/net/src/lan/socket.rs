@@ -180,6 +180,7 @@ impl Lan {
                 self.set_timer(both[side], due);
                 quiet += u32::from(sent.is_empty());
                 for segment in sent {
+                    self.capture_segment(both[side], &segment);
                     self.ends[both[1 - side] as usize].machine.handle_segment(now, &segment);
                 }
             }
@@ -410,6 +411,10 @@ impl Lan {
             let timer = self.hosts[host as usize].timer;
             return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
         }
+        if self.capture.is_some() {
+            let Packet { segment, end, .. } = self.packets.list[packet as usize];
+            self.capture_segment(self.ends[end as usize].other, &segment);
+        }
         if self.config.stack.is_atm() {
             let circuit = self.circuit_between(host, to);
             let payload = Payload::whole(MessageId(packet.into()), octets);
@@ -477,6 +482,9 @@ impl Lan {
     pub(super) fn input(&mut self, host: u32, thread: ThreadId, packet: u32) {
         let now = self.core.now();
         let Packet { segment, end, .. } = self.packets.take(packet);
+        if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
+            self.capture_segment(self.ends[end as usize].other, &segment);
+        }
         self.ends[end as usize].machine.handle_segment(now, &segment);
         self.drain(host, thread, end, false);
     }
