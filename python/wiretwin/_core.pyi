@@ -220,5 +220,8 @@ class LanAnatomy(TypedDict):
 def lan_anatomy(config_json: str, size: int, rounds: int, seed: int) -> LanAnatomy:
     """Return the anatomy of the last message from rank 0 to rank 1 in an echo of so many rounds."""
 
+def lan_capture(config_json: str, size: int, rounds: int, seed: int) -> bytes:
+    """Return what one host sends and receives in an echo, as a file in the pcap format."""
+
 def lan_prices() -> list[str]:
     """Return the names of the activities that a host's profile has a price for."""

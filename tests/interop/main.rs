@@ -6,5 +6,6 @@
 mod build;
 mod dissect;
 mod kernel;
+mod simulated;
 mod tools;
 mod tshark;

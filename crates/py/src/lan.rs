@@ -3,11 +3,13 @@
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
 use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan};
+use wiretwin_record::capture::pcap::{Header, Writer};
+use wiretwin_record::capture::{CaptureError, LinkType};
 use wiretwin_units::{Bytes, Span};
 
 fn build(config_json: &str, seed: u64, trail: bool) -> PyResult<Lan> {
@@ -115,6 +117,44 @@ fn lan_anatomy<'py>(
     Ok(result)
 }
 
+/// What one host sends and receives in an echo, as a capture in the pcap format; the configuration says whose.
+#[pyfunction]
+fn lan_capture<'py>(
+    py: Python<'py>,
+    config_json: &str,
+    size: u64,
+    rounds: u64,
+    seed: u64,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let file = py.detach(|| {
+        let mut lan = build(config_json, seed, false)?;
+        round_trips_despite_losses(&mut lan, Bytes::new(size), rounds).map_err(failed)?;
+        let Some(capture) = lan.captured() else {
+            return Err(PyValueError::new_err(
+                "network: capture_host is nothing; allowed: the number of a host",
+            ));
+        };
+        if capture.missed > 0 {
+            let kept = capture.packets.len();
+            return Err(PyRuntimeError::new_err(format!(
+                "more than {kept} packets: fewer rounds make fewer"
+            )));
+        }
+        let fcs_octets = (capture.link == LinkType::ETHERNET).then_some(FCS_OCTETS);
+        let broken = |error: CaptureError| PyRuntimeError::new_err(error.to_string());
+        let header = Header { fcs_octets, ..Header::new(capture.link) };
+        let mut writer = Writer::new(Vec::new(), header).map_err(broken)?;
+        for (time, octets) in &capture.packets {
+            writer.packet((*time).into(), octets).map_err(broken)?;
+        }
+        writer.finish().map_err(broken)
+    })?;
+    Ok(PyBytes::new(py, &file))
+}
+
+/// The check sequence of a frame, as captures of Ethernet have it here.
+const FCS_OCTETS: u8 = 4;
+
 /// The names of the activities that a host's profile has a price for.
 #[pyfunction]
 fn lan_prices() -> Vec<&'static str> {
@@ -125,5 +165,6 @@ fn lan_prices() -> Vec<&'static str> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_echo, module)?)?;
     module.add_function(wrap_pyfunction!(lan_anatomy, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_capture, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)
 }

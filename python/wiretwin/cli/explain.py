@@ -27,6 +27,7 @@ Examples:
   wiretwin explain socket/tcp/ethernet 4KiB --host sparc2
   wiretwin explain fore/aal5 4096 --host sparc2 --adapter series-200 --back-to-back
   wiretwin explain fore/aal5 "16 KiB" --trace message.json
+  wiretwin explain socket/tcp/fddi 10000 --pcap message.pcap
 """
 
 WIDTH = 40
@@ -90,13 +91,19 @@ def register(app: typer.Typer) -> None:
                 help="A timeline besides, for Perfetto (Chrome's trace format).", show_default="none"
             ),
         ] = None,
+        pcap: Annotated[
+            Path | None,
+            typer.Option(
+                help="What the first host sends and receives besides, as a capture.", show_default="none"
+            ),
+        ] = None,
         out: Annotated[
             Path | None, typer.Option("--out", "-o", help="A report page besides.", show_default="none")
         ] = None,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.measure.quantity import parse_size
-        from wiretwin.papers.anatomy import anatomy, chrome_trace
+        from wiretwin.papers.anatomy import anatomy, capture, chrome_trace
         from wiretwin.papers.profiles import Network
         from wiretwin.results import write_atomically
 
@@ -109,6 +116,9 @@ def register(app: typer.Typer) -> None:
         if trace is not None:
             write_atomically(trace, chrome_trace(found).encode())
             print(f"trace: {trace}", file=sys.stderr)
+        if pcap is not None:
+            write_atomically(pcap, capture(network, found.bytes))
+            print(f"capture: {pcap}", file=sys.stderr)
         if out is not None:
             from wiretwin.papers.report import render_anatomy
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from wiretwin._core import lan_anatomy
+from wiretwin._core import lan_anatomy, lan_capture
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.papers.echo import SEED
 from wiretwin.papers.profiles import Network, lan_json
@@ -14,7 +14,7 @@ from wiretwin.papers.profiles import Network, lan_json
 if TYPE_CHECKING:
     from wiretwin._core import LanSegments
 
-__all__ = ["Anatomy", "Line", "anatomy", "chrome_trace", "lines"]
+__all__ = ["Anatomy", "Line", "anatomy", "capture", "chrome_trace", "lines"]
 
 ROUNDS = 2
 """The message looked at is that of the second round trip, as the first is left out everywhere."""
@@ -106,6 +106,26 @@ def anatomy(network: Network, size: int) -> Anatomy:
     return Anatomy(network, size, latency, parts, found["busy"], found["begun_ps"], found["digest"])
 
 
+def capture(network: Network, size: int, host: int = 0) -> bytes:
+    """Return what a host sends and receives until a message of `size` bytes and its answer have come twice.
+
+    A file in the pcap format: packets and PDUs with their times, as ``tcpdump`` on that host would write it.
+
+    Raises
+    ------
+    InputError
+        The network, the size or the host is refused, or the stack has no captures.
+    SimulationError
+        A connection was given up.
+    """
+    try:
+        return lan_capture(lan_json(replace(network, capture_host=host)), size, ROUNDS, SEED)
+    except ValueError as error:
+        raise InputError(reason=str(error)) from None
+    except RuntimeError as error:
+        raise SimulationError(str(error)) from None
+
+
 def lines(found: Anatomy) -> list[Line]:
     """Sum up what is alike, in the order in which each first happens."""
     summed: dict[tuple[str, str, str, str], Line] = {}
@@ -123,6 +143,7 @@ def chrome_trace(found: Anatomy) -> str:
     """Return all that was done for the message as a Chrome trace, which Perfetto opens.
 
     One thread for each resource of a host, link or switch; times in microseconds after the message began.
+    What only passes time, of which several things do at once, is on tracks of its own (asynchronous events).
     The critical path is a process of its own.
     """
     events: list[dict[str, object]] = []
@@ -143,9 +164,15 @@ def chrome_trace(found: Anatomy) -> str:
         layer, resource = busy["layer"][at], busy["resource"][at]
         place = _place(layer, resource, int(busy["place"][at]))
         start, end = int(busy["start_ps"][at]), int(busy["end_ps"][at])
-        events.append(
-            _event(0, thread(0, f"{place}: {resource}"), activity, layer, start - found.begun_ps, end - start)
-        )
+        row = thread(0, f"{place}: {resource}")
+        event = _event(0, row, activity, layer, start - found.begun_ps, end - start)
+        if resource == "delay":
+            del event["dur"]
+            ident = f"{at:#x}"
+            events.append({**event, "ph": "b", "id": ident})
+            events.append({**event, "ph": "e", "id": ident, "ts": (end - found.begun_ps) / 1e6})
+        else:
+            events.append(event)
     for part in found.path:
         row = thread(1, "path")
         events.append(

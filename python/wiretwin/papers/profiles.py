@@ -70,6 +70,8 @@ class Network:
         What else runs on each host; see ``lan_json``.
     cell_loss
         The chance of a cell to be lost on each link.
+    capture_host
+        The host whose packets are captured, by number; none where there is none.
     bit_error
         The chance of each bit of a cell or frame to be wrong on each line: 0, or 1e-12 to 0.01.
     reassembly_timer_us
@@ -94,6 +96,7 @@ class Network:
     hosts: int = 2
     background: Mapping[str, int] | None = None
     cell_loss: float | None = None
+    capture_host: int | None = None
     bit_error: float | None = None
     reassembly_timer_us: float | None = None
     load: tuple[Load, ...] = ()
@@ -155,6 +158,8 @@ def lan_json(network: Network) -> str:
     }
     if network.cell_loss is not None:
         config["cell_loss"] = network.cell_loss
+    if network.capture_host is not None:
+        config["capture_host"] = network.capture_host
     if network.bit_error is not None:
         config["bit_error"] = network.bit_error
     if network.reassembly_timer_us is not None:

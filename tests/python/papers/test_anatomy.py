@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wiretwin.errors import InputError
-from wiretwin.papers.anatomy import anatomy, chrome_trace, lines
+from wiretwin.papers.anatomy import anatomy, capture, chrome_trace, lines
 from wiretwin.papers.echo import measure
 from wiretwin.papers.profiles import Network
 from wiretwin.papers.report import render_anatomy
@@ -66,6 +69,93 @@ def test_a_trace_holds_the_path_and_all_that_was_done() -> None:
     assert len(sent) == 2 * 86, "every cell on two links"
     names = {event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
     assert {"host 0: cpu", "adapter 1: firmware", "link 0: wire", "switch 0: fabric"} <= names
+
+
+NUMBER = (int, float)
+PHASES = {
+    "X": {"name": str, "cat": str, "ts": NUMBER, "dur": NUMBER, "pid": int, "tid": int},
+    "b": {"name": str, "cat": str, "ts": NUMBER, "id": str, "pid": int, "tid": int},
+    "e": {"name": str, "cat": str, "ts": NUMBER, "id": str, "pid": int, "tid": int},
+    "M": {"name": str, "args": dict, "pid": int, "tid": int},
+}
+"""What the Trace Event Format asks of an event, by phase: complete, asynchronous begin and end, metadata."""
+
+
+def check_trace(trace: dict[str, Any]) -> None:
+    """Fail where a viewer of Chrome traces would drop or misplace something."""
+    assert set(trace) == {"traceEvents", "displayTimeUnit", "otherData"}
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    slices: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    begun: dict[tuple[str, str], float] = {}
+    named = {(event["pid"], event["tid"]) for event in trace["traceEvents"] if event["name"] == "thread_name"}
+    for event in trace["traceEvents"]:
+        expected = PHASES[event["ph"]]
+        assert set(event) == {"ph", *expected}
+        for key, kind in expected.items():
+            assert isinstance(event[key], kind), (key, event)
+            assert not isinstance(event[key], bool)
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            assert isinstance(event["args"]["name"], str)
+            continue
+        assert (event["pid"], event["tid"]) in named
+        assert event["ts"] >= 0
+        if event["ph"] == "X":
+            assert event["dur"] > 0
+            at = (event["pid"], event["tid"])
+            slices.setdefault(at, []).append((event["ts"], event["ts"] + event["dur"]))
+        elif event["ph"] == "b":
+            assert begun.setdefault((event["cat"], event["id"]), event["ts"]) == event["ts"]
+        else:
+            assert begun.pop((event["cat"], event["id"])) < event["ts"]
+    assert not begun, "each that begins ends"
+    for spans in slices.values():
+        spans.sort()
+        for (_, end), (start, _) in itertools.pairwise(spans):
+            # A viewer stacks what overlaps on a thread as calls, and drops what does not nest.
+            assert start >= end - 1e-6
+
+
+@pytest.mark.parametrize(
+    ("stack", "adapter", "link"),
+    [
+        ("fore/aal5", "series-100", "taxi100"),
+        ("fore/aal34", "series-200", "oc3c"),
+        ("socket/tcp/aal5", "series-200", "oc3c"),
+        ("socket/tcp/ethernet", "frames", "taxi100"),
+        ("socket/tcp/fddi", "frames", "taxi100"),
+    ],
+)
+def test_a_trace_is_what_its_viewers_read(stack: str, adapter: str, link: str) -> None:
+    switch = None if adapter == "frames" else "asx100"
+    found = anatomy(Network(stack, "sparc2", adapter, switch=switch, link=link), 10_000)
+    check_trace(json.loads(chrome_trace(found)))
+
+
+def test_a_capture_is_a_file_of_packets(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from wiretwin.cli import main
+
+    path = tmp_path / "message.pcap"
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", "socket/tcp/ethernet", "100", "--host", "sparc2", "--pcap", str(path)])
+    assert ended.value.code == 0
+    assert f"capture: {path}" in capfd.readouterr().err
+    octets = path.read_bytes()
+    magic, _, _, _, _, snap, link = struct.unpack("<IHHiIII", octets[:24])
+    assert (magic, snap, link & 0xFFFF) == (0xA1B23C4D, 262_144, 1), "nanoseconds, Ethernet"
+    at, lengths, last = 24, [], -1.0
+    while at < len(octets):
+        seconds, nanoseconds, kept, length = struct.unpack("<IIII", octets[at : at + 16])
+        assert (kept, seconds + nanoseconds / 1e9 >= last) == (length, True)
+        last = seconds + nanoseconds / 1e9
+        lengths.append(length)
+        at += 16 + kept
+    # SYN, SYN, ACK, and twice a message and its answer: 14 + 20 + 20 + 100 + 4.
+    assert lengths[3:] == [158] * 4
+    with pytest.raises(InputError, match="cannot say that a PDU is of AAL 3/4"):
+        capture(Network("fore/aal34", "sparc2", "series-200"), 4)
+    with pytest.raises(InputError, match="an integer from 0 to 1"):
+        capture(Network("fore/aal5", "sparc2", "series-200"), 4, host=2)
 
 
 def test_a_page_shows_the_waterfall(tmp_path: Path) -> None:

@@ -411,7 +411,7 @@ impl Lan {
             let timer = self.hosts[host as usize].timer;
             return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
         }
-        if self.capture.is_some() {
+        if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
             let Packet { segment, end, .. } = self.packets.list[packet as usize];
             self.capture_segment(self.ends[end as usize].other, &segment);
         }
