@@ -7,6 +7,7 @@ extern crate alloc;
 pub mod framed;
 pub mod library;
 pub mod matching;
+pub mod mpi;
 pub mod protocol;
 pub mod pvm;
 pub mod rpc;

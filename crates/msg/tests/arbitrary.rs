@@ -1,5 +1,7 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
+#[path = "../../../fuzz/checks/mpi.rs"]
+mod mpi;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
 #[path = "../../../fuzz/checks/pvm_machines.rs"]
@@ -22,4 +24,9 @@ fn rpc_machines_hold_for_any_input() {
 #[test]
 fn nics_hold_for_any_calls() {
     mutated::check_corpus("via", via::check);
+}
+
+#[test]
+fn mpi_libraries_hold_for_any_input() {
+    mutated::check_corpus("mpi", mpi::check);
 }

@@ -159,6 +159,26 @@ impl Content {
         true
     }
 
+    /// How many octets there are before the next range of a message.
+    #[must_use]
+    pub fn octets_in_front(&self) -> u64 {
+        match self.parts.front() {
+            Some(Part::Octets(count)) => *count,
+            _ => 0,
+        }
+    }
+
+    /// So many words, big endian, left where they are; `None` where fewer octets are in front.
+    #[must_use]
+    pub fn peek_words<const N: usize>(&self) -> Option<[u32; N]> {
+        if self.octets_in_front() < 4 * N as u64 {
+            return None;
+        }
+        let mut octets = self.octets.iter().copied();
+        let mut octet = || u32::from(octets.next().unwrap_or(0));
+        Some(core::array::from_fn(|_| octet() << 24 | octet() << 16 | octet() << 8 | octet()))
+    }
+
     /// Takes up to so many octets of the range of a message in front; `None` where none is.
     pub fn take_body(&mut self, most: Bytes) -> Option<Payload> {
         let Some(Part::Body(body)) = self.parts.front_mut() else { return None };

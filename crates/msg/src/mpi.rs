@@ -1,0 +1,22 @@
+//! MPI point to point: one machine, and the message layers of its time as policies.
+//!
+//! MPI-1.1 chapter 3. A message goes eagerly, with its envelope, or by rendezvous: the envelope first, the
+//! data when a receive has matched. Which, when a send is done, who copies, and how many buffers a peer may
+//! fill is a [`Policy`]; [`Policy::lam`], [`Policy::mpich`] and [`Policy::mvich`] are named ones, and every
+//! threshold is a user's to set. [`Machine`] matches (with [`crate::matching`]), and says which [`Packet`]s
+//! go to which rank; [`stream`] carries them over connections with the heads of each library.
+//!
+//! Left out: datatypes (a message is octets), communicators beyond their context number.
+
+mod credit;
+mod machine;
+mod packet;
+mod policy;
+pub mod stream;
+
+pub use credit::{Credits, Flow};
+pub use machine::{
+    Done, Event, Failure, Found, Incoming, Machine, MachineOutput, Misuse, Outgoing, Received, Transmit,
+};
+pub use packet::{Kind, Packet};
+pub use policy::{Data, Mismatch, Policy, PolicyError, SynchronousSend, Terms};
