@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
@@ -9,8 +11,9 @@ import plotly.graph_objects as go
 from wiretwin.papers.anatomy import Anatomy, lines
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
+from wiretwin.plot.base import Look, looks
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.page import Column, FigureBlock, Group, Page, Section, Table, TableBlock
+from wiretwin.report.page import Chip, Column, FigureBlock, Group, Page, Section, Table, TableBlock
 from wiretwin.report.writer import html
 from wiretwin.results import write_atomically
 
@@ -69,14 +72,22 @@ def _experiment(name: str, records: list[Record]) -> Section:
     table = Table(f"All values of {name}", columns, rows)
     blocks: list[FigureBlock | TableBlock] = []
     sized = [record for record in records if " size=" in record.case and record.metric == "latency_us"]
+    chips: list[Chip] = []
     if sized:
-        blocks.append(_by_size(name, sized))
+        figures, chips = _figures(name, sized)
+        blocks += figures
     compared = [record for record in records if record.published is not None]
     if compared:
         blocks.append(fit_errors(name, compared))
-    blocks.append(TableBlock(f"{name}-values", "Values", table))
+    values = TableBlock(f"{name}-values", "Values", table)
     lead = "Published values appear only where the model was fitted to them; the others are predictions."
-    return Section(name, name, name, lead, [Group(blocks)])
+    folded = len(rows) > 30
+    if not folded:
+        blocks.append(values)
+    groups = [Group(blocks)] if blocks else []
+    if folded:
+        groups.append(Group([values], f"All {len(rows)} values", folded=True))
+    return Section(name, name, name, lead, groups, chips)
 
 
 def _short(record: Record) -> str:
@@ -108,34 +119,140 @@ def fit_errors(name: str, records: list[Record]) -> FigureBlock:
     return FigureBlock(f"{name}-errors", "The fit against what is published", summary, figure, table)
 
 
-def _by_size(name: str, records: list[Record]) -> FigureBlock:
-    figure = base.empty(380, LIGHT, f"latency-{name}")
-    sizes = [int(record.case.rsplit("size=", 1)[1].split()[0]) for record in records]
-    values = [record.predicted for record in records]
-    ends = [(record.low or record.predicted, record.high or record.predicted) for record in records]
-    figure.add_trace(
-        go.Scatter(
-            x=sizes,
-            y=values,
-            error_y={
-                "type": "data",
-                "array": [high - value for value, (_, high) in zip(values, ends, strict=True)],
-                "arrayminus": [value - low for value, (low, _) in zip(values, ends, strict=True)],
-                "thickness": 1,
-            },
-            mode="lines+markers",
-            line={"color": LIGHT.series[0]},
-            hovertemplate="%{x} bytes: %{y:.0f} us<extra></extra>",
+def _labels(cases: list[str]) -> dict[str, str]:
+    """Name each case by what tells it from the others."""
+    parts = [dict(part.split("=", 1) for part in case.split()) for case in cases]
+    keys = list(dict.fromkeys(key for one in parts for key in one))
+    telling = [key for key in keys if len({one.get(key) for one in parts}) > 1]
+    # Where the stack tells networks apart, the network and the adapter go without saying.
+    if "stack" in telling:
+        telling = [key for key in telling if key not in ("network", "adapter")]
+    labels = [" ".join(_told(key, one[key]) for key in telling if key in one) for one in parts]
+    return {case: label or parts[0].get("stack", case) for case, label in zip(cases, labels, strict=True)}
+
+
+def _told(key: str, value: str) -> str:
+    return {"buffer_kib": f"{value} KiB", "load": f"load {value}", "size": f"{value} B"}.get(key, value)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """What latency is drawn against: a key of the case, and where a value stands."""
+
+    key: str
+    title: str
+    hover: str
+
+
+SIZE = _Axis("size", "Message size [bytes]", "%{x} bytes")
+LOAD = _Axis("load", "Load on the lines to both hosts, a share of each", "load %{x}")
+
+Curves = dict[str, list[tuple[float, Record]]]
+
+
+def _curves(records: list[Record], axis: _Axis) -> Curves:
+    """Sort values by case, without the key that they are drawn against."""
+    curves: Curves = {}
+    for record in records:
+        keys = dict(part.split("=", 1) for part in record.case.split())
+        at = float(keys.pop(axis.key))
+        curves.setdefault(" ".join(f"{key}={value}" for key, value in keys.items()), []).append((at, record))
+    for points in curves.values():
+        points.sort(key=lambda point: point[0])
+    return curves
+
+
+def _doubles(size: float) -> bool:
+    return not int(size) & (int(size) - 1)
+
+
+def _doubled(curves: Curves) -> Curves:
+    """Keep the sizes that are powers of two."""
+    return {case: [point for point in points if _doubles(point[0])] for case, points in curves.items()}
+
+
+def _between(points: list[tuple[float, Record]]) -> list[tuple[float, Record]]:
+    """Keep the sizes from the least to the greatest that is no power of two."""
+    others = [at for at, _ in points if not _doubles(at)]
+    return [point for point in points if others[0] <= point[0] <= others[-1]]
+
+
+def _figures(name: str, records: list[Record]) -> tuple[list[FigureBlock], list[Chip]]:
+    """Draw latency against size or load, a line for each case; sizes that double and fine ones apart."""
+    if any(" load=" in record.case for record in records):
+        drawn = {"by load": (_curves(records, LOAD), LOAD)}
+    else:
+        curves = _curves(records, SIZE)
+        coarse = {case: points for case, points in _doubled(curves).items() if len(points) > 4}
+        fine = {
+            case: points if case not in coarse else _between(points)
+            for case, points in curves.items()
+            if case not in coarse or len(points) > len(coarse[case])
+        }
+        drawn = {"by size": (coarse, SIZE), "by size, in small steps": (fine, SIZE)}
+    cases = list(dict.fromkeys(case for curves, _ in drawn.values() for case in curves))
+    labels = _labels(cases)
+    shown = looks(list(labels.values()))
+    blocks = [
+        _latency(f"{name}-latency-{number}", title, curves, axis, labels, shown)
+        for number, (title, (curves, axis)) in enumerate(drawn.items())
+        if curves
+    ]
+    chips = [
+        Chip(label, LIGHT.series.index(look.colour), look.dash, look.symbol) for label, look in shown.items()
+    ]
+    return blocks, chips if len(chips) > 1 else []
+
+
+def _latency(
+    ident: str, title: str, curves: Curves, axis: _Axis, labels: dict[str, str], shown: Mapping[str, Look]
+) -> FigureBlock:
+    figure = base.empty(420, LIGHT, ident)
+    rows = []
+    for case, points in curves.items():
+        label, look = labels[case], shown[labels[case]]
+        places, values = [at for at, _ in points], [record.predicted for _, record in points]
+        ends = [(record.low or record.predicted, record.high or record.predicted) for _, record in points]
+        figure.add_trace(
+            go.Scatter(
+                x=places,
+                y=values,
+                error_y={
+                    "type": "data",
+                    "array": [high - value for value, (_, high) in zip(values, ends, strict=True)],
+                    "arrayminus": [value - low for value, (low, _) in zip(values, ends, strict=True)],
+                    "thickness": 1,
+                    "width": 2,
+                },
+                mode="lines+markers",
+                name=words.escape(label),
+                meta={"layer": label, "part": "curve"},
+                line={"color": look.colour, "dash": look.dash},
+                marker={"size": 5, "symbol": look.symbol},
+                hovertemplate=f"{words.escape(label)}: {axis.hover}, %{{y:.0f}} us<extra></extra>",
+            )
         )
+        rows += [[label, f"{at:g}", f"{value:.1f}"] for at, value in zip(places, values, strict=True)]
+    every = [at for points in curves.values() for at, _ in points]
+    values = [record.predicted for points in curves.values() for _, record in points]
+    if axis is SIZE and max(every) >= 1 << 14 and min(every) < 64:
+        base.size_axis(figure, min(every), max(every), title="Message size")
+    else:
+        figure.update_xaxes(title=axis.title)
+    if max(values) > 10 * min(values):
+        base.time_axis(figure, min(values) / 1e6, max(values) / 1e6, 1e-6, "y")
+    base.caption_y(
+        figure,
+        "Latency, with its 90 % interval"
+        if max(values) > 10 * min(values)
+        else "Latency [us], with its 90 % interval",
     )
-    figure.update_xaxes(title="message [bytes]")
-    base.caption_y(figure, "Latency [us], mean with its 90 % interval")
-    rows = [[str(size), f"{value:.1f}"] for size, value in zip(sizes, values, strict=True)]
-    table = Table("Latency by size", [Column("Bytes", True), Column("Latency [us]", True)], rows)
-    summary = (
-        f"{len(sizes)} sizes from {sizes[0]} to {sizes[-1]} bytes: {values[0]:.0f} to {values[-1]:.0f} us."
-    )
-    return FigureBlock(f"{name}-latency", "Latency by size", summary, figure, table)
+    columns = [Column("Case"), Column(axis.key.capitalize(), True), Column("Latency [us]", True)]
+    cases = f"{len(curves)} cases, " if len(curves) > 1 else ""
+    reaches = [words.size_text(int(at)) if axis is SIZE else f"{at:g}" for at in (min(every), max(every))]
+    reach = f"{axis.key} from {reaches[0]} to {reaches[1]}"
+    summary = f"{cases}{reach}: {min(values):.0f} to {max(values):.0f} us."
+    return FigureBlock(ident, f"Latency {title}", summary, figure, Table(f"Latency {title}", columns, rows))
 
 
 def render_anatomy(found: Anatomy, out: Path) -> Path:

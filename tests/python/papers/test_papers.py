@@ -218,7 +218,7 @@ def test_a_report_shows_every_value(tmp_path: Path) -> None:
     text = render("lin1995", records + more, tmp_path / "page.html").read_text()
     assert text.count("<td>calibration</td>") == 15
     assert "The fit against what is published" in text
-    assert "Latency by size" in text
+    assert "Latency by size, in small steps" in text
     assert "http://" not in text.split("<script")[0]
 
 

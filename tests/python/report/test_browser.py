@@ -361,3 +361,45 @@ def test_hostile_names_do_nothing_in_a_browser(browser: Any, tmp_path: Path) -> 
     assert opened.console == []
     assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
     page.context.close()
+
+
+def test_a_paper_rebuilt_draws_every_figure_on_a_desk_and_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    from wiretwin.papers import lin1995
+    from wiretwin.papers import report as papers
+
+    names = ("table3", "figure8", "under-load")
+    records = [record for name in names for record in lin1995.experiment(name, quick=True)[0]]
+    path = papers.render("lin1995", records, tmp_path / "lin1995.html")
+    for width, name in ((1280, "paper"), (390, "paper-phone")):
+        opened = open_page(browser, path, width=width)
+        page = opened.page
+        unfold(page)
+        assert opened.console == []
+        assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+        drawn = page.evaluate(DRAWN)
+        figures = {"table3-errors", "figure8-latency-0", "figure8-latency-1", "under-load-latency-0"}
+        assert set(drawn) == figures
+        for figure, seen in drawn.items():
+            assert seen["traces"] == seen["visible"] > 0, (figure, seen)
+            assert seen["points"] == seen["data"] > 0, (figure, seen)
+            assert seen["ticks"] >= 2, (figure, seen)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, "it fits"
+        shown = page.locator("#figure8 .chip").all_text_contents()
+        assert "socket/tcp/fddi 32 KiB nagle" in shown
+        keep(page, name)
+        page.context.close()
+
+
+def test_a_message_taken_apart_draws_its_waterfall(browser: Any, tmp_path: Path) -> None:
+    from wiretwin.papers.anatomy import anatomy
+    from wiretwin.papers.profiles import Network
+    from wiretwin.papers.report import render_anatomy
+
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100"), 4096)
+    opened = open_page(browser, render_anatomy(found, tmp_path / "message.html"))
+    unfold(opened.page)
+    assert opened.console == []
+    [seen] = opened.page.evaluate(DRAWN).values()
+    assert seen["points"] == seen["data"] == len(found.path)
+    keep(opened.page, "message")
+    opened.page.context.close()
