@@ -15,6 +15,7 @@ pub mod abr;
 pub mod ip;
 mod output;
 mod payload;
+pub mod pcaal;
 mod ranges;
 pub mod sscop;
 pub mod tcp;

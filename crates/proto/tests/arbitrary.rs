@@ -12,6 +12,8 @@ mod input;
 mod ip_machine;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
+#[path = "../../../fuzz/checks/pcaal_machine.rs"]
+mod pcaal_machine;
 #[path = "../../../fuzz/checks/sscop_machine.rs"]
 mod sscop_machine;
 #[path = "../../../fuzz/checks/tcp_machine.rs"]
@@ -45,4 +47,9 @@ fn tcp_machine_holds_for_any_input() {
 #[test]
 fn sscop_machine_holds_for_any_input() {
     mutated::check_corpus("sscop_machine", sscop_machine::check);
+}
+
+#[test]
+fn pcaal_machine_holds_for_any_input() {
+    mutated::check_corpus("pcaal_machine", pcaal_machine::check);
 }

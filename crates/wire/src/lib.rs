@@ -27,6 +27,7 @@ pub mod oam;
 mod octets;
 pub mod options;
 pub mod pause;
+pub mod pcaal;
 pub mod pvm;
 pub mod rm;
 pub mod rpc;

@@ -28,6 +28,8 @@ mod mutated;
 mod oam;
 #[path = "../../../fuzz/checks/pause.rs"]
 mod pause;
+#[path = "../../../fuzz/checks/pcaal.rs"]
+mod pcaal;
 #[path = "../../../fuzz/checks/pvm.rs"]
 mod pvm;
 #[path = "../../../fuzz/checks/rm.rs"]
@@ -141,4 +143,9 @@ fn tcp_holds_for_any_input() {
 #[test]
 fn udp_holds_for_any_input() {
     mutated::check_corpus("udp", udp::check);
+}
+
+#[test]
+fn pcaal_holds_for_any_input() {
+    mutated::check_corpus("pcaal", pcaal::check);
 }

@@ -20,7 +20,7 @@ mod sdl;
 mod sender;
 mod state;
 #[cfg(test)]
-mod testbed;
+pub(crate) mod testbed;
 mod timers;
 mod transfer;
 
@@ -28,6 +28,8 @@ pub use config::{Config, ConfigError, Credit, Faults};
 pub use endpoint::Machine;
 pub use event::{Counters, Delivered, Event, ManagementError, RequestError, Retrieval, Source};
 pub use pdu::Pdu;
+pub(crate) use receiver::{Receiver, Sd};
+pub(crate) use sender::{Missing, Sender};
 pub use state::State;
 
 use crate::Output;
