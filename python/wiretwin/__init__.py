@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from wiretwin.predict import predict
     from wiretwin.predict.live import run
     from wiretwin.results import Result
+    from wiretwin.scenario import Scenario, simulate
+    from wiretwin.sweep import sweep
     from wiretwin.tour import tour
     from wiretwin.twin import Twin
     from wiretwin.understand import understand
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Result",
+    "Scenario",
     "Twin",
     "__version__",
     "compare",
@@ -36,6 +39,8 @@ __all__ = [
     "predict",
     "report",
     "run",
+    "simulate",
+    "sweep",
     "tour",
     "understand",
 ]
@@ -43,6 +48,7 @@ __all__ = [
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
     "Result": "wiretwin.results:Result",
+    "Scenario": "wiretwin.scenario:Scenario",
     "Twin": "wiretwin.twin:Twin",
     "compare": "wiretwin.understand.comparing:compare",
     "doctor": "wiretwin.doctor",
@@ -52,6 +58,8 @@ _HOMES = {
     "predict": "wiretwin.predict",
     "report": "wiretwin.report",
     "run": "wiretwin.predict.live:run",
+    "simulate": "wiretwin.scenario:simulate",
+    "sweep": "wiretwin.sweep",
     "tour": "wiretwin.tour",
     "understand": "wiretwin.understand",
 }

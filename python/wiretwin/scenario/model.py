@@ -1,0 +1,246 @@
+"""The scenario file: a simulated world and what happens in it.
+
+Two worlds can be described. ``[network]`` is a local network in every detail (hosts, adapters, links, a
+switch, stations that load it) with ``[echo]``, messages there and back. ``[twin]`` is a host as a fit has
+found it, with ``[program]``, a shipped program. Everything is checked before anything runs.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from wiretwin.errors import InputError
+from wiretwin.faults import explain, shown
+
+__all__ = ["FORMAT", "VERSION", "Scenario"]
+
+FORMAT: Final = "wiretwin-scenario"
+VERSION: Final = 1
+
+
+def _with_unit(what: str, units: Mapping[str, float], most: float) -> BeforeValidator:
+    """Read a text with a unit into the base unit; a number alone is taken for what it is not."""
+
+    def read(value: object) -> object:
+        if not isinstance(value, str):
+            raise ValueError(f"{shown(value)}; allowed is {what} in quotes, such as {example!r}")
+        number, _, unit = value.strip().partition(" ")
+        if not unit:
+            at = next((at for at, sign in enumerate(value) if sign.isalpha()), len(value))
+            number, unit = value[:at], value[at:].strip()
+        try:
+            found = float(number) * units[unit]
+        except (KeyError, ValueError):
+            raise ValueError(f"{value!r}; allowed is {what} with one of {', '.join(units)}") from None
+        if not 0 <= found <= most:
+            raise ValueError(f"{value!r}; allowed is from 0 to {most:g} {next(iter(units))}")
+        return found
+
+    example = f"12 {next(iter(units))}"
+    return BeforeValidator(read)
+
+
+_KIB: Final = 1024
+Milliseconds = Annotated[float, _with_unit("a time", {"ms": 1.0, "us": 1e-3, "s": 1e3}, 6e4)]
+Megabits = Annotated[
+    float, _with_unit("a rate", {"Mbit/s": 1.0, "kbit/s": 1e-3, "Gbit/s": 1e3, "bit/s": 1e-6}, 1e6)
+]
+Octets = Annotated[
+    float, _with_unit("a size", {"B": 1.0, "KiB": _KIB, "MiB": _KIB**2, "kB": 1e3, "MB": 1e6}, 2.0**30)
+]
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class _Table(BaseModel):
+    """Nothing unknown, nothing converted, no NaN or infinity, nothing changed after it was made."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+class LoadTable(_Table):
+    """``[[network.load]]``: a station that only generates; the model is that of background load."""
+
+    share: Annotated[float, Field(gt=0.0, le=4.0)]
+    law: Literal["constant", "poisson", "on-off"] = "poisson"
+    octets: Annotated[int, Field(ge=1, le=65535)] = 1460
+    to: Annotated[int, Field(ge=0, le=1023)] = 1
+    reserved: bool = False
+    counted: Literal["line", "frame"] = "line"
+    peak: Share | None = None
+    burst: Annotated[float, Field(ge=1.0, le=1e6)] | None = None
+
+
+class NetworkTable(_Table):
+    """``[network]``: hosts and what is between them, by the names of the data files."""
+
+    stack: str
+    host: str
+    adapter: str | None = None
+    switch: str | None = None
+    link: str = "taxi100"
+    hosts: Annotated[int, Field(ge=2, le=64)] = 2
+    cell_loss: Share = 0.0
+    buffer: Octets = 32.0 * _KIB
+    nodelay: bool = True
+    first_use: Milliseconds = 0.0
+    reserve: Megabits | None = None
+    load: tuple[LoadTable, ...] = ()
+
+    @property
+    def lower(self) -> str:
+        """What is under the stack, such as ``aal5`` or ``ethernet``."""
+        return self.stack.split("/")[-1]
+
+
+class EchoTable(_Table):
+    """``[echo]``: a message from the first host to the second and back, again and again."""
+
+    size: Octets
+    rounds: Annotated[int, Field(ge=2, le=1_000_000)] = 21
+
+
+class TwinTable(_Table):
+    """``[twin]``: the file that a fit has written, and whose layer of it."""
+
+    file: str
+    layer: str
+
+
+class ProgramTable(_Table):
+    """``[program]``: a shipped program; its parameters are whole numbers, the costs of its work times."""
+
+    name: str
+    ranks: Annotated[int, Field(ge=1, le=1 << 20)] = 2
+    parameters: dict[str, Annotated[int, Field(ge=0)] | str] = {}
+
+
+class Scenario(_Table):
+    """A scenario; see the module's description.
+
+    Attributes
+    ----------
+    name
+        What it is, one line.
+    seed
+        Of every random stream.
+    network, echo
+        A local network and the messages on it.
+    twin, program
+        A fitted host and the program on it.
+    """
+
+    format: Literal["wiretwin-scenario"] = FORMAT
+    version: Literal[1] = VERSION
+    name: str = ""
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
+    network: NetworkTable | None = None
+    echo: EchoTable | None = None
+    twin: TwinTable | None = None
+    program: ProgramTable | None = None
+
+    @model_validator(mode="after")
+    def _one_world(self) -> Scenario:
+        given = [name for name in ("network", "echo", "twin", "program") if getattr(self, name) is not None]
+        if given not in (["network", "echo"], ["twin", "program"]):
+            raise ValueError(
+                f"has {' and '.join(f'[{name}]' for name in given) or 'no world'}; allowed is [network] with "
+                "[echo], or [twin] with [program]"
+            )
+        return self
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Scenario:
+        """Read a scenario file; the file of a twin in it is taken relative to its folder.
+
+        Raises
+        ------
+        InputError
+            It cannot be read, or a fault in it, by key.
+        """
+        source = Path(path)
+        try:
+            text = source.read_text("utf-8")
+        except OSError as error:
+            raise InputError(source, reason=f"cannot be read: {error.strerror or error}") from error
+        except UnicodeDecodeError as error:
+            raise InputError(source, reason=f"is not text: {error.reason} at byte {error.start}") from error
+        try:
+            document = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(source, reason=f"is not TOML: {error}") from error
+        found = cls.of(document, str(source))
+        if found.twin is None:
+            return found
+        file = str((source.parent / found.twin.file).resolve())
+        return found.model_copy(update={"twin": found.twin.model_copy(update={"file": file})})
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], name: str = "scenario") -> Scenario:
+        """Check a document, as TOML gives it.
+
+        Raises
+        ------
+        InputError
+            A fault in it, by key.
+        """
+        if document.get("version", VERSION) != VERSION:
+            raise InputError(name, "version", document["version"], str(VERSION), "is not known here")
+        try:
+            return cls.model_validate(_listed(document))
+        except ValidationError as error:
+            raise InputError(reason=explain(name, error, cls)) from error
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The scenario as it was written, with what was left out; JSON can hold it."""
+        return _written(self)
+
+
+def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Give lists the type that a frozen model has."""
+    return {
+        key: _listed(value)
+        if isinstance(value, dict)
+        else tuple(map(_listed, value))
+        if _tables(value)
+        else value
+        for key, value in document.items()
+    }
+
+
+def _tables(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+
+
+def _written(table: BaseModel) -> dict[str, Any]:
+    """Turn a table back into what a file would hold: quantities with their unit."""
+    found: dict[str, Any] = {}
+    for key, field in type(table).model_fields.items():
+        value = getattr(table, key)
+        if value is None:
+            continue
+        if isinstance(value, BaseModel):
+            value = _written(value)
+        elif isinstance(value, tuple):
+            value = [_written(one) for one in value]
+        elif unit := _unit(field.metadata, field.annotation):
+            value = f"{int(value) if value.is_integer() else value!r} {unit}"
+        found[key] = value
+    return found
+
+
+def _unit(metadata: list[Any], annotation: object) -> str | None:
+    marks = [
+        *metadata,
+        *(mark for part in get_args(annotation) for mark in getattr(part, "__metadata__", ())),
+    ]
+    for quantity, unit in ((Milliseconds, "ms"), (Megabits, "Mbit/s"), (Octets, "B")):
+        if any(mark is get_args(quantity)[1] for mark in marks):
+            return unit
+    return None

@@ -1,0 +1,108 @@
+"""Running a scenario: a few numbers with their units, and the digest of the run."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+
+from wiretwin.errors import InputError
+from wiretwin.scenario.model import EchoTable, NetworkTable, ProgramTable, Scenario, TwinTable
+
+__all__ = ["Outcome", "simulate"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to.
+
+    Attributes
+    ----------
+    metrics
+        Numbers by name; a name ends in its unit where it has one. One that the run could not say is NaN.
+    digest
+        Of everything the run did that can be observed: the same for the same scenario and seed, anywhere.
+    """
+
+    metrics: dict[str, float]
+    digest: str
+
+
+def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
+    """Run a scenario once.
+
+    Parameters
+    ----------
+    scenario
+        What to run.
+    seed
+        In place of the scenario's own.
+
+    Raises
+    ------
+    InputError
+        A name in it is not known.
+    SimulationError
+        The run could not go on.
+    """
+    chosen = scenario.seed if seed is None else seed
+    if scenario.network is not None and scenario.echo is not None:
+        return _echo(scenario.network, scenario.echo, chosen)
+    assert scenario.twin is not None  # checked when the scenario was made
+    assert scenario.program is not None
+    return _program(scenario.twin, scenario.program, chosen)
+
+
+def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
+    from wiretwin.papers.echo import try_echo
+    from wiretwin.papers.profiles import Load, Network
+
+    frames = table.lower in ("ethernet", "fddi")
+    if frames and (table.adapter is not None or table.switch is not None):
+        key = "adapter" if table.adapter is not None else "switch"
+        raise InputError(
+            key=f"network.{key}", value=getattr(table, key), allowed=f"nothing, on {table.lower}"
+        )
+    network = Network(
+        stack=table.stack,
+        host=table.host,
+        adapter="frames" if frames else table.adapter or "series-200",
+        switch=table.switch,
+        link=table.link,
+        hosts=table.hosts,
+        cell_loss=table.cell_loss or None,
+        load=tuple(Load(**one.model_dump()) for one in table.load),
+        first_use_ms=table.first_use,
+        reserve_Mbit_s=table.reserve,
+        buffer_kib=max(1, round(table.buffer / 1024)),
+        nodelay=table.nodelay,
+    )
+    (trial,) = try_echo(network, [round(wanted.size)], wanted.rounds, seed)
+    half = trial.round_trip_us / 2
+    ended = len(half) > 0
+    metrics = {
+        "latency_us": float(half.mean()) if ended else math.nan,
+        "latency_min_us": float(half.min()) if ended else math.nan,
+        "latency_max_us": float(half.max()) if ended else math.nan,
+        "first_us": float(trial.first_us) / 2,
+        "lost_rounds_ratio": trial.lost / trial.rounds,
+        "cell_loss_ratio": trial.lost_cells / trial.cells if trial.cells else 0.0,
+        "tcp_retransmission_ratio": trial.repeated / trial.segments if trial.segments else 0.0,
+    }
+    return Outcome(metrics, trial.digest)
+
+
+def _program(twin: TwinTable, wanted: ProgramTable, seed: int) -> Outcome:
+    from wiretwin.predict.named import NAMED, run_simulated
+
+    if wanted.name not in NAMED:
+        raise InputError(key="program.name", value=wanted.name, allowed=", ".join(NAMED))
+    words = [f"{key}={value}" for key, value in wanted.parameters.items()]
+    run = run_simulated(
+        NAMED[wanted.name], words, twin=twin.file, layer=twin.layer, ranks=wanted.ranks, seed=seed
+    )
+    slowest = max(run.ranks, key=lambda rank: rank.total_s)
+    metrics = {"time_s": run.seconds} | {f"{part}_s": time for part, time in slowest.parts_s.items()}
+    metrics["verified_ratio"] = sum(rank.verified for rank in run.ranks) / len(run.ranks)
+    said = [f"{rank.rank} {rank.total_s!r} {rank.digest}" for rank in run.ranks]
+    return Outcome(metrics, hashlib.sha256("\n".join(said).encode()).hexdigest()[:32])

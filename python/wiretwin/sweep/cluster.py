@@ -1,0 +1,119 @@
+"""Runs on a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from wiretwin.errors import InputError, MeasureError
+from wiretwin.sweep.work import Result, Task, do
+
+__all__ = ["Cluster"]
+
+CONNECT_LIMIT_S = 20
+"""For the scheduler to answer, and for its first worker."""
+SILENCE_LIMIT_S = 60
+"""Without a worker for so long, a sweep ends."""
+
+
+class Cluster:
+    """A scheduler and its workers: one that runs, by its address, or one of our own (``local``).
+
+    A worker that dies has its runs done by another; the scheduler sees to that.
+    """
+
+    def __init__(self, address: str, workers: int) -> None:
+        try:
+            import distributed
+        except ImportError:
+            raise InputError(
+                key="--dask", value=address, reason="needs the package distributed",
+                allowed="`pip install distributed`, or to leave --dask out: the cores of this machine",
+            ) from None  # fmt: skip
+        # What the package has no types for is taken as it comes.
+        connect: Any = distributed.Client
+        start: Any = distributed.LocalCluster
+        completed: Any = distributed.as_completed
+        self._own: Any = None
+        try:
+            if address == "local":
+                self._own = start(
+                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
+                )
+            self._client: Any = connect(self._own or address, timeout=CONNECT_LIMIT_S)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(
+                key="--dask", value=address, reason=f"does not answer: {str(error) or 'no word'}",
+                allowed="the address of a scheduler, such as tcp://host:8786, or local",
+            ) from None  # fmt: skip
+        try:
+            self._client.wait_for_workers(1, timeout=CONNECT_LIMIT_S)
+            self._same_version()
+        except BaseException as error:
+            self.close()
+            if isinstance(error, TimeoutError):
+                raise MeasureError(f"--dask {address}: no worker came within {CONNECT_LIMIT_S} s") from None
+            raise
+        self.room = 2 * max(1, sum(self._client.nthreads().values()))
+        self._tasks: dict[str, Task] = {}
+        self._coming: Any = completed(with_results=False)
+
+    def _same_version(self) -> None:
+        """Refuse workers with another wiretwin: their runs would not be ours."""
+        import wiretwin
+
+        for worker, version in self._client.run(_version).items():
+            if version != wiretwin.__version__:
+                raise InputError(
+                    key="--dask", value=worker, reason=f"has wiretwin {version}",
+                    allowed=f"workers with wiretwin {wiretwin.__version__}, as here",
+                )  # fmt: skip
+
+    def submit(self, task: Task) -> None:
+        """Hand over a run."""
+        future = self._client.submit(do, task, key=f"run-{task.point}-{task.replication}", pure=False)
+        self._tasks[future.key] = task
+        self._coming.add(future)
+
+    def ended(self) -> Iterator[tuple[Task, Result]]:
+        """Wait until at least one run has ended; yield those that have.
+
+        Raises
+        ------
+        MeasureError
+            There has been no worker for `SILENCE_LIMIT_S` seconds.
+        """
+        yield self._one(self._next())
+        while not self._coming.is_empty() and self._coming.has_ready():
+            yield self._one(self._next())
+
+    def _next(self) -> Any:
+        import distributed
+
+        wait: Any = distributed.wait
+        while True:
+            with contextlib.suppress(TimeoutError):
+                wait(list(self._coming.futures), timeout=SILENCE_LIMIT_S, return_when="FIRST_COMPLETED")
+                return next(self._coming)
+            if not self._client.nthreads():
+                raise MeasureError(f"--dask: there has been no worker for {SILENCE_LIMIT_S} s")
+
+    def _one(self, future: Any) -> tuple[Task, Result]:
+        task = self._tasks.pop(future.key)
+        error = future.exception()
+        if error is None:
+            return task, future.result()
+        return task, Result({}, None, f"{type(error).__name__}: {error}", 0.0)
+
+    def close(self) -> None:
+        """Leave the cluster; one of our own ends, and runs under way are lost."""
+        self._client.close()
+        if self._own is not None:
+            self._own.close()
+
+
+def _version() -> str:
+    import wiretwin
+
+    return wiretwin.__version__

@@ -1,0 +1,121 @@
+"""Scenario files: what they may hold, what is refused, and that a run is the same again."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wiretwin.errors import InputError
+from wiretwin.scenario import Scenario, simulate
+
+ROOT = Path(__file__).parents[3]
+ECHO: dict[str, Any] = {
+    "network": {
+        "stack": "fore/aal5",
+        "host": "sparc2",
+        "adapter": "series-200",
+        "switch": "asx100",
+        "load": [{"share": 0.4}],
+    },
+    "echo": {"size": "1 KiB", "rounds": 21},
+}
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    document: Any = copy.deepcopy(ECHO)
+    *tables, last = path.split(".")
+    table = document
+    for part in tables:
+        table = table[int(part)] if part.isdecimal() else table[part]
+    table[last] = value
+    return document  # type: ignore[no-any-return]
+
+
+def test_a_scenario_is_its_document() -> None:
+    scenario = Scenario.of(ECHO)
+    assert Scenario.of(scenario.document) == scenario
+    assert scenario.document["network"]["buffer"] == "32768 B"
+
+
+def test_the_example_is_read_and_runs() -> None:
+    outcome = simulate(Scenario.read(ROOT / "examples" / "scenarios" / "echo-under-load.toml"))
+    assert 400 < outcome.metrics["latency_min_us"] <= outcome.metrics["latency_us"]
+    assert outcome.metrics["lost_rounds_ratio"] == 0
+
+
+def test_the_seed_makes_the_run() -> None:
+    scenario = Scenario.of(ECHO)
+    first, again, other = simulate(scenario), simulate(scenario), simulate(scenario, seed=2)
+    assert first == again
+    assert first.digest != other.digest
+    assert first.metrics["latency_us"] != other.metrics["latency_us"]
+
+
+@pytest.mark.parametrize("stack", ["socket/tcp/ethernet", "socket/tcp/fddi", "socket/tcp/aal5"])
+def test_networks_of_frames_and_of_cells_run(stack: str) -> None:
+    network = {"stack": stack, "host": "sparc2"}
+    outcome = simulate(Scenario.of({"network": network, "echo": {"size": "4 B", "rounds": 3}}))
+    assert outcome.metrics["latency_us"] > 100
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ({}, "has no world"),
+        ({"network": ECHO["network"]}, r"has \[network\]"),
+        ({"version": 2}, "version: 2"),
+        (changed("echo.size", 4), "echo.size"),
+        (changed("echo.size", "4"), "one of B, KiB"),
+        (changed("echo.size", "4 furlongs"), "one of B, KiB"),
+        (changed("echo.rounds", 1), "echo.rounds = 1; allowed is at least 2"),
+        (changed("network.hosts", 1), "network.hosts = 1"),
+        (changed("network.speed", 1), "network.speed = 1; this key is not known; allowed are stack, host"),
+        (changed("network.load.0.share", -0.5), r"network.load\[0\].share = -0.5; allowed is above 0"),
+        (changed("network.load.0.law", "fractal"), "constant"),
+        (changed("network.cell_loss", float("nan")), "network.cell_loss"),
+        (changed("network.buffer", "-3 KiB"), "from 0 to"),
+        (changed("seed", -1), "seed = -1"),
+    ],
+)
+def test_what_is_wrong_is_named_before_anything_runs(document: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Scenario.of(document, "s.toml")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("network.host", "cray", "cray"),
+        ("network.stack", "fore/aal9", "no such stack"),
+        ("network.switch", "asx9", "asx9"),
+        ("network.stack", "socket/tcp/ethernet", "network.adapter"),
+    ],
+)
+def test_a_name_that_no_file_has_is_refused(path: str, value: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        simulate(Scenario.of(changed(path, value)))
+
+
+def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read"):
+        Scenario.read(tmp_path / "none.toml")
+    file = tmp_path / "s.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is not text"):
+        Scenario.read(file)
+    file.write_text("[network")
+    with pytest.raises(InputError, match="is not TOML"):
+        Scenario.read(file)
+
+
+def test_the_twin_lies_beside_its_scenario(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "scenarios" / "ring-on-a-twin.toml").read_text()
+    (tmp_path / "s.toml").write_text(text)
+    scenario = Scenario.read(tmp_path / "s.toml")
+    assert scenario.twin is not None
+    assert scenario.twin.file == str((tmp_path / "twin.toml").resolve())
+    with pytest.raises(InputError, match=r"twin\.toml: cannot be read"):
+        simulate(scenario)
