@@ -6,13 +6,21 @@
 //! | module | idea |
 //! |---|---|
 //! | [`pack`], [`unpack`], [`item`] | buffers: what a task packs, and what another takes out |
+//! | [`task`] | what a program calls |
+//! | [`group`] | the group server, a task |
+//! | [`daemon`] | one on each host, for all its tasks |
+//! | [`system`] | what tasks, daemons and servers say to each other |
 //! | [`body`], [`message`] | octets or handles; messages, fragments and packets made of them |
 
 pub mod body;
+pub mod daemon;
 mod error;
+pub mod group;
 pub mod item;
 pub mod message;
 pub mod pack;
+pub mod system;
+pub mod task;
 pub mod unpack;
 
 pub use body::{Body, Octets};

@@ -102,4 +102,6 @@ pub enum WorkKind {
     RegisterMemory,
     /// Giving a region of so many bytes of memory back.
     DeregisterMemory,
+    /// What a daemon does to hand on one piece of a message of so many bytes, its headers included.
+    Forward,
 }

@@ -95,6 +95,12 @@ impl PvmError {
     pub fn from_code(code: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|error| error.code() == code)
     }
+
+    /// The error that an answer of a daemon or server names; [`PvmError::DSysErr`] for a number that
+    /// there is not.
+    pub(crate) fn of_answer(code: i32) -> Self {
+        Self::from_code(code).unwrap_or(Self::DSysErr)
+    }
 }
 
 impl fmt::Display for PvmError {
@@ -118,6 +124,7 @@ mod tests {
             assert_eq!(PvmError::from_code(error.code()), Some(error));
         }
         assert_eq!(PvmError::from_code(0), None);
+        assert_eq!(PvmError::of_answer(-999), PvmError::DSysErr);
         assert_eq!(PvmError::NoData.to_string(), "PvmNoData (-5): end of buffer");
     }
 }

@@ -33,6 +33,11 @@ impl ReceiveBuffer {
         Bytes::new(self.octets.len() as u64)
     }
 
+    /// Octets that were not taken out.
+    pub const fn left(&self) -> Bytes {
+        Bytes::new((self.octets.len() - self.at) as u64)
+    }
+
     /// Takes items out to every `stride`-th place (`pvm_upkbyte` and the others).
     ///
     /// # Errors
