@@ -276,8 +276,6 @@ pub enum CallError {
         /// Where.
         to: Address,
     },
-    /// There are no sockets for datagrams here.
-    NoDatagrams,
     /// A datagram is longer than the socket takes (`EMSGSIZE`).
     TooLong {
         /// Its octets.
@@ -293,7 +291,6 @@ impl fmt::Display for CallError {
             Self::PortTaken { port } => write!(f, "port {port} is another's"),
             Self::Refused { to } => write!(f, "nobody listens at host {} port {}", to.host, to.port),
             Self::Unreachable { to } => write!(f, "host {} port {} does not answer", to.host, to.port),
-            Self::NoDatagrams => f.write_str("there are no sockets for datagrams here"),
             Self::TooLong { bytes, most } => {
                 write!(f, "a datagram of {} octets, the socket takes {}", bytes.get(), most.get())
             }

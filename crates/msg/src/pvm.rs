@@ -10,6 +10,7 @@
 //! | [`group`] | the group server, a task |
 //! | [`daemon`] | one on each host, for all its tasks |
 //! | [`system`] | what tasks, daemons and servers say to each other |
+//! | [`library`] | task and daemon as processes that make system calls |
 //! | [`body`], [`message`] | octets or handles; messages, fragments and packets made of them |
 
 pub mod body;
@@ -17,6 +18,7 @@ pub mod daemon;
 mod error;
 pub mod group;
 pub mod item;
+pub mod library;
 pub mod message;
 pub mod pack;
 pub mod system;

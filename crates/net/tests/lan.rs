@@ -9,11 +9,18 @@ use wiretwin_net::lan::{Lan, Op};
 use wiretwin_units::{Bytes, Span};
 
 fn any_network() -> impl Strategy<Value = Want> {
-    let atm = prop::sample::select(vec!["fore/aal5", "fore/aal34", "socket/tcp/aal5"]);
+    let atm = prop::sample::select(vec![
+        "fore/aal5",
+        "fore/aal34",
+        "socket/tcp/aal5",
+        "pvm-advise/tcp/aal5",
+        "pvm-normal/udp/aal5",
+    ]);
     let cells = (atm, prop::sample::select(vec!["series-100", "series-200"]), any::<bool>())
         .prop_map(|(stack, adapter, switch)| Want { stack, adapter, switch, ..PLAIN });
-    let frames = prop::sample::select(vec!["socket/tcp/ethernet", "socket/tcp/fddi"])
-        .prop_map(|stack| Want { stack, adapter: "frames", ..PLAIN });
+    let frames =
+        prop::sample::select(vec!["socket/tcp/ethernet", "socket/tcp/fddi", "pvm-normal/udp/ethernet"])
+            .prop_map(|stack| Want { stack, adapter: "frames", ..PLAIN });
     let shape = (prop_oneof![4 => cells, 2 => frames], 0_u64..20_000_000, 4_096_u32..=52_428, any::<bool>());
     shape.prop_map(|(want, price, buffer, nodelay)| Want { price, buffer, nodelay, ..want })
 }

@@ -324,6 +324,7 @@ def _library_prices(
         "rpc_head": path(of(software, "rpc_head_us") * factor),
         "xdr_item": path(of(software, "xdr_item_us") * factor),
         "record_mark": path(of(software, "record_mark_us") * factor),
+        "forward": path(of(software, "forward_us") * factor),
     }
 
 

@@ -76,24 +76,33 @@ impl Body for Octets {
 pub enum Piece {
     /// Of the library itself.
     Octets(Octets),
-    /// Of a program.
-    Payload(Payload),
+    /// Of a program: a range of its message, and octets that fill the last unit of XDR behind it.
+    Message {
+        /// The range.
+        range: Payload,
+        /// How many octets fill.
+        fill: u8,
+    },
 }
 
 impl Body for Piece {
     fn length(&self) -> Bytes {
         match self {
             Self::Octets(octets) => octets.length(),
-            Self::Payload(payload) => payload.length,
+            Self::Message { range, fill } => range.length + Bytes::new((*fill).into()),
         }
     }
 
     fn part(&self, start: Bytes, length: Bytes) -> Self {
         match self {
             Self::Octets(octets) => Self::Octets(octets.part(start, length)),
-            Self::Payload(payload) => {
-                assert!(start + length <= payload.length, "a part that is not in the whole");
-                Self::Payload(Payload { message: payload.message, start: payload.start + start, length })
+            Self::Message { range, .. } => {
+                assert!(start + length <= self.length(), "a part that is not in the whole");
+                let from = start.min(range.length);
+                let of_range = (start + length).min(range.length) - from;
+                let fill = (length - of_range).get() as u8;
+                let range = Payload { message: range.message, start: range.start + from, length: of_range };
+                Self::Message { range, fill }
             }
         }
     }
@@ -105,7 +114,7 @@ impl Body for Piece {
     fn octets(&self) -> Option<&[u8]> {
         match self {
             Self::Octets(octets) => Some(octets.as_slice()),
-            Self::Payload(_) => None,
+            Self::Message { .. } => None,
         }
     }
 }
@@ -130,13 +139,14 @@ mod tests {
         let whole = Octets::from(b"0123456789".to_vec());
         let part = whole.part(Bytes::new(2), Bytes::new(6)).part(Bytes::new(1), Bytes::new(3));
         assert_eq!((part.as_slice(), part.length().get()), (&b"345"[..], 3));
-        let whole = Piece::Payload(Payload::whole(MessageId(1), Bytes::new(10)));
-        let Piece::Payload(part) =
-            whole.part(Bytes::new(2), Bytes::new(6)).part(Bytes::new(1), Bytes::new(3))
-        else {
-            panic!("a payload")
+        let range = Payload::whole(MessageId(1), Bytes::new(9));
+        let whole = Piece::Message { range, fill: 3 };
+        assert_eq!((whole.length().get(), whole.octets()), (12, None));
+        let part = |start, length| match whole.part(Bytes::new(start), Bytes::new(length)) {
+            Piece::Message { range, fill } => (range.start.get(), range.length.get(), fill),
+            Piece::Octets(_) => panic!("of a program"),
         };
-        assert_eq!((part.start.get(), part.length.get(), whole.octets()), (3, 3, None));
+        assert_eq!([part(0, 8), part(8, 4), part(10, 2)], [(0, 8, 0), (8, 1, 3), (9, 0, 2)]);
         assert_eq!(gather(&[Piece::from_octets(b"ab".to_vec()), whole]), None);
     }
 }

@@ -243,6 +243,25 @@ impl<B: Body> Daemon<B> {
         })
     }
 
+    /// A task that is part of the virtual machine from the start; `None` where the host has no number left.
+    pub fn attach(&mut self, stream: StreamId) -> Option<Tid> {
+        let tid = self.new_tid()?;
+        let name = String::new();
+        let task = Task {
+            parent: 0,
+            stream: Some(stream),
+            name,
+            pid: 0,
+            spawn: None,
+            early: Vec::new(),
+            multicast: None,
+        };
+        self.tasks.insert(tid, task);
+        let open = Stream { tid: Some(tid), asked: true, assembly: Assembly::default() };
+        self.streams.insert(stream, open);
+        Some(tid)
+    }
+
     /// A task has connected.
     pub fn handle_connected(&mut self, _now: SimTime, stream: StreamId) {
         let open = Stream { tid: None, asked: false, assembly: Assembly::default() };

@@ -27,12 +27,12 @@ pub struct Head {
 }
 
 impl Head {
-    fn wire(&self) -> wire::Message {
+    pub(crate) fn wire(&self) -> wire::Message {
         let Self { encoding, tag, context, wait } = *self;
         wire::Message { encoding: encoding.0, tag, context, sequence: 0, wait, checksum: 0 }
     }
 
-    fn of(message: &wire::Message) -> Self {
+    pub(crate) fn of(message: &wire::Message) -> Self {
         let wire::Message { encoding, tag, context, wait, .. } = *message;
         Self { encoding: Signature(encoding), tag, context, wait }
     }
@@ -102,11 +102,20 @@ impl<B: Body> Fragment<B> {
     /// [`EmitError`] for 2^31 octets or more.
     pub fn octets(&self) -> Result<Option<Vec<u8>>, EmitError> {
         let Some(body) = self.body.octets() else { return Ok(None) };
-        let length = (self.length().get() - HEADER_OCTETS as u64).min(u32::MAX.into()) as u32;
-        let (destination, source, first) = (self.to, self.from, self.first.is_some());
-        let header = wire::Fragment { destination, source, length, first, last: self.last };
-        Ok(Some(with_head(&header.octets()?, self.first, body)))
+        Ok(Some(with_head(&header(self).octets()?, self.first, body)))
     }
+}
+
+fn header<B: Body>(fragment: &Fragment<B>) -> wire::Fragment {
+    let length = (fragment.length().get() - HEADER_OCTETS as u64).min(u32::MAX.into()) as u32;
+    let (destination, source, first) = (fragment.to, fragment.from, fragment.first.is_some());
+    wire::Fragment { destination, source, length, first, last: fragment.last }
+}
+
+/// The headers in front of a fragment's piece, which is shorter than 2^31 octets.
+pub(crate) fn heads<B: Body>(fragment: &Fragment<B>) -> Vec<u8> {
+    let header = header(fragment).octets().expect("a piece is shorter");
+    with_head(&header, fragment.first, &[])
 }
 
 /// A piece of a message between two daemons, or an acknowledgement.

@@ -240,6 +240,14 @@ impl<B: Body> Task<B> {
         }
     }
 
+    /// A task that is part of the virtual machine from the start, with connections to these tasks.
+    pub fn joined(config: Config, tid: Tid, peers: impl IntoIterator<Item = Tid>) -> Self {
+        let mut task = Self::new(config);
+        (task.state, task.tid) = (State::Enrolled, tid);
+        task.routes = peers.into_iter().map(|peer| (peer, Route::open())).collect();
+        task
+    }
+
     /// The daemon's connection is there.
     pub fn handle_daemon_open(&mut self, _now: SimTime) {
         if self.state == State::Connecting {

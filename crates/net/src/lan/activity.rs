@@ -160,6 +160,8 @@ activities! {
     RpcHead = "rpc_head", Message, Cpu;
     /// Converting one item to or from XDR.
     XdrItem = "xdr_item", Message, Cpu;
+    /// A daemon hands on a piece of a message that is not its own, once each way.
+    Forward = "forward", Message, Cpu;
     /// Making or reading the mark of one fragment of a record.
     RecordMark = "record_mark", Message, Cpu;
     /// Getting or freeing a buffer of the kernel's.
@@ -235,6 +237,7 @@ pub const fn activity_of(kind: WorkKind) -> Option<Activity> {
         WorkKind::RpcHeadOut | WorkKind::RpcHeadIn => Some(Activity::RpcHead),
         WorkKind::XdrItemsOut | WorkKind::XdrItemsIn => Some(Activity::XdrItem),
         WorkKind::RecordOut | WorkKind::RecordIn => Some(Activity::RecordMark),
+        WorkKind::Forward => Some(Activity::Forward),
         WorkKind::LibrarySend | WorkKind::LibraryReceive => Some(Activity::Library),
         WorkKind::XdrOpaqueOut | WorkKind::XdrOpaqueIn | WorkKind::UserCopy => Some(Activity::UserCopy),
         // The driver's price of a packet has it, and who is woken pays for the switch of context.

@@ -1,7 +1,7 @@
 //! A host: what its processes and interrupt handlers do on its processor.
 
 use wiretwin_engine::Stream;
-use wiretwin_msg::library::Done;
+use wiretwin_msg::library::{Done, SocketId};
 use wiretwin_proto::{MessageId, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -69,6 +69,12 @@ pub(super) enum Action {
     Fetched { process: u32, octets: Bytes },
     /// All that it writes is taken.
     Wrote { process: u32 },
+    /// A datagram has left it.
+    SentDatagram { process: u32, socket: SocketId },
+    /// A datagram is there for a socket.
+    DatagramCame { socket: u32, datagram: u32 },
+    /// A process has a datagram in its own memory.
+    TakeDatagram { process: u32, socket: u32 },
     /// The library has done something that was asked.
     Done { process: u32, done: Done },
 }
@@ -272,7 +278,7 @@ impl Lan {
             Action::Progress { rank } => match self.config.stack.message {
                 Message::Fore => self.progress(host, thread, rank),
                 Message::Socket => self.socket_progress(host, thread, rank),
-                Message::Framed => self.turn(host, thread, rank),
+                Message::Framed | Message::PvmAdvise | Message::PvmNormal => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
@@ -295,6 +301,9 @@ impl Lan {
             Action::Fetch { process } => self.fetch(host, thread, process),
             Action::Fetched { process, octets } => self.fetched(host, thread, process, octets),
             Action::Wrote { process } => self.wrote(host, thread, process),
+            Action::SentDatagram { process, socket } => self.sent_datagram(host, thread, process, socket),
+            Action::DatagramCame { socket, datagram } => self.datagram_came(host, thread, socket, datagram),
+            Action::TakeDatagram { process, socket } => self.take_datagram(host, thread, process, socket),
             Action::Done { process, done } => self.library_done(host, thread, process, done),
         }
     }

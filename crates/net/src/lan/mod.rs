@@ -13,7 +13,7 @@
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
-//! | `socket`, `medium` | stream sockets over TCP; cable and ring |
+//! | `socket`, `datagram`, `medium` | stream sockets over TCP; datagram sockets of libraries; cable and ring |
 //! | `layer` | message layers: the libraries of processes, and their system calls |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
@@ -35,6 +35,7 @@ pub mod comm;
 pub mod config;
 mod core;
 mod cpu;
+mod datagram;
 pub mod echo;
 pub mod fault;
 mod host;
@@ -68,6 +69,7 @@ use cell::{PduId, Vc};
 use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
 use cpu::Step;
+use datagram::{DatagramSocket, Datagrams};
 use fault::{BitErrors, LineEnd, LineErrors};
 use host::{Action, Host};
 use layer::Inhabitant;
@@ -234,6 +236,10 @@ pub struct Lan {
     /// Connections that are over: whose, to whom, why.
     over: Vec<(u32, u32, Reason)>,
     packets: Packets,
+    /// Datagram sockets, by number and by address; and what is on its way between them.
+    udp: Vec<DatagramSocket>,
+    bound: BTreeMap<Address, u32>,
+    datagrams: Datagrams,
     medium: Option<Medium>,
     generators: Vec<Generator>,
     // Kept for their allocations.
@@ -275,6 +281,9 @@ impl Lan {
             listening: BTreeMap::new(),
             over: Vec::new(),
             packets: Packets::default(),
+            udp: Vec::new(),
+            bound: BTreeMap::new(),
+            datagrams: Datagrams::default(),
             medium: None,
             generators: Vec::new(),
             scratch: Vec::new(),
@@ -549,7 +558,9 @@ impl Lan {
                 match self.config.stack.message {
                     MessageLayer::Fore => self.start_send(rank, request),
                     MessageLayer::Socket => self.post_socket_send(rank, request, to, bytes),
-                    MessageLayer::Framed => self.post_to_library(rank, request, true),
+                    MessageLayer::Framed | MessageLayer::PvmAdvise | MessageLayer::PvmNormal => {
+                        self.post_to_library(rank, request, true)
+                    }
                 }
                 Ok(Some(request))
             }

@@ -62,10 +62,17 @@ pub(super) struct Pending {
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
-    segment: Segment,
-    /// The end it goes to.
-    end: u32,
+    pub(super) carried: Carried,
     trail: SegmentId,
+}
+
+/// What a packet carries.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Carried {
+    /// A segment, to this end.
+    Segment { segment: Segment, end: u32 },
+    /// So many octets of a datagram, its header among them.
+    Piece { datagram: u32, octets: u64 },
 }
 
 /// Packets on their way, by number.
@@ -97,7 +104,7 @@ impl Packets {
 }
 
 /// IP's header, without options.
-const IP_OCTETS: u64 = 20;
+pub(super) const IP_OCTETS: u64 = 20;
 
 impl Lan {
     /// Makes the rules of TCP of each host: its timers run on grids of their own.
@@ -354,7 +361,7 @@ impl Lan {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
                 Output::Transmit(segment) => {
                     let octets = Bytes::new(u64::from(segment.octets()) + IP_OCTETS) + encapsulation;
-                    let packet = self.packets.add(Packet { segment, end: other, trail: SegmentId::NONE });
+                    let packet = self.add_packet(Carried::Segment { segment, end: other });
                     // Within a host IP gives the packet back, and no driver sees it.
                     if to != host {
                         steps.push(self.price(host, Activity::PacketOut, octets, octets));
@@ -404,6 +411,10 @@ impl Lan {
         }
     }
 
+    pub(super) fn add_packet(&mut self, carried: Carried) -> u32 {
+        self.packets.add(Packet { carried, trail: SegmentId::NONE })
+    }
+
     /// A packet leaves its host's processor.
     pub(super) fn send_packet(&mut self, host: u32, thread: ThreadId, packet: u32, to: u32, octets: Bytes) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
@@ -411,8 +422,9 @@ impl Lan {
             let timer = self.hosts[host as usize].timer;
             return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
         }
-        if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
-            let Packet { segment, end, .. } = self.packets.list[packet as usize];
+        if self.capture.as_ref().is_some_and(|capture| capture.host == host)
+            && let Carried::Segment { segment, end } = self.packets.list[packet as usize].carried
+        {
             self.capture_segment(self.ends[end as usize].other, &segment);
         }
         if self.config.stack.is_atm() {
@@ -475,13 +487,20 @@ impl Lan {
     /// How long the frame or PDU of a packet is.
     pub(super) fn packet_octets(&self, packet: u32) -> Bytes {
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
-        Bytes::new(u64::from(self.packets.list[packet as usize].segment.octets()) + IP_OCTETS) + encapsulation
+        let octets = match self.packets.list[packet as usize].carried {
+            Carried::Segment { segment, .. } => u64::from(segment.octets()),
+            Carried::Piece { octets, .. } => octets,
+        };
+        Bytes::new(octets + IP_OCTETS) + encapsulation
     }
 
     /// A packet has come to its end.
     pub(super) fn input(&mut self, host: u32, thread: ThreadId, packet: u32) {
         let now = self.core.now();
-        let Packet { segment, end, .. } = self.packets.take(packet);
+        let (segment, end) = match self.packets.take(packet).carried {
+            Carried::Segment { segment, end } => (segment, end),
+            Carried::Piece { datagram, .. } => return self.piece_came(host, thread, datagram),
+        };
         if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
             self.capture_segment(self.ends[end as usize].other, &segment);
         }

@@ -2,8 +2,8 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets) |
-//! | transport | `tcp`, for all but `fore` |
+//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons) |
+//! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi` |
 //!
 //! What does not go together is refused, with the reason.
@@ -20,6 +20,10 @@ pub enum Message {
     Socket,
     /// Messages with a head, over stream sockets: [`wiretwin_msg::framed`].
     Framed,
+    /// PVM, its messages over connections between tasks: [`wiretwin_msg::pvm`].
+    PvmAdvise,
+    /// The same, through a daemon on each host.
+    PvmNormal,
 }
 
 impl Message {
@@ -28,6 +32,8 @@ impl Message {
             Self::Fore => "fore",
             Self::Socket => "socket",
             Self::Framed => "framed",
+            Self::PvmAdvise => "pvm-advise",
+            Self::PvmNormal => "pvm-normal",
         }
     }
 
@@ -45,6 +51,8 @@ pub enum Transport {
     None,
     /// TCP.
     Tcp,
+    /// UDP between hosts.
+    Udp,
 }
 
 /// What is under the message layer and its transport.
@@ -106,7 +114,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 14] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -115,6 +123,12 @@ impl Stack {
         Self::tcp(Message::Framed, Lower::Aal5),
         Self::tcp(Message::Framed, Lower::Ethernet),
         Self::tcp(Message::Framed, Lower::Fddi),
+        Self::tcp(Message::PvmAdvise, Lower::Aal5),
+        Self::tcp(Message::PvmAdvise, Lower::Ethernet),
+        Self::tcp(Message::PvmAdvise, Lower::Fddi),
+        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Aal5 },
+        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Ethernet },
+        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Fddi },
     ];
 }
 
@@ -123,6 +137,7 @@ impl fmt::Display for Stack {
         let transport = match self.transport {
             Transport::None => "",
             Transport::Tcp => "/tcp",
+            Transport::Udp => "/udp",
         };
         let lower = match self.lower {
             Lower::Aal5 => "aal5",
@@ -146,18 +161,20 @@ impl FromStr for Stack {
         match parts[..] {
             ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
             ["fore", "aal3" | "aal4"] => refuse("the adapter's driver treats types 3 and 4 as one: aal34"),
-            ["socket" | "framed", "tcp", "aal34"] => refuse("IP travels in AAL 5 here"),
+            ["socket" | "framed" | "pvm-advise", "tcp", "aal34"] => refuse("IP travels in AAL 5 here"),
             ["fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
             }
             ["fore", "tcp" | "udp", ..] => refuse(
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
-            ["socket" | "framed", "aal5" | "aal34" | "ethernet" | "fddi"] => {
+            ["socket" | "framed" | "pvm-advise", "aal5" | "aal34" | "ethernet" | "fddi"] => {
                 refuse("a socket needs a transport, tcp or udp")
             }
+            ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
+            ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
             ["socket", "udp", ..] => refuse("datagrams are not simulated yet"),
-            ["socket" | "framed", "tcp"] => refuse("TCP needs a network under it"),
+            ["socket" | "framed" | "pvm-advise", "tcp"] => refuse("TCP needs a network under it"),
             _ => refuse("there is no such stack"),
         }
     }
@@ -184,6 +201,9 @@ mod tests {
             ("socket/aal5", "needs a transport"),
             ("socket/tcp", "needs a network"),
             ("socket/udp/aal5", "datagrams"),
+            ("pvm-normal/tcp/aal5", "UDP"),
+            ("pvm-advise/udp/aal5", "TCP"),
+            ("pvm-advise/aal5", "needs a transport"),
             ("carrier/pigeon", "no such stack"),
             ("", "no such stack"),
         ] {

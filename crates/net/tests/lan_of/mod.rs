@@ -74,7 +74,7 @@ pub fn json(want: &Want) -> String {
             (link, 9_188, 8)
         }
     };
-    let socket = if want.stack.starts_with("socket") {
+    let socket = if !want.stack.starts_with("fore") {
         format!(
             r#", "socket": {{"tcp": "sunos41", "buffer_bytes": {}, "nodelay": {},
             "mtu_bytes": {mtu}, "encapsulation_bytes": {encapsulation}}}"#,

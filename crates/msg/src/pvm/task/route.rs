@@ -43,6 +43,11 @@ pub(super) struct Route<B> {
 }
 
 impl<B> Route<B> {
+    /// One that is there.
+    pub(super) fn open() -> Self {
+        Self::new(Stage::Open)
+    }
+
     fn new(stage: Stage) -> Self {
         Self { stage, address: String::new(), waiting: VecDeque::new(), assembly: Assembly::default() }
     }

@@ -104,9 +104,11 @@ impl Lan {
                 self.outcome(host, thread, process, Outcome::Ready(&ready));
                 self.inhabitants[process as usize].ready = ready;
             }
-            Call::Bind { .. } | Call::SendTo { .. } | Call::ReceiveFrom { .. } => {
-                self.outcome(host, thread, process, Outcome::Failed(CallError::NoDatagrams));
+            Call::Bind { port } => self.bind(host, thread, process, port),
+            Call::SendTo { socket, to, content } => {
+                self.send_datagram(host, thread, process, socket, to, content);
             }
+            Call::ReceiveFrom { socket, wait } => self.receive_datagram(host, thread, process, socket, wait),
         }
     }
 
@@ -127,6 +129,7 @@ impl Lan {
             Some(Call::Accept { listener }) => {
                 inhabitant.listeners.get(listener.0 as usize).is_some_and(|(_, waiting)| !waiting.is_empty())
             }
+            Some(Call::ReceiveFrom { socket, .. }) => self.has_datagram(process, *socket),
             Some(Call::Select { write, until, .. }) => {
                 let (write, until) = (*write, *until);
                 self.look(process, write);
@@ -155,6 +158,7 @@ impl Lan {
                 ready.push(Ready::Acceptable(ListenerId(at as u32)));
             }
         }
+        ready.extend(self.sockets_with_datagrams(process).map(Ready::Datagram));
         self.inhabitants[process as usize].ready = ready;
     }
 

@@ -17,6 +17,7 @@ use wiretwin_msg::framed::Framed;
 use wiretwin_msg::library::{
     Address, Call, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
 };
+use wiretwin_msg::pvm::{Encoding, library as pvm};
 use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
 
@@ -30,6 +31,8 @@ use super::{Kind, Lan, RequestId, State};
 /// The library of a process.
 pub(super) enum Machine {
     Framed(Box<Framed>),
+    Pvm(Box<pvm::Rank>),
+    PvmDaemon(Box<pvm::daemon::Daemon>),
     #[cfg(test)]
     Script(tests::Script),
 }
@@ -39,6 +42,8 @@ macro_rules! of_library {
     ($machine:expr, $library:ident => $call:expr) => {
         match $machine {
             Machine::Framed($library) => $call,
+            Machine::Pvm($library) => $call,
+            Machine::PvmDaemon($library) => $call,
             #[cfg(test)]
             Machine::Script($library) => $call,
         }
@@ -64,6 +69,21 @@ fn inhabitants(config: &Config) -> Settlement {
                 .collect(),
             open: mesh(),
         },
+        Message::PvmAdvise => {
+            // Daemons sleep while tasks speak to each other: they are left out.
+            let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
+            let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
+            Settlement { processes: (0..size).map(rank).collect(), open: mesh() }
+        }
+        Message::PvmNormal => {
+            let usage = pvm::Usage { direct: false, encoding: Encoding::Default };
+            let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
+            let daemon = |host| (host, Machine::PvmDaemon(Box::new(pvm::daemon::Daemon::new(host, size))));
+            Settlement {
+                processes: (0..size).map(rank).chain((0..size).map(daemon)).collect(),
+                open: (0..size).map(|rank| (rank, size + rank)).collect(),
+            }
+        }
     }
 }
 
@@ -191,7 +211,7 @@ impl Lan {
     }
 
     /// What a call came to goes to the library.
-    fn outcome(&mut self, host: u32, thread: ThreadId, process: u32, outcome: Outcome<'_>) {
+    pub(super) fn outcome(&mut self, host: u32, thread: ThreadId, process: u32, outcome: Outcome<'_>) {
         let now = self.core.now();
         of_library!(&mut self.inhabitants[process as usize].machine, library => library.handle(now, outcome));
         self.settle(host, thread, process, false);
@@ -247,7 +267,7 @@ impl Lan {
     // Sleep
 
     /// The process sleeps in its call.
-    fn sleep(&mut self, host: u32, thread: ThreadId, process: u32, call: Call) {
+    pub(super) fn sleep(&mut self, host: u32, thread: ThreadId, process: u32, call: Call) {
         let inhabitant = &mut self.inhabitants[process as usize];
         inhabitant.asleep = true;
         (inhabitant.deadline, inhabitant.idle) = match call {

@@ -186,7 +186,7 @@ fn server_calls(script: &Script) -> Vec<Call> {
 }
 
 #[test]
-fn nobody_at_a_port_a_port_that_is_taken_and_datagrams_are_refused_by_name() {
+fn nobody_at_a_port_and_a_port_that_is_taken_are_refused_by_name() {
     let to = address(1, 9);
     let asked = [
         Call::Connect { to },
@@ -201,8 +201,57 @@ fn nobody_at_a_port_a_port_that_is_taken_and_datagrams_are_refused_by_name() {
     let failed = |error: CallError| format!("{:?}", Outcome::Failed(error));
     assert_eq!(told[0], failed(CallError::Refused { to }));
     assert!(told[1].starts_with("Listening"));
-    assert_eq!(told[2..4], [failed(CallError::PortTaken { port: 7 }), failed(CallError::NoDatagrams)]);
+    assert_eq!(told[2], failed(CallError::PortTaken { port: 7 }));
+    assert!(told[3].starts_with("Bound"), "a port of UDP is another than one of TCP");
     assert!(told[4].starts_with("Ended"));
+}
+
+#[test]
+fn datagrams_come_whole_from_a_host_and_its_neighbour_and_one_too_long_goes_nowhere() {
+    let socket = wiretwin_msg::library::SocketId(0);
+    for stack in ["framed/tcp/aal5", "framed/tcp/ethernet"] {
+        let frames = stack.ends_with("ethernet");
+        let (adapter, more) = if frames { (FRAMES, SMALL) } else { (PLAIN.adapter, SOCKET) };
+        let mut lan = lan(&Want { stack, switch: !frames, adapter, more, ..PLAIN }, false);
+        let to = address(0, 5);
+        let send = |to, octets: u64| {
+            let mut content = Content::new();
+            content.push_octets(b"head");
+            content.push_zeros(octets - 4);
+            Call::SendTo { socket, to, content }
+        };
+        let receive = |wait| Call::ReceiveFrom { socket, wait };
+        let taker = [Call::Bind { port: 5 }, receive(false), receive(true), receive(true), receive(false)];
+        let sender = |port| {
+            [
+                Call::Bind { port },
+                send(to, 5000),
+                send(to, 9217),
+                send(address(0, 77), 10),
+                send(address(9, 5), 10),
+            ]
+        };
+        let daemons =
+            [(0, taker.into_iter().collect::<Vec<_>>()), (1, sender(6).into()), (0, sender(6).into())];
+        for (host, calls) in daemons {
+            lan.add_process(host);
+            lan.inhabitants.push(Inhabitant::new(Machine::Script(Script::new(calls))));
+            let process = lan.inhabitants.len() as u32 - 1;
+            lan.give(process, Action::Progress { rank: process });
+        }
+        assert!(!lan.step(), "nothing is left to do");
+        let told = |daemon| log(&lan, daemon).into_iter().map(|line| line.1).collect::<Vec<_>>();
+        let taken = told(0);
+        assert_eq!(taken.len(), 5, "{stack}: {taken:?}");
+        assert!(taken[1].starts_with("Empty") && taken[4].starts_with("Empty"));
+        for from in ["host: 0, port: 6", "host: 1, port: 6"] {
+            let whole = |line: &&String| line.contains(from) && line.contains("length: 5000");
+            assert_eq!(taken[2..4].iter().filter(whole).count(), 1, "{stack}: {taken:?}");
+        }
+        let sent = told(1);
+        assert!(sent[1].starts_with("Sent") && sent[3].starts_with("Sent") && sent[4].starts_with("Sent"));
+        assert!(sent[2].contains("TooLong"), "{}", sent[2]);
+    }
 }
 
 #[test]
@@ -243,64 +292,81 @@ where
     run(lan(want, false), BTreeMap::new(), whole).expect("a run that ends");
 }
 
+/// Every message layer.
+const LAYERS: [&str; 3] = ["framed/tcp/aal5", "pvm-advise/tcp/aal5", "pvm-normal/udp/aal5"];
+
 const SIZES: [usize; 7] = [0, 1, 100, 4097, 40_000, 300_000, 1 << 21];
 
 #[test]
 fn messages_of_every_size_come_whole_and_in_order_also_to_oneself() {
-    program(&framed(), async |comm: &mut LanComm| {
-        let (rank, other) = (comm.rank(), Rank(1 - comm.rank().0));
-        for (number, size) in SIZES.into_iter().enumerate() {
-            let message: Vec<u8> = (0..size).map(|at| (at * 7 + number) as u8).collect();
-            for to in [rank, other] {
-                let (mut first, mut second) = (vec![0; size], vec![0; 1]);
-                let sends = [
-                    Outgoing { to, tag: Tag(3), message: &message },
-                    Outgoing { to, tag: Tag(3), message: &[number as u8] },
-                ];
-                let receive =
-                    |buffer| Incoming { from: Source::Any, tag: TagMatch::Tag(Tag(3)), buffer, status: None };
-                comm.exchange(&sends, &mut [receive(&mut first), receive(&mut second)]).await?;
-                assert_eq!((first == message, &second[..]), (true, &[number as u8][..]), "{size} bytes");
+    for stack in LAYERS {
+        program(&Want { stack, ..framed() }, async |comm: &mut LanComm| {
+            let (rank, other) = (comm.rank(), Rank(1 - comm.rank().0));
+            for (number, size) in SIZES.into_iter().enumerate() {
+                let message: Vec<u8> = (0..size).map(|at| (at * 7 + number) as u8).collect();
+                for to in [rank, other] {
+                    let (mut first, mut second) = (vec![0; size], vec![0; 1]);
+                    let sends = [
+                        Outgoing { to, tag: Tag(3), message: &message },
+                        Outgoing { to, tag: Tag(3), message: &[number as u8] },
+                    ];
+                    let receive = |buffer| Incoming {
+                        from: Source::Any,
+                        tag: TagMatch::Tag(Tag(3)),
+                        buffer,
+                        status: None,
+                    };
+                    comm.exchange(&sends, &mut [receive(&mut first), receive(&mut second)]).await?;
+                    assert_eq!(
+                        (first == message, &second[..]),
+                        (true, &[number as u8][..]),
+                        "{stack}, {size} bytes"
+                    );
+                }
             }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
 }
 
 #[test]
 fn wildcards_take_anyone_and_tags_are_kept_apart() {
-    let want = Want { hosts: 4, adapter: SERIES_200, ..framed() };
-    program(&want, async |comm: &mut LanComm| {
-        let mut buffer = [0; 8];
-        if comm.rank() == Rank(0) {
-            let mut seen = [0; 4];
-            for _ in 0..6 {
-                let status = comm.recv(Source::Any, TagMatch::Tag(Tag(1)), &mut buffer).await?;
-                seen[status.source.0 as usize] += 1;
-                assert_eq!(buffer[0], status.source.0 as u8);
+    for stack in LAYERS {
+        let want = Want { stack, hosts: 4, adapter: SERIES_200, ..framed() };
+        program(&want, async |comm: &mut LanComm| {
+            let mut buffer = [0; 8];
+            if comm.rank() == Rank(0) {
+                let mut seen = [0; 4];
+                for _ in 0..6 {
+                    let status = comm.recv(Source::Any, TagMatch::Tag(Tag(1)), &mut buffer).await?;
+                    seen[status.source.0 as usize] += 1;
+                    assert_eq!(buffer[0], status.source.0 as u8);
+                }
+                assert_eq!(seen, [0, 2, 2, 2]);
+                for from in 1..4 {
+                    let status = comm.recv(Source::Rank(Rank(from)), TagMatch::Any, &mut buffer).await?;
+                    assert_eq!((status.tag, status.bytes), (Tag(9), Bytes::new(0)));
+                }
+            } else {
+                let rank = comm.rank().0 as u8;
+                comm.send(Rank(0), Tag(9), &[]).await?;
+                for _ in 0..2 {
+                    comm.send(Rank(0), Tag(1), &[rank; 8]).await?;
+                }
             }
-            assert_eq!(seen, [0, 2, 2, 2]);
-            for from in 1..4 {
-                let status = comm.recv(Source::Rank(Rank(from)), TagMatch::Any, &mut buffer).await?;
-                assert_eq!((status.tag, status.bytes), (Tag(9), Bytes::new(0)));
-            }
-        } else {
-            let rank = comm.rank().0 as u8;
-            comm.send(Rank(0), Tag(9), &[]).await?;
-            for _ in 0..2 {
-                comm.send(Rank(0), Tag(1), &[rank; 8]).await?;
-            }
-        }
-        Ok(())
-    });
+            Ok(())
+        });
+    }
 }
 
 #[test]
 fn the_same_seed_is_the_same_run() {
-    let times = || {
-        let mut lan = lan(&Want { background: true, ..framed() }, false);
-        (round_trips(&mut lan, Bytes::new(20_000), 10).expect("an echo that ends"), lan.digest())
-    };
-    assert_eq!(times(), times());
+    for stack in LAYERS {
+        let times = || {
+            let mut lan = lan(&Want { stack, background: true, ..framed() }, false);
+            (round_trips(&mut lan, Bytes::new(20_000), 10).expect("an echo that ends"), lan.digest())
+        };
+        assert_eq!(times(), times());
+    }
     assert!(json(&framed()).contains("framed/tcp/aal5"));
 }

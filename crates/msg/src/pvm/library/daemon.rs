@@ -1,0 +1,260 @@
+//! The daemon of a host as a process: its tasks' connections, and a socket for the other daemons.
+//!
+//! As `work` of PVM's daemon does it: it looks what is ready, takes one datagram and one read from each
+//! task, and sends what that brings about. A datagram is a call; a piece for a task is written when its
+//! connection has room.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::string::String;
+
+use wiretwin_proto::Output;
+use wiretwin_units::{Bytes, SimTime};
+use wiretwin_wire::pvm::{self as wire, HEADER_OCTETS, MESSAGE_OCTETS};
+
+use crate::library::{
+    Address, Call, ConnectionId, Content, Event, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
+    SocketId,
+};
+use crate::pvm::body::Piece;
+use crate::pvm::daemon::{self, Config, DATAGRAM_OCTETS, HostEntry, StreamId, Timing, Transmit};
+use crate::pvm::{Head, Packet};
+
+use super::line::{self, Line};
+
+/// Where every daemon's socket is: the port of one is fixed here, where PVM's take any and tell each other.
+pub const DAEMON_PORT: u16 = 1023;
+
+/// The daemon of one host.
+#[derive(Debug)]
+pub struct Daemon {
+    daemon: daemon::Daemon<Piece>,
+    socket: Option<SocketId>,
+    lines: BTreeMap<ConnectionId, Line>,
+    /// To tasks, in order.
+    out: VecDeque<(ConnectionId, Content)>,
+    busy: u32,
+    outputs: VecDeque<LibraryOutput>,
+}
+
+impl Daemon {
+    /// The daemon of a host (a rank's number), of so many; the first one is the master.
+    ///
+    /// # Panics
+    /// For more than 4095 hosts.
+    pub fn new(host: u32, size: u32) -> Self {
+        let entry = |rank: u32| HostEntry {
+            number: rank + 1,
+            name: alloc::format!("h{rank}"),
+            architecture: String::from("SUN4"),
+        };
+        let config = Config {
+            host: host + 1,
+            master: 1,
+            hosts: (0..size).map(entry).collect(),
+            // Nobody asks a silent host whether it is there: a run would never end.
+            timing: Timing { ping: None, ..Timing::default() },
+            datagram: DATAGRAM_OCTETS,
+            address: alloc::format!("{:08x}:{DAEMON_PORT:04x}", host + 1),
+        };
+        let daemon =
+            daemon::Daemon::new(config, SimTime::ZERO).expect("1 to 4095 hosts, and this one of them");
+        Self {
+            daemon,
+            socket: None,
+            lines: BTreeMap::new(),
+            out: VecDeque::new(),
+            busy: 0,
+            outputs: VecDeque::new(),
+        }
+    }
+
+    fn call(&mut self, call: Call) {
+        self.busy += 1;
+        self.outputs.push_back(Output::Transmit(call));
+    }
+
+    /// Does what the daemon asks for since it was called; then waits, if nothing is under way.
+    fn drain(&mut self) {
+        let due = loop {
+            match self.daemon.poll_output() {
+                Output::Work(work) => self.outputs.push_back(Output::Work(work)),
+                Output::Transmit(Transmit::Datagram { host, packet }) => {
+                    if let Some(socket) = self.socket {
+                        let to = Address { host: host - 1, port: DAEMON_PORT };
+                        self.call(Call::SendTo { socket, to, content: content(&packet) });
+                    }
+                }
+                Output::Transmit(Transmit::Write(stream, fragment)) => {
+                    self.out.push_back((ConnectionId(stream.0), line::content(&fragment)));
+                }
+                Output::Event(daemon::Event::SentAgain { .. }) => {
+                    self.outputs.push_back(Output::Event(Event::SentAgain));
+                }
+                Output::Event(daemon::Event::Garbage { .. } | daemon::Event::Stray(_)) => self.garbage(),
+                // What is there from the start is not made or ended here.
+                Output::Transmit(_) | Output::Deliver(_) | Output::Event(_) => {}
+                Output::Timeout(due) => break due,
+            }
+        };
+        if self.busy == 0 && self.socket.is_some() {
+            let write = self.out.front().map(|(connection, _)| *connection);
+            self.call(Call::Select { write, until: due, idle: self.daemon.repeats_at().is_none() });
+        }
+    }
+
+    fn garbage(&mut self) {
+        self.outputs.push_back(Output::Event(Event::Garbage { what: "a packet of PVM" }));
+    }
+
+    /// A datagram of the daemon of a host.
+    fn datagram(&mut self, now: SimTime, from: Address, content: &mut Content) {
+        match packet(content) {
+            Some(packet) => self.daemon.handle_datagram(now, from.host + 1, packet),
+            None => self.garbage(),
+        }
+    }
+
+    fn take_in(&mut self, now: SimTime, connection: ConnectionId) {
+        while let Some(line) = self.lines.get_mut(&connection) {
+            match line.take() {
+                Ok(Some(fragment)) => self.daemon.handle_fragment(now, StreamId(connection.0), fragment),
+                Ok(None) => return,
+                Err(_) => {
+                    self.garbage();
+                    self.lost(now, connection);
+                }
+            }
+        }
+    }
+
+    fn lost(&mut self, now: SimTime, connection: ConnectionId) {
+        self.lines.remove(&connection);
+        self.out.retain(|(to, _)| *to != connection);
+        self.daemon.handle_closed(now, StreamId(connection.0));
+    }
+}
+
+impl Library for Daemon {
+    fn admit(&self, _to: u32, _tag: u32, _bytes: Bytes) -> Result<(), Refusal> {
+        Err(Refusal::Unsupported("a daemon that sends for itself"))
+    }
+
+    fn send(&mut self, _now: SimTime, _request: Request, _to: u32, _tag: u32, _bytes: Bytes) {}
+
+    fn receive(
+        &mut self,
+        _now: SimTime,
+        _request: Request,
+        _from: Option<u32>,
+        _tag: Option<u32>,
+        _capacity: Bytes,
+    ) {
+    }
+
+    fn progress(&mut self, now: SimTime) {
+        if self.busy > 0 {
+            return;
+        }
+        if self.socket.is_none() {
+            return self.call(Call::Bind { port: DAEMON_PORT });
+        }
+        self.daemon.handle_timeout(now);
+        self.drain();
+    }
+
+    fn handle(&mut self, now: SimTime, outcome: Outcome<'_>) {
+        if let Outcome::Given { connection, .. } = outcome {
+            // One task a host: the first number is its rank's.
+            if self.daemon.attach(StreamId(connection.0)).is_some() {
+                self.lines.insert(connection, Line::new(self.daemon.tid()));
+            }
+            return;
+        }
+        self.busy -= 1;
+        match outcome {
+            Outcome::Bound { socket, .. } => self.socket = Some(socket),
+            Outcome::Ready(ready) => {
+                self.daemon.handle_timeout(now);
+                let mut writable = None;
+                for ready in ready {
+                    match *ready {
+                        Ready::Datagram(socket) => self.call(Call::ReceiveFrom { socket, wait: false }),
+                        Ready::Readable(connection) => {
+                            if let Some(line) = self.lines.get(&connection) {
+                                let most = line.wanted();
+                                self.call(Call::Read { connection, most, wait: false });
+                            }
+                        }
+                        Ready::Writable(connection) => writable = Some(connection),
+                        Ready::Acceptable(_) => {}
+                    }
+                }
+                if writable.is_some()
+                    && let Some((connection, content)) = self.out.pop_front()
+                {
+                    self.call(Call::Write { connection, content, wait: false });
+                }
+            }
+            Outcome::Datagram { from, content, .. } => self.datagram(now, from, content),
+            Outcome::Read { connection, content } => {
+                let announced = |daemon: &Self| daemon.lines.get(&connection).is_some_and(Line::is_announced);
+                let before = announced(self);
+                if let Some(line) = self.lines.get_mut(&connection) {
+                    content.move_to(Bytes::MAX, &mut line.inbox);
+                }
+                self.take_in(now, connection);
+                // What a header has announced is read without another look.
+                if !before && let Some(line) = self.lines.get(&connection).filter(|line| line.is_announced())
+                {
+                    let most = line.wanted();
+                    return self.call(Call::Read { connection, most, wait: false });
+                }
+            }
+            Outcome::Wrote { connection, rest } if !rest.is_empty() => {
+                self.out.push_front((connection, rest));
+            }
+            Outcome::Ended { connection } => {
+                // What is over would be ready at every look.
+                self.call(Call::Close { connection });
+                self.lost(now, connection);
+            }
+            _ => {}
+        }
+        self.drain();
+    }
+
+    fn poll_output(&mut self) -> LibraryOutput {
+        self.outputs.pop_front().unwrap_or(Output::Timeout(None))
+    }
+}
+
+/// A packet as content.
+fn content(packet: &Packet<Piece>) -> Content {
+    let mut content = Content::new();
+    content.push_octets(&packet.header.octets());
+    if let Some(head) = packet.head {
+        content.push_octets(&head.wire().octets());
+    }
+    line::push(&mut content, &packet.body);
+    content
+}
+
+/// The packet that content is; `None` for what is none.
+fn packet(content: &mut Content) -> Option<Packet<Piece>> {
+    let mut octets = [0; HEADER_OCTETS];
+    if !content.take_octets(&mut octets) {
+        return None;
+    }
+    let (header, _) = wire::Packet::parse(&octets).ok()?;
+    let mut head = None;
+    if header.first {
+        let mut octets = [0; MESSAGE_OCTETS];
+        if !content.take_octets(&mut octets) {
+            return None;
+        }
+        let (message, _) = wire::Message::parse(&octets).ok()?;
+        head = Some(Head::of(&message));
+    }
+    let length = content.length();
+    Some(Packet { header, head, body: line::piece(content, length) })
+}
