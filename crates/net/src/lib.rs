@@ -8,6 +8,7 @@
 //! | [`frame`] | ports joined by Ethernet, frame by frame |
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
+//! | [`gige`] | Gigabit Ethernet: adapters, PAUSE, switches |
 //! | [`cell_switch`] | a switch under synthetic traffic |
 //! | [`fairness`] | what sessions would get of a fair network |
 
@@ -16,6 +17,7 @@ mod comm;
 pub mod csma_cd;
 pub mod fairness;
 pub mod frame;
+pub mod gige;
 pub mod json;
 pub mod lan;
 pub mod layer;

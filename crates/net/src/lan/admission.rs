@@ -135,7 +135,9 @@ impl Admission {
         let (link, count) = match network {
             NetworkConfig::BackToBack(link) => (link, 2),
             NetworkConfig::Switch(link, _) => (link, 2 * (hosts + generators)),
-            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } => return Self::default(),
+            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } | NetworkConfig::Gige(_) => {
+                return Self::default();
+            }
         };
         Self { links: vec![(capacity(link), 0); count] }
     }
@@ -206,7 +208,7 @@ pub(super) fn read(
         }
     }
     let Some(list) = top.optional("reservations") else { return Ok(Vec::new()) };
-    if matches!(network, NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. }) {
+    if !matches!(network, NetworkConfig::BackToBack(_) | NetworkConfig::Switch(..)) {
         return Err(list.refuse("nothing here: only ATM has circuits"));
     }
     let mut found = Vec::new();

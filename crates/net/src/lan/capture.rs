@@ -59,7 +59,10 @@ pub(super) fn link_of(stack: Stack, socket: Option<&SocketConfig>) -> Result<Lin
             Err("nothing, unless encapsulation_bytes is 8: LLC and SNAP")
         }
         Lower::Aal5 => Ok(LinkType::SUNATM),
-        Lower::Ethernet => Ok(LinkType::ETHERNET),
+        Lower::Gige if socket.is_some_and(|socket| socket.mtu > 1500) => {
+            Err("nothing: frames longer than 802.3 has are not captured")
+        }
+        Lower::Ethernet | Lower::Gige => Ok(LinkType::ETHERNET),
         Lower::Fddi => Ok(LinkType::FDDI),
     }
 }
@@ -159,7 +162,7 @@ impl Lan {
             behind(llc.header_octets(), packet, |octets| llc.emit(octets).expect("room was made"))
         };
         match self.config.stack.lower {
-            Lower::Ethernet => {
+            Lower::Ethernet | Lower::Gige => {
                 let frame = ethernet::Repr {
                     destination: mac_of(to),
                     source: mac_of(from),

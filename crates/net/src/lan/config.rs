@@ -18,6 +18,7 @@ use super::core::LinkConfig;
 use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
 use super::stack::{Lower, Message, Stack};
+use crate::gige;
 use crate::json::{At, Fields, JsonError, parse};
 
 /// What an activity costs a processor.
@@ -153,6 +154,8 @@ pub enum NetworkConfig {
         /// The target token rotation time.
         target: Span,
     },
+    /// Gigabit Ethernet.
+    Gige(gige::Config),
 }
 
 /// Stream sockets.
@@ -295,13 +298,14 @@ impl Config {
     }
 }
 
-const CONFIG_KEYS: [&str; 17] = [
+const CONFIG_KEYS: [&str; 18] = [
     "stack",
     "hosts",
     "link",
     "switch",
     "cable",
     "ring",
+    "gige",
     "socket",
     "pdu_bytes",
     "cut_messages",
@@ -351,7 +355,56 @@ fn read_network(
                 target: Span::from_ps(target),
             })
         }
+        Lower::Gige => read_gige(&top.get("gige")?, hosts).map(NetworkConfig::Gige),
     }
+}
+
+fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
+    let fields = at.object(&["rate_bit_s", "propagation_ps", "adapter", "switch"])?;
+    let adapter = fields.get("adapter")?;
+    let adapter = adapter.object(&[
+        "bus_setup_ps",
+        "bus_byte_ps",
+        "frame_ps",
+        "send_frames",
+        "receive_bytes",
+        "coalesce_frames",
+        "coalesce_ps",
+        "pause",
+    ])?;
+    let pause = adapter.get("pause")?;
+    let switch = match fields.optional("switch") {
+        None if hosts > 2 => return Err(at.refuse("an object with the key switch, for more than two hosts")),
+        None => None,
+        Some(switch) => {
+            let fields = switch.object(&["forwarding", "latency_ps", "port_bytes"])?;
+            let forwarding = fields.get("forwarding")?;
+            Some(gige::Switch {
+                forwarding: match text_of(&forwarding)?.as_str() {
+                    "stored" => gige::Forwarding::Stored,
+                    "cut-through" => gige::Forwarding::CutThrough,
+                    _ => return Err(forwarding.refuse("stored or cut-through")),
+                },
+                latency: span(&fields, "latency_ps")?,
+                port: Bytes::new(fields.get("port_bytes")?.integer(9_018, 1 << 40)?),
+            })
+        }
+    };
+    Ok(gige::Config {
+        rate: rate(&fields, "rate_bit_s")?,
+        propagation: span(&fields, "propagation_ps")?,
+        adapter: gige::Adapter {
+            bus_setup: span(&adapter, "bus_setup_ps")?,
+            bus_byte: span(&adapter, "bus_byte_ps")?,
+            frame: span(&adapter, "frame_ps")?,
+            send_frames: count(&adapter, "send_frames")?,
+            receive: Bytes::new(adapter.get("receive_bytes")?.integer(9_018, 1 << 40)?),
+            coalesce_frames: count(&adapter, "coalesce_frames")?,
+            coalesce: span(&adapter, "coalesce_ps")?,
+            pause: pause.value.as_bool().ok_or_else(|| pause.refuse("true or false"))?,
+        },
+        switch,
+    })
 }
 
 fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
@@ -368,6 +421,7 @@ fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
         Lower::Aal5 | Lower::Aal34 => 65_000,
         Lower::Ethernet => 1_500,
         Lower::Fddi => 4_352,
+        Lower::Gige => 9_000,
     };
     let mtu = fields.get("mtu_bytes")?.integer(100, most)? as u16;
     let encapsulation = Bytes::new(fields.get("encapsulation_bytes")?.integer(0, 100)?);

@@ -80,6 +80,9 @@ pub(super) fn read(
     if matches!(network, NetworkConfig::BackToBack(_)) {
         return Err(list.refuse("nothing between two hosts back to back: load needs a switch, cable or ring"));
     }
+    if matches!(network, NetworkConfig::Gige(_)) {
+        return Err(list.refuse("nothing on Gigabit Ethernet: load is not modelled there"));
+    }
     let found = list.list("a list of generators")?;
     let stations = u64::from(hosts) + 2 * found.len() as u64;
     if matches!(network, NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. }) && stations > 64 {
@@ -209,6 +212,8 @@ fn unit_of(config: &Config, load: &LoadConfig) -> Span {
             let frame = cable.time_of(octets) - preamble;
             if load.whole { preamble + frame + gap } else { frame }
         }
+        // Load is refused there when the network is read.
+        NetworkConfig::Gige(_) => Span::ZERO,
         NetworkConfig::Ring { rate, .. } => {
             timed_token::Config { rate, ..timed_token::Config::FDDI }.time_of(octets)
         }

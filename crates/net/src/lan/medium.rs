@@ -1,7 +1,7 @@
-//! A medium that hosts share frame by frame: the cable of CSMA/CD or the ring of the timed token.
+//! A network of frames: the cable of CSMA/CD, the ring of the timed token, or Gigabit Ethernet.
 //!
-//! The access procedures are machines of their own ([`CsmaCd`], [`TimedToken`]); here each host has a
-//! station, with a queue of frames in front of it.
+//! The access procedures are machines of their own ([`CsmaCd`], [`TimedToken`], [`Gige`]); here each host
+//! has a station, with a queue of frames in front of it.
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,7 @@ use super::config::{Config, NetworkConfig};
 use super::core::Passed;
 use super::fault::BitErrors;
 use crate::csma_cd::{self, CsmaCd};
+use crate::gige::{self, Gige, Stamps};
 use crate::timed_token::{self, TimedToken};
 
 /// The number of a packet that a frame carries.
@@ -21,13 +22,14 @@ pub(super) type Packet = u32;
 enum Access {
     Cable(CsmaCd<Packet>),
     Ring(TimedToken<Packet>, timed_token::Config),
+    Gige(Gige<(Packet, Bytes)>),
 }
 
 /// What the medium asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Came {
     /// A frame has come to a host, sent by itself for so long.
-    Frame { host: u32, packet: Packet, sent: Span },
+    Frame { host: u32, packet: Packet, sent: Span, stamps: Option<Stamps> },
     /// A frame was given up.
     Lost { packet: Packet },
     /// Nothing for now; look again then.
@@ -66,6 +68,7 @@ impl Medium {
                 let cable = CsmaCd::new(config, &places, of);
                 Access::Cable(cable.expect("2 to 64 stations on a cable of 1 Mbit/s or more"))
             }
+            NetworkConfig::Gige(config) => Access::Gige(Gige::new(*config, hosts)),
             NetworkConfig::Ring { rate, hop, latency, target } => {
                 let config =
                     timed_token::Config { rate: *rate, target: *target, ..timed_token::Config::FDDI };
@@ -79,7 +82,7 @@ impl Medium {
                 Access::Ring(ring.expect("the target was checked when the network was read"), config)
             }
         };
-        let queues = (0..stations).map(|_| VecDeque::new()).collect();
+        let queues: Vec<_> = (0..stations).map(|_| VecDeque::new()).collect();
         let passed = Passed::default();
         let errors = match config.bit_error {
             Some(rate) => Some(BitErrors::new(rate, streams.stream("medium/bits")?)),
@@ -96,6 +99,11 @@ impl Medium {
     /// Puts a frame of so many octets behind those of a host; `false` where its queue is full.
     pub(super) fn offer(&mut self, now: SimTime, from: u32, to: u32, packet: Packet, octets: Bytes) -> bool {
         self.passed.taken += 1;
+        if let Access::Gige(network) = &mut self.access {
+            let taken = network.offer(now, from, to, octets, (packet, octets));
+            self.passed.lost += u64::from(!taken);
+            return taken;
+        }
         if self.queues[from as usize].len() >= self.most {
             self.passed.lost += 1;
             return false;
@@ -121,6 +129,7 @@ impl Medium {
                 let frame = timed_token::Frame { to, octets, class, payload };
                 ring.offer(now, station, frame).is_ok()
             }
+            Access::Gige(_) => false,
         };
         if taken {
             self.queues[host as usize].pop_front();
@@ -141,6 +150,7 @@ impl Medium {
         match &mut self.access {
             Access::Cable(cable) => cable.handle_timeout(now),
             Access::Ring(ring, _) => ring.handle_timeout(now),
+            Access::Gige(network) => network.handle_timeout(now),
         }
     }
 
@@ -153,7 +163,7 @@ impl Medium {
                     csma_cd::Output::Deliver { station, frame, .. } => {
                         octets = frame.octets.max(SHORTEST_FRAME);
                         let sent = cable.config().time_of(frame.octets);
-                        (None, Some(Came::Frame { host: station.0.into(), packet: frame.payload, sent }))
+                        (None, Some(came_of(station.0.into(), frame.payload, sent)))
                     }
                     csma_cd::Output::Sent { station, .. } => (Some(u32::from(station.0)), None),
                     csma_cd::Output::Failed { station, frame, .. } => {
@@ -165,10 +175,19 @@ impl Medium {
                     timed_token::Output::Deliver { station, frame, .. } => {
                         octets = frame.octets;
                         let sent = config.time_of(frame.octets);
-                        (None, Some(Came::Frame { host: station.0.into(), packet: frame.payload, sent }))
+                        (None, Some(came_of(station.0.into(), frame.payload, sent)))
                     }
                     timed_token::Output::Sent { station, .. } => (Some(u32::from(station.0)), None),
                     timed_token::Output::Timeout(time) => return Came::Until(time),
+                },
+                Access::Gige(network) => match network.poll_output() {
+                    gige::Output::Deliver { station: host, payload: (packet, length), stamps } => {
+                        octets = length.max(gige::SHORTEST);
+                        let sent = stamps.gone - stamps.sent;
+                        (None, Some(Came::Frame { host, packet, sent, stamps: Some(stamps) }))
+                    }
+                    gige::Output::Lost { payload: (packet, _), .. } => (None, Some(Came::Lost { packet })),
+                    gige::Output::Timeout(time) => return Came::Until(time),
                 },
             };
             if let Some(host) = host {
@@ -188,6 +207,10 @@ impl Medium {
             }
         }
     }
+}
+
+const fn came_of(host: u32, packet: Packet, sent: Span) -> Came {
+    Came::Frame { host, packet, sent, stamps: None }
 }
 
 /// What a frame of CSMA/CD is padded to.

@@ -309,7 +309,7 @@ impl Lan {
                 }
                 lan.switches.push(switch);
             }
-            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } => {
+            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } | NetworkConfig::Gige(_) => {
                 for number in 0..size {
                     lan.add_host(number, LinkId(u32::MAX))?;
                 }

@@ -23,6 +23,7 @@ use super::load::LOAD_PACKET;
 use super::medium::Came;
 use super::trail::SegmentId;
 use super::{BuildError, Kind, Lan, RequestId, State};
+use crate::gige::Stamps;
 
 /// One end of a connection.
 pub(super) struct End {
@@ -449,13 +450,16 @@ impl Lan {
         medium.advance(now);
         loop {
             match medium.poll(now) {
-                Came::Frame { host, packet, sent } => {
+                Came::Frame { host, packet, sent, stamps } => {
                     self.core.observe(super::FRAME_CAME, host.into(), sent.as_ps());
                     if packet == LOAD_PACKET {
                         continue;
                     }
                     let before = self.packets.list[packet as usize].trail;
-                    let trail = self.core.trail.push(before, Activity::Serialize, 0, now - sent, now);
+                    let trail = match stamps {
+                        None => self.core.trail.push(before, Activity::Serialize, 0, now - sent, now),
+                        Some(stamps) => self.through_adapters(before, host, stamps),
+                    };
                     self.adapters[host as usize].frame_came(packet, trail);
                     let adapter = &self.adapters[host as usize];
                     if let Some(handler) = adapter.call_handler() {
@@ -477,6 +481,24 @@ impl Lan {
             }
         }
         self.medium = Some(medium);
+    }
+
+    /// The way of a packet from one host's memory to the other's, and until its handler is called.
+    fn through_adapters(&mut self, mut trail: SegmentId, host: u32, stamps: Stamps) -> SegmentId {
+        let now = self.core.now();
+        let place = host as u16;
+        let stages = [
+            (Activity::Dma, stamps.fetched, stamps.there),
+            (Activity::Serialize, stamps.sent, stamps.gone),
+            (Activity::Propagate, stamps.gone, stamps.came),
+            (Activity::Dma, stamps.stored, stamps.taken),
+            (Activity::InterruptDelay, stamps.taken, now),
+        ];
+        for (activity, from, to) in stages {
+            let place = if matches!(activity, Activity::Serialize | Activity::Propagate) { 0 } else { place };
+            trail = self.core.trail.push(trail, activity, place, from, to);
+        }
+        trail
     }
 
     /// The steps of a handler to which a packet has come.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons) |
 //! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts |
-//! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi` |
+//! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
 //! What does not go together is refused, with the reason.
 
@@ -66,6 +66,8 @@ pub enum Lower {
     Ethernet,
     /// FDDI.
     Fddi,
+    /// Gigabit Ethernet.
+    Gige,
 }
 
 /// A stack that can be.
@@ -114,7 +116,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 18] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -129,6 +131,10 @@ impl Stack {
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Aal5 },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Ethernet },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Fddi },
+        Self::tcp(Message::Socket, Lower::Gige),
+        Self::tcp(Message::Framed, Lower::Gige),
+        Self::tcp(Message::PvmAdvise, Lower::Gige),
+        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Gige },
     ];
 }
 
@@ -144,6 +150,7 @@ impl fmt::Display for Stack {
             Lower::Aal34 => "aal34",
             Lower::Ethernet => "ethernet",
             Lower::Fddi => "fddi",
+            Lower::Gige => "gige",
         };
         write!(f, "{}{transport}/{lower}", self.message.name())
     }
@@ -168,7 +175,7 @@ impl FromStr for Stack {
             ["fore", "tcp" | "udp", ..] => refuse(
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
-            ["socket" | "framed" | "pvm-advise", "aal5" | "aal34" | "ethernet" | "fddi"] => {
+            ["socket" | "framed" | "pvm-advise", "aal5" | "aal34" | "ethernet" | "fddi" | "gige"] => {
                 refuse("a socket needs a transport, tcp or udp")
             }
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
