@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from wiretwin.errors import InputError
-from wiretwin.papers import lin1995
+from wiretwin.papers import lin1995, ong2000
 from wiretwin.papers.records import Record
 
 __all__ = ["PAPERS", "run_paper"]
 
-PAPERS: dict[str, ModuleType] = {"lin1995": lin1995}
+PAPERS: dict[str, ModuleType] = {"lin1995": lin1995, "ong2000": ong2000}
 """Modules with ``EXPERIMENTS``, ``experiment`` and ``refit``."""
 
 

@@ -1,0 +1,174 @@
+"""Ong & Farrell 2000: what is measured on which network."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+from wiretwin.papers.records import case
+from wiretwin.papers.values import DATA, Sheet, read_sheet
+
+__all__ = ["NICS", "PAPER", "Constant", "Setting", "constants", "paper", "setting", "sheets"]
+
+PAPER = "ong2000"
+NICS = ("gnic-ii", "acenic", "sk-net")
+FOLDER = DATA / "papers" / PAPER
+
+Constant = tuple[str, str]
+"""A free constant: the name of its sheet and its key."""
+
+MOST_BUFFER = 131_070
+"""What Linux 2.2 gives at most: two octets less than the 128 KB that the paper speaks of."""
+
+ENCAPSULATION_OCTETS = 18
+ATM = ("fore_send", "fore_receive", "pdu_interrupt", "crc", "segment_cell", "reassemble_cell", "cell_out")
+
+
+@cache
+def paper() -> dict[str, Any]:
+    """Return the data file of this paper."""
+    return tomllib.loads((FOLDER / "paper.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def sheets() -> dict[str, Sheet]:
+    """Return the host's sheet and those of the adapters, by name."""
+    return {sheet.name: sheet for sheet in map(read_sheet, (FOLDER / f"{one}.toml" for one in _FILES))}
+
+
+_FILES = ("host", *NICS)
+
+
+def constants() -> dict[Constant, float]:
+    """Return every value of the paper's sheets that was fitted."""
+    return {
+        (sheet.name, key): value.value
+        for sheet in sheets().values()
+        for key, value in sheet.values.items()
+        if value.by == "fit"
+    }
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Two hosts back to back.
+
+    Attributes
+    ----------
+    nic, mtu, buffer_kib
+        The adapter, the largest IP packet in octets, the size of both socket buffers.
+    overrides
+        Values to use instead of those on file.
+    """
+
+    nic: str
+    mtu: int = 1500
+    buffer_kib: int = 128
+    overrides: Mapping[Constant, float] = field(default_factory=dict)
+
+    @property
+    def case(self) -> str:
+        """Its case."""
+        return case(
+            stack="socket/tcp/gige",
+            network="gige",
+            host="p3-450",
+            nic=self.nic,
+            mtu=self.mtu,
+            buffer_kib=self.buffer_kib,
+        )
+
+    def under(self, overrides: Mapping[Constant, float]) -> Setting:
+        """Return it with other values."""
+        return replace(self, overrides=overrides)
+
+    def _value(self, sheet: str, key: str) -> float:
+        return self.overrides.get((sheet, key), sheets()[sheet][key])
+
+    def lan_json(self) -> str:
+        """Return the configuration of the network as JSON."""
+
+        def host(key: str) -> float:
+            return self._value("p3-450", key)
+
+        def nic(key: str) -> float:
+            return self._value(self.nic, key)
+
+        def ps(value_us: float) -> int:
+            return round(value_us * 1e6)
+
+        def price(call_us: float = 0.0, byte_ns: float = 0.0) -> dict[str, int]:
+            cold = round(byte_ns * 1e3)
+            return {
+                "call_ps": ps(call_us),
+                "byte_ps": round(cold * host("warm_share")),
+                "cold_byte_ps": cold,
+            }
+
+        copy = host("copy_ns_per_byte")
+        prices = {
+            "trap": price(host("trap_us")),
+            "interrupt": price(host("interrupt_us")),
+            "context_switch": price(host("context_switch_us")),
+            "copy_in": price(0, copy),
+            "copy_out": price(0, copy),
+            "checksum": price(0, copy * host("checksum_share")),
+            "socket_send": price(host("socket_us")),
+            "socket_receive": price(host("socket_us")),
+            "segment_out": price(host("segment_us")),
+            "segment_in": price(host("segment_us")),
+            "ack_in": price(host("ack_us")),
+            "timer_expiry": price(host("timer_us")),
+            "mbuf": price(),
+            "packet_out": price(host("packet_us")),
+            "packet_in": price(host("packet_us")),
+            # What message layers and ATM would cost: no experiment here has them.
+            **{name: price() for name in (*ATM, "cell_in", "select", "library", "user_copy")},
+            **{name: price() for name in ("rpc_head", "xdr_item", "record_mark")},
+        }
+        one = {
+            "name": "p3-450",
+            "cache_bytes": round(host("cache_bytes")),
+            "prices": prices,
+            "bus": {"setup_ps": 0, "byte_ps": 0},
+            "adapter": {"kind": "frames"},
+        }
+        return json.dumps(
+            {
+                "stack": "socket/tcp/gige",
+                "hosts": [one, one],
+                "pdu_bytes": 4096,
+                "cut_messages": True,
+                "stream_bytes": 1 << 22,
+                "gige": {
+                    "rate_bit_s": 1_000_000_000,
+                    "propagation_ps": 25_000,
+                    "adapter": {
+                        "bus_setup_ps": ps(host("bus_setup_us")),
+                        "bus_byte_ps": round(host("bus_byte_ns") * 1e3),
+                        "frame_ps": ps(nic("frame_us")),
+                        "send_frames": round(nic("send_frames")),
+                        "receive_bytes": round(nic("receive_bytes")),
+                        "coalesce_frames": round(nic("coalesce_frames")),
+                        "coalesce_ps": ps(nic("coalesce_us")),
+                        "pause": True,
+                    },
+                },
+                "socket": {
+                    "tcp": "linux22",
+                    "buffer_bytes": min(self.buffer_kib * 1024, MOST_BUFFER),
+                    "nodelay": True,
+                    "mtu_bytes": self.mtu,
+                    "encapsulation_bytes": ENCAPSULATION_OCTETS,
+                },
+            }
+        )
+
+
+def setting(row: Mapping[str, Any]) -> Setting:
+    """Return the setting of a calibration row."""
+    return Setting(row["nic"], row["mtu"], row["buffer_kib"])
