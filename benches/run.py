@@ -69,6 +69,7 @@ BENCHES = (
     Bench("messages", cargo_bench("wiretwin-net", "ranks"), ("--", "--quick")),
     Bench("protocols", cargo_bench("wiretwin-proto", "sscop"), ("--", "--quick")),
     Bench("packets", cargo_bench("wiretwin-net", "packets"), ("--", "--quick")),
+    Bench("codec", cargo_bench("wiretwin-wire", "codec"), ("--", "--quick")),
     Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),

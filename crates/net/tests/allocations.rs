@@ -7,6 +7,7 @@ use std::alloc::System;
 use lan_of::{PLAIN, Want, lan};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wiretwin_engine::Untraced;
+use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
 use wiretwin_net::lan::echo::round_trips;
 use wiretwin_net::packet::Dumbbell;
@@ -62,6 +63,18 @@ fn a_steady_network_does_not_allocate() {
         // All the queues it will need it has early: a longer run adds a few doublings, not one a cell.
         let (short, long) = (of(20_000), of(200_000));
         assert!(long <= short + 32, "by {name}: {short} in 20 000 slots, {long} in 200 000");
+    }
+
+    for scheduler in [Scheduler::Pim { iterations: 4 }, Scheduler::Islip { iterations: 4 }] {
+        let of = |slots| {
+            let switch = Config { slots, ..Config::default() };
+            let config = CrossbarConfig { switch, scheduler, ..CrossbarConfig::default() };
+            let (count, totals) = counted(|| run_crossbar(&config, &mut Untraced));
+            totals.expect("a valid configuration");
+            count
+        };
+        let (short, long) = (of(20_000), of(200_000));
+        assert!(long <= short + 32, "{scheduler:?}: {short} in 20 000 slots, {long} in 200 000");
     }
 
     let config = tcp::Config { work: false, ..tcp::Config::linux_modern() };

@@ -1,11 +1,18 @@
 //! Time to read and to write one cell, PDU, frame or packet, checksum and all.
 //!
-//! Nothing here allocates: the room is `no_std` and does not know `alloc`.
+//! Nothing here allocates: the room is `no_std` and does not know `alloc`. The reference is a bare loop over
+//! the octets that the check covers, measured in turns with each workload: a table of 256 entries for a CRC
+//! or a HEC, a sum of words for the Internet checksum; what it lacks is everything else. One JSON line per
+//! workload: `ns` and `reference_ns` are medians over the turns, `ratio` that of the turns' ratios.
+//!
+//! Arguments: words that the name of a workload must have; `--quick` for fewer turns.
 
+#![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
+
+use std::hint::black_box;
 use std::net::Ipv4Addr;
+use std::time::Instant;
 
-use divan::counter::BytesCount;
-use divan::{Bencher, black_box};
 use wiretwin_units::Bytes;
 use wiretwin_wire::aal34::sar;
 use wiretwin_wire::cell::{self, Cell, Gfc, Interface, PayloadType, VcId, Vci, Vpi};
@@ -14,8 +21,113 @@ use wiretwin_wire::ipv4::{Ends, FragmentOffset, Packet, Protocol};
 use wiretwin_wire::tcp::{Flags, Segment, SeqNumber};
 use wiretwin_wire::{Options, aal5, checksum, ethernet, ipv4, mac, oam, rm, tcp, udp};
 
+/// What a bare loop does over the octets that a check covers.
+#[derive(Clone, Copy)]
+enum Check {
+    Crc,
+    Sum,
+}
+
+impl Check {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Crc => "bare loop with a table, over what the check covers",
+            Self::Sum => "bare sum of words, over what the check covers",
+        }
+    }
+
+    fn over(self, octets: &[u8], table: &[u32; 256]) -> u32 {
+        match self {
+            Self::Crc => octets
+                .iter()
+                .fold(u32::MAX, |crc, octet| (crc << 8) ^ table[((crc >> 24) as u8 ^ octet) as usize]),
+            Self::Sum => {
+                octets.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum()
+            }
+        }
+    }
+}
+
+struct Bench {
+    words: Vec<String>,
+    turns: u32,
+    table: [u32; 256],
+}
+
+/// What a turn takes about.
+const TURN_NS: f64 = 2e5;
+
+impl Bench {
+    fn new() -> Self {
+        let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+        let quick = arguments.iter().any(|word| word == "--quick");
+        let words = arguments.into_iter().filter(|word| !word.starts_with("--")).collect();
+        let table = std::array::from_fn(|octet| {
+            (0..8).fold(
+                (octet as u32) << 24,
+                |crc, _| if crc >> 31 == 1 { crc << 1 ^ 0x04C1_1DB7 } else { crc << 1 },
+            )
+        });
+        Self { words, turns: if quick { 21 } else { 101 }, table }
+    }
+
+    /// Times something whose check covers so many octets.
+    fn time<T>(&self, name: &str, check: Check, octets: usize, mut work: impl FnMut() -> T) {
+        if !self.words.iter().all(|word| name.contains(word.as_str())) {
+            return;
+        }
+        let covered = vec![7_u8; octets];
+        let mut bare = || check.over(black_box(&covered), black_box(&self.table));
+        let (ours, theirs) = (repeats(&mut work), repeats(&mut bare));
+        let (mut our, mut their, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..self.turns {
+            let (one, other) = (turn(&mut work, ours), turn(&mut bare, theirs));
+            our.push(one);
+            their.push(other);
+            ratios.push(one / other);
+        }
+        println!(
+            "{{\"bench\": \"wire/{name}\", \"unit\": \"ns\", \"ns\": {:.2}, \"reference\": \"{}\", \
+             \"reference_ns\": {:.2}, \"ratio\": {:.3}}}",
+            median(&mut our),
+            check.name(),
+            median(&mut their),
+            median(&mut ratios)
+        );
+    }
+}
+
+/// How often something is done in a turn.
+fn repeats<T>(work: &mut impl FnMut() -> T) -> u32 {
+    let mut count = 16;
+    loop {
+        let taken = turn(work, count) * f64::from(count);
+        if taken > TURN_NS / 8.0 || count > 1 << 26 {
+            return (f64::from(count) * TURN_NS / taken.max(1.0)) as u32;
+        }
+        count *= 4;
+    }
+}
+
+/// ns each.
+fn turn<T>(work: &mut impl FnMut() -> T, count: u32) -> f64 {
+    let start = Instant::now();
+    for _ in 0..count {
+        black_box(work());
+    }
+    start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
 fn main() {
-    divan::main();
+    let bench = Bench::new();
+    cells(&bench);
+    packets(&bench);
+    frames(&bench);
 }
 
 const ENDS: Ends = Ends { source: Ipv4Addr::new(10, 0, 0, 1), destination: Ipv4Addr::new(10, 0, 0, 2) };
@@ -26,74 +138,9 @@ fn header() -> cell::Repr {
     cell::Repr { gfc: Gfc::default(), vc, payload_type, clp: false }
 }
 
-#[divan::bench]
-fn cell_emit(bencher: Bencher) {
-    let mut cell = Cell::new_checked(Interface::Uni, [0; cell::CELL_OCTETS]).expect("53 octets");
-    bencher.bench_local(|| black_box(header()).emit(black_box(&mut cell)));
-}
-
-#[divan::bench]
-fn cell_parse(bencher: Bencher) {
-    let mut cell = Cell::new_checked(Interface::Uni, [0; cell::CELL_OCTETS]).expect("53 octets");
-    header().emit(&mut cell).expect("a header");
-    bencher.bench_local(|| cell::Repr::parse(black_box(&cell)).expect("a cell"));
-}
-
 fn segment() -> sar::Repr {
     let (segment_type, sequence) = (sar::SegmentType::Com, Default::default());
     sar::Repr { segment_type, sequence, mid: sar::Mid::default(), length: 44 }
-}
-
-#[divan::bench]
-fn aal34_sar_emit(bencher: Bencher) {
-    let mut pdu = sar::SarPdu::new_checked([7; 48]).expect("48 octets");
-    bencher.bench_local(|| black_box(segment()).emit(black_box(&mut pdu)));
-}
-
-#[divan::bench]
-fn aal34_sar_parse(bencher: Bencher) {
-    let mut pdu = sar::SarPdu::new_checked([7; 48]).expect("48 octets");
-    segment().emit(&mut pdu).expect("a PDU");
-    bencher.bench_local(|| sar::Repr::parse(black_box(&pdu)).expect("a PDU"));
-}
-
-#[divan::bench]
-fn oam_parse(bencher: Bencher) {
-    let mut payload = [0; 48];
-    oam::Repr::ContinuityCheck.emit(&mut payload).expect("48 octets");
-    bencher.bench_local(|| oam::Repr::parse(black_box(&payload)).expect("a cell"));
-}
-
-#[divan::bench]
-fn rm_emit(bencher: Bencher) {
-    let mut payload = [0; 48];
-    bencher.bench_local(|| black_box(rm::Repr::default()).emit(black_box(&mut payload)));
-}
-
-#[divan::bench]
-fn rm_parse(bencher: Bencher) {
-    let mut payload = [0; 48];
-    rm::Repr::default().emit(&mut payload).expect("48 octets");
-    bencher.bench_local(|| rm::Repr::parse(black_box(&payload)).expect("a cell"));
-}
-
-/// Lengths of one cell, of an Ethernet packet, of the largest IP packet on ATM.
-const SDUS: [u16; 3] = [40, 1500, 9188];
-
-#[divan::bench(args = SDUS)]
-fn aal5_emit(bencher: Bencher, length: u16) {
-    let mut pdu = aal5::CpcsPdu::new_checked(vec![7; aal5::pdu_octets(length)]).expect("whole cells");
-    let repr = aal5::Repr { uu: 0, cpi: 0, length };
-    bencher.counter(BytesCount::new(length)).bench_local(|| black_box(repr).emit(black_box(&mut pdu)));
-}
-
-#[divan::bench(args = SDUS)]
-fn aal5_parse(bencher: Bencher, length: u16) {
-    let mut pdu = aal5::CpcsPdu::new_checked(vec![7; aal5::pdu_octets(length)]).expect("whole cells");
-    aal5::Repr { uu: 0, cpi: 0, length }.emit(&mut pdu).expect("the size fits");
-    bencher
-        .counter(BytesCount::new(length))
-        .bench_local(|| aal5::Repr::parse(black_box(&pdu)).expect("a PDU"));
 }
 
 fn packet(length: u16) -> ipv4::Repr {
@@ -109,22 +156,6 @@ fn packet(length: u16) -> ipv4::Repr {
         options: Options::NONE,
         payload_length: length,
     }
-}
-
-#[divan::bench]
-fn ipv4_emit(bencher: Bencher) {
-    let mut octets = vec![0; 1500];
-    bencher.bench_local(|| black_box(packet(1480)).emit(black_box(&mut octets)));
-}
-
-#[divan::bench]
-fn ipv4_parse(bencher: Bencher) {
-    let mut octets = vec![0; 1500];
-    packet(1480).emit(&mut octets).expect("the size fits");
-    bencher.bench_local(|| {
-        let packet = Packet::new_checked(black_box(&octets[..])).expect("a packet");
-        ipv4::Repr::parse(&packet).expect("a packet")
-    });
 }
 
 fn data(timestamps: bool, payload_length: u16) -> tcp::Repr {
@@ -143,66 +174,81 @@ fn data(timestamps: bool, payload_length: u16) -> tcp::Repr {
     }
 }
 
+/// Lengths of one cell, of an Ethernet packet, of the largest IP packet on ATM.
+const SDUS: [u16; 3] = [40, 1500, 9188];
+
+fn cells(bench: &Bench) {
+    let mut cell = Cell::new_checked(Interface::Uni, [0; cell::CELL_OCTETS]).expect("53 octets");
+    bench.time("cell-header write", Check::Crc, 4, || black_box(header()).emit(black_box(&mut cell)));
+    bench.time("cell-header read", Check::Crc, 4, || cell::Repr::parse(black_box(&cell)).expect("a cell"));
+    let mut pdu = sar::SarPdu::new_checked([7; 48]).expect("48 octets");
+    bench.time("aal34-sar write", Check::Crc, 46, || black_box(segment()).emit(black_box(&mut pdu)));
+    bench.time("aal34-sar read", Check::Crc, 48, || sar::Repr::parse(black_box(&pdu)).expect("a PDU"));
+    let mut payload = [0; 48];
+    oam::Repr::ContinuityCheck.emit(&mut payload).expect("48 octets");
+    bench.time("oam read", Check::Crc, 48, || oam::Repr::parse(black_box(&payload)).expect("a cell"));
+    bench.time("rm write", Check::Crc, 46, || black_box(rm::Repr::default()).emit(black_box(&mut payload)));
+    bench.time("rm read", Check::Crc, 48, || rm::Repr::parse(black_box(&payload)).expect("a cell"));
+    for length in SDUS {
+        let octets = aal5::pdu_octets(length);
+        let mut pdu = aal5::CpcsPdu::new_checked(vec![7; octets]).expect("whole cells");
+        let repr = aal5::Repr { uu: 0, cpi: 0, length };
+        bench.time(&format!("aal5 write {length}"), Check::Crc, octets - 4, || {
+            black_box(repr).emit(black_box(&mut pdu))
+        });
+        bench.time(&format!("aal5 read {length}"), Check::Crc, octets, || {
+            aal5::Repr::parse(black_box(&pdu)).expect("a PDU")
+        });
+    }
+}
+
 /// An acknowledgement, a segment on Ethernet, one on ATM.
 const PAYLOADS: [u16; 3] = [0, 1448, 8192];
 
-#[divan::bench(args = PAYLOADS)]
-fn tcp_emit(bencher: Bencher, length: u16) {
-    let repr = data(true, length);
-    let mut octets = vec![7; repr.total_octets()];
-    bencher.bench_local(|| black_box(repr).emit(&ENDS, black_box(&mut octets)));
-}
-
-#[divan::bench(args = PAYLOADS)]
-fn tcp_parse(bencher: Bencher, length: u16) {
-    let repr = data(true, length);
-    let mut octets = vec![7; repr.total_octets()];
-    repr.emit(&ENDS, &mut octets).expect("the size fits");
-    bencher.bench_local(|| {
-        let segment = Segment::new_checked(black_box(&octets[..])).expect("a segment");
-        tcp::Repr::parse(&segment, &ENDS).expect("a segment")
+fn packets(bench: &Bench) {
+    let mut octets = vec![0; 1500];
+    bench.time("ipv4 write", Check::Sum, 20, || black_box(packet(1480)).emit(black_box(&mut octets)));
+    bench.time("ipv4 read", Check::Sum, 20, || {
+        let packet = Packet::new_checked(black_box(&octets[..])).expect("a packet");
+        ipv4::Repr::parse(&packet).expect("a packet")
     });
-}
-
-#[divan::bench]
-fn tcp_parse_without_options_or_payload(bencher: Bencher) {
-    let repr = data(false, 0);
-    let mut octets = vec![7; repr.total_octets()];
-    repr.emit(&ENDS, &mut octets).expect("the size fits");
-    bencher.bench_local(|| {
-        let segment = Segment::new_checked(black_box(&octets[..])).expect("a segment");
-        tcp::Repr::parse(&segment, &ENDS).expect("a segment")
-    });
-}
-
-#[divan::bench]
-fn udp_parse_1472(bencher: Bencher) {
+    for (timestamps, length) in PAYLOADS.map(|length| (true, length)).into_iter().chain([(false, 0)]) {
+        let repr = data(timestamps, length);
+        let mut octets = vec![7; repr.total_octets()];
+        let name = if timestamps { "with-timestamps" } else { "plain" };
+        let covered = octets.len() + 12;
+        bench.time(&format!("tcp write {name} {length}"), Check::Sum, covered, || {
+            black_box(repr).emit(&ENDS, black_box(&mut octets))
+        });
+        bench.time(&format!("tcp read {name} {length}"), Check::Sum, covered, || {
+            let segment = Segment::new_checked(black_box(&octets[..])).expect("a segment");
+            tcp::Repr::parse(&segment, &ENDS).expect("a segment")
+        });
+    }
     let repr = udp::Repr { source_port: 1, destination_port: 2, payload_length: 1472, checksum: true };
     let mut octets = vec![7; repr.total_octets()];
     repr.emit(&ENDS, &mut octets).expect("the size fits");
-    bencher.bench_local(|| {
+    bench.time("udp read 1472", Check::Sum, 1492, || {
         let datagram = udp::Datagram::new_checked(black_box(&octets[..])).expect("a datagram");
         udp::Repr::parse(&datagram, &ENDS).expect("a datagram")
     });
+    for length in [20, 1460, 8192] {
+        let octets = vec![7; length];
+        bench.time(&format!("internet-checksum {length}"), Check::Sum, length, || {
+            checksum::checksum(black_box(&octets))
+        });
+    }
 }
 
-#[divan::bench]
-fn ethernet_received_1514(bencher: Bencher) {
+fn frames(bench: &Bench) {
     let address = mac::MacAddress([2, 0, 0, 0, 0, 1]);
     let kind = Kind::Type(EtherType::IPV4);
     let mut octets = vec![7; 1518];
-    ethernet::Repr { destination: address, source: address, kind }
-        .emit(&mut octets[..1514])
-        .expect("a frame");
+    let repr = ethernet::Repr { destination: address, source: address, kind };
+    repr.emit(&mut octets[..1514]).expect("a frame");
     mac::close(&mut octets).expect("room");
-    bencher.counter(BytesCount::new(1514_u32)).bench_local(|| {
+    bench.time("ethernet read 1514", Check::Crc, 1518, || {
         let frame = Frame::received(black_box(&octets[..]), Bytes::new(1500)).expect("a frame");
         ethernet::Repr::parse(&frame)
     });
-}
-
-#[divan::bench(args = [20, 1460, 8192])]
-fn internet_checksum(bencher: Bencher, length: usize) {
-    let octets = vec![7; length];
-    bencher.counter(BytesCount::new(length)).bench_local(|| checksum::checksum(black_box(&octets)));
 }
