@@ -73,6 +73,7 @@ BENCHES = (
     Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
+    Bench("sweep", (sys.executable, "benches/sweep.py"), ("--quick",)),
 )
 
 
