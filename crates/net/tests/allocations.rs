@@ -73,8 +73,9 @@ fn a_steady_network_does_not_allocate() {
             totals.expect("a valid configuration");
             count
         };
+        // Each of 256 queues may still double once, for 2.6 million cells.
         let (short, long) = (of(20_000), of(200_000));
-        assert!(long <= short + 32, "{scheduler:?}: {short} in 20 000 slots, {long} in 200 000");
+        assert!(long <= short + 256, "{scheduler:?}: {short} in 20 000 slots, {long} in 200 000");
     }
 
     let config = tcp::Config { work: false, ..tcp::Config::linux_modern() };
