@@ -71,6 +71,7 @@ BENCHES = (
     Bench("packets", cargo_bench("wiretwin-net", "packets"), ("--", "--quick")),
     Bench("codec", cargo_bench("wiretwin-wire", "codec"), ("--", "--quick")),
     Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
+    Bench("fabric", cargo_bench("wiretwin-net", "fabric"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
     Bench("sweep", (sys.executable, "benches/sweep.py"), ("--quick",)),

@@ -62,6 +62,12 @@ impl<'a> At<'a> {
         Self { document, key: String::new(), value }
     }
 
+    /// A member of an object whose other keys are not known yet; none where it is absent or this is no object.
+    pub fn member(&self, key: &str) -> Option<Self> {
+        let value = self.value.as_object()?.get(key)?;
+        Some(Self { document: self.document, key: join(&self.key, key), value })
+    }
+
     /// The error that this value is none of what is allowed.
     pub fn refuse(&self, allowed: &str) -> JsonError {
         let mut shown = self.value.to_string();

@@ -9,12 +9,14 @@
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
 //! | [`gige`] | Gigabit Ethernet: adapters, PAUSE, switches |
+//! | [`fabric`] | networks of cell switches, with credits or without |
 //! | [`cell_switch`] | a switch under synthetic traffic |
 //! | [`fairness`] | what sessions would get of a fair network |
 
 pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
+pub mod fabric;
 pub mod fairness;
 pub mod frame;
 pub mod gige;

@@ -9,10 +9,11 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
+use wiretwin_net::fabric::{Arbiter, Credits, Crossbar, Discard, Line, Node, Plan, Station, Window};
 use wiretwin_net::lan::echo::round_trips;
 use wiretwin_net::packet::Dumbbell;
 use wiretwin_proto::tcp;
-use wiretwin_units::{Bytes, Span};
+use wiretwin_units::{BitRate, Bytes, Span};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -88,4 +89,44 @@ fn a_steady_network_does_not_allocate() {
     let hops = side.network.hops() - hops;
     assert!(hops > 10_000, "{hops} hops");
     assert_eq!(count, 0, "of {hops} packet-hops");
+
+    a_steady_fabric_does_not_allocate();
+}
+
+/// Eight stations at a crossbar with credits, each with cells for the next in half of its slots.
+fn a_steady_fabric_does_not_allocate() {
+    let mut plan = Plan::new();
+    let switch = plan.node(Node::Crossbar(Crossbar {
+        ports: 8,
+        arbiter: Arbiter::Pim { iterations: 4 },
+        inside: 4,
+        latency: Span::from_us(12),
+        queue: None,
+        discard: Discard::Tail,
+        circuits: 100,
+    }));
+    let credits = Credits { window: Window::Loop, resync: Some(Span::from_us(50)), ..Credits::cells(1) };
+    let line = Line { credits: Some(credits), ..Line::plain(BitRate::mbit_s(150), Span::from_us(3)) };
+    let stations: Vec<_> = (0..8)
+        .map(|_| {
+            let station = plan.node(Node::Station(Station { sar: Span::from_ns(200) }));
+            plan.line(station, switch, line);
+            station
+        })
+        .collect();
+    for (place, &from) in stations.iter().enumerate() {
+        for ahead in 1..4 {
+            plan.circuit_along(&[from, switch, stations[(place + ahead) % 8]]).expect("all are joined");
+        }
+    }
+    let mut fabric = plan.build(1).expect("a network that can be");
+    for &station in &stations {
+        fabric.load_slots(station, 0.5).expect("circuits begin there");
+    }
+    fabric.run_until(fabric.now() + Span::from_ms(500));
+    let hops = fabric.hops();
+    let (count, ()) = counted(|| fabric.run_until(fabric.now() + Span::from_ms(500)));
+    let hops = fabric.hops() - hops;
+    assert!(hops > 1_000_000, "{hops} hops");
+    assert!(count <= 4, "{count} allocations in {hops} cell-hops");
 }

@@ -1,5 +1,7 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
+#[path = "../../../fuzz/checks/fabric.rs"]
+mod fabric;
 #[path = "../../../fuzz/checks/lan.rs"]
 mod lan;
 #[path = "../../../fuzz/checks/model.rs"]
@@ -15,4 +17,9 @@ fn model_holds_for_any_input() {
 #[test]
 fn a_local_network_holds_for_any_input() {
     mutated::check_corpus("lan", lan::check);
+}
+
+#[test]
+fn a_network_of_switches_holds_for_any_input() {
+    mutated::check_corpus("fabric", fabric::check);
 }

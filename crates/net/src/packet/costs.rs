@@ -36,7 +36,7 @@ impl Costs {
 
 /// A host's processor.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Processor {
+pub(crate) struct Processor {
     pub costs: Option<Costs>,
     /// When it is done with all that it was given.
     pub free_at: SimTime,
@@ -45,14 +45,14 @@ pub(super) struct Processor {
 }
 
 impl Processor {
-    pub(super) fn pay(&mut self, now: SimTime, work: Work) {
+    pub(crate) fn pay(&mut self, now: SimTime, work: Work) {
         if let Some(costs) = &self.costs {
             self.free_at = self.free_at.max(now) + costs.price(work);
         }
     }
 
     /// When what is done now leaves the host.
-    pub(super) fn done(&self, now: SimTime) -> SimTime {
+    pub(crate) fn done(&self, now: SimTime) -> SimTime {
         self.free_at.max(now)
     }
 }

@@ -21,6 +21,7 @@ mod network;
 mod tests;
 
 pub use costs::Costs;
+pub(crate) use costs::Processor;
 pub use dumbbell::{Dumbbell, DumbbellError, Side};
 pub use flow::{Application, FlowId, FlowReport};
 pub use link::{LinkCounters, LinkSpec};

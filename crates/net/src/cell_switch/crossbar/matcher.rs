@@ -38,6 +38,12 @@ impl Requests {
         self.of_input[input as usize]
     }
 
+    /// Whether anybody asks for anything.
+    #[inline]
+    pub fn any(&self) -> bool {
+        self.of_input.iter().any(|&outputs| outputs != 0)
+    }
+
     /// The inputs that ask for an output, as bits.
     #[inline]
     pub fn of_output(&self, output: u32) -> u64 {
@@ -52,6 +58,8 @@ pub struct Matching {
     output_of: Vec<u8>,
     free_inputs: u64,
     free_outputs: u64,
+    /// Inputs that take no part.
+    withheld: u64,
     all: u64,
 }
 
@@ -59,13 +67,46 @@ impl Matching {
     /// No pairs among so many ports.
     pub fn new(ports: usize) -> Self {
         let all = u64::MAX >> (64 - ports);
-        Self { output_of: vec![0; ports], free_inputs: all, free_outputs: all, all }
+        Self { output_of: vec![0; ports], free_inputs: all, free_outputs: all, withheld: 0, all }
     }
 
     /// Parts all pairs.
     #[inline]
     pub fn clear(&mut self) {
-        (self.free_inputs, self.free_outputs) = (self.all, self.all);
+        (self.free_inputs, self.free_outputs, self.withheld) = (self.all, self.all, 0);
+    }
+
+    /// Takes ports out of a matching without pairs, those of these bits.
+    #[inline]
+    pub fn withhold(&mut self, inputs: u64, outputs: u64) {
+        debug_assert!(self.is_empty(), "ports are withheld before any are paired");
+        self.free_inputs &= !inputs;
+        self.free_outputs &= !outputs;
+        self.withheld = inputs;
+    }
+
+    /// Inputs without an output, as bits.
+    #[inline]
+    pub const fn free_inputs(&self) -> u64 {
+        self.free_inputs
+    }
+
+    /// Outputs without an input, those withheld left out, as bits.
+    #[inline]
+    pub const fn free_outputs(&self) -> u64 {
+        self.free_outputs
+    }
+
+    /// Inputs with an output, as bits.
+    #[inline]
+    pub const fn inputs(&self) -> u64 {
+        self.all & !self.free_inputs & !self.withheld
+    }
+
+    /// The output of an input that has one.
+    #[inline]
+    pub fn paired(&self, input: u32) -> u32 {
+        u32::from(self.output_of[input as usize])
     }
 
     /// Pairs two ports that are free.
@@ -80,7 +121,7 @@ impl Matching {
     /// How many pairs there are.
     #[inline]
     pub fn len(&self) -> u32 {
-        (self.all & !self.free_inputs).count_ones()
+        self.inputs().count_ones()
     }
 
     /// Whether there are no pairs.
@@ -91,12 +132,12 @@ impl Matching {
     /// The pairs, input first, in the order of the inputs.
     #[inline]
     pub fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        ones(self.all & !self.free_inputs).map(|input| (input, u32::from(self.output_of[input as usize])))
+        ones(self.inputs()).map(|input| (input, u32::from(self.output_of[input as usize])))
     }
 
     /// The output an input is paired with.
     pub fn output_of(&self, input: u32) -> Option<u32> {
-        (self.free_inputs >> input & 1 == 0).then(|| u32::from(self.output_of[input as usize]))
+        (self.inputs() >> input & 1 == 1).then(|| u32::from(self.output_of[input as usize]))
     }
 }
 

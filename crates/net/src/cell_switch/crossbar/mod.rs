@@ -14,6 +14,7 @@ mod maximum;
 #[cfg(test)]
 mod oracle;
 mod queues;
+mod rounds;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use super::{Config, ConfigError, Totals};
 
 pub use matcher::{Islip, Matching, Pim, Requests};
 pub use maximum::maximum_matching;
+pub use rounds::pairs_by_round;
 pub use run::run_crossbar;
 
 /// How inputs and outputs are matched.

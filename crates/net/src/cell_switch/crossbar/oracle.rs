@@ -1,6 +1,6 @@
 //! What is known of crossbars: saturation, rounds, waits.
 
-use wiretwin_engine::{Probability, Stream, Untraced};
+use wiretwin_engine::Untraced;
 
 use super::*;
 use crate::cell_switch::run_by_slot;
@@ -77,31 +77,11 @@ fn rounds_find_the_share_of_a_maximal_matching_that_a_second_program_found() {
         (0.75, [0.660, 0.903, 0.986]),
         (1.00, [0.640, 0.878, 0.971]),
     ];
-    let mut stream = Stream::derive(1, "requests");
-    let mut pim = Pim::new(16, Stream::derive(1, "choices"));
     for (p, known) in known {
-        let probability = Probability::new(p).unwrap();
-        let (mut after, mut whole) = ([0_u32; 3], 0_u32);
-        for _ in 0..4000 {
-            let mut requests = Requests::new(16);
-            for (input, output) in (0..256).map(|pair| (pair / 16, pair % 16)) {
-                requests.set(input, output, stream.happens(probability));
-            }
-            let mut matching = Matching::new(16);
-            let mut round = 0;
-            while pim.round(&requests, &mut matching) {
-                if let Some(found) = after.get_mut(round) {
-                    *found += matching.len();
-                }
-                round += 1;
-            }
-            for found in after.iter_mut().skip(round) {
-                *found += matching.len();
-            }
-            whole += matching.len();
-        }
-        for (round, (found, known)) in after.into_iter().zip(known).enumerate() {
-            let share = f64::from(found) / f64::from(whole);
+        let after = pairs_by_round(16, p, 4000, 1).unwrap();
+        let whole = *after.last().unwrap() as f64;
+        for (round, (&found, known)) in after.iter().zip(known).enumerate() {
+            let share = found as f64 / whole;
             assert!((share - known).abs() < 0.006, "p {p}, round {}: {share:.4}, known {known}", round + 1);
         }
     }

@@ -1,0 +1,206 @@
+//! Networks of cell switches: host time per cell-hop, and six TCP sessions over two switches.
+//!
+//! A crossbar of 16 or 64 ports with PIM in 4 rounds between as many stations, each of which has a cell for any
+//! station in 0.9 of its slots: without credits, and with a loop of them on every line. A hop is a cell that
+//! reached the end of a line, so that every cell makes two. The reference is a bare loop over 16 rings, as of
+//! the bench of cell switches: xorshift for the arrivals, the waits summed, nothing else; measured in turns.
+//!
+//! `six-sessions` is both variants of 10 simulated seconds, in seconds.
+//!
+//! A steady turn must not allocate: the bench fails where the allocator's peak rises above what was in use when
+//! the turn began.
+//!
+//! Arguments: words that the name of a workload must have; `--quick` for fewer turns.
+
+#![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use peak_alloc::PeakAlloc;
+use serde_json::{Value, json};
+use wiretwin_net::fabric::{
+    Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Scenario, Station, Window,
+};
+use wiretwin_units::{BitRate, Span};
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+const OC3: BitRate = BitRate::bit_s(150_336_000);
+
+/// Nanoseconds per cell of the bare loop.
+fn reference() -> f64 {
+    const PORTS: usize = 16;
+    const RING: usize = 1024;
+    let mut rings = vec![[0_u32; RING]; PORTS];
+    let (mut heads, mut tails) = ([0_usize; PORTS], [0_usize; PORTS]);
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let (mut cells, mut waited) = (0_u64, 0_u64);
+    let begins = (0.9 * 4_294_967_296.0) as u64;
+    let start = Instant::now();
+    for slot in 0..50_000 {
+        for _ in 0..PORTS {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            if state >> 32 < begins {
+                let output = (state as usize) % PORTS;
+                rings[output][tails[output] % RING] = slot;
+                tails[output] += 1;
+            }
+        }
+        for output in 0..PORTS {
+            if heads[output] != tails[output] {
+                waited += u64::from(slot - rings[output][heads[output] % RING]);
+                heads[output] += 1;
+                cells += 1;
+            }
+        }
+    }
+    black_box(waited);
+    start.elapsed().as_secs_f64() * 1e9 / cells as f64
+}
+
+/// A switch between stations, each with a circuit to every station.
+fn uniform(ports: u8, credits: Option<Credits>) -> Fabric {
+    let mut plan = Plan::new();
+    let switch = plan.node(Node::Crossbar(Crossbar {
+        ports,
+        arbiter: Arbiter::Pim { iterations: 4 },
+        inside: 1,
+        latency: Span::from_us(12),
+        queue: None,
+        discard: Discard::Tail,
+        circuits: u32::MAX,
+    }));
+    let line = Line { credits, ..Line::plain(OC3, Span::from_ns(500)) };
+    // A port is a station that sends and one that receives: lines are duplex.
+    let stations: Vec<NodeId> = (0..ports)
+        .map(|_| {
+            let station = plan.node(Node::Station(Station { sar: Span::from_ns(200) }));
+            plan.line(station, switch, line);
+            station
+        })
+        .collect();
+    for &from in &stations {
+        for &to in stations.iter().filter(|&&to| to != from) {
+            plan.circuit_along(&[from, switch, to]).expect("all are joined to the switch");
+        }
+    }
+    let mut fabric = plan.build(1).expect("a network that can be");
+    for &station in &stations {
+        fabric.load_slots(station, 0.9).expect("circuits begin there");
+    }
+    fabric
+}
+
+struct Workload {
+    name: &'static str,
+    ports: u8,
+    credits: bool,
+    most_ns: u32,
+}
+
+const WORKLOADS: [Workload; 3] = [
+    Workload { name: "net/16-port fabric pim-4", ports: 16, credits: false, most_ns: 40 },
+    Workload { name: "net/16-port fabric pim-4 credits", ports: 16, credits: true, most_ns: 60 },
+    Workload { name: "net/64-port fabric pim-4 credits", ports: 64, credits: true, most_ns: 80 },
+];
+
+/// Six streams over one line between two switches.
+fn six_sessions(credits: &Value) -> Scenario {
+    let switch = |name: &str| {
+        json!({
+            "name": name, "kind": "crossbar", "ports": 16, "matching": "pim", "iterations": 4, "inside": 5,
+            "latency_ns": 12_000, "queue_cells": 256, "discard": "tail", "circuits": 4096,
+        })
+    };
+    let line = |a: &str, b: &str| json!({"between": [a, b], "bit_s": 150_336_000, "delay_ns": 500, "credits": credits});
+    let mut nodes = vec![switch("s1"), switch("s2")];
+    let mut lines = vec![line("s1", "s2")];
+    let mut sessions = Vec::new();
+    for number in 0..6 {
+        let [from, to] = ["a", "b"].map(|side| format!("{side}{number}"));
+        for name in [&from, &to] {
+            nodes.push(json!({"name": name, "kind": "host", "packet_ns": 300_000, "sar_ns": 200}));
+        }
+        lines.extend([line(&from, "s1"), line("s2", &to)]);
+        let path = [&from, "s1", "s2", &to];
+        sessions.push(json!({"name": from, "kind": "ttcp", "path": path, "start_ns": 10_000_000 * number}));
+    }
+    let scenario = json!({
+        "seed": 1, "warm_up_ns": 0, "run_ns": 10_000_000_000_u64,
+        "nodes": nodes, "lines": lines, "sessions": sessions,
+        "tcp": {
+            "preset": "bsd43_tahoe", "window_bytes": 65_536, "mss_bytes": 8_192, "mtu_bytes": 9_188,
+            "delayed_ack": false,
+        },
+    });
+    Scenario::from_json(&scenario.to_string()).expect("a scenario that can be")
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").collect::<Vec<_>>();
+    let quick = arguments.iter().any(|argument| argument == "--quick");
+    let words = arguments.iter().filter(|argument| !argument.starts_with("--")).collect::<Vec<_>>();
+    let wanted = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
+    let turns = if quick { 3 } else { 15 };
+    for Workload { name, ports, credits, most_ns } in WORKLOADS {
+        if !wanted(name) {
+            continue;
+        }
+        let credits = credits.then_some(Credits { window: Window::Loop, ..Credits::cells(1) });
+        let mut fabric = uniform(ports, credits);
+        // 320 000 cells a turn, near enough.
+        let turn = Span::from_us(2_820 * 20_000 / 1_000 * 16 / u64::from(ports));
+        for _ in 0..10 {
+            fabric.run_until(fabric.now() + turn);
+        }
+        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut grown = 0;
+        for _ in 0..turns {
+            let (hops, until) = (fabric.hops(), fabric.now() + turn);
+            ALLOCATOR.reset_peak_usage();
+            let before = ALLOCATOR.current_usage();
+            let start = Instant::now();
+            fabric.run_until(until);
+            let ns = start.elapsed().as_secs_f64() * 1e9 / (fabric.hops() - hops) as f64;
+            grown += ALLOCATOR.peak_usage().saturating_sub(before);
+            let bare = reference();
+            ours.push(ns);
+            theirs.push(bare);
+            ratios.push(ns / bare);
+        }
+        fabric.audit().expect("the books balance");
+        let (ns, bare, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
+        println!(
+            r#"{{"bench":"{name}","unit":"ns per cell-hop","ns":{ns:.1},"target_value":{most_ns},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
+            ours[0],
+        );
+        // Queues and lines grow to the most they have ever held; that is a few doublings, not one a cell.
+        assert!(grown < 1 << 20, "{name}: steady turns allocated {grown} bytes");
+    }
+    let name = "net/six-sessions, 10 s, both variants";
+    if wanted(name) {
+        let variants = [six_sessions(&Value::Null), six_sessions(&json!({"cells": 5}))];
+        let mut times = Vec::new();
+        let mut hops = 0;
+        for _ in 0..turns.min(3) {
+            let start = Instant::now();
+            hops = variants.iter().map(|one| one.run()["cell_hops"].as_u64().unwrap_or(0)).sum();
+            times.push(start.elapsed().as_secs_f64());
+        }
+        let bare = reference();
+        let seconds = median(&mut times);
+        let ns = seconds * 1e9 / hops as f64;
+        println!(
+            r#"{{"bench":"{name}","unit":"s","value":{seconds:.2},"target_value":20,"cell_hops":{hops},"ns_per_cell_hop":{ns:.1},"bare_loop_ns":{bare:.1}}}"#
+        );
+    }
+}

@@ -1,0 +1,516 @@
+//! From a plan to a network that runs.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use wiretwin_engine::{Probability, Stream};
+use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
+
+use super::clock::Domain;
+use super::cross::{ByCircuit, Matcher};
+use super::error::PlanError;
+use super::network::Fabric;
+use super::node::{Kind, Node as Running};
+use super::plan::{
+    Arbiter, CircuitId, Credits, Discard, LineId, Node, NodeId, Plan, Scheme, Service, Window, loop_cells,
+    slots_of,
+};
+use super::state::{Branch, Direction, End, Faulty, Hop, LineCounters, More, NONE, Pool, Store};
+use crate::cell_switch::MOST_PORTS;
+use crate::cell_switch::crossbar::{Islip, Matching, Pim, Requests};
+
+/// Slots that a cell may be under way on a line: what wheels are sized by.
+const MOST_SLOTS: u64 = 1 << 18;
+
+/// A circuit at a node while its tree grows.
+struct Place {
+    node: NodeId,
+    port: u8,
+    /// The direction it comes by; none at its beginning.
+    from: Option<u32>,
+    /// Ports, and the places behind them.
+    onward: Vec<(u8, usize)>,
+}
+
+impl Plan {
+    /// The network of this plan; `seed` is that of all random choices.
+    ///
+    /// # Errors
+    /// [`PlanError`] where it cannot be.
+    pub fn build(&self, seed: u64) -> Result<Fabric, PlanError> {
+        self.check_nodes()?;
+        self.check_lines()?;
+        let ports = self.ports()?;
+        let trees = (0..).zip(&self.circuits).map(|(number, _)| self.tree(CircuitId(number), &ports));
+        let trees = trees.collect::<Result<Vec<_>, _>>()?;
+        self.check_room(&trees)?;
+        self.check_deadlock(&trees)?;
+        let mut store = Store {
+            domains: Vec::new(),
+            cells: Pool::new(),
+            hops: Vec::new(),
+            refused: Vec::new(),
+            branches: Vec::new(),
+            directions: Vec::new(),
+            ends: Vec::new(),
+            delivered: Vec::new(),
+            hops_made: 0,
+        };
+        let mut nodes = self.running(&ports, seed);
+        self.lay_lines(&mut nodes, &mut store, seed);
+        let circuits =
+            (0..).zip(&trees).map(|(number, tree)| self.lay_circuit(number, tree, &mut store)).collect();
+        Ok(Fabric::new(nodes, store, circuits, self.resyncs(), seed))
+    }
+
+    fn check_nodes(&self) -> Result<(), PlanError> {
+        for (number, node) in (0..).zip(&self.nodes) {
+            let id = NodeId(number);
+            let place = || format!("node {number}");
+            let zero = |name| Err(PlanError::Zero { place: place(), name });
+            let ports = node.ports();
+            if !matches!(node, Node::Station(_)) && !(2..=MOST_PORTS).contains(&ports) {
+                return Err(PlanError::Ports { node: id, ports });
+            }
+            let queue = match node {
+                Node::Crossbar(spec) => {
+                    if spec.arbiter.iterations() == 0 {
+                        return zero("iterations");
+                    }
+                    if spec.inside == 0 {
+                        return zero("inside");
+                    }
+                    spec.queue
+                }
+                Node::SharedBuffer(spec) => {
+                    if spec.buffer.get() == 0 {
+                        return zero("buffer");
+                    }
+                    spec.queue
+                }
+                Node::Station(_) => None,
+            };
+            if queue == Some(Cells::new(0)) {
+                return zero("queue");
+            }
+        }
+        Ok(())
+    }
+
+    fn check_lines(&self) -> Result<(), PlanError> {
+        let rates = self.lines.iter().flat_map(|(line, _)| line.rates);
+        let Some(fastest) = rates.max_by_key(|rate| rate.get()) else { return Ok(()) };
+        for (number, (line, ends)) in (0..).zip(&self.lines) {
+            let id = LineId(number);
+            if let Some(&node) = ends.iter().find(|end| end.0 as usize >= self.nodes.len()) {
+                return Err(PlanError::Ends { line: id, node });
+            }
+            if ends[0] == ends[1] {
+                return Err(PlanError::Ends { line: id, node: ends[0] });
+            }
+            for (name, value) in [("cells", line.faults.cells), ("credits", line.faults.credits)] {
+                if Probability::new(value).is_err() {
+                    return Err(PlanError::Probability { line: id, name, value });
+                }
+            }
+            let latency = ends.iter().map(|end| self.nodes[end.0 as usize].latency()).max();
+            let slowest = line.rates.iter().filter_map(|rate| rate.time_for(Cells::new(1).bits())).max();
+            let ends_meet = line.delay + latency.unwrap_or_default() + slowest.unwrap_or_default();
+            let slots = slots_of(fastest, ends_meet);
+            if slots > MOST_SLOTS {
+                return Err(PlanError::Long { line: id, slots, most: MOST_SLOTS });
+            }
+            let Some(credits) = line.credits else { continue };
+            if credits.window == Window::Cells(Cells::new(0)) && credits.shared.get() == 0 {
+                return Err(PlanError::Zero { place: format!("line {number}"), name: "credits" });
+            }
+            if credits.resync.is_some_and(|interval| interval.is_zero()) {
+                return Err(PlanError::Zero { place: format!("line {number}"), name: "resync" });
+            }
+            if line.rates[0] != line.rates[1] {
+                return Err(PlanError::Rates { line: id, rates: line.rates });
+            }
+        }
+        Ok(())
+    }
+
+    /// By node, its lines in the order of its ports, each with the side of the line that it is.
+    fn ports(&self) -> Result<Vec<Vec<(LineId, u8)>>, PlanError> {
+        let mut ports = vec![Vec::new(); self.nodes.len()];
+        for (number, (_, ends)) in (0..).zip(&self.lines) {
+            for (side, end) in (0..).zip(ends) {
+                ports[end.0 as usize].push((LineId(number), side));
+            }
+        }
+        for (number, (lines, node)) in (0..).zip(ports.iter().zip(&self.nodes)) {
+            if lines.len() > usize::from(node.ports()) {
+                let (node, ports) = (NodeId(number), node.ports());
+                return Err(PlanError::Lines { node, lines: lines.len(), ports });
+            }
+        }
+        Ok(ports)
+    }
+
+    /// A circuit's nodes as a tree, the first its beginning.
+    fn tree(&self, id: CircuitId, ports: &[Vec<(LineId, u8)>]) -> Result<Vec<Place>, PlanError> {
+        let circuit = &self.circuits[id.0 as usize];
+        let station = |node: NodeId| matches!(self.nodes.get(node.0 as usize), Some(Node::Station(_)));
+        if circuit.paths.is_empty() || circuit.paths.iter().any(Vec::is_empty) {
+            return Err(PlanError::NoStation { circuit: id, node: None });
+        }
+        if !station(circuit.from) {
+            return Err(PlanError::NoStation { circuit: id, node: Some(circuit.from) });
+        }
+        let mut places = vec![Place { node: circuit.from, port: 0, from: None, onward: Vec::new() }];
+        for path in &circuit.paths {
+            let mut at = 0;
+            let mut passed = vec![circuit.from];
+            for &line in path {
+                let here = places[at].node;
+                let port = ports[here.0 as usize].iter().position(|&(other, _)| other == line);
+                let Some(port) = port else { return Err(PlanError::Broken { circuit: id, line }) };
+                let side = ports[here.0 as usize][port].1;
+                let node = self.lines[line.0 as usize].1[usize::from(1 - side)];
+                if passed.contains(&node) {
+                    return Err(PlanError::Loop { circuit: id, node });
+                }
+                passed.push(node);
+                let known = places[at].onward.iter().find(|&&(out, _)| usize::from(out) == port);
+                if let Some(&(_, place)) = known {
+                    at = place;
+                    continue;
+                }
+                if places.iter().any(|place| place.node == node) {
+                    return Err(PlanError::Loop { circuit: id, node });
+                }
+                let other = ports[node.0 as usize].iter().position(|&(other, _)| other == line);
+                let arrives = other.expect("a line has a port at both ends") as u8;
+                let from = Some(line.0 * 2 + u32::from(side));
+                places.push(Place { node, port: arrives, from, onward: Vec::new() });
+                let place = places.len() - 1;
+                places[at].onward.push((port as u8, place));
+                at = place;
+            }
+            if !station(places[at].node) {
+                return Err(PlanError::NoStation { circuit: id, node: Some(places[at].node) });
+            }
+        }
+        Ok(places)
+    }
+
+    fn credits(&self, direction: u32) -> Option<Credits> {
+        self.lines[direction as usize / 2].0.credits
+    }
+
+    /// Cells of its own that a circuit has on a line.
+    fn window(&self, direction: u32) -> Option<u32> {
+        let (line, ends) = &self.lines[direction as usize / 2];
+        let cells = match line.credits?.window {
+            Window::Cells(cells) => cells,
+            Window::Loop => {
+                let sender = ends[direction as usize % 2];
+                loop_cells(line.rates[0], self.nodes[sender.0 as usize].latency(), line.delay)
+            }
+        };
+        Some(cells.get().min(u64::from(NONE / 4)) as u32)
+    }
+
+    fn shared(&self, direction: u32) -> u32 {
+        self.credits(direction).map_or(0, |credits| credits.shared.get().min(u64::from(NONE / 4)) as u32)
+    }
+
+    /// No switch has more circuits, or cells that it has promised room for, than it has.
+    fn check_room(&self, trees: &[Vec<Place>]) -> Result<(), PlanError> {
+        let mut circuits = vec![0; self.nodes.len()];
+        let mut promised = vec![0_u64; self.nodes.len()];
+        for place in trees.iter().flatten() {
+            circuits[place.node.0 as usize] += 1;
+            let window = place.from.and_then(|direction| self.window(direction));
+            promised[place.node.0 as usize] += u64::from(window.unwrap_or(0));
+        }
+        for (number, (line, ends)) in (0..).zip(&self.lines) {
+            if line.credits.is_some() {
+                for end in ends {
+                    promised[end.0 as usize] += u64::from(self.shared(number * 2));
+                }
+            }
+        }
+        for (number, node) in (0..).zip(&self.nodes) {
+            let (passing, cells) = (circuits[number as usize], promised[number as usize]);
+            let most = match node {
+                Node::Crossbar(spec) => spec.circuits,
+                Node::SharedBuffer(spec) => spec.circuits,
+                Node::Station(_) => u32::MAX,
+            };
+            if passing > most as usize {
+                return Err(PlanError::Circuits { node: NodeId(number), circuits: passing, most });
+            }
+            if let Node::SharedBuffer(spec) = node
+                && cells > spec.buffer.get()
+            {
+                return Err(PlanError::Memory { node: NodeId(number), cells, buffer: spec.buffer });
+            }
+        }
+        Ok(())
+    }
+
+    /// No loop of lines on which circuits have no cell of their own.
+    fn check_deadlock(&self, trees: &[Vec<Place>]) -> Result<(), PlanError> {
+        let all_shared = |direction: u32| self.window(direction) == Some(0);
+        let mut waits: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for tree in trees {
+            for place in tree {
+                let Some(inward) = place.from.filter(|&direction| all_shared(direction)) else { continue };
+                for &(_, next) in &place.onward {
+                    let outward = tree[next].from.expect("a place behind another is reached by a line");
+                    if all_shared(outward) {
+                        waits.entry(inward).or_default().push(outward);
+                    }
+                }
+            }
+        }
+        // Depth first; a direction on the way that is met again closes a loop.
+        let mut done: BTreeMap<u32, bool> = BTreeMap::new();
+        for &start in waits.keys() {
+            let mut way: Vec<(u32, usize)> = vec![(start, 0)];
+            if done.contains_key(&start) {
+                continue;
+            }
+            done.insert(start, false);
+            while let Some((at, next)) = way.last_mut() {
+                let onward = waits.get(at).map_or(&[][..], Vec::as_slice);
+                let Some(&then) = onward.get(*next) else {
+                    done.insert(*at, true);
+                    way.pop();
+                    continue;
+                };
+                *next += 1;
+                match done.get(&then) {
+                    Some(true) => {}
+                    Some(false) => {
+                        let begins = way.iter().position(|&(one, _)| one == then).expect("it is on the way");
+                        let lines = way[begins..].iter().map(|&(direction, _)| {
+                            let to = self.lines[direction as usize / 2].1[1 - direction as usize % 2];
+                            (LineId(direction / 2), to)
+                        });
+                        return Err(PlanError::Deadlock { lines: lines.collect() });
+                    }
+                    None => {
+                        done.insert(then, false);
+                        way.push((then, 0));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn running(&self, ports: &[Vec<(LineId, u8)>], seed: u64) -> Vec<Running> {
+        (0..)
+            .zip(self.nodes.iter().zip(ports))
+            .map(|(number, (node, lines))| {
+                let count = lines.len().max(1);
+                let stream = || Stream::derive(seed, &format!("fabric/node {number}/matching"));
+                let kind = match node {
+                    Node::Crossbar(spec) => {
+                        let (matcher, iterations) = match spec.arbiter {
+                            Arbiter::Pim { iterations } => {
+                                (Matcher::Pim(Pim::new(count, stream())), iterations)
+                            }
+                            Arbiter::Islip { iterations } => (Matcher::Islip(Islip::new(count)), iterations),
+                            Arbiter::ByCircuit { iterations } => {
+                                (Matcher::ByCircuit(ByCircuit::new(count, stream())), iterations)
+                            }
+                        };
+                        let (requests, matching) = (Requests::new(count), Matching::new(count));
+                        Kind::Crossbar { requests, matching, matcher, iterations, inside: spec.inside }
+                    }
+                    Node::SharedBuffer(spec) => Kind::Shared {
+                        in_order: (spec.service == Service::InOrder).then(|| vec![VecDeque::new(); count]),
+                        outputs: 0,
+                        buffer: spec.buffer.get().min(u64::from(NONE)) as u32,
+                    },
+                    Node::Station(_) => Kind::Station { slotted: None },
+                };
+                let mut running = Running::new(number, kind, count);
+                running.discard = match node {
+                    Node::Crossbar(spec) => spec.discard,
+                    Node::SharedBuffer(spec) => spec.discard,
+                    Node::Station(_) => Discard::Tail,
+                };
+                for &(line, side) in lines {
+                    running.outward.push(line.0 * 2 + u32::from(side));
+                    running.inward.push(line.0 * 2 + u32::from(1 - side));
+                }
+                running
+            })
+            .collect()
+    }
+
+    /// Makes the directions of all lines, and the slots that nodes share.
+    fn lay_lines(&self, nodes: &mut [Running], store: &mut Store, seed: u64) {
+        let rate = |direction: u32| self.lines[direction as usize / 2].0.rates[direction as usize % 2];
+        let mut rates: Vec<BitRate> = Vec::new();
+        let mut members: Vec<u32> = Vec::new();
+        for node in nodes.iter_mut() {
+            let fastest = node.outward.iter().map(|&direction| rate(direction)).max_by_key(|rate| rate.get());
+            let Some(fastest) = fastest else { continue };
+            let domain = rates.iter().position(|&known| known == fastest).unwrap_or_else(|| {
+                rates.push(fastest);
+                members.push(0);
+                rates.len() - 1
+            });
+            (node.domain, node.local) = (domain as u32, members[domain]);
+            members[domain] += 1;
+            let cell = fastest.time_for(Cells::new(1).bits()).expect("a cell takes less than 213 days");
+            node.slot = cell + Span::from_ps(1);
+            for (port, &direction) in node.outward.iter().enumerate() {
+                if rate(direction) != fastest {
+                    node.slow |= 1 << port;
+                }
+            }
+        }
+        let mut furthest = vec![0_u64; rates.len()];
+        for (number, (line, ends)) in (0_u32..).zip(&self.lines) {
+            for side in 0..2_usize {
+                let (from, to) = (ends[side].0, ends[1 - side].0);
+                let (latency, rate) = (self.nodes[from as usize].latency(), line.rates[side]);
+                let (ours, theirs) = (&nodes[from as usize], &nodes[to as usize]);
+                let clock = rates[theirs.domain as usize];
+                let same = rates[ours.domain as usize] == rate && clock == rate;
+                let slots = |span| (1 + slots_of(rate, span)).min(u64::from(NONE)) as u32;
+                let cell = rate.time_for(Cells::new(1).bits()).expect("a cell takes less than 213 days");
+                let ahead = slots_of(clock, line.delay + latency + cell + cell) + 4;
+                let furthest = &mut furthest[theirs.domain as usize];
+                *furthest = ahead.max(*furthest);
+                let shared = self.shared(number * 2);
+                let faults = (line.faults.cells > 0.0 || line.faults.credits > 0.0).then(|| {
+                    let path = format!("fabric/line {number}/side {side}");
+                    let checked = |value| Probability::new(value).expect("checked with the line");
+                    Faulty {
+                        stream: Stream::derive(seed, &path),
+                        cells: checked(line.faults.cells),
+                        credits: checked(line.faults.credits),
+                    }
+                });
+                store.directions.push(Direction {
+                    from,
+                    to_domain: theirs.domain,
+                    to_local: theirs.local,
+                    crossed: if same { slots(line.delay + latency) } else { 0 },
+                    straight: if same { slots(line.delay) } else { 0 },
+                    flying: VecDeque::with_capacity(16),
+                    notes: VecDeque::with_capacity(16),
+                    shared,
+                    pool: shared,
+                    scheme: line.credits.map_or(Scheme::Increments, |credits| credits.scheme),
+                    faulty: faults.is_some(),
+                    counters: LineCounters::default(),
+                    more: Box::new(More {
+                        rate,
+                        transmitter: Transmitter::new(rate),
+                        latency,
+                        delay: line.delay,
+                        marks: VecDeque::new(),
+                        note_free: SimTime::ZERO,
+                        blocked: VecDeque::new(),
+                        faults,
+                    }),
+                });
+            }
+        }
+        store.domains = rates
+            .iter()
+            .zip(members.iter().zip(&furthest))
+            .map(|(&rate, (&members, &furthest))| Domain::new(rate, members as usize, furthest))
+            .collect();
+    }
+
+    /// Makes the hops and branches of a circuit; the number of its first hop.
+    fn lay_circuit(&self, circuit: u32, tree: &[Place], store: &mut Store) -> Vec<u32> {
+        let begin = store.hops.len() as u32;
+        let mut numbers = Vec::new();
+        let mut ordinal = 0;
+        for place in tree {
+            let (limit, discard) = match (&self.nodes[place.node.0 as usize], place.from) {
+                (Node::Crossbar(spec), _) => (spec.queue, spec.discard),
+                (Node::SharedBuffer(spec), _) => (spec.queue, spec.discard),
+                (Node::Station(_), _) => (None, Discard::Tail),
+            };
+            let promised = place
+                .from
+                .and_then(|direction| self.window(direction).map(|window| window + self.shared(direction)));
+            let limit = promised
+                .unwrap_or_else(|| limit.map_or(NONE, |cells| cells.get().min(u64::from(NONE)) as u32));
+            let discard = if promised.is_some() { Discard::Tail } else { discard };
+            let is_end = place.onward.is_empty();
+            let end = if is_end || place.from.is_none() {
+                store.ends.push(End::new(if is_end { ordinal } else { 0 }));
+                ordinal += u32::from(is_end);
+                (store.ends.len() - 1) as u32
+            } else {
+                NONE
+            };
+            numbers.push(store.hops.len() as u32);
+            store.refused.push(0);
+            store.hops.push(Hop {
+                node: place.node.0,
+                port: place.port,
+                branches: place.onward.len() as u8,
+                first: 0,
+                head: NONE,
+                tail: NONE,
+                held: 0,
+                limit,
+                feeder: NONE,
+                freed: 0,
+                owed: 0,
+                owing: false,
+                answers: false,
+                at_start: true,
+                refusing: false,
+                wholly: false,
+                plain: discard == Discard::Tail,
+                circuit,
+                end,
+                arrived: 0,
+                longest: 0,
+            });
+        }
+        for (at, place) in tree.iter().enumerate() {
+            store.hops[numbers[at] as usize].first = store.branches.len() as u32;
+            for &(port, next) in &place.onward {
+                let direction = tree[next].from.expect("a place behind another is reached by a line");
+                let window = self.window(direction);
+                let number = store.branches.len() as u32;
+                if window.is_some() {
+                    store.hops[numbers[next] as usize].feeder = number;
+                }
+                store.branches.push(Branch {
+                    hop: numbers[at],
+                    port,
+                    queued: false,
+                    next_hop: numbers[next],
+                    next: NONE,
+                    cursor: NONE,
+                    waiting: 0,
+                    outstanding: 0,
+                    window: window.unwrap_or(NONE),
+                    sent: 0,
+                    turns: 0,
+                    blocked: false,
+                });
+            }
+        }
+        debug_assert_eq!(numbers.first(), Some(&begin));
+        numbers
+    }
+
+    /// Directions whose count is taken, and how often.
+    fn resyncs(&self) -> Vec<(u32, Span)> {
+        (0..)
+            .zip(&self.lines)
+            .filter_map(|(number, (line, _))| Some((number, line.credits?.resync?)))
+            .flat_map(|(number, interval): (u32, _)| [(number * 2, interval), (number * 2 + 1, interval)])
+            .collect()
+    }
+}

@@ -1,0 +1,407 @@
+//! A network of cell switches that runs.
+
+use wiretwin_engine::{EventQueue, Stream};
+use wiretwin_units::{Cells, SimTime, Span};
+
+use super::node::{Kind, Node, Slotted};
+use super::plan::{CircuitId, LineId, NodeId};
+use super::report::{CircuitReport, Delivery};
+use super::source::{Load, Source};
+use super::state::{LineCounters, Note, Store};
+
+/// Nodes, lines and circuits, and all cells under way.
+///
+/// Made by [`Plan::build`](super::Plan::build).
+#[derive(Clone)]
+pub struct Fabric {
+    now: SimTime,
+    pub(super) nodes: Vec<Node>,
+    pub(super) store: Store,
+    /// By circuit, its hops; the first is its beginning.
+    pub(super) circuits: Vec<Vec<u32>>,
+    /// By domain, the nodes that share its slots.
+    members: Vec<Vec<u32>>,
+    events: EventQueue,
+    sources: Vec<Source>,
+    resyncs: Vec<(u32, Span)>,
+    seed: u64,
+}
+
+/// What is wrong with a load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// There is no such circuit.
+    Circuit {
+        /// The circuit asked for.
+        circuit: CircuitId,
+        /// How many there are.
+        circuits: usize,
+    },
+    /// A time or a number that must be above 0.
+    Zero {
+        /// Which.
+        name: &'static str,
+    },
+    /// Times that are not ascending.
+    Order {
+        /// The place of the one that comes too early.
+        place: usize,
+    },
+    /// Traffic for a node that is no station, or for a station where no circuit begins.
+    Station {
+        /// The node.
+        node: NodeId,
+    },
+}
+
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Circuit { circuit, circuits } => {
+                write!(f, "circuit {}: there are {circuits}, counted from 0", circuit.0)
+            }
+            Self::Zero { name } => write!(f, "{name} = 0: above 0"),
+            Self::Order { place } => write!(f, "playback: entry {place} comes before the one ahead of it"),
+            Self::Station { node } => write!(f, "node {}: no station where a circuit begins", node.0),
+        }
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+impl Fabric {
+    pub(super) fn new(
+        nodes: Vec<Node>,
+        store: Store,
+        circuits: Vec<Vec<u32>>,
+        resyncs: Vec<(u32, Span)>,
+        seed: u64,
+    ) -> Self {
+        let mut members = vec![Vec::new(); store.domains.len()];
+        for node in nodes.iter().filter(|node| !node.outward.is_empty()) {
+            members[node.domain as usize].push(node.number);
+        }
+        let mut events = EventQueue::new();
+        for (number, &(_, interval)) in (0_u64..).zip(&resyncs) {
+            events.push(SimTime::ZERO + interval, number << 1 | 1);
+        }
+        Self {
+            now: SimTime::ZERO,
+            nodes,
+            store,
+            circuits,
+            members,
+            events,
+            sources: Vec::new(),
+            resyncs,
+            seed,
+        }
+    }
+
+    /// The clock.
+    pub const fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// Gives a circuit a load from now on, in PDUs of so many cells where the load does not say.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn load(&mut self, circuit: CircuitId, load: Load, pdu: Cells) -> Result<(), LoadError> {
+        let hop = self.first_hop(circuit)?;
+        let zero = |name| Err(LoadError::Zero { name });
+        match &load {
+            Load::Constant { gap } if gap.is_zero() => return zero("gap"),
+            Load::Poisson { mean } if mean.is_zero() => return zero("mean"),
+            Load::OnOff { gap, .. } if gap.is_zero() => return zero("gap"),
+            Load::OnOff { on, .. } if on.is_zero() => return zero("on"),
+            Load::Playback(times) => {
+                let late = times.windows(2).position(|pair| pair[1].0 < pair[0].0);
+                if let Some(place) = late {
+                    return Err(LoadError::Order { place: place + 1 });
+                }
+                if times.iter().any(|(_, cells)| cells.get() == 0) {
+                    return zero("cells");
+                }
+            }
+            _ => {}
+        }
+        if pdu.get() == 0 {
+            return zero("pdu");
+        }
+        if load == Load::Greedy {
+            let Self { store, nodes, .. } = self;
+            let hop_state = &store.hops[hop as usize];
+            store.ends[hop_state.end as usize].endless = true;
+            let node = hop_state.node;
+            let branch = hop_state.first;
+            if store.branches[branch as usize].waiting == 0 {
+                nodes[node as usize].offer(hop, 1, None, store);
+            }
+            self.wake(node, self.now);
+            return Ok(());
+        }
+        let number = self.sources.len();
+        let stream = Stream::derive(self.seed, &format!("fabric/source {number}"));
+        let mut source = Source::new(hop, load, pdu.get() as u32, stream);
+        if let Some(first) = source.first(self.now) {
+            self.events.push(first, (number as u64) << 1);
+        }
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// In each slot of a station's line, with a likelihood of `load`, a cell comes for one of the circuits
+    /// that begin there, any of them.
+    ///
+    /// # Errors
+    /// [`LoadError::Station`] where none begins.
+    pub fn load_slots(&mut self, station: NodeId, load: f64) -> Result<(), LoadError> {
+        let begins = self.circuits.iter().map(|hops| hops[0]);
+        let hops: Vec<u32> = begins.filter(|&hop| self.store.hops[hop as usize].node == station.0).collect();
+        let refused = LoadError::Station { node: station };
+        let node = self.nodes.get_mut(station.0 as usize).ok_or(refused.clone())?;
+        let Kind::Station { slotted } = &mut node.kind else { return Err(refused) };
+        if hops.is_empty() {
+            return Err(refused);
+        }
+        let stream = Stream::derive(self.seed, &format!("fabric/station {}", station.0));
+        let below = (load.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
+        *slotted = Some(Box::new(Slotted { stream, below, hops }));
+        self.wake(station.0, self.now);
+        Ok(())
+    }
+
+    /// Whether PDUs that come over a circuit are told of one by one: see [`Self::take_delivered`].
+    ///
+    /// # Errors
+    /// [`LoadError::Circuit`].
+    pub fn tell(&mut self, circuit: CircuitId, told: bool) -> Result<(), LoadError> {
+        self.first_hop(circuit)?;
+        for &hop in &self.circuits[circuit.0 as usize] {
+            let hop = &self.store.hops[hop as usize];
+            if hop.branches == 0 {
+                self.store.ends[hop.end as usize].told = told;
+            }
+        }
+        Ok(())
+    }
+
+    /// A PDU of so many cells is in host memory now, to be sent over a circuit; its cells carry the tag.
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn offer(
+        &mut self,
+        now: SimTime,
+        circuit: CircuitId,
+        cells: Cells,
+        tag: u32,
+    ) -> Result<(), LoadError> {
+        let hop = self.first_hop(circuit)?;
+        if cells.get() == 0 {
+            return Err(LoadError::Zero { name: "cells" });
+        }
+        self.now = self.now.max(now);
+        let node = self.store.hops[hop as usize].node;
+        self.nodes[node as usize].offer(hop, cells.get() as u32, Some(tag), &mut self.store);
+        self.wake(node, self.now);
+        Ok(())
+    }
+
+    /// Cells of a circuit that wait in host memory.
+    pub fn backlog(&self, circuit: CircuitId) -> u64 {
+        let hop = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
+        u64::from(self.store.branches[hop.first as usize].waiting)
+    }
+
+    fn first_hop(&self, circuit: CircuitId) -> Result<u32, LoadError> {
+        let found = self.circuits.get(circuit.0 as usize).map(|hops| hops[0]);
+        found.ok_or(LoadError::Circuit { circuit, circuits: self.circuits.len() })
+    }
+
+    fn wake(&mut self, node: u32, now: SimTime) {
+        let Node { domain, local, .. } = self.nodes[node as usize];
+        let domain = &mut self.store.domains[domain as usize];
+        let slot = domain.slot_from(now);
+        domain.wake(local, slot);
+    }
+
+    /// When something happens next, if anything does.
+    pub fn next_time(&mut self) -> Option<SimTime> {
+        let slot = self.store.domains.iter().map(super::clock::Domain::next_time).min();
+        let slot = slot.filter(|&time| time < SimTime::MAX);
+        let event = self.events.next_time();
+        slot.into_iter().chain(event).min()
+    }
+
+    /// Lets the next thing happen: a source's PDU, or a slot of all nodes of one clock.
+    pub fn step(&mut self) {
+        let slot = (0..self.store.domains.len()).min_by_key(|&at| self.store.domains[at].next_time());
+        let begins = slot.map_or(SimTime::MAX, |at| self.store.domains[at].next_time());
+        // Of one instant, what comes to host memory is there when the slot begins.
+        if self.events.next_time().is_some_and(|time| time <= begins) {
+            self.happen();
+        } else if let Some(slot) = slot.filter(|_| begins < SimTime::MAX) {
+            self.slot(slot);
+        }
+    }
+
+    /// Runs until nothing happens up to `until`, which the clock then shows.
+    pub fn run_until(&mut self, until: SimTime) {
+        if self.store.domains.len() == 1 && self.events.is_empty() {
+            while self.store.domains[0].next_time() <= until {
+                self.slot(0);
+            }
+        }
+        while self.next_time().is_some_and(|time| time <= until) {
+            self.step();
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn happen(&mut self) {
+        let Some(event) = self.events.pop() else { return };
+        self.now = event.time;
+        let number = (event.index >> 1) as usize;
+        if event.index & 1 == 1 {
+            self.resync(number);
+            return;
+        }
+        let source = &mut self.sources[number];
+        let (cells, next) = source.next(event.time);
+        let hop = source.hop;
+        if let Some(next) = next {
+            self.events.push(next, event.index);
+        }
+        let node = self.store.hops[hop as usize].node;
+        self.nodes[node as usize].offer(hop, cells, None, &mut self.store);
+        self.wake(node, self.now);
+    }
+
+    /// The count of every circuit of a line that lacks credits is to be taken.
+    fn resync(&mut self, number: usize) {
+        let (direction, interval) = self.resyncs[number];
+        self.events.push(self.now + interval, (number as u64) << 1 | 1);
+        let from = self.store.directions[direction as usize].from;
+        let node = &mut self.nodes[from as usize];
+        let port = node.outward.iter().position(|&out| out == direction).expect("a line has its port");
+        if !node.markers[port].is_empty() {
+            return;
+        }
+        for (number, branch) in (0..).zip(&self.store.branches) {
+            let ours = usize::from(branch.port) == port && self.store.hops[branch.hop as usize].node == from;
+            if ours && branch.outstanding > 0 {
+                node.markers[port].push_back(number);
+            }
+        }
+        if !node.markers[port].is_empty() {
+            node.marker_ports |= 1 << port;
+            self.wake(from, self.now);
+        }
+    }
+
+    /// Runs a slot of one clock.
+    #[inline]
+    fn slot(&mut self, domain: usize) {
+        let Self { nodes, store, members, .. } = self;
+        let slot = store.domains[domain].begin();
+        let now = store.domains[domain].now();
+        self.now = now;
+        for word in 0..store.domains[domain].words() {
+            let mut bits = store.domains[domain].take(word);
+            while bits != 0 {
+                let local = word * 64 + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                let number = members[domain][local];
+                if nodes[number as usize].run(slot, now, store) {
+                    store.domains[domain].wake(local as u32, slot + 1);
+                }
+            }
+        }
+        store.domains[domain].end();
+    }
+
+    /// Gives out what was delivered since the last time over circuits that are told of; `into` is emptied
+    /// first.
+    pub fn take_delivered(&mut self, into: &mut Vec<Delivery>) {
+        into.clear();
+        std::mem::swap(into, &mut self.store.delivered);
+    }
+
+    /// Whether anything was delivered over circuits that are told of since it was last given out.
+    pub const fn has_delivered(&self) -> bool {
+        !self.store.delivered.is_empty()
+    }
+
+    /// Cells that have reached the end of a line so far.
+    pub const fn hops(&self) -> u64 {
+        self.store.hops_made
+    }
+
+    /// What a line has counted, there and back.
+    ///
+    /// # Panics
+    /// Where there is no such line.
+    pub fn line(&self, line: LineId) -> [LineCounters; 2] {
+        [0, 1].map(|side| self.store.directions[line.0 as usize * 2 + side].counters)
+    }
+
+    /// What has become of a circuit so far.
+    ///
+    /// # Panics
+    /// Where there is no such circuit.
+    pub fn circuit(&self, circuit: CircuitId) -> CircuitReport {
+        let mut report = CircuitReport::default();
+        let mut latency_ps = 0_u128;
+        for &number in &self.circuits[circuit.0 as usize] {
+            let hop = &self.store.hops[number as usize];
+            report.refused += self.store.refused[number as usize];
+            if hop.branches == 0 {
+                let end = &self.store.ends[hop.end as usize];
+                report.received += end.received;
+                report.pdus += end.pdus_in;
+                latency_ps += u128::from(end.latency_ps);
+                report.longest = report.longest.max(Span::from_ps(end.longest_ps));
+            }
+        }
+        let first = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
+        report.sent = self.store.branches[first.first as usize].sent;
+        let mean = latency_ps / u128::from(report.received.max(1));
+        report.mean = Span::from_ps(mean.min(u128::from(u64::MAX)) as u64);
+        report
+    }
+
+    /// The most cells that a node has held at a time, hosts' memory not counted.
+    ///
+    /// # Panics
+    /// Where there is no such node.
+    pub fn most_held(&self, node: NodeId) -> Cells {
+        Cells::new(u64::from(self.nodes[node.0 as usize].longest))
+    }
+
+    /// The most cells of a circuit that a node has held at a time; `None` where it does not pass.
+    ///
+    /// # Panics
+    /// Where there is no such circuit.
+    pub fn most_held_of(&self, circuit: CircuitId, node: NodeId) -> Option<Cells> {
+        let hops = self.circuits[circuit.0 as usize].iter().map(|&hop| &self.store.hops[hop as usize]);
+        hops.filter(|hop| hop.node == node.0).map(|hop| Cells::new(u64::from(hop.longest))).next()
+    }
+
+    /// Something is said of a circuit's credits on a line, as if it had come from the line's second node (or,
+    /// with `back`, its first): that so many cells more have made room.
+    ///
+    /// What cannot be is counted and ignored; what can be but is not true is believed.
+    ///
+    /// # Panics
+    /// Where there is no such line.
+    pub fn forge_credit(&mut self, line: LineId, back: bool, branch: u32, cells: u32) {
+        let direction = line.0 * 2 + u32::from(back);
+        let from = self.store.directions[direction as usize].from;
+        let node = &mut self.nodes[from as usize];
+        let port = node.outward.iter().position(|&out| out == direction).expect("a line has its port");
+        node.credit(port, branch, Note::More(cells), &mut self.store);
+        self.wake(from, self.now);
+    }
+}

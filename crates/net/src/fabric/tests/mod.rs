@@ -1,0 +1,75 @@
+//! Oracles, conservation, refusals.
+
+mod bad;
+mod books;
+mod fair;
+mod hosts;
+mod queues;
+mod rates;
+
+use wiretwin_units::{BitRate, Cells, SimTime, Span};
+
+use super::*;
+
+const OC3: BitRate = BitRate::bit_s(150_336_000);
+
+fn crossbar(ports: u8) -> Node {
+    Node::Crossbar(Crossbar {
+        ports,
+        arbiter: Arbiter::Pim { iterations: 4 },
+        inside: 1,
+        latency: Span::ZERO,
+        queue: None,
+        discard: Discard::Tail,
+        circuits: 1 << 16,
+    })
+}
+
+/// A crossbar of 12 us that is five times as quick as its lines.
+fn an2(ports: u8) -> Node {
+    match crossbar(ports) {
+        Node::Crossbar(spec) => Node::Crossbar(Crossbar { latency: Span::from_us(12), inside: 5, ..spec }),
+        other => other,
+    }
+}
+
+fn shared(ports: u8, buffer: u64) -> SharedBuffer {
+    SharedBuffer {
+        ports,
+        service: Service::InTurn,
+        latency: Span::ZERO,
+        buffer: Cells::new(buffer),
+        queue: None,
+        discard: Discard::Tail,
+        circuits: 1 << 16,
+    }
+}
+
+const STATION: Node = Node::Station(Station { sar: Span::ZERO });
+
+fn near() -> Line {
+    Line::plain(OC3, Span::from_ns(500))
+}
+
+fn credited(line: Line, credits: Credits) -> Line {
+    Line { credits: Some(credits), ..line }
+}
+
+fn at(span: Span) -> SimTime {
+    SimTime::ZERO + span
+}
+
+/// When so many slots have passed.
+fn slots(count: u64) -> Span {
+    let ps = u128::from(Cells::new(count).bits().get()) * 1_000_000_000_000 / u128::from(OC3.get());
+    Span::from_ps(ps as u64)
+}
+
+/// Cells that came over a circuit in so many slots after others.
+fn received(fabric: &mut Fabric, circuit: CircuitId, warm_up: u64, count: u64) -> u64 {
+    fabric.run_until(at(slots(warm_up)));
+    let before = fabric.circuit(circuit).received;
+    fabric.run_until(at(slots(warm_up + count)));
+    fabric.audit().unwrap();
+    fabric.circuit(circuit).received - before
+}
