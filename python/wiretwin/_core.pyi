@@ -225,3 +225,25 @@ def lan_capture(config_json: str, size: int, rounds: int, seed: int) -> bytes:
 
 def lan_prices() -> list[str]:
     """Return the names of the activities that a host's profile has a price for."""
+
+def pim_pairs(ports: int, probability: float, trials: int, seed: int) -> list[int]:
+    """Return the pairs that each round of parallel iterative matching has found, summed over trials.
+
+    In a trial every input asks for every output with this probability. The last entry is the whole of a
+    maximal matching.
+    """
+
+class SwitchCarries(TypedDict):
+    """What a switch of cells does in the second half of a run, as shares of its port-slots."""
+
+    carried: float
+    offered: float
+    mean_wait_slots: float
+
+def switch_carries(
+    scheduler: str, iterations: int, ports: int, load: float, slots: int, seed: int
+) -> SwitchCarries:
+    """Run a switch under uniform traffic: `pim`, `islip`, `maximum`, `fifo` or `output-queued`."""
+
+def fabric_run(scenario_json: str) -> str:
+    """Run a network of switches with hosts and sessions: a scenario and a report, both JSON."""

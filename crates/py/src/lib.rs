@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod crossing;
+mod fabric;
 mod lan;
 mod probe;
 mod programs;
@@ -19,6 +20,7 @@ mod world;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     crossing::register(module)?;
+    fabric::register(module)?;
     lan::register(module)?;
     probe::register(module)?;
     programs::register(module)?;

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from wiretwin.errors import InputError
-from wiretwin.papers import lin1995, ong2000
+from wiretwin.papers import chen1996, lin1995, ong2000
 from wiretwin.papers.records import Record
 
 __all__ = ["PAPERS", "run_paper"]
 
-PAPERS: dict[str, ModuleType] = {"lin1995": lin1995, "ong2000": ong2000}
-"""Modules with ``EXPERIMENTS``, ``experiment`` and ``refit``."""
+PAPERS: dict[str, ModuleType] = {"lin1995": lin1995, "chen1996": chen1996, "ong2000": ong2000}
+"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits."""
 
 
 def run_paper(

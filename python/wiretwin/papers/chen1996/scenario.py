@@ -1,0 +1,174 @@
+"""Networks of AN2 switches with hosts and sessions, as scenarios of the simulated fabric."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from wiretwin._core import fabric_run
+from wiretwin.errors import InputError
+from wiretwin.papers.values import DATA, Sheet, read_sheet
+
+__all__ = ["Plan", "Rules", "alpha", "an2", "run_all"]
+
+SECOND_NS = 1_000_000_000
+
+Json = dict[str, Any]
+
+
+def an2() -> Sheet:
+    """Return the values of the switch and its lines."""
+    return read_sheet(DATA / "networks" / "an2.toml")
+
+
+def alpha() -> Sheet:
+    """Return the values of a host with its adapter."""
+    return read_sheet(DATA / "stations" / "alpha-170.toml")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What an experiment holds fixed, and a sensitivity varies.
+
+    Attributes
+    ----------
+    preset, delayed_ack, mss_bytes
+        TCP: its rules, whether acknowledgments wait, the segment where it is not that of the MTU.
+    packet_us
+        What a host takes for a packet out or in; the data file's where it is none.
+    inside_cells
+        Cells that an input of a switch may send in a slot; the data file's where it is none.
+    credits
+        Of a circuit and line: a number of cells, ``"loop"``, or none for queues that lose.
+    """
+
+    preset: str = "bsd43_tahoe"
+    delayed_ack: bool = False
+    mss_bytes: int | None = None
+    packet_us: float | None = None
+    inside_cells: int | None = None
+    credits: int | str | None = "loop"
+
+
+@dataclass
+class Plan:
+    """A network while it is put together: switches first, then lines, then sessions."""
+
+    rules: Rules
+    nodes: list[Json] = field(default_factory=list)
+    lines: list[Json] = field(default_factory=list)
+    sessions: list[Json] = field(default_factory=list)
+
+    def switches(self, count: int, length_m: float) -> None:
+        """Add a row of switches with lines of this length between them, ``s1``, ``s2``, …."""
+        sheet = an2()
+        for number in range(1, count + 1):
+            self.nodes.append(
+                {
+                    "name": f"s{number}",
+                    "kind": "crossbar",
+                    "ports": int(sheet["ports"]),
+                    "matching": "pim",
+                    "iterations": int(sheet["iterations"]),
+                    "inside": self.rules.inside_cells or int(sheet["inside_cells"]),
+                    "latency_ns": round(sheet["latency_us"] * 1000),
+                    "queue_cells": int(sheet["queue_cells"]),
+                    "discard": "tail",
+                    "circuits": int(sheet["circuits"]),
+                }
+            )
+            if number > 1:
+                self._line(f"s{number - 1}", f"s{number}", length_m)
+
+    def _line(self, first: str, second: str, length_m: float) -> None:
+        sheet = an2()
+        line: Json = {
+            "between": [first, second],
+            "bit_s": int(sheet["line_bit_s"]),
+            "delay_ns": round(length_m * sheet["propagation_ns_m"]),
+        }
+        if self.rules.credits is not None:
+            line["credits"] = {"cells": self.rules.credits}
+        self.lines.append(line)
+
+    def hosts(self, name: str, first: int, last: int) -> list[str]:
+        """Add a pair of hosts at two switches; returns the way from the one to the other."""
+        sheet = alpha()
+        packet_us = sheet["packet_us"] if self.rules.packet_us is None else self.rules.packet_us
+        ends = [f"{name}-from", f"{name}-to"]
+        for end, switch in zip(ends, (first, last), strict=True):
+            self.nodes.append(
+                {
+                    "name": end,
+                    "kind": "host",
+                    "packet_ns": round(packet_us * 1000),
+                    "sar_ns": round(sheet["sar_ns"]),
+                }
+            )
+            self._line(end, f"s{switch}", an2()["host_line_m"])
+        return [ends[0], *(f"s{number}" for number in range(first, last + 1)), ends[1]]
+
+    def ttcp(self, name: str, path: Sequence[str], start_ns: int) -> None:
+        """Add a stream that begins at this time."""
+        self.sessions.append({"name": name, "kind": "ttcp", "path": list(path), "start_ns": start_ns})
+
+    def echo(self, name: str, path: Sequence[str], size: int) -> None:
+        """Add an echo of datagrams of this size, with random pauses of 5 ms on average."""
+        self.sessions.append(
+            {
+                "name": name,
+                "kind": "echo",
+                "path": list(path),
+                "start_ns": 0,
+                "bytes": size,
+                "pause_ns": 5_000_000,
+                "timeout_ns": 2 * SECOND_NS,
+            }
+        )
+
+    def scenario(self, seed: int, warm_up_s: float, run_s: float) -> str:
+        """Return the whole as JSON."""
+        sheet = alpha()
+        tcp = {
+            "preset": self.rules.preset,
+            "window_bytes": int(sheet["window_bytes"]),
+            "mtu_bytes": int(sheet["mtu_bytes"]),
+            "mss_bytes": self.rules.mss_bytes,
+            "delayed_ack": self.rules.delayed_ack,
+        }
+        return json.dumps(
+            {
+                "seed": seed,
+                "warm_up_ns": round(warm_up_s * SECOND_NS),
+                "run_ns": round(run_s * SECOND_NS),
+                "nodes": self.nodes,
+                "lines": self.lines,
+                "sessions": self.sessions,
+                "tcp": tcp,
+            }
+        )
+
+
+def run_all(scenarios: Sequence[str]) -> tuple[list[Json], str]:
+    """Run scenarios, on all cores; returns the reports in their order and a digest of them.
+
+    Raises
+    ------
+    InputError
+        A scenario is refused.
+    """
+
+    def one(scenario: str) -> str:
+        try:
+            return fabric_run(scenario)
+        except ValueError as error:
+            raise InputError(reason=str(error)) from None
+
+    with ThreadPoolExecutor() as pool:
+        texts = list(pool.map(one, scenarios))
+    whole = hashlib.sha256("".join(texts).encode()).hexdigest()[:32]
+    return [json.loads(text) for text in texts], whole
