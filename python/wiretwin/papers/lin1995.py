@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import Constant, Fit, constants, fit
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
+from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, is_pvm, pvm_setting
 from wiretwin.papers.lin1995_settings import (
     ADAPTERS,
     HOSTS,
@@ -52,7 +53,7 @@ def _table1() -> list[Setting]:
     fore = [
         fore_setting("4/690", "series-200", switch=True, stack=f"fore/{layer}") for layer in ("aal5", "aal34")
     ]
-    return [*fore, socket_setting("atm")]
+    return [*fore, socket_setting("atm"), pvm_setting("advise")]
 
 
 def _table2() -> list[Setting]:
@@ -106,7 +107,8 @@ def residual_spread(stack: str, metric: str) -> float:
     """
     text = (DATA / "papers" / "lin1995-fit.toml").read_text(encoding="utf-8")
     metrics = ("t0_us", "r_max_MB_s") if metric == "latency_us" else (metric,)
-    family = f"stack={stack.split('/')[0]}/"
+    # Only one route of PVM has a row.
+    family = "stack=pvm-advise/" if stack.startswith("pvm-") else f"stack={stack.split('/')[0]}/"
     logs = [
         math.log(row["predicted"] / row["published"])
         for row in tomllib.loads(text)["residual"]
@@ -153,6 +155,12 @@ def _figure9(quick: bool) -> tuple[list[Record], list[str]]:
     return _summaries("figure9", settings, quick)
 
 
+def _figure10(quick: bool) -> tuple[list[Record], list[str]]:
+    """PVM through its daemons and from task to task."""
+    settings = [pvm_setting(route) for route in ROUTES]
+    return _latencies("figure10", settings, coarse(1 << 16 if quick else 1 << 20), 6 if quick else 11)
+
+
 def _figure12(quick: bool) -> tuple[list[Record], list[str]]:
     """Three networks."""
     sizes = coarse(1 << 16 if quick else 1 << 20)
@@ -196,6 +204,7 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "figure7": _figure7,
     "figure8": _figure8,
     "figure9": _figure9,
+    "figure10": _figure10,
     "figure12": _figure12,
     "first-message": first_message,
     "under-load": under_load,
@@ -233,22 +242,35 @@ def _of_sockets(constant: Constant) -> bool:
 def refit(evaluations: int = 30) -> Fit:
     """Fit every constant that is marked as fitted to the calibration figures there are rows for.
 
-    In two steps: hosts, adapters, switch and the Fore interface to the figures of AAL 5 and AAL 3/4; then,
-    with these as they are, sockets, TCP and the drivers of the three networks to table 2.
+    In three steps: hosts, adapters, switch and the Fore interface to the figures of AAL 5 and AAL 3/4; then,
+    with these as they are, sockets, TCP and the drivers of the three networks to table 2; then what PVM has
+    of its own to its row of table 1.
     """
     rows = {("table1", one.case): one for one in _table1()[:2]} | {
         ("table3", one.case): one for one in _table3()
     }
     free = constants()
-    first = _stage(rows, {key: value for key, value in free.items() if not _of_sockets(key)}, evaluations, {})
+    below = {key: value for key, value in free.items() if not _of_sockets(key) and key[1] not in PVM_KEYS}
+    first = _stage(rows, below, evaluations, {})
     found = {(one.sheet, one.key): one.value for one in first.constants}
     rows = {("table2", one.case): one for one in _table2()}
     second = _stage(rows, {key: value for key, value in free.items() if _of_sockets(key)}, evaluations, found)
+    found |= {(one.sheet, one.key): one.value for one in second.constants}
+    stages = (first, second, refit_pvm(evaluations, found))
     return Fit(
-        first.constants + second.constants,
-        first.residuals + second.residuals,
-        first.evaluations + second.evaluations,
+        [one for stage in stages for one in stage.constants],
+        [one for stage in stages for one in stage.residuals],
+        sum(stage.evaluations for stage in stages),
     )
+
+
+def refit_pvm(evaluations: int = 30, found: Mapping[Constant, float] | None = None) -> Fit:
+    """Fit what PVM has of its own to its row of table 1, with all below it as found or as on file."""
+    rows = {("table1", one.case): one for one in _table1() if is_pvm(one.case)}
+    known = constants()
+    free = {key: value for key, value in known.items() if key[1] in PVM_KEYS}
+    below = {key: value for key, value in known.items() if key not in free}
+    return _stage(rows, free, evaluations, below if found is None else found)
 
 
 def _stage(
@@ -289,7 +311,11 @@ def write_fit(fitted: Fit) -> None:
 
     write(fitted)
     content = {
-        "spread": round(spread_of(one for one in fitted.residuals if one.experiment != "table2"), 4),
+        "spread": round(
+            spread_of(one for one in fitted.residuals if one.experiment != "table2" and not is_pvm(one.case)),
+            4,
+        ),
+        "spread_of_pvm": round(spread_of(one for one in fitted.residuals if is_pvm(one.case)), 4),
         "spread_of_sockets": round(
             spread_of(one for one in fitted.residuals if one.experiment == "table2"), 4
         ),

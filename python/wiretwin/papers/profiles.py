@@ -266,7 +266,7 @@ def _host(of: _Reader, software: Sheet, host: Sheet, network: Network) -> dict[s
         "fore_receive": path(receive * (1 - wakeup) / 2 * factor),
         "pdu_interrupt": path(receive * (1 - wakeup) / 2 * factor),
         **_socket_prices(of, software, network, path, copy),
-        **_library_prices(of, software, path, factor, copy, cold),
+        **_library_prices(of, software, network, path, factor, copy, cold),
         "crc": path(0, crc),
         "segment_cell": path(of(software, "cell_us") * factor),
         "reassemble_cell": path(of(software, "cell_us") * factor),
@@ -311,16 +311,20 @@ def _socket_prices(
 def _library_prices(
     of: _Reader,
     software: Sheet,
+    network: Network,
     path: Callable[..., dict[str, int]],
     factor: float,
     copy: float,
     cold: float,
 ) -> dict[str, dict[str, int]]:
     """Return what message layers do in the process that calls them."""
+    library, user_copy = "library_us", "user_copy_factor"
+    if network.stack.startswith("pvm"):
+        library, user_copy = "pvm_library_us", "pvm_copy_factor"
     return {
         "select": path(of(software, "select_us") * factor),
-        "library": path(of(software, "library_us") * factor),
-        "user_copy": path(0, copy * of(software, "user_copy_factor"), cold),
+        "library": path(of(software, library) * factor),
+        "user_copy": path(0, copy * of(software, user_copy), cold),
         "rpc_head": path(of(software, "rpc_head_us") * factor),
         "xdr_item": path(of(software, "xdr_item_us") * factor),
         "record_mark": path(of(software, "record_mark_us") * factor),

@@ -1,0 +1,49 @@
+"""Lin et al. 1995: PVM, from task to task and through its daemons."""
+
+from __future__ import annotations
+
+from wiretwin.papers.lin1995_settings import Setting
+from wiretwin.papers.profiles import Network
+from wiretwin.papers.records import case
+
+__all__ = ["PVM_KEYS", "ROUTES", "is_pvm", "pvm_setting"]
+
+ROUTES = {"advise": "tcp", "normal": "udp"}
+"""What crosses the network, by route."""
+
+PVM_KEYS = ("pvm_library_us", "pvm_copy_factor")
+"""The free constants of PVM, fitted to its row of table 1 with all below it as it is."""
+
+
+def is_pvm(name: str) -> bool:
+    """Whether a case is one of PVM."""
+    return name.startswith("stack=pvm-")
+
+
+def pvm_setting(
+    route: str, network: str = "atm", host: str = "4/690", buffer_kib: int = 32, *, nodelay: bool = True
+) -> Setting:
+    """Name PVM over one of the three networks.
+
+    By default sockets are as PVM 3.2.5 sets them: 32 KB, ``TCP_NODELAY`` on. 3.2.4 leaves that off.
+    """
+    lower = {"atm": "aal5"}.get(network, network)
+    adapter = "series-200" if network == "atm" else None
+    stack = f"pvm-{route}/{ROUTES[route]}/{lower}"
+    name = case(
+        stack=stack,
+        network=network,
+        host=host,
+        adapter=adapter,
+        buffer_kib=buffer_kib,
+        transport=None if nodelay else "nagle",
+    )
+    made = Network(
+        stack,
+        host,
+        adapter or "frames",
+        switch="asx100" if network == "atm" else None,
+        buffer_kib=buffer_kib,
+        nodelay=nodelay,
+    )
+    return Setting(name, made)
