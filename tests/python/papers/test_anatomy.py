@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,18 @@ def test_the_parts_of_a_message_over_a_socket_sum_to_its_latency(stack: str, siz
     found = anatomy(Network(stack, "sparc2", adapter), size)
     assert sum(line.span_ps for line in lines(found)) == found.latency_ps
     assert {"socket_receive", "copy_out", "segment_out"} <= {line.activity for line in lines(found)}
+
+
+@pytest.mark.parametrize("stack", ["socket/udp/aal5", "socket/udp/ethernet", "socket/udp/fddi"])
+def test_a_datagram_is_taken_apart_too(stack: str) -> None:
+    adapter = "series-200" if stack.endswith("aal5") else "frames"
+    network = Network(stack, "sparc2", adapter, switch="asx100" if adapter == "series-200" else None)
+    found = anatomy(network, 8192)
+    assert sum(line.span_ps for line in lines(found)) == found.latency_ps
+    over_tcp = anatomy(replace(network, stack=stack.replace("udp", "tcp")), 8192)
+    assert found.latency_ps < over_tcp.latency_ps, "nothing is summed and nothing acknowledged"
+    with pytest.raises(InputError, match="at most 32768"):
+        anatomy(network, 32_769)
 
 
 def test_a_message_of_one_cell_waits_for_nothing() -> None:

@@ -197,7 +197,22 @@ impl Lan {
             }
         }
         self.watch(circuit);
+        if let Some(delivery) = &delivery
+            && self.config.stack.message != Message::Fore
+        {
+            self.forget_lost(circuit, delivery.payload.message.0 as u32);
+        }
         (works, delivery)
+    }
+
+    /// A circuit keeps the order of its packets: those given to it before the one that came are lost.
+    fn forget_lost(&mut self, circuit: u32, came: u32) {
+        while let Some(packet) = self.circuits[circuit as usize].packets.pop_front() {
+            if packet == came {
+                return;
+            }
+            self.packets.take(packet);
+        }
     }
 
     /// Sees to it that a circuit's reassembly timer is looked at when it may run out.

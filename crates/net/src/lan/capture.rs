@@ -17,17 +17,18 @@
 
 use std::net::Ipv4Addr;
 
-use wiretwin_proto::Payload;
 use wiretwin_proto::tcp::Segment;
+use wiretwin_proto::{Payload, ip};
 use wiretwin_record::capture::{LinkType, sunatm};
-use wiretwin_units::SimTime;
+use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::ethernet::{self, EtherType, Kind};
 use wiretwin_wire::ipv4::{self, Ends, FragmentOffset, Protocol};
 use wiretwin_wire::mac::{self, MacAddress};
-use wiretwin_wire::{Options, fddi, llc};
+use wiretwin_wire::{Options, fddi, llc, udp};
 
 use super::Lan;
 use super::config::SocketConfig;
+use super::rank_udp::Sent;
 use super::stack::{Lower, Stack};
 
 /// The most packets that are kept.
@@ -85,7 +86,7 @@ const fn mac_of(host: u32) -> MacAddress {
     MacAddress([0x08, 0x00, 0x20, 0x00, 0x00, host as u8 + 1])
 }
 
-const fn ip_of(host: u32) -> Ipv4Addr {
+pub(super) const fn ip_of(host: u32) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, host as u8 + 1)
 }
 
@@ -118,6 +119,41 @@ impl Lan {
             0 => CLIENT_PORT + peer as u16,
             port => port,
         }
+    }
+
+    /// A datagram or a fragment of one passes a driver.
+    pub(super) fn capture_piece(&mut self, piece: &ip::Packet<Sent>) {
+        let Some(mut capture) = self.capture.take() else { return };
+        let Sent { from, to, datagram } = piece.content;
+        let repr = udp::Repr {
+            source_port: SERVER_PORT,
+            destination_port: SERVER_PORT,
+            payload_length: datagram.payload.length.get() as u16,
+            checksum: datagram.checksum,
+        };
+        let whole = behind(udp::HEADER_OCTETS, pattern(&datagram.payload).collect(), |octets| {
+            repr.emit(&piece.ends, octets).expect("room for the header was made");
+        });
+        let part = whole[usize::from(piece.offset)..][..usize::from(piece.length)].to_vec();
+        let offset = FragmentOffset::new(Bytes::new(piece.offset.into()));
+        let header = ipv4::Repr {
+            type_of_service: 0,
+            identification: piece.identification,
+            dont_fragment: piece.dont_fragment,
+            more_fragments: piece.more_fragments,
+            fragment_offset: offset.expect("fragments begin at multiples of 8"),
+            time_to_live: piece.time_to_live,
+            protocol: piece.protocol,
+            ends: piece.ends,
+            options: Options::NONE,
+            payload_length: part.len() as u16,
+        };
+        let packet = behind(header.header_octets(), part, |octets| {
+            header.emit(octets).expect("no longer than the network carries");
+        });
+        let octets = self.framed(&capture, from, to, packet);
+        capture.keep(self.core.now(), octets);
+        self.capture = Some(capture);
     }
 
     /// A segment passes a driver, from this end.

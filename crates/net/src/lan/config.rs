@@ -6,7 +6,7 @@
 use std::str::FromStr as _;
 
 use wiretwin_engine::Probability;
-use wiretwin_proto::tcp;
+use wiretwin_proto::{tcp, udp};
 use wiretwin_record::capture::LinkType;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
 
@@ -163,6 +163,8 @@ pub enum NetworkConfig {
 pub struct SocketConfig {
     /// The rules that TCP follows, with socket buffers.
     pub tcp: tcp::Config,
+    /// Those of UDP between ranks, with the same buffers.
+    pub udp: udp::Config,
     /// Both ends set `TCP_NODELAY`.
     pub nodelay: bool,
     /// The largest IP packet of the network.
@@ -425,7 +427,11 @@ fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
     };
     let mtu = fields.get("mtu_bytes")?.integer(100, most)? as u16;
     let encapsulation = Bytes::new(fields.get("encapsulation_bytes")?.integer(0, 100)?);
-    Ok(SocketConfig { tcp, nodelay, mtu, encapsulation })
+    // SunOS 4.1 sends datagrams without a checksum.
+    let checksum = rules.value.as_str() != Some("sunos41");
+    let send_most = octets.get().min(u16::MAX.into()) as u16;
+    let udp = udp::Config { send_most, receive_buffer: octets.get() as u32, checksum };
+    Ok(SocketConfig { tcp, udp, nodelay, mtu, encapsulation })
 }
 
 fn refused(fields: &Fields<'_>, key: &str, value: &str, allowed: &str) -> JsonError {

@@ -40,10 +40,12 @@ pub(crate) enum To {
     Alarm,
     /// The reassembly timer of a circuit may have run out.
     Reassembly,
+    /// That of a host's IP may have.
+    Fragments,
 }
 
 impl To {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -57,6 +59,7 @@ impl To {
         Self::Load,
         Self::Alarm,
         Self::Reassembly,
+        Self::Fragments,
     ];
 }
 

@@ -10,7 +10,7 @@ use super::cell::Cell;
 use super::config::{AdapterConfig, HostConfig};
 use super::core::To;
 use super::cpu::{Cpu, Level, Next, Step, ThreadId};
-use super::stack::Message;
+use super::stack::{Message, Transport};
 use super::trail::SegmentId;
 use super::{Anatomy, Arrived, Completion, Kind, Lan, MESSAGE_CAME, RESUMED, RequestId, State};
 
@@ -37,6 +37,15 @@ pub(super) enum Action {
     Handle { adapter: u32 },
     /// A PDU stands at its stream head.
     Deliver { circuit: u32, payload: Payload },
+    // Of datagrams between ranks.
+    /// UDP takes a message.
+    SendRankDatagram { message: RequestId },
+    /// A host has given up fragments.
+    Reassembled { host: u32 },
+    /// A datagram stands before the reader of a host.
+    RankDatagramCame { host: u32 },
+    /// A process reads a datagram.
+    ReadRankDatagram { rank: u32 },
     // Of sockets.
     /// A process writes the next piece.
     Write { rank: u32 },
@@ -277,6 +286,9 @@ impl Lan {
             }
             Action::Progress { rank } => match self.config.stack.message {
                 Message::Fore => self.progress(host, thread, rank),
+                Message::Socket if self.config.stack.transport == Transport::Udp => {
+                    self.datagram_progress(host, thread, rank);
+                }
                 Message::Socket => self.socket_progress(host, thread, rank),
                 Message::Framed | Message::PvmAdvise | Message::PvmNormal => self.turn(host, thread, rank),
             },
@@ -286,6 +298,10 @@ impl Lan {
                 self.capture_pdu(host, circuit, &payload);
                 self.deliver(host, thread, circuit, payload);
             }
+            Action::SendRankDatagram { message } => self.send_rank_datagram(host, thread, message),
+            Action::Reassembled { host } => self.drain_datagrams(host, thread),
+            Action::RankDatagramCame { host } => self.rank_datagram_came(host, thread),
+            Action::ReadRankDatagram { rank } => self.read_datagram(host, thread, rank),
             Action::Write { rank } => self.write(host, thread, rank),
             Action::Read { rank, from } => self.read(host, thread, rank, from),
             Action::Got { rank, from, octets } => self.got(host, thread, rank, from, octets),

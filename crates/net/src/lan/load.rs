@@ -310,7 +310,8 @@ impl Lan {
     pub(super) fn has_work(&self) -> bool {
         let aside = if self.generators.is_empty() { 0 } else { self.core.carrying() + self.generating() };
         self.core.schedule.pending() > self.endless + aside
-            || (aside > 0 && (self.core.pdus.live() > 0 || self.packets.live() > 0))
+            || (aside > 0
+                && (self.core.pdus.live() > 0 || (self.medium.is_some() && self.packets.live() > 0)))
     }
 
     /// Events that generators wait for.

@@ -15,6 +15,7 @@
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
 //! | `socket`, `datagram`, `medium` | stream sockets over TCP; datagram sockets of libraries; cable and ring |
 //! | `layer` | message layers: the libraries of processes, and their system calls |
+//! | `rank_udp` | datagrams between ranks, over UDP and IP |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -43,6 +44,7 @@ mod layer;
 pub mod load;
 mod medium;
 mod op;
+mod rank_udp;
 mod socket;
 pub mod stack;
 pub mod trail;
@@ -75,8 +77,9 @@ use host::{Action, Host};
 use layer::Inhabitant;
 use load::Generator;
 use medium::Medium;
+use rank_udp::RankUdp;
 use socket::{End, Packets, Pending};
-use stack::{Lower, Message as MessageLayer};
+use stack::{Lower, Message as MessageLayer, Transport};
 use trail::{Part, SegmentId, Trail};
 
 /// Why no network was made of a configuration.
@@ -89,6 +92,8 @@ struct Circuit {
     /// Its name on the sender's link, and on the receiver's.
     vc: Vc,
     into: Vc,
+    /// Packets that it was given, in order, until they or later ones have come.
+    packets: VecDeque<u32>,
     sender: Sender,
     receiver: Receiver,
     /// PDUs that the sender has taken and not begun.
@@ -200,7 +205,9 @@ pub struct Losses {
     pub pdus: u64,
     /// Those of them that did not come whole before their reassembly timer ran out.
     pub timed_out: u64,
-    /// PDUs that the receiving process had no room for.
+    /// Datagrams that lacked a fragment for too long, and damaged ones.
+    pub datagrams: u64,
+    /// PDUs and datagrams that the receiving process had no room for.
     pub unread: u64,
 }
 
@@ -236,6 +243,9 @@ pub struct Lan {
     /// Connections that are over: whose, to whom, why.
     over: Vec<(u32, u32, Reason)>,
     packets: Packets,
+    /// By host, where ranks send each other datagrams.
+    rank_udp: Vec<RankUdp>,
+    pieces_lost: u64,
     /// Datagram sockets, by number and by address; and what is on its way between them.
     udp: Vec<DatagramSocket>,
     bound: BTreeMap<Address, u32>,
@@ -281,6 +291,8 @@ impl Lan {
             listening: BTreeMap::new(),
             over: Vec::new(),
             packets: Packets::default(),
+            rank_udp: Vec::new(),
+            pieces_lost: 0,
             udp: Vec::new(),
             bound: BTreeMap::new(),
             datagrams: Datagrams::default(),
@@ -328,7 +340,9 @@ impl Lan {
         }
         if let Some(socket) = lan.config.socket.clone() {
             lan.rules_of_hosts(&socket)?;
-            if lan.config.stack.message.is_library() {
+            if lan.sends_datagrams() {
+                lan.open_datagram_sockets(&socket);
+            } else if lan.config.stack.message.is_library() {
                 lan.move_in(&socket);
             } else {
                 lan.connect_all(&socket);
@@ -409,6 +423,7 @@ impl Lan {
             to,
             vc,
             into,
+            packets: VecDeque::new(),
             sender: Sender::new(self.config.stack.lower),
             receiver: Receiver::new(self.config.stack.lower, self.config.reassembly_timer),
             handed: VecDeque::new(),
@@ -467,6 +482,7 @@ impl Lan {
             in_adapters: self.adapters.iter().map(|adapter| adapter.passed().lost).sum(),
             pdus: self.pdus_lost,
             timed_out: self.timed_out,
+            datagrams: self.pieces_lost,
             unread: self.unread,
         }
     }
@@ -557,6 +573,7 @@ impl Lan {
                 let request = self.open(rank, Kind::Send(message));
                 match self.config.stack.message {
                     MessageLayer::Fore => self.start_send(rank, request),
+                    MessageLayer::Socket if self.sends_datagrams() => self.post_datagram(rank, request),
                     MessageLayer::Socket => self.post_socket_send(rank, request, to, bytes),
                     MessageLayer::Framed | MessageLayer::PvmAdvise | MessageLayer::PvmNormal => {
                         self.post_to_library(rank, request, true)
@@ -661,6 +678,7 @@ impl Lan {
             To::Medium => self.medium_due(),
             To::Load => self.load_due(component),
             To::Alarm => self.alarm_due(component),
+            To::Fragments => self.fragments_due(component),
             To::Reassembly => self.reassembly_due(component),
         }
     }
@@ -681,11 +699,19 @@ impl Lan {
         if bytes == Bytes::new(0) {
             return Err(LanError::Empty);
         }
+        if self.sends_datagrams() && bytes > self.longest_datagram() {
+            return Err(LanError::TooLong { bytes, most: self.longest_datagram() });
+        }
         let cut = self.config.cut_messages || self.config.stack.message != MessageLayer::Fore;
         if bytes > self.config.pdu_bytes && !cut {
             return Err(LanError::TooLong { bytes, most: self.config.pdu_bytes });
         }
         Ok(())
+    }
+
+    /// Whether a message of a rank is a datagram.
+    fn sends_datagrams(&self) -> bool {
+        self.config.stack.message == MessageLayer::Socket && self.config.stack.transport == Transport::Udp
     }
 
     fn check_rank(&self, rank: u32) -> Result<(), LanError> {

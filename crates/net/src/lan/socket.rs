@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use wiretwin_msg::library::{Address, ConnectionId, Content};
+use wiretwin_proto::ip;
 use wiretwin_proto::tcp::{Endpoint, Event, Phases, Pieces, Read, Segment, SeqNumber, Setup};
 use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime, Span};
@@ -21,6 +22,7 @@ use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::load::LOAD_PACKET;
 use super::medium::Came;
+use super::rank_udp::Sent;
 use super::trail::SegmentId;
 use super::{BuildError, Kind, Lan, RequestId, State};
 use crate::gige::Stamps;
@@ -74,6 +76,8 @@ pub(super) enum Carried {
     Segment { segment: Segment, end: u32 },
     /// So many octets of a datagram, its header among them.
     Piece { datagram: u32, octets: u64 },
+    /// A datagram between ranks, or a fragment of one.
+    Ip(ip::Packet<Sent>),
 }
 
 /// Packets on their way, by number.
@@ -98,7 +102,7 @@ impl Packets {
         self.list.len() - self.free.len()
     }
 
-    fn take(&mut self, number: u32) -> Packet {
+    pub(super) fn take(&mut self, number: u32) -> Packet {
         self.free.push(number);
         self.list[number as usize]
     }
@@ -423,14 +427,19 @@ impl Lan {
             let timer = self.hosts[host as usize].timer;
             return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
         }
-        if self.capture.as_ref().is_some_and(|capture| capture.host == host)
-            && let Carried::Segment { segment, end } = self.packets.list[packet as usize].carried
-        {
-            self.capture_segment(self.ends[end as usize].other, &segment);
+        if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
+            match self.packets.list[packet as usize].carried {
+                Carried::Segment { segment, end } => {
+                    self.capture_segment(self.ends[end as usize].other, &segment);
+                }
+                Carried::Ip(piece) => self.capture_piece(&piece),
+                Carried::Piece { .. } => {}
+            }
         }
         if self.config.stack.is_atm() {
             let circuit = self.circuit_between(host, to);
             let payload = Payload::whole(MessageId(packet.into()), octets);
+            self.circuits[circuit as usize].packets.push_back(packet);
             return self.hand(host, thread, circuit, payload);
         }
         let now = self.core.now();
@@ -512,6 +521,7 @@ impl Lan {
         let octets = match self.packets.list[packet as usize].carried {
             Carried::Segment { segment, .. } => u64::from(segment.octets()),
             Carried::Piece { octets, .. } => octets,
+            Carried::Ip(piece) => piece.length.into(),
         };
         Bytes::new(octets + IP_OCTETS) + encapsulation
     }
@@ -522,6 +532,12 @@ impl Lan {
         let (segment, end) = match self.packets.take(packet).carried {
             Carried::Segment { segment, end } => (segment, end),
             Carried::Piece { datagram, .. } => return self.piece_came(host, thread, datagram),
+            Carried::Ip(piece) => {
+                if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
+                    self.capture_piece(&piece);
+                }
+                return self.take_ip(host, thread, piece);
+            }
         };
         if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
             self.capture_segment(self.ends[end as usize].other, &segment);

@@ -3,7 +3,7 @@
 //! | part | choices |
 //! |---|---|
 //! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons) |
-//! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts |
+//! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
 //! What does not go together is refused, with the reason.
@@ -116,7 +116,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -128,6 +128,9 @@ impl Stack {
         Self::tcp(Message::PvmAdvise, Lower::Aal5),
         Self::tcp(Message::PvmAdvise, Lower::Ethernet),
         Self::tcp(Message::PvmAdvise, Lower::Fddi),
+        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Aal5 },
+        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Ethernet },
+        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Fddi },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Aal5 },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Ethernet },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Fddi },
@@ -180,7 +183,8 @@ impl FromStr for Stack {
             }
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
-            ["socket", "udp", ..] => refuse("datagrams are not simulated yet"),
+            ["socket", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
+            ["socket", "udp"] => refuse("UDP needs a network under it"),
             ["socket" | "framed" | "pvm-advise", "tcp"] => refuse("TCP needs a network under it"),
             _ => refuse("there is no such stack"),
         }
@@ -207,7 +211,8 @@ mod tests {
             ("fore/tcp/aal5", "no transport between them"),
             ("socket/aal5", "needs a transport"),
             ("socket/tcp", "needs a network"),
-            ("socket/udp/aal5", "datagrams"),
+            ("socket/udp", "needs a network"),
+            ("socket/udp/aal34", "AAL 5"),
             ("pvm-normal/tcp/aal5", "UDP"),
             ("pvm-advise/udp/aal5", "TCP"),
             ("pvm-advise/aal5", "needs a transport"),
