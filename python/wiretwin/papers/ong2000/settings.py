@@ -128,7 +128,7 @@ class Setting:
             "packet_in": price(host("packet_us")),
             # What message layers and ATM would cost: no experiment here has them.
             **{name: price() for name in (*ATM, "cell_in", "select", "library", "user_copy")},
-            **{name: price() for name in ("rpc_head", "xdr_item", "record_mark")},
+            **{name: price() for name in ("rpc_head", "xdr_item", "record_mark", "forward")},
         }
         one = {
             "name": "p3-450",
