@@ -4,4 +4,5 @@ mod calls;
 mod faults;
 mod golden;
 mod messages;
+mod states;
 mod testbed;
