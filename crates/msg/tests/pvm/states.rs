@@ -14,6 +14,11 @@ const MINE: Tid = Tid(0x8_0001);
 const LOWER: Tid = Tid(0x4_0001);
 const HIGHER: Tid = Tid(0xC_0001);
 
+/// Something done to a task.
+type Deed<'a> = &'a dyn Fn(&mut Task<Octets>);
+/// The same, of another task.
+type DeedOf<'a> = &'a dyn Fn(&mut Task<Octets>, Tid);
+
 fn task() -> Task<Octets> {
     Task::new(Config { routing: Routing::Direct, ..Config::default() })
 }
@@ -82,7 +87,7 @@ fn text() -> Message<Octets> {
 /// A task that has come to a state by the way there is.
 fn at(state: State) -> Task<Octets> {
     let mut task = task();
-    let steps: [&dyn Fn(&mut Task<Octets>); 6] = [
+    let steps: [Deed<'_>; 6] = [
         &|task| task.enrol(NOW),
         &|task| task.handle_daemon_open(NOW),
         &|task| from_daemon(task, &connect_answer()),
@@ -117,7 +122,7 @@ const STATES: [State; 8] = [
 
 #[test]
 fn every_event_meets_every_state_of_a_task() {
-    let events: [(&str, &dyn Fn(&mut Task<Octets>)); 9] = [
+    let events: [(&str, Deed<'_>); 9] = [
         ("enrol", &|task| task.enrol(NOW)),
         ("open", &|task| task.handle_daemon_open(NOW)),
         ("closed", &|task| task.handle_daemon_closed(NOW)),
@@ -163,7 +168,7 @@ fn every_event_meets_every_stage_of_a_connection() {
         system(tag::TC_CONACK, 0, peer, CONTEXT_TC, Put::new().int(1318).int(refusal).text("0:1"))
     };
     let end = |peer: Tid| system(tag::TC_TASKEXIT, 0, Tid::MY_DAEMON, CONTEXT_TC, Put::new().tid(peer));
-    let stages: [(&str, &dyn Fn(&mut Task<Octets>, Tid)); 8] = [
+    let stages: [(&str, DeedOf<'_>); 8] = [
         ("none", &|_, _| {}),
         ("preparing", &send),
         ("asked", &|task, peer| {
@@ -191,7 +196,7 @@ fn every_event_meets_every_stage_of_a_connection() {
             from_daemon(task, &answer(peer, 1));
         }),
     ];
-    let events: [(&str, &dyn Fn(&mut Task<Octets>, Tid)); 8] = [
+    let events: [(&str, DeedOf<'_>); 8] = [
         ("send", &send),
         ("bound", &|task, peer| task.handle_bound(NOW, peer, "0:0")),
         ("open", &|task, peer| task.handle_route_open(NOW, peer)),
