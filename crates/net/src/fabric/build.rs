@@ -487,6 +487,8 @@ impl Plan {
                 }
                 store.branches.push(Branch {
                     hop: numbers[at],
+                    node: place.node.0,
+                    input: place.port,
                     port,
                     queued: false,
                     next_hop: numbers[next],

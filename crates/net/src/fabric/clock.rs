@@ -123,6 +123,14 @@ impl Domain {
         std::mem::take(&mut self.wheel[place * self.words + word])
     }
 
+    /// Concerns the nodes of a word, those of these bits, with the slot after the one that has begun.
+    #[inline]
+    pub(super) fn wake_again(&mut self, word: usize, bits: u64) {
+        let place = (self.slot + 1) & (self.places - 1);
+        self.wheel[place as usize * self.words + word] |= bits;
+        self.occupied[(place / 64) as usize] |= 1 << (place % 64);
+    }
+
     /// Ends the slot: looks for the next.
     #[inline]
     pub(super) fn end(&mut self) {

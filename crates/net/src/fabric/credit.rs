@@ -91,9 +91,7 @@ impl Node {
     pub(super) fn credit(&mut self, port: usize, number: u32, note: Note, store: &mut Store) {
         let direction = self.outward[port] as usize;
         let ours = store.branches.get(number as usize).filter(|branch| {
-            branch.window != NONE
-                && usize::from(branch.port) == port
-                && store.hops[branch.hop as usize].node == self.number
+            branch.window != NONE && usize::from(branch.port) == port && branch.node == self.number
         });
         let new = ours.and_then(|branch| match note {
             Note::More(cells) => branch.outstanding.checked_sub(cells),

@@ -167,7 +167,8 @@ impl Fabric {
         }
         let stream = Stream::derive(self.seed, &format!("fabric/station {}", station.0));
         let below = (load.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
-        *slotted = Some(Box::new(Slotted { stream, below, hops }));
+        let branches = hops.iter().map(|&hop| self.store.hops[hop as usize].first).collect();
+        *slotted = Some(Box::new(Slotted { stream, below, branches }));
         self.wake(station.0, self.now);
         Ok(())
     }
@@ -290,7 +291,7 @@ impl Fabric {
             return;
         }
         for (number, branch) in (0..).zip(&self.store.branches) {
-            let ours = usize::from(branch.port) == port && self.store.hops[branch.hop as usize].node == from;
+            let ours = usize::from(branch.port) == port && branch.node == from;
             if ours && branch.outstanding > 0 {
                 node.markers[port].push_back(number);
             }
@@ -310,13 +311,15 @@ impl Fabric {
         self.now = now;
         for word in 0..store.domains[domain].words() {
             let mut bits = store.domains[domain].take(word);
+            let mut again = 0;
             while bits != 0 {
-                let local = word * 64 + bits.trailing_zeros() as usize;
+                let place = bits.trailing_zeros();
                 bits &= bits - 1;
-                let number = members[domain][local];
-                if nodes[number as usize].run(slot, now, store) {
-                    store.domains[domain].wake(local as u32, slot + 1);
-                }
+                let number = members[domain][word * 64 + place as usize];
+                again |= u64::from(nodes[number as usize].run(slot, now, store)) << place;
+            }
+            if again != 0 {
+                store.domains[domain].wake_again(word, again);
             }
         }
         store.domains[domain].end();

@@ -35,7 +35,7 @@ pub(super) enum Kind {
 pub(super) struct Slotted {
     pub stream: Stream,
     pub below: u64,
-    pub hops: Vec<u32>,
+    pub branches: Vec<u32>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,15 +113,18 @@ impl Node {
         let ports = self.inward.len();
         // Where cells compete for one buffer the ports come first in turns.
         let from = if matches!(self.kind, Kind::Shared { .. }) { (slot % ports as u64) as usize } else { 0 };
-        for port in (from..ports).chain(0..from) {
+        for port in from..ports {
+            self.arrivals(port, slot, now, store);
+        }
+        for port in 0..from {
             self.arrivals(port, slot, now, store);
         }
         if let Kind::Station { slotted: Some(slotted) } = &mut self.kind {
             let number = slotted.stream.bits();
             if number >> 32 < slotted.below {
-                let circuit = ((number & 0xFFFF_FFFF) * slotted.hops.len() as u64) >> 32;
-                let hop = slotted.hops[circuit as usize];
-                self.add(hop, 1, store);
+                let circuit = ((number & 0xFFFF_FFFF) * slotted.branches.len() as u64) >> 32;
+                let branch = slotted.branches[circuit as usize];
+                self.add(branch, 1, store);
             }
         }
         let busy = self.busy(now) | self.marker_ports;
@@ -236,7 +239,7 @@ impl Node {
     #[inline]
     pub(super) fn stand(&mut self, number: u32, store: &mut Store) {
         let branch = &store.branches[number as usize];
-        let (port, input) = (branch.port, store.hops[branch.hop as usize].port);
+        let (port, input) = (branch.port, branch.input);
         let direction = self.outward[usize::from(port)];
         if !store.may_send(branch, direction) {
             if !branch.blocked && store.directions[direction as usize].shared > 0 {
@@ -454,7 +457,7 @@ impl Node {
 
     /// A PDU of so many cells waits in host memory.
     pub(super) fn offer(&mut self, hop: u32, cells: u32, tag: Option<u32>, store: &mut Store) {
-        let Hop { branches, end, .. } = store.hops[hop as usize];
+        let Hop { branches, first, end, .. } = store.hops[hop as usize];
         debug_assert_eq!(branches, 1, "a circuit leaves a station by its one line");
         let end = &mut store.ends[end as usize];
         let tag = tag.unwrap_or_else(|| {
@@ -462,17 +465,16 @@ impl Node {
             end.next_tag
         });
         end.pdus.push_back((tag, cells));
-        self.add(hop, cells, store);
+        self.add(first, cells, store);
     }
 
     /// So many cells more wait in host memory, those beyond the PDUs that are known each a PDU of its own.
     #[inline]
-    pub(super) fn add(&mut self, hop: u32, cells: u32, store: &mut Store) {
-        let first = store.hops[hop as usize].first;
-        let branch = &mut store.branches[first as usize];
+    pub(super) fn add(&mut self, number: u32, cells: u32, store: &mut Store) {
+        let branch = &mut store.branches[number as usize];
         branch.waiting = branch.waiting.saturating_add(cells);
         if !branch.queued {
-            self.stand(first, store);
+            self.stand(number, store);
         }
     }
 }

@@ -73,8 +73,9 @@ impl Pool {
     }
 }
 
-/// A circuit at a node: its queue there.
+/// A circuit at a node: its queue there. One line of a cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Hop {
     pub node: u32,
     /// The port by which it comes; the direction of the line is the node's.
@@ -110,10 +111,15 @@ pub(super) struct Hop {
     pub arrived: u64,
 }
 
-/// A circuit's way on from a node.
+/// A circuit's way on from a node. One line of a cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Branch {
     pub hop: u32,
+    /// The node of its hop, and the port by which cells come to it.
+    pub node: u32,
+    pub input: u8,
+    /// The port by which they leave.
     pub port: u8,
     /// Whether it stands in its ring.
     pub queued: bool,
