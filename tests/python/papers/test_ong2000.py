@@ -43,7 +43,7 @@ def test_no_constant_belongs_to_an_mtu_or_a_buffer() -> None:
     for nic in NICS:
         assert sum(sheet == nic for sheet, _ in free) <= 2
     figures = sum(metric in row for row in paper()["calibration"] for metric in ong2000.METRICS)
-    assert len(free) < figures == 14
+    assert len(free) < figures == 18
     # The same network but for the two numbers: everything else in the configuration is the same.
     one, other = (json.loads(Setting("acenic", *both).lan_json()) for both in ((1500, 64), (9000, 128)))
     for config in (one, other):
@@ -82,6 +82,16 @@ def test_larger_packets_and_windows_come_out_of_the_model() -> None:
     assert rates[9000, 128] > 1.3 * rates[9000, 64], "seven segments are too few"
     assert rates[9000, 128] > 1.3 * rates[1500, 128]
     assert rates[1500, 128] == pytest.approx(rates[1500, 64], rel=0.1)
+
+
+def test_a_library_costs_and_its_buffers_bound_it() -> None:
+    size = 1 << 17
+    sockets, lam, mpich = (
+        netpipe(Setting("sk-net", 9000, library=library), [1, size])
+        for library in (None, "mpi-lam", "mpi-mpich")
+    )
+    assert sockets.time_us[0] < min(lam.time_us[0], mpich.time_us[0])
+    assert sockets.throughput_Mbit_s[1] > lam.throughput_Mbit_s[1] > mpich.throughput_Mbit_s[1]
 
 
 def test_a_row_of_calibration_is_a_setting() -> None:

@@ -190,6 +190,8 @@ pub struct Config {
     pub stream_bytes: Bytes,
     /// Sockets, where the stack has them.
     pub socket: Option<SocketConfig>,
+    /// Where a layer of MPI begins with rendezvous, if not where its library does.
+    pub rendezvous_from: Option<Bytes>,
     /// What the first message of a rank to another takes besides, at its sender.
     pub first_use: Span,
     /// Whose packets are captured, and what each begins with.
@@ -279,6 +281,13 @@ impl Config {
             Some(at) => Some(Span::from_ps(at.integer(1_000_000, LONGEST_PS)?)),
             None => None,
         };
+        let rendezvous_from = match top.optional("rendezvous_from_bytes") {
+            Some(at) if !matches!(stack.message, Message::MpiLam | Message::MpiMpich) => {
+                return Err(at.refuse("nothing here: only layers of MPI have rendezvous"));
+            }
+            Some(at) => Some(Bytes::new(at.integer(1, 1 << 31)?)),
+            None => None,
+        };
         let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
         let first_use = Span::from_ps(first_use.unwrap_or(0));
         Ok(Self {
@@ -289,6 +298,7 @@ impl Config {
             pdu_bytes,
             cut_messages,
             stream_bytes,
+            rendezvous_from,
             first_use,
             capture,
             bit_error,
@@ -300,7 +310,7 @@ impl Config {
     }
 }
 
-const CONFIG_KEYS: [&str; 18] = [
+const CONFIG_KEYS: [&str; 19] = [
     "stack",
     "hosts",
     "link",
@@ -313,6 +323,7 @@ const CONFIG_KEYS: [&str; 18] = [
     "cut_messages",
     "stream_bytes",
     "first_use_ps",
+    "rendezvous_from_bytes",
     "capture_host",
     "bit_error",
     "reassembly_timer_ps",

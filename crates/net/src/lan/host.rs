@@ -290,7 +290,11 @@ impl Lan {
                     self.datagram_progress(host, thread, rank);
                 }
                 Message::Socket => self.socket_progress(host, thread, rank),
-                Message::Framed | Message::PvmAdvise | Message::PvmNormal => self.turn(host, thread, rank),
+                Message::Framed
+                | Message::MpiLam
+                | Message::MpiMpich
+                | Message::PvmAdvise
+                | Message::PvmNormal => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),

@@ -575,9 +575,11 @@ impl Lan {
                     MessageLayer::Fore => self.start_send(rank, request),
                     MessageLayer::Socket if self.sends_datagrams() => self.post_datagram(rank, request),
                     MessageLayer::Socket => self.post_socket_send(rank, request, to, bytes),
-                    MessageLayer::Framed | MessageLayer::PvmAdvise | MessageLayer::PvmNormal => {
-                        self.post_to_library(rank, request, true)
-                    }
+                    MessageLayer::Framed
+                    | MessageLayer::MpiLam
+                    | MessageLayer::MpiMpich
+                    | MessageLayer::PvmAdvise
+                    | MessageLayer::PvmNormal => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }

@@ -2,7 +2,7 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons) |
+//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons) |
 //! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
@@ -20,6 +20,10 @@ pub enum Message {
     Socket,
     /// Messages with a head, over stream sockets: [`wiretwin_msg::framed`].
     Framed,
+    /// LAM, client to client: [`wiretwin_msg::mpi`].
+    MpiLam,
+    /// MPICH on p4: [`wiretwin_msg::mpi`].
+    MpiMpich,
     /// PVM, its messages over connections between tasks: [`wiretwin_msg::pvm`].
     PvmAdvise,
     /// The same, through a daemon on each host.
@@ -32,6 +36,8 @@ impl Message {
             Self::Fore => "fore",
             Self::Socket => "socket",
             Self::Framed => "framed",
+            Self::MpiLam => "mpi-lam",
+            Self::MpiMpich => "mpi-mpich",
             Self::PvmAdvise => "pvm-advise",
             Self::PvmNormal => "pvm-normal",
         }
@@ -116,7 +122,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 29] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -137,6 +143,14 @@ impl Stack {
         Self::tcp(Message::Socket, Lower::Gige),
         Self::tcp(Message::Framed, Lower::Gige),
         Self::tcp(Message::PvmAdvise, Lower::Gige),
+        Self::tcp(Message::MpiLam, Lower::Aal5),
+        Self::tcp(Message::MpiLam, Lower::Ethernet),
+        Self::tcp(Message::MpiLam, Lower::Fddi),
+        Self::tcp(Message::MpiLam, Lower::Gige),
+        Self::tcp(Message::MpiMpich, Lower::Aal5),
+        Self::tcp(Message::MpiMpich, Lower::Ethernet),
+        Self::tcp(Message::MpiMpich, Lower::Fddi),
+        Self::tcp(Message::MpiMpich, Lower::Gige),
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Gige },
     ];
 }
@@ -171,21 +185,26 @@ impl FromStr for Stack {
         match parts[..] {
             ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
             ["fore", "aal3" | "aal4"] => refuse("the adapter's driver treats types 3 and 4 as one: aal34"),
-            ["socket" | "framed" | "pvm-advise", "tcp", "aal34"] => refuse("IP travels in AAL 5 here"),
+            ["socket" | "framed" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp", "aal34"] => {
+                refuse("IP travels in AAL 5 here")
+            }
             ["fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
             }
             ["fore", "tcp" | "udp", ..] => refuse(
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
-            ["socket" | "framed" | "pvm-advise", "aal5" | "aal34" | "ethernet" | "fddi" | "gige"] => {
-                refuse("a socket needs a transport, tcp or udp")
-            }
+            [
+                "socket" | "framed" | "pvm-advise" | "mpi-lam" | "mpi-mpich",
+                "aal5" | "aal34" | "ethernet" | "fddi" | "gige",
+            ] => refuse("a socket needs a transport, tcp or udp"),
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
             ["socket", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
             ["socket", "udp"] => refuse("UDP needs a network under it"),
-            ["socket" | "framed" | "pvm-advise", "tcp"] => refuse("TCP needs a network under it"),
+            ["socket" | "framed" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp"] => {
+                refuse("TCP needs a network under it")
+            }
             _ => refuse("there is no such stack"),
         }
     }

@@ -1,7 +1,8 @@
-"""Ong & Farrell 2000: TCP over Gigabit Ethernet, by adapter, MTU and socket buffer.
+"""Ong & Farrell 2000: TCP, LAM and MPICH over Gigabit Ethernet, by adapter, MTU and socket buffer.
 
-Fitted: two constants of the host and two of each adapter, to the calibration figures alone. None depends
-on an MTU or a buffer: what those do comes out of TCP, the bus and the host.
+Fitted: two constants of the host, two of each adapter and one of LAM, to the calibration figures
+alone. None depends on an MTU or a buffer, nor on a library and an adapter together: what those do comes out
+of TCP, the bus, the host and the library's protocol.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def calibration() -> dict[tuple[str, str], float]:
 
 
 def _spread() -> float:
-    """Return how far the fit's residuals spread, as a share."""
+    """Return how far the fit's residuals spread, as a share; of libraries there are too few for their own."""
     return float(tomllib.loads((FOLDER / "fit.toml").read_text(encoding="utf-8"))["spread"])
 
 
@@ -68,18 +69,24 @@ def _summary(experiment: str, one: Setting, curve: Signature) -> list[Record]:
     ]
 
 
+def _curve(experiment: str, one: Setting, wanted: list[int]) -> tuple[list[Record], str]:
+    """Return the summary of a setting, and the values of each size."""
+    curve = netpipe(one, wanted)
+    records = _summary(experiment, one, curve)
+    for size, time, rate in zip(curve.sizes_bytes, curve.time_us, curve.throughput_Mbit_s, strict=True):
+        name = case(**{**dict(part.split("=", 1) for part in one.case.split()), "size": size})
+        records.append(_record(experiment, name, "latency_us", time))
+        records.append(_record(experiment, name, "throughput_Mbit_s", rate))
+    return records, curve.digest
+
+
 def _tcp(quick: bool) -> tuple[list[Record], list[str]]:
     """Throughput and signature by adapter at an MTU of 1500, with windows of 128 KB."""
     records, runs = [], []
     for nic in NICS:
-        one = Setting(nic)
-        curve = netpipe(one, bases(QUICK_MOST) if quick else sizes())
-        runs.append(curve.digest)
-        records += _summary("tcp", one, curve)
-        for size, time, rate in zip(curve.sizes_bytes, curve.time_us, curve.throughput_Mbit_s, strict=True):
-            name = case(**{**dict(part.split("=", 1) for part in one.case.split()), "size": size})
-            records.append(_record("tcp", name, "latency_us", time))
-            records.append(_record("tcp", name, "throughput_Mbit_s", rate))
+        found, digest = _curve("tcp", Setting(nic), bases(QUICK_MOST) if quick else sizes())
+        records += found
+        runs.append(digest)
     return records, runs
 
 
@@ -97,7 +104,32 @@ def _mtu(quick: bool) -> tuple[list[Record], list[str]]:
     return records, runs
 
 
-EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {"tcp": _tcp, "mtu": _mtu}
+LIBRARIES = ("mpi-lam", "mpi-mpich")
+
+
+def _mpi(name: str, mtu: int) -> Callable[[bool], tuple[list[Record], list[str]]]:
+    """Return the experiment of both libraries by adapter at an MTU."""
+
+    def made(quick: bool) -> tuple[list[Record], list[str]]:
+        records, runs = [], []
+        for library in LIBRARIES:
+            for nic in NICS:
+                if mtu in paper()["mtu_bytes"][nic]:
+                    one = Setting(nic, mtu, library=library)
+                    found, digest = _curve(name, one, bases(QUICK_MOST) if quick else sizes())
+                    records += found
+                    runs.append(digest)
+        return records, runs
+
+    return made
+
+
+EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
+    "tcp": _tcp,
+    "mtu": _mtu,
+    "mpi": _mpi("mpi", 1500),
+    "mpi-mtu9000": _mpi("mpi-mtu9000", 9000),
+}
 """What there is, by name: makes the records, and the digests of the runs."""
 
 
@@ -106,7 +138,7 @@ def experiment(name: str, *, quick: bool = False) -> tuple[list[Record], list[st
     return EXPERIMENTS[name](quick)
 
 
-FIT_SIZES = (1, 1 << 17, 1 << 20, 1 << 22)
+FIT_SIZES = (1, 96 << 10, 1 << 17, 1 << 20, 1 << 22)
 """What the fit looks at: the latency, and where throughput is largest."""
 
 
@@ -124,14 +156,41 @@ def predict(rows: list[tuple[str, str, str, float]], values: Mapping[Constant, f
 
 
 def refit(evaluations: int = 20) -> Fit:
-    """Fit every constant that is marked as fitted to the calibration figures, all at once."""
-    rows = [
-        (row["experiment"], setting(row).case, metric, float(row[metric]))
-        for row in paper()["calibration"]
-        for metric in METRICS
-        if metric in row
-    ]
-    return fit(lambda values: predict(rows, values), rows, constants(), evaluations=evaluations)
+    """Fit every constant that is marked as fitted to the calibration figures.
+
+    In two steps: host and adapters to the figures of TCP, all at once; then, with these as they are, what
+    LAM does for a byte to those of the libraries.
+    """
+    found: dict[Constant, float] = {}
+    steps = []
+    for libraries in (False, True):
+        rows = [
+            (row["experiment"], setting(row).case, metric, float(row[metric]))
+            for row in paper()["calibration"]
+            for metric in METRICS
+            if metric in row and ("library" in row) == libraries
+        ]
+        free = {one: value for one, value in constants().items() if (one[1] in LIBRARY_KEYS) == libraries}
+        steps.append(_step(rows, free, found, evaluations))
+        found |= {(one.sheet, one.key): one.value for one in steps[-1].constants}
+    first, second = steps
+    return Fit(
+        first.constants + second.constants,
+        first.residuals + second.residuals,
+        first.evaluations + second.evaluations,
+    )
+
+
+LIBRARY_KEYS = ("lam_ns_per_byte",)
+
+
+def _step(
+    rows: list[tuple[str, str, str, float]],
+    free: Mapping[Constant, float],
+    found: Mapping[Constant, float],
+    evaluations: int,
+) -> Fit:
+    return fit(lambda values: predict(rows, {**found, **values}), rows, free, evaluations=evaluations)
 
 
 def write_fit(fitted: Fit) -> None:

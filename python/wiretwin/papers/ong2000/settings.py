@@ -60,7 +60,10 @@ class Setting:
     Attributes
     ----------
     nic, mtu, buffer_kib
-        The adapter, the largest IP packet in octets, the size of both socket buffers.
+        The adapter, the largest IP packet in octets, the size of both socket buffers; a library asks for
+        buffers of its own.
+    library
+        ``mpi-lam`` or ``mpi-mpich``; none for sockets.
     overrides
         Values to use instead of those on file.
     """
@@ -68,19 +71,25 @@ class Setting:
     nic: str
     mtu: int = 1500
     buffer_kib: int = 128
+    library: str | None = None
     overrides: Mapping[Constant, float] = field(default_factory=dict)
 
     @property
     def case(self) -> str:
         """Its case."""
         return case(
-            stack="socket/tcp/gige",
+            stack=self.stack,
             network="gige",
             host="p3-450",
             nic=self.nic,
             mtu=self.mtu,
-            buffer_kib=self.buffer_kib,
+            buffer_kib=None if self.library else self.buffer_kib,
         )
+
+    @property
+    def stack(self) -> str:
+        """Its stack."""
+        return f"{self.library or 'socket'}/tcp/gige"
 
     def under(self, overrides: Mapping[Constant, float]) -> Setting:
         """Return it with other values."""
@@ -126,10 +135,17 @@ class Setting:
             "mbuf": price(),
             "packet_out": price(host("packet_us")),
             "packet_in": price(host("packet_us")),
-            # What message layers and ATM would cost: no experiment here has them.
-            **{name: price() for name in (*ATM, "cell_in", "select", "library", "user_copy")},
+            "select": price(host("select_us")),
+            "library": price(host("library_us"), host("lam_ns_per_byte") if self.library == "mpi-lam" else 0),
+            "user_copy": price(0, copy),
+            # What ATM would cost, and other message layers.
+            **{name: price() for name in (*ATM, "cell_in")},
             **{name: price() for name in ("rpc_head", "xdr_item", "record_mark", "forward")},
         }
+        asked = paper()["mpi"][self.library] if self.library else {}
+        buffer = asked.get("buffer_bytes", self.buffer_kib * 1024)
+        if self.library == "mpi-mpich":
+            buffer = round(buffer * host("mpich_buffer_factor"))
         one = {
             "name": "p3-450",
             "cache_bytes": round(host("cache_bytes")),
@@ -139,7 +155,8 @@ class Setting:
         }
         return json.dumps(
             {
-                "stack": "socket/tcp/gige",
+                "stack": self.stack,
+                **({"rendezvous_from_bytes": asked["rendezvous_from_bytes"]} if asked else {}),
                 "hosts": [one, one],
                 "pdu_bytes": 4096,
                 "cut_messages": True,
@@ -160,7 +177,7 @@ class Setting:
                 },
                 "socket": {
                     "tcp": "linux22",
-                    "buffer_bytes": min(self.buffer_kib * 1024, MOST_BUFFER),
+                    "buffer_bytes": min(buffer, MOST_BUFFER),
                     "nodelay": True,
                     "mtu_bytes": self.mtu,
                     "encapsulation_bytes": ENCAPSULATION_OCTETS,
@@ -171,4 +188,4 @@ class Setting:
 
 def setting(row: Mapping[str, Any]) -> Setting:
     """Return the setting of a calibration row."""
-    return Setting(row["nic"], row["mtu"], row["buffer_kib"])
+    return Setting(row["nic"], row["mtu"], row.get("buffer_kib", 128), row.get("library"))

@@ -17,6 +17,8 @@ use wiretwin_msg::framed::Framed;
 use wiretwin_msg::library::{
     Address, Call, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
 };
+use wiretwin_msg::mpi::Policy;
+use wiretwin_msg::mpi::stream::{Heads, StreamMpi};
 use wiretwin_msg::pvm::{Encoding, library as pvm};
 use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
@@ -31,6 +33,7 @@ use super::{Kind, Lan, RequestId, State};
 /// The library of a process.
 pub(super) enum Machine {
     Framed(Box<Framed>),
+    Mpi(Box<StreamMpi>),
     Pvm(Box<pvm::Rank>),
     PvmDaemon(Box<pvm::daemon::Daemon>),
     #[cfg(test)]
@@ -42,6 +45,7 @@ macro_rules! of_library {
     ($machine:expr, $library:ident => $call:expr) => {
         match $machine {
             Machine::Framed($library) => $call,
+            Machine::Mpi($library) => $call,
             Machine::Pvm($library) => $call,
             Machine::PvmDaemon($library) => $call,
             #[cfg(test)]
@@ -69,6 +73,21 @@ fn inhabitants(config: &Config) -> Settlement {
                 .collect(),
             open: mesh(),
         },
+        Message::MpiLam | Message::MpiMpich => {
+            let lam = config.stack.message == Message::MpiLam;
+            let rank = |rank| {
+                let policy = if lam { Policy::lam(LAM_THRESHOLD) } else { Policy::mpich() };
+                let policy = match config.rendezvous_from {
+                    Some(from) => Policy { rendezvous_from: Some(from), ..policy },
+                    None => policy,
+                };
+                let heads = if lam { Heads::Lam } else { Heads::P4 };
+                let library =
+                    StreamMpi::new(rank, size, policy, heads).expect("both are policies for streams");
+                (rank, Machine::Mpi(Box::new(library)))
+            };
+            Settlement { processes: (0..size).map(rank).collect(), open: mesh() }
+        }
         Message::PvmAdvise => {
             // Daemons sleep while tasks speak to each other: they are left out.
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
@@ -86,6 +105,9 @@ fn inhabitants(config: &Config) -> Settlement {
         }
     }
 }
+
+/// From here LAM sends by rendezvous, as shipped.
+const LAM_THRESHOLD: Bytes = Bytes::kib(64);
 
 /// A process with a library.
 pub(super) struct Inhabitant {

@@ -293,7 +293,13 @@ where
 }
 
 /// Every message layer.
-const LAYERS: [&str; 3] = ["framed/tcp/aal5", "pvm-advise/tcp/aal5", "pvm-normal/udp/aal5"];
+const LAYERS: [&str; 5] = [
+    "framed/tcp/aal5",
+    "mpi-lam/tcp/aal5",
+    "mpi-mpich/tcp/aal5",
+    "pvm-advise/tcp/aal5",
+    "pvm-normal/udp/aal5",
+];
 
 const SIZES: [usize; 7] = [0, 1, 100, 4097, 40_000, 300_000, 1 << 21];
 
