@@ -15,8 +15,8 @@ from wiretwin.errors import InputError
 from wiretwin.papers import chen1996
 from wiretwin.papers.chen1996.pim import interval
 from wiretwin.papers.chen1996.scenario import Plan, Rules, an2
-from wiretwin.papers.chen1996.sessions import cells_of, parking_plan, six_plan
-from wiretwin.papers.page import committed
+from wiretwin.papers.chen1996.sessions import cells_of, six_plan
+from wiretwin.papers.page import committed, values_csv
 from wiretwin.papers.values import DATA, read_sheet
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "chen1996.md"
@@ -97,14 +97,14 @@ def test_credits_lose_nothing_and_queues_do() -> None:
     assert sum(one["cells_refused_there"] + one["segments_again"] for one in report["sessions"]) == 0
 
 
-def test_the_parking_lot_is_fair_where_an_input_may_send_to_several() -> None:
-    fair = PAPER["parking_lot"]["fair_share_Mbit_s"]
-    for name, share in fair.items():
-        predicted = float(stored()["parking-lot", f"session={name}", "throughput_Mbit_s"][0])
-        assert predicted == pytest.approx(share, rel=0.02)
-    report = json.loads(fabric_run(parking_plan(Rules(), 1).scenario(1, 1.0, 1.0)))
-    for one in report["sessions"]:
-        assert one["read_bytes"] * 8 / 1e6 == pytest.approx(fair[one["name"]], rel=0.03)
+def test_the_parking_lot_of_the_page_is_that_of_the_model_to_the_digit() -> None:
+    records, _ = chen1996.experiment("parking-lot")
+    lines = values_csv(records).splitlines()[1:]
+    assert len(lines) == 10
+    assert set(lines) <= set(PAGE.with_suffix(".csv").read_text().splitlines())
+    found = {record.case: record.predicted for record in records if record.metric == "throughput_Mbit_s"}
+    for name, share in PAPER["parking_lot"]["fair_share_Mbit_s"].items():
+        assert found[f"session={name}"] == pytest.approx(share, rel=0.02)
 
 
 def test_an_echo_beside_streams_follows_the_formula() -> None:
