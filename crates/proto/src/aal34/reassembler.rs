@@ -270,6 +270,8 @@ fn has_shape(sar: &SarPdu) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec;
+
     use super::*;
     use crate::aal34::testbed::{at, cells, drain_reassembler, unitdata};
 
@@ -304,6 +306,54 @@ mod tests {
         let (one, other) = (cells(0, 1, 3, 100), cells(1, 2, 4, 100));
         let turns: Vec<_> = one.iter().zip(&other).flat_map(|(a, b)| [*a, *b]).collect();
         assert_eq!(fresh(&turns), [whole(1, 3, 100), whole(2, 4, 100)]);
+    }
+
+    /// A message is idle or under way, whatever else is: two states, and all that may come in each.
+    #[test]
+    fn either_state_meets_every_cell_and_time() {
+        type Event = (&'static str, Option<SarPdu>, Vec<ReassemblerOutput>, Vec<ReassemblerOutput>);
+        // Of five cells two have come; of three, two as well.
+        let (long, short) = (cells(0, 1, 0, 200), cells(0, 1, 0, 100));
+        let (next, single) = (cells(1, 2, 0, 100), cells(1, 2, 0, 20));
+        let abort = SarPdu { length: ABORT, trailer: None, ..short[2] };
+        let stray = || vec![discarded(Discard::NoBeginning, 1)];
+        let one = |why| vec![discarded(why, 1)];
+        let gap = || vec![discarded(Discard::Sequence, 3)];
+        let events: [Event; 10] = [
+            ("BOM", Some(next[0]), vec![], vec![discarded(Discard::Unfinished, 2)]),
+            ("COM in sequence", Some(long[2]), stray(), vec![]),
+            ("COM behind a gap", Some(long[3]), stray(), gap()),
+            ("EOM in sequence", Some(short[2]), stray(), vec![whole(1, 0, 100)]),
+            ("EOM behind a gap", Some(long[4]), stray(), gap()),
+            ("EOM that gives up", Some(abort), stray(), vec![discarded(Discard::Abort, 3)]),
+            (
+                "SSM",
+                Some(single[0]),
+                vec![whole(2, 0, 20)],
+                vec![discarded(Discard::Unfinished, 2), whole(2, 0, 20)],
+            ),
+            ("damaged", Some(SarPdu { corrupted: true, ..long[2] }), one(Discard::Crc), one(Discard::Crc)),
+            ("of no shape", Some(SarPdu { length: 3, ..long[2] }), one(Discard::Shape), one(Discard::Shape)),
+            ("time", None, vec![], vec![discarded(Discard::Timer, 2)]),
+        ];
+        let timer = Some(Span::from_ps(50));
+        for (name, event, idle, under_way) in events {
+            for (begun, expected) in [(0, idle), (2, under_way)] {
+                let config = Config { reassembly_timer: timer, ..Config::default() };
+                let mut reassembler = Reassembler::new(config);
+                let message =
+                    if name == "EOM in sequence" || name == "EOM that gives up" { &short } else { &long };
+                assert_eq!(feed(&mut reassembler, &message[..begun]), []);
+                let met = match event {
+                    Some(cell) => feed(&mut reassembler, &[cell]),
+                    None => {
+                        reassembler.handle_timeout(at(50));
+                        drain_reassembler(&mut reassembler)
+                    }
+                };
+                assert_eq!(met, expected, "{name} where {begun} cells have come");
+            }
+        }
     }
 
     #[test]
