@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from wiretwin.papers.lin1995_settings import Setting
 from wiretwin.papers.profiles import Network
 from wiretwin.papers.records import case
 
-__all__ = ["PVM_KEYS", "ROUTES", "is_pvm", "pvm_setting"]
+__all__ = ["PVM_KEYS", "ROUTES", "VERSIONS", "is_pvm", "pvm_setting"]
 
 ROUTES = {"advise": "tcp", "normal": "udp"}
 """What crosses the network, by route."""
 
 PVM_KEYS = ("pvm_library_us", "pvm_copy_factor")
 """The free constants of PVM, fitted to its row of table 1 with all below it as it is."""
+
+
+VERSIONS: dict[str, dict[str, Any]] = {
+    "3.2.4": {"nodelay": False},
+    "3.2.5": {"nodelay": True, "buffer_kib": 32},
+}
+"""What versions of PVM set on the sockets between tasks: an input of the paper."""
 
 
 def is_pvm(name: str) -> bool:
@@ -25,7 +34,7 @@ def pvm_setting(
 ) -> Setting:
     """Name PVM over one of the three networks.
 
-    By default sockets are as PVM 3.2.5 sets them: 32 KB, ``TCP_NODELAY`` on. 3.2.4 leaves that off.
+    By default sockets are as PVM 3.2.5 sets them; see `VERSIONS`.
     """
     lower = {"atm": "aal5"}.get(network, network)
     adapter = "series-200" if network == "atm" else None
