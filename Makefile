@@ -38,7 +38,8 @@ test-rust: $(BUILD)/venv.stamp ## cargo test over the workspace
 	cargo test --quiet --workspace --locked
 
 test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m 'not alone'
+	$(BIN)/pytest -q -m alone
 
 fmt: $(BUILD)/dev.stamp ## format everything
 	cargo fmt --all

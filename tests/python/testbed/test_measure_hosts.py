@@ -66,6 +66,7 @@ def test_what_crosses_the_network_is_told_step_by_step(tmp_path: Path) -> None:
     assert (here.returncode, "--traffic: needs a network" in here.stderr) == (2, True)
 
 
+@pytest.mark.alone
 def test_a_wire_takes_its_time_for_every_byte(tmp_path: Path) -> None:
     need_wire()
     out = tmp_path / "result"

@@ -57,6 +57,7 @@ def test_without_the_cause_its_counter_run_would_tell(case: Case) -> None:
     assert DETECTORS[found.name].gone(found, view, view) is False
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("case", PROVOKED, ids=lambda case: case.name)
 def test_an_anomaly_provoked_now_is_found_and_its_counter_run_decides(case: Case, tmp_path: Path) -> None:
     need(case)

@@ -82,6 +82,7 @@ def numbered(count: int, size: int = 100) -> list[bytes]:
 
 
 @needs_hosts
+@pytest.mark.alone
 @pytest.mark.parametrize("medium", ["duplex", "shared", "csma_cd"])
 def test_a_round_trip_takes_at_least_its_time_on_the_line(medium: str) -> None:
     wire = {"medium": medium, "rate_bit_s": 10_000_000, "delay_ns": 20_000}

@@ -1,0 +1,35 @@
+"""Which tests may run beside which.
+
+Two processes share the tests (`make test-python`). Those that bring up hosts, daemons or messaging
+libraries stay in one of them, as there is one port mapper to a host and one daemon of PVM to a user; a
+file stays together, so that what it measured once serves all its tests. Tests marked ``alone`` come after,
+by themselves: they look at what a quiet machine does.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+import pytest
+
+HOSTS = "hosts"
+ROOMS = {"remote", "stacks", "testbed", "understand", "wire"}
+PAGES = {"libraries.md", "machines.md", "stacks.md", "testbed.md", "understand.md", "add-a-layer.md"}
+
+
+def group_of(item: pytest.Item) -> str:
+    """Return the name of what stays together."""
+    file = PurePath(item.nodeid.partition("::")[0])
+    if file.parent.name in ROOMS:
+        return HOSTS
+    if file.name == "test_commands.py":
+        page = item.name.rpartition("/")[2].rstrip("]")
+        return HOSTS if page in PAGES else f"page {page}"
+    return str(file)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.pluginmanager.hasplugin("xdist"):
+        return
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
