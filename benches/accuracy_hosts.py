@@ -46,12 +46,19 @@ PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
     ("md", ("x=8", "y=8", "z=8", "steps=10")),
     ("md-coarse", ("steps=1",)),
 ]
+#: A host with one rank, which sends nothing.
+FREE = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
+ALONE = {
+    "nodes": [{"cores": 1, "idle": "yield", "quantum_ps": 1000}],
+    "placement": [0],
+    "intra": {"call_ps": 0, "overhead_send": FREE, "overhead_recv": FREE, "latency": FREE, "gap": FREE},
+}
 #: From this share of communication on, a program is one of messages.
 DOMINATES = 0.6
 TARGET = 0.10
 
 
-def price(program: str, words: Sequence[str], network: str) -> int:
+def price(program: str, words: Sequence[str]) -> int:
     """Return what a unit of the program's work costs, in picoseconds, from one rank alone.
 
     How many units there are is what the simulated program takes at a picosecond each.
@@ -60,7 +67,7 @@ def price(program: str, words: Sequence[str], network: str) -> int:
     values, _ = parse_parameters(NAMED[program], words)
     (kind,) = NAMED[program].work
     parameters = json.dumps({**values, "costs_ps": {kind: 1}})
-    units = int(_core.run_program(program, parameters, network, 1, 1)["totals"]["compute_ps"][0])
+    units = int(_core.run_program(program, parameters, json.dumps(ALONE), 1, 1)["totals"]["compute_ps"][0])
     return round(1e12 * run.ranks[0].parts_s["compute"] / units)
 
 
@@ -94,9 +101,8 @@ def one_network(
         )  # fmt: skip
         costs_of = fit(result, endpoints="skip").layer(layer)
         network = json.dumps(echo_network(costs_of, HOSTS, cores=len(os.sched_getaffinity(0))))
-        alone = json.dumps(echo_network(costs_of, 1, cores=len(os.sched_getaffinity(0))))
         for program, words in programs:
-            cost = price(program, words, alone)
+            cost = price(program, words)
             seconds, compute, digest = predict(program, words, network, cost)
             row: dict[str, Any] = {
                 "when": datetime.now(UTC).isoformat(timespec="seconds"),

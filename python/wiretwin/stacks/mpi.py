@@ -137,6 +137,10 @@ def _hosts(place: Place) -> str:
     return ",".join(host.name for host in place.hosts)
 
 
+IDLE_US = 20
+"""How long a rank of MPICH sleeps between two questions; the library itself knows no way to give way."""
+
+
 class Mpich(Stack):
     """MPICH: Debian's, or the one that came with the Python package."""
 
@@ -147,8 +151,15 @@ class Mpich(Stack):
         "transport": "auto",
         "eager_bytes": 0,
         "binding": "none",
+        "wait": "spin",
     }
-    words = (fixed("wheel", "the MPICH of the Python package", edition="wheel"), TCP, EAGER, BOUND)
+    words = (
+        fixed("wheel", "the MPICH of the Python package", edition="wheel"),
+        TCP,
+        EAGER,
+        BOUND,
+        fixed("yield", f"asks, and between questions sleeps for {IDLE_US} us, while waiting", wait="yield"),
+    )
     editions = ("wheel",)
     variables = "MPIR_CVAR_CH4_NETMOD MPIR_CVAR_NOLOCAL MPIR_CVAR_CH4_SHM MPIR_CVAR_ENABLE_GPU"
 
@@ -181,7 +192,7 @@ class Mpich(Stack):
             env,
             rank_variable="PMI_RANK",
             shim=build_at(place, "mpi.c", (compiler,)),
-            options={"report": self.variables},
+            options={"report": self.variables} | ({"idle_us": IDLE_US} if options["wait"] == "yield" else {}),
             report=report,
             free=options["binding"] == "launcher",
         )

@@ -48,7 +48,12 @@ class Mpi4pyMpich(Stack):
     name = "mpi4py/mpich"
     summary = "upper-case Send and Recv of mpi4py on NumPy arrays, over the MPICH of the Python package"
     probe = PROBE
-    options: Mapping[str, Any] = {**Mpich.options, "edition": "wheel"}
+    options: Mapping[str, Any] = {
+        "edition": "wheel",
+        "transport": "auto",
+        "eager_bytes": 0,
+        "binding": "none",
+    }
     words = (fixed("debian", "over Debian's MPICH", edition="debian"), TCP, EAGER, BOUND)
     editions = ("debian",)
 

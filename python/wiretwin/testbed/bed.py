@@ -146,16 +146,17 @@ class Testbed:
         }
         reader, writer = os.pipe2(os.O_CLOEXEC)
         process: subprocess.Popen[bytes] | None = None
+        last_words = os.memfd_create("last words")
         try:
             process = subprocess.Popen(
                 [sys.executable, "-m", "wiretwin.testbed.keeper", json.dumps(order), str(reader)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=last_words,
                 pass_fds=(reader,),
                 start_new_session=True,
             )
-            folder = _await_ready(process, rootless)
+            folder = _await_ready(process, rootless, last_words)
             state = folder.read("state.json")
             if state is None:
                 raise MeasureError(f"testbed {folder.name!r}: its state is missing in {folder.path}")
@@ -173,6 +174,7 @@ class Testbed:
         finally:
             if process is not None and process.stdout is not None:
                 process.stdout.close()
+            os.close(last_words)
             os.close(reader)
 
     @classmethod
@@ -430,7 +432,7 @@ def _wait(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _await_ready(process: subprocess.Popen[bytes], rootless: bool) -> Folder:
+def _await_ready(process: subprocess.Popen[bytes], rootless: bool, last_words: int) -> Folder:
     """Wait for the keeper's word; returns the testbed's folder."""
     assert process.stdout is not None
     deadline = time.monotonic() + SETUP_LIMIT_S
@@ -445,7 +447,9 @@ def _await_ready(process: subprocess.Popen[bytes], rootless: bool) -> Folder:
     try:
         event = json.loads(said)
     except ValueError:
-        event = {"event": "error", "reason": "its keeper ended without a word"}
+        lines = os.pread(last_words, 1 << 20, 0).decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "without a word")
+        event = {"event": "error", "reason": f"its keeper ended: {last}"}
     if event["event"] == "ready":
         return Folder(Path(event["folder"]))
     if event["event"] == "taken":

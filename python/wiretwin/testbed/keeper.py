@@ -528,6 +528,14 @@ def main(argv: list[str]) -> int:
         os.dup2(2, 1)  # whoever reads the pipe sees its end
         service.serve(lifeline)
         return 0
+    except ImportError as error:
+        # In a namespace of its own a user may no longer read what a right of the machine's let it read.
+        traceback.print_exc()
+        say(
+            event="error",
+            reason=f"{error}: the files of {sys.executable} cannot be read from a user's namespace",
+        )
+        return 1
     except (_Broken, OSError) as error:
         traceback.print_exc()
         say(event="error", reason=_words(error)[:1000])

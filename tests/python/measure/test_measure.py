@@ -17,6 +17,7 @@ import pytest
 import wiretwin as wt
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure import layers as registry
+from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.orchestrate import Event
 from wiretwin.process import MARK
 from wiretwin.results import Result
@@ -250,19 +251,25 @@ def test_a_killed_peer_costs_its_launch_only(tmp_path: Path) -> None:
     assert marked(token) == []
 
 
-def test_a_full_disk_ends_the_measurement_and_keeps_earlier_launches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layer", ["shm", "mpi/mpich", "pvm/pvm3"])
+def test_a_full_disk_ends_the_measurement_and_keeps_earlier_launches(tmp_path: Path, layer: str) -> None:
     """On a small tmpfs in a mount namespace of its own."""
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, timeout=20, check=False).returncode:
         pytest.skip("unshare -m is not permitted here")
+    refused = refusal(parse_layers(layer)[0])
+    if refused is not None:
+        assert not os.environ.get("CI"), refused
+        pytest.skip(str(refused))
     disk, copy = tmp_path / "disk", tmp_path / "copy"
     disk.mkdir()
-    shell = 'mount -t tmpfs -o size=200k none "$1"; '
-    shell += '"$3" -c "$4" measure --layers shm --budget 100s --launches 100 -o "$1/r"; '
+    token = str(tmp_path)
+    shell = 'mount -t tmpfs -o size=60k none "$1"; '
+    shell += '"$3" -c "$4" measure --layers "$5" --sizes 4..1KiB --for curves --launches 300 -o "$1/r"; '
     shell += 'echo $? >"$2.code"; cp -r "$1/r" "$2"'
     script = "from wiretwin.cli import main; main()"
     run = subprocess.run(
-        ["unshare", "-m", "sh", "-c", shell, "sh", disk, copy, sys.executable, script],
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+        ["unshare", "-m", "sh", "-c", shell, "sh", disk, copy, sys.executable, script, layer],
+        capture_output=True, text=True, timeout=LIMIT_S, check=False, env=os.environ | {"TEST_TOKEN": token},
     )  # fmt: skip
     assert (tmp_path / "copy.code").read_text().strip() == "6", run.stderr
     assert "not written: No space left on device" in run.stderr
@@ -272,6 +279,7 @@ def test_a_full_disk_ends_the_measurement_and_keeps_earlier_launches(tmp_path: P
     stored = len(manifest["launches"])
     assert stored >= 2
     assert Result.open(copy).samples()["launch"].n_unique() >= stored
+    assert marked(token) == []
 
 
 NO_PORT = """

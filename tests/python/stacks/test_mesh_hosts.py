@@ -1,4 +1,4 @@
-"""Matrix multiplication and the relaxation on four hosts of a testbed, over every kind of layer."""
+"""Programs on four hosts of a testbed, over every kind of layer, give the sequential result."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAYERS = [
     "socket/tcp",
     "pvm/pvm3",
     "pvm/pvm3+advise",
-    "mpi/mpich",
+    "mpi/mpich+yield",
     "mpi/openmpi+yield",
     "mpi/lam",
 ]

@@ -65,10 +65,11 @@ def test_options_reach_the_library() -> None:
     effective = outcome.hello["effective"]
     assert effective["btl_tcp_eager_limit"] == 2048
     assert effective["btl"] == "self,tcp"
-    configuration = installed("mpi/mpich+eager2k+tcp")
+    configuration = installed("mpi/mpich+eager2k+tcp+yield")
     outcome = launch(configuration, [quick("echo", 4096)], limit_s=LIMIT_S, pins=None)
     assert outcome.hello is not None, outcome.error
     assert outcome.hello["effective"]["environment"] == {"UCX_RNDV_THRESH": "2048", "UCX_TLS": "tcp,self"}
+    assert outcome.hello["effective"]["idle_us"] == 20
 
 
 def test_ranks_are_pinned_unless_the_launcher_binds() -> None:

@@ -4,21 +4,29 @@
  * takes them. Nothing is added to a message. Built with the mpicc of each MPI.
  *
  * Options: `max_bytes` (a longer message is refused; 0 for none), `why` (the words of that refusal),
- * `report` (names of MPI_T control variables separated by blanks, whose values go to `effective`). */
+ * `report` (names of MPI_T control variables separated by blanks, whose values go to `effective`), `idle_us` (a
+ * rank that waits gives way: it asks ASKS times, then sleeps for so long between questions; 0 to wait as the
+ * library does). */
 #define _GNU_SOURCE
 #include "wiretwin_shim.h"
 
 #include <limits.h>
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+enum { ASKS = 32 };
 
 typedef struct {
     MPI_Comm data, control;
     int32_t rank, size;
     int64_t tag_limit;
     uint64_t max_bytes;
+    long idle_ns;
     char why[200];
     int room; /* requests and statuses there is room for */
     MPI_Request *requests;
@@ -30,6 +38,7 @@ typedef struct {
     char report[1024];
     char why[200];
     uint64_t max_bytes;
+    long idle_us;
 } settings;
 
 int wt_abi(void) { return WT_ABI; }
@@ -39,8 +48,9 @@ static int set(settings *to, const char *key, const char *value, char *error, si
     if (!strcmp(key, "report")) snprintf(to->report, sizeof to->report, "%s", value);
     else if (!strcmp(key, "why")) snprintf(to->why, sizeof to->why, "%s", value);
     else if (!strcmp(key, "max_bytes")) to->max_bytes = strtoull(value, NULL, 10);
+    else if (!strcmp(key, "idle_us") && strtoul(value, NULL, 10) < 1000000) to->idle_us = strtol(value, NULL, 10);
     else {
-        snprintf(error, room, "option %.80s=%.80s is not allowed: max_bytes, why, report", key, value);
+        snprintf(error, room, "option %.80s=%.80s is not allowed: max_bytes, why, report, idle_us below 1000000", key, value);
         return 0;
     }
     return 1;
@@ -180,6 +190,11 @@ static void report(layer *self, const settings *with, wt_info *info) {
         snprintf(most, sizeof most, "%llu", (unsigned long long)with->max_bytes);
         put_pair(&to, "max_bytes", most, 0);
     }
+    if (with->idle_us) {
+        char idle[32];
+        snprintf(idle, sizeof idle, "%ld", with->idle_us);
+        put_pair(&to, "idle_us", idle, 0);
+    }
     to.left += 2;
     put(&to, "}");
 }
@@ -223,6 +238,8 @@ int wt_open(const char *options, void **out, wt_info *info, char *error, size_t 
     info->rank = self->rank = rank;
     info->size = self->size = size;
     self->max_bytes = with.max_bytes;
+    self->idle_ns = with.idle_us * 1000;
+    if (self->idle_ns) prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); /* 50 us by default */
     memcpy(self->why, with.why, sizeof self->why);
     report(self, &with, info);
     *out = self;
@@ -256,13 +273,32 @@ static int no_tag(layer *self, int64_t tag) {
     return WT_UNSUPPORTED;
 }
 
+/* MPI_Waitall, giving way meanwhile if that was asked for. */
+static int await_all(const layer *self, int count, MPI_Request *requests, MPI_Status *statuses) {
+    if (!self->idle_ns) return MPI_Waitall(count, requests, statuses);
+    for (int asked = 0;; asked++) {
+        int done = 0, code = MPI_Testall(count, requests, &done, statuses);
+        if (code != MPI_SUCCESS || done) return code;
+        if (asked < ASKS) sched_yield();
+        else nanosleep(&(struct timespec){.tv_nsec = self->idle_ns}, NULL);
+    }
+}
+
 int wt_send(void *me, int32_t to, uint32_t tag, const void *data, uint64_t bytes) {
     layer *self = me;
     MPI_Comm comm;
     int mpi_tag;
     if (bytes > INT_MAX || (self->max_bytes && bytes > self->max_bytes)) return too_long(self, bytes);
     if (!channel(self, tag, &comm, &mpi_tag)) return no_tag(self, tag);
-    int code = MPI_Send((void *)data, (int)bytes, MPI_BYTE, to, mpi_tag, comm);
+    int code;
+    if (self->idle_ns) {
+        MPI_Request request;
+        MPI_Status status;
+        code = MPI_Isend((void *)data, (int)bytes, MPI_BYTE, to, mpi_tag, comm, &request);
+        if (code == MPI_SUCCESS) code = await_all(self, 1, &request, &status);
+    } else {
+        code = MPI_Send((void *)data, (int)bytes, MPI_BYTE, to, mpi_tag, comm);
+    }
     return code == MPI_SUCCESS ? WT_OK : failed(self, code);
 }
 
@@ -281,7 +317,15 @@ int wt_recv(void *me, int32_t from, int64_t tag, void *data, uint64_t capacity, 
     int mpi_tag;
     if (!channel(self, tag, &comm, &mpi_tag)) return no_tag(self, tag);
     int room = capacity > INT_MAX ? INT_MAX : (int)capacity;
-    int code = MPI_Recv(data, room, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, mpi_tag, comm, &came);
+    int code, source = from < 0 ? MPI_ANY_SOURCE : from;
+    if (self->idle_ns) {
+        MPI_Request request;
+        code = MPI_Irecv(data, room, MPI_BYTE, source, mpi_tag, comm, &request);
+        if (code == MPI_SUCCESS) code = await_all(self, 1, &request, &came);
+        if (code == MPI_ERR_IN_STATUS) code = came.MPI_ERROR;
+    } else {
+        code = MPI_Recv(data, room, MPI_BYTE, source, mpi_tag, comm, &came);
+    }
     if (code != MPI_SUCCESS) {
         status->bytes = 0; /* how long it was is told by some MPIs only */
         return failed(self, code);
@@ -333,7 +377,7 @@ int wt_exchange(void *me, const wt_outgoing *sends, int32_t n_sends, wt_incoming
         posted += code == MPI_SUCCESS;
     }
     if (code != MPI_SUCCESS) return failed(self, code);
-    code = MPI_Waitall(count, self->requests, self->statuses);
+    code = await_all(self, count, self->requests, self->statuses);
     if (code != MPI_SUCCESS) {
         int kind;
         MPI_Error_class(code, &kind);
