@@ -9,6 +9,11 @@
 //! receiver is inside the library; then the data, pushed while the sender is inside the library
 //! (there is no asynchronous progress); the sender's request is complete when the receiver has all.
 //!
+//! Fetched: a rendezvous in which the receiver takes the data from the sender's memory by itself, as
+//! libraries do between processes of one host. The envelope says where they are; a receiver inside the
+//! library copies them, whether or not the sender is; then its word to the sender (FIN) is under way,
+//! and the sender's request is complete once the sender, inside the library, has seen it.
+//!
 //! Choice: a synchronous send always goes by rendezvous, and a buffered one leaves as a standard one
 //! would, but its request is complete at once.
 
@@ -46,6 +51,8 @@ pub enum Protocol {
     Eager,
     /// After a handshake, once a receive is matched.
     Rendezvous,
+    /// By rendezvous, the receiver taking them from the sender's memory.
+    Fetched,
 }
 
 impl Protocol {
@@ -78,9 +85,11 @@ pub enum TransferState {
     Cleared,
     /// Rendezvous: the data are under way.
     DataUnderWay,
-    /// The data are at the receiver, matched, and not yet taken in.
+    /// The data are where the receiver can take them in, matched, and not yet taken in.
     Delivered,
-    /// Taken in: the receive is complete.
+    /// Fetched: the receive is complete; the FIN is under way or waits for the sender to enter the library.
+    Fetched,
+    /// Taken in: the receive is complete, and the send with it.
     Complete,
 }
 
@@ -101,6 +110,8 @@ pub enum Input {
     DataArrived,
     /// The receiver has taken the data in.
     TakenIn,
+    /// The sender is inside the library and has seen the FIN.
+    FinSeen,
 }
 
 /// What an input calls for.
@@ -116,6 +127,8 @@ pub enum Next {
     DataTravel,
     /// The receiver, when next inside the library, has data to take in.
     ReceiverTakesIn,
+    /// The receive is complete; the FIN travels, and the sender, when next inside the library, has to see it.
+    FinTravels,
     /// The receive is complete; `sender_completes` says whether the send is only now, too.
     Done {
         /// Whether the sender's request waited for this.
@@ -179,13 +192,19 @@ impl Transfer {
         use TransferState as S;
         let (state, next) = match (self.state, input, self.protocol) {
             (S::EnvelopeUnderWay, Input::ArrivedUnexpected, _) => (S::Unexpected, Next::Wait),
-            (S::EnvelopeUnderWay, Input::ArrivedMatched, Protocol::Eager)
-            | (S::Unexpected, Input::Posted, Protocol::Eager) => (S::Delivered, Next::ReceiverTakesIn),
+            (S::EnvelopeUnderWay, Input::ArrivedMatched, Protocol::Eager | Protocol::Fetched)
+            | (S::Unexpected, Input::Posted, Protocol::Eager | Protocol::Fetched) => {
+                (S::Delivered, Next::ReceiverTakesIn)
+            }
             (S::EnvelopeUnderWay, Input::ArrivedMatched, Protocol::Rendezvous)
             | (S::Unexpected, Input::Posted, Protocol::Rendezvous) => (S::Matched, Next::ReceiverClears),
             (S::Matched, Input::Clear, _) => (S::Cleared, Next::SenderPushes),
             (S::Cleared, Input::Push, _) => (S::DataUnderWay, Next::DataTravel),
             (S::DataUnderWay, Input::DataArrived, _) => (S::Delivered, Next::ReceiverTakesIn),
+            (S::Delivered, Input::TakenIn, Protocol::Fetched) => (S::Fetched, Next::FinTravels),
+            (S::Fetched, Input::FinSeen, _) => {
+                (S::Complete, Next::Done { sender_completes: !self.completes_locally() })
+            }
             (S::Delivered, Input::TakenIn, _) => {
                 (S::Complete, Next::Done { sender_completes: !self.completes_locally() })
             }
@@ -200,7 +219,7 @@ impl Transfer {
 mod tests {
     use super::*;
 
-    const INPUTS: [Input; 7] = [
+    const INPUTS: [Input; 8] = [
         Input::ArrivedMatched,
         Input::ArrivedUnexpected,
         Input::Posted,
@@ -208,6 +227,7 @@ mod tests {
         Input::Push,
         Input::DataArrived,
         Input::TakenIn,
+        Input::FinSeen,
     ];
 
     #[test]
@@ -240,19 +260,37 @@ mod tests {
     }
 
     #[test]
+    fn fetched_data_need_the_receiver_alone_and_the_sender_completes_when_it_sees_the_fin() {
+        let mut transfer = Transfer::new(Protocol::Fetched, Mode::Standard);
+        assert!(!transfer.completes_locally());
+        assert_eq!(transfer.handle(Input::ArrivedMatched), Ok(Next::ReceiverTakesIn));
+        assert_eq!(transfer.handle(Input::TakenIn), Ok(Next::FinTravels));
+        assert_eq!(transfer.handle(Input::FinSeen), Ok(Next::Done { sender_completes: true }));
+        assert_eq!(transfer.state(), TransferState::Complete);
+        let mut buffered = Transfer::new(Protocol::Fetched, Mode::Buffered);
+        assert_eq!(buffered.handle(Input::ArrivedUnexpected), Ok(Next::Wait));
+        assert_eq!(buffered.handle(Input::Posted), Ok(Next::ReceiverTakesIn));
+        assert_eq!(buffered.handle(Input::TakenIn), Ok(Next::FinTravels));
+        assert_eq!(buffered.handle(Input::FinSeen), Ok(Next::Done { sender_completes: false }));
+    }
+
+    #[test]
     fn every_state_meets_every_input_and_a_wrong_one_changes_nothing() {
-        // Allowed inputs by state, eager then rendezvous, in the order of `INPUTS`.
+        // Allowed inputs by state, eager, rendezvous and fetched, in the order of `INPUTS`.
         let table = [
-            (TransferState::EnvelopeUnderWay, "110 0000", "110 0000"),
-            (TransferState::Unexpected, "001 0000", "001 0000"),
-            (TransferState::Matched, "", "000 1000"),
-            (TransferState::Cleared, "", "000 0100"),
-            (TransferState::DataUnderWay, "", "000 0010"),
-            (TransferState::Delivered, "000 0001", "000 0001"),
-            (TransferState::Complete, "000 0000", "000 0000"),
+            (TransferState::EnvelopeUnderWay, "1100 0000", "1100 0000", "1100 0000"),
+            (TransferState::Unexpected, "0010 0000", "0010 0000", "0010 0000"),
+            (TransferState::Matched, "", "0001 0000", ""),
+            (TransferState::Cleared, "", "0000 1000", ""),
+            (TransferState::DataUnderWay, "", "0000 0100", ""),
+            (TransferState::Delivered, "0000 0010", "0000 0010", "0000 0010"),
+            (TransferState::Fetched, "", "", "0000 0001"),
+            (TransferState::Complete, "0000 0000", "0000 0000", "0000 0000"),
         ];
-        for (state, eager, rendezvous) in table {
-            for (protocol, allowed) in [(Protocol::Eager, eager), (Protocol::Rendezvous, rendezvous)] {
+        for (state, eager, rendezvous, fetched) in table {
+            for (protocol, allowed) in
+                [(Protocol::Eager, eager), (Protocol::Rendezvous, rendezvous), (Protocol::Fetched, fetched)]
+            {
                 for (input, flag) in INPUTS.iter().zip(allowed.chars().filter(|c| *c != ' ')) {
                     let mut transfer = Transfer { protocol, mode: Mode::Standard, state };
                     let outcome = transfer.handle(*input);

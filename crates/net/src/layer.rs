@@ -11,6 +11,9 @@
 //! half round trip leaves after both whole overheads. The flight is therefore L + call, and an echo
 //! takes exactly o_s + L + o_r each way, whether or not a part is smaller than `call`.
 //!
+//! Where the receiver takes large messages from the sender's memory by itself, `fetch` is all that the
+//! data cost, and the receiver pays it; the envelope before and the word after are messages of no bytes.
+//!
 //! A latency may be negative: where both ends copy at the same time, the two overheads overlap.
 
 use wiretwin_units::{Bytes, Span};
@@ -104,6 +107,9 @@ pub struct Layer {
     pub gap: Curve,
     /// The smallest message sent by rendezvous; `None` if the layer knows only eager.
     pub rendezvous_from: Option<Bytes>,
+    /// The time a receive call keeps its core that takes a waiting rendezvous message out of its sender's
+    /// memory, `call` included; `None` if senders push.
+    pub fetch: Option<Curve>,
     /// What a receive pays on top when its message came before it was posted.
     pub unexpected_copy: Option<Curve>,
 }
@@ -130,6 +136,14 @@ impl Layer {
     #[must_use]
     pub fn recv_cost_ps(&self, bytes: u64) -> u64 {
         beyond_call(self.overhead_recv.at(bytes), self.call)
+    }
+
+    /// What a receive charges after its call's entry that fetches a message from its sender's memory; `None` if
+    /// senders push.
+    #[inline]
+    #[must_use]
+    pub fn fetch_cost_ps(&self, bytes: u64) -> Option<u64> {
+        self.fetch.as_ref().map(|fetch| beyond_call(fetch.at(bytes), self.call))
     }
 
     /// From the end of the sender's work to the arrival, picoseconds; negative where the ends overlap.
@@ -223,6 +237,7 @@ mod tests {
             latency: Curve::new(vec![Segment { from_bytes: 0, base_ps: latency, per_byte_fs: 0 }]).unwrap(),
             gap: ps(0),
             rendezvous_from: None,
+            fetch: None,
             unexpected_copy: None,
         }
     }

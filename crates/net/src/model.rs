@@ -8,8 +8,8 @@
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
-//! "rendezvous_from_bytes", "unexpected_copy"}`; each curve is a list of `{"from_bytes", "base_ps",
-//! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes` and
+//! "rendezvous_from_bytes", "fetch", "unexpected_copy"}`; each curve is a list of `{"from_bytes", "base_ps",
+//! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch` and
 //! `unexpected_copy` may be null or absent. Numbers are integers.
 
 use wiretwin_units::{Bytes, Span};
@@ -70,13 +70,14 @@ const DOCUMENT: &str = "model";
 const MODEL_KEYS: [&str; 5] = ["nodes", "placement", "intra", "inter", "link"];
 const NODE_KEYS: [&str; 4] = ["cores", "cores_of", "idle", "quantum_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
-const LAYER_KEYS: [&str; 7] = [
+const LAYER_KEYS: [&str; 8] = [
     "call_ps",
     "overhead_send",
     "overhead_recv",
     "latency",
     "gap",
     "rendezvous_from_bytes",
+    "fetch",
     "unexpected_copy",
 ];
 const SEGMENT_KEYS: [&str; 3] = ["from_bytes", "base_ps", "per_byte_fs"];
@@ -163,6 +164,7 @@ fn read_layer(at: &At<'_>) -> Result<Layer, JsonError> {
     let fields = at.object(&LAYER_KEYS)?;
     let unexpected = fields.optional("unexpected_copy");
     let rendezvous = fields.optional("rendezvous_from_bytes");
+    let fetch = fields.optional("fetch");
     Ok(Layer {
         call: Span::from_ps(fields.get("call_ps")?.integer(0, LONGEST_PS)?),
         overhead_send: read_curve(&fields.get("overhead_send")?, Sign::NeverNegative)?,
@@ -170,6 +172,7 @@ fn read_layer(at: &At<'_>) -> Result<Layer, JsonError> {
         latency: read_curve(&fields.get("latency")?, Sign::Any)?,
         gap: read_curve(&fields.get("gap")?, Sign::NeverNegative)?,
         rendezvous_from: rendezvous.map(|at| at.integer(0, u64::MAX)).transpose()?.map(Bytes::new),
+        fetch: fetch.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
         unexpected_copy: unexpected.map(|at| read_curve(&at, Sign::NeverNegative)).transpose()?,
     })
 }
@@ -241,12 +244,20 @@ mod tests {
         assert_eq!(model.intra.rendezvous_from, Some(Bytes::new(65536)));
         assert_eq!(model.intra.latency.at(8192), -50 + 164);
         assert_eq!(model.intra.unexpected_copy, None);
+        assert_eq!(model.intra.fetch, None);
+    }
+
+    #[test]
+    fn a_layer_whose_receivers_fetch_is_read() {
+        let fetch = serde_json::json!([{"from_bytes": 0, "base_ps": 800, "per_byte_fs": 30}]);
+        let model = model(|m| m["intra"]["fetch"] = fetch.clone()).unwrap();
+        assert_eq!(model.intra.fetch_cost_ps(100_000), Some(800 + 3000 - 100));
     }
 
     #[test]
     fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str, &str, &str); 16] = [
+        let cases: [(Change, &str, &str, &str); 17] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
             (|m| m["nodes"][0]["idle"] = "nap".into(), "nodes[0].idle", "\"nap\"", "\"spin\" or \"yield\""),
@@ -273,6 +284,7 @@ mod tests {
                 "0.5",
                 "an integer",
             ),
+            (|m| m["intra"]["fetch"] = serde_json::json!([]), "intra.fetch", "[]", "one segment or more"),
             (|m| m["speed"] = 1.into(), "speed", "1", "no such key"),
             (|m| m["nodes"][0]["cores_of"] = 1.into(), "nodes[0].cores_of", "1", "0"),
             (

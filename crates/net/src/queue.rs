@@ -10,6 +10,8 @@ pub(crate) enum Event {
     Arrive { message: u32 },
     /// The data of a rendezvous reach their destination.
     DataArrive { message: u32 },
+    /// The word of a receiver that has fetched a message reaches its sender.
+    Fin { message: u32 },
     /// A message reaches the transmitter of its sender's node.
     LinkEnter { message: u32 },
     /// The first bit of a message reaches the receiver's end of the link.
@@ -40,6 +42,7 @@ impl Event {
             Self::Cancel { number } => (5, number, 0),
             Self::Core { core, epoch } => (6, core, epoch & EPOCH_MASK),
             Self::Slice { node } => (7, node, 0),
+            Self::Fin { message } => (8, message, 0),
         };
         kind | u64::from(number) << 4 | u64::from(epoch) << 36
     }
@@ -54,7 +57,8 @@ impl Event {
             4 => Self::Proceed { rank: number },
             5 => Self::Cancel { number },
             6 => Self::Core { core: number, epoch: (index >> 36) as u32 },
-            _ => Self::Slice { node: number },
+            7 => Self::Slice { node: number },
+            _ => Self::Fin { message: number },
         }
     }
 }

@@ -14,6 +14,9 @@
 //!   receive was posted). There is no asynchronous progress.
 //! - A rendezvous sends its envelope ahead; its data move once the receive is posted and both ends
 //!   are inside the library, and then take what the layer says, the handshake included.
+//! - Where the layer's receivers fetch, the receiver alone works on the data of a rendezvous once the
+//!   envelope is there; the sender's request is complete when it has seen the receiver's word. Both ranks
+//!   of an exchange so work at once. Over a link data are pushed.
 //! - On a node with more ranks than cores, everything that needs a core is served in time slices.
 //!
 //! A rank that has a core of its own may run ahead of [`World::now`]: that is exact, because all that
@@ -560,7 +563,11 @@ impl World {
     fn post_send(&mut self, rank: u32, context: u32, to: u32, tag: u32, bytes: u64, mode: Mode) -> RequestId {
         let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
         let rendezvous_from = self.layer(inter).rendezvous_from.map(|from| from.get());
-        let protocol = Protocol::choose(mode, bytes, rendezvous_from);
+        let fetches = self.layer(inter).fetch.is_some() && !(inter && self.model.link.is_some());
+        let protocol = match Protocol::choose(mode, bytes, rendezvous_from) {
+            Protocol::Rendezvous if fetches => Protocol::Fetched,
+            chosen => chosen,
+        };
         let index = self.new_request(rank);
         let request = &mut self.requests[index as usize];
         let id = request.id(index);
@@ -598,6 +605,8 @@ impl World {
         let cost = match protocol {
             Protocol::Eager => self.layer(inter).send_cost_ps(bytes),
             Protocol::Rendezvous => 0,
+            // The envelope alone.
+            Protocol::Fetched => self.layer(inter).send_cost_ps(0),
         };
         self.act(rank, cost, Kind::Endpoint, Effect::Send { message });
         id

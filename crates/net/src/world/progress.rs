@@ -25,6 +25,7 @@ impl World {
         match event {
             Event::Arrive { message } => self.arrive(message),
             Event::DataArrive { message } => self.data_arrive(message),
+            Event::Fin { message } => self.fin(message),
             Event::LinkEnter { message } => self.link_enter(message),
             Event::LinkHead { message } => self.link_head(message),
             Event::Proceed { rank } => self.proceed(rank),
@@ -186,6 +187,12 @@ impl World {
                 self.transition(index, Input::Push);
                 cost
             }
+            TransferState::Fetched => {
+                let cost = layer.recv_cost_ps(0);
+                let (arrival, flight, peer) = (message.arrival, message.flight, message.destination as i32);
+                self.wait_until(rank, self.now, arrival.saturating_sub(flight), arrival, peer, bytes);
+                cost
+            }
             _ => {
                 let copy = if message.unexpected && message.transfer.protocol() == Protocol::Eager {
                     layer.unexpected_copy_ps(bytes)
@@ -210,6 +217,16 @@ impl World {
             }
             // The sender's part is done; the data are on their way.
             TransferState::DataUnderWay => {}
+            TransferState::Fetched => {
+                let next = self.transition(index, Input::FinSeen);
+                let id = self.messages[index as usize].id;
+                self.free_messages.push(index);
+                if let Next::Done { sender_completes: true } = next
+                    && let Some(request) = self.live_request(id)
+                {
+                    self.complete(request, RequestState::Done);
+                }
+            }
             _ => {
                 let next = self.transition(index, Input::TakenIn);
                 let message = &self.messages[index as usize];
@@ -217,9 +234,13 @@ impl World {
                     (message.id, message.source, message.receive, message.sent_at);
                 self.counts.delivered += 1;
                 self.counts.held -= 1;
-                self.free_messages.push(index);
                 debug_assert_eq!(self.requests[receive as usize].rank, rank);
                 self.complete(receive, RequestState::Done);
+                if next == Next::FinTravels {
+                    self.send_fin(index);
+                    return;
+                }
+                self.free_messages.push(index);
                 if let Next::Done { sender_completes: true } = next
                     && let Some(request) = self.live_request(id)
                 {

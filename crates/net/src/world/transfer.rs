@@ -66,7 +66,9 @@ impl World {
         let bytes = message.bytes;
         let (wished, flight, recv_cost, gap) = if is_envelope_only(message) {
             let control = layer.control_flight_ps();
-            (at + control, control, 0, 0)
+            let fetched = message.transfer.protocol() == Protocol::Fetched;
+            let cost = if fetched { layer.fetch_cost_ps(bytes).unwrap_or(0) } else { 0 };
+            (at + control, control, cost, 0)
         } else {
             let delivery = layer.deliver(bytes, at, message.earliest, message.credit);
             let flight = delivery.arrival_ps.saturating_sub(at);
@@ -152,6 +154,22 @@ impl World {
         self.push_work(destination, index, (self.now, 0));
     }
 
+    /// A receiver has fetched a message: its word leaves for the sender.
+    pub(super) fn send_fin(&mut self, index: u32) {
+        let message = &self.messages[index as usize];
+        let flight = self.layer(message.inter).control_flight_ps();
+        let message = &mut self.messages[index as usize];
+        message.flight = flight;
+        message.arrival = self.now + flight;
+        self.queue.push(message.arrival, Event::Fin { message: index });
+    }
+
+    /// It is there.
+    pub(super) fn fin(&mut self, index: u32) {
+        let source = self.messages[index as usize].source;
+        self.push_work(source, index, (self.now, 0));
+    }
+
     /// Tells the protocol machine what happened.
     pub(super) fn transition(&mut self, index: u32, input: Input) -> Next {
         let transfer = &mut self.messages[index as usize].transfer;
@@ -209,6 +227,6 @@ impl World {
 
 /// Whether what is under way is a request to send, without data.
 fn is_envelope_only(message: &super::state::Message) -> bool {
-    message.transfer.protocol() == Protocol::Rendezvous
+    message.transfer.protocol() != Protocol::Eager
         && message.transfer.state() == TransferState::EnvelopeUnderWay
 }

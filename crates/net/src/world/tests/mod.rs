@@ -1,5 +1,6 @@
 //! The rules of the model, each by a case whose times are worked out by hand.
 
+mod fetched;
 mod shared;
 mod whole;
 
@@ -21,6 +22,7 @@ fn plain_layer() -> Layer {
         latency: flat(1000),
         gap: flat(0),
         rendezvous_from: Some(Bytes::new(1000)),
+        fetch: None,
         unexpected_copy: None,
     }
 }
@@ -164,6 +166,7 @@ fn an_echo_is_exact_for_every_shape_of_layer() {
                 latency: latency.clone(),
                 gap: line(10, 10),
                 rendezvous_from,
+                fetch: None,
                 unexpected_copy: Some(flat(1_000_000)),
             };
             for bytes in [0, 1, 100, 4096, 5000, 1 << 20] {

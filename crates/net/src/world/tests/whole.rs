@@ -26,6 +26,8 @@ struct Program {
     cores: u32,
     idle: Idle,
     link: bool,
+    /// Receivers take rendezvous data by themselves.
+    fetches: bool,
     mode: WaitMode,
     /// All times are multiplied by this.
     scale: i64,
@@ -53,9 +55,20 @@ fn program() -> impl Strategy<Value = Program> {
         let mode = prop_oneof![Just(WaitMode::All), Just(WaitMode::Any), Just(WaitMode::Some)];
         let idle = prop_oneof![Just(Idle::Spin), Just(Idle::Yield)];
         let letters = prop::collection::vec(letter(ranks), 0..24);
-        (1u32..4, idle, prop::bool::ANY, mode, letters).prop_map(move |(cores, idle, link, mode, letters)| {
-            Program { ranks, nodes, cores, idle, link, mode, scale: 1, letters }
-        })
+        let flags = (prop::bool::ANY, prop::bool::ANY);
+        (1u32..4, idle, flags, mode, letters).prop_map(
+            move |(cores, idle, (link, fetches), mode, letters)| Program {
+                ranks,
+                nodes,
+                cores,
+                idle,
+                link,
+                fetches,
+                mode,
+                scale: 1,
+                letters,
+            },
+        )
     })
 }
 
@@ -76,6 +89,7 @@ fn slowed(layer: &Layer, scale: i64) -> Layer {
         latency: slow(&layer.latency),
         gap: slow(&layer.gap),
         rendezvous_from: layer.rendezvous_from,
+        fetch: layer.fetch.as_ref().map(slow),
         unexpected_copy: layer.unexpected_copy.as_ref().map(slow),
     }
 }
@@ -88,6 +102,7 @@ fn build(program: &Program) -> World {
     let intra = Layer {
         latency: Curve::new(slow_start).unwrap(),
         gap: flat(30),
+        fetch: program.fetches.then(|| flat(900)),
         unexpected_copy: Some(flat(70)),
         ..plain_layer()
     };
@@ -316,6 +331,7 @@ fn the_digest_of_a_fixed_program_is_pinned() {
         cores: 1,
         idle: Idle::Spin,
         link: true,
+        fetches: false,
         mode: WaitMode::Some,
         scale: 1,
         letters,
