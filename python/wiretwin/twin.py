@@ -47,12 +47,13 @@ __all__ = [
 FORMAT: Final = "wiretwin-twin"
 VERSION: Final = 1
 
-Quantity = Literal["half_round_trip", "overhead_send", "latency", "overhead_recv", "gap"]
+Quantity = Literal["half_round_trip", "overhead_send", "latency", "overhead_recv", "fetch", "gap"]
 QUANTITIES: Final[tuple[Quantity, ...]] = (
     "half_round_trip",
     "overhead_send",
     "latency",
     "overhead_recv",
+    "fetch",
     "gap",
 )
 
@@ -215,18 +216,23 @@ class Costs(_Strict):
     overhead_recv: tuple[Segment, ...] = ()  # o_r
     latency: tuple[Segment, ...] = ()  # L, with the bytes on the way: L + G m
     """Negative where both ends are busy with a message at the same time, if the fit kept that overlap."""
+    fetch: tuple[Segment, ...] = ()
+    """A receive that takes a waiting rendezvous message, just written, out of its sender's memory; absent if
+    senders push."""
     gap: tuple[Segment, ...] = ()  # g + G m
     half_round_trip: tuple[Segment, ...] = ()
     checks: Checks | None = None
     crossing_ns: Crossing | None = None
     """From the nearest to the farthest that the ranks were apart; absent if that was not measured."""
 
-    @field_validator("overhead_send", "overhead_recv", "latency", "gap", "half_round_trip", mode="before")
+    @field_validator(
+        "overhead_send", "overhead_recv", "latency", "fetch", "gap", "half_round_trip", mode="before"
+    )
     @classmethod
     def _as_tuple(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    @field_validator("overhead_send", "overhead_recv", "gap", "half_round_trip")
+    @field_validator("overhead_send", "overhead_recv", "fetch", "gap", "half_round_trip")
     @classmethod
     def _never_negative(cls, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
         for number, segment in enumerate(segments):
@@ -238,7 +244,7 @@ class Costs(_Strict):
                 )
         return segments
 
-    @field_validator("overhead_send", "overhead_recv", "latency", "gap", "half_round_trip")
+    @field_validator("overhead_send", "overhead_recv", "latency", "fetch", "gap", "half_round_trip")
     @classmethod
     def _cover_every_size(cls, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
         expected: int | None = 0

@@ -272,6 +272,10 @@ def _fit_costs(
         cold = loggp.recv_over_stream(summary, clock_ns)
         if cold is not None:
             checks["recv_busy_over_stream_percent"] = 100 * cold
+        fetched = loggp.fetch(summary, parts["rendezvous_from_bytes"], clock_ns)
+        if fetched is not None and _usable(fetched.found) >= MIN_SIZES:
+            found = _positive(fetched.found)
+            parts["fetch"] = _segments(_lines(loggp.snapped(pieces(found), half_pieces)), found)
     if endpoints != "skip":
         between = [e for e in loggp.gap(summary, launches, clock_ns) if _usable(e.found) >= MIN_SIZES]
         if between:
@@ -286,6 +290,7 @@ def _fit_costs(
         )
     if name.startswith(_STREAMS):
         parts.pop("rendezvous_from_bytes", None)
+        parts.pop("fetch", None)
     r_max = Interval(figures.r_max.value * 1e3, figures.r_max.low * 1e3, figures.r_max.high * 1e3)
     t_0 = Interval(figures.t_0_ns.value / 1e3, figures.t_0_ns.low / 1e3, figures.t_0_ns.high / 1e3)
     return parts | {

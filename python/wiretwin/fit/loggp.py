@@ -32,6 +32,7 @@ __all__ = [
     "Composition",
     "Endpoint",
     "compose",
+    "fetch",
     "gap",
     "overhead_recv",
     "overhead_send",
@@ -40,8 +41,12 @@ __all__ = [
     "send_disagreement",
 ]
 
-Method = Literal["prtt", "send_busy", "recv_busy", "stream"]
+Method = Literal["prtt", "send_busy", "recv_busy", "stream", "fetch"]
 Launches = NDArray[np.int64]
+
+# The loop `fetch` pauses for this and two round trips, and its sender stays away for as long again: a receive
+# that takes half of this more than a round trip has waited for it.
+_FETCH_PAUSE_NS = 20_000
 
 # A send that starts to wait for the receiver takes at least so much longer at once, on top of noise.
 _RENDEZVOUS_JUMP = 1.25
@@ -183,6 +188,35 @@ def gap(summary: pl.DataFrame, launches: Launches, clock_ns: float = 0.0) -> lis
         .with_columns(each_ns=pl.min_horizontal(pl.max_horizontal("least_ns", "inside_ns"), "most_ns"))
     )
     return _furthest([("prtt", _single(close, "each_ns")), ("stream", _single(stream, "each_ns"))], launches)
+
+
+def fetch(summary: pl.DataFrame, rendezvous_from: int | None, clock_ns: float = 0.0) -> Endpoint | None:
+    """Return what a receive takes whose sender is away, or None if receivers take no data by themselves.
+
+    They do if the receive of every size from `rendezvous_from` on is over before the sender can have been
+    back. Smaller messages have come with their envelope, but for those that a library sends in pieces:
+    these wait for the sender and are left out.
+    """
+    if rendezvous_from is None:
+        return None
+    echo = _step(summary, "echo").select("launch", "bytes", round_trip_ns="value_ns")
+    rows = (
+        _step(summary, "fetch")
+        .join(echo, on=["launch", "bytes"])
+        .with_columns(
+            each_ns=pl.col("value_ns") - clock_ns,
+            alone=pl.col("value_ns") <= pl.col("round_trip_ns") + _FETCH_PAUSE_NS / 2,
+        )
+    )
+    large = rows.filter(pl.col("bytes") >= rendezvous_from)
+    # A launch in which something else had the sender's core says nothing of the library.
+    typical = large.group_by("bytes").agg(alone=pl.col("alone").mean() >= 0.5)
+    if not typical.height or not typical["alone"].all():
+        return None
+    kept = _single(rows.filter("alone"), "each_ns")
+    return Endpoint(
+        "fetch", by_launch(kept, "each_ns", np.unique(kept["launch"].to_numpy()).astype(np.int64))
+    )
 
 
 @dataclass(frozen=True)

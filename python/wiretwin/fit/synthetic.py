@@ -69,6 +69,8 @@ class Machine:
     latency: Lines
     gap: Lines
     call_ns: float = 100.0
+    fetch: Lines | None = None
+    """What a receive takes whose sender is away; without it, the loop `fetch` waits for the sender."""
 
     def half_round_trip(self, sizes: ArrayLike) -> Array:
         """Return o_s + L + o_r at each size, in ns."""
@@ -126,6 +128,8 @@ class Machine:
             one, gap, send = 2 * self._half(s), float(self.gap(s)), float(self.send(s))
             steps.append(("send_busy", s, 1, 0, 1, send))
             steps.append(("recv_busy", s, 1, int(2 * one) + 20_000, 1, float(self.recv(s))))
+            alone = 2 * one + 20_000 + float(self.recv(s)) if self.fetch is None else float(self.fetch(s))
+            steps.append(("fetch", s, 1, 0, 1, alone))
             acknowledged = (messages - 1) * gap + self._half(s) + self._half(int(all_sizes[0]))
             steps.append(("stream", s, messages, 0, 1, acknowledged))
             if s <= prtt_limit:

@@ -33,6 +33,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wiretwin import priority
 from wiretwin.measure.probe_spec import PROTOCOL, read
 from wiretwin.place import read_counters
 
@@ -295,6 +296,51 @@ class RecvBusy(Loop):
             comm.Send(out, dest=0)
 
 
+class Fetch(Loop):
+    """The time inside the receive call of a message whose sender has just written it and then left.
+
+    Rank 1 writes the message, sends it without waiting and stays outside the library for twice the pause.
+    A receive that is over long before takes the data by itself; one that is not waits for the sender.
+    """
+
+    inside = True
+
+    def lead(self, samples: int, batch: int) -> list[int]:
+        import numpy as np
+
+        comm, into, ack, pause = self.comm, self.into, self.small_in, self.pause_ns
+        order = np.array([pause], dtype=np.int64)
+        values = []
+        for _ in range(samples):
+            total = 0
+            for _ in range(batch):
+                comm.Send(order, dest=1)
+                until = now() + pause
+                while now() < until:
+                    pass
+                start = now()
+                comm.Recv(into, source=1)
+                total += now() - start
+                comm.Recv(ack, source=1)
+            values.append(total)
+        return values
+
+    def follow(self, iterations: int) -> None:
+        import numpy as np
+
+        comm, out, ack = self.comm, self.out, self.small_out
+        order = np.zeros(1, dtype=np.int64)
+        for _ in range(iterations):
+            comm.Recv(order, source=0)
+            np.add(out, 1, out=out)
+            request = comm.Isend(out, dest=0)
+            until = now() + 2 * int(order[0])
+            while now() < until:
+                pass
+            request.Wait()
+            comm.Send(ack, dest=0)
+
+
 LOOPS: dict[str, type[Loop]] = {
     "echo": Echo,
     "two_write": TwoWrite,
@@ -303,6 +349,7 @@ LOOPS: dict[str, type[Loop]] = {
     "call": Call,
     "send_busy": SendBusy,
     "recv_busy": RecvBusy,
+    "fetch": Fetch,
 }
 
 SETTLE = 2
@@ -337,7 +384,7 @@ class Leader:
         loop = LOOPS[step["loop"]](self.comm, step)
         if not loop.alone:
             self._verify(step)
-        if isinstance(loop, RecvBusy) and not loop.pause_ns:
+        if isinstance(loop, RecvBusy | Fetch) and not loop.pause_ns:
             typical = statistics.median(self._groups(Echo(self.comm, step), "echo", SOUNDINGS))
             loop.pause_ns = LEAST_PAUSE_NS + round(2 * typical)
         self._order(loop, step["loop"], 1)
@@ -362,7 +409,7 @@ class Leader:
             "bytes": int(step["bytes"]),
             "messages": loop.messages,
             "delay_ns": int(step["delay_ns"]),
-            "pause_ns": loop.pause_ns if isinstance(loop, RecvBusy) else 0,
+            "pause_ns": loop.pause_ns if isinstance(loop, RecvBusy | Fetch) else 0,
             "batch": batch,
             "first_ns": first,
             "values_ns": values,
@@ -496,6 +543,7 @@ def main(argv: list[str]) -> int:
         if world.size != 2:
             raise RuntimeError(f"runs on {world.size} ranks; allowed: 2, by `mpiexec -n 2`")
         comm, control = world.Dup(), world.Dup()
+        priority.take()
     except Exception as error:
         say({"event": "error", "place": place, "reason": str(error)})
         return 2
@@ -521,6 +569,7 @@ def main(argv: list[str]) -> int:
         if world.rank == 0:
             known = before is not None and after is not None
             say({"event": "done", "crossing_ns": [before, after] if known else None})
+        priority.give_back()
     except Exception as error:
         say({"event": "error", "place": f"rank {world.rank}, {place}", "reason": str(error)})
         world.Abort(1)

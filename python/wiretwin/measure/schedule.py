@@ -194,7 +194,7 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at every
-        second size ``send_busy``, ``recv_busy`` and ``stream``, at every fourth ``prtt``.
+        second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``.
     seconds
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
     max_bytes
@@ -219,6 +219,8 @@ def steps(
         others.append(("call", 0, 1, 0))
         for size in coarse:
             others += [("send_busy", size, 1, 0), ("recv_busy", size, 1, 0)]
+            if loops is not None and "fetch" in loops:
+                others.append(("fetch", size, 1, 0))
         for size in coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))

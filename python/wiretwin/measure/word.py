@@ -8,12 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ALL_LOOPS", "COMPILED", "STALLING", "Word", "fixed"]
+__all__ = ["ALL_LOOPS", "COMPILED", "FETCH", "STALLING", "Word", "fixed"]
 
 COMPILED = (sys.executable, "-m", "wiretwin.probe")
 """The command of a compiled probe."""
 ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
-"""The loops of the probe protocol."""
+"""The loops that every probe has."""
+FETCH = frozenset({"fetch"})
+"""Besides, for a probe whose library can send without waiting."""
 STALLING = frozenset({"echo", "two_write"})
 """Where messages sent one after the other wait for each other's acknowledgement, for 40 ms at a time, the
 other loops have no overhead or gap to tell."""
@@ -43,7 +45,7 @@ class Word:
     written: str
     summary: str
     options: Callable[[re.Match[str]], Mapping[str, Any]]
-    loops: frozenset[str] = ALL_LOOPS
+    loops: frozenset[str] = ALL_LOOPS | FETCH
     max_bytes: int | None = None
 
 
@@ -51,7 +53,7 @@ def fixed(
     word: str,
     summary: str,
     *,
-    loops: frozenset[str] = ALL_LOOPS,
+    loops: frozenset[str] = ALL_LOOPS | FETCH,
     max_bytes: int | None = None,
     **options: Any,
 ) -> Word:

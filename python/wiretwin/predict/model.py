@@ -41,6 +41,8 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     for quantity in quantities:
         model[quantity] = [_line(segment, scale) for segment in layer.segments(quantity)]
     model["gap"] = [_line(segment, scale) for segment in layer.gap]
+    if layer.fetch:
+        model["fetch"] = [_line(segment, scale) for segment in layer.fetch]
     return model
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wiretwin.measure.word import fixed
+from wiretwin.measure.word import ALL_LOOPS, FETCH, fixed
 from wiretwin.place import Place
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError, scratch
 from wiretwin.stacks.mpi import (
@@ -34,6 +34,7 @@ from wiretwin.stacks.wheels import WHEELS
 __all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi"]
 
 PROBE = (sys.executable, "-m", "wiretwin.measure.probe_mpi4py")
+LOOPS = ALL_LOOPS | FETCH
 
 
 def _package() -> Refusal | None:
@@ -55,6 +56,7 @@ class Mpi4pyMpich(Stack):
         "binding": "none",
     }
     words = (fixed("debian", "over Debian's MPICH", edition="debian"), TCP, EAGER, BOUND)
+    loops = LOOPS
     editions = ("debian",)
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
@@ -107,6 +109,7 @@ class Mpi4pyOpenMpi(Stack):
     probe = PROBE
     options: Mapping[str, Any] = OpenMpi.options
     words = OpenMpi.words
+    loops = LOOPS
     editions = OpenMpi.editions
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:

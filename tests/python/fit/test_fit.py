@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,38 @@ def test_a_known_machine_comes_back_from_noisy_samples(noisy_samples: pl.DataFra
     for quantity, times in truth.items():
         share = layer.curve(quantity, HALF_OCTAVES) / times - 1  # type: ignore[arg-type]
         assert np.abs(share).max() < 0.08, quantity
+
+
+WITH_FETCH = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt", "fetch")
+
+
+def test_what_a_receiver_takes_by_itself_comes_back() -> None:
+    truth = Lines(((0, 700.0, 0.02), (8192, 1500.0, 0.06)))
+    layer = fit(replace(EAGER, fetch=truth).samples(noise=Noise(), seed=12, loops=WITH_FETCH)).layer(
+        "synthetic"
+    )
+    assert layer.rendezvous_from_bytes == 8192
+    large = HALF_OCTAVES[HALF_OCTAVES >= 8192]
+    share = layer.curve("fetch", large) / truth(large) - 1
+    assert np.abs(share).max() < 0.08
+    assert (
+        Twin.parse(fit(replace(EAGER, fetch=truth).samples(loops=WITH_FETCH)).to_toml())
+        .layer("synthetic")
+        .fetch
+    )
+
+
+def test_a_receive_that_waited_for_its_sender_is_no_fetch() -> None:
+    assert fit(EAGER.samples(noise=Noise(), seed=13, loops=WITH_FETCH)).layer("synthetic").fetch == ()
+    # One launch in three whose sender was kept from its core changes nothing.
+    truth = Lines(((0, 700.0, 0.02), (8192, 1500.0, 0.06)))
+    samples = replace(EAGER, fetch=truth).samples(launches=3, loops=WITH_FETCH)
+    spoilt = (pl.col("loop") == "fetch") & (pl.col("launch") == 2)
+    late = samples.with_columns(
+        value_ns=pl.when(spoilt).then(pl.col("value_ns") + 10_000_000).otherwise(pl.col("value_ns"))
+    )
+    found = fit(late).layer("synthetic")
+    assert found.at("fetch", 1 << 20) == pytest.approx(float(truth(1 << 20)), rel=0.02)
 
 
 @pytest.mark.parametrize("stream", ["socket/unix", "shm"])

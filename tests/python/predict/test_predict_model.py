@@ -32,6 +32,19 @@ def test_the_model_of_a_twin_is_exact_and_whole() -> None:
     }
 
 
+def test_receivers_that_fetch_are_part_of_the_model() -> None:
+    fetch = """[[layers."mpi4py/mpich".fetch]]
+from_bytes = 0
+base_ns = { value = 900, low = 800, high = 1000 }
+per_byte_ns = { value = 0.08, low = 0.07, high = 0.09 }
+samples = 40
+"""
+    layer = Twin.parse(TWIN.replace("[layers.shm]", fetch + "[layers.shm]")).layer(MPI)
+    assert layer_model(layer)["fetch"] == [{"from_bytes": 0, "base_ps": 900_000, "per_byte_fs": 80_000}]
+    assert "fetch" not in layer_model(Twin.parse(TWIN).layer(MPI))
+    assert single_host(Twin.parse(TWIN), MPI, 2)["intra"].keys() == layer_model(layer).keys() - {"fetch"}
+
+
 def test_the_sides_move_all_times_by_the_interval_of_t_0() -> None:
     layer = Twin.parse(TWIN).layer(MPI)
     low, high = layer_model(layer, "low"), layer_model(layer, "high")
