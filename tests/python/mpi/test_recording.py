@@ -12,7 +12,7 @@ from mpi_help import HERE, PROGRAMS, model
 from wiretwin import _core
 from wiretwin.mpi import simulate
 from wiretwin.mpi.recording import DepartureError, Recorder, Solo, replay
-from wiretwin.mpi.runtime import run_alone
+from wiretwin.mpi.runtime import Runtime, run_alone
 
 HEAD = """
 import sys
@@ -70,6 +70,30 @@ def test_a_rank_that_leaves_the_recorded_path_is_refused(tmp_path: Path) -> None
     _, recording = record(script, [], 2)
     with pytest.raises(DepartureError, match="rank 1 takes another path when it runs alone"):
         run_alone(script, ["far"], 2, model(2), Solo(recording.for_rank(1), 1))
+
+
+def test_a_rank_alone_neither_keeps_what_it_sends_nor_frees_what_it_receives(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        HEAD + "out, got = np.full(500, 1.0 + comm.rank), np.empty(500)\n"
+        "for _ in range(3):\n"
+        "    comm.Sendrecv(out, 1 - comm.rank, 0, got, 1 - comm.rank, 0)\n"
+        "    assert got[0] == 2.0 - comm.rank\n"
+    )
+    _, recording = record(script, [], 2)
+    kept = recording.for_rank(0)
+    alone = Solo(kept, 0)
+    held: list[dict[int, object]] = []
+    furnish = alone.furnish
+
+    def watched(runtime: Runtime) -> None:
+        furnish(runtime)
+        held.append(runtime.mail)  # type: ignore[arg-type]
+
+    alone.furnish = watched  # type: ignore[method-assign]
+    run_alone(script, [], 2, model(2), alone)
+    assert held[0].keys() == kept.mail.keys()
+    assert all(letter is kept.mail[number] for number, letter in held[0].items())
 
 
 def test_sleeping_is_part_of_the_trace(tmp_path: Path) -> None:
