@@ -29,6 +29,8 @@ LAYER = "mpi4py/mpich"
 LAUNCHES_FILE = "launches.jsonl"
 #: A job whose host changes its state is launched at most so many times as often as was asked for.
 MOST_TURNS = 2
+#: Fewer launches than this say nothing of states.
+_TELL_STATES = 3
 
 
 @dataclass(slots=True)
@@ -46,7 +48,8 @@ class Job:
     folder
         Where `launches.jsonl` grows and `run.json` ends up.
     states
-        The states of the host that launches are told apart by; with none, all launches are alike.
+        The states of the host that launches are told apart by; with none, the launches themselves say how
+        many there are, as soon as three have told how far apart their ranks were.
     """
 
     program: Path
@@ -66,7 +69,10 @@ class Job:
     def alike(self) -> int:
         """Return how many launches there are in the state that most are in."""
         if not self.states:
-            return len(self.launches)
+            seen = [one.crossing_ns for one in self.launches]
+            if len(seen) < _TELL_STATES or None in seen:
+                return len(seen)
+            return max(map(len, states.groups(seen)), default=0)
         found = (states.state_of(one.crossing_ns, self.states) for one in self.launches)
         return max(Counter(state.name for state in found if state is not None).values(), default=0)
 
