@@ -1,54 +1,73 @@
 """Predicted against actual: five programs at two sizes, two ranks on this machine, one twin.
 
-    python benches/accuracy.py [--rounds 2] [--out results/accuracy-…] [--docs docs/accuracy.md]
+    python benches/accuracy.py [--rounds 2] [--only ring_allreduce.py] [--priority 5]
+                               [--out results/accuracy-…] [--docs docs/accuracy.md]
 
 Each round measures `mpi4py/mpich` alone, fits a twin, predicts all ten, freezes, and runs them for
 real in turns; nothing in the twin depends on a program. With --docs the table in that page, between
-its two markers, is replaced by this run's.
+its two markers, is replaced by this run's. A round may be made piece by piece: run again with the
+same --out, it goes on where it stands, and --only says with which programs. With --priority all that
+is timed has a real-time priority, on a host that has other things to do (see `wiretwin.priority`).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from wiretwin import priority
 from wiretwin.cli.compare import comparison_table
 from wiretwin.cli.format import Format, emit
 from wiretwin.fit.api import fit
 from wiretwin.measure.api import measure
-from wiretwin.predict.compare import worst_and_median
-from wiretwin.predict.records import Comparison, Spread
+from wiretwin.predict.compare import compare, worst_and_median
+from wiretwin.predict.records import Comparison, Prediction, Run, Spread, read
 from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
-from wiretwin.tour import predict_and_run
+from wiretwin.tour import SIZES, place, predict_and_run
+from wiretwin.twin import Twin
 
 BEGIN = "<!-- accuracy: begin -->"
 END = "<!-- accuracy: end -->"
 TARGET_MEDIAN, TARGET_WORST = 0.10, 0.25
 
 
-def one_round(folder: Path, launches: int, budget_s: float) -> list[Comparison]:
-    """Measure, fit, predict, run and compare once."""
-    print(f"measuring mpi4py/mpich for {budget_s:g} s", file=sys.stderr)
-    # Many short launches: the host changes its state between them rather than within one.
-    result = measure(["mpi4py/mpich"], budget=f"{budget_s:g}s", out=folder / "result", launches=24)
-    twin = fit(result)
-    twin.write(folder / "twin.toml")
+def one_round(folder: Path, launches: int, budget_s: float, only: list[str]) -> list[Comparison]:
+    """Measure, fit, predict, run and compare once; what the folder has already is not done again."""
+    if not (folder / "twin.toml").exists():
+        print(f"measuring mpi4py/mpich for {budget_s:g} s", file=sys.stderr)
+        # Many short launches: the host changes its state between them rather than within one.
+        budget, out = f"{budget_s:g}s", folder / "result"
+        fit(measure(["mpi4py/mpich"], budget=budget, out=out, sizes=SIZES, launches=24)).write(
+            folder / "twin.toml"
+        )
+    twin = Twin.read(folder / "twin.toml")
     sizes: tuple[Size, Size] = ("small", "large")
-    work: list[tuple[Shipped, Size]] = [(one, size) for one in PROGRAMS for size in sizes]
+    everything: list[tuple[Shipped, Size]] = [(one, size) for one in PROGRAMS for size in sizes]
+    programs = folder / "programs"
+    have = [one for one in everything if (place(programs, *one) / "run" / Run.FILE).exists()]
+    work = [one for one in everything if one not in have and (not only or one[0].file in only)]
 
     def tell(_: float, words: str) -> None:
         print(f"\r{words:<76}", end="", file=sys.stderr, flush=True)
 
     shown = tell if sys.stderr.isatty() else None
-    done = predict_and_run(
-        folder / "programs", work, twin, launches=launches, passes_in_state=3, most_passes=12, tell=shown
-    )
-    print(file=sys.stderr)
-    return done
+    if work:
+        predict_and_run(
+            programs, work, twin, launches=launches, passes_in_state=3, most_passes=12, tell=shown
+        )
+        print(file=sys.stderr)
+    return [
+        compare(
+            read(Prediction, place(programs, *one) / "prediction"), read(Run, place(programs, *one) / "run")
+        )
+        for one in everything
+        if one in have or one in work
+    ]
 
 
 def markdown(comparisons: list[Comparison], launches: int) -> str:
@@ -96,14 +115,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--launches", type=int, default=7)
     parser.add_argument("--budget", type=float, default=40.0, help="seconds of measuring a round")
+    parser.add_argument("--only", action="append", default=[], choices=[one.file for one in PROGRAMS])
+    parser.add_argument("--priority", type=int, help="1 to 97; needs root")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
+    if options.priority is not None:
+        os.environ[priority.VARIABLE] = str(options.priority)
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     folder: Path = options.out or Path("results", f"accuracy-{stamp}")
     everything: list[Comparison] = []
     for number in range(1, options.rounds + 1):
-        done = one_round(folder / f"round-{number}", options.launches, options.budget)
+        done = one_round(folder / f"round-{number}", options.launches, options.budget, options.only)
         everything += done
         emit(comparison_table(done), Format.table)
         worst, middle = worst_and_median(done)

@@ -31,9 +31,13 @@ TARGET_RATIO = 1.05
 LIMIT_S = 60.0
 SAMPLES = 4000
 WARMUP = 1000
-COMPARISONS = {
-    "tcp-spin-4B": ("socket/tcp", {"wait": "spin"}, "tcp_pingpong", 1),
-    "shm-4B": ("shm", {"wait": "spin"}, "shm_pingpong", 20),
+RING_LINES = 128
+#: Layer, options, the reference with arguments of its own, round trips a sample. The ring in shared memory is
+#: held against a ring of as many lines and as safe, and against a single line, which is neither.
+COMPARISONS: dict[str, tuple[str, dict[str, Any], list[str], int]] = {
+    "tcp-spin-4B": ("socket/tcp", {"wait": "spin"}, ["tcp_pingpong"], 1),
+    "shm-4B": ("shm", {"wait": "spin"}, ["shm_pingpong", str(RING_LINES)], 20),
+    "shm-4B-one-line": ("shm", {"wait": "spin"}, ["shm_pingpong", "1"], 20),
 }
 
 
@@ -49,10 +53,10 @@ def compile_reference(name: str, folder: Path) -> Path:
     return binary
 
 
-def time_reference(binary: Path, batch: int, cores: tuple[int, int]) -> float:
+def time_reference(binary: Path, own: list[str], batch: int, cores: tuple[int, int]) -> float:
     """The median round trip of the C ping-pong, in nanoseconds."""
     counts = [SAMPLES, WARMUP] if binary.name == "tcp_pingpong" else [SAMPLES, batch, WARMUP]
-    command = [str(binary), "4", *map(str, counts), *map(str, cores)]
+    command = [str(binary), "4", *map(str, counts), *own, *map(str, cores)]
     out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S).stdout
     return statistics.median(map(float, out.split())) / batch
 
@@ -115,12 +119,12 @@ def interval(ratios: list[float], seed: int = 1) -> tuple[float, float]:
 
 def compare(name: str, turns: int, cores: tuple[int, int], folder: Path) -> list[dict[str, Any]]:
     """Run one comparison; a line for each state of the host."""
-    layer, options, reference, batch = COMPARISONS[name]
+    layer, options, (reference, *own), batch = COMPARISONS[name]
     binary = compile_reference(reference, folder)
     ours, theirs, ends = [], [], []
     for _ in range(turns):
         first, before = time_probe(layer, options, batch, cores)
-        theirs.append(time_reference(binary, batch, cores))
+        theirs.append(time_reference(binary, own, batch, cores))
         second, after = time_probe(layer, options, batch, cores)
         ours.append((first + second) / 2)
         # All four must be of one state: the least and the most stand for them.
@@ -144,6 +148,7 @@ def line_of(
     cores: tuple[int, int],
 ) -> dict[str, Any]:
     """The line of some of the turns."""
+    reference, *own = COMPARISONS[name][2]
     ratios = [ours[at] / theirs[at] for at in members]
     low, high = interval(ratios)
     apart = [time for at in members for time in ends[at] or ()]
@@ -155,7 +160,7 @@ def line_of(
         "target_ratio": TARGET_RATIO,
         "ns": round(statistics.median(ours[at] for at in members), 1),
         "reference_ns": round(statistics.median(theirs[at] for at in members), 1),
-        "reference": f"benches/c/{COMPARISONS[name][2]}.c",
+        "reference": " ".join((f"benches/c/{reference}.c", *own)),
         "turns": len(members),
         "crossing_ns": [round(min(apart), 1), round(max(apart), 1)] if apart else None,
         "cores": list(cores),
