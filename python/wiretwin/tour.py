@@ -16,12 +16,14 @@ from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
 from wiretwin.results import Result
 from wiretwin.twin import Twin
 
-__all__ = ["LAYERS", "Step", "Tour", "predict_and_run", "tour"]
+__all__ = ["LAYERS", "SIZES", "Step", "Tour", "predict_and_run", "tour"]
 
 make_callable(__name__, "wiretwin.tour:tour")
 
 #: What the tour measures.
 LAYERS = ("socket/tcp", "socket/tcp+spin", "socket/udp", "socket/unix", "shm", "mpi4py/mpich")
+#: The sizes it measures: beyond what a core's own caches hold, for the line of the largest is drawn on.
+SIZES = "netpipe-base,1536KiB,2MiB,3MiB,4MiB"
 #: The time it spends on measuring, in seconds.
 MEASURE_S = 26.0
 RANKS = 2
@@ -135,6 +137,7 @@ def _tour(
         out=folder / "result",
         seed=seed,
         launches=3,
+        sizes=SIZES,
         turns={LAYER: TURNS},
         progress=measuring,
     )

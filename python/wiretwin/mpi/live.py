@@ -29,6 +29,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from wiretwin import priority
 from wiretwin._core import crossing_ns
 
 from .preimport import preimport, scan
@@ -163,6 +164,7 @@ def main(argv: list[str]) -> int:
     sys.modules["__main__"] = module
     sys.argv = [str(script), *argv[1:]]
     sys.path[0] = str(script.parent)  # what `python SCRIPT` has there
+    priority.take()
     echo_us = _echo_us(own)
     before = _crossed(own, out, "before")
     gc.collect()
@@ -199,6 +201,7 @@ def main(argv: list[str]) -> int:
         split = {"rank": rank, "compute_s": seconds - inside, "mpi_s": inside, "calls": calls}
     after = _crossed(own, out, "after")
     gathered = own.gather((seconds, split), root=0)
+    priority.give_back()
     if rank == 0 and out and gathered is not None:
         report = {
             "per_rank_s": [one[0] for one in gathered],

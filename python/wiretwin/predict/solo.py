@@ -172,6 +172,7 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[int, int]:
 
 
 def _main(argv: Sequence[str]) -> int:
+    from wiretwin import priority
     from wiretwin._core import crossing_ns
     from wiretwin.errors import WiretwinError
     from wiretwin.mpi import outside
@@ -181,7 +182,9 @@ def _main(argv: Sequence[str]) -> int:
     spec: Spec = pickle.loads(Path(argv[0]).read_bytes())
     with spec.recording.open("rb") as stream:
         recording: Recording = pickle.load(stream)  # reads large messages straight into place
+    priority.take(above=1)  # the reader runs when it is asked, whatever the other rank computes
     outside.activate(spec.reader_cpu)  # before this thread, and what it starts, is held to one core
+    priority.give_back()
     if spec.cpu is not None:
         os.sched_setaffinity(0, {spec.cpu})
 
@@ -196,6 +199,7 @@ def _main(argv: Sequence[str]) -> int:
         os.write(int(argv[1]), b"r")
         if not os.read(int(argv[2]), 1):
             raise SystemExit("the measuring process has gone")
+        priority.take()
         look("before", _MEET_S)
 
     try:
