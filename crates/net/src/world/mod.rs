@@ -562,12 +562,7 @@ impl World {
 
     fn post_send(&mut self, rank: u32, context: u32, to: u32, tag: u32, bytes: u64, mode: Mode) -> RequestId {
         let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
-        let rendezvous_from = self.layer(inter).rendezvous_from.map(|from| from.get());
-        let fetches = self.layer(inter).fetch.is_some() && !(inter && self.model.link.is_some());
-        let protocol = match Protocol::choose(mode, bytes, rendezvous_from) {
-            Protocol::Rendezvous if fetches => Protocol::Fetched,
-            chosen => chosen,
-        };
+        let protocol = self.protocol(inter, bytes, mode);
         let index = self.new_request(rank);
         let request = &mut self.requests[index as usize];
         let id = request.id(index);

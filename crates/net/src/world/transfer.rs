@@ -1,7 +1,7 @@
 //! Messages on their way: departure, link, arrival, matching.
 
 use wiretwin_msg::matching::Envelope;
-use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
+use wiretwin_msg::protocol::{Input, Mode, Next, Protocol, TransferState};
 
 use super::state::{NONE, Pair, Request, RequestState, State};
 use super::{MATCHED, World};
@@ -152,6 +152,16 @@ impl World {
         let destination = self.messages[index as usize].destination;
         self.transition(index, Input::DataArrived);
         self.push_work(destination, index, (self.now, 0));
+    }
+
+    /// How a message of `bytes` crosses; over a link data are always pushed.
+    pub(super) fn protocol(&self, inter: bool, bytes: u64, mode: Mode) -> Protocol {
+        let layer = self.layer(inter);
+        let fetches = layer.fetch.is_some() && !(inter && self.model.link.is_some());
+        match Protocol::choose(mode, bytes, layer.rendezvous_from.map(|from| from.get())) {
+            Protocol::Rendezvous if fetches => Protocol::Fetched,
+            chosen => chosen,
+        }
     }
 
     /// A receiver has fetched a message: its word leaves for the sender.
