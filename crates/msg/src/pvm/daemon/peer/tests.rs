@@ -1,5 +1,6 @@
 //! A peer by what comes, at stated times.
 
+use alloc::collections::BTreeMap;
 use alloc::vec;
 
 use proptest::prelude::*;
@@ -167,7 +168,8 @@ proptest! {
         for number in 0..count {
             ends[0].send(at(0), data(number));
         }
-        let (mut now, mut came, mut lost, mut row) = (at(0), Vec::new(), lost.into_iter(), 0);
+        let (mut now, mut came, mut lost) = (at(0), Vec::new(), lost.into_iter());
+        let mut losses = BTreeMap::new();
         for _ in 0..10_000 {
             let mut moved = false;
             for side in 0..2 {
@@ -176,10 +178,13 @@ proptest! {
                 came.extend(told.came);
                 for packet in told.packets {
                     moved = true;
-                    // Never so many in a row that the host is given up.
-                    let loses = lost.next().unwrap_or(false) && row < 10;
-                    row = if loses { row + 1 } else { 0 };
-                    if !loses {
+                    let header = packet.header;
+                    let of = if header.acknowledges { header.acknowledged } else { header.sequence };
+                    let before: &mut u32 = losses.entry(of.get()).or_default();
+                    // Each loss of a packet or its acknowledgement is a send; after fourteen the host is given up.
+                    if lost.next().unwrap_or(false) && *before < 10 {
+                        *before += 1;
+                    } else {
                         ends[1 - side].handle_packet(now, packet);
                     }
                 }
