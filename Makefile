@@ -40,8 +40,7 @@ test-rust: $(BUILD)/venv.stamp ## cargo test over the workspace
 	cargo test --quiet --workspace --locked
 
 test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m 'not alone'
-	$(BIN)/pytest -q -m alone
+	$(BIN)/pytest -q
 
 fmt: $(BUILD)/dev.stamp ## format everything
 	cargo fmt --all

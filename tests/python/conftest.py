@@ -1,6 +1,6 @@
 """Which tests may run beside which.
 
-Two processes share the tests (`make test-python`). Those that bring up hosts, daemons or messaging
+With `-n 2 --dist loadgroup` two processes share the tests. Those that bring up hosts, daemons or messaging
 libraries stay in one of them, as there is one port mapper to a host and one daemon of PVM to a user; a
 file stays together, so that what it measured once serves all its tests. Tests marked ``alone`` come after,
 by themselves: they look at what a quiet machine does.

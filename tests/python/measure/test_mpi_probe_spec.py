@@ -50,7 +50,7 @@ def test_defaults_are_those_of_the_protocol(tmp_path: Path) -> None:
 
 
 def test_every_schedule_that_wiretwin_makes_is_accepted(tmp_path: Path) -> None:
-    schedule = steps(netpipe(), "fit", seconds=1, delays_ns=dict.fromkeys(netpipe(), 900))
+    schedule = steps(netpipe(), "fit", seconds=1, delays_ns=dict.fromkeys(netpipe(), 900), loops=LOOPS)
     spec = good() | {"schedule": [step.spec() for step in schedule]}
     assert len(read(write(tmp_path / "s", spec))["schedule"]) == len(schedule)
     assert {step.loop for step in schedule} == set(LOOPS)

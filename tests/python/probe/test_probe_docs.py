@@ -27,7 +27,9 @@ def rows(section: str, column: int) -> list[str]:
 
 
 def test_loops_are_documented(tmp_path: Path) -> None:
-    assert sorted(refused(tmp_path, schedule=[step(loop="none")])) == sorted(rows("Loops", 0))
+    # One loop needs a send that goes on by itself, which only the probe in Python has.
+    loops = [*refused(tmp_path, schedule=[step(loop="none")]), "fetch"]
+    assert sorted(loops) == sorted(rows("Loops", 0))
 
 
 def test_keys_are_documented(tmp_path: Path) -> None:
