@@ -28,6 +28,8 @@ from wiretwin.testbed.state import Folder, Identity, ask, base, checked_name, fo
 __all__ = ["DEFAULT_NAME", "Testbed", "clean", "survey", "take_down"]
 
 DEFAULT_NAME = "default"
+ENDING_S = 1.0
+"""How long a keeper that does not answer is given to be gone."""
 DOWN_LIMIT_S = 15.0
 """How long a keeper may take to take its testbed down before it is killed."""
 
@@ -254,12 +256,15 @@ class Testbed:
 
     def trouble(self) -> str | None:
         """Say what has become of it, if something has."""
-        if not self.folder.alive:
-            return f"testbed {self.name!r} is gone: its keeper was ended"
+        gone = f"testbed {self.name!r} is gone: its keeper was ended"
+        keeper = self.folder.keeper
+        if keeper is None or not keeper.alive:
+            return gone
         try:
             found = ask(self.folder, {"do": "trouble"})
         except MeasureError as error:
-            return str(error)
+            # One that is being ended stops answering before it is gone.
+            return gone if keeper.ends_within(ENDING_S) else str(error)
         reason = found.get("trouble") or found.get("error")
         return f"testbed {self.name!r}: {reason}" if reason else None
 

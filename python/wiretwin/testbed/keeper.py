@@ -44,6 +44,8 @@ SETUP_LIMIT_S = 60
 """Longest time to make a testbed; it takes well below a second."""
 WIRE_LIMIT_S = 30.0
 """How long the wire may take to start."""
+WIRE_ENDING_S = 1.0
+"""How long a wire is given to be gone when an interface is."""
 WIRE_LIFE_S = 7 * 86_400
 """How long it carries frames: a week."""
 WIRE_PRIORITY = 10
@@ -295,14 +297,14 @@ class Keeper:
 
     def trouble(self) -> str | None:
         """Say what has gone wrong with what is held."""
-        if self.wire is not None and self.wire.poll() is not None:
-            code = self.wire.returncode
-            how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
-            return f"its wire {how}"
-        for host in self.plan.hosts:
-            if self.counters(host.name) is None:
-                return f"{host.name} has lost its interface {INTERFACE}"
-        return None
+        lost = next((host.name for host in self.plan.hosts if self.counters(host.name) is None), None)
+        if self.wire is not None:
+            # A wire that is being ended takes its interfaces with it before it is gone itself.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self.wire.wait(0.0 if lost is None else WIRE_ENDING_S)
+                how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
+                return f"its wire {how}"
+        return None if lost is None else f"{lost} has lost its interface {INTERFACE}"
 
     def take_down(self) -> None:
         """End what runs in the hosts, then the wire, and remove the folder."""

@@ -19,6 +19,7 @@ import fcntl
 import json
 import os
 import re
+import select
 import shutil
 import socket
 import stat
@@ -59,6 +60,20 @@ class Identity:
     def alive(self) -> bool:
         """Whether it still runs."""
         return process_start(self.pid) == self.start
+
+    def ends_within(self, limit_s: float) -> bool:
+        """Wait until it has ended, so long at most; whether it has."""
+        try:
+            process = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return True
+        try:
+            if not self.alive:  # the number is another's by now
+                return True
+            ended, _, _ = select.select([process], [], [], limit_s)
+            return bool(ended)
+        finally:
+            os.close(process)
 
 
 def base(*, make: bool = False) -> Path:

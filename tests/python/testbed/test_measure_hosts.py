@@ -182,7 +182,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path) -> None:
     assert folders() == []
 
 
-@pytest.mark.parametrize("layer", ["socket/tcp"])
+@pytest.mark.parametrize("layer", ["socket/tcp", "mpi/mpich", "pvm/pvm3"])
 def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path, layer: str) -> None:
     need_testbed()
     need_layer(layer)
@@ -195,7 +195,7 @@ def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_pa
     assert folders() == []
 
 
-@pytest.mark.parametrize("layer", ["socket/tcp"])
+@pytest.mark.parametrize("layer", ["socket/tcp", "mpi/openmpi", "pvm/pvm3"])
 def test_a_wire_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path, layer: str) -> None:
     need_wire()
     need_layer(layer)
