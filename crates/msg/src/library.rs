@@ -395,6 +395,15 @@ pub trait Library {
         capacity: Bytes,
     );
 
+    /// The process ends: what it has kept back goes now, or never.
+    fn leave(&mut self, _now: SimTime) {}
+
+    /// Whether the process stays, once it has said that it ends, for something to be brought to its end; it
+    /// waits in the library then.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
     /// The process waits in the library.
     fn progress(&mut self, now: SimTime);
 

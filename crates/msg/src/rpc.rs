@@ -11,12 +11,15 @@
 pub mod broadcast;
 pub mod cache;
 pub mod client;
+pub mod library;
 pub mod mapper;
+mod matter;
 mod message;
 pub mod record;
 pub mod server;
 mod work;
 
+pub use matter::Matter;
 pub use message::{AuthStatus, Call, Credential, Incoming, Message, Refusal, Reply};
 pub use work::{Argument, Body};
 

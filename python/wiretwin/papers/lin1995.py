@@ -53,7 +53,7 @@ def _table1() -> list[Setting]:
     fore = [
         fore_setting("4/690", "series-200", switch=True, stack=f"fore/{layer}") for layer in ("aal5", "aal34")
     ]
-    return [*fore, socket_setting("atm"), pvm_setting("advise")]
+    return [*fore, socket_setting("atm"), pvm_setting("advise"), socket_setting("atm", layer="rpc")]
 
 
 def _table2() -> list[Setting]:

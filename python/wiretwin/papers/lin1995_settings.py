@@ -49,13 +49,13 @@ def fore_setting(host: str, adapter: str, *, switch: bool, stack: str = "fore/aa
 
 
 def socket_setting(
-    network: str, host: str = "4/690", buffer_kib: int = 32, *, nodelay: bool = True
+    network: str, host: str = "4/690", buffer_kib: int = 32, *, nodelay: bool = True, layer: str = "socket"
 ) -> Setting:
-    """Name stream sockets over one of the three networks."""
+    """Name stream sockets, or a message layer on them, over one of the three networks."""
     lower = {"atm": "aal5"}.get(network, network)
     adapter = "series-200" if network == "atm" else None
     name = case(
-        stack=f"socket/tcp/{lower}",
+        stack=f"{layer}/tcp/{lower}",
         network=network,
         host=host,
         adapter=adapter,
@@ -63,7 +63,7 @@ def socket_setting(
         transport=None if nodelay else "nagle",
     )
     made = Network(
-        f"socket/tcp/{lower}",
+        f"{layer}/tcp/{lower}",
         host,
         adapter or "frames",
         switch="asx100" if network == "atm" else None,

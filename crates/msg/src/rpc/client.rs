@@ -368,9 +368,22 @@ impl<B: Body> Client<B> {
 
     /// What is to be done next; the time of the next [`Client::handle_timeout`] when that is all.
     pub fn poll_output(&mut self) -> ClientOutput<B> {
-        self.outputs
-            .pop_front()
-            .unwrap_or_else(|| Output::Timeout(self.pending.values().map(Pending::due).min()))
+        self.outputs.pop_front().unwrap_or_else(|| Output::Timeout(self.due()))
+    }
+
+    /// When [`Client::handle_timeout`] is to be called next.
+    pub fn due(&self) -> Option<SimTime> {
+        self.pending.values().map(Pending::due).min()
+    }
+
+    /// Whether calls wait for a connection or in the buffer.
+    pub fn has_unsent(&self) -> bool {
+        !self.queued.is_empty() || self.batched > 0
+    }
+
+    /// Whether batched calls wait in the buffer.
+    pub const fn has_batched(&self) -> bool {
+        self.batched > 0
     }
 
     /// Whether there is a connection.

@@ -5,6 +5,8 @@ use alloc::sync::Arc;
 use wiretwin_proto::{Payload, Work, WorkKind};
 use wiretwin_units::Bytes;
 
+use crate::library::Content;
+
 /// What follows the head of a message, in the form of XDR. Cloning it must be cheap.
 pub trait Body: Clone {
     /// How long it is, octets: a multiple of four.
@@ -72,6 +74,25 @@ impl Argument {
                 Some(Self { payload, shape: Shape::Array { element } })
             }
             _ => None,
+        }
+    }
+
+    /// Puts its XDR behind: the octets that it adds, and the handle. An array is a handle as long as its
+    /// elements are in XDR.
+    pub(crate) fn put(&self, content: &mut Content) {
+        let Payload { length, .. } = self.payload;
+        match self.shape {
+            Shape::Nothing => {}
+            Shape::Opaque => {
+                content.push_octets(&(length.get() as u32).to_be_bytes());
+                content.push_body(self.payload);
+                content.push_zeros(length.get().next_multiple_of(4) - length.get());
+            }
+            Shape::Array { element } => {
+                content.push_octets(&(self.elements() as u32).to_be_bytes());
+                let length = Bytes::new(self.elements() * u64::from(element.max(4)));
+                content.push_body(Payload { length, ..self.payload });
+            }
         }
     }
 

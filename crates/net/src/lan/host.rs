@@ -68,6 +68,8 @@ pub(super) enum Action {
     // Of libraries.
     /// A process asks its library for what it has posted.
     Ask { process: u32, request: RequestId },
+    /// It ends.
+    Leave { process: u32 },
     /// It makes the next system call that the library wants.
     Call { process: u32 },
     /// It is in that call, and looks whether it can go on.
@@ -294,7 +296,8 @@ impl Lan {
                 | Message::MpiLam
                 | Message::MpiMpich
                 | Message::PvmAdvise
-                | Message::PvmNormal => self.turn(host, thread, rank),
+                | Message::PvmNormal
+                | Message::Rpc => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
@@ -316,6 +319,7 @@ impl Lan {
             Action::Writable { end } => self.is_writable(host, thread, end),
             Action::Changed { end } => self.has_changed(host, thread, end),
             Action::Ask { process, request } => self.ask(host, thread, process, request),
+            Action::Leave { process } => self.leave(host, thread, process),
             Action::Call { process } => self.begin_call(host, thread, process),
             Action::Attempt { process } => self.attempt(host, thread, process),
             Action::Fetch { process } => self.fetch(host, thread, process),

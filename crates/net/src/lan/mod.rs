@@ -579,7 +579,8 @@ impl Lan {
                     | MessageLayer::MpiLam
                     | MessageLayer::MpiMpich
                     | MessageLayer::PvmAdvise
-                    | MessageLayer::PvmNormal => self.post_to_library(rank, request, true),
+                    | MessageLayer::PvmNormal
+                    | MessageLayer::Rpc => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }
@@ -612,6 +613,10 @@ impl Lan {
             }
             Op::Finish => {
                 self.processes[rank as usize].state = State::Finished;
+                if self.config.stack.message.is_library() {
+                    self.give(rank, Action::Leave { process: rank });
+                    self.give(rank, Action::Progress { rank });
+                }
                 Ok(None)
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons) |
+//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `rpc` (remote procedure calls) |
 //! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
@@ -28,6 +28,8 @@ pub enum Message {
     PvmAdvise,
     /// The same, through a daemon on each host.
     PvmNormal,
+    /// Remote procedure calls: [`wiretwin_msg::rpc::library`].
+    Rpc,
 }
 
 impl Message {
@@ -40,6 +42,7 @@ impl Message {
             Self::MpiMpich => "mpi-mpich",
             Self::PvmAdvise => "pvm-advise",
             Self::PvmNormal => "pvm-normal",
+            Self::Rpc => "rpc",
         }
     }
 
@@ -122,7 +125,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 33] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -152,6 +155,10 @@ impl Stack {
         Self::tcp(Message::MpiMpich, Lower::Fddi),
         Self::tcp(Message::MpiMpich, Lower::Gige),
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Gige },
+        Self::tcp(Message::Rpc, Lower::Aal5),
+        Self::tcp(Message::Rpc, Lower::Ethernet),
+        Self::tcp(Message::Rpc, Lower::Fddi),
+        Self::tcp(Message::Rpc, Lower::Gige),
     ];
 }
 
@@ -185,7 +192,7 @@ impl FromStr for Stack {
         match parts[..] {
             ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
             ["fore", "aal3" | "aal4"] => refuse("the adapter's driver treats types 3 and 4 as one: aal34"),
-            ["socket" | "framed" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp", "aal34"] => {
+            ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp", "aal34"] => {
                 refuse("IP travels in AAL 5 here")
             }
             ["fore", "ethernet" | "fddi" | "gige"] => {
@@ -195,14 +202,14 @@ impl FromStr for Stack {
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
             [
-                "socket" | "framed" | "pvm-advise" | "mpi-lam" | "mpi-mpich",
+                "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich",
                 "aal5" | "aal34" | "ethernet" | "fddi" | "gige",
             ] => refuse("a socket needs a transport, tcp or udp"),
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
             ["socket", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
             ["socket", "udp"] => refuse("UDP needs a network under it"),
-            ["socket" | "framed" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp"] => {
+            ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp"] => {
                 refuse("TCP needs a network under it")
             }
             _ => refuse("there is no such stack"),

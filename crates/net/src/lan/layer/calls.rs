@@ -3,7 +3,7 @@
 //! Every call pays `trap`. A write, a connect and a close pay `socket_send` besides, a read that gets something
 //! `socket_receive`, a select `select`; TCP says the rest. Who slept pays `context_switch` before it goes on.
 
-use wiretwin_msg::library::{Call, CallError, ConnectionId, Content, ListenerId, Outcome, Ready};
+use wiretwin_msg::library::{Address, Call, CallError, ConnectionId, Content, ListenerId, Outcome, Ready};
 use wiretwin_proto::tcp::{Pieces, Read, Reason, State};
 use wiretwin_units::{Bytes, SimTime};
 
@@ -183,11 +183,18 @@ impl Lan {
         if port == 0 || taken(port) {
             return self.outcome(host, thread, process, Outcome::Failed(CallError::PortTaken { port }));
         }
+        let at = address(host, port);
+        let listener = self.add_listener(process, at);
+        self.outcome(host, thread, process, Outcome::Listening { listener, at });
+    }
+
+    /// A socket that waits for connections.
+    pub(super) fn add_listener(&mut self, process: u32, at: Address) -> ListenerId {
         let inhabitant = &mut self.inhabitants[process as usize];
         let listener = ListenerId(inhabitant.listeners.len() as u32);
-        inhabitant.listeners.push((port, std::collections::VecDeque::new()));
-        self.listening.insert(address(host, port), (process, listener));
-        self.outcome(host, thread, process, Outcome::Listening { listener, at: address(host, port) });
+        inhabitant.listeners.push((at.port, std::collections::VecDeque::new()));
+        self.listening.insert(at, (process, listener));
+        listener
     }
 
     fn accept(&mut self, host: u32, thread: ThreadId, process: u32, listener: ListenerId) {
@@ -206,7 +213,7 @@ impl Lan {
 
     /// Both ends come to be, and the first asks for the connection. Where nobody listens the other one is
     /// closed, and says so when it is asked.
-    fn connect(&mut self, host: u32, thread: ThreadId, process: u32, to: wiretwin_msg::library::Address) {
+    fn connect(&mut self, host: u32, thread: ThreadId, process: u32, to: Address) {
         let now = self.core.now();
         let Some((mtu, nodelay)) = self.config.socket.as_ref().map(|one| (one.mtu, one.nodelay)) else {
             return;
@@ -235,7 +242,7 @@ impl Lan {
         self.drain(host, thread, first, true);
     }
 
-    fn connected(&mut self, host: u32, thread: ThreadId, process: u32, to: wiretwin_msg::library::Address) {
+    fn connected(&mut self, host: u32, thread: ThreadId, process: u32, to: Address) {
         let Some(end) = self.inhabitants[process as usize].connecting else { return };
         if self.is_over(end) {
             self.inhabitants[process as usize].connecting = None;

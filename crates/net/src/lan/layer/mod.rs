@@ -20,6 +20,7 @@ use wiretwin_msg::library::{
 use wiretwin_msg::mpi::Policy;
 use wiretwin_msg::mpi::stream::{Heads, StreamMpi};
 use wiretwin_msg::pvm::{Encoding, library as pvm};
+use wiretwin_msg::rpc::library::{MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
 use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
 
@@ -36,6 +37,8 @@ pub(super) enum Machine {
     Mpi(Box<StreamMpi>),
     Pvm(Box<pvm::Rank>),
     PvmDaemon(Box<pvm::daemon::Daemon>),
+    Rpc(Box<RpcRank>),
+    PortMapper(Box<PortMapper>),
     #[cfg(test)]
     Script(tests::Script),
 }
@@ -48,6 +51,8 @@ macro_rules! of_library {
             Machine::Mpi($library) => $call,
             Machine::Pvm($library) => $call,
             Machine::PvmDaemon($library) => $call,
+            Machine::Rpc($library) => $call,
+            Machine::PortMapper($library) => $call,
             #[cfg(test)]
             Machine::Script($library) => $call,
         }
@@ -60,19 +65,21 @@ struct Settlement {
     processes: Vec<(u32, Machine)>,
     /// Processes that have a connection from the start.
     open: Vec<(u32, u32)>,
+    /// Processes that listen at a port from the start.
+    listening: Vec<(u32, u16)>,
 }
 
 fn inhabitants(config: &Config) -> Settlement {
     let size = config.hosts.len() as u32;
     let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
+    let (mut processes, mut open, mut listening) = (Vec::new(), Vec::new(), Vec::new());
     match config.stack.message {
-        Message::Fore | Message::Socket => Settlement { processes: Vec::new(), open: Vec::new() },
-        Message::Framed => Settlement {
-            processes: (0..size)
-                .map(|rank| (rank, Machine::Framed(Box::new(Framed::new(rank, size)))))
-                .collect(),
-            open: mesh(),
-        },
+        Message::Fore | Message::Socket => {}
+        Message::Framed => {
+            processes
+                .extend((0..size).map(|rank| (rank, Machine::Framed(Box::new(Framed::new(rank, size))))));
+            open = mesh();
+        }
         Message::MpiLam | Message::MpiMpich => {
             let lam = config.stack.message == Message::MpiLam;
             let rank = |rank| {
@@ -86,24 +93,31 @@ fn inhabitants(config: &Config) -> Settlement {
                     StreamMpi::new(rank, size, policy, heads).expect("both are policies for streams");
                 (rank, Machine::Mpi(Box::new(library)))
             };
-            Settlement { processes: (0..size).map(rank).collect(), open: mesh() }
+            processes.extend((0..size).map(rank));
+            open = mesh();
         }
         Message::PvmAdvise => {
             // Daemons sleep while tasks speak to each other: they are left out.
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
             let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
-            Settlement { processes: (0..size).map(rank).collect(), open: mesh() }
+            processes.extend((0..size).map(rank));
+            open = mesh();
         }
         Message::PvmNormal => {
             let usage = pvm::Usage { direct: false, encoding: Encoding::Default };
             let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
             let daemon = |host| (host, Machine::PvmDaemon(Box::new(pvm::daemon::Daemon::new(host, size))));
-            Settlement {
-                processes: (0..size).map(rank).chain((0..size).map(daemon)).collect(),
-                open: (0..size).map(|rank| (rank, size + rank)).collect(),
-            }
+            processes.extend((0..size).map(rank).chain((0..size).map(daemon)));
+            open = (0..size).map(|rank| (rank, size + rank)).collect();
+        }
+        Message::Rpc => {
+            processes.extend((0..size).map(|rank| (rank, Machine::Rpc(Box::new(RpcRank::new(rank, size))))));
+            processes.extend((0..size).map(|host| (host, Machine::PortMapper(Box::new(PortMapper::new())))));
+            listening.extend((0..size).map(|rank| (rank, SERVER_PORT)));
+            listening.extend((0..size).map(|host| (size + host, MAPPER_PORT)));
         }
     }
+    Settlement { processes, open, listening }
 }
 
 /// From here LAM sends by rendezvous, as shipped.
@@ -165,7 +179,7 @@ impl Inhabitant {
 impl Lan {
     /// Gives every process of the message layer its library, and opens what is open from the start.
     pub(super) fn move_in(&mut self, config: &SocketConfig) {
-        let Settlement { processes, open } = inhabitants(&self.config);
+        let Settlement { processes, open, listening } = inhabitants(&self.config);
         for (number, (host, machine)) in processes.into_iter().enumerate() {
             if number >= self.processes.len() {
                 self.add_process(host);
@@ -187,6 +201,13 @@ impl Lan {
                 let now = self.core.now();
                 of_library!(&mut inhabitant.machine, library => library.handle(now, Outcome::Given { connection, rank }));
             }
+        }
+        for (process, port) in listening {
+            let at = address(self.processes[process as usize].host, port);
+            let listener = self.add_listener(process, at);
+            let now = self.core.now();
+            let machine = &mut self.inhabitants[process as usize].machine;
+            of_library!(machine, library => library.handle(now, Outcome::Listening { listener, at }));
         }
         for process in self.size()..self.inhabitants.len() as u32 {
             self.give(process, Action::Progress { rank: process });
@@ -220,11 +241,25 @@ impl Lan {
         self.settle(host, thread, process, false);
     }
 
+    /// A process has said that it ends.
+    pub(super) fn leave(&mut self, host: u32, thread: ThreadId, process: u32) {
+        let now = self.core.now();
+        of_library!(&mut self.inhabitants[process as usize].machine, library => library.leave(now));
+        self.settle(host, thread, process, false);
+    }
+
     /// A process has nothing else to do: where it waits, its library goes on.
     pub(super) fn turn(&mut self, host: u32, thread: ThreadId, process: u32) {
         let is_rank = process < self.size();
-        let waits = self.processes[process as usize].state == State::Waiting;
-        if is_rank && (!waits || self.resume_if_done(process)) {
+        let goes_on = match self.processes[process as usize].state {
+            _ if !is_rank => true,
+            State::Waiting => !self.resume_if_done(process),
+            State::Finished => {
+                of_library!(&self.inhabitants[process as usize].machine, library => library.is_busy())
+            }
+            State::Running => false,
+        };
+        if !goes_on {
             return;
         }
         let now = self.core.now();

@@ -376,3 +376,74 @@ fn the_same_seed_is_the_same_run() {
     }
     assert!(json(&framed()).contains("framed/tcp/aal5"));
 }
+
+// Remote procedure calls
+
+fn rpc() -> Want {
+    Want { stack: "rpc/tcp/aal5", ..framed() }
+}
+
+#[test]
+fn a_call_and_its_reply_are_an_echo_and_the_first_one_asks_the_port_mapper() {
+    for bytes in [0, 1, 1000, 10_000, 100_000] {
+        let mut lan = lan(&rpc(), true);
+        let times = round_trips(&mut lan, Bytes::new(bytes), 6).expect("an echo that ends");
+        let later = times[2..].iter().max().expect("six");
+        assert!(times[0].as_ps() > later.as_ps() + price(Activity::RpcHead, 40), "{times:?}");
+        for anatomy in lan.anatomies() {
+            let busy = |part: &super::super::trail::Part| part.segment.end - part.segment.start;
+            let sum: Span = anatomy.parts.iter().map(|part| part.waited + busy(part)).sum();
+            assert_eq!(sum, anatomy.ended - anatomy.begun, "{bytes} bytes");
+        }
+        assert_eq!(lan.anatomies().len(), 12);
+    }
+}
+
+#[test]
+fn a_call_takes_the_cells_of_its_octets() {
+    // 8 of LLC/SNAP, 40 of TCP and IP, a mark of 4, a head of 40 or 24, a length of 4, 8 of AAL 5: 100 octets are
+    // 204 there and 188 back.
+    let count = |rounds| {
+        let mut lan = lan(&rpc(), false);
+        round_trips(&mut lan, Bytes::new(100), rounds).expect("an echo that ends");
+        let passed = lan.passed();
+        (passed[0].1.taken, passed[2].1.taken)
+    };
+    let ((there, back), (more_there, more_back)) = (count(5), count(6));
+    assert_eq!((more_there - there, more_back - back), (5, 4));
+}
+
+#[test]
+fn a_send_that_nothing_follows_is_a_call_that_nobody_waits_for() {
+    program(&Want { hosts: 3, ..rpc() }, async |comm: &mut LanComm| {
+        let mut buffer = [0; 4];
+        if comm.rank() == Rank(0) {
+            let mut seen = [0; 3];
+            for _ in 0..4 {
+                let status = comm.recv(Source::Any, TagMatch::Tag(Tag(7)), &mut buffer).await?;
+                seen[status.source.0 as usize] += 1;
+            }
+            assert_eq!(seen, [0, 2, 2]);
+        } else {
+            comm.send(Rank(0), Tag(7), b"oneA").await?;
+            comm.send(Rank(0), Tag(7), b"oneB").await?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn what_calls_cannot_be_is_refused_and_two_that_call_each_other_time_out() {
+    let whole = async |comm: &mut LanComm| {
+        let other = Rank(1 - comm.rank().0);
+        let error = comm.send(comm.rank(), Tag(0), &[1]).await.expect_err("to itself");
+        assert!(error.to_string().contains("a message to the rank itself"), "{error}");
+        let error = comm.send(other, Tag(64), &[1]).await.expect_err("a tag");
+        assert!(error.to_string().contains("a tag is a procedure"), "{error}");
+        comm.send(other, Tag(1), &[1]).await?;
+        comm.recv(Source::Rank(other), TagMatch::Any, &mut [0; 4]).await?;
+        Ok(Ended { elapsed: Span::ZERO, digest: 0, verified: true })
+    };
+    let error = run(lan(&rpc(), false), BTreeMap::new(), whole).err().expect("nobody serves");
+    assert!(error.to_string().contains("nothing came within 25000000000000 ps"), "{error}");
+}
