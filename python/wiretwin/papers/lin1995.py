@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
-from wiretwin.papers.fit import Constant, Fit, constants, fit
+from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
 from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, VERSIONS, is_pvm, pvm_setting
 from wiretwin.papers.lin1995_settings import (
@@ -163,6 +163,12 @@ def _figure10(quick: bool) -> tuple[list[Record], list[str]]:
     return _latencies("figure10", settings, coarse(1 << 16 if quick else 1 << 20), 6 if quick else 11)
 
 
+def _figure11(quick: bool) -> tuple[list[Record], list[str]]:
+    """Interfaces side by side: those of table 1 that are simulated."""
+    sizes = coarse(1 << 16 if quick else 1 << 20)
+    return _latencies("figure11", _table1(), sizes, 6 if quick else 11)
+
+
 def _figure12(quick: bool) -> tuple[list[Record], list[str]]:
     """Three networks."""
     sizes = coarse(1 << 16 if quick else 1 << 20)
@@ -207,6 +213,7 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "figure8": _figure8,
     "figure9": _figure9,
     "figure10": _figure10,
+    "figure11": _figure11,
     "figure12": _figure12,
     "first-message": first_message,
     "under-load": under_load,
@@ -241,24 +248,34 @@ def _of_sockets(constant: Constant) -> bool:
     return any(part in constant[1] for part in SOCKET_KEYS)
 
 
+RPC_KEYS = ("rpc_head_us",)
+
+
+def is_rpc(case_of: str) -> bool:
+    """Whether a case is of remote procedure calls."""
+    return case_of.startswith("stack=rpc/")
+
+
 def refit(evaluations: int = 30) -> Fit:
     """Fit every constant that is marked as fitted to the calibration figures there are rows for.
 
     In three steps: hosts, adapters, switch and the Fore interface to the figures of AAL 5 and AAL 3/4; then,
-    with these as they are, sockets, TCP and the drivers of the three networks to table 2; then what PVM has
-    of its own to its row of table 1.
+    with these as they are, sockets, TCP and the drivers of the three networks to table 2; then what PVM
+    and RPC have of their own, each to its row of table 1.
     """
     rows = {("table1", one.case): one for one in _table1()[:2]} | {
         ("table3", one.case): one for one in _table3()
     }
     free = constants()
-    below = {key: value for key, value in free.items() if not _of_sockets(key) and key[1] not in PVM_KEYS}
+    above = (*PVM_KEYS, *RPC_KEYS)
+    below = {key: value for key, value in free.items() if not _of_sockets(key) and key[1] not in above}
     first = _stage(rows, below, evaluations, {})
     found = {(one.sheet, one.key): one.value for one in first.constants}
     rows = {("table2", one.case): one for one in _table2()}
     second = _stage(rows, {key: value for key, value in free.items() if _of_sockets(key)}, evaluations, found)
     found |= {(one.sheet, one.key): one.value for one in second.constants}
-    stages = (first, second, refit_pvm(evaluations, found))
+    pvm = refit_layer(is_pvm, PVM_KEYS, evaluations, found)
+    stages = (first, second, pvm, refit_layer(is_rpc, RPC_KEYS, evaluations, found))
     return Fit(
         [one for stage in stages for one in stage.constants],
         [one for stage in stages for one in stage.residuals],
@@ -266,11 +283,16 @@ def refit(evaluations: int = 30) -> Fit:
     )
 
 
-def refit_pvm(evaluations: int = 30, found: Mapping[Constant, float] | None = None) -> Fit:
-    """Fit what PVM has of its own to its row of table 1, with all below it as found or as on file."""
-    rows = {("table1", one.case): one for one in _table1() if is_pvm(one.case)}
+def refit_layer(
+    mine: Callable[[str], bool],
+    keys: Collection[str],
+    evaluations: int = 30,
+    found: Mapping[Constant, float] | None = None,
+) -> Fit:
+    """Fit what a message layer has of its own to its row of table 1, all below it as found or as on file."""
+    rows = {("table1", one.case): one for one in _table1() if mine(one.case)}
     known = constants()
-    free = {key: value for key, value in known.items() if key[1] in PVM_KEYS}
+    free = {key: value for key, value in known.items() if key[1] in keys}
     below = {key: value for key, value in known.items() if key not in free}
     return _stage(rows, free, evaluations, below if found is None else found)
 
@@ -304,6 +326,18 @@ def _stage(
     return fit(predict, rows, free, evaluations=evaluations, weight=weight)
 
 
+def _families(residuals: Iterable[Residual]) -> dict[str, list[Residual]]:
+    """Group residuals: the Fore interface, sockets, PVM, RPC."""
+    found: dict[str, list[Residual]] = {
+        name: [] for name in ("spread", "spread_of_sockets", "spread_of_pvm", "spread_of_rpc")
+    }
+    for one in residuals:
+        key = "spread_of_sockets" if one.experiment == "table2" else "spread"
+        key = "spread_of_pvm" if is_pvm(one.case) else key
+        found["spread_of_rpc" if is_rpc(one.case) else key].append(one)
+    return found
+
+
 def write_fit(fitted: Fit) -> None:
     """Write fitted values into the data files, and the spread and residuals beside the paper's."""
     import tomli_w
@@ -313,14 +347,7 @@ def write_fit(fitted: Fit) -> None:
 
     write(fitted)
     content = {
-        "spread": round(
-            spread_of(one for one in fitted.residuals if one.experiment != "table2" and not is_pvm(one.case)),
-            4,
-        ),
-        "spread_of_pvm": round(spread_of(one for one in fitted.residuals if is_pvm(one.case)), 4),
-        "spread_of_sockets": round(
-            spread_of(one for one in fitted.residuals if one.experiment == "table2"), 4
-        ),
+        **{key: round(spread_of(some), 4) for key, some in _families(fitted.residuals).items()},
         "residual": [
             {
                 "experiment": one.experiment,
