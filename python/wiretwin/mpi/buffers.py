@@ -73,13 +73,13 @@ class Buffer:
         return self.datatype._pack(self.raw, self.offset, self.count, sent)
 
     def unpack(self, data: bytes) -> None:
-        """Store packed data, which may be shorter than the buffer; first touches are charged to the rank."""
+        """Store packed data, which may be shorter than the buffer; charge for the memory's state."""
         if len(data) < touch.LEAST:
             self._store(data)
             return
         end = self.offset + len(data)
         contiguous = not self.absolute and self.datatype._contiguous and end <= self.raw.size
-        here().touch(touch.first_touch_ns(self.raw[self.offset : end]) if contiguous else 0)
+        here().touch(touch.before_copy_ns(self.raw[self.offset : end]) if contiguous else 0)
         self._store(data)
 
     def copy_own(self, data: bytes) -> None:

@@ -10,12 +10,15 @@ But in a real run the receiver, on its own core, reads the message, and memory t
 read costs more to write again: programs do write again what they have sent. So a thread on another
 core, where there is one, reads what is sent. It is no thread of Python: the interpreter's own memory
 would go to the other core with it, and be missed in the stretch that follows.
+
+A message received into such memory meets the same lines. So what was read is remembered for a while, and
+`wiretwin.mpi.touch` asks for it.
 """
 
 from __future__ import annotations
 
 import mmap
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +29,8 @@ Bytes = npt.NDArray[np.uint8]
 
 #: Messages below this are ordinary bytes: the allocator serves them from its small bins.
 LEAST = 1 << 14
+#: How many pieces of memory are remembered that the other core has read.
+_REMEMBERED = 64
 
 
 class _State:
@@ -33,6 +38,8 @@ class _State:
     reader: Reader | None = None
     zeros: Any = None
     size = 0
+    read: ClassVar[dict[int, int]] = {}
+    """Memory that the other core has read and nothing was received into since: its end, by its start."""
 
 
 def activate(reader_cpu: int | None) -> None:
@@ -59,11 +66,31 @@ def packed(data: Bytes, *, sent: bool = True) -> bytes:
         view[:] = data
         return cast(bytes, view.data)
     if _State.reader is not None:
-        _State.reader.read(np.ascontiguousarray(data))
+        whole = np.ascontiguousarray(data)
+        _State.reader.read(whole)
+        _remember(whole)
     if _State.size < data.size:
         _State.zeros = memoryview(mmap.mmap(-1, data.size)).toreadonly()
         _State.size = data.size
     return cast(bytes, _State.zeros[: data.size])
+
+
+def _remember(memory: Bytes) -> None:
+    start = memory.ctypes.data
+    _State.read.pop(start, None)
+    _State.read[start] = start + memory.size
+    if len(_State.read) > _REMEMBERED:
+        del _State.read[next(iter(_State.read))]
+
+
+def was_read(memory: Bytes) -> bool:
+    """Return whether another core has read of `memory` since it was last asked for; forgets it then."""
+    first = memory.ctypes.data
+    last = first + memory.size
+    found = [start for start, end in _State.read.items() if start < last and end > first]
+    for start in found:
+        del _State.read[start]
+    return bool(found)
 
 
 def is_stand_in(value: object) -> bool:

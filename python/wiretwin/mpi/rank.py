@@ -205,7 +205,7 @@ class Rank:
         self._account(digest, self.site, measured)
 
     def touch(self, took_ns: int) -> None:
-        """Charge the first touch of the memory a message goes to; a stretch of its own, if only of 0."""
+        """Charge for the state of the memory a message goes to; a stretch of its own, if only of 0."""
         self.digest = digest = hash((self.digest, _TOUCH))
         self._account(digest, self.site, took_ns + self.bias_ns if took_ns else 0)
 
