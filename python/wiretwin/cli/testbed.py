@@ -28,7 +28,13 @@ Examples:
   wiretwin testbed up --hosts 4
   wiretwin testbed up --link wire --rate 10Mbit --delay 5us
   wiretwin testbed exec h1 -- ip -brief address
+  wiretwin testbed broadcast --sizes 4,1KiB
   wiretwin testbed down
+"""
+BROADCAST_HELP = """Time a remote procedure call broadcast to every other host, to the last answer.
+
+On each host there is an rpcbind and a program of Sun RPC for the occasion; the first host calls. A call
+that not every host answers ends it with an error.
 """
 UP_HELP = f"""Bring a testbed up; it stays until `wiretwin testbed down`.
 
@@ -102,6 +108,41 @@ def register(app: typer.Typer) -> None:
             Column("state", "state"),
         )
         emit(Table("testbeds", columns, rows), form)
+
+    @testbed.command(help=BROADCAST_HELP)
+    def broadcast(
+        sizes: Annotated[str, typer.Option(help="Bytes of the argument, 0 to 1024.")] = "4,64,1KiB",
+        samples: Annotated[int, typer.Option(help="Calls of each size, 1 to 10000.")] = 50,
+        name: NameOption = "default",
+        form: FormatOption = Format.table,
+    ) -> None:
+        import statistics
+
+        from wiretwin.errors import InputError, MeasureError
+        from wiretwin.measure.layers import parse_layer, refusal
+        from wiretwin.measure.schedule import parse_sizes
+        from wiretwin.stacks.broadcast import broadcast as call
+        from wiretwin.testbed.bed import Testbed
+
+        if not 1 <= samples <= 10_000:
+            raise InputError(key="--samples", value=samples, allowed="1 to 10000")
+        bed = Testbed.find(name)
+        refused = refusal(parse_layer("rpc/tirpc"), bed)
+        if refused is not None:
+            raise MeasureError(f"nothing can be broadcast here: {refused}")
+        rows = []
+        for size, values in call(bed, parse_sizes(sizes), samples=samples).items():
+            middle = statistics.median(values) / 1e3
+            rows.append((size, len(bed.hosts) - 1, len(values), middle, min(values) / 1e3, max(values) / 1e3))
+        columns = (
+            Column("size_bytes", "size [B]"),
+            Column("answers", "answers"),
+            Column("samples", "samples"),
+            Column("median_us", "median [us]"),
+            Column("least_us", "least"),
+            Column("most_us", "most"),
+        )
+        emit(Table("one call to all other hosts, to the last answer", columns, rows), form)
 
     @testbed.command()
     def down(name: NameOption = "default") -> None:

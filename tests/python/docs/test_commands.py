@@ -17,11 +17,18 @@ import pytest
 from pages import ROOT, Step, pages, steps
 
 from wiretwin.errors import MeasureError
+from wiretwin.measure.layers import parse_layer, refusal
 from wiretwin.testbed import Link, Testbed
 from wiretwin.testbed.bed import take_down
 from wiretwin.testbed.state import folders
 
 COMMAND_LIMIT_S = 120
+NEEDED = {
+    "libraries.md": ("pvm/pvm3", "rpc/tirpc", "ucx", "libfabric"),
+    "stacks.md": ("mpi/mpich", "mpi/openmpi", "mpi/lam"),
+    "programs.md": ("mpi/mpich",),
+}
+"""Layers of packages that a user may not have, by the page that measures them."""
 
 # Runs the Python blocks of one page in one namespace: a JSON string a line in, a line out each.
 INTERPRETER = """
@@ -149,8 +156,13 @@ def doing_something() -> list[Path]:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", doing_something(), ids=lambda page: str(page.relative_to(ROOT)))
 def test_everything_a_page_says_to_do_works(page: Path, tmp_path: Path) -> None:
-    if page.name in ("testbed.md", "understand.md"):
+    if page.name in ("testbed.md", "understand.md", "libraries.md", "programs.md"):
         need_testbed()
+    for layer in NEEDED.get(page.name, ()):
+        refused = refusal(parse_layer(layer))
+        if refused is not None:
+            assert not os.environ.get("CI"), f"{layer}: {refused}"
+            pytest.skip(f"{layer}: {refused}")
     run_page(page.read_text(), tmp_path)
 
 

@@ -14,6 +14,7 @@ import pytest
 from beds import LIMIT_S, need_testbed, on, wiretwin
 
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.measure.layers import parse_layer, refusal
 from wiretwin.place import Place, host_of
 from wiretwin.testbed import Link, Testbed
 
@@ -280,6 +281,16 @@ def test_the_command_line_brings_up_runs_and_takes_down() -> None:
         assert row["link"] == "veth, MTU 9000, no offload"
         done = wiretwin("testbed", "exec", "h3", "--", "sh", "-c", "hostname; cat; exit 5", input="in")
         assert (done.returncode, done.stdout) == (5, "h3\nin")
+        if refusal(parse_layer("rpc/tirpc")) is None:
+            asked = ("testbed", "broadcast", "--sizes", "4,1000", "--samples", "3", "--format", "json")
+            rows = json.loads(wiretwin(*asked).stdout)
+            assert [(row["size_bytes"], row["answers"], row["samples"]) for row in rows] == [
+                (4, 2, 3),
+                (1000, 2, 3),
+            ]
+            assert all(0 < row["least_us"] <= row["median_us"] <= row["most_us"] for row in rows)
+            over = wiretwin("testbed", "broadcast", "--sizes", "1025")
+            assert (over.returncode, "allowed: 0 to 1024" in over.stderr) == (2, True)
         unknown = wiretwin("testbed", "exec", "h4", "--", "true")
         assert (unknown.returncode, "'h4' is no host; allowed: h1, h2, h3" in unknown.stderr) == (2, True)
         assert wiretwin("testbed", "clean").stderr == "nothing was left\n"
