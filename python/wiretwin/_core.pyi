@@ -223,6 +223,30 @@ def lan_anatomy(config_json: str, size: int, rounds: int, seed: int) -> LanAnato
 def lan_capture(config_json: str, size: int, rounds: int, seed: int) -> bytes:
     """Return what one host sends and receives in an echo, as a file in the pcap format."""
 
+class LanRun(TypedDict):
+    """A program that has run on a local network."""
+
+    elapsed_ps: npt.NDArray[np.uint64]
+    results: list[str]
+    verified: bool
+    end_ps: int
+    carried_ps: int
+    sent_segments: int
+    retransmitted_segments: int
+    digest: str
+    events: int
+
+def lan_run(config_json: str, program: str, params_json: str, seed: int) -> LanRun:
+    """Run a shipped program, one rank a host; ``costs_ps`` among its parameters price its work.
+
+    Raises
+    ------
+    ValueError
+        Configuration or parameters are refused.
+    RuntimeError
+        The program failed on a rank, or ranks wait for what will not come.
+    """
+
 def lan_prices() -> list[str]:
     """Return the names of the activities that a host's profile has a price for."""
 

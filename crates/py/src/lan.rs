@@ -5,9 +5,11 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_net::lan::activity::Activity;
+use wiretwin_net::lan::comm::{LanComm, run};
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
 use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan};
+use wiretwin_net::run::RunOptions;
 use wiretwin_record::capture::pcap::{Header, Writer};
 use wiretwin_record::capture::{CaptureError, LinkType};
 use wiretwin_units::{Bytes, Span};
@@ -155,6 +157,41 @@ fn lan_capture<'py>(
 /// The check sequence of a frame, as captures of Ethernet have it here.
 const FCS_OCTETS: u8 = 4;
 
+/// Runs a shipped program, one rank a host; its parameters and `costs_ps` as JSON.
+#[pyfunction]
+fn lan_run<'py>(
+    py: Python<'py>,
+    config_json: &str,
+    program: &str,
+    params_json: &str,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (lan, outcomes) = py.detach(|| {
+        let options = RunOptions::from_json(program, params_json)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        if options.fault.is_some() {
+            return Err(PyValueError::new_err("parameters: fault: is given; allowed: nothing, on a network"));
+        }
+        let lan = build(config_json, seed, false)?;
+        let body = async move |comm: &mut LanComm| options.program.run(comm).await;
+        run(lan, options.costs, body).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    })?;
+    let result = PyDict::new(py);
+    let elapsed = outcomes.iter().map(|one| one.elapsed.as_ps()).collect::<Vec<_>>();
+    let results = outcomes.iter().map(|one| format!("{:016x}", one.digest)).collect::<Vec<_>>();
+    let (sent, again) = lan.segments();
+    result.set_item("elapsed_ps", PyArray1::from_vec(py, elapsed))?;
+    result.set_item("results", results)?;
+    result.set_item("verified", outcomes.iter().all(|one| one.verified))?;
+    result.set_item("end_ps", lan.now().as_ps())?;
+    result.set_item("carried_ps", lan.carried().as_ps())?;
+    result.set_item("sent_segments", sent)?;
+    result.set_item("retransmitted_segments", again)?;
+    result.set_item("digest", lan.digest().to_string())?;
+    result.set_item("events", lan.events())?;
+    Ok(result)
+}
+
 /// The names of the activities that a host's profile has a price for.
 #[pyfunction]
 fn lan_prices() -> Vec<&'static str> {
@@ -166,5 +203,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_echo, module)?)?;
     module.add_function(wrap_pyfunction!(lan_anatomy, module)?)?;
     module.add_function(wrap_pyfunction!(lan_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_run, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)
 }

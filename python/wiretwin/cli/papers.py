@@ -13,6 +13,7 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 if TYPE_CHECKING:
     from wiretwin.papers import Record
     from wiretwin.papers.fit import Fit
+    from wiretwin.papers.programs import Order
 
 __all__ = ["register"]
 
@@ -46,6 +47,19 @@ COLUMNS = (
 def _records_table(records: list[Record]) -> Table:
     rows = [[getattr(record, column.key) for column in COLUMNS] for record in records]
     return Table("Published and predicted", COLUMNS, rows)
+
+
+def _orders_table(found: list[Order]) -> Table:
+    rows: list[list[object]] = [
+        [one.of, at, who, time] for one in found for at, (who, time) in enumerate(one.fastest_first, 1)
+    ]
+    columns = (
+        Column("of", "program"),
+        Column("at", "place"),
+        Column("who", "over"),
+        Column("time_s", "time [s]"),
+    )
+    return Table("Fastest first", columns, rows)
 
 
 def _list_table() -> Table:
@@ -100,6 +114,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError
         from wiretwin.papers import PAPERS, run_paper
+        from wiretwin.papers.programs import orders
         from wiretwin.papers.records import digest
 
         if paper is None:
@@ -129,6 +144,8 @@ def register(app: typer.Typer) -> None:
                 runs += digests
                 bar.stage(done, count, name)
         emit(_records_table(records), form)
+        if form is Format.table and (found := orders(records)):
+            emit(_orders_table(found), form)
         print(f"digest {digest(records, runs)}", file=sys.stderr)
         if out is not None:
             from wiretwin.papers.report import render

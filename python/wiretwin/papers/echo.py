@@ -11,7 +11,7 @@ from wiretwin._core import lan_echo
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.papers.profiles import Network, lan_json
 
-__all__ = ["Curve", "Trial", "coarse", "echo", "fine", "measure", "summary", "try_echo"]
+__all__ = ["SEED", "Curve", "Trial", "coarse", "echo", "fine", "measure", "summary", "try_echo"]
 
 SEED = 1995
 

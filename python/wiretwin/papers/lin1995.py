@@ -6,9 +6,11 @@ import math
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from wiretwin.papers.anatomy import anatomy, lines
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
+from wiretwin.papers.lin1995_programs import table5, table6
 from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, VERSIONS, is_pvm, pvm_setting
 from wiretwin.papers.lin1995_settings import (
     ADAPTERS,
@@ -118,6 +120,10 @@ def residual_spread(stack: str, metric: str) -> float:
     return math.sqrt(sum(log * log for log in logs) / len(logs))
 
 
+def _latency_spread(stack: str) -> float:
+    return residual_spread(stack, "latency_us")
+
+
 def _latencies(
     experiment: str, settings: Iterable[Setting], sizes: list[int], rounds: int
 ) -> tuple[list[Record], list[str]]:
@@ -135,6 +141,8 @@ def _latencies(
 
 
 BUFFERS_KIB = (16, 32, 51)
+PACKING = "user_copy"
+"""The activity of copying into PVM's buffers and out of them."""
 
 
 def _figure8(quick: bool) -> tuple[list[Record], list[str]]:
@@ -157,10 +165,22 @@ def _figure9(quick: bool) -> tuple[list[Record], list[str]]:
 
 
 def _figure10(quick: bool) -> tuple[list[Record], list[str]]:
-    """PVM through its daemons and from task to task, there without ``TCP_NODELAY`` too, as 3.2.4 has it."""
+    """PVM through its daemons and from task to task, there without ``TCP_NODELAY`` too, as 3.2.4 has it.
+
+    What packing and unpacking take of each latency is told apart.
+    """
     settings = [pvm_setting(route) for route in ROUTES]
     settings.append(pvm_setting("advise", **VERSIONS["3.2.4"]))
-    return _latencies("figure10", settings, coarse(1 << 16 if quick else 1 << 20), 6 if quick else 11)
+    sizes = coarse(1 << 16 if quick else 1 << 20)
+    records, runs = _latencies("figure10", settings, sizes, 6 if quick else 11)
+    for setting in settings:
+        for size in sizes:
+            found = anatomy(setting.network, size)
+            packing = sum(line.span_ps for line in lines(found) if line.activity == PACKING) / 1e6
+            runs.append(found.digest)
+            name = sized(setting.case, size)
+            records.append(Record(PAPER, "figure10", name, "packing_us", packing, None, None, "prediction"))
+    return records, runs
 
 
 def _figure11(quick: bool) -> tuple[list[Record], list[str]]:
@@ -209,6 +229,8 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "table2": _table("table2", _table2),
     "table3": _table("table3", _table3),
     "table4": _table("table4", _table4),
+    "table5": lambda quick: table5(_latency_spread, quick),
+    "table6": lambda quick: table6(_latency_spread, quick),
     "figure7": _figure7,
     "figure8": _figure8,
     "figure9": _figure9,

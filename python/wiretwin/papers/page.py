@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 from wiretwin.errors import InputError
+from wiretwin.papers.programs import orders
 from wiretwin.papers.records import Record, digest
 from wiretwin.papers.run import run_paper
 
@@ -81,6 +82,8 @@ def updated(
         for key, values in new.items()
         if "size=" not in key[1]
     ]
+    if found := orders(records):
+        lines += ["", "Programs, fastest first:", "", *(f"- {order}" for order in found)]
     head, tail = text.split(BEGIN)[0], text.split(END)[1]
     before = re.search(r"Digest of the run: `(\w+)`", text)
     head = re.sub(r"Digest of the run: `\w*`", f"Digest of the run: `{digest_now}`", head)

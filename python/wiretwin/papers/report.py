@@ -9,6 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from wiretwin.papers.anatomy import Anatomy, lines
+from wiretwin.papers.programs import orders
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look, looks
@@ -79,6 +80,15 @@ def _experiment(name: str, records: list[Record]) -> Section:
     compared = [record for record in records if record.published is not None]
     if compared:
         blocks.append(fit_errors(name, compared))
+    if found := orders(records):
+        ordered = [
+            [one.of, str(at), who, _number(time)]
+            for one in found
+            for at, (who, time) in enumerate(one.fastest_first, 1)
+        ]
+        heads = [Column("Program"), Column("Place", True), Column("Over"), Column("Time [s]", True)]
+        title = "Stacks and networks, fastest first"
+        blocks.append(TableBlock(f"{name}-orders", title, Table(title, heads, ordered)))
     values = TableBlock(f"{name}-values", "Values", table)
     lead = "Published values appear only where the model was fitted to them; the others are predictions."
     folded = len(rows) > 30

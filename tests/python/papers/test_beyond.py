@@ -153,3 +153,14 @@ def test_faults_are_switched_on_and_their_losses_counted() -> None:
     assert late.lost == 21
     with pytest.raises(InputError, match=r"bit_error is 0\.5; allowed: 0, or 1e-12 to 0\.01"):
         try_echo(replace(setting.network, bit_error=0.5), [4], 1)
+
+
+def test_packing_is_a_part_of_a_latency_that_no_route_changes() -> None:
+    values = found("figure10")
+    packed = {case: value for (case, metric), (value, _, _) in values.items() if metric == "packing_us"}
+    assert len(packed) == 3 * 19
+    for case, packing in packed.items():
+        assert 0 <= packing < values[case, "latency_us"][0]
+        other = case.replace("pvm-normal/udp", "pvm-advise/tcp")
+        assert packing == pytest.approx(packed[other], rel=0.01)
+    assert max(packed.values()) > 1000 * (1 + min(packed.values()))

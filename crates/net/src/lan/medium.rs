@@ -12,6 +12,7 @@ use super::BuildError;
 use super::config::{Config, NetworkConfig};
 use super::core::Passed;
 use super::fault::BitErrors;
+use super::load::LOAD_PACKET;
 use crate::csma_cd::{self, CsmaCd};
 use crate::gige::{self, Gige, Stamps};
 use crate::timed_token::{self, TimedToken};
@@ -44,6 +45,8 @@ pub(super) struct Medium {
     /// Where its bits may be wrong.
     errors: Option<BitErrors>,
     passed: Passed,
+    /// How long the frames of hosts that came have taken on it; those of load apart.
+    pub(super) carried: Span,
     /// When it is to look again.
     pub(super) scheduled: SimTime,
 }
@@ -88,7 +91,15 @@ impl Medium {
             Some(rate) => Some(BitErrors::new(rate, streams.stream("medium/bits")?)),
             None => None,
         };
-        Ok(Some(Self { access, queues, most: QUEUE_FRAMES, errors, passed, scheduled: SimTime::MAX }))
+        Ok(Some(Self {
+            access,
+            queues,
+            most: QUEUE_FRAMES,
+            errors,
+            passed,
+            carried: Span::ZERO,
+            scheduled: SimTime::MAX,
+        }))
     }
 
     /// Frames that passed, were lost, and are queued.
@@ -198,7 +209,12 @@ impl Medium {
                 came => came,
             };
             match came {
-                Some(Came::Frame { .. }) => self.passed.given += 1,
+                Some(Came::Frame { packet, sent, .. }) => {
+                    self.passed.given += 1;
+                    if packet != LOAD_PACKET {
+                        self.carried += sent;
+                    }
+                }
                 Some(Came::Lost { .. }) => self.passed.lost += 1,
                 _ => continue,
             }

@@ -506,6 +506,13 @@ impl Lan {
         links.chain(switches).chain(adapters).chain(medium).collect()
     }
 
+    /// How long the frames between hosts have taken on a cable or ring, those that nothing came of and
+    /// those of load left out; zero on ATM.
+    #[must_use]
+    pub fn carried(&self) -> Span {
+        self.medium.as_ref().map_or(Span::ZERO, |medium| medium.carried)
+    }
+
     /// Connections that are over: whose end, to whom, and why.
     #[must_use]
     pub fn over(&self) -> &[(u32, u32, Reason)] {

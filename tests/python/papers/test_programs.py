@@ -1,0 +1,117 @@
+"""Programs on four hosts: what is charged, what is printed, who is fastest."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+
+import pytest
+
+from wiretwin.errors import InputError, SimulationError
+from wiretwin.papers import lin1995
+from wiretwin.papers.lin1995_programs import MM, NETWORKS, PDE, STACKS, costs_s, jobs, settings
+from wiretwin.papers.lin1995_settings import paper
+from wiretwin.papers.programs import orders, run_program
+from wiretwin.papers.records import Record
+
+
+@functools.cache
+def quick(name: str) -> tuple[list[Record], list[str]]:
+    """Run an experiment in its quick form, once."""
+    return lin1995.experiment(name, quick=True)
+
+
+def values(name: str) -> dict[tuple[str, str], float]:
+    """Return values by case and metric."""
+    return {(one.case, one.metric): one.predicted for one in quick(name)[0]}
+
+
+def test_work_of_the_multiplication_costs_what_it_does_alone() -> None:
+    for job in jobs("mm"):
+        assert costs_s(job)[MM] * job.parameters["n"] ** 3 == pytest.approx(job.alone_s)
+    assert [round(1e6 * costs_s(job)[MM], 2) for job in jobs("mm")] == [3.02, 3.16, 3.81]
+
+
+def test_a_point_costs_more_in_the_parallel_program_than_alone() -> None:
+    [cost] = {costs_s(job)[PDE] for job in jobs("pde")}
+    alone = [job.alone_s / job.points for job in jobs("pde")]
+    assert 1.4 < cost / max(alone) < 1.7
+    # What it makes of the largest grid is nearly all that is published of it.
+    largest = jobs("pde")[-1]
+    published = paper()["program"][-1]["time_s"]["256"][1]
+    assert 0.98 < cost * largest.share / published < 1
+
+
+@pytest.mark.parametrize("name", ["table5", "table6"])
+def test_every_stack_has_a_time_on_every_network_and_more_than_it_computes(name: str) -> None:
+    found = values(name)
+    made = jobs("mm" if name == "table5" else "pde")[:2]
+    for job in made:
+        [cost] = costs_s(job).values()
+        for setting, load in settings():
+            shown = f"{setting.case} program={job.program} size={job.keys['size']}"
+            case = " ".join(
+                part
+                for part in (
+                    shown,
+                    f"accuracy={job.keys['accuracy']}" if "accuracy" in job.keys else "",
+                    f"load={load}" if load else "",
+                )
+                if part
+            )
+            assert found[case, "time_s"] > cost * job.share
+            shares = (case, "program_load_share") in found
+            assert shares == ("network=ethernet" in case)
+            assert not shares or 0 < found[case, "program_load_share"] < 0.3
+    assert len(list(settings())) == len(NETWORKS) * len(STACKS)
+
+
+def test_the_sequential_program_is_what_the_work_is_calibrated_to() -> None:
+    alone = [one for one in quick("table5")[0] + quick("table6")[0] if "stack=" not in one.case]
+    assert {one.role for one in alone} == {"calibration"}
+    assert all(one.predicted == pytest.approx(one.published, rel=0.02) for one in alone)
+    others = [one for one in quick("table6")[0] if "stack=" in one.case]
+    assert {one.role for one in others} == {"prediction"}
+    assert all(one.low < one.predicted < one.high for one in others if one.low is not None and one.high)
+
+
+def test_beside_load_a_program_takes_longer() -> None:
+    found = values("table6")
+    loaded = [case for case, _ in found if " load=" in case]
+    assert loaded
+    for case in loaded:
+        assert found[case, "time_s"] > found[case.replace(" load=0.3", ""), "time_s"]
+
+
+def test_who_is_fastest_is_told_at_every_size() -> None:
+    records = quick("table5")[0] + quick("table6")[0]
+    found = orders(records)
+    assert [one.of for one in found] == [
+        "table5 mm 32",
+        "table5 mm 128",
+        "table6 pde 16 1e-6",
+        "table6 pde 16 1e-12",
+    ]
+    for order in found:
+        times = [time for _, time in order.fastest_first]
+        assert times == sorted(times)
+        assert len(times) == len(NETWORKS) * len(STACKS)
+        assert str(order).startswith(f"{order.of}: {order.fastest_first[0][0]} {times[0]:.4g} s, ")
+    assert any("socket on ethernet at load 0.3" in dict(order.fastest_first) for order in found)
+    assert orders(lin1995.experiment("table3", quick=True)[0][:3]) == []
+
+
+def test_a_run_repeats_with_its_seed_and_refuses_what_is_wrong() -> None:
+    job, (setting, _) = jobs("pde")[0], next(settings())
+    one, again = (run_program(setting.network, "pde", job.parameters, costs_s(job)) for _ in range(2))
+    assert one == again
+    assert one.share is None
+    with pytest.raises(InputError, match="sort"):
+        run_program(setting.network, "sort", {}, {})
+    with pytest.raises(InputError, match=r"costs_ps\.sor-point"):
+        run_program(setting.network, "pde", job.parameters, {})
+    with pytest.raises(SimulationError, match="down is 3"):
+        run_program(setting.network, "pde", {**job.parameters, "down": 3}, costs_s(job))
+    lossy = replace(setting.network, stack="fore/aal5", hosts=4, cell_loss=0.5, switch="asx100")
+    with pytest.raises(SimulationError, match="wait for what will not come"):
+        run_program(lossy, "pde", job.parameters, costs_s(job))
