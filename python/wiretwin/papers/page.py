@@ -1,9 +1,9 @@
 """The page on which predictions are committed before anything is compared with them.
 
 ``python -m wiretwin.papers.page lin1995 docs/papers/lin1995.md "why they changed"`` runs everything. All
-values go into a CSV file beside the page, those that are not of one size into the page's table too. A value
-that was there and is another now is listed on the page, old and new, with the reason; without a reason
-nothing is written.
+values go into a CSV file beside the page, those that are not of one size of an echo into the page's table
+too. A value that was there and is another now is listed on the page, old and new, with the reason; without a
+reason nothing is written.
 """
 
 from __future__ import annotations
@@ -43,6 +43,11 @@ def _rows(records: list[Record]) -> dict[Key, tuple[str, str, str]]:
     }
 
 
+def _listed(key: Key) -> bool:
+    """Whether a value is in the page's table: those of one size of an echo are in the file only."""
+    return "size=" not in key[1] or "program=" in key[1]
+
+
 def committed(text: str) -> dict[Key, tuple[str, str, str]]:
     """Return the values of a CSV file."""
     rows = list(csv.reader(io.StringIO(text)))[1:]
@@ -80,7 +85,7 @@ def updated(
     lines += [
         f"| {key[0]} | `{key[1]}` | {key[2]} | {' | '.join(values)} |"
         for key, values in new.items()
-        if "size=" not in key[1]
+        if _listed(key)
     ]
     if found := orders(records):
         lines += ["", "Programs, fastest first:", "", *(f"- {order}" for order in found)]
@@ -92,7 +97,7 @@ def updated(
         was = before[1] if before else ""
         page = page.rstrip() + f"\n\n### {reason}\n\nFrom `{was}` to `{digest_now}`.\n\n"
         page += "| experiment | case | metric | old | new |\n|---|---|---|---|---|\n"
-        whole = [key for key in changed if "size=" not in key[1]]
+        whole = [key for key in changed if _listed(key)]
         page += "".join(
             f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |\n" for key in whole
         )
