@@ -48,15 +48,16 @@ def theirs(
     configuration: Configuration,
     place: Place,
     session: Session | None,
-    most: int,
+    bounds: tuple[int, int],
     pins: tuple[int, int] | None,
+    offset: int = 0,
 ) -> dict[int, float]:
     """Run NetPIPE once; return the half round trip by size, in microseconds."""
     program = PEERS[configuration.kind.name]
     with rendezvous(place) as directory:
         directory.chmod(0o777)
         out = directory / "np.out"
-        words = [program, "-u", str(most), "-p", "0"]
+        words = [program, "-l", str(bounds[0]), "-u", str(bounds[1]), "-p", "0", "-O", f"{offset},{offset}"]
         if session is None:
             _sockets(words, place, out, pins)
         else:
@@ -176,9 +177,13 @@ def compare(configuration: Configuration, place: Place, args: argparse.Namespace
     rounds = []
     with sessions(configuration, place) as session:
         for number in range(args.rounds):
-            first = theirs(configuration, place, session, args.most, pins) if number % 2 else None
+            first = (
+                theirs(configuration, place, session, args.bounds, pins, args.offset) if number % 2 else None
+            )
             own = ours(configuration, place, session, args.sizes, pins, args.budget_ms)
-            rounds.append((own, first or theirs(configuration, place, session, args.most, pins)))
+            rounds.append(
+                (own, first or theirs(configuration, place, session, args.bounds, pins, args.offset))
+            )
     rows = []
     for size in args.sizes:
         if any(size not in peer for _, peer in rounds):
@@ -212,7 +217,7 @@ def sweep(configuration: Configuration, place: Place, args: argparse.Namespace) 
             curves["ours"].append(ours(configuration, place, session, sizes, pins, args.budget_ms)[1])
             spent["ours"].append(time.monotonic() - begun)
             begun = time.monotonic()
-            curves["theirs"].append(theirs(configuration, place, session, 8 << 20, pins))
+            curves["theirs"].append(theirs(configuration, place, session, (1, 8 << 20), pins))
             spent["theirs"].append(time.monotonic() - begun)
     row: dict[str, object] = {"layer": configuration.name, "sizes": len(sizes)}
     for who, several in curves.items():
@@ -233,15 +238,18 @@ def main() -> None:
     )
     parser.add_argument("--layers", default=",".join(PEERS))
     parser.add_argument("--rounds", type=int, default=5, choices=sorted(T_95))
+    parser.add_argument("--from", dest="least", default="1")
     parser.add_argument("--up-to", default="64KiB")
+    parser.add_argument("--offset", type=int, default=0, help="where in a page NetPIPE's buffers begin")
     parser.add_argument("--budget-ms", type=float, default=30.0, help="of each of our steps")
     parser.add_argument("--hosts", type=int, default=1)
     parser.add_argument("--free", action="store_true", help="leave the ranks to the scheduler")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    args.most = parse_size(args.up_to, "--up-to")
-    args.sizes = [size for size in netpipe(args.most, perturbation=0) if size & (size - 1) == 0]
+    args.bounds = parse_size(args.least, "--from"), parse_size(args.up_to, "--up-to")
+    sizes = [size for size in netpipe(args.bounds[1], perturbation=0) if size & (size - 1) == 0]
+    args.sizes = [size for size in sizes if size >= args.bounds[0]]
     with at(args.hosts) as place:
         for configuration in parse_layers(args.layers):
             program = PEERS.get(configuration.kind.name)

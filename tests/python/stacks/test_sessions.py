@@ -15,6 +15,7 @@ import pytest
 from stacks_help import LIBRARIES, installed, marked_processes
 
 from wiretwin.measure.launch import launch
+from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE
 from wiretwin.stacks import STACKS
@@ -45,8 +46,22 @@ def test_every_loop_runs_at_sizes_on_both_sides_of_every_step(name: str) -> None
     assert outcome.hello is not None
     assert outcome.hello["layer"] == configuration.kind.name
     effective = outcome.hello["effective"]
-    assert effective["library"].startswith(("MPICH Version: 4", "Open MPI v4", "LAM 7.1"))
+    assert effective["library"].startswith(("MPICH Version: 4", "Open MPI v4", "Intel(R) MPI", "LAM 7.1"))
     assert effective["launcher"]
+
+
+def test_what_is_large_and_proprietary_runs_only_when_asked_for_and_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert "mpi/intel" not in {one.kind.name for one in parse_layers("all")}
+    (asked,) = parse_layers("mpi/intel+tcp+yield")
+    refused = refusal(asked)
+    assert refused is not None
+    assert (refused.reason, refused.cure) == (
+        "impi-rt==2021.18.1 is not installed",
+        "wiretwin doctor --get intel",
+    )
 
 
 def test_lamd_refuses_what_it_cannot_carry_by_name() -> None:
