@@ -211,7 +211,7 @@ impl Lan {
             if packet == came {
                 return;
             }
-            self.packets.take(packet);
+            self.lose_packet(packet);
         }
     }
 

@@ -1,21 +1,27 @@
 //! Datagram sockets of libraries: UDP, and IP's fragments where a datagram is longer than a packet.
 //!
-//! A datagram whose packet is lost never comes, and nobody says so. Left out: the message that comes back
-//! where nobody has the port (ICMP); a timer for datagrams that are never whole, as nothing is kept of them
-//! but a count.
+//! A datagram whose packet is lost never comes, and nobody says so: what came of it is given up after IP's
+//! 30 s, and its content as soon as none of its packets is on its way. Choice: what IP does to a packet is in
+//! the driver's price of it, as it is for TCP's. Left out: the message that comes back where nobody has the
+//! port (ICMP).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use wiretwin_msg::library::{Address, Call, CallError, Content, Outcome, SocketId};
+use wiretwin_proto::ip;
 use wiretwin_proto::udp::{self, Event};
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::Bytes;
+use wiretwin_wire::ipv4::{Ends, Protocol};
 
 use super::Lan;
 use super::activity::Activity;
+use super::capture::ip_of;
+use super::config::SocketConfig;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
-use super::socket::{Carried, IP_OCTETS};
+use super::ip::HostIp;
+use super::socket::Carried;
 use super::trail::SegmentId;
 
 /// A socket.
@@ -26,51 +32,65 @@ pub(super) struct DatagramSocket {
     /// Its name in its process.
     name: SocketId,
     /// Datagrams that have come, in order.
-    waiting: VecDeque<u32>,
+    waiting: VecDeque<DatagramId>,
     /// What brought the last one.
     came: SegmentId,
 }
 
-/// A datagram on its way.
+/// A datagram, by its number; none has that of another.
+pub(super) type DatagramId = u64;
+
+/// A datagram that its reader has not taken.
 #[derive(Debug)]
-pub(super) struct Datagram {
+struct Datagram {
     from: Address,
     to: Address,
     content: Content,
-    /// Packets of it that have not come.
-    left: u32,
     checksum: bool,
+    /// Packets of it on their way.
+    packets: u32,
+    /// All of it has come.
+    whole: bool,
 }
 
-/// Datagrams on their way, by number.
-#[derive(Debug, Default)]
+/// Datagrams that have neither been taken nor lost, and IP of each host.
+#[derive(Default)]
 pub(super) struct Datagrams {
-    list: Vec<Datagram>,
-    free: Vec<u32>,
+    list: BTreeMap<DatagramId, Datagram>,
+    sent: DatagramId,
+    ip: Vec<HostIp<DatagramId>>,
 }
 
 impl Datagrams {
-    fn add(&mut self, datagram: Datagram) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.list[slot as usize] = datagram;
-            return slot;
+    /// None yet, on so many hosts.
+    pub(super) fn new(hosts: u32, config: &SocketConfig) -> Self {
+        let ip = (0..hosts).map(|_| HostIp::new(config)).collect();
+        Self { list: BTreeMap::new(), sent: 0, ip }
+    }
+
+    fn add(&mut self, from: Address, to: Address, content: Content) -> DatagramId {
+        let number = self.sent;
+        self.sent += 1;
+        let datagram = Datagram { from, to, content, checksum: false, packets: 0, whole: false };
+        self.list.insert(number, datagram);
+        number
+    }
+
+    /// A packet of a datagram is on its way no more.
+    fn packet_gone(&mut self, number: DatagramId) {
+        if let Some(datagram) = self.list.get_mut(&number) {
+            datagram.packets -= 1;
+            if datagram.packets == 0 && !datagram.whole {
+                self.list.remove(&number);
+            }
         }
-        self.list.push(datagram);
-        self.list.len() as u32 - 1
     }
 
-    fn take(&mut self, number: u32) -> (Address, Content) {
-        self.free.push(number);
-        let datagram = &mut self.list[number as usize];
-        (datagram.from, core::mem::take(&mut datagram.content))
+    /// Datagrams of which something is kept, and packets that wait for the rest of theirs.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, u32) {
+        (self.list.len(), self.ip.iter().map(|ip| ip.receiver.held()).sum())
     }
-}
-
-/// What IP puts into each packet of a datagram of so many octets, UDP's header included: multiples of
-/// eight in all but the last.
-fn pieces(octets: u64, mtu: u16) -> impl Iterator<Item = u64> {
-    let most = (u64::from(mtu) - IP_OCTETS) / 8 * 8;
-    (0..octets.div_ceil(most)).map(move |at| most.min(octets - at * most))
 }
 
 impl Lan {
@@ -110,15 +130,15 @@ impl Lan {
         content: Content,
     ) {
         let Some(config) = &self.config.socket else { return };
-        let (mtu, encapsulation) = (config.mtu, config.encapsulation);
+        let encapsulation = config.encapsulation;
         let Some(number) = self.udp_socket(process, socket) else {
             return self.outcome(host, thread, process, Outcome::Empty { socket });
         };
         let (from, length) = (self.udp[number as usize].at, content.length());
-        let datagram = self.datagrams.add(Datagram { from, to, content, left: 0, checksum: false });
+        let datagram = self.datagrams.add(from, to, content);
         let machine = &mut self.udp[number as usize].machine;
-        if let Err(error) = machine.send(Payload::whole(MessageId(datagram.into()), length)) {
-            self.datagrams.take(datagram);
+        if let Err(error) = machine.send(Payload::whole(MessageId(datagram), length)) {
+            self.datagrams.list.remove(&datagram);
             let error = CallError::TooLong { bytes: error.length, most: error.most };
             return self.outcome(host, thread, process, Outcome::Failed(error));
         }
@@ -131,20 +151,39 @@ impl Lan {
             match output {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
                 Output::Transmit(sent) if there => {
-                    self.datagrams.list[datagram as usize].checksum = sent.checksum;
-                    for octets in pieces(sent.octets().into(), mtu) {
-                        let carried = Carried::Piece { datagram, octets };
-                        let packet = self.add_packet(carried);
-                        self.datagrams.list[datagram as usize].left += 1;
-                        let octets = Bytes::new(octets + IP_OCTETS) + encapsulation;
-                        if to.host != host {
-                            steps.push(self.price(host, Activity::PacketOut, octets, octets));
-                        }
-                        steps.push(Step::Do(Action::Transmit { packet, to: to.host, octets }));
+                    if let Some(datagram) = self.datagrams.list.get_mut(&datagram) {
+                        datagram.checksum = sent.checksum;
                     }
+                    let ends = Ends { source: ip_of(host), destination: ip_of(to.host) };
+                    let (protocol, length) = (Protocol::UDP, sent.octets() as u16);
+                    let whole =
+                        ip::Datagram { ends, protocol, length, dont_fragment: false, content: datagram };
+                    let taken = self.datagrams.ip[host as usize].sender.send(whole);
+                    debug_assert!(taken.is_ok(), "a datagram of UDP is one that IP carries");
                 }
                 _ => {}
             }
+        }
+        loop {
+            match self.datagrams.ip[host as usize].sender.poll_output() {
+                Output::Work(_) => {}
+                Output::Transmit(piece) => {
+                    if let Some(datagram) = self.datagrams.list.get_mut(&datagram) {
+                        datagram.packets += 1;
+                    }
+                    let octets = Bytes::new(piece.octets().into()) + encapsulation;
+                    let packet = self.add_packet(Carried::Piece(piece));
+                    if to.host != host {
+                        steps.push(self.price(host, Activity::PacketOut, octets, octets));
+                    }
+                    steps.push(Step::Do(Action::Transmit { packet, to: to.host, octets }));
+                }
+                Output::Deliver(never) | Output::Event(never) => match never {},
+                Output::Timeout(_) => break,
+            }
+        }
+        if !there {
+            self.datagrams.list.remove(&datagram);
         }
         steps.push(Step::Mask(false));
         steps.push(Step::Do(Action::SentDatagram { process, socket }));
@@ -157,28 +196,64 @@ impl Lan {
         self.outcome(host, thread, process, Outcome::Sent { socket, rest: Content::new() });
     }
 
-    /// A packet of a datagram has come.
-    pub(super) fn piece_came(&mut self, host: u32, thread: ThreadId, datagram: u32) {
-        let one = &mut self.datagrams.list[datagram as usize];
-        one.left -= 1;
-        if one.left > 0 {
-            return;
+    /// A packet of a datagram has come to IP.
+    pub(super) fn piece_came(&mut self, host: u32, thread: ThreadId, piece: ip::Packet<DatagramId>) {
+        let now = self.core.now();
+        self.datagrams.ip[host as usize].receiver.handle_packet(now, piece);
+        self.drain_pieces(host, thread);
+        self.datagrams.packet_gone(piece.content);
+    }
+
+    /// A packet of a datagram is lost.
+    pub(super) fn piece_lost(&mut self, piece: ip::Packet<DatagramId>) {
+        self.datagrams.packet_gone(piece.content);
+    }
+
+    /// The timer of a host's reassembly may have run out.
+    pub(super) fn library_fragments_due(&mut self, host: u32) {
+        let now = self.core.now();
+        self.datagrams.ip[host as usize].handle_timeout(now);
+        let timer = self.hosts[host as usize].timer;
+        self.drain_pieces(host, timer);
+    }
+
+    /// Does what IP of a host asks for.
+    fn drain_pieces(&mut self, host: u32, thread: ThreadId) {
+        loop {
+            match self.datagrams.ip[host as usize].receiver.poll_output() {
+                Output::Work(_) => {}
+                Output::Deliver(received) => self.is_whole(host, thread, received.datagram.content),
+                Output::Event(_) => self.pieces_lost += 1,
+                Output::Transmit(never) => match never {},
+                Output::Timeout(due) => {
+                    let due = self.datagrams.ip[host as usize].schedule(due);
+                    return self.watch_fragments(host, due);
+                }
+            }
         }
-        let Some(&number) = self.bound.get(&one.to) else {
-            self.datagrams.take(datagram);
-            return;
-        };
-        let payload = Payload::whole(MessageId(datagram.into()), one.content.length());
-        let whole = udp::Datagram { payload, checksum: one.checksum, corrupted: false };
-        let socket = &mut self.udp[number as usize];
-        socket.machine.handle_datagram(whole);
+    }
+
+    /// All packets of a datagram have come.
+    fn is_whole(&mut self, host: u32, thread: ThreadId, number: DatagramId) {
+        // Packets that are known by the same number of IP may be of two datagrams.
+        let Some(datagram) = self.datagrams.list.get_mut(&number) else { return };
+        let Some(&socket) = self.bound.get(&datagram.to) else { return };
+        datagram.whole = true;
+        let payload = Payload::whole(MessageId(number), datagram.content.length());
+        let came = udp::Datagram { payload, checksum: datagram.checksum, corrupted: false };
+        self.udp[socket as usize].machine.handle_datagram(came);
         let mut steps = core::mem::take(&mut self.scratch);
         steps.clear();
-        while let Some(output) = poll(&mut self.udp[number as usize].machine) {
+        while let Some(output) = poll(&mut self.udp[socket as usize].machine) {
             match output {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
-                Output::Deliver(_) => steps.push(Step::Do(Action::DatagramCame { socket: number, datagram })),
-                Output::Event(Event::Full { .. }) => drop(self.datagrams.take(datagram)),
+                Output::Deliver(_) => {
+                    steps.push(Step::Do(Action::DatagramCame { socket, datagram: number }));
+                }
+                Output::Event(Event::Full { .. }) => {
+                    self.unread += 1;
+                    self.datagrams.list.remove(&number);
+                }
                 _ => {}
             }
         }
@@ -187,7 +262,7 @@ impl Lan {
     }
 
     /// A datagram is there for a process.
-    pub(super) fn datagram_came(&mut self, host: u32, thread: ThreadId, number: u32, datagram: u32) {
+    pub(super) fn datagram_came(&mut self, host: u32, thread: ThreadId, number: u32, datagram: DatagramId) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
         let socket = &mut self.udp[number as usize];
         socket.waiting.push_back(datagram);
@@ -246,10 +321,10 @@ impl Lan {
     pub(super) fn take_datagram(&mut self, host: u32, thread: ThreadId, process: u32, number: u32) {
         let one = &mut self.udp[number as usize];
         let socket = one.name;
-        let Some(datagram) = one.waiting.pop_front() else {
+        let taken = one.waiting.pop_front().and_then(|number| self.datagrams.list.remove(&number));
+        let Some(Datagram { from, mut content, .. }) = taken else {
             return self.outcome(host, thread, process, Outcome::Empty { socket });
         };
-        let (from, mut content) = self.datagrams.take(datagram);
         self.outcome(host, thread, process, Outcome::Datagram { socket, from, content: &mut content });
     }
 }

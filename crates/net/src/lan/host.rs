@@ -10,6 +10,7 @@ use super::cell::Cell;
 use super::config::{AdapterConfig, HostConfig};
 use super::core::To;
 use super::cpu::{Cpu, Level, Next, Step, ThreadId};
+use super::datagram::DatagramId;
 use super::stack::{Message, Transport};
 use super::trail::SegmentId;
 use super::{Anatomy, Arrived, Completion, Kind, Lan, MESSAGE_CAME, RESUMED, RequestId, State};
@@ -83,7 +84,7 @@ pub(super) enum Action {
     /// A datagram has left it.
     SentDatagram { process: u32, socket: SocketId },
     /// A datagram is there for a socket.
-    DatagramCame { socket: u32, datagram: u32 },
+    DatagramCame { socket: u32, datagram: DatagramId },
     /// A process has a datagram in its own memory.
     TakeDatagram { process: u32, socket: u32 },
     /// The library has done something that was asked.

@@ -15,7 +15,7 @@
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
 //! | `socket`, `datagram`, `medium` | stream sockets over TCP; datagram sockets of libraries; cable and ring |
 //! | `layer` | message layers: the libraries of processes, and their system calls |
-//! | `rank_udp` | datagrams between ranks, over UDP and IP |
+//! | `rank_udp`, `ip` | datagrams between ranks, over UDP and IP |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -40,6 +40,7 @@ mod datagram;
 pub mod echo;
 pub mod fault;
 mod host;
+mod ip;
 mod layer;
 pub mod load;
 mod medium;
@@ -343,6 +344,7 @@ impl Lan {
             if lan.sends_datagrams() {
                 lan.open_datagram_sockets(&socket);
             } else if lan.config.stack.message.is_library() {
+                lan.datagrams = Datagrams::new(size, &socket);
                 lan.move_in(&socket);
             } else {
                 lan.connect_all(&socket);

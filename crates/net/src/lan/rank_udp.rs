@@ -5,18 +5,18 @@
 //! repeated, and what is lost is lost without a word: in the network, by a fragment that does not come in time,
 //! or before a socket without room.
 
-use wiretwin_proto::ip::{self, Receiver, Sender, SenderConfig};
+use wiretwin_proto::ip;
 use wiretwin_proto::udp::{self, Socket};
 use wiretwin_proto::{MessageId, Output, Payload};
-use wiretwin_units::{Bytes, SimTime, Span};
+use wiretwin_units::{Bytes, Span};
 use wiretwin_wire::ipv4::{Ends, Protocol};
 
 use super::activity::Activity;
 use super::capture::ip_of;
 use super::config::SocketConfig;
-use super::core::To;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
+use super::ip::HostIp;
 use super::socket::Carried;
 use super::trail::SegmentId;
 use super::{Lan, RequestId, State};
@@ -31,25 +31,15 @@ pub(super) struct Sent {
 
 /// What a host has of IP and UDP.
 pub(super) struct RankUdp {
-    sender: Sender<Sent>,
-    receiver: Receiver<Sent>,
+    ip: HostIp<Sent>,
     socket: Socket,
     /// What brought the datagram that came last.
     came: SegmentId,
-    /// When a timer of the receiver is looked at.
-    scheduled: SimTime,
 }
 
 impl RankUdp {
     fn new(config: &SocketConfig) -> Self {
-        let sender = SenderConfig { mtu: config.mtu, ..SenderConfig::default() };
-        Self {
-            sender: Sender::new(sender),
-            receiver: Receiver::new(ip::Config::default()),
-            socket: Socket::new(config.udp),
-            came: SegmentId::NONE,
-            scheduled: SimTime::MAX,
-        }
+        Self { ip: HostIp::new(config), socket: Socket::new(config.udp), came: SegmentId::NONE }
     }
 }
 
@@ -98,7 +88,7 @@ impl Lan {
                     let length = datagram.octets() as u16;
                     let protocol = Protocol::UDP;
                     let whole = ip::Datagram { ends, protocol, length, dont_fragment: false, content };
-                    let taken = self.rank_udp[host as usize].sender.send(whole);
+                    let taken = self.rank_udp[host as usize].ip.sender.send(whole);
                     debug_assert!(taken.is_ok(), "a datagram of UDP is one that IP carries");
                 }
                 Output::Deliver(_) | Output::Event(_) => {}
@@ -107,7 +97,7 @@ impl Lan {
         }
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
         loop {
-            match self.rank_udp[host as usize].sender.poll_output() {
+            match self.rank_udp[host as usize].ip.sender.poll_output() {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
                 Output::Transmit(piece) => {
                     let octets = Bytes::new(piece.octets().into()) + encapsulation;
@@ -127,16 +117,14 @@ impl Lan {
     /// A packet has come to IP.
     pub(super) fn take_ip(&mut self, host: u32, thread: ThreadId, piece: ip::Packet<Sent>) {
         let now = self.core.now();
-        self.rank_udp[host as usize].receiver.handle_packet(now, piece);
+        self.rank_udp[host as usize].ip.receiver.handle_packet(now, piece);
         self.drain_datagrams(host, thread);
     }
 
     /// The timer of a host's reassembly may have run out.
-    pub(super) fn fragments_due(&mut self, host: u32) {
+    pub(super) fn rank_fragments_due(&mut self, host: u32) {
         let now = self.core.now();
-        let at = &mut self.rank_udp[host as usize];
-        at.scheduled = SimTime::MAX;
-        at.receiver.handle_timeout(now);
+        self.rank_udp[host as usize].ip.handle_timeout(now);
         let timer = self.hosts[host as usize].timer;
         self.wake(host, timer, &[Step::Do(Action::Reassembled { host })]);
     }
@@ -147,7 +135,7 @@ impl Lan {
         steps.clear();
         loop {
             let at = &mut self.rank_udp[host as usize];
-            match at.receiver.poll_output() {
+            match at.ip.receiver.poll_output() {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
                 Output::Deliver(received) => {
                     let datagram = received.datagram.content.datagram;
@@ -158,10 +146,8 @@ impl Lan {
                 Output::Event(_) => self.pieces_lost += 1,
                 Output::Transmit(never) => match never {},
                 Output::Timeout(due) => {
-                    if let Some(due) = due.filter(|due| *due < at.scheduled) {
-                        at.scheduled = due;
-                        self.core.at(due.max(self.core.now()), To::Fragments, host, 0);
-                    }
+                    let due = at.ip.schedule(due);
+                    self.watch_fragments(host, due);
                     break;
                 }
             }

@@ -19,6 +19,7 @@ use super::activity::{Activity, activity_of};
 use super::config::SocketConfig;
 use super::core::To;
 use super::cpu::{Step, ThreadId};
+use super::datagram::DatagramId;
 use super::host::Action;
 use super::load::LOAD_PACKET;
 use super::medium::Came;
@@ -74,8 +75,8 @@ pub(super) struct Packet {
 pub(super) enum Carried {
     /// A segment, to this end.
     Segment { segment: Segment, end: u32 },
-    /// So many octets of a datagram, its header among them.
-    Piece { datagram: u32, octets: u64 },
+    /// A datagram of a library, or a fragment of one.
+    Piece(ip::Packet<DatagramId>),
     /// A datagram between ranks, or a fragment of one.
     Ip(ip::Packet<Sent>),
 }
@@ -420,6 +421,13 @@ impl Lan {
         self.packets.add(Packet { carried, trail: SegmentId::NONE })
     }
 
+    /// A packet is lost on its way.
+    pub(super) fn lose_packet(&mut self, packet: u32) {
+        if let Carried::Piece(piece) = self.packets.take(packet).carried {
+            self.piece_lost(piece);
+        }
+    }
+
     /// A packet leaves its host's processor.
     pub(super) fn send_packet(&mut self, host: u32, thread: ThreadId, packet: u32, to: u32, octets: Bytes) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
@@ -433,7 +441,7 @@ impl Lan {
                     self.capture_segment(self.ends[end as usize].other, &segment);
                 }
                 Carried::Ip(piece) => self.capture_piece(&piece),
-                Carried::Piece { .. } => {}
+                Carried::Piece(_) => {}
             }
         }
         if self.config.stack.is_atm() {
@@ -446,8 +454,9 @@ impl Lan {
         self.packets.list[packet as usize].trail = trail;
         let Some(medium) = &mut self.medium else { return };
         medium.advance(now);
-        if !medium.offer(now, host, to, packet, octets) {
-            self.packets.take(packet);
+        let taken = medium.offer(now, host, to, packet, octets);
+        if !taken {
+            self.lose_packet(packet);
         }
         self.medium_due();
     }
@@ -477,7 +486,7 @@ impl Lan {
                     }
                 }
                 Came::Lost { packet: LOAD_PACKET } => {}
-                Came::Lost { packet } => drop(self.packets.take(packet)),
+                Came::Lost { packet } => self.lose_packet(packet),
                 Came::Until(time) => {
                     if let Some(time) =
                         time.filter(|&time| time < medium.scheduled || medium.scheduled <= now)
@@ -520,7 +529,7 @@ impl Lan {
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
         let octets = match self.packets.list[packet as usize].carried {
             Carried::Segment { segment, .. } => u64::from(segment.octets()),
-            Carried::Piece { octets, .. } => octets,
+            Carried::Piece(piece) => piece.length.into(),
             Carried::Ip(piece) => piece.length.into(),
         };
         Bytes::new(octets + IP_OCTETS) + encapsulation
@@ -531,7 +540,7 @@ impl Lan {
         let now = self.core.now();
         let (segment, end) = match self.packets.take(packet).carried {
             Carried::Segment { segment, end } => (segment, end),
-            Carried::Piece { datagram, .. } => return self.piece_came(host, thread, datagram),
+            Carried::Piece(piece) => return self.piece_came(host, thread, piece),
             Carried::Ip(piece) => {
                 if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
                     self.capture_piece(&piece);

@@ -255,6 +255,46 @@ fn datagrams_come_whole_from_a_host_and_its_neighbour_and_one_too_long_goes_nowh
 }
 
 #[test]
+fn fragments_of_datagrams_that_are_never_whole_leave_nothing_behind() {
+    let socket = wiretwin_msg::library::SocketId(0);
+    for (stack, sent) in [("framed/tcp/ethernet", 40), ("framed/tcp/aal5", 40), ("framed/tcp/ethernet", 1)] {
+        let frames = stack.ends_with("ethernet");
+        let (adapter, network) = if frames { (FRAMES, SMALL) } else { (PLAIN.adapter, SMALL) };
+        let want = Want { stack, switch: !frames, adapter, more: network, ..PLAIN };
+        // Of a single one every fragment is lost; of forty, some of most.
+        let error = if sent == 1 { "0.01" } else { "0.00001" };
+        let text = json(&want).replacen('{', &format!("{{\"bit_error\": {error},"), 1);
+        let config = Config::from_json(&text).expect("a network that can be");
+        let mut lan = Lan::new(config, 7, false).expect("components with paths of their own");
+        let taker = core::iter::once(Call::Bind { port: 5 })
+            .chain((0..=sent).map(|_| Call::ReceiveFrom { socket, wait: true }));
+        let sender = core::iter::once(Call::Bind { port: 6 }).chain((0..sent).map(|_| {
+            let mut content = Content::new();
+            content.push_zeros(5000);
+            Call::SendTo { socket, to: address(0, 5), content }
+        }));
+        for (host, calls) in [(0, taker.collect::<Vec<_>>()), (1, sender.collect())] {
+            lan.add_process(host);
+            lan.inhabitants.push(Inhabitant::new(Machine::Script(Script::new(calls))));
+            let process = lan.inhabitants.len() as u32 - 1;
+            lan.give(process, Action::Progress { rank: process });
+        }
+        assert!(!lan.step(), "nothing is left to do");
+        let came = log(&lan, 0).len() as u64 - 1;
+        let losses = lan.losses();
+        if sent == 1 {
+            assert_eq!((came, lan.datagrams.kept()), (0, (0, 0)), "{losses:?}");
+            continue;
+        }
+        assert!(came > 2 && losses.datagrams > 2 && came + losses.datagrams <= sent, "{came}: {losses:?}");
+        assert!(lan.now().as_ps() > 30_000_000_000_000, "IP waits for 30 s");
+        // On a circuit the last ones are known to be lost when another comes.
+        let (kept, held) = lan.datagrams.kept();
+        assert!(held == 0 && kept <= if frames { 0 } else { 2 }, "{stack}: {kept} kept, {held} held");
+    }
+}
+
+#[test]
 fn the_end_of_a_peer_wakes_who_reads() {
     let server = [Call::Listen { port: 5 }, Call::Accept { listener: ListenerId(0) }];
     let read = Call::Read { connection: ConnectionId(0), most: Bytes::new(1), wait: true };
