@@ -29,7 +29,7 @@ FLAGS = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ]
-BUILD_LIMIT_S = 900
+BUILD_LIMIT_S = 3600
 
 
 def targets() -> list[str]:

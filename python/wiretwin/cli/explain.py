@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 
 if TYPE_CHECKING:
-    from wiretwin.papers.anatomy import Anatomy
+    from wiretwin.papers.anatomy import Anatomy, Pair
 
 __all__ = ["register"]
 
@@ -28,6 +28,7 @@ Examples:
   wiretwin explain fore/aal5 4096 --host sparc2 --adapter series-200 --back-to-back
   wiretwin explain fore/aal5 "16 KiB" --trace message.json
   wiretwin explain socket/tcp/fddi 10000 --pcap message.pcap
+  wiretwin explain mpi-lam/tcp/gige 64KiB --nic acenic --mtu 9000
 """
 
 WIDTH = 40
@@ -73,6 +74,42 @@ def _table(found: Anatomy, bars: bool) -> Table:
     return Table(title, columns, rows)
 
 
+OPTIONS = {
+    "ethernet": ("--host",),
+    "fddi": ("--host",),
+    "gige": ("--nic", "--mtu"),
+}
+"""Which options a network that is not ATM has."""
+ATM_OPTIONS = ("--host", "--adapter", "--link", "--switch", "--back-to-back")
+
+
+def _network(stack: str, given: dict[str, Any]) -> Pair:
+    """Return two hosts with what is given of them; refuses what their network does not have."""
+    from wiretwin.errors import InputError
+    from wiretwin.papers.profiles import Network
+
+    lower = stack.split("/")[-1]
+    allowed = OPTIONS.get(lower, ATM_OPTIONS)
+    for option, value in given.items():
+        if option not in allowed:
+            shown = None if value is True else value
+            reason = f"has no part in {stack}"
+            raise InputError(key=option, value=shown, reason=reason, allowed=", ".join(allowed))
+    if lower == "gige":
+        from wiretwin.papers.ong2000.settings import of_stack
+
+        return of_stack(stack, given.get("--nic", "gnic-ii"), given.get("--mtu", 1500))
+    host = given.get("--host", "4/690")
+    if lower in OPTIONS:
+        return Network(stack, host)
+    if "--back-to-back" in given and "--switch" in given:
+        reason = "is given with --back-to-back"
+        raise InputError(key="--switch", value=given["--switch"], reason=reason, allowed="one of the two")
+    switch = None if "--back-to-back" in given else given.get("--switch", "asx100")
+    adapter, link = given.get("--adapter", "series-200"), given.get("--link", "taxi100")
+    return Network(stack, host, adapter, switch=switch, link=link)
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
@@ -80,11 +117,23 @@ def register(app: typer.Typer) -> None:
     def explain(
         stack: Annotated[str, typer.Argument(help="A stack, such as fore/aal5.")],
         size: Annotated[str, typer.Argument(help="The length of the message, such as 4096 or 4KiB.")],
-        host: Annotated[str, typer.Option(help="Both hosts.")] = "4/690",
-        adapter: Annotated[str, typer.Option(help="Their ATM adapters.")] = "series-200",
-        link: Annotated[str, typer.Option(help="Every ATM link.")] = "taxi100",
-        switch: Annotated[str, typer.Option(help="The ATM switch between them.")] = "asx100",
+        host: Annotated[
+            str | None, typer.Option(help="Both hosts, where not over gige.", show_default="4/690")
+        ] = None,
+        adapter: Annotated[
+            str | None, typer.Option(help="Their ATM adapters.", show_default="series-200")
+        ] = None,
+        link: Annotated[str | None, typer.Option(help="Every ATM link.", show_default="taxi100")] = None,
+        switch: Annotated[
+            str | None, typer.Option(help="The ATM switch between them.", show_default="asx100")
+        ] = None,
         back_to_back: Annotated[bool, typer.Option("--back-to-back", help="No switch.")] = False,
+        nic: Annotated[
+            str | None, typer.Option(help="Over gige: both adapters.", show_default="gnic-ii")
+        ] = None,
+        mtu: Annotated[
+            int | None, typer.Option(help="Over gige: the largest IP packet.", show_default="1500")
+        ] = None,
         trace: Annotated[
             Path | None,
             typer.Option(
@@ -102,15 +151,22 @@ def register(app: typer.Typer) -> None:
         ] = None,
         form: FormatOption = Format.table,
     ) -> None:
+        from wiretwin.cli.folders import refuse_unwritable
         from wiretwin.measure.quantity import parse_size
         from wiretwin.papers.anatomy import anatomy, capture, chrome_trace
-        from wiretwin.papers.profiles import Network
         from wiretwin.results import write_atomically
 
-        if stack.split("/")[-1] in ("ethernet", "fddi"):
-            network = Network(stack, host)
-        else:
-            network = Network(stack, host, adapter, switch=None if back_to_back else switch, link=link)
+        given: dict[str, Any] = {
+            "--host": host,
+            "--adapter": adapter,
+            "--link": link,
+            "--switch": switch,
+            "--back-to-back": back_to_back or None,
+            "--nic": nic,
+            "--mtu": mtu,
+        }
+        network = _network(stack, {key: value for key, value in given.items() if value is not None})
+        refuse_unwritable(trace, pcap, out)
         found = anatomy(network, parse_size(size, "SIZE"))
         emit(_table(found, bars=form is Format.table), form)
         if trace is not None:

@@ -1,15 +1,17 @@
-"""Where a verb puts its result when it is not told."""
+"""Where a verb puts its result: when it is not told, and whether it can be put where it is told."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from wiretwin.errors import InputError, StorageError
 
-__all__ = ["fresh"]
+__all__ = ["fresh", "refuse_unwritable"]
 
 
 @contextlib.contextmanager
@@ -42,3 +44,25 @@ def fresh(given: Path | None, verb: str) -> Iterator[Path]:
             for one in made:
                 one.rmdir()
         raise
+
+
+def refuse_unwritable(*files: Path | None) -> None:
+    """Refuse files that could not be written, before the work that would fill them.
+
+    Raises
+    ------
+    StorageError
+        One is a folder, or in a folder that is not there or may not be written.
+    """
+    for file in files:
+        if file is None:
+            continue
+        found = None
+        if file.is_dir():
+            found = errno.EISDIR
+        elif not file.parent.is_dir():
+            found = errno.ENOENT
+        elif not os.access(file.parent, os.W_OK):
+            found = errno.EACCES
+        if found is not None:
+            raise StorageError(file, f"not written: {os.strerror(found)}")

@@ -13,6 +13,7 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 if TYPE_CHECKING:
     from wiretwin.papers import Record
     from wiretwin.papers.fit import Fit
+    from wiretwin.papers.lin1995_sensitivity import Effect
     from wiretwin.papers.programs import Order
 
 __all__ = ["register"]
@@ -29,6 +30,7 @@ Examples:
   wiretwin papers lin1995 --format json > lin1995.json
   wiretwin papers lin1995 --out lin1995.html
   wiretwin papers lin1995 --fit
+  wiretwin papers lin1995 table2 --sensitivity
 """
 
 COLUMNS = (
@@ -92,6 +94,58 @@ def _fit_table(fitted: Fit) -> Table:
     return Table(title, columns, rows)
 
 
+def _refuse_together(given: dict[str, bool], paper: str | None) -> None:
+    """Refuse options that would be ignored."""
+    from wiretwin.errors import InputError
+
+    found = [name for name, one in given.items() if one]
+    if paper is None and found:
+        raise InputError(key=found[0], reason="is given without a paper", allowed="wiretwin papers PAPER …")
+    for verb in ("--fit", "--sensitivity"):
+        others = [name for name in found if name != verb]
+        if verb in found and others:
+            raise InputError(key=others[0], reason=f"is given with {verb}", allowed=f"{verb} alone")
+
+
+def _effects_table(effects: list[Effect]) -> Table:
+    columns = (
+        Column("experiment", "experiment"),
+        Column("case", "case"),
+        Column("metric", "metric"),
+        Column("predicted", "predicted"),
+        Column("published", "published"),
+        Column("known", "known as"),
+        Column("what", "what is changed"),
+        Column("made", "to what"),
+        Column("value", "then"),
+        Column("change_percent", "change [%]", digits=3),
+    )
+    rows: list[list[object]] = [
+        [getattr(one, column.key) for column in columns[:-1]]
+        + [None if one.value is None else 100 * one.change]
+        for one in effects
+    ]
+    return Table("What could move each value: by more than a quarter, and most", columns, rows)
+
+
+def _sensitivity(paper: str, experiments: list[str]) -> list[Effect]:
+    from wiretwin.cli.progress import Bar
+    from wiretwin.errors import InputError
+    from wiretwin.papers import PAPERS
+    from wiretwin.papers.lin1995_sensitivity import notable
+
+    able = [name for name, module in PAPERS.items() if hasattr(module, "sensitivity")]
+    if paper not in able:
+        raise InputError(key="PAPER", value=paper, allowed=f"with --sensitivity: {', '.join(able)}")
+    found: list[Effect] = []
+    for experiment in experiments or PAPERS[paper].SENSITIVITY:
+        with Bar(f"sensitivity {experiment}") as bar:
+            for done, (count, case, effects) in enumerate(PAPERS[paper].sensitivity(experiment), 1):
+                found += notable(effects)
+                bar.stage(done, count, case)
+    return found
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
@@ -106,22 +160,30 @@ def register(app: typer.Typer) -> None:
         write: Annotated[
             bool, typer.Option("--write", help="With --fit: write the fitted values into the data files.")
         ] = False,
+        sensitive: Annotated[
+            bool,
+            typer.Option("--sensitivity", help="Say what could move values by more than a quarter."),
+        ] = False,
         out: Annotated[
             Path | None, typer.Option("--out", "-o", help="A report page besides.", show_default="none")
         ] = None,
         form: FormatOption = Format.table,
     ) -> None:
+        from wiretwin.cli.folders import refuse_unwritable
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError
         from wiretwin.papers import PAPERS, run_paper
         from wiretwin.papers.programs import orders
         from wiretwin.papers.records import digest
 
+        _refuse_together(
+            {"--fit": refit, "--sensitivity": sensitive, "--quick": quick, "--out": out is not None}, paper
+        )
+        if write and not refit:
+            raise InputError(key="--write", reason="is given without --fit", allowed="--fit --write")
         if paper is None:
             emit(_list_table(), form)
             return
-        if write and not refit:
-            raise InputError(key="--write", reason="is given without --fit", allowed="--fit --write")
         if refit:
             if paper not in PAPERS:
                 raise InputError(key="PAPER", value=paper, allowed=", ".join(PAPERS))
@@ -134,6 +196,13 @@ def register(app: typer.Typer) -> None:
                 PAPERS[paper].write_fit(fitted)
             emit(_fit_table(fitted), form)
             return
+        twice = [name for name in experiments or [] if (experiments or []).count(name) > 1]
+        if twice:
+            raise InputError(key="EXPERIMENT", value=twice[0], reason="is named twice", allowed="each once")
+        if sensitive:
+            emit(_effects_table(_sensitivity(paper, experiments or [])), form)
+            return
+        refuse_unwritable(out)
         records: list[Record] = []
         runs: list[str] = []
         with Bar(f"papers {paper}") as bar:

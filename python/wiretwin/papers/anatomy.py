@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 from wiretwin._core import lan_anatomy, lan_capture
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.papers.echo import SEED
-from wiretwin.papers.profiles import Network, lan_json
 
 if TYPE_CHECKING:
     from wiretwin._core import LanSegments
 
-__all__ = ["Anatomy", "Line", "anatomy", "capture", "chrome_trace", "lines"]
+__all__ = ["Anatomy", "Line", "Pair", "anatomy", "capture", "chrome_trace", "lines"]
 
 ROUNDS = 2
 """The message looked at is that of the second round trip, as the first is left out everywhere."""
+
+MOST_BYTES = 8 << 20
+"""The longest message that is taken apart: all that is done for it is kept, cell by cell."""
+
+
+class Pair(Protocol):
+    """Hosts of which the first sends the second a message."""
+
+    @property
+    def stack(self) -> str:
+        """The stack, such as ``fore/aal5``."""
+
+    @property
+    def between(self) -> str:
+        """The hosts and what is between them, in words."""
+
+    def lan_json(self, *, capture_host: int | None = None) -> str:
+        """Return the configuration of the network as JSON, the packets of a host captured."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +66,7 @@ class Line:
 class Anatomy:
     """A message that was taken apart; the spans of `path` sum to `latency_ps`."""
 
-    network: Network
+    network: Pair
     bytes: int
     latency_ps: int
     path: list[Line]
@@ -64,7 +81,7 @@ def _place(layer: str, resource: str, number: int) -> str:
     return f"host {number}" if resource in ("cpu", "bus") else f"adapter {number}"
 
 
-def anatomy(network: Network, size: int) -> Anatomy:
+def anatomy(network: Pair, size: int) -> Anatomy:
     """Take apart a message of `size` bytes from one host to another.
 
     Raises
@@ -74,8 +91,9 @@ def anatomy(network: Network, size: int) -> Anatomy:
     SimulationError
         The message was lost.
     """
+    _refuse_long(size)
     try:
-        found = lan_anatomy(lan_json(network), size, ROUNDS, SEED)
+        found = lan_anatomy(network.lan_json(), size, ROUNDS, SEED)
     except ValueError as error:
         raise InputError(reason=str(error)) from None
     except RuntimeError as error:
@@ -106,7 +124,17 @@ def anatomy(network: Network, size: int) -> Anatomy:
     return Anatomy(network, size, latency, parts, found["busy"], found["begun_ps"], found["digest"])
 
 
-def capture(network: Network, size: int, host: int = 0) -> bytes:
+def _refuse_long(size: int) -> None:
+    if size > MOST_BYTES:
+        raise InputError(
+            key="SIZE",
+            value=size,
+            reason="is too long to be taken apart",
+            allowed=f"at most {MOST_BYTES} bytes",
+        )
+
+
+def capture(network: Pair, size: int, host: int = 0) -> bytes:
     """Return what a host sends and receives until a message of `size` bytes and its answer have come twice.
 
     A file in the pcap format: packets and PDUs with their times, as ``tcpdump`` on that host would write it.
@@ -118,8 +146,9 @@ def capture(network: Network, size: int, host: int = 0) -> bytes:
     SimulationError
         A connection was given up.
     """
+    _refuse_long(size)
     try:
-        return lan_capture(lan_json(replace(network, capture_host=host)), size, ROUNDS, SEED)
+        return lan_capture(network.lan_json(capture_host=host), size, ROUNDS, SEED)
     except ValueError as error:
         raise InputError(reason=str(error)) from None
     except RuntimeError as error:

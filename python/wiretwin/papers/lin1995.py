@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
+from wiretwin.errors import InputError
 from wiretwin.papers.anatomy import anatomy, lines
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
 from wiretwin.papers.lin1995_programs import table5, table6
 from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, VERSIONS, is_pvm, pvm_setting
+from wiretwin.papers.lin1995_sensitivity import Effect, effects, steady_summary
 from wiretwin.papers.lin1995_settings import (
     ADAPTERS,
+    BACKGROUND,
     HOSTS,
     NETWORKS,
     PAPER,
@@ -27,19 +30,21 @@ from wiretwin.papers.profiles import Network
 from wiretwin.papers.records import Record, Role
 from wiretwin.papers.values import DATA
 
-__all__ = ["EXPERIMENTS", "LOADS", "PAPER", "TITLE", "calibration", "experiment", "refit", "write_fit"]
+__all__ = [
+    "EXPERIMENTS",
+    "LOADS",
+    "PAPER",
+    "SENSITIVITY",
+    "TITLE",
+    "calibration",
+    "experiment",
+    "refit",
+    "sensitivity",
+    "write_fit",
+]
 
 TITLE = "Lin et al. 1995: distributed network computing over local ATM networks"
 METRICS = ("t0_us", "r_max_MB_s", "n_half_bytes")
-
-BACKGROUND = {
-    "tick_ps": 10_000_000_000,
-    "tick_work_ps": 100_000_000,
-    "wake_ps": 50_000_000_000,
-    "wake_work_ps": 500_000_000,
-}
-"""What else a workstation does, a choice: the clock interrupts 100 times a second for 100 us, and other
-processes run for 500 us on average, 20 times a second (exponentially distributed)."""
 
 
 def calibration() -> dict[tuple[str, str, str], float]:
@@ -160,8 +165,11 @@ def _figure8(quick: bool) -> tuple[list[Record], list[str]]:
 
 def _figure9(quick: bool) -> tuple[list[Record], list[str]]:
     """Vary the size of the buffers, by host."""
-    settings = [socket_setting("atm", host, kib) for host in HOSTS for kib in BUFFERS_KIB]
-    return _summaries("figure9", settings, quick)
+    return _summaries("figure9", _buffers(), quick)
+
+
+def _buffers() -> list[Setting]:
+    return [socket_setting("atm", host, kib) for host in HOSTS for kib in BUFFERS_KIB]
 
 
 def _figure10(quick: bool) -> tuple[list[Record], list[str]]:
@@ -224,6 +232,39 @@ def _table(
     return lambda quick: _summaries(name, settings(), quick)
 
 
+SENSITIVITY: dict[str, Callable[[], list[Setting]]] = {
+    "table1": _table1,
+    "table2": _table2,
+    "table3": _table3,
+    "table4": _table4,
+    "figure9": _buffers,
+    "upgrades": upgrades,
+}
+"""Experiments whose values are those of whole curves: what each is measured on."""
+
+
+def sensitivity(name: str) -> Iterator[tuple[int, str, list[Effect]]]:
+    """Say what could move each value of an experiment; yields how many cases there are, one, and its effects.
+
+    Raises
+    ------
+    InputError
+        The experiment has no values of whole curves.
+    """
+    if name not in SENSITIVITY:
+        raise InputError(
+            key="EXPERIMENT",
+            value=name,
+            reason="has no t_0, r_max and n_half" if name in EXPERIMENTS else None,
+            allowed=f"with --sensitivity: {', '.join(SENSITIVITY)}",
+        )
+    settings = SENSITIVITY[name]()
+    published = calibration()
+    found = effects(name, settings, lambda case, metric: published.get((name, case, metric)))
+    for setting, of_case in zip(settings, found, strict=True):
+        yield len(settings), setting.case, of_case
+
+
 EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "table1": _table("table1", _table1),
     "table2": _table("table2", _table2),
@@ -254,10 +295,6 @@ def curve(setting_case: str) -> Curve:
     found = next(one for one in _table4() if one.case == setting_case)
     return measure(found.network, _sizes(False))
 
-
-FIT_SIZES = [4, *range(388, 8193, 384), 4096, 16384, 32768]
-STEADY = (65_536, 131_072)
-"""From here on a message is a steady stream of full PDUs: a mebibyte follows from the difference."""
 
 N_HALF_WEIGHT = 0.2
 """What n_half of sockets counts in the fit: the model has no constant that moves it alone, and of the three
@@ -335,11 +372,8 @@ def _stage(
         large = {(name, "receive_fifo_cells"): 1e6 for name in ADAPTERS}
         for key in wanted:
             network = Network(**{**vars(settings[key].network), "overrides": {**found, **values, **large}})
-            measured = measure(network, [*FIT_SIZES, *STEADY])
-            short, long = measured.latency_us[-2:]
-            mebibyte = long + (long - short) * ((1 << 20) - STEADY[1]) / (STEADY[1] - STEADY[0])
-            whole = Curve((*measured.sizes_bytes, 1 << 20), (*measured.latency_us, mebibyte), measured.digest)
-            figures += [summary(whole)[metric] for metric in METRICS]
+            found_now = steady_summary(network)
+            figures += [found_now[metric] for metric in METRICS]
         return figures
 
     def weight(metric: str) -> float:

@@ -12,6 +12,7 @@ from wiretwin.papers.values import DATA
 
 __all__ = [
     "ADAPTERS",
+    "BACKGROUND",
     "HOSTS",
     "NETWORKS",
     "PAPER",
@@ -27,6 +28,15 @@ PAPER = "lin1995"
 HOSTS = ("sparc1+", "sparc2", "4/690")
 ADAPTERS = ("series-100", "series-200")
 NETWORKS = ("atm", "fddi", "ethernet")
+
+BACKGROUND = {
+    "tick_ps": 10_000_000_000,
+    "tick_work_ps": 100_000_000,
+    "wake_ps": 50_000_000_000,
+    "wake_work_ps": 500_000_000,
+}
+"""What else a workstation does, a choice: the clock interrupts 100 times a second for 100 us, and other
+processes run for 500 us on average, 20 times a second (exponentially distributed)."""
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wiretwin.errors import InputError
-from wiretwin.papers.values import DATA, Sheet, find_sheet, read_sheet
+from wiretwin.papers.values import DATA, Sheet, find_sheet, read_sheet, sheet_names
 
 __all__ = ["Load", "Network", "Overrides", "lan_json"]
 
@@ -114,6 +114,10 @@ class Network:
         way = f"through {self.switch}" if self.switch else "back to back"
         return f"{self.hosts} {self.host} with {self.adapter}, {way}"
 
+    def lan_json(self, *, capture_host: int | None = None) -> str:
+        """Return its configuration as JSON, the packets of a host captured."""
+        return lan_json(self if capture_host is None else replace(self, capture_host=capture_host))
+
 
 class _Reader:
     """Sheets with some values replaced."""
@@ -141,6 +145,8 @@ def lan_json(network: Network) -> str:
     """
     of = _Reader(network.overrides)
     software = read_sheet(DATA / "hosts" / "software.toml")
+    if network.host == software.name:
+        raise InputError(key="--host", value=network.host, allowed=", ".join(_hosts()))
     host = {
         "name": network.host,
         **_host(of, software, find_sheet("hosts", network.host, "--host"), network),
@@ -228,6 +234,10 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
             "encapsulation_bytes": round(of(sheet, "encapsulation_bytes")),
         }
     return found
+
+
+def _hosts() -> list[str]:
+    return [name for name in sheet_names("hosts") if name != "software"]
 
 
 def _kind(sheet: Sheet, kind: str) -> Sheet:
@@ -341,7 +351,8 @@ def _adapter(of: _Reader, network: Network) -> dict[str, Any]:
         return {"kind": "series-100", **fifos, "interrupt_delay_ps": _ps(of(sheet, "interrupt_delay_us"))}
     pace = 0.0
     if network.switch is not None:
-        pace = of(find_sheet("networks", network.switch, "--switch"), "circuit_pace_us")
+        switch = _kind(find_sheet("networks", network.switch, "--switch"), "switch")
+        pace = of(switch, "circuit_pace_us")
     firmware = {}
     for layer in ("aal5", "aal34"):
         pdu, cell = _ps(of(sheet, f"{layer}_pdu_us")), _ps(of(sheet, f"{layer}_cell_us"))

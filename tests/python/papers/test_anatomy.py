@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from wiretwin.cli.explain import _network
 from wiretwin.errors import InputError
 from wiretwin.papers.anatomy import anatomy, capture, chrome_trace, lines
 from wiretwin.papers.echo import measure
@@ -53,6 +54,63 @@ def test_a_datagram_is_taken_apart_too(stack: str) -> None:
     assert found.latency_ps < over_tcp.latency_ps, "nothing is summed and nothing acknowledged"
     with pytest.raises(InputError, match="at most 32768"):
         anatomy(network, 32_769)
+
+
+def every_stack() -> list[str]:
+    """Return the stacks of local networks, from what is said where one is asked for that is none."""
+    with pytest.raises(InputError) as refused:
+        anatomy(Network("fore/aal1", "4/690", "series-200"), 4)
+    allowed = str(refused.value).split("allowed: ")[1].split(" (")[0]
+    return allowed.split(", ")
+
+
+def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> None:
+    stacks = every_stack()
+    assert len(stacks) >= 29
+    refused = []
+    for stack in stacks:
+        options = {"--nic": "acenic"} if stack.endswith("gige") else {"--host": "sparc2"}
+        try:
+            network = _network(stack, options)
+        except InputError:
+            refused.append(stack)
+            continue
+        for size in (1, 10_000):
+            found = anatomy(network, size)
+            assert sum(line.span_ps for line in lines(found)) == found.latency_ps, stack
+            assert found.latency_ps > 0
+    # Nothing published says what these cost on the hosts there are with such adapters.
+    assert set(refused) == {f"{name}/gige" for name in ("framed/tcp", "pvm-advise/tcp", "pvm-normal/udp")}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ("fore/aal5 0", 2, "SIZE: '0' is out of range"),
+        ("fore/aal5 8193KiB", 2, "at most 8388608 bytes"),
+        ("fore/aal5 4 --host software", 2, "--host: 'software'"),
+        ("fore/aal5 4 --switch oc3c", 2, "a switch; oc3c is a link"),
+        ("fore/aal5 4 --link asx100", 2, "a link; asx100 is a switch"),
+        ("fore/aal5 4 --switch asx100 --back-to-back", 2, "allowed: one of the two"),
+        ("fore/aal5 4 --nic acenic", 2, "--nic: 'acenic' has no part in fore/aal5"),
+        ("socket/tcp/ethernet 4 --back-to-back", 2, "--back-to-back: has no part in socket/tcp/ethernet"),
+        ("socket/tcp/gige 4 --mtu 70000", 2, "--mtu: 70000 is not allowed here; allowed: 576 to 9000"),
+        ("socket/tcp/gige 4 --nic lance", 2, "allowed: gnic-ii, acenic, sk-net"),
+        ("framed/tcp/gige 4", 2, "over gige: socket/tcp/gige"),
+        ("fore/aal5 4 --trace /nonexistent/x.json", 6, "not written: No such file or directory"),
+        ("fore/aal5 4 --out /", 6, "not written: Is a directory"),
+    ],
+)
+def test_what_cannot_be_explained_is_refused_before_anything_is_printed(
+    words: str, status: int, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from wiretwin.cli import main
+
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", *words.split()])
+    shown = capfd.readouterr()
+    assert (ended.value.code, shown.out) == (status, "")
+    assert said in shown.err
 
 
 def test_a_message_of_one_cell_waits_for_nothing() -> None:

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+from wiretwin.errors import InputError
 from wiretwin.papers.records import case
 from wiretwin.papers.values import DATA, Sheet, read_sheet
 
-__all__ = ["NICS", "PAPER", "Constant", "Setting", "constants", "paper", "setting", "sheets"]
+__all__ = ["NICS", "PAPER", "Constant", "Setting", "constants", "of_stack", "paper", "setting", "sheets"]
 
 PAPER = "ong2000"
 NICS = ("gnic-ii", "acenic", "sk-net")
@@ -23,6 +24,9 @@ Constant = tuple[str, str]
 
 MOST_BUFFER = 131_070
 """What Linux 2.2 gives at most: two octets less than the 128 KB that the paper speaks of."""
+
+MOST_MTU = 9000
+"""The longest packet of jumbo frames."""
 
 ENCAPSULATION_OCTETS = 18
 ATM = ("fore_send", "fore_receive", "pdu_interrupt", "crc", "segment_cell", "reassemble_cell", "cell_out")
@@ -95,11 +99,16 @@ class Setting:
         """Return it with other values."""
         return replace(self, overrides=overrides)
 
+    @property
+    def between(self) -> str:
+        """The hosts and what is between them, in words."""
+        return f"2 p3-450 with {self.nic}, MTU {self.mtu}, back to back"
+
     def _value(self, sheet: str, key: str) -> float:
         return self.overrides.get((sheet, key), sheets()[sheet][key])
 
-    def lan_json(self) -> str:
-        """Return the configuration of the network as JSON."""
+    def lan_json(self, *, capture_host: int | None = None) -> str:
+        """Return the configuration of the network as JSON, the packets of a host captured."""
 
         def host(key: str) -> float:
             return self._value("p3-450", key)
@@ -157,6 +166,7 @@ class Setting:
             {
                 "stack": self.stack,
                 **({"rendezvous_from_bytes": asked["rendezvous_from_bytes"]} if asked else {}),
+                **({} if capture_host is None else {"capture_host": capture_host}),
                 "hosts": [one, one],
                 "pdu_bytes": 4096,
                 "cut_messages": True,
@@ -184,6 +194,24 @@ class Setting:
                 },
             }
         )
+
+
+def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500) -> Setting:
+    """Return two hosts with this stack.
+
+    Raises
+    ------
+    InputError
+        There are no costs of such a stack or adapter on file, or the MTU is none of Ethernet or jumbo frames.
+    """
+    known = {f"{library or 'socket'}/tcp/gige": library for library in (None, *paper()["mpi"])}
+    if stack not in known:
+        raise InputError(key="STACK", value=stack, allowed=f"over gige: {', '.join(known)}")
+    if nic not in NICS:
+        raise InputError(key="--nic", value=nic, allowed=", ".join(NICS))
+    if not 576 <= mtu <= MOST_MTU:
+        raise InputError(key="--mtu", value=mtu, allowed=f"576 to {MOST_MTU}")
+    return Setting(nic, mtu, library=known[stack])
 
 
 def setting(row: Mapping[str, Any]) -> Setting:
