@@ -92,8 +92,10 @@ def orders(records: Iterable[Record]) -> list[Order]:
     """Order the stacks and networks at every size of every program, those that run alone left out."""
     found: dict[str, list[tuple[str, float]]] = {}
     for record in records:
+        if record.metric != "time_s":
+            continue
         keys = dict(part.split("=", 1) for part in record.case.split())
-        if record.metric != "time_s" or not {"program", "stack", "network"} <= set(keys):
+        if not {"program", "stack", "network"} <= set(keys):
             continue
         of = " ".join(
             [record.experiment, *(keys[key] for key in ("program", "size", "accuracy") if key in keys)]
