@@ -1,7 +1,6 @@
 """Our probe beside NetPIPE on the same layer, launch by launch in turns: do they agree, and how fast is each?
 
     .venv/bin/python benches/against.py [--layers mpi/mpich,…] [--rounds 5] [--up-to 64KiB] [--hosts 2]
-    .venv/bin/python benches/against.py --sweep --layers mpi/mpich    # time of a full sweep, 1 B to 8 MiB
 
 NetPIPE prints for each size the least, over a few trials, of the mean half round trip of many repeats. The
 samples of ours are given the same treatment before they are compared, and the medians that wiretwin itself
@@ -51,13 +50,15 @@ def theirs(
     bounds: tuple[int, int],
     pins: tuple[int, int] | None,
     offset: int = 0,
+    perturbation: int = 0,
 ) -> dict[int, float]:
     """Run NetPIPE once; return the half round trip by size, in microseconds."""
     program = PEERS[configuration.kind.name]
     with rendezvous(place) as directory:
         directory.chmod(0o777)
         out = directory / "np.out"
-        words = [program, "-l", str(bounds[0]), "-u", str(bounds[1]), "-p", "0", "-O", f"{offset},{offset}"]
+        words = [program, "-l", str(bounds[0]), "-u", str(bounds[1]), "-p", str(perturbation)]
+        words += ["-O", f"{offset},{offset}"]
         if session is None:
             _sockets(words, place, out, pins)
         else:
@@ -205,32 +206,6 @@ def compare(configuration: Configuration, place: Place, args: argparse.Namespace
     return rows
 
 
-def sweep(configuration: Configuration, place: Place, args: argparse.Namespace) -> dict[str, object]:
-    """Time full sweeps of both; and how far launches of each lie apart, in the median over sizes."""
-    pins = None if args.free else measuring_cpus()
-    sizes = netpipe(8 << 20, perturbation=0)
-    spent: dict[str, list[float]] = {"ours": [], "theirs": []}
-    curves: dict[str, list[dict[int, float]]] = {"ours": [], "theirs": []}
-    with sessions(configuration, place) as session:
-        for _ in range(args.rounds):
-            begun = time.monotonic()
-            curves["ours"].append(ours(configuration, place, session, sizes, pins, args.budget_ms)[1])
-            spent["ours"].append(time.monotonic() - begun)
-            begun = time.monotonic()
-            curves["theirs"].append(theirs(configuration, place, session, (1, 8 << 20), pins))
-            spent["theirs"].append(time.monotonic() - begun)
-    row: dict[str, object] = {"layer": configuration.name, "sizes": len(sizes)}
-    for who, several in curves.items():
-        common = set.intersection(*(set(curve) for curve in several))
-        widths = []
-        for size in common:
-            _, low, high = interval([curve[size] for curve in several])
-            widths.append(math.sqrt(high / low) - 1)
-        row[f"{who}_s"] = statistics.median(spent[who])
-        row[f"{who}_half_width"] = statistics.median(widths)
-    return row
-
-
 def main() -> None:
     """Print a row for each layer and size."""
     parser = argparse.ArgumentParser(
@@ -244,7 +219,6 @@ def main() -> None:
     parser.add_argument("--budget-ms", type=float, default=30.0, help="of each of our steps")
     parser.add_argument("--hosts", type=int, default=1)
     parser.add_argument("--free", action="store_true", help="leave the ranks to the scheduler")
-    parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     args.bounds = parse_size(args.least, "--from"), parse_size(args.up_to, "--up-to")
@@ -257,7 +231,7 @@ def main() -> None:
             if program is None or reason is not None or shutil.which(program) is None:
                 print(f"{configuration.name}: left out: {reason or 'no peer tool here'}")
                 continue
-            rows = [sweep(configuration, place, args)] if args.sweep else compare(configuration, place, args)
+            rows = compare(configuration, place, args)
             for row in rows:
                 if args.json:
                     print(json.dumps(row), flush=True)

@@ -74,6 +74,7 @@ BENCHES = (
     Bench("fabric", cargo_bench("wiretwin-net", "fabric"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
+    Bench("full-sweep", (sys.executable, "benches/full_sweep.py"), ("--rounds", "2")),
     Bench("sweep", (sys.executable, "benches/sweep.py"), ("--quick",)),
 )
 

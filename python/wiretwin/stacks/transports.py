@@ -17,6 +17,7 @@ from wiretwin.place import HERE, Place, interfaces
 from wiretwin.stacks.apart import ApartSession, missing_header
 from wiretwin.stacks.base import Refusal, Session, Stack
 from wiretwin.stacks.build import build_at
+from wiretwin.stacks.mpi import EAGER
 
 __all__ = ["Libfabric", "Ucx"]
 
@@ -36,10 +37,11 @@ class Ucx(Stack):
 
     name = "ucx"
     summary = "tagged messages of UCX (UCP) over TCP; spinning"
-    options: Mapping[str, Any] = {"tls": "tcp,self", "wait": "spin"}
+    options: Mapping[str, Any] = {"tls": "tcp,self", "eager_bytes": 0, "wait": "spin"}
     words: tuple[Word, ...] = (
         fixed("shm", "over shared memory and cross-memory attach, within one host", tls="sm,self"),
         fixed("all", "over whatever UCX chooses here", tls="all"),
+        EAGER,
         _YIELD,
     )
 
@@ -57,8 +59,15 @@ class Ucx(Stack):
         own = dict(options)
         if len(place.hosts) > 1:
             own["devices"] = interfaces(place)
+        extra = _limited("UCX_RNDV_THRESH", own.pop("eager_bytes"))
         shim = build_at(place, "ucx.c", ("cc",), ("-lucp", "-lucs"))
-        yield ApartSession(place, shim=shim, options=own, report={"environment": _environment("UCX_")})
+        yield ApartSession(
+            place,
+            shim=shim,
+            options=own,
+            report={"environment": _environment("UCX_") | extra},
+            env={host.name: extra for host in place.hosts},
+        )
 
 
 class Libfabric(Stack):
@@ -66,10 +75,11 @@ class Libfabric(Stack):
 
     name = "libfabric"
     summary = "tagged messages of libfabric over TCP (tcp;ofi_rxm); spinning"
-    options: Mapping[str, Any] = {"provider": "tcp;ofi_rxm", "wait": "spin"}
+    options: Mapping[str, Any] = {"provider": "tcp;ofi_rxm", "eager_bytes": 0, "wait": "spin"}
     words: tuple[Word, ...] = (
         fixed("shm", "the provider shm, within one host", provider="shm"),
         fixed("udp", "the provider udp;ofi_rxd: datagrams made reliable", provider="udp;ofi_rxd"),
+        EAGER,
         _YIELD,
     )
 
@@ -79,16 +89,26 @@ class Libfabric(Stack):
             return _NO_COMPILER
         if options["provider"] == "shm" and (refused := _within(place, self.name, "udp")):
             return refused
+        if options["eager_bytes"] and not options["provider"].endswith("ofi_rxm"):
+            reason = f"the provider {options['provider']} has no eager limit to set"
+            return Refusal(reason, "wiretwin measure --layers libfabric+eager64k")
         return missing_header("rdma/fabric.h", "libfabric-dev")
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim; remove what the provider shm leaves of a rank that was ended by force."""
         own = {**options, "addresses": ",".join(host.address for host in place.hosts)}
+        extra = _limited("FI_OFI_RXM_BUFFER_SIZE", own.pop("eager_bytes"))
         shim = build_at(place, "libfabric.c", ("cc",), ("-lfabric",))
         before = _regions()
         try:
-            yield _FabricSession(place, shim=shim, options=own, report={"environment": _environment("FI_")})
+            yield _FabricSession(
+                place,
+                shim=shim,
+                options=own,
+                report={"environment": _environment("FI_") | extra},
+                env={host.name: extra for host in place.hosts},
+            )
         finally:
             _remove(before)
 
@@ -98,6 +118,11 @@ class _FabricSession(ApartSession):
         """Remove the shared memory of a rank that was ended by force."""
         if not clean:
             _remove(frozenset())
+
+
+def _limited(variable: str, eager_bytes: int) -> dict[str, str]:
+    """Return the variable that sets a limit other than the library's own."""
+    return {variable: str(eager_bytes)} if eager_bytes else {}
 
 
 def _environment(prefix: str) -> dict[str, str]:

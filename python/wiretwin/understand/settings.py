@@ -56,8 +56,12 @@ def of_words(layer: str, words: Sequence[str], word: str, because: str) -> list[
     if (eager := re.fullmatch(r"eager(\d+)k", word)) is not None:
         limit = str(int(eager[1]) * 1024)
         memory = "sm" if "wheel" in words else "vader"
+        module = "usysv" if "usysv" in words else "tcp"
         names = {
             "mpi/mpich": ["UCX_RNDV_THRESH"],
+            "ucx": ["UCX_RNDV_THRESH"],
+            "libfabric": ["FI_OFI_RXM_BUFFER_SIZE"],
+            "mpi/lam": [f"LAM_MPI_SSI_rpi_{module}_short"],
             "mpi/openmpi": ["OMPI_MCA_btl_tcp_eager_limit", f"OMPI_MCA_btl_{memory}_eager_limit"],
         }
         pairs = [("environment", name, limit) for name in names.get(layer, [])]

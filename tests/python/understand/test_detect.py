@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 from provoke import CASES, Case, need, provoke
 from recorded import FOLDER, load, save
 
+from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.understand.confirm import confirm
 from wiretwin.understand.detect import DETECTORS, detect
+from wiretwin.understand.detect.protocol_switch import WITHOUT, WORDED
 from wiretwin.understand.view import View, views
 
 PROVOKED = [case for case in CASES.values() if case.finding is not None]
@@ -47,6 +50,20 @@ def test_a_finding_has_evidence_with_figures_sizes_and_a_counter_run(case: Case)
     assert any(any(letter.isdigit() for letter in sentence) for sentence in found.evidence)
     assert set(found.sizes) <= set(recorded(case).loops[found.loop].sizes.tolist())
     assert found.counter is not None
+
+
+def test_each_library_whose_eager_limit_a_word_sets_has_a_counter_run() -> None:
+    worded = [kind for kind in LAYERS.values() if any(word.written == "eagerNk" for word in kind.words)]
+    assert {kind.name for kind in worded} == set(WORDED)
+    view = recorded(CASES["rendezvous"])
+    for name in WORDED:
+        (found,) = detect(dataclasses.replace(view, name=name, layer=name))
+        assert found.counter is not None
+        assert found.counter.layer == parse_layer(f"{name}+eager68k").name
+    for name in (f"{layer}+{word}" for layer, words in WITHOUT.items() for word in words):
+        (found,) = detect(dataclasses.replace(view, name=name, layer=name.split("+")[0]))
+        assert found.counter is None, name
+        assert found.confidence != "confirmed"
 
 
 @pytest.mark.parametrize("case", PROVOKED, ids=lambda case: case.name)

@@ -19,8 +19,10 @@ __all__ = ["NAME", "eager_limit", "find", "gone"]
 NAME = "protocol-switch"
 LEAST_SHARE = 0.3
 LIBRARIES = ("mpi/", "mpi4py/", "ucx", "libfabric", "netpipe/mpi", "osu", "imb")
-WORDED = ("mpi/mpich", "mpi/openmpi")
+WORDED = ("mpi/mpich", "mpi/openmpi", "mpi/lam", "mpi4py/mpich", "mpi4py/openmpi", "ucx", "libfabric")
 """Libraries whose limit a word of the configuration sets."""
+WITHOUT = {"mpi/lam": ("lamd",), "libfabric": ("shm", "udp")}
+"""Their variants without such a limit."""
 FURTHER = 4
 """A counter-run puts the limit at so many times the size after the step."""
 LEAST_BYTES = 64
@@ -57,7 +59,7 @@ def find(view: View) -> list[Finding]:
     if at_limit:
         evidence.append(f"the eager limit in force is {limit} B")
     counter = None
-    if view.layer in WORDED:
+    if view.layer in WORDED and not set(view.words) & set(WITHOUT.get(view.layer, ())):
         kib = max(1, -(-FURTHER * jump.after // 1024))
         words = [word for word in view.words if not re.fullmatch(r"eager\d+k", word)]
         layer = "+".join([view.layer, *sorted([*words, f"eager{kib}k"])])
