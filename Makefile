@@ -39,8 +39,9 @@ lint: $(BUILD)/dev.stamp $(BUILD)/core.stamp
 test-rust: $(BUILD)/venv.stamp ## cargo test over the workspace
 	cargo test --quiet --workspace --locked
 
-test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest
-	$(BIN)/pytest -q
+test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest: in two processes, then what wants a quiet machine
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m 'not alone'
+	$(BIN)/pytest -q -m alone
 
 fmt: $(BUILD)/dev.stamp ## format everything
 	cargo fmt --all

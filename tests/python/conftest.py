@@ -8,8 +8,6 @@ by themselves: they look at what a quiet machine does.
 
 from __future__ import annotations
 
-from pathlib import PurePath
-
 import pytest
 
 HOSTS = "hosts"
@@ -19,15 +17,16 @@ PAGES = {"libraries.md", "machines.md", "stacks.md", "testbed.md", "understand.m
 
 def group_of(item: pytest.Item) -> str:
     """Return the name of what stays together."""
-    file = PurePath(item.nodeid.partition("::")[0])
+    file = item.path
     if file.parent.name in ROOMS:
         return HOSTS
     if file.name == "test_commands.py":
         page = item.name.rpartition("/")[2].rstrip("]")
         return HOSTS if page in PAGES else f"page {page}"
-    return str(file)
+    return f"{file.parent.name}/{file.name}"
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the names in this very hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.pluginmanager.hasplugin("xdist"):
         return

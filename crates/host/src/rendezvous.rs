@@ -9,12 +9,13 @@ use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 
 use crate::socket::SocketOptions;
@@ -85,11 +86,8 @@ impl Meeting<'_> {
         let listener = if self.rank + 1 < self.size { Some(self.listen_unix()?) } else { None };
         let connected = self.connect_below(|text, deadline| {
             let nonce: u64 = text.trim().parse().ok()?;
-            self.introduce(
-                UnixStream::connect(self.directory.join(format!("u{nonce}"))).ok()?,
-                nonce,
-                deadline,
-            )
+            let directory = self.opened().ok()?;
+            self.introduce(UnixStream::connect(through(&directory, nonce)).ok()?, nonce, deadline)
         })?;
         self.accept_above(connected, listener, |listener, nonce, deadline| {
             let (stream, _) = listener.accept()?;
@@ -114,11 +112,21 @@ impl Meeting<'_> {
 
     fn listen_unix(&self) -> Result<(UnixListener, u64), MeetingError> {
         let nonce = nonce();
-        let path = self.directory.join(format!("u{nonce}"));
-        let listener = UnixListener::bind(&path)
-            .map_err(|error| MeetingError::new(format_args!("listening on {}", path.display()), error))?;
+        let listener = self
+            .opened()
+            .and_then(|directory| UnixListener::bind(through(&directory, nonce)))
+            .map_err(|error| {
+                let path = self.directory.join(format!("u{nonce}"));
+                MeetingError::new(format_args!("listening on {}", path.display()), error)
+            })?;
         self.publish(&format!("{nonce}\n"))?;
         Ok((listener, nonce))
+    }
+
+    /// The directory by descriptor, as a socket's path holds 107 octets and a directory's may be longer.
+    fn opened(&self) -> io::Result<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(rustix::fs::open(self.directory, flags, Mode::empty())?)
     }
 
     fn publish(&self, text: &str) -> Result<(), MeetingError> {
@@ -268,6 +276,11 @@ fn tcp_socket(address: IpAddr, options: &SocketOptions) -> io::Result<OwnedFd> {
     let socket = rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     options.set_buffers(&socket)?;
     Ok(socket)
+}
+
+/// The path of a Unix socket in a directory that is open, short wherever that is (`proc(5)`, `/proc/self/fd`).
+fn through(directory: &OwnedFd, nonce: u64) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/u{nonce}", directory.as_raw_fd()))
 }
 
 /// A number no other run has, to tell this run's peers from strangers.

@@ -75,7 +75,9 @@ def on_stack(
     found = {event["rank"]: event for event in events if event.get("event") == "rank"}
     if status != "ok" or sorted(found) != list(range(ranks)):
         said = [event for event in events if event.get("event") == "error"]
-        if said and not running.killed:
+        # At the limit a rank says so and ends, and a launcher then kills the others.
+        said.sort(key=lambda event: event.get("place") != "limit_s")
+        if said and (not running.killed or said[0].get("place") == "limit_s"):
             error = f"{said[0].get('place', 'a rank')}: {said[0].get('reason', 'no reason given')}"
         missing = ", ".join(str(rank) for rank in range(ranks) if rank not in found)
         raise ProgramError(f"{name} on {configuration.name}: {error or f'no word of rank {missing}'}")

@@ -139,6 +139,13 @@ def test_a_peer_that_never_comes_is_named(tmp_path: Path, running: Pair) -> None
             assert lines == [{"event": "error", "place": place, "reason": reasons[rank]}]
 
 
+def test_a_folder_may_lie_deep(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    (status, lines, _), other = run_pair(deep, [step()], layer="socket/unix")
+    assert (status, lines[-1]["event"], other[0]) == (0, "done", 0)
+
+
 def test_a_file_left_by_an_earlier_run_does_no_harm(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
