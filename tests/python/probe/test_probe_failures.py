@@ -187,15 +187,6 @@ def test_an_address_of_another_host_is_named(tmp_path: Path) -> None:
     assert lines[0]["reason"].startswith("Cannot assign requested address")
 
 
-def test_a_path_too_long_for_a_socket_is_named(tmp_path: Path) -> None:
-    deep = tmp_path / ("d" * 120)
-    deep.mkdir()
-    status, lines, _ = finish(start(tmp_path, spec(deep, 0, [], layer="socket/unix")))
-    assert status == 1
-    assert lines[0]["place"].startswith(f"listening on {deep}/u")
-    assert lines[0]["reason"].startswith("path must be shorter than SUN_LEN")
-
-
 def test_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
     status, lines, _ = finish(start(tmp_path, spec(tmp_path / "none", 0, [])))
     assert status == 1
