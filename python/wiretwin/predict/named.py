@@ -323,8 +323,10 @@ def _await(program: Named, children: Sequence[subprocess.Popen[bytes]], limit_s:
             return
         if now > deadline:
             raise ProgramError(f"{program.name} did not end within {limit_s:g} s and was ended")
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            next(one for one in children if one.poll() is None).wait(0.05)
+        running = next((one for one in children if one.poll() is None), None)
+        if running is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                running.wait(0.05)
 
 
 def _live_rank(
