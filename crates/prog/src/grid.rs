@@ -39,6 +39,26 @@ impl Mesh {
         Ok(Self { down: down as u32, across: across as u32 })
     }
 
+    /// As [`Mesh::of`], for a grid of `n` points a side of which each rank gets `each` or more a side.
+    ///
+    /// # Errors
+    /// As there, and where the grid is too small.
+    pub(crate) fn of_grid(
+        ranks: u32,
+        down: u64,
+        across: u64,
+        n: u64,
+        each: u32,
+    ) -> Result<Self, ProgramError> {
+        let mesh = Self::of(ranks, down, across)?;
+        let least = u64::from(each) * u64::from(mesh.down.max(mesh.across));
+        if n < least {
+            let allowed = format!("{least} or more, for a mesh of {} x {}", mesh.down, mesh.across);
+            return Err(ProgramError::Parameter { name: "n", value: n, allowed });
+        }
+        Ok(mesh)
+    }
+
     /// Row and column of a rank.
     #[must_use]
     pub const fn place(self, rank: u32) -> (u32, u32) {

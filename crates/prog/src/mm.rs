@@ -145,12 +145,7 @@ pub async fn mm<C: Comm>(comm: &mut C, params: &MmParams) -> Result<Outcome, Pro
 
 async fn on_mesh<T: Element, C: Comm>(comm: &mut C, params: &MmParams) -> Result<Outcome, ProgramError> {
     let (rank, size) = (comm.rank().0, comm.size());
-    let mesh = Mesh::of(size, params.down, params.across)?;
-    let least = mesh.down.max(mesh.across);
-    if params.n < u64::from(least) {
-        let allowed = format!("{least} or more, for a mesh of {} x {}", mesh.down, mesh.across);
-        return Err(ProgramError::Parameter { name: "n", value: params.n, allowed });
-    }
+    let mesh = Mesh::of_grid(size, params.down, params.across, params.n, 1)?;
     let n = params.n as usize;
     let ((top, rows), (left, columns)) = mesh.block(rank, n, n);
     let (row, column) = mesh.place(rank);

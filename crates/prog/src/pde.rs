@@ -193,12 +193,7 @@ pub fn error(params: &PdeParams, grid: &[f64]) -> f64 {
 /// [`ProgramError`] from a call, or with a mesh that is not allowed.
 pub async fn pde<C: Comm>(comm: &mut C, params: &PdeParams) -> Result<Outcome, ProgramError> {
     let (rank, size) = (comm.rank().0, comm.size());
-    let mesh = Mesh::of(size, params.down, params.across)?;
-    let least = 2 * mesh.down.max(mesh.across);
-    if params.n < u64::from(least) {
-        let allowed = format!("{least} or more, for a mesh of {} x {}", mesh.down, mesh.across);
-        return Err(ProgramError::Parameter { name: "n", value: params.n, allowed });
-    }
+    let mesh = Mesh::of_grid(size, params.down, params.across, params.n, 2)?;
     let n = params.n as usize;
     let (rows, columns) = mesh.block(rank, n, n);
     let mut block = Block::new(params, rows, columns);
