@@ -79,6 +79,13 @@ def ordinary(size: int) -> NDArray[np.uint8]:
     return np.frombuffer(region, dtype=np.uint8, count=size)
 
 
+def idle(for_ns: int) -> None:
+    """Stay outside the library, and on the core, so long, nanoseconds."""
+    until = now() + for_ns
+    while now() < until:
+        pass
+
+
 class Loop:
     """One step of the schedule, seen by both ranks.
 
@@ -223,9 +230,7 @@ class Prtt(Loop):
                 comm.Send(out, dest=1)
                 for _ in others:
                     if pause:
-                        until = now() + pause
-                        while now() < until:
-                            pass
+                        idle(pause)
                     comm.Send(out, dest=1)
                 comm.Recv(into, source=1)
             this = now()
@@ -303,9 +308,7 @@ class RecvBusy(Loop):
             total = 0
             for _ in range(batch):
                 comm.Send(token, dest=1)
-                until = now() + pause
-                while now() < until:
-                    pass
+                idle(pause)
                 start = now()
                 comm.Recv(into, source=1)
                 total += now() - start
@@ -338,9 +341,7 @@ class Fetch(Loop):
             total = 0
             for _ in range(batch):
                 comm.Send(order, dest=1)
-                until = now() + pause
-                while now() < until:
-                    pass
+                idle(pause)
                 start = now()
                 comm.Recv(into, source=1)
                 total += now() - start
@@ -357,9 +358,7 @@ class Fetch(Loop):
             comm.Recv(order, source=0)
             np.add(out, 1, out=out)
             request = comm.Isend(out, dest=0)
-            until = now() + 2 * int(order[0])
-            while now() < until:
-                pass
+            idle(2 * int(order[0]))
             request.Wait()
             comm.Send(ack, dest=0)
 
