@@ -15,6 +15,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
+use wiretwin_benches::{Arguments, Turns};
 use wiretwin_engine::EventQueue;
 use wiretwin_units::SimTime;
 
@@ -149,11 +150,6 @@ impl<'a, Q: Queue> Bench<'a, Q> {
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn hold(shape: Shape, pending: usize, turns: usize, target: Option<(f64, f64)>) {
     let increments = shape.increments();
     let mut queue = Bench::new(EventQueue::new(), &increments, pending);
@@ -162,23 +158,20 @@ fn hold(shape: Shape, pending: usize, turns: usize, target: Option<(f64, f64)>) 
     // To the steady state, and a check that both are the same queue.
     let warm = (queue.turn(2 * holds).1, heap.turn(2 * holds).1);
     assert_eq!(warm.0, warm.1, "both queues give out the same events");
-    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut measured = Turns::default();
     for _ in 0..turns {
         let (a, sum_a) = queue.turn(holds);
         let (b, sum_b) = heap.turn(holds);
         assert_eq!(sum_a, sum_b, "both queues give out the same events");
-        ours.push(a / holds as f64 * 1e9);
-        theirs.push(b / holds as f64 * 1e9);
-        ratios.push(a / b);
+        measured.push(a / holds as f64 * 1e9, b / holds as f64 * 1e9);
     }
-    let (ns, reference, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
+    let (ns, reference, ratio) = measured.medians();
+    let (least, least_reference) = measured.least();
     let target =
         target.map_or(String::new(), |(ratio, ns)| format!(r#","target_ratio":{ratio},"target_ns":{ns}"#));
     println!(
-        r#"{{"bench":"engine/hold {} {pending}","unit":"ns per event","ns":{ns:.1},"reference":"BinaryHeap","reference_ns":{reference:.1},"ratio":{ratio:.3},"least_ns":{:.1},"least_reference_ns":{:.1},"turns":{turns}{target}}}"#,
+        r#"{{"bench":"engine/hold {} {pending}","unit":"ns per event","ns":{ns:.1},"reference":"BinaryHeap","reference_ns":{reference:.1},"ratio":{ratio:.3},"least_ns":{least:.1},"least_reference_ns":{least_reference:.1},"turns":{turns}{target}}}"#,
         shape.name(),
-        ours[0],
-        theirs[0],
     );
 }
 
@@ -221,19 +214,16 @@ fn resident_peak_bytes() -> Option<u64> {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let words: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let wanted = |name: &str| words.iter().all(|word| name.split(' ').any(|part| part == word.as_str()));
+    let arguments = Arguments::of_process();
 
     // First, while the process has touched little memory.
-    if wanted("bytes exponential 1000000") {
+    if arguments.wanted("bytes exponential 1000000") {
         bytes(1_000_000);
     }
     for shape in Shape::ALL {
         for (pending, turns, target) in [(10_000, 21, (0.65, 70.0)), (1_000_000, 5, (0.27, 250.0))] {
-            if wanted(&format!("hold {} {pending}", shape.name())) {
-                hold(shape, pending, if quick { 3 } else { turns }, Some(target));
+            if arguments.wanted(&format!("hold {} {pending}", shape.name())) {
+                hold(shape, pending, arguments.turns(turns, 3), Some(target));
             }
         }
     }

@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
+use wiretwin_benches::{Arguments, Turns, median};
 use wiretwin_engine::{Executor, Handle, TaskId, Trace, TraceDigest, TraceEvent};
 use wiretwin_units::SimTime;
 
@@ -44,11 +45,6 @@ fn rank(world: Rc<World>, number: u32) -> Pin<Box<impl Future<Output = ()>>> {
 
 fn world(ranks: u32) -> Rc<World> {
     Rc::new(World { boxes: RefCell::new(vec![0; ranks as usize]), read: Cell::new(0) })
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Bytes that a program and its place in the executor take once it waits.
@@ -90,7 +86,7 @@ fn wake(ranks: u32, turns: usize) {
         (0..ranks).map(|nth| (u64::from(nth) * 611_953 % u64::from(ranks)) as u32).collect();
     let rounds = (1_000_000 / ranks).max(1);
     let messages = f64::from(rounds) * f64::from(ranks);
-    let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut measured = Turns::default();
     for _ in 0..turns {
         let start = Instant::now();
         for _ in 0..rounds {
@@ -111,15 +107,11 @@ fn wake(ranks: u32, turns: usize) {
         }
         let b = start.elapsed().as_secs_f64() / messages * 1e9;
         assert_eq!(ours.read.get(), bare.read.get());
-        with.push(a);
-        without.push(b);
-        ratios.push(a / b);
+        measured.push(a, b);
     }
+    let (ns, bare, ratio) = measured.medians();
     println!(
-        r#"{{"bench":"engine/wake {ranks}","unit":"ns per wake and poll","ns":{:.1},"reference":"bare polls","reference_ns":{:.1},"ratio":{:.3},"turns":{turns}}}"#,
-        median(&mut with),
-        median(&mut without),
-        median(&mut ratios),
+        r#"{{"bench":"engine/wake {ranks}","unit":"ns per wake and poll","ns":{ns:.1},"reference":"bare polls","reference_ns":{bare:.1},"ratio":{ratio:.3},"turns":{turns}}}"#,
     );
 }
 
@@ -146,19 +138,17 @@ fn digest(turns: usize) {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let turns = if arguments.iter().any(|argument| argument == "--quick") { 3 } else { 11 };
-    let words: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with("--")).collect();
-    let wanted = |name: &str| words.iter().all(|word| name.split(' ').any(|part| part == word.as_str()));
-    if wanted("idle ranks 1000000") {
+    let arguments = Arguments::of_process();
+    let turns = arguments.turns(11, 3);
+    if arguments.wanted("idle ranks 1000000") {
         idle(1_000_000);
     }
     for ranks in [1_024, 1_000_000] {
-        if wanted(&format!("wake {ranks}")) {
+        if arguments.wanted(&format!("wake {ranks}")) {
             wake(ranks, turns);
         }
     }
-    if wanted("trace digest") {
+    if arguments.wanted("trace digest") {
         digest(turns);
     }
 }

@@ -15,50 +15,16 @@
 #![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
 
 use std::collections::BTreeMap;
-use std::hint::black_box;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
+use wiretwin_benches::{Arguments, Turns, bare_cells};
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, Totals, run_by_event, run_by_slot};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
-
-const PORTS: usize = 16;
-const RING: usize = 1024;
-
-/// Nanoseconds per cell of the bare loop.
-fn reference(slots: u32) -> f64 {
-    let mut rings = vec![[0_u32; RING]; PORTS];
-    let (mut heads, mut tails) = ([0_usize; PORTS], [0_usize; PORTS]);
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let (mut cells, mut waited) = (0_u64, 0_u64);
-    let begins = (0.9 * 4_294_967_296.0) as u64;
-    let start = Instant::now();
-    for slot in 0..slots {
-        for _ in 0..PORTS {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            if state >> 32 < begins {
-                let output = (state as usize) % PORTS;
-                rings[output][tails[output] % RING] = slot;
-                tails[output] += 1;
-            }
-        }
-        for output in 0..PORTS {
-            if heads[output] != tails[output] {
-                waited += u64::from(slot - rings[output][heads[output] % RING]);
-                heads[output] += 1;
-                cells += 1;
-            }
-        }
-    }
-    black_box(waited);
-    start.elapsed().as_secs_f64() * 1e9 / cells as f64
-}
 
 /// A way to run a switch for so many slots.
 type Run = fn(u64) -> Totals;
@@ -124,11 +90,6 @@ fn timed(run: Run, slots: u64) -> (f64, Totals) {
     (start.elapsed().as_secs_f64() * 1e9 / totals.departed as f64, totals)
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// The most that a run had allocated at a time.
 fn peak(run: Run, slots: u64) -> usize {
     let before = ALLOCATOR.current_usage();
@@ -138,31 +99,26 @@ fn peak(run: Run, slots: u64) -> usize {
 }
 
 fn main() {
-    let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").collect::<Vec<_>>();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let words = arguments.iter().filter(|argument| !argument.starts_with("--")).collect::<Vec<_>>();
-    let turns = if quick { 3 } else { 15 };
+    let arguments = Arguments::of_process();
+    let turns = arguments.turns(15, 3);
     let mut seen = BTreeMap::new();
     for Workload(name, run, slots, target, stretch) in WORKLOADS {
-        if !words.iter().all(|word| name.contains(word.as_str())) {
+        if !arguments.wanted(name) {
             continue;
         }
         timed(run, slots);
-        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut measured = Turns::default();
         for _ in 0..turns {
             let (ns, totals) = timed(run, slots);
-            let bare = reference(50_000);
+            measured.push(ns, bare_cells(50_000));
             let first = seen.entry(name).or_insert_with(|| totals.clone());
             assert_eq!(*first, totals, "{name}: another run saw other things");
-            ours.push(ns);
-            theirs.push(bare);
-            ratios.push(ns / bare);
         }
-        let (ns, bare, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
+        let (ns, bare, ratio) = measured.medians();
         let grown = peak(run, 10 * slots).saturating_sub(2 * peak(run, slots));
         println!(
             r#"{{"bench":"{name}","unit":"ns per cell","ns":{ns:.1},"target_value":{target},"stretch_ns":{stretch},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
-            ours[0],
+            measured.least().0,
         );
         assert_eq!(grown, 0, "{name}: a longer run allocates {grown} bytes more than twice a short one's");
     }

@@ -14,11 +14,11 @@
 
 #![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
 
-use std::hint::black_box;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
+use wiretwin_benches::{Arguments, Turns, bare_cells, median};
 use wiretwin_net::fabric::{
     Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Scenario, Station, Window,
 };
@@ -28,39 +28,6 @@ use wiretwin_units::{BitRate, Span};
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const OC3: BitRate = BitRate::bit_s(150_336_000);
-
-/// Nanoseconds per cell of the bare loop.
-fn reference() -> f64 {
-    const PORTS: usize = 16;
-    const RING: usize = 1024;
-    let mut rings = vec![[0_u32; RING]; PORTS];
-    let (mut heads, mut tails) = ([0_usize; PORTS], [0_usize; PORTS]);
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let (mut cells, mut waited) = (0_u64, 0_u64);
-    let begins = (0.9 * 4_294_967_296.0) as u64;
-    let start = Instant::now();
-    for slot in 0..50_000 {
-        for _ in 0..PORTS {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            if state >> 32 < begins {
-                let output = (state as usize) % PORTS;
-                rings[output][tails[output] % RING] = slot;
-                tails[output] += 1;
-            }
-        }
-        for output in 0..PORTS {
-            if heads[output] != tails[output] {
-                waited += u64::from(slot - rings[output][heads[output] % RING]);
-                heads[output] += 1;
-                cells += 1;
-            }
-        }
-    }
-    black_box(waited);
-    start.elapsed().as_secs_f64() * 1e9 / cells as f64
-}
 
 /// A switch between stations, each with a circuit to every station.
 fn uniform(ports: u8, credits: Option<Credits>) -> Fabric {
@@ -140,19 +107,11 @@ fn six_sessions(credits: &Value) -> Scenario {
     Scenario::from_json(&scenario.to_string()).expect("a scenario that can be")
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() {
-    let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").collect::<Vec<_>>();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let words = arguments.iter().filter(|argument| !argument.starts_with("--")).collect::<Vec<_>>();
-    let wanted = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
-    let turns = if quick { 3 } else { 15 };
+    let arguments = Arguments::of_process();
+    let turns = arguments.turns(15, 3);
     for Workload { name, ports, credits, most_ns } in WORKLOADS {
-        if !wanted(name) {
+        if !arguments.wanted(name) {
             continue;
         }
         let credits = credits.then_some(Credits { window: Window::Loop, ..Credits::cells(1) });
@@ -162,7 +121,7 @@ fn main() {
         for _ in 0..10 {
             fabric.run_until(fabric.now() + turn);
         }
-        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut measured = Turns::default();
         let mut grown = 0;
         for _ in 0..turns {
             let (hops, until) = (fabric.hops(), fabric.now() + turn);
@@ -172,22 +131,19 @@ fn main() {
             fabric.run_until(until);
             let ns = start.elapsed().as_secs_f64() * 1e9 / (fabric.hops() - hops) as f64;
             grown += ALLOCATOR.peak_usage().saturating_sub(before);
-            let bare = reference();
-            ours.push(ns);
-            theirs.push(bare);
-            ratios.push(ns / bare);
+            measured.push(ns, bare_cells(50_000));
         }
         fabric.audit().expect("the books balance");
-        let (ns, bare, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
+        let (ns, bare, ratio) = measured.medians();
         println!(
             r#"{{"bench":"{name}","unit":"ns per cell-hop","ns":{ns:.1},"target_value":{most_ns},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
-            ours[0],
+            measured.least().0,
         );
         // Queues and lines grow to the most they have ever held; that is a few doublings, not one a cell.
         assert!(grown < 1 << 20, "{name}: steady turns allocated {grown} bytes");
     }
     let name = "net/six-sessions, 10 s, both variants";
-    if wanted(name) {
+    if arguments.wanted(name) {
         let variants = [six_sessions(&Value::Null), six_sessions(&json!({"cells": 5}))];
         let mut times = Vec::new();
         let mut hops = 0;
@@ -196,7 +152,7 @@ fn main() {
             hops = variants.iter().map(|one| one.run()["cell_hops"].as_u64().unwrap_or(0)).sum();
             times.push(start.elapsed().as_secs_f64());
         }
-        let bare = reference();
+        let bare = bare_cells(50_000);
         let seconds = median(&mut times);
         let ns = seconds * 1e9 / hops as f64;
         println!(

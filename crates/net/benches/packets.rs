@@ -18,6 +18,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
+use wiretwin_benches::{Arguments, Turns};
 use wiretwin_net::packet::{Costs, Dumbbell, Side};
 use wiretwin_proto::tcp::Config;
 use wiretwin_units::{Bytes, Span};
@@ -105,7 +106,7 @@ impl Workload {
 const TURN: Span = Span::from_ms(2_000);
 
 /// Turns before the first that counts.
-const WARM_UP: u32 = 3;
+const WARM_UP: usize = 3;
 
 struct Reference {
     heap: BinaryHeap<Reverse<(u64, u64)>>,
@@ -150,24 +151,17 @@ impl Reference {
     }
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let quick = arguments.iter().any(|word| word == "--quick");
-    let words: Vec<&String> = arguments.iter().filter(|word| !word.starts_with("--")).collect();
-    let turns = if quick { 5 } else { 21 };
+    let arguments = Arguments::of_process();
+    let turns = arguments.turns(21, 5);
     let mut reference = Reference::new();
     for workload in workloads() {
-        if !words.iter().all(|word| workload.name.contains(word.as_str())) {
+        if !arguments.wanted(workload.name) {
             continue;
         }
         let mut side = workload.build();
         side.network.run_until(side.network.now() + Span::from_s(4));
-        let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut measured = Turns::default();
         for turn in 0..WARM_UP + turns {
             // The warm-up is for what grows to its size once.
             if turn < WARM_UP {
@@ -175,18 +169,13 @@ fn main() {
                 reference.turn();
                 continue;
             }
-            let (our, their) = (workload.turn(&mut side), reference.turn());
-            ours.push(our);
-            theirs.push(their);
-            ratios.push(our / their);
+            measured.push(workload.turn(&mut side), reference.turn());
         }
+        let (ns, heap, ratio) = measured.medians();
         let mut line = format!(
-            "{{\"bench\": \"{}\", \"unit\": \"ns per packet-hop\", \"ns\": {:.1}, \"reference\": \
-             \"push and pop of a BinaryHeap of 1024\", \"reference_ns\": {:.1}, \"ratio\": {:.3}",
+            "{{\"bench\": \"{}\", \"unit\": \"ns per packet-hop\", \"ns\": {ns:.1}, \"reference\": \
+             \"push and pop of a BinaryHeap of 1024\", \"reference_ns\": {heap:.1}, \"ratio\": {ratio:.3}",
             workload.name,
-            median(&mut ours),
-            median(&mut theirs),
-            median(&mut ratios)
         );
         if let Some(target) = workload.target_ratio {
             line += &format!(", \"target_ratio\": {target}");

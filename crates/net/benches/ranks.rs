@@ -18,6 +18,7 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
+use wiretwin_benches::{Arguments, Turns};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::World;
@@ -169,33 +170,25 @@ fn reference(pairs: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / pairs as f64
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn messages(workload: Workload, turns: usize) {
     let mut bench = Bench::new(workload);
     let count = 100_000;
     // To the steady state: every queue and slab as long as it gets.
     bench.turn(4 * count);
-    let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut measured = Turns::default();
     let mut grown = 0;
     for _ in 0..turns {
         let before = ALLOCATOR.current_usage();
         ALLOCATOR.reset_peak_usage();
         let ns = bench.turn(count);
         grown += ALLOCATOR.peak_usage().saturating_sub(before);
-        let pair = reference(count);
-        ours.push(ns);
-        theirs.push(pair);
-        ratios.push(ns / pair);
+        measured.push(ns, reference(count));
     }
-    let (ns, pair, ratio) = (median(&mut ours), median(&mut theirs), median(&mut ratios));
+    let (ns, pair, ratio) = measured.medians();
     println!(
         r#"{{"bench":"{}","unit":"ns per message","ns":{ns:.0},"target_value":1000,"stretch_ns":400,"reference_name":"BinaryHeap, push and pop","reference_ns":{pair:.1},"ratio":{ratio:.2},"least_ns":{:.0},"allocated_bytes":{grown},"turns":{turns}}}"#,
         workload.name(),
-        ours[0],
+        measured.least().0,
     );
     assert_eq!(grown, 0, "{}: {grown} bytes were allocated in steady turns", workload.name());
 }
@@ -212,17 +205,14 @@ fn idle_ranks(ranks: u32) {
 }
 
 fn main() {
-    let arguments = std::env::args().skip(1).filter(|argument| argument != "--bench").collect::<Vec<_>>();
-    let quick = arguments.iter().any(|argument| argument == "--quick");
-    let words = arguments.iter().filter(|argument| !argument.starts_with("--")).collect::<Vec<_>>();
-    let wanted = |name: &str| words.iter().all(|word| name.contains(word.as_str()));
-    let turns = if quick { 3 } else { 15 };
+    let arguments = Arguments::of_process();
+    let turns = arguments.turns(15, 3);
     for workload in Workload::ALL {
-        if wanted(workload.name()) {
+        if arguments.wanted(workload.name()) {
             messages(workload, turns);
         }
     }
-    if wanted("net/idle-ranks 1000000") {
+    if arguments.wanted("net/idle-ranks 1000000") {
         idle_ranks(1_000_000);
     }
 }

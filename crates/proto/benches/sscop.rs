@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use wiretwin_benches::{Arguments, Turns};
 use wiretwin_proto::sscop::{Config, Delivered, Endpoint, Pdu};
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
@@ -79,17 +80,12 @@ fn reference(count: u64) -> u64 {
     got
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 fn main() {
     const SDS: u64 = 500_000;
-    let turns = if std::env::args().any(|argument| argument == "--quick") { 3 } else { 11 };
+    let turns = Arguments::of_process().turns(11, 3) as u64;
     for work in [true, false] {
         let mut pair = Pair::new(Config { work, ..Config::default() });
-        let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        let mut measured = Turns::default();
         for turn in 1..=turns {
             let start = Instant::now();
             pair.run(SDS);
@@ -98,16 +94,12 @@ fn main() {
             assert_eq!(reference(SDS), SDS);
             let b = start.elapsed().as_secs_f64() / SDS as f64 * 1e9;
             assert_eq!(pair.got, turn * SDS, "all of them came");
-            ours.push(a);
-            bare.push(b);
-            ratios.push(a / b);
+            measured.push(a, b);
         }
         let name = if work { "SD sent and received, its work told" } else { "SD sent and received" };
+        let (ns, bare, ratio) = measured.medians();
         println!(
-            r#"{{"bench":"proto/{name}","unit":"ns per SD","ns":{:.1},"target_ns":60,"reference":"two queues","reference_ns":{:.1},"ratio":{:.3},"turns":{turns}}}"#,
-            median(&mut ours),
-            median(&mut bare),
-            median(&mut ratios),
+            r#"{{"bench":"proto/{name}","unit":"ns per SD","ns":{ns:.1},"target_ns":60,"reference":"two queues","reference_ns":{bare:.1},"ratio":{ratio:.3},"turns":{turns}}}"#,
         );
     }
 }

@@ -13,6 +13,7 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
+use wiretwin_benches::{Arguments, Turns};
 use wiretwin_units::Bytes;
 use wiretwin_wire::aal34::sar;
 use wiretwin_wire::cell::{self, Cell, Gfc, Interface, PayloadType, VcId, Vci, Vpi};
@@ -49,8 +50,7 @@ impl Check {
 }
 
 struct Bench {
-    words: Vec<String>,
-    turns: u32,
+    arguments: Arguments,
     table: [u32; 256],
 }
 
@@ -59,40 +59,32 @@ const TURN_NS: f64 = 2e5;
 
 impl Bench {
     fn new() -> Self {
-        let arguments: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-        let quick = arguments.iter().any(|word| word == "--quick");
-        let words = arguments.into_iter().filter(|word| !word.starts_with("--")).collect();
         let table = std::array::from_fn(|octet| {
             (0..8).fold(
                 (octet as u32) << 24,
                 |crc, _| if crc >> 31 == 1 { crc << 1 ^ 0x04C1_1DB7 } else { crc << 1 },
             )
         });
-        Self { words, turns: if quick { 21 } else { 101 }, table }
+        Self { arguments: Arguments::of_process(), table }
     }
 
     /// Times something whose check covers so many octets.
     fn time<T>(&self, name: &str, check: Check, octets: usize, mut work: impl FnMut() -> T) {
-        if !self.words.iter().all(|word| name.contains(word.as_str())) {
+        if !self.arguments.wanted(name) {
             return;
         }
         let covered = vec![7_u8; octets];
         let mut bare = || check.over(black_box(&covered), black_box(&self.table));
         let (ours, theirs) = (repeats(&mut work), repeats(&mut bare));
-        let (mut our, mut their, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..self.turns {
-            let (one, other) = (turn(&mut work, ours), turn(&mut bare, theirs));
-            our.push(one);
-            their.push(other);
-            ratios.push(one / other);
+        let mut measured = Turns::default();
+        for _ in 0..self.arguments.turns(101, 21) {
+            measured.push(turn(&mut work, ours), turn(&mut bare, theirs));
         }
+        let (ns, bare, ratio) = measured.medians();
         println!(
-            "{{\"bench\": \"wire/{name}\", \"unit\": \"ns\", \"ns\": {:.2}, \"reference\": \"{}\", \
-             \"reference_ns\": {:.2}, \"ratio\": {:.3}}}",
-            median(&mut our),
+            "{{\"bench\": \"wire/{name}\", \"unit\": \"ns\", \"ns\": {ns:.2}, \"reference\": \"{}\", \
+             \"reference_ns\": {bare:.2}, \"ratio\": {ratio:.3}}}",
             check.name(),
-            median(&mut their),
-            median(&mut ratios)
         );
     }
 }
@@ -116,11 +108,6 @@ fn turn<T>(work: &mut impl FnMut() -> T, count: u32) -> f64 {
         black_box(work());
     }
     start.elapsed().as_secs_f64() * 1e9 / f64::from(count)
-}
-
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn main() {

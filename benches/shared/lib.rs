@@ -1,0 +1,9 @@
+//! What the benches in Rust share: arguments, medians over turns, bare references.
+
+mod arguments;
+mod cells;
+mod turns;
+
+pub use arguments::Arguments;
+pub use cells::bare_cells;
+pub use turns::{Turns, median};
