@@ -1,6 +1,6 @@
 """The compiled core of wiretwin."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Literal, TypeAlias, TypedDict
 
@@ -271,3 +271,45 @@ def switch_carries(
 
 def fabric_run(scenario_json: str) -> str:
     """Run a network of switches with hosts and sessions: a scenario and a report, both JSON."""
+
+class RpcClient:
+    """A client of one version of a program, over a real socket.
+
+    Raises
+    ------
+    OSError
+        There is no such host, or no socket.
+    ValueError
+        A time-out that is not allowed.
+    """
+
+    def __new__(
+        cls,
+        host: str,
+        port: int,
+        program: int,
+        version: int,
+        stream: bool,
+        timeout_s: float,
+        system: tuple[int, int] | None = None,
+    ) -> RpcClient: ...
+    def call(self, procedure: int, arguments: bytes) -> bytes:
+        """Call a procedure: its results, as octets of XDR; ``RuntimeError`` says why there are none."""
+
+class RpcServer:
+    """A server of some programs, over TCP and UDP at one port.
+
+    `programs` are program, version and the procedures that there are besides the one that does nothing.
+    """
+
+    def __new__(
+        cls, host: str, port: int, programs: Sequence[tuple[int, int, Sequence[int]]]
+    ) -> RpcServer: ...
+    @property
+    def port(self) -> int: ...
+    def step(self, limit_s: float, react: Callable[[int, int, int, bytes], bytes | None]) -> None:
+        """Serve what is there, after waiting no longer than `limit_s`.
+
+        `react` gets program, version, procedure and arguments and returns results, or nothing for arguments
+        that are garbage; what it raises is raised here, after the caller was answered with SYSTEM_ERR.
+        """

@@ -11,6 +11,7 @@ mod lan;
 mod probe;
 mod programs;
 mod reader;
+mod rpc;
 mod schedule;
 mod wire;
 mod world;
@@ -25,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     probe::register(module)?;
     programs::register(module)?;
     reader::register(module)?;
+    rpc::register(module)?;
     schedule::register(module)?;
     wire::register(module)?;
     world::register(module)?;
