@@ -31,7 +31,7 @@ const LENGTHS: [usize; 19] = [
 pub async fn every_size_comes_back_unchanged<C: Comm>(comm: &mut C) {
     let peer = Rank(1 - comm.rank().0);
     for (number, length) in LENGTHS.into_iter().enumerate() {
-        let (there, back) = (Tag(number as u32), Tag(1000 + number as u32));
+        let (there, back) = (Tag(number as u32), Tag(20 + number as u32));
         let mut buffer = vec![0xee; length];
         if comm.rank() == Rank(0) {
             let sent = message(number as u64, length);
