@@ -235,8 +235,9 @@ impl Comm for SimComm {
     }
 
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {
-        // Prices are checked before a program starts.
-        let price = self.shared.costs.get(work.kind).copied().unwrap_or(0);
+        // Prices are checked before a program starts; what has none is free.
+        let price = self.shared.costs.get(work.kind).copied();
+        let Some(price) = price.filter(|_| work.count > 0) else { return body() };
         let cost = Span::from_ps(price.saturating_mul(work.count));
         let posted = self.post(Op::Compute(cost));
         if self.shares_cores && posted.is_ok() && self.post(Op::Yield).is_ok() {

@@ -109,7 +109,8 @@ impl RunOptions {
         };
         let mut costs = BTreeMap::new();
         if let Some(at) = fields.optional("costs_ps") {
-            let prices = at.object(program.work())?;
+            let kinds = [program.work(), program.free_work()].concat();
+            let prices = at.object(&kinds)?;
             for kind in prices.map.keys() {
                 costs.insert(kind.clone(), prices.get(kind)?.integer(0, 1 << 50)?);
             }

@@ -16,10 +16,17 @@ pub(crate) fn get(bytes: &[u8], values: &mut [f64]) {
 }
 
 /// Byte `index` of message `round`: differs between rounds and between neighbours.
-pub(crate) fn pattern(round: u64, index: usize) -> u8 {
+fn pattern(round: u64, index: usize) -> u8 {
     let mixed =
         round.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (index as u64).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     (mixed >> 40) as u8
+}
+
+/// Makes message `round`.
+pub(crate) fn fill(message: &mut [u8], round: u64) {
+    for (index, byte) in message.iter_mut().enumerate() {
+        *byte = pattern(round, index);
+    }
 }
 
 /// A digest of bytes (FNV-1a, 64 bits), to compare results by.

@@ -3,9 +3,13 @@
 //! As in Lin et al. (1995). Each message differs; rank 1 answers with every byte changed, and rank 0
 //! checks the answer.
 
-use crate::comm::{Comm, Rank, Source, Tag, TagMatch};
-use crate::data::{digest, pattern};
+use crate::comm::{Comm, Rank, Source, Tag, TagMatch, Work};
+use crate::data::{digest, fill};
 use crate::outcome::{Outcome, ProgramError, elapsed};
+
+/// The kind of work of a byte that is made, answered or checked. It is free unless a price is given: what an
+/// echo is run for is its messages.
+pub const BYTE: &str = "byte";
 
 /// What is echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,23 +37,31 @@ pub async fn echo<C: Comm>(comm: &mut C, params: &EchoParams) -> Result<Outcome,
     match comm.rank() {
         Rank(0) => {
             for round in 0..params.rounds {
-                for (index, byte) in message.iter_mut().enumerate() {
-                    *byte = pattern(round, index);
-                }
+                // Making is a small part of checking, and counts with it.
+                comm.compute(Work { kind: BYTE, count: 0 }, || fill(&mut message, round)).await;
                 comm.send(Rank(1), Tag(1), &message).await?;
                 let status = comm.recv(Source::Rank(Rank(1)), TagMatch::Tag(Tag(2)), &mut answer).await?;
                 verified &= status.bytes.get() == params.bytes;
-                verified &= answer.iter().zip(&message).all(|(got, sent)| *got == !*sent);
-                seen ^= digest(answer.iter().copied()).rotate_left(round as u32 % 64);
+                let check = || {
+                    let right = answer.iter().zip(&message).all(|(got, sent)| *got == !*sent);
+                    (right, digest(answer.iter().copied()))
+                };
+                let (right, found) = comm.compute(Work { kind: BYTE, count: params.bytes }, check).await;
+                verified &= right;
+                seen ^= found.rotate_left(round as u32 % 64);
             }
         }
         Rank(1) => {
             for round in 0..params.rounds {
                 comm.recv(Source::Rank(Rank(0)), TagMatch::Tag(Tag(1)), &mut message).await?;
-                for (byte, got) in answer.iter_mut().zip(&message) {
-                    *byte = !*got;
-                }
-                seen ^= digest(message.iter().copied()).rotate_left(round as u32 % 64);
+                let reply = || {
+                    for (byte, got) in answer.iter_mut().zip(&message) {
+                        *byte = !*got;
+                    }
+                    digest(message.iter().copied())
+                };
+                let found = comm.compute(Work { kind: BYTE, count: params.bytes }, reply).await;
+                seen ^= found.rotate_left(round as u32 % 64);
                 comm.send(Rank(0), Tag(2), &answer).await?;
             }
         }

@@ -1,7 +1,7 @@
 //! The shipped programs, by name and parameters.
 
 use crate::comm::Comm;
-use crate::echo::{EchoParams, echo};
+use crate::echo::{BYTE, EchoParams, echo};
 use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
 use crate::md::{ATOM_PAIR, MdParams, md};
 use crate::mm::{MULTIPLY_ADD, MmParams, mm};
@@ -189,7 +189,7 @@ impl Program {
         }
     }
 
-    /// The kinds of work that it does.
+    /// The kinds of work that it does and that must have a price in a simulated world.
     #[must_use]
     pub const fn work(&self) -> &'static [&'static str] {
         match self {
@@ -201,6 +201,15 @@ impl Program {
             Self::Pde1(_) => &[RELAX_POINT],
             Self::Pde2(_) => &[SMOOTH_POINT, TRANSFER_POINT],
             Self::Md(_) | Self::MdCoarse(_) => &[ATOM_PAIR],
+        }
+    }
+
+    /// The kinds that are free unless they are given a price.
+    #[must_use]
+    pub const fn free_work(&self) -> &'static [&'static str] {
+        match self {
+            Self::Echo(_) | Self::Stream(_) => &[BYTE],
+            _ => &[],
         }
     }
 

@@ -7,8 +7,11 @@ use crate::comm::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch, Work};
 use crate::data::{digest_of, get, put, share};
 use crate::outcome::{Outcome, ProgramError, elapsed};
 
-/// The kind of work of one addition.
+/// The kind of work of one addition. Live, making, packing and unpacking the numbers count with it.
 pub const ADD: &str = "add";
+
+/// What belongs to the additions, and is counted with them.
+const AROUND: Work = Work { kind: ADD, count: 0 };
 
 /// What is reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +60,8 @@ pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome,
     let mut vector = Vec::new();
     let start = comm.now();
     for _ in 0..params.rounds {
-        vector = contribution(comm.rank().0, elements);
+        let mine = comm.rank().0;
+        vector = comm.compute(AROUND, || contribution(mine, elements)).await;
         for step in 0..2 * (size - 1) {
             let reducing = step < size - 1;
             // While reducing, piece `rank` leaves first; piece `rank + 1` is the one completed here.
@@ -67,7 +71,8 @@ pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome,
             let take = (give + size - 1) % size;
             let (give_at, give_length) = share(elements, size, give);
             let (take_at, take_length) = share(elements, size, take);
-            put(&vector[give_at..give_at + give_length], &mut outgoing[..give_length * 8]);
+            let give = &vector[give_at..give_at + give_length];
+            comm.compute(AROUND, || put(give, &mut outgoing[..give_length * 8])).await;
             let sends =
                 [Outgoing { to: right, tag: Tag(step as u32), message: &outgoing[..give_length * 8] }];
             let mut receives = [Incoming {
@@ -77,18 +82,19 @@ pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome,
                 status: None,
             }];
             comm.exchange(&sends, &mut receives).await?;
-            get(&incoming[..take_length * 8], &mut received[..take_length]);
             let place = &mut vector[take_at..take_at + take_length];
-            if reducing {
-                comm.compute(Work { kind: ADD, count: take_length as u64 }, || {
+            let added = if reducing { take_length } else { 0 };
+            comm.compute(Work { kind: ADD, count: added as u64 }, || {
+                get(&incoming[..take_length * 8], &mut received[..take_length]);
+                if reducing {
                     for (sum, value) in place.iter_mut().zip(&received) {
                         *sum += *value;
                     }
-                })
-                .await;
-            } else {
-                place.copy_from_slice(&received[..take_length]);
-            }
+                } else {
+                    place.copy_from_slice(&received[..take_length]);
+                }
+            })
+            .await;
         }
     }
     let elapsed = elapsed(start, comm.now());

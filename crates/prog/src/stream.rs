@@ -1,7 +1,8 @@
 //! Stream: rank 0 sends many messages one way; rank 1 answers once when it has them all.
 
-use crate::comm::{Comm, Rank, Source, Tag, TagMatch};
-use crate::data::{digest, pattern};
+use crate::comm::{Comm, Rank, Source, Tag, TagMatch, Work};
+use crate::data::{digest, fill};
+use crate::echo::BYTE;
 use crate::outcome::{Outcome, ProgramError, elapsed};
 
 /// What is streamed.
@@ -29,13 +30,15 @@ pub async fn stream<C: Comm>(comm: &mut C, params: &StreamParams) -> Result<Outc
     let start = comm.now();
     // A digest of what is sent, made where it is sent and where it is received.
     let note = |seen: u64, message: &[u8]| seen.rotate_left(7) ^ digest(message.iter().copied());
+    let work = Work { kind: BYTE, count: params.bytes };
     match comm.rank() {
         Rank(0) => {
             for round in 0..params.messages {
-                for (index, byte) in message.iter_mut().enumerate() {
-                    *byte = pattern(round, index);
-                }
-                seen = note(seen, &message);
+                let make = || {
+                    fill(&mut message, round);
+                    note(seen, &message)
+                };
+                seen = comm.compute(work, make).await;
                 comm.send(Rank(1), Tag(1), &message).await?;
             }
             comm.recv(Source::Rank(Rank(1)), TagMatch::Tag(Tag(2)), &mut answer).await?;
@@ -44,7 +47,7 @@ pub async fn stream<C: Comm>(comm: &mut C, params: &StreamParams) -> Result<Outc
         Rank(1) => {
             for _ in 0..params.messages {
                 comm.recv(Source::Rank(Rank(0)), TagMatch::Tag(Tag(1)), &mut message).await?;
-                seen = note(seen, &message);
+                seen = comm.compute(work, || note(seen, &message)).await;
             }
             comm.send(Rank(0), Tag(2), &seen.to_le_bytes()).await?;
         }

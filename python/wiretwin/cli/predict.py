@@ -14,7 +14,7 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 if TYPE_CHECKING:
     from wiretwin.predict.records import Prediction
 
-__all__ = ["ArgsArgument", "RanksOption", "StatisticChoice", "prediction_table", "register"]
+__all__ = ["ArgsArgument", "RanksOption", "StatisticChoice", "is_compiled", "prediction_table", "register"]
 
 
 class StatisticChoice(StrEnum):
@@ -29,10 +29,13 @@ ArgsArgument = Annotated[
 ]
 RanksOption = Annotated[int, typer.Option("--ranks", "-n", help="How many ranks.")]
 
-HELP = """Predict how long an unmodified mpi4py program will run on the host of a twin.
+HELP = """Predict how long a program runs on a twin's host: an unmodified mpi4py script, or a compiled one.
 
 The program runs in the simulated world, its computation is measured in several passes, and the
 prediction is frozen with a digest, so that it can be compared with the run that comes after it.
+
+The compiled programs and their key=value parameters are those of `wiretwin run`. What their work costs is
+measured in passes on shared memory, or given: add=0.8ns.
 
 \b
 Examples:
@@ -40,7 +43,17 @@ Examples:
   wiretwin predict prog.py --ranks 8 --twin twin.toml -o predicted -- --points 512
   wiretwin predict prog.py --twin twin.toml --compute 0us --format json
   wiretwin predict prog.py --twin other.toml --compute replay:predicted
+  wiretwin predict jacobi --twin twin.toml --layer shm -o predicted -- rows=512 columns=512
 """
+
+
+#: The compiled programs' names, known without loading what runs them.
+COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse")
+
+
+def is_compiled(program: Path) -> bool:
+    """Return whether a program is named that is compiled in; a file of that name has its folder before it."""
+    return program.parent == Path() and program.name in COMPILED_PROGRAMS
 
 
 def register(app: typer.Typer) -> None:
@@ -49,7 +62,10 @@ def register(app: typer.Typer) -> None:
     @app.command(help=HELP)
     def predict(
         program: Annotated[
-            Path, typer.Argument(help="A Python script that uses mpi4py.", show_default=False)
+            Path,
+            typer.Argument(
+                help="A Python script that uses mpi4py; or a compiled program.", show_default=False
+            ),
         ],
         args: ArgsArgument = None,
         twin: Annotated[
@@ -58,8 +74,12 @@ def register(app: typer.Typer) -> None:
         ] = None,
         ranks: RanksOption = 2,
         layer: Annotated[
-            str, typer.Option(help="The layer of the twin that messages take.")
-        ] = "mpi4py/mpich",
+            str | None,
+            typer.Option(
+                help="The layer of the twin that messages take.",
+                show_default="mpi4py/mpich; a compiled program: socket/tcp",
+            ),
+        ] = None,
         passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 5,
         statistic: Annotated[
             StatisticChoice, typer.Option(help="What is made of the passes, stretch by stretch.")
@@ -85,13 +105,22 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure.quantity import parse_time
+        from wiretwin.predict.compiled import predict_compiled
+        from wiretwin.predict.live import LAYER
+        from wiretwin.predict.named import DEFAULT_LAYER, NAMED
         from wiretwin.predict.predict import predict as run_prediction
 
         if twin is None:
             raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
         limit_s = parse_time(limit, "--limit", least_s=1.0)
+        compiled = is_compiled(program)
+        if compiled and compute != "measured":
+            raise InputError(
+                key="--compute", value=compute, reason="is for scripts",
+                allowed="the price of a compiled program's work among its parameters, such as add=0.8ns",
+            )  # fmt: skip
         compute_ps, replay = _compute(compute)
-        stages = passes + 2 if compute == "measured" else 1
+        stages = passes + (1 if compiled else 2) if compute == "measured" else 1
         begun = [0]
         try:
             with fresh(out, "predict") as folder, Bar(f"predicting {program.name}") as bar:
@@ -100,21 +129,36 @@ def register(app: typer.Typer) -> None:
                     bar.stage(begun[0], stages, words)
                     begun[0] += 1
 
-                prediction = run_prediction(
-                    program,
-                    args or [],
-                    twin=twin,
-                    ranks=ranks,
-                    layer=layer,
-                    passes=passes,
-                    statistic=statistic.value,
-                    compute_ps=compute_ps,
-                    replay=replay,
-                    seed=seed,
-                    out=folder,
-                    limit_s=limit_s,
-                    on_stage=tell,
-                )
+                if compiled:
+                    prediction = predict_compiled(
+                        NAMED[program.name],
+                        args or [],
+                        twin=twin,
+                        ranks=ranks,
+                        layer=layer or DEFAULT_LAYER,
+                        passes=passes,
+                        statistic=statistic.value,
+                        seed=seed,
+                        out=folder,
+                        limit_s=limit_s,
+                        on_stage=tell,
+                    )
+                else:
+                    prediction = run_prediction(
+                        program,
+                        args or [],
+                        twin=twin,
+                        ranks=ranks,
+                        layer=layer or LAYER,
+                        passes=passes,
+                        statistic=statistic.value,
+                        compute_ps=compute_ps,
+                        replay=replay,
+                        seed=seed,
+                        out=folder,
+                        limit_s=limit_s,
+                        on_stage=tell,
+                    )
         except KeyboardInterrupt:
             raise InterruptedRun(f"interrupted in stage {begun[0]} of {stages}; nothing was frozen") from None
         emit(prediction_table(prediction), form)

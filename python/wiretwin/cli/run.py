@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
-from wiretwin.cli.predict import ArgsArgument, RanksOption, prediction_table
+from wiretwin.cli.predict import ArgsArgument, RanksOption, is_compiled, prediction_table
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
@@ -26,9 +26,6 @@ class WorldChoice(StrEnum):
     live = "live"
     simulated = "simulated"
 
-
-#: Their names, known without loading what runs them.
-COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse")
 
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
@@ -104,7 +101,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.measure.quantity import parse_time
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
-        if program.parent == Path() and program.name in COMPILED_PROGRAMS:
+        if is_compiled(program):
             if out is not None and world is not WorldChoice.live:
                 raise InputError(key="--out", value=str(out), allowed="with --world live")
             try:
@@ -146,7 +143,7 @@ def _repeated(
 ) -> None:
     from wiretwin.cli.folders import fresh
     from wiretwin.cli.progress import Bar
-    from wiretwin.predict.named import NAMED
+    from wiretwin.predict.named import DEFAULT_LAYER, NAMED
     from wiretwin.predict.records import Launch
     from wiretwin.predict.repeats import run_repeatedly
 
@@ -162,7 +159,7 @@ def _repeated(
             NAMED[name],
             words,
             folder,
-            layer=layer or "socket/tcp",
+            layer=layer or DEFAULT_LAYER,
             ranks=ranks,
             launches=launches,
             limit_s=limit_s,
@@ -186,12 +183,12 @@ def _named(
 ) -> None:
     from wiretwin.errors import InputError
     from wiretwin.predict.live import LAYER
-    from wiretwin.predict.named import NAMED, run_live, run_simulated
+    from wiretwin.predict.named import DEFAULT_LAYER, NAMED, run_live, run_simulated
 
     if world is WorldChoice.live:
         with where.place(round_trips=False) as place:
             done = run_live(
-                NAMED[name], words, layer=layer or "socket/tcp", ranks=ranks, limit_s=limit_s, place=place
+                NAMED[name], words, layer=layer or DEFAULT_LAYER, ranks=ranks, limit_s=limit_s, place=place
             )
         emit(named_table(done), form)
         return

@@ -7,6 +7,7 @@
 - `solo`: a measuring pass, every rank in a process and on a core of its own
 - `predict`: recording, passes, replay, and the frozen record
 - `live`: real launches
+- `compiled`, `named`: a compiled program predicted; and run by name in either world
 - `repeats`: real launches of a compiled program
 - `compare`: a prediction beside its run
 - `records`: the JSON records

@@ -4,7 +4,8 @@ They are written once against `Comm` and know nothing of the world they run in: 
 network of a twin, or live on sockets or shared memory, a process each. The digests of the two are equal.
 
 `python -m wiretwin.predict.named` reads a simulated run as JSON from the file it is given and prints
-the result as JSON: a process of its own, so that a limit and an interrupt end it.
+the result as JSON, its timeline beside the file: a process of its own, so that a limit and an interrupt
+end it.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from wiretwin import process, scratch
+from wiretwin import _core, process, scratch
 from wiretwin.errors import InputError, ProgramError
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
@@ -28,9 +29,15 @@ from wiretwin.measure.quantity import parse_time
 from wiretwin.measure.running import rendezvous
 from wiretwin.measure.word import COMPILED
 from wiretwin.place import HERE, Place, host_of
+from wiretwin.predict import timeline
 from wiretwin.predict.model import single_host
 from wiretwin.twin import Twin
 
+if TYPE_CHECKING:
+    import polars as pl
+
+#: The layer of a live run, and of a prediction, that names none.
+DEFAULT_LAYER = "socket/tcp"
 #: Layers without a stack that carry a compiled program live.
 LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm")
 #: How long a rank that has its answer may take to leave when another has failed, in seconds.
@@ -51,19 +58,27 @@ class Named:
         Their names and defaults.
     work
         Kinds of work whose cost the simulated world must be told.
+    free_work
+        Kinds that are free there unless a cost is told.
     """
 
     name: str
     summary: str
     parameters: Mapping[str, int]
     work: tuple[str, ...] = ()
+    free_work: tuple[str, ...] = ()
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """All kinds of work that it does."""
+        return self.work + self.free_work
 
 
 NAMED = {
     one.name: one
     for one in (
-        Named("echo", "round trips between ranks 0 and 1", {"bytes": 1024, "rounds": 1000}),
-        Named("stream", "one way from rank 0 to rank 1", {"bytes": 65536, "messages": 1000}),
+        Named("echo", "round trips between ranks 0 and 1", {"bytes": 1024, "rounds": 1000}, (), ("byte",)),
+        Named("stream", "one way from rank 0 to rank 1", {"bytes": 65536, "messages": 1000}, (), ("byte",)),
         Named("ring", "ring allreduce of 8-byte numbers", {"elements": 10_000, "rounds": 100}, ("add",)),
         Named(
             "jacobi",
@@ -163,11 +178,11 @@ def parse_parameters(program: Named, words: Sequence[str]) -> tuple[dict[str, in
     InputError
         When a word is not of that form, a key is unknown or given twice, or a value is not allowed.
     """
-    allowed = ", ".join([*program.parameters, *program.work])
+    allowed = ", ".join([*program.parameters, *program.kinds])
     given: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
-        if not equals or key not in (*program.parameters, *program.work):
+        if not equals or key not in (*program.parameters, *program.kinds):
             raise InputError(key=program.name, value=word, allowed=f"key=value with a key of {allowed}")
         if key in given:
             raise InputError(key=key, value=value, reason="is given twice", allowed="once")
@@ -175,13 +190,43 @@ def parse_parameters(program: Named, words: Sequence[str]) -> tuple[dict[str, in
     parameters = dict(program.parameters)
     costs: dict[str, int] = {}
     for key, value in given.items():
-        if key in program.work:
+        if key in program.kinds:
             costs[key] = round(1e12 * parse_time(value, key, most_s=1.0))
         elif value.isdecimal() and value.isascii() and len(value) <= 15:
             parameters[key] = int(value)
         else:
             raise InputError(key=key, value=value, allowed="a whole number, 0 and above")
     return parameters, costs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Simulated:
+    """A simulated run of a compiled program.
+
+    Attributes
+    ----------
+    ranks
+        Its ranks.
+    network
+        The model they ran on.
+    messages
+        How many were delivered.
+    digest
+        Of the world's trace.
+    timeline
+        What each rank did when, as `wiretwin.predict.timeline.frame` has it; none unless asked for.
+    """
+
+    ranks: tuple[NamedRank, ...]
+    network: dict[str, Any]
+    messages: int
+    digest: str
+    timeline: pl.DataFrame | None
+
+    @property
+    def seconds(self) -> float:
+        """The program's own time on the slowest rank."""
+        return max(rank.elapsed_s for rank in self.ranks)
 
 
 def run_simulated(
@@ -210,12 +255,52 @@ def run_simulated(
             allowed=f"what one {missing[0]} costs, such as {missing[0]}=0.8ns",
         )
     fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
+    case = Case(parameters, costs, single_host(fitted, layer, ranks), ranks)
+    (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
+    return NamedRun(program, parameters, "simulated", layer, done.ranks)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What to simulate: parameters, what each kind of work costs in picoseconds, the network, the ranks."""
+
+    parameters: Mapping[str, int]
+    costs_ps: Mapping[str, int]
+    network: dict[str, Any]
+    ranks: int
+
+    def spec(self) -> dict[str, Any]:
+        """Return it as the process that simulates reads it."""
+        priced = {"costs_ps": dict(self.costs_ps)} if self.costs_ps else {}
+        return {
+            "parameters": json.dumps({**self.parameters, **priced}),
+            "network": json.dumps(self.network),
+            "ranks": self.ranks,
+        }
+
+
+def simulate(
+    program: Named,
+    cases: Sequence[Case],
+    *,
+    seed: int = 1,
+    limit_s: float = 120.0,
+    keep_timeline: bool = False,
+) -> list[Simulated]:
+    """Simulate a compiled program in several cases, one after the other; `limit_s` is for all of them.
+
+    With `keep_timeline` the first says what each rank did when.
+
+    Raises
+    ------
+    InputError, ProgramError
+        As `run_simulated`.
+    """
     spec = {
         "name": program.name,
-        "parameters": json.dumps({**parameters, "costs_ps": costs} if costs else parameters),
-        "network": json.dumps(single_host(fitted, layer, ranks)),
-        "ranks": ranks,
+        "cases": [case.spec() for case in cases],
         "seed": seed,
+        "timeline": keep_timeline,
     }
     with scratch.folder(what="named") as folder:
         path = folder / "spec.json"
@@ -227,31 +312,43 @@ def run_simulated(
             raise ProgramError(
                 f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
             ) from None
-    if done.returncode == InputError.exit_code:
-        raise InputError(key=program.name, reason=done.stderr.strip())
-    if done.returncode:
-        raise ProgramError(
-            f"{program.name}: the simulated run ended with {process.ending(done.returncode)}: "
-            f"{done.last_words() or 'no word'}"
+        if done.returncode == InputError.exit_code:
+            raise InputError(key=program.name, reason=done.stderr.strip())
+        if done.returncode:
+            raise ProgramError(
+                f"{program.name}: the simulated run ended with {process.ending(done.returncode)}: "
+                f"{done.last_words() or 'no word'}"
+            )
+        kept = None
+        if keep_timeline:
+            import polars as pl
+
+            kept = pl.read_parquet(folder / timeline.FILE, memory_map=False)
+    return [
+        Simulated(
+            tuple(NamedRank(**rank) for rank in found["ranks"]),
+            case.network,
+            found["messages"],
+            found["digest"],
+            None if number else kept,
         )
-    found = json.loads(done.stdout)
-    return NamedRun(
-        program, parameters, "simulated", layer, tuple(NamedRank(**rank) for rank in found["ranks"])
-    )
+        for number, (case, found) in enumerate(zip(cases, json.loads(done.stdout), strict=True))
+    ]
 
 
 def run_live(
     program: Named,
     words: Sequence[str],
     *,
-    layer: str = "socket/tcp",
+    layer: str = DEFAULT_LAYER,
     ranks: int = 2,
     limit_s: float = 60.0,
     place: Place = HERE,
 ) -> NamedRun:
     """Run a compiled program for real, a process a rank, on any layer that carries it.
 
-    At a `place` of several hosts the ranks live on them in turn and talk over sockets.
+    At a `place` of several hosts the ranks live on them in turn and talk over sockets. On one host with a
+    core for each, every rank keeps to its own, as the ranks of a measurement do.
 
     Raises
     ------
@@ -277,11 +374,13 @@ def run_live(
         raise InputError(
             key="--layer", value=layer, reason="works within one host only", allowed="socket/tcp, or a stack"
         )
+    cpus = sorted(os.sched_getaffinity(0))
     with rendezvous(place) as meeting, contextlib.ExitStack() as stack:
         children = []
         for rank in range(ranks):
             host = host_of(place, rank)
             address = {"address": host.address} if len(place.hosts) > 1 else {}
+            own_core = len(place.hosts) == 1 and ranks <= len(cpus)
             spec = {
                 "protocol": 1,
                 "layer": configuration.kind.name,
@@ -289,6 +388,7 @@ def run_live(
                 "size": ranks,
                 "options": {**configuration.options, **address},
                 "directory": str(meeting),
+                "pin_cpu": cpus[rank] if own_core else None,
                 "limit_s": limit_s,
                 "program": {"name": program.name, **parameters},
             }
@@ -356,35 +456,39 @@ def _rank(said: Mapping[str, Any]) -> NamedRank:
 
 
 def _main(argv: Sequence[str]) -> int:
-    from wiretwin import _core
-
     spec = json.loads(Path(argv[0]).read_text("utf-8"))
-    try:
-        done = _core.run_program(
-            spec["name"], spec["parameters"], spec["network"], spec["ranks"], spec["seed"]
-        )
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return InputError.exit_code
-    ranks = []
-    totals: Mapping[str, Any] = done["totals"]
-    for rank, outcome in enumerate(done["outcomes"]):
-        parts = {
-            kind: int(totals[f"{kind}_ps"][rank]) / 1e12
-            for kind in ("compute", "endpoint", "wire", "waiting")
-        }
-        ranks.append(
-            {
-                "rank": rank,
-                "total_s": int(done["end_ps"][rank]) / 1e12,
-                "elapsed_s": outcome["elapsed_ps"] / 1e12,
-                "parts_s": parts,
-                "digest": outcome["digest"],
-                "verified": outcome["verified"],
-            }
-        )
-    print(json.dumps({"ranks": ranks}))
+    found: list[dict[str, Any]] = []
+    for case in spec["cases"]:
+        try:
+            done = _core.run_program(
+                spec["name"], case["parameters"], case["network"], case["ranks"], spec["seed"]
+            )
+        except ValueError as error:
+            print(error, file=sys.stderr)
+            return InputError.exit_code
+        if spec["timeline"] and not found:
+            from wiretwin.predict.timeline import frame
+
+            intervals = frame(done["timeline"], done["names"])
+            intervals.write_parquet(Path(argv[0]).with_name(timeline.FILE))
+        found.append({"ranks": _ranks(done), "messages": done["messages"], "digest": done["digest"]})
+    print(json.dumps(found))
     return 0
+
+
+def _ranks(done: Mapping[str, Any]) -> list[dict[str, Any]]:
+    totals: Mapping[str, Any] = done["totals"]
+    return [
+        {
+            "rank": rank,
+            "total_s": int(done["end_ps"][rank]) / 1e12,
+            "elapsed_s": outcome["elapsed_ps"] / 1e12,
+            "parts_s": {kind: int(totals[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS},
+            "digest": outcome["digest"],
+            "verified": outcome["verified"],
+        }
+        for rank, outcome in enumerate(done["outcomes"])
+    ]
 
 
 if __name__ == "__main__":

@@ -12,13 +12,12 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 
 from wiretwin import _core, states
@@ -28,7 +27,7 @@ from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pas
 from wiretwin.mpi.recording import Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import SimulatedRun
-from wiretwin.predict import solo, stage
+from wiretwin.predict import solo, stage, timeline
 from wiretwin.predict.model import Side, single_host
 from wiretwin.predict.records import (
     ComputeNote,
@@ -51,7 +50,6 @@ DEFAULT_SEED = 1
 DEFAULT_PASSES = 5
 COMPUTE_FILE = "compute.parquet"
 COMPUTE_SCHEMA = {"rank": pl.UInt32(), "stretch": pl.UInt32(), "duration_ps": pl.UInt64()}
-KINDS = ("compute", "endpoint", "wire", "waiting")
 
 Statistic = Literal["median", "minimum"]
 
@@ -392,31 +390,13 @@ def _sent(recording: Recording) -> int:
 def _modelled(run: SimulatedRun, end_ps: Sequence[int], digest: str, messages: int) -> Modelled:
     per_rank = []
     for rank in range(run.ranks):
-        parts = {f"{kind}_s": float(run.totals_ps[f"{kind}_ps"][rank]) / 1e12 for kind in KINDS}
+        parts = {f"{kind}_s": float(run.totals_ps[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS}
         per_rank.append(ModelledRank(rank=rank, total_s=end_ps[rank] / 1e12, **parts))
     return Modelled(max(end_ps) / 1e12, per_rank, digest, messages, _timeline(run))
 
 
 def _timeline(run: SimulatedRun) -> pl.DataFrame:
-    """Return the intervals with kinds, names and source lines in words."""
-    columns = run.timeline
-    sites = [f"{Path(file).name}:{line}" for file, line in run.sites]
-    kinds = np.array([*KINDS], dtype=object)
-    names = np.array([*run.names, ""], dtype=object)
-    places = np.array([*sites, ""], dtype=object)
-    # An index of -1 finds the empty word at the end.
-    return pl.DataFrame(
-        {
-            "rank": columns["rank"],
-            "start_ps": columns["start_ps"],
-            "end_ps": columns["end_ps"],
-            "kind": pl.Series(kinds[columns["kind"]], dtype=pl.String),
-            "name": pl.Series(names[columns["name_index"].astype(np.int64)], dtype=pl.String),
-            "site": pl.Series(places[columns["site"].astype(np.int64)], dtype=pl.String),
-            "peer": columns["peer"],
-            "bytes": columns["bytes"],
-        }
-    )
+    return timeline.frame(run.timeline, run.names, [f"{Path(file).name}:{line}" for file, line in run.sites])
 
 
 def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
@@ -503,7 +483,6 @@ def _check_all_used(earlier: Sequence[Sequence[int]], used: Sequence[Sequence[in
 def _keep(
     folder: Path, prediction: Prediction, model: Modelled, durations_ps: Sequence[Sequence[int]]
 ) -> None:
-    """Write the three files of a prediction; the record last, so that it is never without the others."""
     compute = pl.DataFrame(
         {
             "rank": [rank for rank, values in enumerate(durations_ps) for _ in values],
@@ -512,10 +491,21 @@ def _keep(
         },
         schema=COMPUTE_SCHEMA,
     )
+    keep(folder, prediction, {timeline.FILE: model.timeline, COMPUTE_FILE: compute})
+
+
+def keep(folder: Path, prediction: Prediction, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write the files of a prediction; the record last, so that it is never without the others.
+
+    Raises
+    ------
+    StorageError
+        When one cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        model.timeline.write_parquet(folder / "timeline.parquet")
-        compute.write_parquet(folder / COMPUTE_FILE)
+        for name, table in tables.items():
+            table.write_parquet(folder / name)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise StorageError(folder, f"not written: {getattr(error, 'strerror', None) or error}") from error
     prediction.write(folder)

@@ -1,6 +1,7 @@
 """Launches of a compiled program for real, and the record of them: as `wiretwin.predict.live` for scripts.
 
-Its timers are always on, so every launch counts and every launch says how its time was split.
+A launch's time is the program's own on the slowest rank, without collecting and checking its result. Its
+timers are always on, so every launch counts and every launch says how its time was split.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from wiretwin import _core
 from wiretwin.errors import InputError, ProgramError
 from wiretwin.place import HERE, Place
 from wiretwin.predict.live import LAUNCHES_FILE, append
-from wiretwin.predict.named import Named, NamedRun, run_live
+from wiretwin.predict.named import DEFAULT_LAYER, Named, NamedRun, run_live
 from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
 
 __all__ = ["run_repeatedly"]
@@ -24,7 +25,7 @@ def run_repeatedly(
     words: Sequence[str],
     out: Path,
     *,
-    layer: str = "socket/tcp",
+    layer: str = DEFAULT_LAYER,
     ranks: int = 2,
     launches: int = 7,
     limit_s: float = 60.0,
@@ -74,7 +75,8 @@ def _results(run: NamedRun) -> list[str]:
 
 
 def _launch(run: NamedRun) -> Launch:
-    return Launch(seconds=run.seconds, per_rank_s=[rank.total_s for rank in run.ranks])
+    times = [rank.elapsed_s for rank in run.ranks]
+    return Launch(seconds=max(times), per_rank_s=times)
 
 
 def _record(done: Sequence[NamedRun], started: str) -> Run:
@@ -83,7 +85,8 @@ def _record(done: Sequence[NamedRun], started: str) -> Run:
     split = []
     for at in range(len(first.ranks)):
         compute = median([run.ranks[at].parts_s["compute"] for run in done])
-        total = median([run.ranks[at].total_s for run in done])
+        total = median([run.ranks[at].elapsed_s for run in done])
+        compute = min(compute, total)
         split.append(RealRank(rank=at, compute_s=compute, mpi_s=total - compute, total_s=total))
     return Run(
         program=first.program.name,
@@ -94,7 +97,7 @@ def _record(done: Sequence[NamedRun], started: str) -> Run:
         launcher=[],
         library=f"wiretwin {version}",
         launches=[_launch(run) for run in done],
-        seconds=median_spread([run.seconds for run in done]),
+        seconds=median_spread([_launch(run).seconds for run in done]),
         split=split,
         wiretwin=version,
         started_utc=started,

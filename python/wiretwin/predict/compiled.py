@@ -1,0 +1,180 @@
+"""Predict a compiled program: what `wiretwin.predict.predict` is for scripts.
+
+The simulated world must be told what a unit of the program's work costs. Unless it is given, that is
+measured: the program runs on shared memory, as many ranks side by side as there are cores, and what they say
+they computed is divided by the units of work that the simulated program counts. Of those runs nothing but the
+price is kept.
+
+Choice: one price for all kinds of a program's work. A rank does them in about the same proportion as all do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from wiretwin import _core
+from wiretwin.errors import InputError
+from wiretwin.predict import timeline
+from wiretwin.predict.model import Side, single_host
+from wiretwin.predict.named import DEFAULT_LAYER, Case, Named, parse_parameters, run_live, simulate
+from wiretwin.predict.predict import DEFAULT_PASSES, DEFAULT_SEED, Statistic, keep
+from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, sha256_of, utc_now
+from wiretwin.twin import Twin
+
+__all__ = ["predict_compiled"]
+
+#: Where its work is measured.
+_WORKBENCH = "shm"
+
+
+def predict_compiled(
+    program: Named,
+    words: Sequence[str] = (),
+    *,
+    twin: str | Path | Twin,
+    layer: str = DEFAULT_LAYER,
+    ranks: int = 2,
+    passes: int = DEFAULT_PASSES,
+    statistic: Statistic = "median",
+    seed: int = DEFAULT_SEED,
+    out: str | Path | None = None,
+    limit_s: float = 120.0,
+    on_stage: Callable[[str], None] | None = None,
+) -> Prediction:
+    """Predict the run of a compiled program on the host of a twin, and freeze the prediction.
+
+    What is predicted is the program's own time on the slowest rank, without collecting and checking its
+    result, as `wiretwin.predict.repeats.run_repeatedly` keeps it. Where the twin knows several states of the
+    host the prediction is for all launches together, and its interval spans the states.
+
+    Parameters
+    ----------
+    program, words
+        The program, its parameters, and what its work costs if that is given.
+    twin, layer, ranks
+        Whose network carries how many ranks.
+    passes, statistic
+        How often the work is measured, and what is made of it.
+    seed
+        Of the simulated world.
+    out
+        A folder for `prediction.json` and `timeline.parquet`.
+    limit_s
+        The longest one run may take, in seconds.
+    on_stage
+        Called with a few words as each stage begins.
+
+    Raises
+    ------
+    InputError, ProgramError
+        When an input is wrong; when a run fails or does not end in time.
+    """
+    if not 1 <= passes <= 1000:
+        raise InputError(key="--passes", value=passes, allowed="1 to 1000")
+    say = on_stage or (lambda _: None)
+    fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
+    costs = fitted.layer(layer)
+    parameters, given = parse_parameters(program, words)
+    missing = [kind for kind in program.kinds if kind not in given]
+    if given and missing:
+        raise InputError(
+            key=missing[0], reason="is needed where other work is given", allowed="all of it, or none"
+        )
+
+    def case(prices: Mapping[str, int], side: Side = "value", state: str | None = None) -> Case:
+        return Case(parameters, prices, single_host(fitted, layer, ranks, side, state), ranks)
+
+    tried, together = [given], 1
+    if missing:
+        together = min(ranks, len(os.sched_getaffinity(0)))
+        # What is wrong with the parameters shows here, before anything is run.
+        workbench = _Workbench(
+            program, case(dict.fromkeys(program.kinds, 1)), fitted, layer, together, limit_s
+        )
+        tried = []
+        for number in range(passes):
+            say(f"measuring the work, pass {number + 1} of {passes}")
+            tried.append(dict.fromkeys(program.kinds, workbench.price_ps()))
+    say("simulating")
+    by_price = sorted(tried, key=lambda prices: sum(prices.values()))
+    chosen = by_price[0] if statistic == "minimum" else by_price[(len(by_price) - 1) // 2]
+    states = [None, *(state.name for state in costs.states)]
+    sides: tuple[Side, Side] = ("low", "high")
+    cases = [case(chosen), *(case(prices) for prices in (by_price[0], by_price[-1]) if missing)]
+    cases += [case(chosen, side, state) for side in sides for state in states]
+    found, *ends = simulate(program, cases, seed=seed, limit_s=limit_s, keep_timeline=out is not None)
+    seconds = [found.seconds, *(one.seconds for one in ends)]
+    parts = ["the measuring passes"] if missing else []
+    parts += ["the ends of the twin's intervals", *(["the states of the host"] if costs.states else [])]
+    prediction = Prediction(
+        program=program.name,
+        program_sha256=sha256_of(Path(_core.__file__)),
+        args=[f"{key}={value}" for key, value in parameters.items()],
+        ranks=ranks,
+        layer=layer,
+        twin_sha256=hashlib.sha256(fitted.to_toml().encode()).hexdigest(),
+        network=found.network,
+        seed=seed,
+        compute=ComputeNote(
+            source="measured" if missing else "given",
+            statistic=statistic,
+            passes=len(tried),
+            concurrent=together,
+        ),
+        seconds=Spread(
+            value=found.seconds,
+            low=min(seconds),
+            high=max(seconds),
+            meaning="range over " + " and ".join(parts),
+        ),
+        per_rank=[
+            ModelledRank(
+                rank=one.rank,
+                total_s=one.total_s,
+                **{f"{kind}_s": value for kind, value in one.parts_s.items()},
+            )
+            for one in found.ranks
+        ],
+        messages=found.messages,
+        trace_digest=found.digest,
+        wiretwin=importlib.metadata.version("wiretwin"),
+        frozen_utc=utc_now(),
+    ).sealed()
+    if out is not None:
+        assert found.timeline is not None
+        keep(Path(out), prediction, {timeline.FILE: found.timeline})
+    return prediction
+
+
+class _Workbench:
+    """Measures what a unit of a program's work costs, `together` ranks side by side on shared memory."""
+
+    def __init__(
+        self, program: Named, case: Case, twin: Twin, layer: str, together: int, limit_s: float
+    ) -> None:
+        self.program, self.together, self.limit_s = program, together, limit_s
+        # A mesh that was asked for is one of as many ranks as were asked for.
+        mesh = () if together == case.ranks else ("down", "across")
+        mine = {**case.parameters, **{key: 0 for key in mesh if key in case.parameters}}
+        self.words = [f"{key}={value}" for key, value in mine.items()]
+        here = Case(mine, case.costs_ps, single_host(twin, layer, together), together)
+        *_, counted = simulate(program, [case, here] if mesh else [case], limit_s=limit_s)
+        self.units = round(sum(rank.parts_s["compute"] for rank in counted.ranks) * 1e12)
+        if self.units == 0:
+            kind = program.kinds[0]
+            ranks_there = f"{together} rank{'' if together == 1 else 's'}"
+            raise InputError(
+                key=kind,
+                reason=f"cannot be measured: {ranks_there}, as many as there are cores, do none of it",
+                allowed=f"a price of {' and '.join(program.kinds)}, such as {kind}=0.8ns",
+            )
+
+    def price_ps(self) -> int:
+        """Return the price of a unit in one launch, in picoseconds, 1 at least."""
+        done = run_live(self.program, self.words, layer=_WORKBENCH, ranks=self.together, limit_s=self.limit_s)
+        computed_s = sum(rank.parts_s["compute"] for rank in done.ranks)
+        return max(1, round(1e12 * computed_s / self.units))
