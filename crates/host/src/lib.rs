@@ -11,6 +11,7 @@ mod line;
 mod mapping;
 mod mesh;
 mod pair;
+mod pcaal;
 mod process;
 mod reader;
 mod rendezvous;
@@ -31,6 +32,7 @@ pub use crossing::crossing;
 pub use interface::Traffic;
 pub use mesh::Mesh;
 pub use pair::{Pair, drive};
+pub use pcaal::{Faults as PcaalFaults, PcaalOptions, PcaalStream};
 pub use process::{
     PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned,
     run_before_all_others, sharp_timers, write_line,

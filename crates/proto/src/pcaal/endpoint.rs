@@ -180,6 +180,17 @@ impl Endpoint {
         self.sender.unacknowledged()
     }
 
+    /// The oldest values that may have to be sent still: what lies before them in what was handed in is
+    /// not needed any more.
+    pub fn oldest(&self) -> Option<Values> {
+        self.sender.oldest()
+    }
+
+    /// Whether a data cell of this number is within the window: a driver keeps the octets of no other.
+    pub fn is_awaited(&self, number: Seq<32>) -> bool {
+        number.is_within(self.receiver.vr_r, self.config.window)
+    }
+
     // Commands
 
     /// Begins to send monitoring cells, and the clock if it is to be.

@@ -117,6 +117,11 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
         self.queue.push_back(item);
     }
 
+    /// The oldest that is not acknowledged in order or, if all are, that waits.
+    pub(crate) fn oldest(&self) -> Option<T> {
+        self.buffer.front().map(|slot| slot.item).or(self.queue.front().copied())
+    }
+
     /// How much waits.
     pub(crate) fn waiting(&self) -> usize {
         self.queue.len()

@@ -1,0 +1,523 @@
+//! The parallel-computing adaptation layer over UDP: a socket for each circuit, each with its DSCP.
+//!
+//! A byte stream for two ranks: what is sent arrives once and in order, whatever the network loses,
+//! repeats or reorders. The machine is that of the simulated world. It runs inside the calls: a rank that
+//! computes neither sends again nor answers, and what waits for it meanwhile looks late. A TCP connection
+//! beside it carries control messages and tells at once when the peer dies.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use wiretwin_proto::pcaal::{
+    Cell, Circuit, Config, Counters, Endpoint, Event, Kind, LocalClock, Pdu, Run, Values, Watch,
+};
+use wiretwin_proto::{MessageId, Output, Payload};
+use wiretwin_units::{Bytes, SimTime, Span};
+
+use crate::rendezvous::{Meeting, MeetingError, timespec};
+use crate::socket::{SocketOptions, SocketStream, failure, tcp};
+use crate::stream::{Failure, Spinner, Stream, Wait};
+
+/// Faults that the sender makes by itself, on the way to the socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Of a hundred datagrams, so many are lost: 0 to 100.
+    pub loss_percent: u32,
+    /// And so many are sent twice: 0 to 100.
+    pub repeat_percent: u32,
+    /// Each is held for up to so long, so that they overtake each other.
+    pub jitter: Duration,
+    /// The ordinary circuit holds each for so long more; see [`PcaalStream::congest`].
+    pub congestion: Duration,
+    /// What the chances begin from.
+    pub seed: u64,
+}
+
+/// How a stream is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PcaalOptions {
+    /// Waiting, addresses and buffers.
+    pub socket: SocketOptions,
+    /// What watches the ordinary circuit.
+    pub watch: Watch,
+    /// Time from one monitoring cell to the next, from POLL to POLL, and `T_L`. 20 ms.
+    pub interval: Duration,
+    /// `T_M`. 20 ms: a process that waits for its turn is not congestion.
+    pub high: Duration,
+    /// `T_m`, below `T_M`. 10 ms.
+    pub low: Duration,
+    /// DSCP of the ordinary, the backup and the control circuit: 8, 34 and 46, each below 64.
+    pub dscp: [u8; 3],
+    /// Faults to make.
+    pub faults: Faults,
+}
+
+impl Default for PcaalOptions {
+    fn default() -> Self {
+        Self {
+            socket: SocketOptions::default(),
+            watch: Watch::EachCell,
+            interval: Duration::from_millis(20),
+            high: Duration::from_millis(20),
+            low: Duration::from_millis(10),
+            dscp: [8, 34, 46],
+            faults: Faults::default(),
+        }
+    }
+}
+
+/// Octets of a cell.
+const CELL: usize = 48;
+/// Cells of one datagram, so that it fits a packet of Ethernet.
+const MOST_CELLS: usize = 30;
+/// Cells that may be under way: what fits a socket's buffer.
+const WINDOW: u32 = 1024;
+/// The most octets that wait to be sent or acknowledged before a writer waits.
+const MOST_WAITING: usize = 1 << 20;
+/// How long an end that is closed sees to what is under way.
+const LINGER: Duration = Duration::from_secs(2);
+/// The longest without looking at the peer and the limit.
+const SLICE: Duration = Duration::from_millis(10);
+const CIRCUITS: [Circuit; 3] = [Circuit::Ordinary, Circuit::Backup, Circuit::Control];
+
+/// One end of a stream.
+#[derive(Debug)]
+pub struct PcaalStream {
+    /// Readable when anything has come.
+    any: OwnedFd,
+    sockets: [OwnedFd; 3],
+    control: SocketStream,
+    end: Endpoint,
+    begun: Instant,
+    wait: Wait,
+    limit: Duration,
+    timeout: Option<SimTime>,
+    lost: bool,
+    /// What was handed in and is not acknowledged: from this place of the stream on.
+    outgoing: VecDeque<u8>,
+    outgoing_from: u64,
+    /// Cells that are kept until they are next, each at its number modulo the window.
+    kept: Vec<[u8; CELL]>,
+    incoming: VecDeque<u8>,
+    /// Cells to be sent, by circuit.
+    staged: [Vec<u8>; 3],
+    /// Datagrams that a fault holds back: when they go, and by which circuit.
+    held: Vec<(Instant, usize, Vec<u8>)>,
+    faults: Faults,
+    chance: u64,
+}
+
+impl PcaalStream {
+    /// Meets the other rank of a pair; `limit` bounds every wait.
+    ///
+    /// # Errors
+    /// [`MeetingError`].
+    pub fn meet(
+        meeting: &Meeting<'_>,
+        options: &PcaalOptions,
+        limit: Duration,
+    ) -> Result<Self, MeetingError> {
+        let refuse = |error: io::Error| MeetingError::new("setting up a socket of a circuit", error);
+        let socket = &options.socket;
+        let beside = SocketOptions { address: socket.address, port: socket.port, ..SocketOptions::default() };
+        let mut streams = tcp(meeting, &beside, limit)?;
+        let mut control = streams
+            .swap_remove(1 - meeting.rank as usize)
+            .ok_or_else(|| MeetingError::new("meeting over UDP", "takes two ranks"))?;
+        let there = control.peer_ip().map_err(refuse)?;
+        let mut sockets = Vec::new();
+        for dscp in options.dscp {
+            let here = UdpSocket::bind(SocketAddr::new(socket.address, 0)).map_err(refuse)?;
+            socket.set_buffers(&here).map_err(refuse)?;
+            let class = u8::checked_mul(dscp, 4).ok_or_else(|| {
+                MeetingError::new("setting the class of a circuit", format_args!("DSCP {dscp}: 0 to 63"))
+            })?;
+            let set = if socket.address.is_ipv4() {
+                sockopt::set_ip_tos(&here, class)
+            } else {
+                sockopt::set_ipv6_tclass(&here, class.into())
+            };
+            set.map_err(|error| refuse(error.into()))?;
+            let port = here.local_addr().map_err(refuse)?.port();
+            let told =
+                |failure: Failure| MeetingError::new("exchanging UDP ports", format_args!("{failure:?}"));
+            control.send_all(&port.to_le_bytes()).map_err(told)?;
+            let mut port = [0; 2];
+            control.recv_exact(&mut port).map_err(told)?;
+            here.connect(SocketAddr::new(there, u16::from_le_bytes(port))).map_err(refuse)?;
+            sockets.push(OwnedFd::from(here));
+        }
+        let sockets: [OwnedFd; 3] = sockets.try_into().expect("three circuits");
+        let epoll = |error: Errno| MeetingError::new("waiting for three circuits", io::Error::from(error));
+        let any = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(epoll)?;
+        let all = sockets.iter().map(AsFd::as_fd).chain([control.as_fd()]);
+        for (number, fd) in all.enumerate() {
+            let data = epoll::EventData::new_u64(number as u64);
+            epoll::add(&any, fd, data, epoll::EventFlags::IN).map_err(epoll)?;
+        }
+        let span = |duration: Duration| Span::from_ns(duration.as_nanos() as u64);
+        // Both ends read the clock of one host.
+        let clock = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let begun = Instant::now();
+        let config = Config {
+            timer_poll: span(options.interval),
+            timer_no_response: span(limit.min(Duration::from_secs(86_400))),
+            window: WINDOW,
+            watch: Some(options.watch),
+            monitor_interval: span(options.interval),
+            loss_threshold: span(options.interval),
+            high_threshold: span(options.high),
+            low_threshold: span(options.low),
+            clock: LocalClock { ahead_ns: clock.tv_sec * 1_000_000_000 + clock.tv_nsec, gains_ns_each_s: 0 },
+            work: false,
+            ..Config::default()
+        };
+        let mut end = Endpoint::new(config)
+            .map_err(|error| MeetingError::new("setting up the adaptation layer", error))?;
+        end.start(SimTime::ZERO);
+        Ok(Self {
+            any,
+            sockets,
+            control,
+            end,
+            begun,
+            wait: socket.wait,
+            limit,
+            timeout: None,
+            lost: false,
+            outgoing: VecDeque::new(),
+            outgoing_from: 0,
+            kept: vec![[0; CELL]; WINDOW as usize],
+            incoming: VecDeque::new(),
+            staged: [const { Vec::new() }; 3],
+            held: Vec::new(),
+            faults: options.faults,
+            chance: options.faults.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+        })
+    }
+
+    /// What was counted.
+    pub const fn counters(&self) -> Counters {
+        self.end.counters()
+    }
+
+    /// Whether data go by the backup circuit.
+    pub const fn is_high(&self) -> bool {
+        self.end.is_high()
+    }
+
+    /// From now on the ordinary circuit holds each datagram of this end for so long more.
+    pub const fn congest(&mut self, by: Duration) {
+        self.faults.congestion = by;
+    }
+
+    fn now(&self) -> SimTime {
+        SimTime::ZERO + Span::from_ns(self.begun.elapsed().as_nanos() as u64)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.chance ^= self.chance << 13;
+        self.chance ^= self.chance >> 7;
+        self.chance ^= self.chance << 17;
+        (self.chance >> 11) % bound
+    }
+
+    /// Takes what has come, lets time pass, sends what is to be sent.
+    fn turn(&mut self) -> Result<(), Failure> {
+        let mut datagram = [0; CELL * MOST_CELLS];
+        for (place, circuit) in CIRCUITS.into_iter().enumerate() {
+            loop {
+                let count = match recv(&self.sockets[place], &mut datagram[..], RecvFlags::DONTWAIT) {
+                    Ok((count, _)) => count,
+                    Err(Errno::AGAIN) => break,
+                    // What was sent earlier met nobody: the TCP connection tells if that is so.
+                    Err(Errno::INTR | Errno::CONNREFUSED) => continue,
+                    Err(error) => return Err(failure(error)),
+                };
+                for octets in datagram[..count].chunks(CELL) {
+                    self.take(circuit, octets);
+                }
+                self.drain()?;
+            }
+        }
+        let now = self.now();
+        self.end.handle_timeout(now);
+        self.drain()?;
+        self.let_go()
+    }
+
+    fn take(&mut self, circuit: Circuit, octets: &[u8]) {
+        let now = self.now();
+        let mut text = [0; CELL];
+        let cell = Cell::parse(circuit, octets, |values| {
+            text[..values.len()].copy_from_slice(values);
+            MessageId(0)
+        });
+        let Ok(mut cell) = cell else { return self.end.handle_bad_cell(now) };
+        if let Pdu::Data { number, values, .. } = &mut cell.pdu {
+            values.payload.message = MessageId(number.get().into());
+            if self.end.is_awaited(*number) {
+                self.kept[number.get() as usize % WINDOW as usize] = text;
+            }
+        }
+        self.end.handle_cell(now, cell);
+    }
+
+    fn drain(&mut self) -> Result<(), Failure> {
+        loop {
+            match self.end.poll_output() {
+                Output::Transmit(cell) => self.stage(&cell)?,
+                Output::Deliver(values) => {
+                    let kept = &self.kept[values.payload.message.0 as usize % WINDOW as usize];
+                    self.incoming.extend(&kept[..values.payload.length.get() as usize]);
+                }
+                Output::Event(Event::PeerLost) => self.lost = true,
+                Output::Event(Event::Mode { .. }) | Output::Work(_) => {}
+                Output::Timeout(timeout) => {
+                    self.timeout = timeout;
+                    break;
+                }
+            }
+        }
+        let needed = self.end.oldest().map(|values| values.payload.start.get());
+        let gone = needed.map_or(self.outgoing.len(), |start| (start - self.outgoing_from) as usize);
+        self.outgoing.drain(..gone);
+        self.outgoing_from += gone as u64;
+        (0..3).try_for_each(|circuit| self.hand_over(circuit))
+    }
+
+    fn stage(&mut self, cell: &Cell) -> Result<(), Failure> {
+        let mut values = [0; CELL];
+        let mut length = 0;
+        if let Pdu::Data { values: Values { payload, .. }, .. } = cell.pdu {
+            length = payload.length.get() as usize;
+            let at = (payload.start.get() - self.outgoing_from) as usize;
+            for (place, octet) in values.iter_mut().zip(self.outgoing.range(at..at + length)) {
+                *place = *octet;
+            }
+        }
+        let mut octets = [0; CELL];
+        cell.emit(&values[..length], &mut octets)
+            .map_err(|error| Failure::Refused(format!("writing a cell: {error}")))?;
+        let circuit = cell.circuit as usize;
+        self.staged[circuit].extend(octets);
+        if self.staged[circuit].len() == CELL * MOST_CELLS { self.hand_over(circuit) } else { Ok(()) }
+    }
+
+    /// One datagram of what is staged for a circuit, if anything is.
+    fn hand_over(&mut self, circuit: usize) -> Result<(), Failure> {
+        if self.staged[circuit].is_empty() {
+            return Ok(());
+        }
+        if self.faults == Faults::default() {
+            let sent = put(&self.sockets[circuit], &self.staged[circuit]);
+            self.staged[circuit].clear();
+            return sent;
+        }
+        let octets = std::mem::take(&mut self.staged[circuit]);
+        let faults = self.faults;
+        let copies = 1 + u32::from(self.below(100) < faults.repeat_percent.into());
+        for _ in 0..copies {
+            let jitter = self.below(faults.jitter.as_nanos() as u64 + 1);
+            if self.below(100) < faults.loss_percent.into() {
+                continue;
+            }
+            let mut delay = Duration::from_nanos(jitter);
+            if circuit == 0 {
+                delay += faults.congestion;
+            }
+            self.held.push((Instant::now() + delay, circuit, octets.clone()));
+        }
+        self.let_go()
+    }
+
+    /// Sends what has been held back for long enough.
+    fn let_go(&mut self) -> Result<(), Failure> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let (due, held) = self.held.drain(..).partition(|(at, ..)| *at <= now);
+        self.held = held;
+        let mut due: Vec<(Instant, usize, Vec<u8>)> = due;
+        due.sort_by_key(|(at, ..)| *at);
+        due.iter().try_for_each(|(_, circuit, octets)| put(&self.sockets[*circuit], octets))
+    }
+
+    /// Waits a little for something to come or to be due.
+    fn pause(&self, spinner: &mut Spinner) -> Result<bool, Failure> {
+        match self.wait {
+            Wait::Spin => std::hint::spin_loop(),
+            Wait::Yield => rustix::thread::sched_yield(),
+            Wait::Block => {
+                let timer = self
+                    .timeout
+                    .map(|at| Duration::from_nanos(at.saturating_since(self.now()).as_ps() / 1_000));
+                let held = self.held.iter().map(|(at, ..)| at.saturating_duration_since(Instant::now()));
+                let sleep = held.chain(timer).min().unwrap_or(SLICE).min(SLICE);
+                let mut fds = [PollFd::new(&self.any, PollFlags::IN)];
+                // Each time, as what comes may keep coming without being what is waited for, and a peer that
+                // has gone makes this readable for ever.
+                return match poll(&mut fds, Some(&timespec(sleep))) {
+                    Ok(_) | Err(Errno::INTR) => spinner.check(),
+                    Err(error) => Err(failure(error)),
+                };
+            }
+        }
+        spinner.turn()
+    }
+
+    /// Turns until `done` says so, the peer is gone or the limit has passed.
+    fn until(
+        &mut self,
+        limit: Duration,
+        mut done: impl FnMut(&mut Self) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut spinner = Spinner::new(limit, 1024);
+        let mut gone = false;
+        loop {
+            self.turn()?;
+            if done(self)? {
+                return Ok(());
+            }
+            if self.lost || gone {
+                return Err(Failure::PeerGone);
+            }
+            if self.pause(&mut spinner)? {
+                // Once more: what it sent before it went still counts.
+                gone = self.closed();
+            }
+        }
+    }
+
+    fn accept(&mut self, octets: &[u8]) -> Result<(), Failure> {
+        let start = self.outgoing_from + self.outgoing.len() as u64;
+        self.outgoing.extend(octets);
+        let length = Bytes::new(octets.len() as u64);
+        let payload = Payload { message: MessageId(0), start: Bytes::new(start), length };
+        let now = self.now();
+        let sent = self.end.send(now, 0, &[Run { kind: Kind::One, payload }]);
+        sent.map_err(|_| Failure::PeerGone)?;
+        self.drain()
+    }
+}
+
+/// Sends a datagram; one for which there is no room is lost, as it may be anywhere.
+fn put(socket: &OwnedFd, octets: &[u8]) -> Result<(), Failure> {
+    match send(socket, octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+        Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::CONNREFUSED) => Ok(()),
+        Err(error) => Err(failure(error)),
+    }
+}
+
+impl AsFd for PcaalStream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.any.as_fd()
+    }
+}
+
+impl Stream for PcaalStream {
+    fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
+        let mut left = message;
+        while !left.is_empty() {
+            match self.try_send(left)? {
+                Some(count) => left = &left[count..],
+                None => {
+                    let limit = self.limit;
+                    self.until(limit, |stream| Ok(stream.outgoing.len() < MOST_WAITING))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+        let (limit, mut got) = (self.limit, 0);
+        self.until(limit, |stream| {
+            got += stream.read(&mut buffer[got..]);
+            Ok(got == buffer.len())
+        })
+    }
+
+    fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
+        if bytes.is_empty() {
+            return Ok(Some(0));
+        }
+        self.turn()?;
+        if self.lost {
+            return Err(Failure::PeerGone);
+        }
+        let room = MOST_WAITING.saturating_sub(self.outgoing.len());
+        if room == 0 {
+            return Ok(None);
+        }
+        let count = bytes.len().min(room);
+        self.accept(&bytes[..count]).map(|()| Some(count))
+    }
+
+    fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
+        self.turn()?;
+        if buffer.is_empty() {
+            return Ok(Some(0));
+        }
+        let got = self.read(buffer);
+        if got == 0 && self.lost { Err(Failure::PeerGone) } else { Ok((got > 0).then_some(got)) }
+    }
+
+    fn wait(&self) -> Wait {
+        self.wait
+    }
+
+    fn closed(&self) -> bool {
+        let mut fds = [PollFd::new(&self.control, PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        matches!(poll(&mut fds, Some(&now)), Ok(count) if count > 0)
+    }
+
+    fn move_nothing(&mut self) -> Result<(), Failure> {
+        self.turn()
+    }
+
+    fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    fn send_control(&mut self, message: &[u8]) -> Result<(), Failure> {
+        self.control.send_all(message)
+    }
+
+    fn recv_control(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
+        let (limit, mut got) = (self.limit, 0);
+        self.until(limit, |stream| {
+            if got < buffer.len()
+                && let Some(count) = stream.control.try_recv(&mut buffer[got..])?
+            {
+                got += count;
+            }
+            Ok(got == buffer.len())
+        })
+    }
+}
+
+impl PcaalStream {
+    fn read(&mut self, buffer: &mut [u8]) -> usize {
+        let count = buffer.len().min(self.incoming.len());
+        for (place, octet) in buffer.iter_mut().zip(self.incoming.drain(..count)) {
+            *place = octet;
+        }
+        count
+    }
+}
+
+impl Drop for PcaalStream {
+    /// Sees to what is under way, for as long as the peer is there and it takes no longer than a little.
+    fn drop(&mut self) {
+        let _ = self.until(LINGER, |stream| Ok(stream.outgoing.is_empty() && stream.held.is_empty()));
+    }
+}
