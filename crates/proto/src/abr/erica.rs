@@ -294,7 +294,8 @@ impl Erica {
         let overloaded = self.load > 1.0 + self.config.equality;
         let mut rate = if overloaded { share.max(self.fair_share) } else { share.max(self.most_before) };
         self.most_now = self.most_now.max(rate);
-        if rate > self.fair_share && ccr < self.fair_share {
+        // What a cell says is rounded down: a source at its fair share is not below it.
+        if rate > self.fair_share && ccr < Rate::floor(self.fair_share).cells_per_s() {
             rate = self.fair_share;
         }
         rate.min(self.target)
