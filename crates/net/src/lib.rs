@@ -9,6 +9,7 @@
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
 //! | [`gige`] | Gigabit Ethernet: adapters, PAUSE, switches |
+//! | [`service`] | ports that service categories share, and tasks that move between them |
 //! | [`fabric`] | networks of cell switches, with credits or without |
 //! | [`cell_switch`] | a switch under synthetic traffic |
 //! | [`fairness`] | what sessions would get of a fair network |
@@ -28,6 +29,7 @@ pub mod model;
 pub mod packet;
 mod queue;
 pub mod run;
+pub mod service;
 pub mod timed_token;
 pub mod world;
 

@@ -8,6 +8,8 @@ mod lan;
 mod model;
 #[path = "../../../fuzz/checks/mutated.rs"]
 mod mutated;
+#[path = "../../../fuzz/checks/service.rs"]
+mod service;
 
 #[test]
 fn model_holds_for_any_input() {
@@ -22,4 +24,9 @@ fn a_local_network_holds_for_any_input() {
 #[test]
 fn a_network_of_switches_holds_for_any_input() {
     mutated::check_corpus("fabric", fabric::check);
+}
+
+#[test]
+fn ports_that_categories_share_hold_for_any_input() {
+    mutated::check_corpus("service", service::check);
 }

@@ -1,0 +1,137 @@
+//! Policing, tagging and admission; what cannot be is refused by name.
+
+use wiretwin_proto::abr::{CellRate, Config};
+use wiretwin_units::{BitRate, Cells, SimTime, Span};
+
+use super::super::{Category, CircuitReport, Excess, Law, Plan, PortPlan, PushOut};
+use super::{LINE, available, circuit, port};
+
+fn run(plan: &Plan, ms: u64) -> Vec<CircuitReport> {
+    let mut network = plan.build(3).expect("a network that can be");
+    network.run_until(SimTime::ZERO + Span::from_ms(ms));
+    network.audit().expect("the books balance");
+    network.circuits().map(|(_, report)| report).collect()
+}
+
+fn cbr(mbit_s: u64) -> Category {
+    Category::Cbr { peak: BitRate::mbit_s(mbit_s), tolerance: Span::from_us(1) }
+}
+
+#[test]
+fn a_source_beyond_its_contract_is_cut_to_it_and_one_within_it_is_not() {
+    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(10), Law::Constant(BitRate::mbit_s(mbit_s)));
+    let plan = Plan {
+        ports: vec![port(LINE, 30)],
+        circuits: vec![sends("good", 10), sends("bad", 20)],
+        tasks: vec![],
+    };
+    let [good, bad] = run(&plan, 500)[..] else { panic!("two circuits") };
+    assert_eq!((good.policed, good.lost), (0, 0));
+    assert!(bad.dropped.abs_diff(bad.sent / 2) <= 1, "{bad:?}");
+    assert!(bad.delivered.abs_diff(good.delivered) <= 2, "{bad:?} {good:?}");
+}
+
+#[test]
+fn tagged_cells_go_first_where_it_is_full() {
+    let plain = Law::Constant(BitRate::mbit_s(100));
+    let mut over = circuit("over", &[0], cbr(10), Law::Constant(BitRate::mbit_s(80)));
+    over.excess = Excess::Tagged;
+    let ports = vec![PortPlan { tagged: Some(Cells::new(20)), buffer: Cells::new(100), ..port(LINE, 30) }];
+    let plan =
+        Plan { ports, circuits: vec![over, circuit("ubr", &[0], Category::Ubr, plain)], tasks: vec![] };
+    let [over, ubr] = run(&plan, 500)[..] else { panic!("two circuits") };
+    assert!(over.policed > 0 && over.dropped == 0);
+    assert!(over.lost > 0 && over.lost <= over.policed, "{over:?}");
+    let kept = over.delivered as f64 / over.sent as f64;
+    // What conforms, an eighth, is there, and what the line has left beside 100 Mbit/s of the other.
+    assert!((0.125..0.75).contains(&kept), "{kept}");
+    assert!((ubr.lost as f64) < 0.001 * ubr.sent as f64, "{ubr:?}");
+}
+
+#[test]
+fn ubr_gives_way_to_the_others_and_nothing_else_does() {
+    let mbit_s = BitRate::mbit_s;
+    let circuits = vec![
+        circuit("ubr", &[0], Category::Ubr, Law::Constant(mbit_s(100))),
+        circuit("cbr", &[0], cbr(30), Law::Constant(mbit_s(30))),
+        circuit("abr", &[0], available(mbit_s(50)), Law::Constant(mbit_s(50))),
+    ];
+    let lost = |push_out| {
+        let ports = vec![PortPlan { push_out, buffer: Cells::new(200), ..port(LINE, 30) }];
+        let reports = run(&Plan { ports, circuits: circuits.clone(), tasks: vec![] }, 300);
+        reports.iter().map(|report| report.lost).collect::<Vec<_>>()
+    };
+    for push_out in [PushOut::Last, PushOut::First] {
+        let [ubr, 0, 0] = lost(push_out)[..] else { panic!("{:?}", lost(push_out)) };
+        assert!(ubr > 1000);
+    }
+    let [ubr, cbr, abr] = lost(PushOut::None)[..] else { panic!("three circuits") };
+    assert!(ubr > 1000 && cbr > 0 && abr > 0, "{ubr} {cbr} {abr}");
+}
+
+#[test]
+fn what_is_guaranteed_must_fit_the_line() {
+    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(mbit_s), Law::Constant(BitRate::mbit_s(1)));
+    let plan = |circuits| Plan { ports: vec![port(LINE, 30)], circuits, tasks: vec![] };
+    assert!(plan(vec![sends("a", 100), sends("b", 49)]).build(1).is_ok());
+    let refused = plan(vec![sends("a", 100), sends("b", 50)]).build(1).err().expect("more than the line");
+    assert_eq!(
+        refused.to_string(),
+        "circuit b is not admitted: it asks for 50000000 bit/s at port 0, where 49760000 bit/s of 149.76 Mbit/s \
+         are left"
+    );
+    let minimum =
+        Config { mcr: CellRate::new(353_000.0).expect("a rate"), ..Config::new(super::cells_per_s(LINE)) };
+    let abr = circuit("abr", &[0], Category::Abr(minimum), Law::Greedy);
+    assert!(plan(vec![sends("a", 1), abr]).build(1).is_err(), "a minimum rate is guaranteed too");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_place_and_what_is_allowed() {
+    let good = circuit("c", &[0], Category::Ubr, Law::Constant(BitRate::mbit_s(1)));
+    let plan = |port: PortPlan, circuit: super::super::CircuitPlan| Plan {
+        ports: vec![port],
+        circuits: vec![circuit],
+        tasks: vec![],
+    };
+    let here = || port(LINE, 30);
+    let cases = [
+        (
+            plan(PortPlan { buffer: Cells::new(0), ..here() }, good.clone()),
+            "port 0: a buffer of 0 cells: allowed is 1 or more",
+        ),
+        (plan(port(LINE, 0), good.clone()), "port 0: interval cells is 0: allowed is 1 or more"),
+        (
+            plan(here(), super::super::CircuitPlan { path: vec![1], ..good.clone() }),
+            "circuit c crosses port 1: there are 1, each at most once",
+        ),
+        (
+            plan(here(), super::super::CircuitPlan { path: vec![], ..good.clone() }),
+            "circuit c crosses 0 ports: allowed are 1 to 255",
+        ),
+        (
+            plan(here(), super::super::CircuitPlan { law: Law::Greedy, ..good.clone() }),
+            "circuit c has a source without end: allowed is one on a circuit of abr",
+        ),
+        (
+            plan(PortPlan { erica: None, ..here() }, circuit("c", &[0], available(LINE), Law::Greedy)),
+            "circuit c is of available rate: port 0 tells no rates",
+        ),
+        (
+            plan(
+                here(),
+                circuit(
+                    "c",
+                    &[0],
+                    Category::Ubr,
+                    Law::OnOff { peak: BitRate::bit_s(1), on: Span::from_us(1), off: Span::from_us(1) },
+                ),
+            ),
+            "circuit c is on for 1 us on average: allowed is at least a thousandth of the time of a cell, 424 s",
+        ),
+        (Plan::default(), "0 ports: allowed are 1 to 4096"),
+    ];
+    for (plan, said) in cases {
+        assert_eq!(plan.build(1).err().expect(said).to_string(), said);
+    }
+}

@@ -1,0 +1,131 @@
+//! Explicit rates over several ports against max-min fair shares.
+
+use wiretwin_units::{BitRate, SimTime, Span};
+
+use super::super::{CircuitPlan, Law, Plan};
+use super::{LINE, available, circuit, port};
+use crate::fairness::{Session, max_min_shares};
+
+/// Cells of data that each circuit carries from `start` to `end`, as a share of `LINE`, and the shares that
+/// would be fair of the targets of the ports.
+fn shares(plan: &Plan, start: Span, end: Span) -> (Vec<f64>, Vec<f64>) {
+    let mut network = plan.build(1).expect("a network that can be");
+    network.run_until(SimTime::ZERO + start);
+    let delivered = |network: &super::super::Network| -> Vec<u64> {
+        network.circuits().map(|(_, report)| report.delivered).collect()
+    };
+    let before = delivered(&network);
+    network.run_until(SimTime::ZERO + end);
+    network.audit().expect("the books balance");
+    let seconds = (end.as_ps() - start.as_ps()) as f64 / 1e12;
+    let line = LINE.get() as f64 / 424.0;
+    let got = delivered(&network).into_iter().zip(before);
+    let got = got.map(|(after, before)| (after - before) as f64 / seconds / line).collect();
+    let capacities: Vec<f64> =
+        plan.ports.iter().map(|port| 0.9 * port.rate.get() as f64 / LINE.get() as f64).collect();
+    let sessions: Vec<Session> = plan
+        .circuits
+        .iter()
+        .map(|circuit| Session {
+            demand: match circuit.law {
+                Law::Constant(rate) => Some(rate.get() as f64 / LINE.get() as f64),
+                _ => None,
+            },
+            ..Session::greedy(circuit.path.clone())
+        })
+        .collect();
+    (got, max_min_shares(&capacities, &sessions).expect("sessions over links"))
+}
+
+fn greedy(name: &str, path: &[usize]) -> CircuitPlan {
+    circuit(name, path, available(LINE), Law::Greedy)
+}
+
+fn close(plan: &Plan, within: f64) {
+    let (got, fair) = shares(plan, Span::from_ms(60), Span::from_ms(160));
+    let worst = got.iter().zip(&fair).map(|(got, fair)| (got / fair - 1.0).abs()).fold(0.0, f64::max);
+    assert!(worst < within, "{worst:.3} off:\n{got:.3?}\n{fair:.3?}");
+}
+
+#[test]
+fn greedy_sources_at_one_port_share_its_target() {
+    for (count, share) in [(2, 0.45), (5, 0.18)] {
+        let circuits = (0..count).map(|number| greedy(&format!("c{number}"), &[0])).collect();
+        let plan = Plan { ports: vec![port(LINE, 30)], circuits, tasks: vec![] };
+        let (got, _) = shares(&plan, Span::from_ms(30), Span::from_ms(90));
+        assert!(got.iter().all(|got| (got / share - 1.0_f64).abs() < 0.02), "{got:.3?}");
+    }
+}
+
+/// A row of ports, a circuit over all of them and one over each: the long one is no worse off.
+#[test]
+fn a_parking_lot_is_fair() {
+    let ports = vec![port(LINE, 100); 3];
+    let mut circuits = vec![greedy("long", &[0, 1, 2])];
+    circuits.extend((0..3).map(|number| greedy(&format!("short{number}"), &[number])));
+    close(&Plan { ports, circuits, tasks: vec![] }, 0.05);
+}
+
+/// What one cannot use because of a narrow line goes to those that share its wide one.
+#[test]
+fn a_bottleneck_elsewhere_leaves_room_upstream() {
+    let narrow = BitRate::bit_s(LINE.get() / 5);
+    let ports = vec![port(LINE, 100), port(narrow, 100)];
+    let circuits = vec![greedy("through", &[0, 1]), greedy("beside", &[1]), greedy("here", &[0])];
+    close(&Plan { ports, circuits, tasks: vec![] }, 0.12);
+}
+
+/// Generic fairness configuration 1 of the ATM Forum: six groups over five lines of several rates.
+#[test]
+fn the_first_generic_configuration_is_max_min_fair() {
+    let rates = [50, 150, 150, 100, 50];
+    let ports = rates.map(|rate| port(BitRate::bit_s(LINE.get() * rate / 150), 100)).to_vec();
+    let groups: [(&str, &[usize], usize); 6] = [
+        ("a", &[0, 1], 3),
+        ("b", &[1, 2, 3], 3),
+        ("c", &[2, 3, 4], 3),
+        ("d", &[0, 1, 2], 1),
+        ("e", &[1, 2, 3, 4], 1),
+        ("f", &[2, 3], 2),
+    ];
+    let mut circuits = Vec::new();
+    for (group, path, count) in groups {
+        circuits.extend((0..count).map(|number| greedy(&format!("{group}{number}"), path)));
+    }
+    // Loads from 1 to 1 + delta count as the aim reached, at each of up to four ports.
+    close(&Plan { ports, circuits, tasks: vec![] }, 0.16);
+}
+
+/// Generic fairness configuration 2: each of eight groups has a bottleneck of its own.
+#[test]
+fn the_second_generic_configuration_is_max_min_fair() {
+    let rates = [50, 150, 50, 150, 50, 100, 50];
+    let ports = rates.map(|rate| port(BitRate::bit_s(LINE.get() * rate / 150), 100)).to_vec();
+    let groups: [(&str, &[usize], usize); 8] = [
+        ("a", &[0, 1, 2, 3, 4, 5, 6], 1),
+        ("b", &[2, 3, 4, 5, 6], 1),
+        ("c", &[4, 5], 1),
+        ("d", &[0], 1),
+        ("e", &[1], 2),
+        ("f", &[3], 2),
+        ("g", &[4], 1),
+        ("h", &[6], 1),
+    ];
+    let mut circuits = Vec::new();
+    for (group, path, count) in groups {
+        circuits.extend((0..count).map(|number| greedy(&format!("{group}{number}"), path)));
+    }
+    close(&Plan { ports, circuits, tasks: vec![] }, 0.16);
+}
+
+#[test]
+fn guaranteed_traffic_is_taken_off_before_rates_are_told() {
+    let half = BitRate::bit_s(LINE.get() / 2);
+    let cbr = super::super::Category::Cbr { peak: half, tolerance: Span::from_us(10) };
+    let circuits = vec![circuit("cbr", &[0], cbr, Law::Constant(half)), greedy("a", &[0]), greedy("b", &[0])];
+    let plan = Plan { ports: vec![port(LINE, 100)], circuits, tasks: vec![] };
+    let (got, _) = shares(&plan, Span::from_ms(60), Span::from_ms(160));
+    assert!((got[0] / 0.5 - 1.0).abs() < 0.001, "{got:.3?}");
+    // 0.9 of the half that is left, for two.
+    assert!(got[1..].iter().all(|got| (got / 0.225 - 1.0_f64).abs() < 0.02), "{got:.3?}");
+}
