@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from os import PathLike
-from typing import Literal, TypeAlias, TypedDict
+from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -161,8 +161,13 @@ class ProgramRun(TypedDict):
     messages: int
     digest: str
     chrome_trace: str
+    sent_ps: NotRequired[npt.NDArray[np.uint64]]
+    sent_bytes: NotRequired[npt.NDArray[np.uint64]]
+    sent_to: NotRequired[npt.NDArray[np.uint64]]
 
-def run_program(name: str, params_json: str, model_json: str, ranks: int, seed: int) -> ProgramRun:
+def run_program(
+    name: str, params_json: str, model_json: str, ranks: int, seed: int, traced: int | None = None
+) -> ProgramRun:
     """Run `echo`, `stream`, `ring`, `jacobi`, `mm`, `pde`, `pde1` or `pde2` in a simulated world.
 
     Parameters are an object: `bytes` and `rounds` (echo), `bytes` and `messages` (stream), `elements`
@@ -170,7 +175,7 @@ def run_program(name: str, params_json: str, model_json: str, ranks: int, seed: 
     `across` (mm), `n`, `accuracy`, `down` and `across` (pde, pde2), the same and `check` (pde1);
     `costs_ps` by kind of work (`add`, `stencil-point`, `multiply-add`, `sor-point`, `relax-point`,
     `smooth-point`, `transfer-point`); `fault` (`delivery`,
-    `byte`, `flip`) to change a byte on its way.
+    `byte`, `flip`) to change a byte on its way. Of the rank `traced`, what it sent is there as well.
     """
 
 class LanEcho(TypedDict):
@@ -313,3 +318,6 @@ class RpcServer:
         `react` gets program, version, procedure and arguments and returns results, or nothing for arguments
         that are garbage; what it raises is raised here, after the caller was answered with SYSTEM_ERR.
         """
+
+def service_run(scenario_json: str) -> str:
+    """Run ports that service categories share: a scenario and a report, both JSON."""

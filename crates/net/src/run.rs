@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use wiretwin_engine::{Executor, TaskId};
 pub use wiretwin_prog::Program;
-use wiretwin_prog::{Outcome, ProgramError};
+use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Sent};
 
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
@@ -49,6 +49,13 @@ pub enum RunError {
     },
     /// Ranks wait for what will never come.
     Deadlock(Vec<Blocked>),
+    /// There is no such rank to trace.
+    NoSuchRank {
+        /// Which.
+        rank: u32,
+        /// How many there are.
+        ranks: u32,
+    },
 }
 
 impl From<JsonError> for RunError {
@@ -64,6 +71,7 @@ impl fmt::Display for RunError {
                 write!(f, "no program {name:?}; allowed: {}", Program::NAMES.join(", "))
             }
             Self::Json(error) => error.fmt(f),
+            Self::NoSuchRank { rank, ranks } => write!(f, "no rank {rank} to trace: there are {ranks}"),
             Self::Program { rank, error } => write!(f, "rank {rank}: {error}"),
             Self::Deadlock(blocked) => {
                 f.write_str("deadlock:")?;
@@ -161,6 +169,38 @@ pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
     let shared = Shared::new(world, options.costs.clone(), options.fault);
     let program = options.program;
     drive(shared, async move |comm| program.run(comm).await)
+}
+
+/// Runs a program by name as [`run_named`] does; besides, what one of its ranks sent and when.
+///
+/// # Errors
+/// [`RunError`]; a rank that is not there is refused by name.
+pub fn run_traced(
+    name: &str,
+    parameters: &str,
+    model: &str,
+    ranks: u32,
+    seed: u64,
+    traced: u32,
+) -> Result<(Finished, Vec<Sent>), RunError> {
+    if traced >= ranks {
+        return Err(RunError::NoSuchRank { rank: traced, ranks });
+    }
+    let options = RunOptions::from_json(name, parameters)?;
+    let model = Model::from_json(model, ranks)?;
+    let shared = Shared::new(World::new(model, seed, true), options.costs.clone(), options.fault);
+    let (program, sent) = (options.program, Rc::new(RefCell::new(Vec::new())));
+    let keep = Rc::clone(&sent);
+    let finished = drive(shared, async move |comm: &mut SimComm| {
+        if comm.rank().0 != traced {
+            return program.run(comm).await;
+        }
+        let mut recorded = Recorded::new(comm);
+        let outcome = program.run(&mut recorded).await;
+        *keep.borrow_mut() = recorded.into_sent();
+        outcome
+    })?;
+    Ok((finished, sent.take()))
 }
 
 /// Runs any program in a fresh world, work costing nothing.

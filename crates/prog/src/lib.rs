@@ -17,6 +17,7 @@ pub mod pde;
 pub mod pde1;
 pub mod pde2;
 mod program;
+mod recorded;
 pub mod ring;
 pub mod stream;
 
@@ -25,3 +26,4 @@ pub use data::digest_of;
 pub use grid::Mesh;
 pub use outcome::{Outcome, ProgramError};
 pub use program::{Parameter, Program};
+pub use recorded::{Recorded, Sent};

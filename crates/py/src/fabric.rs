@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, pairs_by_round, run_crossbar};
 use wiretwin_net::cell_switch::{Config, MOST_PORTS, Totals, run_by_slot};
-use wiretwin_net::fabric::Scenario;
+use wiretwin_net::{fabric, service};
 
 fn refused(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -70,7 +70,14 @@ fn switch_carries<'py>(
 /// Runs a network of switches with hosts and sessions: a scenario and a report, both JSON.
 #[pyfunction]
 fn fabric_run(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
-    let scenario = Scenario::from_json(scenario_json).map_err(refused)?;
+    let scenario = fabric::Scenario::from_json(scenario_json).map_err(refused)?;
+    Ok(py.detach(|| scenario.run()).to_string())
+}
+
+/// Runs ports that service categories share: a scenario and a report, both JSON.
+#[pyfunction]
+fn service_run(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
+    let scenario = service::Scenario::from_json(scenario_json).map_err(refused)?;
     Ok(py.detach(|| scenario.run()).to_string())
 }
 
@@ -78,5 +85,6 @@ fn fabric_run(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pim_pairs, module)?)?;
     module.add_function(wrap_pyfunction!(fabric_run, module)?)?;
+    module.add_function(wrap_pyfunction!(service_run, module)?)?;
     module.add_function(wrap_pyfunction!(switch_carries, module)?)
 }

@@ -2,12 +2,13 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-use wiretwin_net::run::run_named;
+use wiretwin_net::run::{run_named, run_traced};
 
 use crate::world::{chrome_trace_of, refused, timeline_of, totals_of};
 
-/// Runs a shipped program in a simulated world.
+/// Runs a shipped program in a simulated world; with the trace of a rank, if one is asked for.
 #[pyfunction]
+#[pyo3(signature = (name, params_json, model_json, ranks, seed, traced=None))]
 fn run_program<'py>(
     py: Python<'py>,
     name: &str,
@@ -15,9 +16,22 @@ fn run_program<'py>(
     model_json: &str,
     ranks: u32,
     seed: u64,
+    traced: Option<u32>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let run = py.detach(|| run_named(name, params_json, model_json, ranks, seed)).map_err(refused)?;
+    let run = py.detach(|| match traced {
+        Some(rank) => run_traced(name, params_json, model_json, ranks, seed, rank),
+        None => run_named(name, params_json, model_json, ranks, seed).map(|run| (run, Vec::new())),
+    });
+    let (run, sent) = run.map_err(refused)?;
     let result = PyDict::new(py);
+    if traced.is_some() {
+        let times = sent.iter().map(|sent| sent.at.as_ps()).collect();
+        result.set_item("sent_ps", numpy::PyArray1::from_vec(py, times))?;
+        let sizes = sent.iter().map(|sent| sent.bytes.get()).collect();
+        result.set_item("sent_bytes", numpy::PyArray1::from_vec(py, sizes))?;
+        let peers = sent.iter().map(|sent| u64::from(sent.to.0)).collect();
+        result.set_item("sent_to", numpy::PyArray1::from_vec(py, peers))?;
+    }
     let outcomes = PyList::empty(py);
     for outcome in &run.outcomes {
         let item = PyDict::new(py);
