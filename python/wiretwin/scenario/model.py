@@ -1,8 +1,10 @@
 """The scenario file: a simulated world and what happens in it.
 
-Two worlds can be described. ``[network]`` is a local network in every detail (hosts, adapters, links, a
+Three worlds can be described. ``[network]`` is a local network in every detail (hosts, adapters, links, a
 switch, stations that load it) with ``[echo]``, messages there and back. ``[twin]`` is a host as a fit has
-found it, with ``[program]``, a shipped program. Everything is checked before anything runs.
+found it, with ``[program]``, a shipped program. ``[port]`` is an output port that service categories share,
+with ``[background]`` traffic and a ``[task]`` that plays the messages of a program. Everything is checked
+before anything runs.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from wiretwin.errors import InputError
 from wiretwin.faults import explain, shown
 
-__all__ = ["FORMAT", "VERSION", "Scenario"]
+__all__ = ["FORMAT", "TABLES", "VERSION", "Scenario"]
 
 FORMAT: Final = "wiretwin-scenario"
 VERSION: Final = 1
+TABLES: Final = ("network", "echo", "twin", "program", "port", "background", "task", "tariff")
+"""The tables of a scenario."""
 
 
 def _with_unit(what: str, units: Mapping[str, float], most: float) -> BeforeValidator:
@@ -120,6 +124,78 @@ class ProgramTable(_Table):
     parameters: dict[str, Annotated[int, Field(ge=0)] | str] = {}
 
 
+class PortTable(_Table):
+    """``[port]``: an output port and its line; `leg` is the way to it and from it, each."""
+
+    line: Megabits = 149.76
+    buffer: Annotated[int, Field(ge=1, le=1 << 24)] = 1000
+    push_out: Literal["last", "first", "none"] = "last"
+    efci: Annotated[int, Field(ge=0, le=1 << 24)] | None = None
+    utilization: Annotated[float, Field(gt=0.0, le=1.0)] = 0.9
+    interval: Annotated[int, Field(ge=1, le=1 << 24)] = 30
+    reserve: Literal["guaranteed", "everything"] = "guaranteed"
+    plus: Milliseconds | None = None
+    leg: Milliseconds = 0.005
+
+
+class BackgroundTable(_Table):
+    """``[background]``: sources that together offer `rho` of the line; an `abr` share of them is of ABR."""
+
+    rho: Annotated[float, Field(ge=0.0, le=4.0)]
+    sources: Annotated[int, Field(ge=1, le=1000)] = 10
+    abr: Share = 0.5
+    abr_peak: Megabits = 50.0
+    burst: Milliseconds = 10.0
+    peak: Annotated[float, Field(ge=1.0, le=1000.0)] = 2.0
+
+
+class TaskTable(_Table):
+    """``[task]``: a program's messages, by file or by name, over circuits of several categories."""
+
+    program: str | None = None
+    trace: str | None = None
+    pace: Annotated[float, Field(gt=0.0, le=1e6)] = 1.0
+    mechanism: Literal["ubr", "abr", "lme-ece"] = "lme-ece"
+    time: Milliseconds = 20_000.0
+    warm_up: Milliseconds = 1000.0
+    watch: Literal["each-cell", "average", "on-demand", "round-trip", "network"] = "each-cell"
+    weight: Annotated[int, Field(ge=1, le=1 << 20)] = 8
+    poll: Milliseconds = 100.0
+    monitor: Milliseconds = 100.0
+    loss: Milliseconds = 100.0
+    high: Milliseconds = 0.1
+    low: Milliseconds = 0.09
+    stamps: bool = True
+    window: Annotated[int, Field(ge=1, lt=1 << 31)] = 1024
+    max_pd: Annotated[int, Field(ge=1, lt=1 << 32)] = 25
+    peak: Megabits = 50.0
+    minimum: Megabits = 0.0
+    control: Megabits = 1.0
+    ahead: Milliseconds = 0.0
+    drift_ppm: Annotated[float, Field(ge=-1e5, le=1e5)] = 0.0
+    clock_interval: Milliseconds | None = None
+
+    @model_validator(mode="after")
+    def _holds(self) -> TaskTable:
+        if (self.program is None) == (self.trace is None):
+            raise ValueError("has both program and trace, or neither; allowed is one of them")
+        if self.low >= self.high:
+            raise ValueError(f"has low = {self.low!r} ms; allowed is below high, {self.high!r} ms")
+        if self.minimum > self.peak:
+            raise ValueError(
+                f"has peak = {self.peak!r} Mbit/s; allowed is at least minimum, {self.minimum!r} Mbit/s"
+            )
+        return self
+
+
+class TariffTable(_Table):
+    """``[tariff]``: what a megabit costs by category."""
+
+    ubr: Annotated[float, Field(ge=0.0, le=1e9)] = 1.0
+    abr: Annotated[float, Field(ge=0.0, le=1e9)] = 2.0
+    vbr: Annotated[float, Field(ge=0.0, le=1e9)] = 4.0
+
+
 class Scenario(_Table):
     """A scenario; see the module's description.
 
@@ -133,6 +209,8 @@ class Scenario(_Table):
         A local network and the messages on it.
     twin, program
         A fitted host and the program on it.
+    port, background, task, tariff
+        A port that service categories share, what else comes to it, a task, and what bits cost.
     """
 
     format: Literal["wiretwin-scenario"] = FORMAT
@@ -143,14 +221,21 @@ class Scenario(_Table):
     echo: EchoTable | None = None
     twin: TwinTable | None = None
     program: ProgramTable | None = None
+    port: PortTable | None = None
+    background: BackgroundTable | None = None
+    task: TaskTable | None = None
+    tariff: TariffTable | None = None
 
     @model_validator(mode="after")
     def _one_world(self) -> Scenario:
-        given = [name for name in ("network", "echo", "twin", "program") if getattr(self, name) is not None]
-        if given not in (["network", "echo"], ["twin", "program"]):
+        given = [name for name in TABLES if getattr(self, name) is not None]
+        worlds = (["network", "echo"], ["twin", "program"], ["port", "background", "task"])
+        if [name for name in given if name != "tariff"] not in worlds or (
+            "tariff" in given and "task" not in given
+        ):
             raise ValueError(
                 f"has {' and '.join(f'[{name}]' for name in given) or 'no world'}; allowed is [network] with "
-                "[echo], or [twin] with [program]"
+                "[echo], or [twin] with [program], or [port] with [background] and [task], and [tariff]"
             )
         return self
 
@@ -175,6 +260,9 @@ class Scenario(_Table):
         except tomllib.TOMLDecodeError as error:
             raise InputError(source, reason=f"is not TOML: {error}") from error
         found = cls.of(document, str(source))
+        if found.task is not None and found.task.trace is not None:
+            trace = str((source.parent / found.task.trace).resolve())
+            return found.model_copy(update={"task": found.task.model_copy(update={"trace": trace})})
         if found.twin is None:
             return found
         file = str((source.parent / found.twin.file).resolve())

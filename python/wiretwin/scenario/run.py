@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from wiretwin.errors import InputError
-from wiretwin.scenario.model import EchoTable, NetworkTable, ProgramTable, Scenario, TwinTable
+from wiretwin.scenario.model import EchoTable, NetworkTable, ProgramTable, Scenario, TariffTable, TwinTable
 
 __all__ = ["Outcome", "simulate"]
 
@@ -48,6 +48,11 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
     chosen = scenario.seed if seed is None else seed
     if scenario.network is not None and scenario.echo is not None:
         return _echo(scenario.network, scenario.echo, chosen)
+    if scenario.port is not None and scenario.background is not None and scenario.task is not None:
+        from wiretwin.scenario.service import run
+
+        tariff = scenario.tariff or TariffTable()
+        return Outcome(*run(scenario.port, scenario.background, scenario.task, tariff, chosen))
     assert scenario.twin is not None  # checked when the scenario was made
     assert scenario.program is not None
     return _program(scenario.twin, scenario.program, chosen)

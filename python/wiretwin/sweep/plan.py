@@ -13,6 +13,7 @@ from typing import Any
 
 from wiretwin.errors import InputError
 from wiretwin.scenario import Scenario
+from wiretwin.scenario.model import TABLES
 
 __all__ = ["MOST_POINTS", "Axis", "Value", "parse_axis", "place", "points", "seed_of"]
 
@@ -144,7 +145,7 @@ def _resolve(key: str, scenario: Scenario) -> tuple[str | int, ...]:
 def _complete(scenario: Scenario) -> dict[str, Any]:
     """Return the tables of the scenario with the keys that may be given and are not."""
     found = {}
-    for name in ("network", "echo", "twin", "program"):
+    for name in TABLES:
         table = getattr(scenario, name)
         if table is not None:
             absent = {key: None for key in type(table).model_fields if key != "load"}
