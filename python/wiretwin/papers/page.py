@@ -22,6 +22,8 @@ from wiretwin.papers.run import run_paper
 __all__ = ["committed", "main", "updated", "values_csv"]
 
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
+RHO = (0.3, 0.5, 0.7, 0.9, 1.1)
+"""The values of rho that a page shows."""
 Key = tuple[str, str, str]
 
 
@@ -44,7 +46,9 @@ def _rows(records: list[Record]) -> dict[Key, tuple[str, str, str]]:
 
 
 def _listed(key: Key) -> bool:
-    """Whether a value is in the page's table: those of one size of an echo are in the file only."""
+    """Whether a value is in the page's table: sizes of an echo and most values of rho are in the file only."""
+    if "rho=" in key[1]:
+        return key[1].endswith(tuple(f"rho={rho}" for rho in RHO))
     return "size=" not in key[1] or "program=" in key[1]
 
 

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from types import ModuleType
 
 from wiretwin.errors import InputError
-from wiretwin.papers import chen1996, lin1995, ong2000
+from wiretwin.papers import chen1996, lin1995, ong2000, vila1998
 from wiretwin.papers.records import Record
 
 __all__ = ["PAPERS", "run_paper"]
 
-PAPERS: dict[str, ModuleType] = {"lin1995": lin1995, "chen1996": chen1996, "ong2000": ong2000}
+PAPERS: dict[str, ModuleType] = {
+    "lin1995": lin1995,
+    "chen1996": chen1996,
+    "ong2000": ong2000,
+    "vila1998": vila1998,
+}
 """Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits."""
 
 

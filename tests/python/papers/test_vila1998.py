@@ -1,0 +1,106 @@
+"""Vila-Sallent and Solé-Pareta 1998 rebuilt: what is committed is what the model says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from wiretwin.papers import vila1998
+from wiretwin.papers.page import committed
+from wiretwin.papers.report import render
+from wiretwin.papers.values import DATA
+from wiretwin.papers.vila1998.choices import VARIED, watches
+from wiretwin.papers.vila1998.curves import FOLDER, MECHANISMS, PROGRAMS, rate_kbit_s, scenario
+from wiretwin.scenario import simulate
+from wiretwin.sweep.plan import seed_of
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "vila1998.md"
+Rows = dict[tuple[str, str, str], tuple[str, str, str]]
+
+
+@pytest.fixture(scope="module")
+def rows() -> Rows:
+    return committed(PAGE.with_suffix(".csv").read_text())
+
+
+def test_every_experiment_has_every_point_of_rho(rows: Rows) -> None:
+    read = list(csv.DictReader(io.StringIO(PAGE.with_suffix(".csv").read_text())))
+    assert {row["experiment"] for row in read} == set(vila1998.EXPERIMENTS)
+    for name in ("latency", "cell-loss", "abr-utilisation"):
+        found = [row for row in read if row["experiment"] == name]
+        assert len(found) == 17 * len(PROGRAMS) * len(MECHANISMS)
+        assert all(row["interval"] for row in found)
+    published = {row["case"]: row["published"] for row in read if row["published"]}
+    assert published == {"program=PDE1 mechanism=abr": "275", "program=PDE2 mechanism=abr": "289"}
+    text = PAGE.read_text()
+    assert text.count("| latency |") == 5 * len(PROGRAMS) * len(MECHANISMS)
+
+
+def test_one_run_of_the_page_is_that_of_the_model_to_the_digit(rows: Rows) -> None:
+    # Where nothing is lost every replication sends the same, so that one of them is the mean.
+    case = "program=PDE2 mechanism=abr rho=0.3"
+    found = scenario("PDE2", None, task={"mechanism": "abr"}, background={"rho": 0.3})
+    outcome = simulate(found, seed=seed_of(found, 0))
+    low, high = (float(end) for end in rows["latency", case, "latency_us"][1].split(" to "))
+    assert low - 1 < outcome.metrics["latency_us"] < high + 1
+    assert outcome.metrics["abr_kbit_s"] == pytest.approx(
+        float(rows["bandwidth", case, "abr_kbit_s"][0]), rel=0.01
+    )
+
+
+def test_the_constants_are_those_of_the_calibration_figures(rows: Rows) -> None:
+    fitted = vila1998.refit()
+    assert fitted.spread < 0.001
+    paces = tomllib.loads((FOLDER / "paper.toml").read_text())["pace"]
+    assert {one.key.removeprefix("pace."): one.value for one in fitted.constants} == paces
+    for program, figure in (("PDE1", 275.0), ("PDE2", 289.0)):
+        assert rate_kbit_s(program, paces[program]) == pytest.approx(figure, rel=0.001)
+        predicted = float(rows["bandwidth", f"program={program} mechanism=abr", "abr_kbit_s"][0])
+        assert predicted == pytest.approx(figure, rel=0.02)
+
+
+def test_the_set_up_is_the_papers_where_it_says_something() -> None:
+    given = tomllib.loads((FOLDER / "paper.toml").read_text())["inputs"]
+    for program in PROGRAMS:
+        found = scenario(program)
+        assert found.port is not None
+        assert found.task is not None
+        assert found.port.utilization == given["abr"]["target_utilisation"]
+        assert found.port.interval == given["abr"]["measurement_interval_cells"]
+        assert found.task.peak == given["abr"]["peak_rate_Mbit_s"]
+        mechanism = given["mechanism"]
+        assert found.task.poll == 1e3 * mechanism["sscop_poll_interval_s"]
+        assert found.task.monitor == 1e3 * mechanism["lme_monitoring_interval_s"]
+        assert found.task.loss == 1e3 * mechanism["lme_loss_threshold_TL_s"]
+        assert found.task.high == pytest.approx(1e3 * mechanism["ece_latency_threshold_TM_s"])
+        assert found.task.low == pytest.approx(1e3 * mechanism["ece_latency_threshold_Tm_s"])
+    assert FOLDER.is_relative_to(DATA)
+
+
+def test_the_page_of_a_quick_run_has_every_experiment(tmp_path: Path) -> None:
+    records, digests = [], []
+    for name in vila1998.EXPERIMENTS:
+        made, runs = vila1998.experiment(name, quick=True)
+        records += made
+        digests += runs
+    # One sweep of each program, whatever is looked at.
+    assert len(set(digests)) == len(PROGRAMS)
+    text = render("vila1998", records, tmp_path / "page.html").read_text()
+    assert all(name in text for name in vila1998.EXPERIMENTS)
+    high = {one.case: one.predicted for one in records if one.metric == "cell_loss_ratio"}
+    assert high["program=PDE2 mechanism=ubr rho=1.1"] > 0.05 > high["program=PDE2 mechanism=abr rho=1.1"]
+
+
+def test_the_choices_and_the_watches_are_keys_of_the_scenario(tmp_path: Path) -> None:
+    document = scenario("PDE2").document
+    for table, key, values in VARIED.values():
+        assert key in document[table]
+        assert str(document[table][key]).lower() in values
+    found = watches(tmp_path / "watch", rho="0.9", replications=1, time="500 ms")
+    assert {watch for watch, _ in found} == {"each-cell", "average", "on-demand", "round-trip", "network"}
+    # An echo alone takes longer on the control circuit than T_m: it is always late.
+    assert found["round-trip", 0.9]["abr_share"] > 0.8
