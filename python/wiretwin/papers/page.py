@@ -46,7 +46,7 @@ def _rows(records: list[Record]) -> dict[Key, tuple[str, str, str]]:
 
 
 def _listed(key: Key) -> bool:
-    """Whether a value is in the page's table: sizes of an echo and most values of rho are in the file only."""
+    """Whether a value is in the page's table: sizes of an echo and most of rho are in the file only."""
     if "rho=" in key[1]:
         return key[1].endswith(tuple(f"rho={rho}" for rho in RHO))
     return "size=" not in key[1] or "program=" in key[1]
