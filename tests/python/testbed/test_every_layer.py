@@ -11,7 +11,7 @@ from beds import need_testbed, program
 
 from wiretwin.measure.layers import LAYERS, WITHIN_HOST, parse_layers, refusal
 from wiretwin.results import Result
-from wiretwin.understand.accounting import BARE, Account
+from wiretwin.understand.accounting import BARE, SMALL_BYTES, Account
 from wiretwin.understand.api import understand
 
 LIMIT_S = 240.0
@@ -61,10 +61,13 @@ def test_every_message_crossed_the_network_once(result: Result) -> None:
     assert set(accounts) == set(result.samples()["layer"])
     for name, found in accounts.items():
         assert all(one.crossed for one in found), name
-        # What a library adds is some tens of bytes; a socket adds nothing.
-        assert all(one.envelope == 0 if name.startswith(BARE) else 4 < one.envelope < 200 for one in found), (
-            name
-        )
+        if name.startswith(BARE):  # a socket adds nothing
+            assert all(one.envelope == 0 for one in found), name
+            continue
+        # What a library adds is some tens of bytes. It is a lower bound, far below where messages are few.
+        assert all(0 <= one.envelope < 200 for one in found), (name, found)
+        if any(one.bytes <= SMALL_BYTES and one.messages > 100 * one.launches for one in found):
+            assert all(one.envelope > 4 for one in found), (name, found)
     # On a busy host the daemons of PVM send again what was only late.
     sent_again = {one.layer for one in understand(result).findings if one.name == "retransmission"}
     assert sent_again <= {"pvm/pvm3"}
