@@ -29,6 +29,8 @@ LAST_LINES = 4
 GRACE_S = 1.0
 """How long the other processes may go on once one has failed, and how long one may take to obey
 SIGTERM."""
+LOOK_S = 3.0
+"""How long a launch may be silent, seconds, before the hosts it runs on are looked at, and between looks."""
 
 _LEASH = """
 import ctypes, os, sys
@@ -100,6 +102,8 @@ class Running:
     session: Session | None = None
     apart: Apart | None = None
     """The place, if its hosts are other machines."""
+    made: Place | None = None
+    """The place, if its hosts were made for the occasion and may be gone."""
 
     def start(
         self,
@@ -138,6 +142,7 @@ class Running:
         """
         kind = configuration.kind
         self.apart = place if isinstance(place, Apart) else None
+        self.made = place if self.apart is None and len(place.hosts) > 1 else None
         options = dict(configuration.options if session is None else session.options)
         if session is not None and "schedule" in task:
             options |= session.measuring
@@ -235,11 +240,14 @@ class Running:
             deadline = self.deadline
             while waiting:
                 left = deadline - time.monotonic()
-                ready = poll.poll(max(0.0, left) * 1000) if left > 0 else []
+                ready = poll.poll(min(left, LOOK_S) * 1000) if left > 0 else []
                 if interruption is not None and interruption.requested:
                     return "interrupted", "interrupted by the user"
-                if not ready:
+                if not ready and left <= LOOK_S:
                     break
+                # A rank cannot tell a host that is gone from one that is slow.
+                if not ready and self.made is not None and (trouble := self.made.trouble()) is not None:
+                    return "failed", trouble
                 for descriptor, _ in ready:
                     number = waiting.pop(descriptor)
                     poll.unregister(descriptor)

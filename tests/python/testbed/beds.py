@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -14,6 +16,11 @@ from wiretwin.errors import MeasureError
 from wiretwin.testbed import Testbed
 
 LIMIT_S = 60
+WITHOUT_INTERFACE = (
+    "from pyroute2 import IPRoute\nwith IPRoute() as route:\n"
+    "    route.link('del', index=route.link_lookup(ifname='eth0')[0])\n"
+)
+"""Takes a host off its network."""
 
 
 @functools.cache
@@ -50,3 +57,14 @@ def wiretwin(*argv: str, **keywords: object) -> subprocess.CompletedProcess[str]
 def program(*argv: str) -> Sequence[str]:
     """The command line as a command."""
     return [sys.executable, "-c", "from wiretwin.cli import main; main()", *argv]
+
+
+def until(running: subprocess.Popen[str], condition: Callable[[], bool]) -> None:
+    """Wait for something that a process does; fail if it ends before, or does not do it in time."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        # Asks now and then, for what is waited for needs the cores.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            running.wait(0.005)
+            pytest.fail(f"ended before: {running.communicate()}")

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from beds import LIMIT_S, need_testbed, on, program, wiretwin
+from beds import LIMIT_S, WITHOUT_INTERFACE, need_testbed, on, program, wiretwin
 
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.testbed import Link, Testbed
@@ -75,12 +75,8 @@ def test_a_keeper_that_is_killed_is_named_and_what_is_left_is_removed() -> None:
 
 def test_a_host_that_loses_its_interface_is_named() -> None:
     need_testbed()
-    script = (
-        "from pyroute2 import IPRoute\nwith IPRoute() as route:\n"
-        "    route.link('del', index=route.link_lookup(ifname='eth0')[0])\n"
-    )
     with Testbed.up(2, name="lose") as bed:
-        assert on(bed, "h2", sys.executable, "-c", script).returncode == 0
+        assert on(bed, "h2", sys.executable, "-c", WITHOUT_INTERFACE).returncode == 0
         assert bed.trouble() == "testbed 'lose': h2 has lost its interface eth0"
         with pytest.raises(MeasureError, match="h2 has lost its interface"):
             bed.counters()

@@ -8,10 +8,11 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from beds import LIMIT_S, need_testbed, program, wiretwin
+from beds import LIMIT_S, WITHOUT_INTERFACE, need_testbed, on, program, until, wiretwin
 
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.results import Result
@@ -159,9 +160,7 @@ def measuring(*arguments: str, layers: str = "socket/tcp"):  # type: ignore[no-u
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
         try:
             out = Path(arguments[arguments.index("-o") + 1])
-            while running.poll() is None and not any(out.glob("samples/launch-*.parquet")):
-                pass
-            assert running.poll() is None, running.communicate()
+            until(running, lambda: any(out.glob("samples/launch-*.parquet")))
             yield running, next(iter(folders()))
         finally:
             running.kill()
@@ -193,6 +192,38 @@ def test_a_keeper_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_pa
         assert f"testbed {folder.name!r} is gone: its keeper was ended" in said
     assert Result.open(out).samples().height > 0
     assert folders() == []
+
+
+@pytest.mark.parametrize("layer", ["socket/tcp", "mpi/mpich"])
+def test_a_host_that_is_gone_in_mid_measurement_is_named_and_samples_are_kept(
+    tmp_path: Path, layer: str
+) -> None:
+    """A namespace is gone when nothing runs in it and no interface is left."""
+    need_testbed()
+    need_layer(layer)
+    out = tmp_path / "result"
+    with measuring(*FEW, "-o", str(out), layers=layer) as (running, folder):
+        bed = Testbed.find(folder.name)
+        assert on(bed, "h2", sys.executable, "-c", WITHOUT_INTERFACE).returncode == 0
+        for pid in inhabitants(bed, "h2"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        _, said = running.communicate(timeout=LIMIT_S)
+        assert f"testbed {folder.name!r}: h2 has lost its interface eth0" in said
+        assert running.returncode != 0
+    assert Result.open(out).samples().height > 0
+    assert folders() == []
+
+
+def inhabitants(bed: Testbed, host: str) -> list[int]:
+    """Return the processes in a host's network."""
+    link = on(bed, host, "readlink", "/proc/self/ns/net").stdout.strip()
+    found = []
+    for pid in (int(entry) for entry in os.listdir("/proc") if entry.isdigit()):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/ns/net") == link:
+                found.append(pid)
+    return found
 
 
 @pytest.mark.parametrize("layer", ["socket/tcp", "mpi/openmpi", "pvm/pvm3"])
@@ -231,8 +262,7 @@ def test_a_probe_killed_in_mid_measurement_costs_its_launch_only(tmp_path: Path)
         with contextlib.suppress(ProcessLookupError):
             os.kill(probe, signal.SIGKILL)
         before = len(list(out.glob("samples/*")))
-        while running.poll() is None and len(list(out.glob("samples/*"))) < before + 3:
-            pass
+        until(running, lambda: len(list(out.glob("samples/*"))) >= before + 3)
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=LIMIT_S)
         assert running.returncode == 130
@@ -267,9 +297,7 @@ def test_a_launchers_daemon_killed_on_a_host_costs_its_launch_only(
             assert running.poll() is None
         with contextlib.suppress(ProcessLookupError):
             os.kill(max(found), signal.SIGKILL)
-        while running.poll() is None and not failed_and_gone_on(out):
-            pass
-        assert running.poll() is None, running.communicate()
+        until(running, lambda: failed_and_gone_on(out))
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=LIMIT_S)
         assert running.returncode == 130
@@ -308,9 +336,7 @@ def test_an_interrupt_at_any_stage_leaves_nothing_and_keeps_the_samples(
     layers = ("--layers", "mpi/mpich,pvm/pvm3,socket/tcp", "--budget", "60s")
     argv = program("measure", "--hosts", "2", *layers, *FEW, "-o", str(out))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        while running.poll() is None and len(list(census.glob(sign))) < count:
-            pass
-        assert running.poll() is None, running.communicate()
+        until(running, lambda: len(list(census.glob(sign))) >= count)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 130, said
