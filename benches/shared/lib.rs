@@ -2,8 +2,10 @@
 
 mod arguments;
 mod cells;
+mod heap;
 mod turns;
 
 pub use arguments::Arguments;
 pub use cells::bare_cells;
+pub use heap::PlainHeap;
 pub use turns::{Turns, median};

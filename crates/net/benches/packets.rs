@@ -13,12 +13,10 @@
 
 #![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
-use wiretwin_benches::{Arguments, Turns};
+use wiretwin_benches::{Arguments, PlainHeap, Turns};
 use wiretwin_net::packet::{Costs, Dumbbell, Side};
 use wiretwin_proto::tcp::Config;
 use wiretwin_units::{Bytes, Span};
@@ -108,53 +106,10 @@ const TURN: Span = Span::from_ms(2_000);
 /// Turns before the first that counts.
 const WARM_UP: usize = 3;
 
-struct Reference {
-    heap: BinaryHeap<Reverse<(u64, u64)>>,
-    state: u64,
-    seq: u64,
-}
-
-impl Reference {
-    const PENDING: u64 = 1_024;
-    const OPERATIONS: u64 = 200_000;
-
-    fn new() -> Self {
-        let mut new = Self { heap: BinaryHeap::new(), state: 1, seq: 0 };
-        for _ in 0..Self::PENDING {
-            let time = new.draw();
-            new.push(time);
-        }
-        new
-    }
-
-    /// Up to 2^20, evenly.
-    fn draw(&mut self) -> u64 {
-        self.state =
-            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.state >> 44
-    }
-
-    fn push(&mut self, time: u64) {
-        self.seq += 1;
-        self.heap.push(Reverse((time, self.seq)));
-    }
-
-    /// ns per push and pop.
-    fn turn(&mut self) -> f64 {
-        let start = Instant::now();
-        for _ in 0..Self::OPERATIONS {
-            let Reverse((time, _)) = self.heap.pop().expect("as many are pushed as popped");
-            let later = time + self.draw();
-            self.push(later);
-        }
-        start.elapsed().as_secs_f64() * 1e9 / Self::OPERATIONS as f64
-    }
-}
-
 fn main() {
     let arguments = Arguments::of_process();
     let turns = arguments.turns(21, 5);
-    let mut reference = Reference::new();
+    let mut reference = PlainHeap::default();
     for workload in workloads() {
         if !arguments.wanted(workload.name) {
             continue;
