@@ -24,7 +24,7 @@ from wiretwin.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Column", "Format", "FormatOption", "Table", "emit", "render"]
+__all__ = ["Column", "CurveFormatOption", "Format", "FormatOption", "Table", "emit", "render"]
 
 
 WIDE = 200
@@ -40,14 +40,45 @@ class Format(StrEnum):
     parquet = "parquet"
 
 
+BINARY = "is binary and would go to a terminal"
+ELSEWHERE = "a pipe or a file: `… > table.parquet`"
+
+
+def _curve_format(form: Format) -> Format:
+    """Refuse what cannot be printed before anything is done."""
+    if form is Format.parquet and sys.stdout.isatty():
+        raise InputError(key="--format", value=form.value, reason=BINARY, allowed=ELSEWHERE)
+    return form
+
+
+def _table_format(form: Format) -> Format:
+    if form is Format.osu:
+        raise InputError(
+            key="--format", value=form.value, reason="suits curves only; here is none", allowed=TABLES
+        )
+    return _curve_format(form)
+
+
+TABLES = ", ".join(form for form in Format if form is not Format.osu)
 FormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
+        callback=_table_format,
+        metavar=f"<{TABLES.replace(', ', '|')}>",
+        help="table: for people; csv, json: keys end in their unit; parquet: binary, to a file or a pipe.",
+    ),
+]
+CurveFormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format",
+        callback=_curve_format,
         help="table: for people; osu: the two columns of the OSU micro-benchmarks; csv, json: keys end in "
         "their unit; parquet: binary, to a file or a pipe.",
     ),
 ]
+"""Of a verb that prints a curve."""
 
 
 @dataclass(frozen=True)
@@ -116,10 +147,7 @@ def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
         write_atomically(output, data)
         return
     if form is Format.parquet and sys.stdout.isatty():
-        raise InputError(
-            key="--format", value="parquet", reason="is binary and would go to a terminal",
-            allowed="a pipe or a file: `… > table.parquet`",
-        )  # fmt: skip
+        raise InputError(key="--format", value="parquet", reason=BINARY, allowed=ELSEWHERE)
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
@@ -215,7 +243,7 @@ def _osu(table: Table) -> str:
     if table.osu is None:
         raise InputError(
             key="--format", value="osu", reason=f"suits curves only; {table.name!r} is none",
-            allowed="table, csv, json, parquet",
+            allowed=TABLES,
         )  # fmt: skip
     group_key, size_key, value_key = table.osu
     place = {column.key: number for number, column in enumerate(table.columns)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.format import Column, CurveFormatOption, Format, Table, emit
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def register(app: typer.Typer) -> None:
                 show_default="with every layer",
             ),
         ] = None,
-        form: FormatOption = Format.table,
+        form: CurveFormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, InterruptedRun
@@ -117,6 +117,8 @@ def register(app: typer.Typer) -> None:
 
         if traffic and where.here:
             raise InputError(key="--traffic", reason="needs a network", allowed="with --hosts or --testbed")
+        if traffic and form is Format.osu:
+            raise InputError(key="--format", value="osu", reason="suits curves", allowed="without --traffic")
         with where.place(round_trips=True) as place, Bar("measuring") as bar:
 
             def tell(event: Event) -> None:

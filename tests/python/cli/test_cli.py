@@ -121,6 +121,13 @@ def test_version() -> None:
         ),
         (["measure", "--format", "xml"], "'xml' is not one of"),
         (["measure", "--nosuch"], "No such option: --nosuch"),
+        *(
+            (
+                [*verb.split(), "--format", "osu"],
+                "--format: 'osu' suits curves only; here is none; allowed: table, csv",
+            )
+            for verb in ("tour", "predict x.py", "run x.py", "fit x", "doctor", "compare x y", "understand x")
+        ),
         (["nosuch"], "No such command 'nosuch'"),
         (["fit", "nowhere"], "wiretwin: nowhere: is no folder; allowed: a result folder (wiretwin-result)"),
         (["report", "nowhere"], "wiretwin: nowhere: is no folder; allowed: a result folder"),
