@@ -41,13 +41,19 @@ def may_use(room: str) -> set[str]:
 
 
 def used_rooms(manifest: dict[str, Any]) -> set[str]:
-    """The rooms that a Cargo.toml names, in any of its dependency tables."""
+    """The rooms that a Cargo.toml names, in any of its dependency tables.
+
+    What the benches share is no room, and no room's own code may use it.
+    """
     tables = [manifest, *manifest.get("target", {}).values()]
     names: set[str] = set()
     for table in tables:
         for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
-            for key, value in table.get(kind, {}).items():
-                names.add(value.get("package", key) if isinstance(value, dict) else key)
+            named = {
+                value.get("package", key) if isinstance(value, dict) else key
+                for key, value in table.get(kind, {}).items()
+            }
+            names |= named - {f"{PREFIX}benches"} if kind == "dev-dependencies" else named
     return {name.removeprefix(PREFIX) for name in names if name.startswith(PREFIX)}
 
 
