@@ -14,6 +14,7 @@ pub mod aal5;
 pub mod abr;
 pub mod ip;
 mod output;
+mod parameter;
 mod payload;
 pub mod pcaal;
 mod ranges;

@@ -1,9 +1,10 @@
 //! Parameters of one end; the values are those of Vila-Sallent and Solé-Pareta (1998) where they give
 //! one.
 
-use core::fmt;
-
 use wiretwin_units::{SimTime, Span};
+
+pub use crate::parameter::ConfigError;
+use crate::parameter::{check, one_or_more, some};
 
 /// What watches the ordinary circuit. The authors took the first and rejected the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -103,52 +104,27 @@ impl Default for Config {
     }
 }
 
-/// A parameter that cannot be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// Its name.
-    pub parameter: &'static str,
-    /// Its value: a count, or a span in ps.
-    pub value: u64,
-    /// What is allowed.
-    pub allowed: &'static str,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}, allowed is {}", self.parameter, self.value, self.allowed)
-    }
-}
-
-impl core::error::Error for ConfigError {}
-
 impl Config {
     /// Whether an end can work with these.
     ///
     /// # Errors
     /// [`ConfigError`] with the first parameter that is not allowed.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let some = |span: Span| (span.as_ps(), span > Span::ZERO, "more than 0 ps");
-        let count = |count: u32| (u64::from(count), count > 0, "1 or more");
         let below = self.low_threshold < self.high_threshold;
         let window = (1..1 << 31).contains(&self.window);
         let weight = if let Some(Watch::Average(weight)) = self.watch { weight } else { 1 };
         let sync = self.clock_sync.map_or(Span::from_ps(1), |sync| sync.interval);
-        let rules = [
+        check([
             ("the time from POLL to POLL", some(self.timer_poll)),
             ("the longest time without a STAT", some(self.timer_no_response)),
-            ("MaxPD", count(self.max_pd)),
+            ("MaxPD", one_or_more(self.max_pd)),
             ("the window", (self.window.into(), window, "1 to 2^31 - 1")),
             ("the monitoring interval", some(self.monitor_interval)),
             ("T_L", some(self.loss_threshold)),
             ("T_m", (self.low_threshold.as_ps(), below, "below T_M, in ps")),
-            ("the weight of an average", count(weight)),
+            ("the weight of an average", one_or_more(weight)),
             ("the time from clock to clock", some(sync)),
-        ];
-        match rules.into_iter().find(|(_, (_, holds, _))| !holds) {
-            Some((parameter, (value, _, allowed))) => Err(ConfigError { parameter, value, allowed }),
-            None => Ok(()),
-        }
+        ])
     }
 }
 

@@ -1,8 +1,9 @@
 //! Parameters of one end (Q.2110 §7.7 and §7.6; values of Q.2130 for signalling).
 
-use core::fmt;
-
 use wiretwin_units::{Bytes, Span};
+
+pub use crate::parameter::ConfigError;
+use crate::parameter::{check, one_or_more, some};
 
 /// What is done where a number of the peer cannot be right (management errors Q, R, S and T).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,25 +90,6 @@ impl Default for Config {
     }
 }
 
-/// A parameter that cannot be: its name, its value and what is allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The parameter, in the standard's words.
-    pub parameter: &'static str,
-    /// Its value: a count, octets, or a span in ps.
-    pub value: u64,
-    /// What is allowed.
-    pub allowed: &'static str,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}, allowed is {}", self.parameter, self.value, self.allowed)
-    }
-}
-
-impl core::error::Error for ConfigError {}
-
 impl Config {
     /// Whether an end with numbers of so many bits can work with these.
     ///
@@ -115,39 +97,25 @@ impl Config {
     /// [`ConfigError`] with the first parameter that is not allowed.
     pub fn check(&self, number_bits: u32) -> Result<(), ConfigError> {
         let most_window = (1_u64 << (number_bits - 1)) - 1;
-        let span = |span: Span| span.as_ps();
-        let rules = [
-            ("Timer_CC", span(self.timer_cc), self.timer_cc > Span::ZERO, "more than 0 ps"),
-            ("MaxCC", self.max_cc.into(), self.max_cc >= 1, "1 or more"),
-            ("Timer_POLL", span(self.timer_poll), self.timer_poll > Span::ZERO, "more than 0 ps"),
-            (
-                "Timer_KEEP-ALIVE",
-                span(self.timer_keep_alive),
-                self.timer_keep_alive > Span::ZERO,
-                "more than 0 ps",
-            ),
+        let (no_response, keep_alive) = (self.timer_no_response, self.timer_keep_alive);
+        let odd = self.max_stat >= 3 && self.max_stat % 2 == 1;
+        let window = (1..=most_window).contains(&self.window.into());
+        check([
+            ("Timer_CC", some(self.timer_cc)),
+            ("MaxCC", one_or_more(self.max_cc)),
+            ("Timer_POLL", some(self.timer_poll)),
+            ("Timer_KEEP-ALIVE", some(keep_alive)),
             (
                 "Timer_NO-RESPONSE",
-                span(self.timer_no_response),
-                self.timer_no_response > self.timer_keep_alive,
-                "more than Timer_KEEP-ALIVE, in ps",
+                (no_response.as_ps(), no_response > keep_alive, "more than Timer_KEEP-ALIVE, in ps"),
             ),
-            ("Timer_IDLE", span(self.timer_idle), self.timer_idle > Span::ZERO, "more than 0 ps"),
-            ("MaxPD", self.max_pd.into(), self.max_pd >= 1, "1 or more"),
-            ("MaxSTAT", self.max_stat.into(), self.max_stat >= 3 && self.max_stat % 2 == 1, "odd, 3 or more"),
-            ("k", self.k.get(), (1..=65_528).contains(&self.k.get()), "1 to 65528"),
-            ("j", self.j.get(), self.j.get() <= 65_524, "0 to 65524"),
-            (
-                "the window",
-                self.window.into(),
-                (1..=most_window).contains(&self.window.into()),
-                "1 to half the numbers less one",
-            ),
-        ];
-        match rules.into_iter().find(|&(_, _, holds, _)| !holds) {
-            Some((parameter, value, _, allowed)) => Err(ConfigError { parameter, value, allowed }),
-            None => Ok(()),
-        }
+            ("Timer_IDLE", some(self.timer_idle)),
+            ("MaxPD", one_or_more(self.max_pd)),
+            ("MaxSTAT", (self.max_stat.into(), odd, "odd, 3 or more")),
+            ("k", (self.k.get(), (1..=65_528).contains(&self.k.get()), "1 to 65528")),
+            ("j", (self.j.get(), self.j.get() <= 65_524, "0 to 65524")),
+            ("the window", (self.window.into(), window, "1 to half the numbers less one")),
+        ])
     }
 }
 
