@@ -14,7 +14,7 @@
 //! that send long messages to each other would wait for ever). A message that nobody waits for is kept, and
 //! copied when somebody does. One to the rank itself is copied and touches no socket.
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -25,7 +25,7 @@ use crate::library::{
     Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
     Request,
 };
-use crate::matching::{Envelope, Matcher, Pattern, PostOutcome, Posted};
+use crate::waiting::Waiting;
 
 /// Octets of a head.
 pub const HEAD_OCTETS: usize = 16;
@@ -64,10 +64,7 @@ pub struct Framed {
     writing: bool,
     /// The first of them found no room.
     blocked: bool,
-    matcher: Matcher,
-    posted: Vec<(Request, Option<u32>, Posted)>,
-    /// Messages that no receive has taken: how long they are.
-    kept: BTreeMap<MessageId, Bytes>,
+    waiting: Waiting,
     spare: Vec<Content>,
     outputs: VecDeque<LibraryOutput>,
 }
@@ -84,9 +81,7 @@ impl Framed {
             sends: VecDeque::new(),
             writing: false,
             blocked: false,
-            matcher: Matcher::new(),
-            posted: Vec::new(),
-            kept: BTreeMap::new(),
+            waiting: Waiting::default(),
             spare: Vec::new(),
             outputs: VecDeque::new(),
         }
@@ -123,18 +118,10 @@ impl Framed {
     /// The whole of a message is here.
     fn came(&mut self, source: u32, tag: u32, message: MessageId, length: Bytes) {
         self.work(WorkKind::LibraryReceive, length);
-        match self.matcher.arrive(0, Envelope { context: 0, source, tag }, message.0) {
-            Some(request) => self.received(Request(request), message),
-            None => {
-                self.kept.insert(message, length);
-                self.outputs.push_back(Output::Event(Event::Unexpected { message }));
-            }
+        match self.waiting.came(source, tag, message, length) {
+            Some(request) => self.done(Done::Received { request, message }),
+            None => self.outputs.push_back(Output::Event(Event::Unexpected { message })),
         }
-    }
-
-    fn received(&mut self, request: Request, message: MessageId) {
-        self.posted.retain(|(posted, ..)| *posted != request);
-        self.done(Done::Received { request, message });
     }
 
     /// Reads what messages there are off what has come over a connection.
@@ -172,13 +159,8 @@ impl Framed {
         }
         let rank = line.rank;
         self.connections[rank as usize] = None;
-        let mine = |from: &Option<u32>| *from == Some(rank);
-        for at in (0..self.posted.len()).rev() {
-            let (request, from, posted) = self.posted[at];
-            if mine(&from) && self.matcher.cancel(posted, request.0) {
-                self.posted.remove(at);
-                self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
-            }
+        while let Some(request) = self.waiting.withdraw(|from| from == rank) {
+            self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
         }
         if self.sends.front().is_some_and(|first| first.to == rank) {
             (self.blocked, self.writing) = (false, false);
@@ -217,14 +199,9 @@ impl Library for Framed {
         tag: Option<u32>,
         _capacity: Bytes,
     ) {
-        match self.matcher.post(0, Pattern { context: 0, source: from, tag }, request.0) {
-            PostOutcome::Took { message, .. } => {
-                let message = MessageId(message);
-                let length = self.kept.remove(&message).unwrap_or(Bytes::new(0));
-                self.work(WorkKind::UserCopy, length);
-                self.received(request, message);
-            }
-            PostOutcome::Waits(posted) => self.posted.push((request, from, posted)),
+        if let Some((message, length)) = self.waiting.receive(request, from, tag) {
+            self.work(WorkKind::UserCopy, length);
+            self.done(Done::Received { request, message });
         }
     }
 
@@ -232,11 +209,10 @@ impl Library for Framed {
         if !self.blocked && !self.sends.is_empty() {
             return self.pump();
         }
-        for at in 0..self.posted.len() {
-            let (request, from, posted) = self.posted[at];
-            let Some(rank) = from.filter(|&rank| rank != self.rank) else { continue };
-            if self.connections[rank as usize].is_none() && self.matcher.cancel(posted, request.0) {
-                self.posted.remove(at);
+        for rank in (0..self.size).filter(|&rank| rank != self.rank) {
+            if self.connections[rank as usize].is_none()
+                && let Some(request) = self.waiting.withdraw(|from| from == rank)
+            {
                 return self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
             }
         }

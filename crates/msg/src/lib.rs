@@ -14,3 +14,4 @@ pub mod rpc;
 pub mod schedule;
 pub mod table;
 pub mod via;
+mod waiting;

@@ -136,6 +136,18 @@ pub enum Call {
         /// Until one is there.
         wait: bool,
     },
+    /// Posts a descriptor on the send queue of a connection of VIs, and waits where that is full: what waits
+    /// there looks again and again. [`Outcome::Wrote`] when it is posted, or [`Outcome::Ended`].
+    ///
+    /// Such a connection keeps messages apart: a [`Call::Read`] gets one whole, and posts its descriptor again.
+    Post {
+        /// Where to.
+        connection: ConnectionId,
+        /// What.
+        content: Content,
+        /// How.
+        way: Way,
+    },
     /// Waits until something can be read, taken or accepted, a connection has ended, or one has room
     /// (`select`). [`Outcome::Ready`], with nothing ready where the time came first.
     Select {
@@ -146,6 +158,17 @@ pub enum Call {
         /// Nothing hangs on that instant: a run is not kept alive by it.
         idle: bool,
     },
+}
+
+/// How what a descriptor names goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As a message, which takes a receive descriptor.
+    Send,
+    /// The same; its first four octets go as immediate data, beside the buffer.
+    Immediate,
+    /// Into memory of the other end (RDMA write): nothing there tells of it.
+    Write,
 }
 
 /// What is ready.

@@ -4,7 +4,8 @@
 //! data when a receive has matched. Which, when a send is done, who copies, and how many buffers a peer may
 //! fill is a [`Policy`]; [`Policy::lam`], [`Policy::mpich`] and [`Policy::mvich`] are named ones, and every
 //! threshold is a user's to set. [`Machine`] matches (with [`crate::matching`]), and says which [`Packet`]s
-//! go to which rank; [`stream`] carries them over connections with the heads of each library.
+//! go to which rank; [`stream`] carries them over connections with the heads of each library, [`vias`] over
+//! VIs.
 //!
 //! Left out: datatypes (a message is octets), communicators beyond their context number.
 
@@ -13,6 +14,7 @@ mod machine;
 mod packet;
 mod policy;
 pub mod stream;
+pub mod vias;
 
 pub use credit::{Credits, Flow};
 pub use machine::{
@@ -20,3 +22,28 @@ pub use machine::{
 };
 pub use packet::{Kind, Packet};
 pub use policy::{Data, Mismatch, Policy, PolicyError, SynchronousSend, Terms};
+
+use wiretwin_proto::MessageId;
+
+use crate::library;
+
+/// What a library that carries the packets tells its process of it; what was cancelled, nobody can ask for
+/// there.
+fn told(done: Done) -> Option<library::Done> {
+    Some(match done {
+        Done::Sent(request) => library::Done::Sent(request),
+        Done::Received(received) => {
+            // Data come with every message, if only a range of none.
+            let message = received.body.map_or(MessageId(0), |body| body.message);
+            library::Done::Received { request: received.request, message }
+        }
+        Done::Failed { request, failure } => {
+            let failure = match failure {
+                Failure::PeerLost { rank } => library::Failure::PeerLost { rank },
+                Failure::Mismatch { mismatch, .. } => library::Failure::Refused(mismatch.field),
+            };
+            library::Done::Failed { request, failure }
+        }
+        Done::Cancelled { .. } => return None,
+    })
+}

@@ -4,7 +4,8 @@
 //! interface, VIPL. [`Nic`] is the provider: sans I/O, it never touches a message's octets, but says
 //! where they are ([`Gather`]) and where they go ([`Deposit`]). [`Vipl`] is the programming interface
 //! over any [`Device`] that has memory and a network; [`loopback`] is the simulated device, and one over
-//! shared memory is in the host's room. [`conformance`] is one suite for all of them.
+//! shared memory is in the host's room; the local network of `net` has a [`Nic`] on each host. [`messages`] is a
+//! message layer straight over it. [`conformance`] is one suite for all of them.
 //!
 //! What the specification leaves to a provider is a [`NicAttributes`]: [`NicAttributes::adapter`] is a NIC
 //! with everything, [`NicAttributes::m_via`] M-VIA, the emulation in the Linux kernel.
@@ -18,6 +19,7 @@ mod connection;
 mod descriptor;
 pub mod loopback;
 mod memory;
+pub mod messages;
 mod nic;
 mod packet;
 mod receive;

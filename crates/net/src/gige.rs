@@ -285,6 +285,11 @@ impl<P> Gige<P> {
         self.config.rate.time_for(octets.max(SHORTEST).bits()).unwrap_or(Span::MAX)
     }
 
+    /// Whether the ring of a host has room.
+    pub fn has_room(&self, host: u32) -> bool {
+        self.stations[host as usize].ring.len() < self.config.adapter.send_frames as usize
+    }
+
     /// A host has a frame for another; `false` where its ring is full.
     pub fn offer(&mut self, now: SimTime, from: u32, to: u32, octets: Bytes, payload: P) -> bool {
         self.handle_timeout(now);

@@ -29,6 +29,7 @@ Examples:
   wiretwin explain fore/aal5 "16 KiB" --trace message.json
   wiretwin explain socket/tcp/fddi 10000 --pcap message.pcap
   wiretwin explain mpi-lam/tcp/gige 64KiB --nic acenic --mtu 9000
+  wiretwin explain mpi-mvich/gige 32KiB
 """
 
 WIDTH = 40

@@ -13,7 +13,7 @@ from wiretwin.papers.echo import SEED
 if TYPE_CHECKING:
     from wiretwin._core import LanSegments
 
-__all__ = ["Anatomy", "Line", "Pair", "anatomy", "capture", "chrome_trace", "lines"]
+__all__ = ["Anatomy", "Line", "Pair", "anatomy", "capture", "chrome_trace", "cpu_shares", "lines"]
 
 ROUNDS = 2
 """The message looked at is that of the second round trip, as the first is left out everywhere."""
@@ -122,6 +122,25 @@ def anatomy(network: Pair, size: int) -> Anatomy:
     if total != latency:
         raise AssertionError(f"the parts of a message sum to {total} ps, and it took {latency} ps")
     return Anatomy(network, size, latency, parts, found["busy"], found["begun_ps"], found["digest"])
+
+
+def cpu_shares(network: Pair, size: int) -> tuple[dict[str, float], str]:
+    """Return the share of both processors' time that each layer takes of a message, and the run's digest.
+
+    What is done for the message counts, also beside its critical path; the rest of the time the processors
+    stand still, or a process looks again and again for what has not come.
+    """
+    found = lan_anatomy(network.lan_json(), size, ROUNDS, SEED)
+    busy = found["busy"]
+    spans: dict[str, int] = {}
+    rows = zip(
+        busy["layer"], busy["resource"], busy["start_ps"].tolist(), busy["end_ps"].tolist(), strict=True
+    )
+    for layer, resource, start, end in rows:
+        if resource == "cpu":
+            spans[layer] = spans.get(layer, 0) + end - start
+    whole = 2 * (found["ended_ps"] - found["begun_ps"])
+    return {layer: span / whole for layer, span in spans.items()}, found["digest"]
 
 
 def _refuse_long(size: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,18 @@ import numpy as np
 from wiretwin.errors import InputError
 from wiretwin.papers.values import DATA, Sheet, read_sheet, write_fitted
 
-__all__ = ["Constant", "Fit", "Fitted", "Residual", "constants", "fit", "spread_of", "write"]
+__all__ = [
+    "Constant",
+    "Fit",
+    "Fitted",
+    "Residual",
+    "constants",
+    "fit",
+    "joined",
+    "spread_of",
+    "write",
+    "write_residuals",
+]
 
 Constant = tuple[str, str]
 """A free constant: the name of its sheet and its key."""
@@ -67,6 +79,16 @@ class Fit:
     def spread(self) -> float:
         """Root mean square of the residuals, as a share."""
         return spread_of(self.residuals)
+
+
+def joined(stages: Iterable[Fit]) -> Fit:
+    """Return what several fits came to, one after the other, as one."""
+    listed = list(stages)
+    return Fit(
+        [one for stage in listed for one in stage.constants],
+        [one for stage in listed for one in stage.residuals],
+        sum(stage.evaluations for stage in listed),
+    )
 
 
 def spread_of(residuals: Iterable[Residual]) -> float:
@@ -173,3 +195,31 @@ def write(result: Fit) -> None:
     paths = {sheet.name: sheet.path for sheet in sheets()}
     for one in result.constants:
         write_fitted(paths[one.sheet], one.key, one.value, one.low, one.high)
+
+
+def write_residuals(
+    path: Path, paper: str, spreads: Mapping[str, float], residuals: Iterable[Residual]
+) -> None:
+    """Write spreads and residuals of a paper's fit into a file of their own."""
+    import tomli_w
+
+    from wiretwin.results import write_atomically
+
+    content = {
+        **{key: round(spread, 4) for key, spread in spreads.items()},
+        "residual": [
+            {
+                "experiment": one.experiment,
+                "case": one.case,
+                "metric": one.metric,
+                "published": one.published,
+                "predicted": round(one.predicted, 2),
+                "error_percent": round(100 * one.error, 1),
+            }
+            for one in residuals
+        ],
+    }
+    head = (
+        f"# Written by `wiretwin papers {paper} --fit --write`: what the fitted model says of the figures.\n"
+    )
+    write_atomically(path, (head + tomli_w.dumps(content)).encode())

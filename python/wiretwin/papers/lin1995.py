@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from wiretwin.errors import InputError
 from wiretwin.papers.anatomy import anatomy, lines
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
-from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit
+from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit, joined
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
 from wiretwin.papers.lin1995_programs import table5, table6
 from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, VERSIONS, is_pvm, pvm_setting
@@ -335,11 +335,7 @@ def refit(evaluations: int = 30) -> Fit:
     found |= {(one.sheet, one.key): one.value for one in second.constants}
     pvm = refit_layer(is_pvm, PVM_KEYS, evaluations, found)
     stages = (first, second, pvm, refit_layer(is_rpc, RPC_KEYS, evaluations, found))
-    return Fit(
-        [one for stage in stages for one in stage.constants],
-        [one for stage in stages for one in stage.residuals],
-        sum(stage.evaluations for stage in stages),
-    )
+    return joined(stages)
 
 
 def refit_layer(
@@ -396,27 +392,8 @@ def _families(residuals: Iterable[Residual]) -> dict[str, list[Residual]]:
 
 def write_fit(fitted: Fit) -> None:
     """Write fitted values into the data files, and the spread and residuals beside the paper's."""
-    import tomli_w
-
-    from wiretwin.papers.fit import spread_of, write
-    from wiretwin.results import write_atomically
+    from wiretwin.papers.fit import spread_of, write, write_residuals
 
     write(fitted)
-    content = {
-        **{key: round(spread_of(some), 4) for key, some in _families(fitted.residuals).items()},
-        "residual": [
-            {
-                "experiment": one.experiment,
-                "case": one.case,
-                "metric": one.metric,
-                "published": one.published,
-                "predicted": round(one.predicted, 2),
-                "error_percent": round(100 * one.error, 1),
-            }
-            for one in fitted.residuals
-        ],
-    }
-    head = (
-        "# Written by `wiretwin papers lin1995 --fit --write`: what the fitted model says of the figures.\n"
-    )
-    write_atomically(DATA / "papers" / "lin1995-fit.toml", (head + tomli_w.dumps(content)).encode())
+    spreads = {key: spread_of(some) for key, some in _families(fitted.residuals).items()}
+    write_residuals(DATA / "papers" / "lin1995-fit.toml", PAPER, spreads, fitted.residuals)

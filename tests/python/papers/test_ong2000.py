@@ -12,7 +12,15 @@ import pytest
 from wiretwin.errors import InputError
 from wiretwin.papers import PAPERS, ong2000
 from wiretwin.papers.ong2000.netpipe import bases, netpipe, sizes
-from wiretwin.papers.ong2000.settings import FOLDER, NICS, Setting, constants, paper, setting
+from wiretwin.papers.ong2000.settings import (
+    FOLDER,
+    NICS,
+    Setting,
+    constants,
+    of_stack,
+    paper,
+    setting,
+)
 from wiretwin.papers.values import DATA
 
 PAGE = DATA.resolve().parent / "docs" / "papers" / "ong2000.csv"
@@ -39,11 +47,11 @@ def test_the_residuals_on_file_are_those_of_the_values_on_file() -> None:
 
 def test_no_constant_belongs_to_an_mtu_or_a_buffer() -> None:
     free = constants()
-    assert {sheet for sheet, _ in free} == {"p3-450", *NICS}
-    for nic in NICS:
+    assert {sheet for sheet, _ in free} == {"p3-450", "m-via", *NICS}
+    for nic in (*NICS, "m-via"):
         assert sum(sheet == nic for sheet, _ in free) <= 2
     figures = sum(metric in row for row in paper()["calibration"] for metric in ong2000.METRICS)
-    assert len(free) < figures == 18
+    assert len(free) < figures == 20
     # The same network but for the two numbers: everything else in the configuration is the same.
     one, other = (json.loads(Setting("acenic", *both).lan_json()) for both in ((1500, 64), (9000, 128)))
     for config in (one, other):
@@ -92,6 +100,61 @@ def test_a_library_costs_and_its_buffers_bound_it() -> None:
     )
     assert sockets.time_us[0] < min(lam.time_us[0], mpich.time_us[0])
     assert sockets.throughput_Mbit_s[1] > lam.throughput_Mbit_s[1] > mpich.throughput_Mbit_s[1]
+
+
+def test_vis_beat_sockets_where_messages_are_small_and_carry_what_a_descriptor_takes() -> None:
+    sockets, via, mvich = (
+        netpipe(Setting("gnic-ii", library=library), [1, 1024, 32_768])
+        for library in (None, "via", "mpi-mvich")
+    )
+    assert via.time_us[0] == pytest.approx(16, rel=0.02), "what it was fitted to"
+    for at in range(3):
+        assert via.time_us[at] < mvich.time_us[at] < sockets.time_us[at]
+    with pytest.raises(InputError, match="32768"):
+        netpipe(Setting("gnic-ii", library="via"), [32_769])
+    longer = netpipe(Setting("gnic-ii", library="via", transfer_kib=64), [65_536])
+    assert longer.throughput_Mbit_s[0] > via.throughput_Mbit_s[2]
+
+
+def test_experiments_over_vis_stand_beside_sockets_at_the_same_sizes() -> None:
+    records, runs = PAPERS["ong2000"].experiment("via", quick=True)
+    assert len(runs) == 2
+    calibration = {one.metric: one for one in records if one.role == "calibration"}
+    assert {metric: one.published for metric, one in calibration.items()} == {
+        "latency_us": 16,
+        "throughput_Mbit_s": 448,
+    }
+    sized = [
+        {
+            one.case.split("size=")[1]
+            for one in records
+            if one.case.startswith(f"stack={stack}") and "size" in one.case
+        }
+        for stack in ("via/gige", "socket/tcp/gige")
+    ]
+    assert sized[0] == sized[1]
+    assert "32768" in sized[0]
+
+
+def test_what_was_left_open_has_values_of_each_layer() -> None:
+    records, _ = PAPERS["ong2000"].experiment("open-cpu", quick=True)
+    shares: dict[str, float] = {}
+    for one in records:
+        stack_and_size = one.case.split(" layer=")[0]
+        shares[stack_and_size] = shares.get(stack_and_size, 0) + one.predicted
+    assert len(shares) == 10
+    assert all(0 < share <= 1 for share in shares.values())
+    assert any("via/gige" in case and "layer=driver" in case for case in (one.case for one in records))
+
+
+def test_what_is_no_stack_adapter_or_mtu_of_the_paper_is_refused() -> None:
+    for arguments, allowed in (
+        (("pvm-normal/udp/gige",), "mpi-mvich/gige"),
+        (("via/gige", "pigeon"), "sk-net"),
+        (("via/gige", "gnic-ii", 9001), "576 to 9000"),
+    ):
+        with pytest.raises(InputError, match=allowed):
+            of_stack(*arguments)
 
 
 def test_a_row_of_calibration_is_a_setting() -> None:

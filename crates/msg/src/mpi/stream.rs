@@ -185,34 +185,13 @@ impl StreamMpi {
                 Output::Work(work) => self.outputs.push_back(Output::Work(work)),
                 Output::Transmit(Transmit::Packet { to, packet }) => self.put(now, to, packet),
                 Output::Transmit(Transmit::Fetch { .. }) => unreachable!("not a policy for streams"),
-                Output::Deliver(done) => self.tell(done),
+                Output::Deliver(done) => self.outputs.extend(super::told(done).map(Output::Deliver)),
                 Output::Event(machine::Event::Unexpected { .. }) => {}
                 Output::Event(machine::Event::Garbage { .. }) => self.garbage("a packet of MPI"),
                 Output::Timeout(_) => break,
             }
         }
         self.pump(now);
-    }
-
-    fn tell(&mut self, done: machine::Done) {
-        let told = match done {
-            machine::Done::Sent(request) => Done::Sent(request),
-            machine::Done::Received(received) => {
-                // Data come with every message, if only a range of none.
-                let message = received.body.map_or(MessageId(0), |body| body.message);
-                Done::Received { request: received.request, message }
-            }
-            machine::Done::Failed { request, failure } => {
-                let failure = match failure {
-                    machine::Failure::PeerLost { rank } => Failure::PeerLost { rank },
-                    machine::Failure::Mismatch { mismatch, .. } => Failure::Refused(mismatch.field),
-                };
-                Done::Failed { request, failure }
-            }
-            // Nobody can ask for it here.
-            machine::Done::Cancelled { .. } => return,
-        };
-        self.outputs.push_back(Output::Deliver(told));
     }
 
     fn garbage(&mut self, what: &'static str) {

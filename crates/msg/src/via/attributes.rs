@@ -116,6 +116,9 @@ pub struct NicAttributes {
 }
 
 impl NicAttributes {
+    /// Octets of a packet before its data, the Ethernet header not counted.
+    pub const FRAGMENT_HEADER: u64 = super::packet::FRAGMENT_HEADER as u64;
+
     /// A NIC that does all of the specification.
     pub const fn adapter(local: HostAddress) -> Self {
         Self {

@@ -38,6 +38,11 @@ impl Gather {
         Bytes::new(self.length as u64)
     }
 
+    /// Where the first segment begins, of a message of no octets too; `None` in a packet that was read.
+    pub fn origin(&self) -> Option<u64> {
+        self.segments.first().map(|segment| segment.address)
+    }
+
     /// The ranges of memory, in order; none in a packet that was read.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         ranges(&self.segments, self.from, self.length)

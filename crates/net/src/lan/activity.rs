@@ -182,6 +182,22 @@ activities! {
     PacketIn = "packet_in", Driver, Cpu;
     /// The driver's work in an interrupt for a PDU that has come, up to waking its reader.
     PduInterrupt = "pdu_interrupt", Driver, Cpu;
+    /// Entering the kernel by a trap gate of its own, to post a descriptor.
+    FastTrap = "fast_trap", System, Cpu;
+    /// Ringing the doorbell of a VI: a store to the adapter.
+    Doorbell = "doorbell", Message, Cpu;
+    /// Seeing that a descriptor is done, by a process that looks again and again.
+    ViaPoll = "via_poll", Message, Cpu;
+    /// The kernel's emulation of VIs makes one packet and hands it to the adapter.
+    ViaPacketOut = "via_packet_out", Driver, Cpu;
+    /// It takes one packet to its VI.
+    ViaPacketIn = "via_packet_in", Driver, Cpu;
+    /// It copies from the driver's ring to where a descriptor says.
+    ViaCopy = "via_copy", Driver, Cpu;
+    /// Registering memory: pinning its pages.
+    RegisterMemory = "register_memory", System, Cpu;
+    /// Giving registered memory back.
+    DeregisterMemory = "deregister_memory", System, Cpu;
     /// A CRC by software.
     Crc = "crc", Adaptation, Cpu;
     /// Cutting a cell off a PDU by software.
@@ -242,15 +258,26 @@ pub const fn activity_of(kind: WorkKind) -> Option<Activity> {
         WorkKind::XdrOpaqueOut | WorkKind::XdrOpaqueIn | WorkKind::UserCopy => Some(Activity::UserCopy),
         // The driver's price of a packet has it, and who is woken pays for the switch of context.
         WorkKind::PacketOut | WorkKind::PacketIn | WorkKind::Wakeup => None,
-        // VIs have no place in a local network yet: no host has a price for them.
-        WorkKind::Doorbell
-        | WorkKind::FastTrap
-        | WorkKind::ViaPacketOut
-        | WorkKind::ViaPacketIn
-        | WorkKind::RegisterMemory
-        | WorkKind::DeregisterMemory => None,
+        WorkKind::Doorbell => Some(Activity::Doorbell),
+        WorkKind::FastTrap => Some(Activity::FastTrap),
+        WorkKind::ViaPacketOut => Some(Activity::ViaPacketOut),
+        WorkKind::ViaPacketIn => Some(Activity::ViaPacketIn),
+        WorkKind::RegisterMemory => Some(Activity::RegisterMemory),
+        WorkKind::DeregisterMemory => Some(Activity::DeregisterMemory),
     }
 }
+
+/// The activities of stacks over VIs: a profile of a host may leave them out where the stack is another.
+pub const VI_ACTIVITIES: [Activity; 8] = [
+    Activity::FastTrap,
+    Activity::Doorbell,
+    Activity::ViaPoll,
+    Activity::ViaPacketOut,
+    Activity::ViaPacketIn,
+    Activity::ViaCopy,
+    Activity::RegisterMemory,
+    Activity::DeregisterMemory,
+];
 
 /// How many activities are those of a host's processor, the first ones.
 pub const CPU_ACTIVITIES: usize = Activity::CellIn as usize + 1;

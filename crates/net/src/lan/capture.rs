@@ -55,6 +55,7 @@ pub struct Capture {
 /// Why there are none.
 pub(super) fn link_of(stack: Stack, socket: Option<&SocketConfig>) -> Result<LinkType, &'static str> {
     match stack.lower {
+        Lower::Gige if stack.message.is_over_vis() => Err("nothing: packets of VIs are not captured"),
         Lower::Aal34 => Err("nothing: captures cannot say that a PDU is of AAL 3/4"),
         Lower::Aal5 if socket.is_some_and(|socket| socket.encapsulation.get() != SNAP_OCTETS) => {
             Err("nothing, unless encapsulation_bytes is 8: LLC and SNAP")

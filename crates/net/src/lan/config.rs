@@ -10,7 +10,7 @@ use wiretwin_proto::{tcp, udp};
 use wiretwin_record::capture::LinkType;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
 
-use super::activity::{Activity, CPU_ACTIVITIES};
+use super::activity::{Activity, CPU_ACTIVITIES, VI_ACTIVITIES};
 use super::admission::{self, Reservation};
 use super::asx100::SwitchConfig;
 use super::capture;
@@ -18,6 +18,7 @@ use super::core::LinkConfig;
 use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
 use super::stack::{Lower, Message, Stack};
+use super::vi::{self, ViConfig};
 use crate::gige;
 use crate::json::{At, Fields, JsonError, parse};
 
@@ -190,6 +191,8 @@ pub struct Config {
     pub stream_bytes: Bytes,
     /// Sockets, where the stack has them.
     pub socket: Option<SocketConfig>,
+    /// VIs, where the stack has them.
+    pub vi: Option<ViConfig>,
     /// Where a layer of MPI begins with rendezvous, if not where its library does.
     pub rendezvous_from: Option<Bytes>,
     /// What the first message of a rank to another takes besides, at its sender.
@@ -229,7 +232,8 @@ impl Config {
         if !(2..=64).contains(&hosts.len()) {
             return Err(refused(&top, "hosts", &hosts.len().to_string(), "2 to 64 hosts"));
         }
-        let hosts = hosts.iter().map(read_host).collect::<Result<Vec<_>, _>>()?;
+        let over_vis = stack.message.is_over_vis();
+        let hosts = hosts.iter().map(|at| read_host(at, over_vis)).collect::<Result<Vec<_>, _>>()?;
         let generators = top.optional("load").and_then(|at| at.value.as_array().map(Vec::len)).unwrap_or(0);
         let network = read_network(&top, &stack, hosts.len() as u64, generators as u64)?;
         let frames = hosts.iter().position(|host| host.adapter == AdapterConfig::Frames);
@@ -242,9 +246,10 @@ impl Config {
             return Err(JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() });
         }
         let socket = match stack.message {
-            Message::Fore => None,
+            Message::Fore | Message::Via | Message::MpiMvich => None,
             _ => Some(read_socket(&top.get("socket")?, &stack)?),
         };
+        let vi = if over_vis { Some(vi::read(&top.get("vi")?, hosts.len() as u64)?) } else { None };
         let mtu = socket.as_ref().filter(|_| !atm).map(|socket| socket.mtu);
         let load = load::read(&top, &network, hosts.len() as u32, mtu)?;
         let reservations = admission::read(&top, &network, &hosts, &load)?;
@@ -282,10 +287,10 @@ impl Config {
             None => None,
         };
         let rendezvous_from = match top.optional("rendezvous_from_bytes") {
-            Some(at) if !matches!(stack.message, Message::MpiLam | Message::MpiMpich) => {
+            Some(at) if !matches!(stack.message, Message::MpiLam | Message::MpiMpich | Message::MpiMvich) => {
                 return Err(at.refuse("nothing here: only layers of MPI have rendezvous"));
             }
-            Some(at) => Some(Bytes::new(at.integer(1, 1 << 31)?)),
+            Some(at) => Some(Bytes::new(at.integer(1, vi.as_ref().map_or(1 << 31, ViConfig::most_eager))?)),
             None => None,
         };
         let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
@@ -295,6 +300,7 @@ impl Config {
             hosts,
             network,
             socket,
+            vi,
             pdu_bytes,
             cut_messages,
             stream_bytes,
@@ -310,7 +316,7 @@ impl Config {
     }
 }
 
-const CONFIG_KEYS: [&str; 19] = [
+const CONFIG_KEYS: [&str; 20] = [
     "stack",
     "hosts",
     "link",
@@ -319,6 +325,7 @@ const CONFIG_KEYS: [&str; 19] = [
     "ring",
     "gige",
     "socket",
+    "vi",
     "pdu_bytes",
     "cut_messages",
     "stream_bytes",
@@ -451,7 +458,7 @@ fn refused(fields: &Fields<'_>, key: &str, value: &str, allowed: &str) -> JsonEr
     JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() }
 }
 
-fn text_of(at: &At<'_>) -> Result<String, JsonError> {
+pub(super) fn text_of(at: &At<'_>) -> Result<String, JsonError> {
     at.value.as_str().map(str::to_string).ok_or_else(|| at.refuse("a text"))
 }
 
@@ -501,26 +508,30 @@ fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfi
     Ok(config)
 }
 
-fn read_host(at: &At<'_>) -> Result<HostConfig, JsonError> {
+fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, JsonError> {
     let fields = at.object(&["name", "cache_bytes", "prices", "bus", "adapter", "background"])?;
     let cache = Bytes::new(fields.get("cache_bytes")?.integer(0, u64::MAX)?);
     let bus = fields.get("bus")?;
     let bus = bus.object(&["setup_ps", "byte_ps"])?;
     Ok(HostConfig {
         name: text_of(&fields.get("name")?)?,
-        prices: Prices { list: read_prices(&fields.get("prices")?)?, cache },
+        prices: Prices { list: read_prices(&fields.get("prices")?, over_vis)?, cache },
         bus: BusConfig { setup: span(&bus, "setup_ps")?, byte: span(&bus, "byte_ps")? },
         adapter: read_adapter(&fields.get("adapter")?)?,
         background: fields.optional("background").map(|at| read_background(&at)).transpose()?,
     })
 }
 
-/// Every price is given: one that is missing would be a cost forgotten.
-fn read_prices(at: &At<'_>) -> Result<[Price; CPU_ACTIVITIES], JsonError> {
+/// Every price is given: one that is missing would be a cost forgotten. Those of VIs may be left out where
+/// there are none.
+fn read_prices(at: &At<'_>, over_vis: bool) -> Result<[Price; CPU_ACTIVITIES], JsonError> {
     let names: Vec<&str> = priced().map(Activity::name).collect();
     let fields = at.object(&names)?;
     let mut list = [Price::default(); CPU_ACTIVITIES];
     for activity in priced() {
+        if !over_vis && VI_ACTIVITIES.contains(&activity) && fields.optional(activity.name()).is_none() {
+            continue;
+        }
         let price = fields.get(activity.name())?;
         let price = price.object(&["call_ps", "byte_ps", "cold_byte_ps"])?;
         let byte = span(&price, "byte_ps")?;

@@ -42,10 +42,12 @@ pub(crate) enum To {
     Reassembly,
     /// That of a host's IP may have.
     Fragments,
+    /// A timer of a host's VIs may be due.
+    Vi,
 }
 
 impl To {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -60,6 +62,7 @@ impl To {
         Self::Alarm,
         Self::Reassembly,
         Self::Fragments,
+        Self::Vi,
     ];
 }
 

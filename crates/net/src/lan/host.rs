@@ -87,6 +87,13 @@ pub(super) enum Action {
     DatagramCame { socket: u32, datagram: DatagramId },
     /// A process has a datagram in its own memory.
     TakeDatagram { process: u32, socket: u32 },
+    // Of VIs.
+    /// A message stands before the process of a host.
+    ViCame { host: u32 },
+    /// The receive descriptor that a process has read is posted again.
+    Repost { process: u32, line: u32 },
+    /// A timer of a host's VIs has run out.
+    ViExpire { host: u32 },
     /// The library has done something that was asked.
     Done { process: u32, done: Done },
 }
@@ -298,7 +305,9 @@ impl Lan {
                 | Message::MpiMpich
                 | Message::PvmAdvise
                 | Message::PvmNormal
-                | Message::Rpc => self.turn(host, thread, rank),
+                | Message::Rpc
+                | Message::Via
+                | Message::MpiMvich => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
@@ -329,6 +338,12 @@ impl Lan {
             Action::SentDatagram { process, socket } => self.sent_datagram(host, thread, process, socket),
             Action::DatagramCame { socket, datagram } => self.datagram_came(host, thread, socket, datagram),
             Action::TakeDatagram { process, socket } => self.take_datagram(host, thread, process, socket),
+            Action::ViCame { host } => {
+                let trail = self.hosts[host as usize].cpu.trail(thread);
+                self.vi_came(host, trail);
+            }
+            Action::Repost { process, line } => self.repost(host, thread, process, line),
+            Action::ViExpire { host } => self.vi_expire(host, thread),
             Action::Done { process, done } => self.library_done(host, thread, process, done),
         }
     }

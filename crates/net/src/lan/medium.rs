@@ -124,6 +124,14 @@ impl Medium {
         true
     }
 
+    /// Whether the adapter of a host takes a frame now.
+    pub(super) fn has_room(&self, host: u32) -> bool {
+        match &self.access {
+            Access::Gige(network) => network.has_room(host),
+            _ => self.queues[host as usize].len() < self.most,
+        }
+    }
+
     /// Gives a host's station its next frame, if it takes one.
     fn feed(&mut self, now: SimTime, host: u32) {
         let Some(&(to, payload, octets)) = self.queues[host as usize].front() else { return };

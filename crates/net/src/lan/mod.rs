@@ -16,6 +16,7 @@
 //! | `socket`, `datagram`, `medium` | stream sockets over TCP; datagram sockets of libraries; cable and ring |
 //! | `layer` | message layers: the libraries of processes, and their system calls |
 //! | `rank_udp`, `ip` | datagrams between ranks, over UDP and IP |
+//! | `vi` | the VIs of hosts: emulated by the kernel, or of adapters that have them |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -49,6 +50,7 @@ mod rank_udp;
 mod socket;
 pub mod stack;
 pub mod trail;
+pub mod vi;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -247,6 +249,7 @@ pub struct Lan {
     /// By host, where ranks send each other datagrams.
     rank_udp: Vec<RankUdp>,
     pieces_lost: u64,
+    vis: vi::Vis,
     /// Datagram sockets, by number and by address; and what is on its way between them.
     udp: Vec<DatagramSocket>,
     bound: BTreeMap<Address, u32>,
@@ -294,6 +297,7 @@ impl Lan {
             packets: Packets::default(),
             rank_udp: Vec::new(),
             pieces_lost: 0,
+            vis: vi::Vis::default(),
             udp: Vec::new(),
             bound: BTreeMap::new(),
             datagrams: Datagrams::default(),
@@ -349,6 +353,9 @@ impl Lan {
             } else {
                 lan.connect_all(&socket);
             }
+        }
+        if let Some(config) = lan.config.vi.clone() {
+            lan.open_nics(&config);
         }
         lan.start_load()?;
         if lan.config.stack.is_atm() {
@@ -589,7 +596,9 @@ impl Lan {
                     | MessageLayer::MpiMpich
                     | MessageLayer::PvmAdvise
                     | MessageLayer::PvmNormal
-                    | MessageLayer::Rpc => self.post_to_library(rank, request, true),
+                    | MessageLayer::Rpc
+                    | MessageLayer::Via
+                    | MessageLayer::MpiMvich => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }
@@ -696,6 +705,7 @@ impl Lan {
             To::Alarm => self.alarm_due(component),
             To::Fragments => self.fragments_due(component),
             To::Reassembly => self.reassembly_due(component),
+            To::Vi => self.vi_due(component),
         }
     }
 

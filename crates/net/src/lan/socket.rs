@@ -79,6 +79,8 @@ pub(super) enum Carried {
     Piece(ip::Packet<DatagramId>),
     /// A datagram between ranks, or a fragment of one.
     Ip(ip::Packet<Sent>),
+    /// This packet of VIs, so long with its frame.
+    Vi { packet: u32, octets: Bytes },
 }
 
 /// Packets on their way, by number.
@@ -423,8 +425,10 @@ impl Lan {
 
     /// A packet is lost on its way.
     pub(super) fn lose_packet(&mut self, packet: u32) {
-        if let Carried::Piece(piece) = self.packets.take(packet).carried {
-            self.piece_lost(piece);
+        match self.packets.take(packet).carried {
+            Carried::Piece(piece) => self.piece_lost(piece),
+            Carried::Vi { packet, .. } => self.vi_lost(packet),
+            Carried::Segment { .. } | Carried::Ip(_) => {}
         }
     }
 
@@ -441,7 +445,7 @@ impl Lan {
                     self.capture_segment(self.ends[end as usize].other, &segment);
                 }
                 Carried::Ip(piece) => self.capture_piece(&piece),
-                Carried::Piece(_) => {}
+                Carried::Piece(_) | Carried::Vi { .. } => {}
             }
         }
         if self.config.stack.is_atm() {
@@ -450,6 +454,21 @@ impl Lan {
             self.circuits[circuit as usize].packets.push_back(packet);
             return self.hand(host, thread, circuit, payload);
         }
+        if self.waits_for_ring(host, thread, packet, to, octets) {
+            return;
+        }
+        self.transmit_frame(host, packet, to, octets, trail);
+    }
+
+    /// A packet goes to the adapter of a network of frames.
+    pub(super) fn transmit_frame(
+        &mut self,
+        host: u32,
+        packet: u32,
+        to: u32,
+        octets: Bytes,
+        trail: SegmentId,
+    ) {
         let now = self.core.now();
         self.packets.list[packet as usize].trail = trail;
         let Some(medium) = &mut self.medium else { return };
@@ -466,6 +485,7 @@ impl Lan {
         let now = self.core.now();
         let Some(mut medium) = self.medium.take() else { return };
         medium.advance(now);
+        let mut at_adapters = Vec::new();
         loop {
             match medium.poll(now) {
                 Came::Frame { host, packet, sent, stamps } => {
@@ -478,6 +498,10 @@ impl Lan {
                         None => self.core.trail.push(before, Activity::Serialize, 0, now - sent, now),
                         Some(stamps) => self.through_adapters(before, host, stamps),
                     };
+                    if self.is_for_adapter(packet) {
+                        at_adapters.push((host, packet, trail));
+                        continue;
+                    }
                     self.adapters[host as usize].frame_came(packet, trail);
                     let adapter = &self.adapters[host as usize];
                     if let Some(handler) = adapter.call_handler() {
@@ -499,6 +523,10 @@ impl Lan {
             }
         }
         self.medium = Some(medium);
+        for (host, packet, trail) in at_adapters {
+            let carried = self.packets.take(packet).carried;
+            self.take_vi(host, None, carried, trail);
+        }
     }
 
     /// The way of a packet from one host's memory to the other's, and until its handler is called.
@@ -521,6 +549,10 @@ impl Lan {
 
     /// The steps of a handler to which a packet has come.
     pub(super) fn packet_steps(&self, host: u32, packet: u32, octets: Bytes) -> [Step<Action>; 2] {
+        if matches!(self.packets.list[packet as usize].carried, Carried::Vi { .. }) {
+            // The emulation says what it does with it, as its driver's part.
+            return [Step::Charge(Activity::ViaPacketIn, Span::ZERO), Step::Do(Action::Input { packet })];
+        }
         [self.price(host, Activity::PacketIn, octets, octets), Step::Do(Action::Input { packet })]
     }
 
@@ -531,6 +563,7 @@ impl Lan {
             Carried::Segment { segment, .. } => u64::from(segment.octets()),
             Carried::Piece(piece) => piece.length.into(),
             Carried::Ip(piece) => piece.length.into(),
+            Carried::Vi { octets, .. } => return octets,
         };
         Bytes::new(octets + IP_OCTETS) + encapsulation
     }
@@ -539,6 +572,10 @@ impl Lan {
     pub(super) fn input(&mut self, host: u32, thread: ThreadId, packet: u32) {
         let now = self.core.now();
         let (segment, end) = match self.packets.take(packet).carried {
+            carried @ Carried::Vi { .. } => {
+                let trail = self.hosts[host as usize].cpu.trail(thread);
+                return self.take_vi(host, Some(thread), carried, trail);
+            }
             Carried::Segment { segment, end } => (segment, end),
             Carried::Piece(piece) => return self.piece_came(host, thread, piece),
             Carried::Ip(piece) => {

@@ -2,8 +2,8 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `rpc` (remote procedure calls) |
-//! | transport | `tcp`, for all but `fore` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
+//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `rpc` (remote procedure calls) |
+//! | transport | `tcp`, for all but `fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
 //! What does not go together is refused, with the reason.
@@ -30,6 +30,10 @@ pub enum Message {
     PvmNormal,
     /// Remote procedure calls: [`wiretwin_msg::rpc::library`].
     Rpc,
+    /// Messages straight over VIs: [`wiretwin_msg::via::messages`].
+    Via,
+    /// MVICH: [`wiretwin_msg::mpi::vias`].
+    MpiMvich,
 }
 
 impl Message {
@@ -43,10 +47,18 @@ impl Message {
             Self::PvmAdvise => "pvm-advise",
             Self::PvmNormal => "pvm-normal",
             Self::Rpc => "rpc",
+            Self::Via => "via",
+            Self::MpiMvich => "mpi-mvich",
         }
     }
 
-    /// Whether it is a library in the process, over sockets.
+    /// Whether it speaks to its peers by VIs, not by sockets.
+    #[must_use]
+    pub const fn is_over_vis(self) -> bool {
+        matches!(self, Self::Via | Self::MpiMvich)
+    }
+
+    /// Whether it is a library in the process, over sockets or VIs.
     #[must_use]
     pub const fn is_library(self) -> bool {
         !matches!(self, Self::Fore | Self::Socket)
@@ -125,7 +137,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -159,6 +171,8 @@ impl Stack {
         Self::tcp(Message::Rpc, Lower::Ethernet),
         Self::tcp(Message::Rpc, Lower::Fddi),
         Self::tcp(Message::Rpc, Lower::Gige),
+        Self { message: Message::Via, transport: Transport::None, lower: Lower::Gige },
+        Self { message: Message::MpiMvich, transport: Transport::None, lower: Lower::Gige },
     ];
 }
 
@@ -205,6 +219,12 @@ impl FromStr for Stack {
                 "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich",
                 "aal5" | "aal34" | "ethernet" | "fddi" | "gige",
             ] => refuse("a socket needs a transport, tcp or udp"),
+            ["via" | "mpi-mvich", "tcp" | "udp", ..] => {
+                refuse("a VI is a connection of its own: there is no transport between it and the adapter")
+            }
+            ["via" | "mpi-mvich", "aal5" | "aal34" | "ethernet" | "fddi"] => {
+                refuse("no adapter of that network has VIs here")
+            }
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
             ["socket", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
@@ -242,6 +262,8 @@ mod tests {
             ("pvm-normal/tcp/aal5", "UDP"),
             ("pvm-advise/udp/aal5", "TCP"),
             ("pvm-advise/aal5", "needs a transport"),
+            ("via/tcp/gige", "a connection of its own"),
+            ("mpi-mvich/fddi", "no adapter of that network"),
             ("carrier/pigeon", "no such stack"),
             ("", "no such stack"),
         ] {

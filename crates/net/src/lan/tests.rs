@@ -71,6 +71,12 @@ pub(super) fn json(want: &Want) -> String {
         stack if stack.ends_with("fddi") => {
             r#""ring": {"rate_bit_s": 100000000, "hop_ps": 100000, "latency_ps": 1000000, "target_ps": 8000000000}"#
         }
+        stack if stack.ends_with("gige") => {
+            r#""gige": {"rate_bit_s": 1000000000, "propagation_ps": 100000,
+                "switch": {"forwarding": "stored", "latency_ps": 1000000, "port_bytes": 200000},
+                "adapter": {"bus_setup_ps": 300000, "bus_byte_ps": 7000, "frame_ps": 400000, "send_frames": 16,
+                "receive_bytes": 100000, "coalesce_frames": 1, "coalesce_ps": 0, "pause": true}}"#
+        }
         _ => r#""link": {"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000}"#,
     };
     format!(

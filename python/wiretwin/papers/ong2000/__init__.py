@@ -1,8 +1,8 @@
-"""Ong & Farrell 2000: TCP, LAM and MPICH over Gigabit Ethernet, by adapter, MTU and socket buffer.
+"""Ong & Farrell 2000: TCP, LAM, MPICH, M-VIA and MVICH over Gigabit Ethernet, by adapter, MTU and buffers.
 
-Fitted: two constants of the host, two of each adapter and one of LAM, to the calibration figures
-alone. None depends on an MTU or a buffer, nor on a library and an adapter together: what those do comes out
-of TCP, the bus, the host and the library's protocol.
+Fitted: two constants of the host, two of each adapter, one of LAM and two of M-VIA, to the calibration
+figures alone. None depends on an MTU or a buffer, nor on a library and an adapter together: what those do
+comes out of TCP, the bus, the host and the library's protocol.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping
+from typing import Any
 
-from wiretwin.papers.fit import Fit, fit, spread_of
+from wiretwin.papers.fit import Fit, fit, joined, spread_of, write_residuals
+from wiretwin.papers.ong2000 import beyond
 from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
 from wiretwin.papers.ong2000.settings import (
     FOLDER,
@@ -39,11 +41,20 @@ QUICK_MOST = 1 << 20
 def calibration() -> dict[tuple[str, str], float]:
     """Return the published calibration figures by case and metric."""
     return {
-        (setting(row).case, metric): float(row[metric])
+        (_case(row), metric): float(row[metric])
         for row in paper()["calibration"]
         for metric in METRICS
         if metric in row
     }
+
+
+def _sized(one: Setting, size: int) -> str:
+    return case(**{**dict(part.split("=", 1) for part in one.case.split()), "size": size})
+
+
+def _case(row: Mapping[str, Any]) -> str:
+    one = setting(row)
+    return _sized(one, row["size"]) if "size" in row else one.case
 
 
 def _spread() -> float:
@@ -74,7 +85,7 @@ def _curve(experiment: str, one: Setting, wanted: list[int]) -> tuple[list[Recor
     curve = netpipe(one, wanted)
     records = _summary(experiment, one, curve)
     for size, time, rate in zip(curve.sizes_bytes, curve.time_us, curve.throughput_Mbit_s, strict=True):
-        name = case(**{**dict(part.split("=", 1) for part in one.case.split()), "size": size})
+        name = _sized(one, size)
         records.append(_record(experiment, name, "latency_us", time))
         records.append(_record(experiment, name, "throughput_Mbit_s", rate))
     return records, curve.digest
@@ -104,6 +115,34 @@ def _mtu(quick: bool) -> tuple[list[Record], list[str]]:
     return records, runs
 
 
+NEAR_30_KB = 30720
+
+
+def _wanted(one: Setting, quick: bool, more: tuple[int, ...] = ()) -> list[int]:
+    """Return NetPIPE's sizes, as far as the setting carries them, and a few more."""
+    most = min(one.most_bytes or MOST_DESCRIPTOR, MOST_DESCRIPTOR)
+    return sorted({size for size in (*(bases(most) if quick else sizes()), *more) if size <= most})
+
+
+MOST_DESCRIPTOR = 32 << 10
+"""What the paper measured over VIs: the longest message of M-VIA's descriptors."""
+
+
+def _over_vis(name: str, library: str) -> Callable[[bool], tuple[list[Record], list[str]]]:
+    """Return the experiment of a library over M-VIA on GNIC-II, beside TCP on it at the same sizes."""
+
+    def made(quick: bool) -> tuple[list[Record], list[str]]:
+        records, runs = [], []
+        for one in (Setting("gnic-ii", library=library), Setting("gnic-ii")):
+            found, digest = _curve(name, one, _wanted(one, quick, (NEAR_30_KB,)))
+            # The largest throughput of TCP is that of longer messages.
+            records += [record for record in found if one.library or "size=" in record.case]
+            runs.append(digest)
+        return records, runs
+
+    return made
+
+
 LIBRARIES = ("mpi-lam", "mpi-mpich")
 
 
@@ -124,11 +163,24 @@ def _mpi(name: str, mtu: int) -> Callable[[bool], tuple[list[Record], list[str]]
     return made
 
 
+def _beyond(name: str) -> Callable[[bool], tuple[list[Record], list[str]]]:
+    """Return an experiment that the authors left open."""
+
+    def made(quick: bool) -> tuple[list[Record], list[str]]:
+        found, runs = beyond.EXPERIMENTS[name](quick)
+        return [_record(name, *one) for one in found], runs
+
+    return made
+
+
 EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "tcp": _tcp,
     "mtu": _mtu,
     "mpi": _mpi("mpi", 1500),
     "mpi-mtu9000": _mpi("mpi-mtu9000", 9000),
+    "via": _over_vis("via", "via"),
+    "mvich": _over_vis("mvich", "mpi-mvich"),
+    **{name: _beyond(name) for name in beyond.EXPERIMENTS},
 }
 """What there is, by name: makes the records, and the digests of the runs."""
 
@@ -138,53 +190,63 @@ def experiment(name: str, *, quick: bool = False) -> tuple[list[Record], list[st
     return EXPERIMENTS[name](quick)
 
 
-FIT_SIZES = (1, 96 << 10, 1 << 17, 1 << 20, 1 << 22)
-"""What the fit looks at: the latency, and where throughput is largest."""
+FIT_SIZES = (1, NEAR_30_KB, 96 << 10, 1 << 17, 1 << 20, 1 << 22)
+"""What the fit looks at: the latency, one figure of M-VIA, and where throughput is largest."""
 
 
 def predict(rows: list[tuple[str, str, str, float]], values: Mapping[Constant, float]) -> list[float]:
     """Return the model's figures of these rows under some values of the constants."""
     curves: dict[str, Signature] = {}
-    by_case = {setting(row).case: setting(row) for row in paper()["calibration"]}
+    by_case = {_case(row): setting(row) for row in paper()["calibration"]}
     figures = []
     for _, name, metric, _ in rows:
-        if name not in curves:
-            curves[name] = netpipe(by_case[name].under(values), FIT_SIZES)
-        curve = curves[name]
-        figures.append(curve.time_us[0] if metric == "latency_us" else curve.peak_Mbit_s)
+        one = by_case[name]
+        if one.case not in curves:
+            sizes_bytes = [size for size in FIT_SIZES if size <= (one.most_bytes or FIT_SIZES[-1])]
+            curves[one.case] = netpipe(one.under(values), sizes_bytes)
+        curve = curves[one.case]
+        if metric == "latency_us":
+            figures.append(curve.time_us[0])
+        elif name == one.case:
+            figures.append(curve.peak_Mbit_s)
+        else:
+            figures.append(curve.throughput_Mbit_s[curve.sizes_bytes.index(NEAR_30_KB)])
     return figures
 
 
 def refit(evaluations: int = 20) -> Fit:
     """Fit every constant that is marked as fitted to the calibration figures.
 
-    In two steps: host and adapters to the figures of TCP, all at once; then, with these as they are, what
-    LAM does for a byte to those of the libraries.
+    In three steps: host and adapters to the figures of TCP, all at once; then, with these as they are, what
+    LAM does for a byte to those of the libraries, and what M-VIA does for a packet and a byte to its own.
     """
     found: dict[Constant, float] = {}
-    steps = []
-    for libraries in (False, True):
+    stages = []
+    for step in ("tcp", "mpi", "via"):
         rows = [
-            (row["experiment"], setting(row).case, metric, float(row[metric]))
+            (row["experiment"], _case(row), metric, float(row[metric]))
             for row in paper()["calibration"]
             for metric in METRICS
-            if metric in row and ("library" in row) == libraries
+            if metric in row and _step(setting(row).library) == step
         ]
-        free = {one: value for one, value in constants().items() if (one[1] in LIBRARY_KEYS) == libraries}
-        steps.append(_step(rows, free, found, evaluations))
-        found |= {(one.sheet, one.key): one.value for one in steps[-1].constants}
-    first, second = steps
-    return Fit(
-        first.constants + second.constants,
-        first.residuals + second.residuals,
-        first.evaluations + second.evaluations,
-    )
+        free = {one: value for one, value in constants().items() if _step_of(one) == step}
+        stages.append(_stage(rows, free, found, evaluations))
+        found |= {(one.sheet, one.key): one.value for one in stages[-1].constants}
+    return joined(stages)
 
 
-LIBRARY_KEYS = ("lam_ns_per_byte",)
+def _step(library: str | None) -> str:
+    """Return the step of the fit that the figures of a library are for."""
+    return "tcp" if library is None else library.split("-")[0]
 
 
-def _step(
+def _step_of(one: Constant) -> str:
+    """Return the step in which a constant is fitted."""
+    sheet, key = one
+    return "via" if sheet == "m-via" else "mpi" if key == "lam_ns_per_byte" else "tcp"
+
+
+def _stage(
     rows: list[tuple[str, str, str, float]],
     free: Mapping[Constant, float],
     found: Mapping[Constant, float],
@@ -195,27 +257,7 @@ def _step(
 
 def write_fit(fitted: Fit) -> None:
     """Write fitted values into the data files, and the spread and residuals beside the paper's."""
-    import tomli_w
-
-    from wiretwin.results import write_atomically
-
     for one in fitted.constants:
         write_fitted(sheets()[one.sheet].path, one.key, one.value, one.low, one.high)
-    content = {
-        "spread": round(spread_of(fitted.residuals), 4),
-        "residual": [
-            {
-                "experiment": one.experiment,
-                "case": one.case,
-                "metric": one.metric,
-                "published": one.published,
-                "predicted": round(one.predicted, 2),
-                "error_percent": round(100 * one.error, 1),
-            }
-            for one in fitted.residuals
-        ],
-    }
-    head = (
-        "# Written by `wiretwin papers ong2000 --fit --write`: what the fitted model says of the figures.\n"
-    )
-    write_atomically(FOLDER / "fit.toml", (head + tomli_w.dumps(content)).encode())
+    spreads = {"spread": spread_of(fitted.residuals)}
+    write_residuals(FOLDER / "fit.toml", PAPER, spreads, fitted.residuals)

@@ -13,7 +13,18 @@ from wiretwin.errors import InputError
 from wiretwin.papers.records import case
 from wiretwin.papers.values import DATA, Sheet, read_sheet
 
-__all__ = ["NICS", "PAPER", "Constant", "Setting", "constants", "of_stack", "paper", "setting", "sheets"]
+__all__ = [
+    "LIBRARIES",
+    "NICS",
+    "PAPER",
+    "Constant",
+    "Setting",
+    "constants",
+    "of_stack",
+    "paper",
+    "setting",
+    "sheets",
+]
 
 PAPER = "ong2000"
 NICS = ("gnic-ii", "acenic", "sk-net")
@@ -22,6 +33,8 @@ FOLDER = DATA / "papers" / PAPER
 Constant = tuple[str, str]
 """A free constant: the name of its sheet and its key."""
 
+PAGE_OCTETS = 4096
+
 MOST_BUFFER = 131_070
 """What Linux 2.2 gives at most: two octets less than the 128 KB that the paper speaks of."""
 
@@ -29,6 +42,9 @@ MOST_MTU = 9000
 """The longest packet of jumbo frames."""
 
 ENCAPSULATION_OCTETS = 18
+OVER_VIS = ("via", "mpi-mvich")
+"""Stacks over VIs: no sockets, and a driver of their own."""
+
 ATM = ("fore_send", "fore_receive", "pdu_interrupt", "crc", "segment_cell", "reassemble_cell", "cell_out")
 
 
@@ -44,7 +60,7 @@ def sheets() -> dict[str, Sheet]:
     return {sheet.name: sheet for sheet in map(read_sheet, (FOLDER / f"{one}.toml" for one in _FILES))}
 
 
-_FILES = ("host", *NICS)
+_FILES = ("host", *NICS, "m-via")
 
 
 def constants() -> dict[Constant, float]:
@@ -67,7 +83,10 @@ class Setting:
         The adapter, the largest IP packet in octets, the size of both socket buffers; a library asks for
         buffers of its own.
     library
-        ``mpi-lam`` or ``mpi-mpich``; none for sockets.
+        ``mpi-lam``, ``mpi-mpich``, ``via`` or ``mpi-mvich``; none for sockets.
+    asked_kib, switch_over, transfer_kib
+        Instead of what the library has: the socket buffers that it asks for, the first length that goes by
+        rendezvous, the longest message of a descriptor.
     overrides
         Values to use instead of those on file.
     """
@@ -76,6 +95,9 @@ class Setting:
     mtu: int = 1500
     buffer_kib: int = 128
     library: str | None = None
+    asked_kib: int | None = None
+    switch_over: int | None = None
+    transfer_kib: int | None = None
     overrides: Mapping[Constant, float] = field(default_factory=dict)
 
     @property
@@ -87,13 +109,30 @@ class Setting:
             host="p3-450",
             nic=self.nic,
             mtu=self.mtu,
-            buffer_kib=None if self.library else self.buffer_kib,
+            buffer_kib=self.asked_kib if self.library else self.buffer_kib,
+            transfer_kib=self.transfer_kib,
+            switch_over=self.switch_over,
         )
 
     @property
     def stack(self) -> str:
         """Its stack."""
-        return f"{self.library or 'socket'}/tcp/gige"
+        return f"{self.library}/gige" if self.is_over_vis else f"{self.library or 'socket'}/tcp/gige"
+
+    @property
+    def is_over_vis(self) -> bool:
+        """Whether it has VIs instead of sockets."""
+        return self.library in OVER_VIS
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The longest message that it carries, where there is one: that of a descriptor."""
+        return self._transfer if self.library == "via" else None
+
+    @property
+    def _transfer(self) -> int:
+        kib = self.transfer_kib
+        return round(self._value("m-via", "transfer_bytes")) if kib is None else kib << 10
 
     def under(self, overrides: Mapping[Constant, float]) -> Setting:
         """Return it with other values."""
@@ -128,7 +167,11 @@ class Setting:
             }
 
         copy = host("copy_ns_per_byte")
-        prices = {
+
+        def mvia(key: str) -> float:
+            return self._value("m-via", key)
+
+        prices: dict[str, dict[str, int]] = {
             "trap": price(host("trap_us")),
             "interrupt": price(host("interrupt_us")),
             "context_switch": price(host("context_switch_us")),
@@ -151,10 +194,7 @@ class Setting:
             **{name: price() for name in (*ATM, "cell_in")},
             **{name: price() for name in ("rpc_head", "xdr_item", "record_mark", "forward")},
         }
-        asked = paper()["mpi"][self.library] if self.library else {}
-        buffer = asked.get("buffer_bytes", self.buffer_kib * 1024)
-        if self.library == "mpi-mpich":
-            buffer = round(buffer * host("mpich_buffer_factor"))
+        driver = mvia if self.is_over_vis else nic
         one = {
             "name": "p3-450",
             "cache_bytes": round(host("cache_bytes")),
@@ -162,11 +202,20 @@ class Setting:
             "bus": {"setup_ps": 0, "byte_ps": 0},
             "adapter": {"kind": "frames"},
         }
+        if self.is_over_vis:
+            prices |= {
+                "fast_trap": price(mvia("fast_trap_us")),
+                "doorbell": price(mvia("poll_us")),
+                "via_poll": price(mvia("poll_us")),
+                "via_packet_out": price(mvia("fragment_us")),
+                "via_packet_in": price(mvia("fragment_us")),
+                "via_copy": price(0, copy * mvia("copy_share")),
+                "register_memory": price(mvia("register_us"), mvia("register_page_us") * 1e3 / PAGE_OCTETS),
+                "deregister_memory": price(mvia("register_us")),
+            }
         return json.dumps(
             {
                 "stack": self.stack,
-                **({"rendezvous_from_bytes": asked["rendezvous_from_bytes"]} if asked else {}),
-                **({} if capture_host is None else {"capture_host": capture_host}),
                 "hosts": [one, one],
                 "pdu_bytes": 4096,
                 "cut_messages": True,
@@ -180,20 +229,59 @@ class Setting:
                         "frame_ps": ps(nic("frame_us")),
                         "send_frames": round(nic("send_frames")),
                         "receive_bytes": round(nic("receive_bytes")),
-                        "coalesce_frames": round(nic("coalesce_frames")),
-                        "coalesce_ps": ps(nic("coalesce_us")),
+                        "coalesce_frames": round(driver("coalesce_frames")),
+                        "coalesce_ps": ps(driver("coalesce_us")),
                         "pause": True,
                     },
                 },
-                "socket": {
-                    "tcp": "linux22",
-                    "buffer_bytes": min(buffer, MOST_BUFFER),
-                    "nodelay": True,
-                    "mtu_bytes": self.mtu,
-                    "encapsulation_bytes": ENCAPSULATION_OCTETS,
-                },
+                **({} if capture_host is None else {"capture_host": capture_host}),
+                **(self._vi() if self.is_over_vis else self._sockets()),
             }
         )
+
+    def _sockets(self) -> dict[str, Any]:
+        asked = paper()["mpi"][self.library] if self.library else {}
+        buffer = asked.get("buffer_bytes", self.buffer_kib * 1024)
+        if self.library and self.asked_kib is not None:
+            buffer = self.asked_kib * 1024
+        if self.library == "mpi-mpich":
+            buffer = round(buffer * self._value("p3-450", "mpich_buffer_factor"))
+        socket = {
+            "tcp": "linux22",
+            "buffer_bytes": min(buffer, MOST_BUFFER),
+            "nodelay": True,
+            "mtu_bytes": self.mtu,
+            "encapsulation_bytes": ENCAPSULATION_OCTETS,
+        }
+        if not asked:
+            return {"socket": socket}
+        return {"socket": socket, "rendezvous_from_bytes": self.switch_over or asked["rendezvous_from_bytes"]}
+
+    def _vi(self) -> dict[str, Any]:
+        def mvia(key: str) -> int:
+            return round(self._value("m-via", key))
+
+        vi = {
+            "device": "m-via",
+            "reliability": "unreliable-delivery",
+            "mtu_bytes": self.mtu,
+            "max_transfer_bytes": self._transfer,
+            "buffers": mvia("buffers"),
+            "buffer_bytes": mvia("buffer_bytes"),
+        }
+        if self.library == "via":
+            return {"vi": vi}
+        return {"vi": vi, "rendezvous_from_bytes": self.switch_over or mvia("rendezvous_from_bytes")}
+
+
+LIBRARIES = {
+    "socket/tcp/gige": None,
+    "mpi-lam/tcp/gige": "mpi-lam",
+    "mpi-mpich/tcp/gige": "mpi-mpich",
+    "via/gige": "via",
+    "mpi-mvich/gige": "mpi-mvich",
+}
+"""The stacks that the paper's hosts have prices for, and their libraries."""
 
 
 def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500) -> Setting:
@@ -204,14 +292,13 @@ def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500) -> Setting:
     InputError
         There are no costs of such a stack or adapter on file, or the MTU is none of Ethernet or jumbo frames.
     """
-    known = {f"{library or 'socket'}/tcp/gige": library for library in (None, *paper()["mpi"])}
-    if stack not in known:
-        raise InputError(key="STACK", value=stack, allowed=f"over gige: {', '.join(known)}")
+    if stack not in LIBRARIES:
+        raise InputError(key="STACK", value=stack, allowed=f"over gige: {', '.join(LIBRARIES)}")
     if nic not in NICS:
         raise InputError(key="--nic", value=nic, allowed=", ".join(NICS))
     if not 576 <= mtu <= MOST_MTU:
         raise InputError(key="--mtu", value=mtu, allowed=f"576 to {MOST_MTU}")
-    return Setting(nic, mtu, library=known[stack])
+    return Setting(nic, mtu, library=LIBRARIES[stack])
 
 
 def setting(row: Mapping[str, Any]) -> Setting:

@@ -21,6 +21,11 @@ impl Lan {
     pub(in super::super) fn begin_call(&mut self, host: u32, thread: ThreadId, process: u32) {
         let inhabitant = &mut self.inhabitants[process as usize];
         let Some(call) = inhabitant.calls.pop_front() else { return };
+        if self.config.stack.message.is_over_vis() {
+            // No system calls: what posting costs, the NIC says.
+            inhabitant.current = Some(call);
+            return self.insert(host, thread, &[Step::Do(Action::Attempt { process })]);
+        }
         let besides = match call {
             Call::Write { .. } | Call::Connect { .. } | Call::Close { .. } | Call::SendTo { .. } => {
                 Some(Activity::SocketSend)
@@ -44,7 +49,14 @@ impl Lan {
     /// Goes as far with its call as it can.
     pub(in super::super) fn attempt(&mut self, host: u32, thread: ThreadId, process: u32) {
         let Some(call) = self.inhabitants[process as usize].current.take() else { return };
+        if self.config.stack.message.is_over_vis() {
+            return self.attempt_vi(host, thread, process, call);
+        }
         match call {
+            Call::Post { connection, .. } => {
+                debug_assert!(false, "a descriptor is posted on a socket");
+                self.outcome(host, thread, process, Outcome::Ended { connection });
+            }
             Call::Listen { port } => self.listen(host, thread, process, port),
             Call::Accept { listener } => self.accept(host, thread, process, listener),
             Call::Connect { to } => {
@@ -116,6 +128,9 @@ impl Lan {
     pub(super) fn may_go_on(&mut self, process: u32) -> bool {
         let now = self.core.now();
         let inhabitant = &self.inhabitants[process as usize];
+        if self.config.stack.message.is_over_vis() {
+            return inhabitant.current.as_ref().is_none_or(|call| self.vi_may_go_on(process, call));
+        }
         match &inhabitant.current {
             Some(Call::Read { connection, .. }) => {
                 inhabitant.end(*connection).is_none_or(|end| self.is_there(end))
@@ -330,11 +345,12 @@ impl Lan {
 
     /// A write has ended.
     pub(in super::super) fn wrote(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let Some(Call::Write { connection, content, .. }) = self.inhabitants[process as usize].current.take()
-        else {
-            return;
-        };
-        self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+        let current = self.inhabitants[process as usize].current.take();
+        if let Some(Call::Write { connection, content, .. } | Call::Post { connection, content, .. }) =
+            current
+        {
+            self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+        }
     }
 
     /// A process takes what there is from TCP.

@@ -19,8 +19,10 @@ use wiretwin_msg::library::{
 };
 use wiretwin_msg::mpi::Policy;
 use wiretwin_msg::mpi::stream::{Heads, StreamMpi};
+use wiretwin_msg::mpi::vias::ViaMpi;
 use wiretwin_msg::pvm::{Encoding, library as pvm};
 use wiretwin_msg::rpc::library::{MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
+use wiretwin_msg::via::messages::Messages;
 use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
 
@@ -39,6 +41,8 @@ pub(super) enum Machine {
     PvmDaemon(Box<pvm::daemon::Daemon>),
     Rpc(Box<RpcRank>),
     PortMapper(Box<PortMapper>),
+    Via(Box<Messages>),
+    Mvich(Box<ViaMpi>),
     #[cfg(test)]
     Script(tests::Script),
 }
@@ -53,6 +57,8 @@ macro_rules! of_library {
             Machine::PvmDaemon($library) => $call,
             Machine::Rpc($library) => $call,
             Machine::PortMapper($library) => $call,
+            Machine::Via($library) => $call,
+            Machine::Mvich($library) => $call,
             #[cfg(test)]
             Machine::Script($library) => $call,
         }
@@ -60,7 +66,7 @@ macro_rules! of_library {
 }
 
 /// Who lives where.
-struct Settlement {
+pub(super) struct Settlement {
     /// The ranks, one a host, then daemons: with their host.
     processes: Vec<(u32, Machine)>,
     /// Processes that have a connection from the start.
@@ -96,6 +102,19 @@ fn inhabitants(config: &Config) -> Settlement {
             processes.extend((0..size).map(rank));
             open = mesh();
         }
+        Message::Via | Message::MpiMvich => {
+            let transfer = config.vi.as_ref().map_or(Bytes::new(0), |vi| vi.max_transfer);
+            let rank = |rank| {
+                let machine = if config.stack.message == Message::Via {
+                    Machine::Via(Box::new(Messages::new(rank, size, transfer)))
+                } else {
+                    let library = ViaMpi::new(rank, size, mvich(config), transfer);
+                    Machine::Mvich(Box::new(library.expect("a policy for VIs")))
+                };
+                (rank, machine)
+            };
+            processes.extend((0..size).map(rank));
+        }
         Message::PvmAdvise => {
             // Daemons sleep while tasks speak to each other: they are left out.
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
@@ -120,6 +139,14 @@ fn inhabitants(config: &Config) -> Settlement {
     Settlement { processes, open, listening }
 }
 
+/// MVICH, with the thresholds and buffers of a network.
+pub(super) fn mvich(config: &Config) -> Policy {
+    let policy = Policy::mvich();
+    let flow = policy.flow.zip(config.vi.as_ref()).map(|(flow, vi)| vi.flow(flow));
+    let rendezvous_from = config.rendezvous_from.or(policy.rendezvous_from);
+    Policy { flow, rendezvous_from, ..policy }
+}
+
 /// From here LAM sends by rendezvous, as shipped.
 const LAM_THRESHOLD: Bytes = Bytes::kib(64);
 
@@ -129,7 +156,7 @@ pub(super) struct Inhabitant {
     /// Calls that the library has asked for and that are not begun.
     calls: VecDeque<Call>,
     /// The one that it is in.
-    current: Option<Call>,
+    pub(super) current: Option<Call>,
     /// The end that it is connecting.
     connecting: Option<u32>,
     /// It sleeps there.
@@ -179,13 +206,7 @@ impl Inhabitant {
 impl Lan {
     /// Gives every process of the message layer its library, and opens what is open from the start.
     pub(super) fn move_in(&mut self, config: &SocketConfig) {
-        let Settlement { processes, open, listening } = inhabitants(&self.config);
-        for (number, (host, machine)) in processes.into_iter().enumerate() {
-            if number >= self.processes.len() {
-                self.add_process(host);
-            }
-            self.inhabitants.push(Inhabitant::new(machine));
-        }
+        let Settlement { open, listening, .. } = self.settle_in();
         for (one, other) in open {
             let hosts = [one, other].map(|process| self.processes[process as usize].host);
             let first = self.ends.len() as u32;
@@ -195,11 +216,9 @@ impl Lan {
             ];
             self.open_connection(both, config.nodelay);
             for (process, end, rank) in [(one, both[0], other), (other, both[1], one)] {
-                let inhabitant = &mut self.inhabitants[process as usize];
-                let connection = inhabitant.name(end);
+                let connection = self.inhabitants[process as usize].name(end);
                 self.ends[end as usize].name = connection;
-                let now = self.core.now();
-                of_library!(&mut inhabitant.machine, library => library.handle(now, Outcome::Given { connection, rank }));
+                self.give_connection(process, connection, rank);
             }
         }
         for (process, port) in listening {
@@ -212,6 +231,25 @@ impl Lan {
         for process in self.size()..self.inhabitants.len() as u32 {
             self.give(process, Action::Progress { rank: process });
         }
+    }
+
+    /// Gives every process of the message layer its library; the processes of what it returns are gone.
+    pub(super) fn settle_in(&mut self) -> Settlement {
+        let mut settled = inhabitants(&self.config);
+        for (number, (host, machine)) in settled.processes.drain(..).enumerate() {
+            if number >= self.processes.len() {
+                self.add_process(host);
+            }
+            self.inhabitants.push(Inhabitant::new(machine));
+        }
+        settled
+    }
+
+    /// Tells a library of a connection that is open from the start.
+    pub(super) fn give_connection(&mut self, process: u32, connection: ConnectionId, rank: u32) {
+        let now = self.core.now();
+        let machine = &mut self.inhabitants[process as usize].machine;
+        of_library!(machine, library => library.handle(now, Outcome::Given { connection, rank }));
     }
 
     pub(super) fn library_admits(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), Refusal> {
@@ -348,7 +386,12 @@ impl Lan {
         self.set_alarm(process);
         let (host, thread) = (self.processes[process as usize].host, self.processes[process as usize].thread);
         let none = Bytes::new(0);
-        let switch = self.price(host, super::activity::Activity::ContextSwitch, none, none);
+        let woken = if self.config.stack.message.is_over_vis() {
+            super::activity::Activity::ViaPoll
+        } else {
+            super::activity::Activity::ContextSwitch
+        };
+        let switch = self.price(host, woken, none, none);
         self.insert(host, thread, &[Step::After(trail), switch, Step::Do(Action::Attempt { process })]);
         let now = self.core.now();
         self.hosts[host as usize].cpu.unblock(thread, now, &mut self.core.trail);
