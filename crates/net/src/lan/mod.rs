@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config` | what a network is made of, from JSON |
 //! | `stack` | which layers go on top of each other |
-//! | `op` | what ranks ask for, and what it came to |
+//! | `op`, `requests` | what ranks ask for, and what it came to |
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
@@ -47,6 +47,7 @@ pub mod load;
 mod medium;
 mod op;
 mod rank_udp;
+mod requests;
 mod socket;
 pub mod stack;
 pub mod trail;
@@ -743,45 +744,6 @@ impl Lan {
     fn check_rank(&self, rank: u32) -> Result<(), LanError> {
         let size = self.size();
         if rank < size { Ok(()) } else { Err(LanError::NoSuchRank { rank, size }) }
-    }
-
-    // Requests
-
-    fn open(&mut self, rank: u32, kind: Kind) -> RequestId {
-        self.serial += 1;
-        let slot = match self.free_requests.pop() {
-            Some(slot) => slot,
-            None => self.requests.len() as u32,
-        };
-        let id = RequestId(self.serial << 24 | u64::from(slot));
-        let request = Request { id, rank, complete: false, failure: None, kind };
-        match self.requests.get_mut(slot as usize) {
-            Some(entry) => *entry = request,
-            None => self.requests.push(request),
-        }
-        id
-    }
-
-    fn find(&self, id: RequestId) -> Option<usize> {
-        let slot = (id.0 & 0xff_ffff) as usize;
-        self.requests.get(slot).filter(|request| request.id == id).map(|_| slot)
-    }
-
-    fn close(&mut self, id: RequestId) {
-        if let Some(slot) = self.find(id) {
-            self.requests[slot].kind = Kind::Free;
-            self.requests[slot].id = RequestId(u64::MAX);
-            self.free_requests.push(slot as u32);
-        }
-    }
-
-    /// The message that a send made, while it is known.
-    fn message(&mut self, id: RequestId) -> Option<&mut Message> {
-        let slot = self.find(id)?;
-        match &mut self.requests[slot].kind {
-            Kind::Send(message) => Some(message),
-            _ => None,
-        }
     }
 
     fn circuit_between(&self, from: u32, to: u32) -> u32 {
