@@ -77,6 +77,7 @@ BENCHES = (
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
     Bench("full-sweep", (sys.executable, "benches/full_sweep.py"), ("--rounds", "2")),
     Bench("sweep", (sys.executable, "benches/sweep.py"), ("--quick",)),
+    Bench("service", (sys.executable, "benches/service.py"), ("--quick",)),
 )
 
 
