@@ -100,7 +100,7 @@ def test_the_choices_and_the_watches_are_keys_of_the_scenario(tmp_path: Path) ->
     for table, key, values in VARIED.values():
         assert key in document[table]
         assert str(document[table][key]).lower() in values
-    found = watches(tmp_path / "watch", rho="0.9", replications=1, time="500 ms")
+    found = watches(tmp_path / "watch", rho="0.9", replications=1, time="500 ms", workers=1)
     assert {watch for watch, _ in found} == {"each-cell", "average", "on-demand", "round-trip", "network"}
     # An echo alone takes longer on the control circuit than T_m: it is always late.
     assert found["round-trip", 0.9]["abr_share"] > 0.8

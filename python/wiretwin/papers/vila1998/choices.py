@@ -59,6 +59,7 @@ def watches(
     rho: str = "0.5,0.7,0.9",
     replications: int = 4,
     time: str = "10 s",
+    workers: int | None = None,
 ) -> dict[tuple[str, float], Values]:
     """Sweep the ways of watching, with a port that marks cells that find more than 30 waiting."""
     done = sweep(
@@ -67,6 +68,7 @@ def watches(
         folder,
         replications=replications,
         confidence=CONFIDENCE,
+        workers=workers,
     )
     wanted = (*METRICS, "mode_changes", "vbr_kbit_s", "cost_per_s")
     return {
