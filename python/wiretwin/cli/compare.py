@@ -25,13 +25,13 @@ Of a prediction and a run:
 
 Prints predicted and actual time with their intervals and the error; with --split where the time
 went, rank by rank: compute, endpoint, wire and waiting of the model beside compute and time inside
-MPI of the real run. echo/twin: an echo of 64 KiB beside the run, over the twin's; far from 100 the host
-was in another state than when it was measured.
+MPI of the real run; with -o as a record that `wiretwin report --comparison` shows.
 
 \b
 Examples:
   wiretwin compare results/predict-1 results/run-1
   wiretwin compare predicted actual --split --format csv
+  wiretwin compare predicted actual -o compared.json
   wiretwin compare results/measure-1 results/measure-2 -o changes.html
 """
 
@@ -50,7 +50,13 @@ def register(app: typer.Typer) -> None:
         ] = False,
         loop: Annotated[str, typer.Option(help="The loop compared, of two results.")] = "echo",
         out: Annotated[
-            Path | None, typer.Option("--out", "-o", help="A page, of two results.", show_default="none")
+            Path | None,
+            typer.Option(
+                "--out",
+                "-o",
+                help="Of two results a page; of a prediction and a run a record for `wiretwin report`.",
+                show_default="none",
+            ),
         ] = None,
         form: FormatOption = Format.table,
     ) -> None:
@@ -65,12 +71,8 @@ def register(app: typer.Typer) -> None:
         if any(results):
             other = run if results[0] else prediction
             raise InputError(other, reason="is no result, and the other is", allowed="two results")
-        if out is not None or loop != "echo":
-            raise InputError(
-                key="--out" if out is not None else "--loop",
-                reason="is for results; `wiretwin report` makes a page of a prediction and a run",
-                allowed="two results",
-            )
+        if loop != "echo":
+            raise InputError(key="--loop", value=loop, reason="is for results", allowed="two results")
         from wiretwin.predict.compare import compare as join
 
         comparison = join(prediction, run)
@@ -81,6 +83,11 @@ def register(app: typer.Typer) -> None:
             emit(split_table(comparison) if split else comparison_table([comparison]), form)
         for note in comparison.notes:
             print(f"note: {note}", file=sys.stderr)
+        if out is not None:
+            from wiretwin.results import write_atomically
+
+            write_atomically(out, comparison.to_json())
+            print(f"comparison: {out}", file=sys.stderr)
 
 
 def _results(before: Path, after: Path, loop: str, out: Path | None, form: Format) -> None:

@@ -18,7 +18,7 @@ runs, and what was run, with which settings, on what.
 \b
 Examples:
   wiretwin report results/measure-20240501-120000
-  wiretwin report result --twin twin.toml --prediction prediction.json -o page.html
+  wiretwin report result --twin twin.toml --prediction predicted --comparison compared.json -o page.html
 """
 
 
@@ -35,7 +35,9 @@ def register(app: typer.Typer) -> None:
         ] = None,
         comparison: Annotated[
             list[Path] | None,
-            typer.Option(help="A comparison; may be given several times.", show_default="none"),
+            typer.Option(
+                help="What `wiretwin compare -o` wrote; may be given several times.", show_default="none"
+            ),
         ] = None,
         out: Annotated[Path, typer.Option("--out", "-o", help="The page.")] = Path("report.html"),
         salvage: Annotated[bool, typer.Option("--salvage", help="Leave out damaged launches.")] = False,

@@ -255,6 +255,11 @@ class Comparison(BaseModel):
     )
     notes: list[str] = Field(default_factory=list)
 
+    def to_json(self) -> bytes:
+        """Return the record as a file holds it: format ``wiretwin-comparison``."""
+        body = {"format": "wiretwin-comparison", "version": VERSION, **self.model_dump(mode="json")}
+        return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
+
 
 R = TypeVar("R", bound=_Record)
 

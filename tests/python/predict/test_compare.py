@@ -12,6 +12,7 @@ from predict_help import prediction, rewrite, run_record, wiretwin
 
 from wiretwin.errors import InputError
 from wiretwin.predict.compare import compare, echo_ratio, split_table, table, worst_and_median
+from wiretwin.report.inputs import gather
 
 
 def test_the_error_is_that_of_the_prediction() -> None:
@@ -121,6 +122,17 @@ def test_the_table_shows_totals_and_split(folders: list[str]) -> None:
     assert "predicted against actual" in ended.out
     assert "where the time went" in ended.out
     assert "where the time went" in wiretwin("compare", *folders, "--split").out
+
+
+def test_a_comparison_is_kept_for_the_report(folders: list[str]) -> None:
+    ended = wiretwin("compare", *folders, "-o", "c.json")
+    assert (ended.code, ended.err.splitlines()[-1]) == (0, "comparison: c.json")
+    kept = json.loads(Path("c.json").read_text())
+    assert (kept["format"], kept["version"]) == ("wiretwin-comparison", 1)
+    (shown,) = gather(comparisons=["c.json"]).comparisons
+    assert shown["error"] == pytest.approx(compare(*folders).error)
+    refused = wiretwin("compare", *folders, "--loop", "stream")
+    assert (refused.code, "--loop: 'stream' is for results" in refused.err) == (2, True)
 
 
 def test_folders_that_do_not_fit_end_with_status_2(folders: list[str]) -> None:
