@@ -183,8 +183,9 @@ fn lan_run<'py>(
     result.set_item("elapsed_ps", PyArray1::from_vec(py, elapsed))?;
     result.set_item("results", results)?;
     result.set_item("verified", outcomes.iter().all(|one| one.verified))?;
-    result.set_item("end_ps", lan.now().as_ps())?;
-    result.set_item("carried_ps", lan.carried().as_ps())?;
+    let (end, carried) = lan.finished();
+    result.set_item("end_ps", end.as_ps())?;
+    result.set_item("carried_ps", carried.as_ps())?;
     result.set_item("sent_segments", sent)?;
     result.set_item("retransmitted_segments", again)?;
     result.set_item("digest", lan.digest().to_string())?;

@@ -256,6 +256,7 @@ pub struct Lan {
     bound: BTreeMap<Address, u32>,
     datagrams: Datagrams,
     medium: Option<Medium>,
+    finished: (SimTime, Span),
     generators: Vec<Generator>,
     // Kept for their allocations.
     scratch: Vec<Step<Action>>,
@@ -303,6 +304,7 @@ impl Lan {
             bound: BTreeMap::new(),
             datagrams: Datagrams::default(),
             medium: None,
+            finished: (SimTime::ZERO, Span::ZERO),
             generators: Vec::new(),
             scratch: Vec::new(),
             asked: Vec::new(),
@@ -516,11 +518,10 @@ impl Lan {
         links.chain(switches).chain(adapters).chain(medium).collect()
     }
 
-    /// How long the frames between hosts have taken on a cable or ring, those that nothing came of and
-    /// those of load left out; zero on ATM.
+    /// When the last rank that has ended did so, and how long frames but of load had taken on the medium by then.
     #[must_use]
-    pub fn carried(&self) -> Span {
-        self.medium.as_ref().map_or(Span::ZERO, |medium| medium.carried)
+    pub const fn finished(&self) -> (SimTime, Span) {
+        self.finished
     }
 
     /// Connections that are over: whose end, to whom, and why.
@@ -632,6 +633,7 @@ impl Lan {
             }
             Op::Finish => {
                 self.processes[rank as usize].state = State::Finished;
+                self.finished = (self.now(), self.medium.as_ref().map_or(Span::ZERO, |one| one.carried));
                 if self.config.stack.message.is_library() {
                     self.give(rank, Action::Leave { process: rank });
                     self.give(rank, Action::Progress { rank });
