@@ -212,6 +212,7 @@ impl Lan {
     /// The timer of a host's reassembly may have run out.
     pub(super) fn library_fragments_due(&mut self, host: u32) {
         let now = self.core.now();
+        self.endless -= 1;
         self.datagrams.ip[host as usize].handle_timeout(now);
         let timer = self.hosts[host as usize].timer;
         self.drain_pieces(host, timer);
@@ -227,6 +228,8 @@ impl Lan {
                 Output::Transmit(never) => match never {},
                 Output::Timeout(due) => {
                     let due = self.datagrams.ip[host as usize].schedule(due);
+                    // Nobody waits for what is given up: no run goes on for it.
+                    self.endless += usize::from(due.is_some());
                     return self.watch_fragments(host, due);
                 }
             }
