@@ -58,11 +58,6 @@ DOMINATES = 0.6
 TARGET = 0.10
 
 
-def cores_left() -> int:
-    """Return how many cores the ranks have: the wire, which spins before the end of a frame, takes one."""
-    return max(1, len(os.sched_getaffinity(0)) - 1)
-
-
 def price(program: str, words: Sequence[str]) -> int:
     """Return what a unit of the program's work costs, in picoseconds, from one rank alone.
 
@@ -105,7 +100,7 @@ def one_network(
             out=Path(scratch, "result"),
         )  # fmt: skip
         costs_of = fit(result, endpoints="skip").layer(layer)
-        network = json.dumps(echo_network(costs_of, HOSTS, cores=cores_left()))
+        network = json.dumps(echo_network(costs_of, HOSTS, cores=len(os.sched_getaffinity(0))))
         for program, words in programs:
             cost = price(program, words)
             seconds, compute, digest = predict(program, words, network, cost)
@@ -205,9 +200,17 @@ def main() -> int:
     parser.add_argument("--programs", default=",".join(dict.fromkeys(name for name, _ in PROGRAMS)))
     parser.add_argument("--launches", type=int, default=3)
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of echo a layer and rate")
+    parser.add_argument(
+        "--priority",
+        type=int,
+        help="real-time priority of the testbed and its ranks, so that nothing else comes before one that is "
+        "woken; not for libraries that poll without end",
+    )
     parser.add_argument("--out", type=Path, default=Path("results/hosts.jsonl"))
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
+    if options.priority is not None:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.priority))
     chosen = [one for one in PROGRAMS if one[0] in options.programs.split(",")]
     options.out.parent.mkdir(parents=True, exist_ok=True)
     for layer in options.layers.split(",") if options.layers != "none" else ():

@@ -34,7 +34,7 @@ def echo_network(layer: Costs, hosts: int, *, cores: int, message_bytes: int = O
     hosts
         How many, 2 and above.
     cores
-        Of the machine that all hosts run on, those that the testbed's wire leaves to their ranks.
+        Of the machine that all hosts run on.
     message_bytes
         What a message takes of the wire besides its own bytes.
 
