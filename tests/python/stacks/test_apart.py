@@ -295,6 +295,7 @@ def test_a_pvmd_that_cannot_start_is_explained(monkeypatch: pytest.MonkeyPatch, 
     ):
         pass
     monkeypatch.setattr(pvm_module, "UP_LIMIT_S", 0.2)
+    monkeypatch.setattr(pvm_module, "DOWN_LIMIT_S", 0.2)
     (root / "lib" / "pvmd").write_text("#!/bin/sh\nexec sleep 600\n")
     with (
         pytest.raises(StackError, match=r"did not listen within 0.2 s"),
