@@ -14,6 +14,10 @@ HELP = """Stubs for remote procedure calls (ONC RPC).
 
 A file in the RPC language says which types and procedures there are; `generate` makes a Python module of it:
 types, their XDR, a client and a server. They speak to programs made with rpcgen.
+
+\b
+Examples:
+  wiretwin rpc generate counter.x
 """
 
 GENERATE_HELP = """Make a Python module of a file in the RPC language.
