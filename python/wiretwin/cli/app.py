@@ -15,7 +15,7 @@ __all__ = ["VERBS", "main"]
 
 VERBS = (
     "doctor", "tour", "measure", "import", "understand", "fit", "predict", "run", "compare", "report",
-    "papers", "explain", "simulate", "sweep", "circuits", "testbed", "rpc",
+    "papers", "explain", "advise", "simulate", "sweep", "circuits", "testbed", "rpc",
 )  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
