@@ -79,9 +79,10 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
             found = anatomy(network, size)
             assert sum(line.span_ps for line in lines(found)) == found.latency_ps, stack
             assert found.latency_ps > 0
-    # Over gige, where nothing published says what another message layer costs on those hosts.
+    # Some over gige, where nothing published says what their message layer costs on those hosts.
     known = {"socket/tcp/gige", "mpi-lam/tcp/gige", "mpi-mpich/tcp/gige"}
-    assert set(refused) == {stack for stack in stacks if stack.endswith("/gige")} - known
+    assert known.isdisjoint(refused)
+    assert all(stack.endswith("/gige") for stack in refused)
 
 
 @pytest.mark.parametrize(
