@@ -52,12 +52,15 @@ def parents() -> list[Path]:
 
 
 def abandoned(parent: Path) -> list[Path]:
-    """List this user's folders in `parent` whose owner is dead; those that name no owner are let be."""
+    """List folders in `parent` whose owner is dead; those that name no owner are let be.
+
+    They are this user's; for root, whose stacks give theirs to who runs the daemons, everybody's.
+    """
     found = []
     for path in sorted(parent.glob(f"{PREFIX}*")):
         with contextlib.suppress(OSError, ValueError):
             pid, started = (path / OWNER).read_text().split()
-            if path.stat().st_uid == os.geteuid() and _started(int(pid)) != started:
+            if os.geteuid() in (0, path.stat().st_uid) and _started(int(pid)) != started:
                 found.append(path)
     return found
 

@@ -10,9 +10,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import re
-import shutil
 import signal
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -23,6 +21,7 @@ from wiretwin.errors import MeasureError
 from wiretwin.measure.quantity import MAX_SIZE
 from wiretwin.measure.word import ALL_LOOPS, COMPILED, Word
 from wiretwin.place import Place
+from wiretwin.scratch import folder
 
 __all__ = ["Command", "Refusal", "Session", "Stack", "StackError", "by_signal", "scratch"]
 
@@ -213,11 +212,8 @@ class Stack(abc.ABC):
 
 
 @contextlib.contextmanager
-def scratch(place: Place, prefix: str = "wiretwin-stack-") -> Iterator[Path]:
+def scratch(place: Place) -> Iterator[Path]:
     """Make a directory of a session's own, with the same path on every host of the place."""
-    directory = Path(tempfile.mkdtemp(prefix=prefix, dir=place.directory))
-    directory.chmod(0o755)
-    try:
+    with folder(place.directory, "stack") as directory:
+        directory.chmod(0o755)
         yield directory
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)

@@ -6,15 +6,18 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from wiretwin import scratch
 from wiretwin.doctor import _abandoned
+from wiretwin.stacks.base import scratch as scratch_of_stack
 
 HOLDS = """
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from wiretwin import scratch
 with scratch.folder(Path(sys.argv[1]), "held") as folder:
     (folder / "data").write_bytes(b"x" * 100)
@@ -80,3 +83,13 @@ def test_doctor_names_what_was_left(tmp_path: Path) -> None:
     assert "wiretwin-a, " in said.what
     assert said.what.endswith("wiretwin-b")
     assert "removed just now" in said.remedy
+
+
+def test_a_stacks_folder_names_its_owner_though_another_user_has_it(tmp_path: Path) -> None:
+    place = SimpleNamespace(directory=tmp_path, hosts=[None])
+    with scratch_of_stack(place) as folder:  # type: ignore[arg-type]
+        assert (folder / scratch.OWNER).read_text().split()[0] == str(os.getpid())
+        if os.geteuid() == 0:
+            os.chown(folder, 65534, -1)
+            (folder / scratch.OWNER).write_text("1 0\n")
+            assert scratch.abandoned(tmp_path) == [folder]
