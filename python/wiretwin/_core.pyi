@@ -240,6 +240,7 @@ class LanRun(TypedDict):
     retransmitted_segments: int
     digest: str
     events: int
+    lost_cells: int
 
 def lan_run(config_json: str, program: str, params_json: str, seed: int) -> LanRun:
     """Run a shipped program, one rank a host; ``costs_ps`` among its parameters price its work.
@@ -250,6 +251,23 @@ def lan_run(config_json: str, program: str, params_json: str, seed: int) -> LanR
         Configuration or parameters are refused.
     RuntimeError
         The program failed on a rank, or ranks wait for what will not come.
+    """
+
+class LanClient(TypedDict):
+    """What a client of another program has got."""
+
+    response_ps: npt.NDArray[np.uint64]
+    received_bytes: int
+
+class LanMixed(LanRun):
+    """A program that has run beside clients of others."""
+
+    clients: list[LanClient]
+
+def lan_mixed(config_json: str, name: str, params_json: str, clients_json: str, seed: int) -> LanMixed:
+    """Run a shipped program beside clients of other programs on the same hosts.
+
+    Each has `kind` (`calls` or `stream`), `from`, `to` and `bytes`, and calls `reply_bytes` and `pause_ps`.
     """
 
 def lan_prices() -> list[str]:

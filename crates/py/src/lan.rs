@@ -8,11 +8,14 @@ use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::comm::{LanComm, run};
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
 use wiretwin_net::lan::trail::Segment;
-use wiretwin_net::lan::{Config, Lan};
+use wiretwin_net::lan::{Config, Lan, mixed};
 use wiretwin_net::run::RunOptions;
+use wiretwin_prog::Outcome;
 use wiretwin_record::capture::pcap::{Header, Writer};
 use wiretwin_record::capture::{CaptureError, LinkType};
 use wiretwin_units::{Bytes, Span};
+
+use crate::world::refused;
 
 fn build(config_json: &str, seed: u64, trail: bool) -> PyResult<Lan> {
     let config = Config::from_json(config_json).map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -176,6 +179,10 @@ fn lan_run<'py>(
         let body = async move |comm: &mut LanComm| options.program.run(comm).await;
         run(lan, options.costs, body).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     })?;
+    program_result(py, &lan, &outcomes)
+}
+
+fn program_result<'py>(py: Python<'py>, lan: &Lan, outcomes: &[Outcome]) -> PyResult<Bound<'py, PyDict>> {
     let result = PyDict::new(py);
     let elapsed = outcomes.iter().map(|one| one.elapsed.as_ps()).collect::<Vec<_>>();
     let results = outcomes.iter().map(|one| format!("{:016x}", one.digest)).collect::<Vec<_>>();
@@ -190,6 +197,37 @@ fn lan_run<'py>(
     result.set_item("retransmitted_segments", again)?;
     result.set_item("digest", lan.digest().to_string())?;
     result.set_item("events", lan.events())?;
+    result.set_item("lost_cells", lan.losses().in_switches)?;
+    Ok(result)
+}
+
+/// Runs a shipped program beside clients of other programs on the same hosts.
+#[pyfunction]
+fn lan_mixed<'py>(
+    py: Python<'py>,
+    config_json: &str,
+    name: &str,
+    params_json: &str,
+    clients_json: &str,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (lan, outcomes, seen) = py.detach(|| {
+        let options = RunOptions::from_json(name, params_json).map_err(refused)?;
+        let config = Config::from_json(config_json).map_err(refused)?;
+        let clients = mixed::clients(clients_json, &config).map_err(refused)?;
+        mixed::run_mixed(config, options, &clients, seed)
+            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    })?;
+    let result = program_result(py, &lan, &outcomes)?;
+    let list = PyList::empty(py);
+    for one in seen {
+        let item = PyDict::new(py);
+        let times = one.responses.into_iter().map(Span::as_ps).collect::<Vec<_>>();
+        item.set_item("response_ps", PyArray1::from_vec(py, times))?;
+        item.set_item("received_bytes", one.received)?;
+        list.append(item)?;
+    }
+    result.set_item("clients", list)?;
     Ok(result)
 }
 
@@ -205,5 +243,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_anatomy, module)?)?;
     module.add_function(wrap_pyfunction!(lan_capture, module)?)?;
     module.add_function(wrap_pyfunction!(lan_run, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_mixed, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wiretwin.errors import InputError
+from wiretwin.papers.switches import crossbar, star
 from wiretwin.papers.values import DATA, Sheet, find_sheet, read_sheet, sheet_names
 
 __all__ = ["Load", "Network", "Overrides", "lan_json"]
@@ -84,6 +85,12 @@ class Network:
         What the circuits between the first two hosts have reserved, each way.
     buffer_kib, nodelay
         Of sockets: the size of both buffers of each, and whether both ends set ``TCP_NODELAY``.
+    tcp
+        The rules of TCP.
+    switches
+        A network of cell switches in place of one with a switch in the middle, as JSON: `papers.switches`.
+    beside
+        Stacks of other programs on the same hosts.
     overrides
         Values to use instead of those on file.
     """
@@ -103,7 +110,10 @@ class Network:
     first_use_ms: float = 0.0
     reserve_Mbit_s: float | None = None
     buffer_kib: int = 32
+    tcp: str = "sunos41"
     nodelay: bool = True
+    switches: Mapping[str, Any] | None = None
+    beside: tuple[str, ...] = ()
     overrides: Overrides = field(default_factory=dict)
 
     @property
@@ -170,6 +180,8 @@ def lan_json(network: Network) -> str:
         config["bit_error"] = network.bit_error
     if network.reassembly_timer_us is not None:
         config["reassembly_timer_ps"] = _ps(network.reassembly_timer_us)
+    if network.beside:
+        config["beside"] = list(network.beside)
     if network.first_use_ms:
         config["first_use_ps"] = _ps(network.first_use_ms * 1e3)
     if network.load:
@@ -207,6 +219,9 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
             "latency_ps": round(of(sheet, "latency_ns") * 1e3),
             "target_ps": round(of(sheet, "target_ms") * 1e9),
         }
+    elif (switches := _switches(of, network)) is not None:
+        sheet = find_sheet("networks", "ip-over-atm", "network")
+        found["switches"] = switches
     else:
         sheet = find_sheet("networks", "ip-over-atm", "network")
         link = _kind(find_sheet("networks", network.link, "--link"), "link")
@@ -226,7 +241,7 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
             }
     if not network.stack.startswith("fore"):
         found["socket"] = {
-            "tcp": "sunos41",
+            "tcp": network.tcp,
             # The paper's largest buffer is the most that SunOS gives: a little more than 51 KB.
             "buffer_bytes": network.buffer_kib * 1024,
             "nodelay": network.nodelay,
@@ -238,6 +253,18 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
 
 def _hosts() -> list[str]:
     return [name for name in sheet_names("hosts") if name != "software"]
+
+
+def _switches(of: _Reader, network: Network) -> Mapping[str, Any] | None:
+    """Return the network of cell switches, where there is one."""
+    if network.switches is not None:
+        return network.switches
+    if network.switch is None or find_sheet("networks", network.switch, "--switch").kind != "crossbar":
+        return None
+    adapter = find_sheet("adapters", network.adapter, "--adapter")
+    if adapter.kind != "whole-pdus":
+        raise InputError(key="--adapter", value=adapter.name, allowed="otto, in a network of cell switches")
+    return star(network.hosts, of(adapter, "sar_ns"), crossbar(network.switch, of=of), of=of)
 
 
 def _kind(sheet: Sheet, kind: str) -> Sheet:
@@ -346,6 +373,8 @@ def _adapter(of: _Reader, network: Network) -> dict[str, Any]:
     if network.adapter == "frames":
         return {"kind": "frames"}
     sheet = find_sheet("adapters", network.adapter, "--adapter")
+    if sheet.kind == "whole-pdus":
+        return {"kind": "frames"}
     fifos = {key: round(of(sheet, key)) for key in ("send_fifo_cells", "receive_fifo_cells")}
     if sheet.kind == "series-100":
         return {"kind": "series-100", **fifos, "interrupt_delay_ps": _ps(of(sheet, "interrupt_delay_us"))}

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin._core import fabric_run, pim_pairs, switch_carries
+from wiretwin._core import fabric_run, lan_mixed, pim_pairs, switch_carries
 from wiretwin.errors import InputError
 from wiretwin.papers import chen1996
+from wiretwin.papers.chen1996.cluster import cluster
+from wiretwin.papers.chen1996.mixed import CLIENTS, NETWORKS
 from wiretwin.papers.chen1996.pim import interval
 from wiretwin.papers.chen1996.scenario import Plan, Rules, an2
 from wiretwin.papers.chen1996.sessions import cells_of, six_plan
 from wiretwin.papers.page import committed, values_csv
+from wiretwin.papers.profiles import lan_json
 from wiretwin.papers.values import DATA, read_sheet
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "chen1996.md"
@@ -100,11 +103,13 @@ def test_credits_lose_nothing_and_queues_do() -> None:
 def test_the_parking_lot_of_the_page_is_that_of_the_model_to_the_digit() -> None:
     records, _ = chen1996.experiment("parking-lot")
     lines = values_csv(records).splitlines()[1:]
-    assert len(lines) == 10
+    assert len(lines) == 14
     assert set(lines) <= set(PAGE.with_suffix(".csv").read_text().splitlines())
     found = {record.case: record.predicted for record in records if record.metric == "throughput_Mbit_s"}
+    fair = {record.case: record.predicted for record in records if record.metric == "fair_share_Mbit_s"}
     for name, share in PAPER["parking_lot"]["fair_share_Mbit_s"].items():
         assert found[f"session={name}"] == pytest.approx(share, rel=0.02)
+        assert fair[f"session={name}"] == pytest.approx(share, rel=1e-3)
 
 
 def test_an_echo_beside_streams_follows_the_formula() -> None:
@@ -125,6 +130,57 @@ def test_a_network_that_cannot_be_is_refused_by_name() -> None:
     plan.ttcp("t", ["t-from", "s1"], 0)
     with pytest.raises(ValueError, match=r"sessions\[0\]\.path\[0\] is \"t-from\""):
         fabric_run(plan.scenario(1, 0.0, 1.0))
+
+
+def test_round_trips_of_the_page_are_those_of_the_model() -> None:
+    records, _ = chen1996.experiment("pvm", quick=True)
+    lines = set(PAGE.with_suffix(".csv").read_text().splitlines())
+    assert set(values_csv(records).splitlines()[1:]) <= lines
+    times = {record.case: record.predicted for record in records}
+    for case, time in times.items():
+        assert record_of(case, "pvm-mapped/aal5", "mapped", times) <= time
+    # Where nothing but the library and the adapter is left, less than two thirds of TCP's time.
+    short = {case.split("transport=")[1]: time for case, time in times.items() if "size=64 " in case}
+    assert short["mapped"] < 2 / 3 * short["tcp"] < short["udp"]
+
+
+def record_of(case: str, stack: str, transport: str, times: dict[str, float]) -> float:
+    """Return the time of the same size over another stack."""
+    size = case.split("size=")[1].split()[0]
+    return times[f"stack={stack} host=alpha-170 adapter=otto size={size} transport={transport}"]
+
+
+def test_dynamics_is_quicker_without_tcp_and_never_quicker_than_without_messages() -> None:
+    values = stored()
+    found = {key: float(value[0]) for key, value in values.items() if key[0] == "md"}
+    for ports in (4, 8):
+        of = {
+            (transport, metric): value
+            for (_, case, metric), value in found.items()
+            for transport in ("tcp", "mapped")
+            if f"transport={transport} ports={ports}" in case
+        }
+        assert of["mapped", "time_s"] < of["tcp", "time_s"]
+        assert of["tcp", "efficiency"] < of["mapped", "efficiency"] < 1
+        assert of["tcp", "speed_up"] < of["mapped", "speed_up"] < ports
+
+
+def test_programs_and_clients_on_one_network() -> None:
+    lossless = {key[1:]: float(value[0]) for key, value in stored().items() if key[0] == "mixed"}
+    for transport, flow_control in NETWORKS:
+        end = f"transport={transport} flow_control={flow_control}"
+        assert lossless[f"program=md load=0 {end}", "time_s"] < lossless[f"program=md {end}", "time_s"]
+        assert (lossless[f"program=all {end}", "lost_cells"] == 0) == (flow_control == "credits")
+        assert 0.5 <= lossless[f"program=ttcp {end}", "jain"] <= 1
+    config = lan_json(cluster("pvm-mapped/aal5", 4, beside=("rpc/tcp/aal5", "framed/tcp/aal5")))
+    params = json.dumps({"elements": 20_000, "rounds": 10, "costs_ps": {"add": 100_000}})
+    clients = json.dumps([{**CLIENTS[0]}, {**CLIENTS[2]}])
+    run = lan_mixed(config, "ring", params, clients, 1)
+    assert run["verified"]
+    assert len(run["clients"][0]["response_ps"]) > 5
+    assert run["clients"][1]["received_bytes"] > 1_000_000
+    with pytest.raises(ValueError, match=r"clients: \[0\]\.kind is \"dance\"; allowed: calls or stream"):
+        lan_mixed(config, "ring", params, '[{"kind": "dance", "from": 0, "to": 1, "bytes": 1}]', 1)
 
 
 def test_every_value_of_the_switch_and_the_host_has_its_source() -> None:

@@ -508,7 +508,7 @@ impl Plan {
     }
 
     /// Directions whose count is taken, and how often.
-    fn resyncs(&self) -> Vec<(u32, Span)> {
+    pub(crate) fn resyncs(&self) -> Vec<(u32, Span)> {
         (0..)
             .zip(&self.lines)
             .filter_map(|(number, (line, _))| Some((number, line.credits?.resync?)))

@@ -3,7 +3,6 @@
 //! A TCP segment or a datagram is an IP packet behind an LLC/SNAP header in one AAL 5 PDU (RFC 2684). A PDU of
 //! which a cell is missing, or into which another's cells have come, is lost, as its CRC would say.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wiretwin_engine::{EventQueue, Stream};
@@ -14,6 +13,7 @@ use wiretwin_units::{Bytes, Cells, SimTime, Span};
 use super::network::Fabric;
 use super::plan::CircuitId;
 use super::report::Delivery;
+use super::under_way::UnderWay;
 use crate::packet::{Costs, Processor};
 
 /// Which host.
@@ -184,8 +184,7 @@ pub struct Hosts {
     streams: Vec<Streaming>,
     echoes: Vec<Echoing>,
     packets: Packets,
-    /// By circuit, the packets given to it that have not come, in order.
-    under_way: Vec<VecDeque<u32>>,
+    under_way: UnderWay,
     delivered: Vec<Delivery>,
     seed: u64,
 }
@@ -203,7 +202,7 @@ impl Hosts {
             streams: Vec::new(),
             echoes: Vec::new(),
             packets: Packets::default(),
-            under_way: vec![VecDeque::new(); circuits],
+            under_way: UnderWay::new(circuits),
             delivered: Vec::new(),
             seed,
         }
@@ -354,7 +353,7 @@ impl Hosts {
             Event::Take(host) => self.take(host),
             Event::Offer(number) => {
                 let Packet { circuit, cells, .. } = self.packets.packets[number as usize];
-                self.under_way[circuit.0 as usize].push_back(number);
+                self.under_way.given(circuit, number, cells);
                 let offered = self.fabric.offer(self.now, circuit, Cells::new(u64::from(cells)), number);
                 offered.expect("a packet has a circuit and cells");
             }
@@ -375,19 +374,13 @@ impl Hosts {
         let mut delivered = std::mem::take(&mut self.delivered);
         self.fabric.take_delivered(&mut delivered);
         for delivery in &delivered {
-            let circuit = delivery.circuit.0 as usize;
-            // What was given before it and has not come does not come any more.
-            while let Some(number) = self.under_way[circuit].pop_front() {
+            let mut said = false;
+            while let Some((number, whole)) = self.under_way.next(delivery, &mut said) {
                 let packet = self.packets.packets[number as usize];
-                let here = number == delivery.tag;
-                let whole = here && !delivery.mixed && delivery.cells == packet.cells;
                 if whole {
                     self.arrive(number, packet, delivery.time);
                 } else {
                     self.lose(number, packet);
-                }
-                if here {
-                    break;
                 }
             }
         }

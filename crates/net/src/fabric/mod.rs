@@ -34,12 +34,14 @@ mod hosts;
 mod network;
 mod node;
 mod plan;
+mod read;
 mod report;
 mod scenario;
 mod source;
 mod state;
 #[cfg(test)]
 mod tests;
+mod under_way;
 
 pub use error::PlanError;
 pub use hosts::{Echo, HostId, Hosts, SessionId, Ttcp, TtcpReport};
@@ -48,7 +50,9 @@ pub use plan::{
     Arbiter, Circuit, CircuitId, Credits, Crossbar, Discard, Faults, Line, LineId, Node, NodeId, Plan,
     Scheme, Service, SharedBuffer, Station, Window, loop_cells,
 };
+pub(crate) use read::Wiring;
 pub use report::{CircuitReport, Delivery};
 pub use scenario::Scenario;
 pub use source::Load;
 pub use state::LineCounters;
+pub(crate) use under_way::UnderWay;

@@ -1,8 +1,11 @@
 //! What a network of cell switches is made of.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use wiretwin_units::{BitRate, Cells, Span};
 
 use super::error::PlanError;
+use crate::fairness::{FairnessError, Session, max_min_shares};
 
 /// Which node of a network: a switch or a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -231,7 +234,7 @@ pub struct Circuit {
 }
 
 /// Nodes, lines and circuits.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     pub(super) nodes: Vec<Node>,
     pub(super) lines: Vec<(Line, [NodeId; 2])>,
@@ -276,6 +279,85 @@ impl Plan {
                 Ok(LineId(found as u32))
             })
             .collect()
+    }
+
+    /// How many circuits there are.
+    pub(crate) fn circuits(&self) -> usize {
+        self.circuits.len()
+    }
+
+    /// Whether no cell can be lost, nor what is said of credits.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.lines.iter().all(|(line, _)| line.credits.is_some() && line.faults == Faults::default())
+    }
+
+    /// Of a circuit with one end: the time of a cell on its slowest line, and what light and nodes delay.
+    pub(crate) fn way(&self, circuit: CircuitId) -> (Span, Span) {
+        let Circuit { from, paths } = &self.circuits[circuit.0 as usize];
+        let (mut at, mut cell, mut delay) = (*from, Span::ZERO, Span::ZERO);
+        for &line in paths.iter().flatten() {
+            let (line, ends) = &self.lines[line.0 as usize];
+            let side = usize::from(ends[1] == at);
+            let sent = line.rates[side].time_for(Cells::new(1).bits()).unwrap_or(Span::MAX);
+            (cell, delay) = (cell.max(sent), delay + line.delay + self.nodes[at.0 as usize].latency());
+            at = ends[1 - side];
+        }
+        (cell, delay + self.nodes[at.0 as usize].latency())
+    }
+
+    /// What each circuit would get of the lines, bits per second with headers, were it fair (max-min) and had
+    /// those of `greedy` always more to send, the others nothing.
+    ///
+    /// # Errors
+    /// [`FairnessError`] for circuits that are not of this plan.
+    pub fn fair_shares(&self, greedy: &[CircuitId]) -> Result<Vec<f64>, FairnessError> {
+        let capacities: Vec<f64> =
+            self.lines.iter().flat_map(|(line, _)| line.rates.map(|rate| rate.get() as f64)).collect();
+        let sessions: Vec<Session> = greedy
+            .iter()
+            .map(|&circuit| {
+                let mut directions = BTreeSet::new();
+                for path in self.circuits.get(circuit.0 as usize).iter().flat_map(|circuit| &circuit.paths) {
+                    let mut at = self.circuits[circuit.0 as usize].from;
+                    for &line in path {
+                        let ends = self.lines[line.0 as usize].1;
+                        let side = usize::from(ends[1] == at);
+                        directions.insert(line.0 as usize * 2 + side);
+                        at = ends[1 - side];
+                    }
+                }
+                Session::greedy(directions.into_iter().collect::<Vec<_>>())
+            })
+            .collect();
+        max_min_shares(&capacities, &sessions)
+    }
+
+    /// The way with the fewest lines from one node to another, of several the first in the order of lines;
+    /// hosts are not passed through. `None` where there is none.
+    pub fn shortest(&self, from: NodeId, to: NodeId) -> Option<Vec<LineId>> {
+        let mut reached: BTreeMap<NodeId, Option<(NodeId, LineId)>> = BTreeMap::from([(from, None)]);
+        let mut next = VecDeque::from([from]);
+        while let Some(at) = next.pop_front().filter(|&at| at != to) {
+            if at != from && matches!(self.nodes.get(at.0 as usize), Some(Node::Station(_))) {
+                continue;
+            }
+            for (number, (_, ends)) in (0..).zip(&self.lines) {
+                let Some(side) = ends.iter().position(|&end| end == at) else { continue };
+                let there = ends[1 - side];
+                reached.entry(there).or_insert_with(|| {
+                    next.push_back(there);
+                    Some((at, LineId(number)))
+                });
+            }
+        }
+        let mut lines = Vec::new();
+        let mut at = to;
+        while let Some((before, line)) = *reached.get(&at)? {
+            lines.push(line);
+            at = before;
+        }
+        lines.reverse();
+        Some(lines)
     }
 
     /// Adds a circuit along these nodes.

@@ -6,19 +6,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wiretwin_engine::Stream;
 use wiretwin_proto::tcp::{Buffers, Config, DelayedAck, Phases, Pieces};
-use wiretwin_units::{BitRate, Bytes, Cells, SimTime, Span};
+use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::hosts::{Echo, HostId, Hosts, SessionId, Ttcp};
-use super::plan::{
-    Arbiter, CircuitId, Credits, Crossbar, Discard, Faults, Line, Node, NodeId, Plan, Scheme, Service,
-    SharedBuffer, Station, Window,
-};
-use crate::json::{At, Fields, JsonError, parse};
+use super::plan::{CircuitId, NodeId, Plan};
+use super::read::{LONGEST_NS, Wiring, span, text, word};
+use crate::json::{At, JsonError, parse};
 use crate::packet::Costs;
-
-/// The longest time there is, in nanoseconds: a day.
-const LONGEST_NS: u64 = 86_400_000_000_000;
-const MOST_CELLS: u64 = 1 << 30;
 
 /// A network with hosts and sessions that can be run.
 #[derive(Clone, Debug)]
@@ -55,18 +49,14 @@ impl Scenario {
         let top = At::top("scenario", &value);
         let keys = ["seed", "warm_up_ns", "run_ns", "nodes", "lines", "sessions", "tcp"];
         let fields = top.object(&keys)?;
-        let mut made = Making::default();
-        for node in fields.get("nodes")?.list("nodes")? {
-            made.node(&node)?;
-        }
-        for line in fields.get("lines")?.list("lines")? {
-            made.line(&line)?;
-        }
+        let mut made = Making { wiring: Wiring::read(&fields, true)?, sessions: Vec::new() };
         for session in fields.get("sessions")?.list("sessions")? {
             made.session(&session)?;
         }
         let (tcp, mtu) = tcp(&fields.get("tcp")?)?;
-        let Making { plan, hosts, sessions, lines, .. } = made;
+        let Making { wiring: Wiring { plan, packets, lines, .. }, sessions } = made;
+        let hosts =
+            packets.into_iter().map(|per_segment| Costs { per_segment, ..Costs::default() }).collect();
         // What the plan itself refuses is refused here.
         if let Err(error) = plan.build(1) {
             return Err(top.refuse_as(error.to_string(), "a network that can be".into()));
@@ -105,6 +95,10 @@ impl Scenario {
         let hops = hosts.fabric().hops();
         hosts.run_until(start + self.run);
         hosts.fabric().audit().expect("the books balance");
+        let streams: Vec<_> =
+            self.sessions.iter().filter(|one| one.echo.is_none()).map(|one| one.circuits[0]).collect();
+        let shares = self.plan.fair_shares(&streams).expect("streams have circuits of the plan");
+        let mut shares = shares.into_iter();
         let after = self.sessions.iter().zip(&made).map(|(one, &id)| seen(one, id, &hosts));
         let sessions: Vec<_> = self
             .sessions
@@ -112,6 +106,9 @@ impl Scenario {
             .zip(after.zip(before))
             .map(|(one, (after, before))| {
                 let mut report = json!({"name": one.name});
+                if one.echo.is_none() {
+                    report["fair_bit_s"] = json!(shares.next().map_or(0, |share| share.round() as u64));
+                }
                 for (key, value) in after {
                     report[key] = match (value, before.get(key)) {
                         (Value::Number(now), Some(Value::Number(then))) => {
@@ -179,32 +176,6 @@ fn seen(session: &Session, id: SessionId, hosts: &Hosts) -> BTreeMap<&'static st
     seen
 }
 
-fn span(fields: &Fields<'_>, key: &str) -> Result<Span, JsonError> {
-    Ok(Span::from_ns(fields.get(key)?.integer(0, LONGEST_NS)?))
-}
-
-fn cells(fields: &Fields<'_>, key: &str) -> Result<Option<Cells>, JsonError> {
-    let given = fields.optional(key);
-    given.map(|at| Ok(Cells::new(at.integer(0, MOST_CELLS)?))).transpose()
-}
-
-fn small(fields: &Fields<'_>, key: &str) -> Result<u8, JsonError> {
-    Ok(fields.get(key)?.integer(0, 255)? as u8)
-}
-
-fn share(fields: &Fields<'_>, key: &str) -> Result<f64, JsonError> {
-    let Some(at) = fields.optional(key) else { return Ok(0.0) };
-    let share = at.value.as_f64().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| at.refuse("a number from 0 to 1"))
-}
-
-/// One of some words.
-fn word<'a, T: Copy>(at: &At<'_>, words: &[(&'a str, T)]) -> Result<T, JsonError> {
-    let found = words.iter().find(|(word, _)| at.value.as_str() == Some(word));
-    let known = || words.iter().map(|(word, _)| *word).collect::<Vec<&'a str>>().join(", ");
-    found.map(|&(_, value)| value).ok_or_else(|| at.refuse(&known()))
-}
-
 fn tcp(at: &At<'_>) -> Result<(Config, u16), JsonError> {
     let keys = ["preset", "window_bytes", "mss_bytes", "mtu_bytes", "delayed_ack"];
     let fields = at.object(&keys)?;
@@ -222,100 +193,12 @@ fn tcp(at: &At<'_>) -> Result<(Config, u16), JsonError> {
     Ok((Config { buffers, mss, delayed_ack, pieces: Pieces::Whole, work: true, ..config }, mtu))
 }
 
-#[derive(Default)]
 struct Making {
-    plan: Plan,
-    names: BTreeMap<String, (NodeId, Option<HostId>)>,
-    hosts: Vec<Costs>,
+    wiring: Wiring,
     sessions: Vec<Session>,
-    lines: Vec<String>,
 }
 
 impl Making {
-    fn node(&mut self, at: &At<'_>) -> Result<(), JsonError> {
-        let switch =
-            ["name", "kind", "ports", "latency_ns", "queue_cells", "discard", "early_cells", "circuits"];
-        let of =
-            |more: &[&'static str]| switch.iter().copied().chain(more.iter().copied()).collect::<Vec<_>>();
-        let kinds = [("crossbar", 0), ("shared-buffer", 1), ("host", 2)];
-        let kind = at.member("kind").ok_or_else(|| at.refuse("an object with a kind"))?;
-        let kind = word(&kind, &kinds)?;
-        let (node, host) = match kind {
-            0 => {
-                let fields = at.object(&of(&["matching", "iterations", "inside"]))?;
-                let iterations = small(&fields, "iterations")?;
-                let arbiters = [
-                    ("pim", Arbiter::Pim { iterations }),
-                    ("islip", Arbiter::Islip { iterations }),
-                    ("by-circuit", Arbiter::ByCircuit { iterations }),
-                ];
-                let spec = Crossbar {
-                    ports: small(&fields, "ports")?,
-                    arbiter: word(&fields.get("matching")?, &arbiters)?,
-                    inside: small(&fields, "inside")?,
-                    latency: span(&fields, "latency_ns")?,
-                    queue: cells(&fields, "queue_cells")?,
-                    discard: discard(&fields)?,
-                    circuits: fields.get("circuits")?.integer(1, u64::from(u32::MAX))? as u32,
-                };
-                (Node::Crossbar(spec), None)
-            }
-            1 => {
-                let fields = at.object(&of(&["service", "buffer_cells"]))?;
-                let services = [("in-turn", Service::InTurn), ("in-order", Service::InOrder)];
-                let spec = SharedBuffer {
-                    ports: small(&fields, "ports")?,
-                    service: word(&fields.get("service")?, &services)?,
-                    latency: span(&fields, "latency_ns")?,
-                    buffer: Cells::new(fields.get("buffer_cells")?.integer(1, MOST_CELLS)?),
-                    queue: cells(&fields, "queue_cells")?,
-                    discard: discard(&fields)?,
-                    circuits: fields.get("circuits")?.integer(1, u64::from(u32::MAX))? as u32,
-                };
-                (Node::SharedBuffer(spec), None)
-            }
-            _ => {
-                let fields = at.object(&["name", "kind", "packet_ns", "sar_ns"])?;
-                let costs = Costs { per_segment: span(&fields, "packet_ns")?, ..Costs::default() };
-                self.hosts.push(costs);
-                let host = HostId((self.hosts.len() - 1) as u32);
-                (Node::Station(Station { sar: span(&fields, "sar_ns")? }), Some(host))
-            }
-        };
-        let name = text(&at.member("name").ok_or_else(|| at.refuse("an object with a name"))?)?;
-        let number = self.plan.node(node);
-        if self.names.insert(name.clone(), (number, host)).is_some() {
-            return Err(at.refuse(&format!("a name of its own; there is another {name}")));
-        }
-        Ok(())
-    }
-
-    fn named(&self, at: &At<'_>) -> Result<(NodeId, Option<HostId>), JsonError> {
-        let found = at.value.as_str().and_then(|name| self.names.get(name)).copied();
-        found.ok_or_else(|| at.refuse("the name of a node"))
-    }
-
-    fn line(&mut self, at: &At<'_>) -> Result<(), JsonError> {
-        let keys = ["between", "bit_s", "back_bit_s", "delay_ns", "credits", "cells_lost", "credits_lost"];
-        let fields = at.object(&keys)?;
-        let between = fields.get("between")?;
-        let ends = between.list("two names")?;
-        let [from, to] = &ends[..] else { return Err(between.refuse("two names")) };
-        let (first, second) = (self.named(from)?.0, self.named(to)?.0);
-        let rate = |at: &At<'_>| at.integer(1_000, 10_000_000_000_000).map(BitRate::bit_s);
-        let there = rate(&fields.get("bit_s")?)?;
-        let back = fields.optional("back_bit_s").map_or(Ok(there), |at| rate(&at))?;
-        let credits = fields.optional("credits").map(|at| credits(&at)).transpose()?;
-        let faults =
-            Faults { cells: share(&fields, "cells_lost")?, credits: share(&fields, "credits_lost")? };
-        let delay = fields.get("delay_ns")?.integer(0, 1_000_000_000)?;
-        let line = Line { rates: [there, back], delay: Span::from_ns(delay), credits, faults };
-        self.plan.line(first, second, line);
-        let name = |at: &At<'_>| at.value.as_str().unwrap_or_default().to_string();
-        self.lines.push(format!("{}-{}", name(from), name(to)));
-        Ok(())
-    }
-
     fn session(&mut self, at: &At<'_>) -> Result<(), JsonError> {
         let keys = ["name", "kind", "path", "start_ns", "bytes", "pause_ns", "timeout_ns"];
         let fields = at.object(&keys)?;
@@ -323,7 +206,7 @@ impl Making {
         let mut nodes = Vec::new();
         let mut hosts = Vec::new();
         for name in path.list("names of nodes, from host to host")? {
-            let (node, host) = self.named(&name)?;
+            let (node, host) = self.wiring.named(&name)?;
             nodes.push(node);
             hosts.push(host);
         }
@@ -331,7 +214,8 @@ impl Making {
             return Err(path.refuse("names of nodes, from host to host"));
         };
         let mut circuit = |nodes: &[NodeId]| {
-            self.plan
+            self.wiring
+                .plan
                 .circuit_along(nodes)
                 .map_err(|error| path.refuse_as(error.to_string(), "nodes with lines between them".into()))
         };
@@ -347,35 +231,13 @@ impl Making {
         };
         let start = SimTime::ZERO + span(&fields, "start_ns")?;
         let name = text(&fields.get("name")?)?;
-        self.sessions.push(Session { name, hosts: [from, to], circuits: [there, back], start, echo });
+        self.sessions.push(Session {
+            name,
+            hosts: [from, to].map(HostId),
+            circuits: [there, back],
+            start,
+            echo,
+        });
         Ok(())
     }
-}
-
-fn text(at: &At<'_>) -> Result<String, JsonError> {
-    let text = at.value.as_str().filter(|text| !text.is_empty());
-    text.map(str::to_string).ok_or_else(|| at.refuse("a name"))
-}
-
-fn discard(fields: &Fields<'_>) -> Result<Discard, JsonError> {
-    let at = fields.get("discard")?;
-    let threshold = cells(fields, "early_cells")?.unwrap_or(Cells::new(0));
-    let early = Discard::Early { threshold };
-    word(&at, &[("tail", Discard::Tail), ("partial", Discard::Partial), ("early", early)])
-}
-
-fn credits(at: &At<'_>) -> Result<Credits, JsonError> {
-    let fields = at.object(&["cells", "shared_cells", "scheme", "resync_ns"])?;
-    let window = match fields.get("cells")? {
-        at if at.value.as_str() == Some("loop") => Window::Loop,
-        at => match at.value.as_u64().filter(|&cells| cells <= MOST_CELLS) {
-            Some(cells) => Window::Cells(Cells::new(cells)),
-            None => return Err(at.refuse("a number of cells, or loop")),
-        },
-    };
-    let schemes = [("increments", Scheme::Increments), ("totals", Scheme::Totals)];
-    let scheme = fields.optional("scheme").map_or(Ok(Scheme::Increments), |at| word(&at, &schemes))?;
-    let resync = fields.optional("resync_ns").map(|at| at.integer(1, LONGEST_NS)).transpose()?;
-    let shared = cells(&fields, "shared_cells")?.unwrap_or(Cells::new(0));
-    Ok(Credits { window, shared, scheme, resync: resync.map(Span::from_ns) })
 }

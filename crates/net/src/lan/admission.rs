@@ -135,7 +135,10 @@ impl Admission {
         let (link, count) = match network {
             NetworkConfig::BackToBack(link) => (link, 2),
             NetworkConfig::Switch(link, _) => (link, 2 * (hosts + generators)),
-            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } | NetworkConfig::Gige(_) => {
+            NetworkConfig::Cable { .. }
+            | NetworkConfig::Ring { .. }
+            | NetworkConfig::Gige(_)
+            | NetworkConfig::Switches => {
                 return Self::default();
             }
         };
@@ -208,8 +211,8 @@ pub(super) fn read(
         }
     }
     let Some(list) = top.optional("reservations") else { return Ok(Vec::new()) };
-    if !matches!(network, NetworkConfig::BackToBack(_) | NetworkConfig::Switch(..)) {
-        return Err(list.refuse("nothing here: only ATM has circuits"));
+    if !network.has_cells() {
+        return Err(list.refuse("nothing here: only circuits of adapters with cells have reservations"));
     }
     let mut found = Vec::new();
     for at in list.list("reservations")? {
@@ -282,7 +285,7 @@ impl Lan {
     /// # Errors
     /// [`Refusal`]; the circuit keeps what it had then.
     pub fn reserve(&mut self, from: u32, to: u32, demand: Demand) -> Result<Option<BitRate>, Refusal> {
-        if !self.config.stack.is_atm() {
+        if !self.config.network.has_cells() {
             return Err(Refusal::NoCircuit { from, to });
         }
         check(&self.config.hosts, Reservation { from, to, demand })?;
@@ -309,7 +312,7 @@ impl Lan {
     /// What the circuit from one rank to another has reserved.
     #[must_use]
     pub fn reserved(&self, from: u32, to: u32) -> Option<BitRate> {
-        let is_one = self.config.stack.is_atm() && from != to && from.max(to) < self.size();
+        let is_one = self.config.network.has_cells() && from != to && from.max(to) < self.size();
         is_one.then(|| self.circuits[self.circuit_between(from, to) as usize].reserved).flatten()
     }
 

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use wiretwin_engine::{Executor, TaskId};
+use wiretwin_engine::Executor;
 use wiretwin_msg::library::Failure;
 use wiretwin_prog::{
     Comm, CommError, Incoming, Outcome, Outgoing, ProgramError, Rank, Source, Status, Tag, TagMatch, Work,
@@ -29,6 +30,8 @@ struct Shared {
 pub struct LanComm {
     rank: u32,
     size: u32,
+    /// The number of its process.
+    process: u32,
     shared: Rc<Shared>,
 }
 
@@ -54,7 +57,7 @@ fn succeeded(completion: &Completion) -> Result<(), CommError> {
 
 impl LanComm {
     fn post(&self, op: Op<'_>) -> Result<RequestId, CommError> {
-        let posted = self.shared.lan.borrow_mut().post(self.rank, op).map_err(refused)?;
+        let posted = self.shared.lan.borrow_mut().post(self.process, op).map_err(refused)?;
         Ok(posted.unwrap_or(RequestId(0)))
     }
 
@@ -79,12 +82,8 @@ impl LanComm {
 
     async fn wait(&self, requests: &[RequestId]) -> Result<Vec<Completion>, CommError> {
         self.post(Op::Wait(requests))?;
-        poll_fn(|_| {
-            let resumed = &mut self.shared.resumed.borrow_mut()[self.rank as usize];
-            if core::mem::take(resumed) { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
-        Ok(self.shared.lan.borrow().completions(self.rank).to_vec())
+        self.resumed().await;
+        Ok(self.shared.lan.borrow().completions(self.process).to_vec())
     }
 
     fn deliver(&self, completion: &Completion, buffer: &mut [u8]) -> Result<Status, CommError> {
@@ -97,6 +96,25 @@ impl LanComm {
             return Err(CommError::Truncated { message: completion.bytes, buffer });
         }
         Ok(Status { source: Rank(completion.source), tag: Tag(completion.tag), bytes: completion.bytes })
+    }
+
+    /// Sleeps for so long.
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] where ranks have no message layer.
+    pub async fn pause(&mut self, span: Span) -> Result<(), CommError> {
+        self.post(Op::Pause(span))?;
+        self.resumed().await;
+        Ok(())
+    }
+
+    /// Until the network says that the rank goes on.
+    async fn resumed(&self) {
+        poll_fn(|_| {
+            let resumed = &mut self.shared.resumed.borrow_mut()[self.process as usize];
+            if core::mem::take(resumed) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     /// Refuses before anything of the call has happened.
@@ -204,36 +222,73 @@ impl std::error::Error for RunError {}
 /// [`RunError`].
 pub fn run<P>(lan: Lan, costs: BTreeMap<String, u64>, program: P) -> Result<(Lan, Vec<Outcome>), RunError>
 where
-    P: AsyncFn(&mut LanComm) -> Result<Outcome, ProgramError> + Clone,
+    P: AsyncFn(&mut LanComm) -> Result<Outcome, ProgramError> + Clone + 'static,
 {
-    let ranks = lan.size();
+    run_beside(lan, costs, program, Vec::new())
+}
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+/// What a rank of another program does.
+pub(super) type Body = Box<dyn FnOnce(LanComm) -> Task>;
+
+/// The same, beside ranks of other programs: which stack, counted from 0 with the main one, which rank, and
+/// what it does. The run is over when all ranks of the main program have ended.
+pub(super) fn run_beside<P>(
+    lan: Lan,
+    costs: BTreeMap<String, u64>,
+    program: P,
+    beside: Vec<(usize, u32, Body)>,
+) -> Result<(Lan, Vec<Outcome>), RunError>
+where
+    P: AsyncFn(&mut LanComm) -> Result<Outcome, ProgramError> + Clone + 'static,
+{
+    let (ranks, crews) = (lan.size(), lan.crews());
+    let processes = crews.last().copied().unwrap_or(0) + ranks;
     let shared = Rc::new(Shared {
         lan: RefCell::new(lan),
         payloads: RefCell::default(),
-        resumed: RefCell::new(vec![false; ranks as usize]),
+        resumed: RefCell::new(vec![false; processes as usize]),
         costs,
     });
     let results = Rc::new(RefCell::new(vec![None; ranks as usize]));
-    let mut executor = Executor::with_capacity(ranks as usize);
+    let accompanied = !beside.is_empty();
+    let mut executor = Executor::<Task>::with_capacity(ranks as usize + beside.len());
+    let mut tasks = vec![None; processes as usize];
+    let comm_of = |rank, process, shared: &Rc<Shared>| LanComm {
+        rank,
+        process,
+        size: ranks,
+        shared: Rc::clone(shared),
+    };
     for rank in 0..ranks {
-        let (shared, results, program) = (Rc::clone(&shared), Rc::clone(&results), program.clone());
-        executor.spawn(Box::pin(async move {
-            let mut comm = LanComm { rank, size: ranks, shared };
+        let (mut comm, results, program) =
+            (comm_of(rank, rank, &shared), Rc::clone(&results), program.clone());
+        tasks[rank as usize] = Some(executor.spawn(Box::pin(async move {
             let result = program(&mut comm).await;
             // A program that has returned does not wait.
             let _ = comm.post(Op::Finish);
             results.borrow_mut()[rank as usize] = Some(result);
-        }));
+        })));
+    }
+    for (crew, rank, body) in beside {
+        let process = crews[crew] + rank;
+        tasks[process as usize] = Some(executor.spawn(body(comm_of(rank, process, &shared))));
     }
     loop {
         executor.run_ready();
+        if accompanied && results.borrow().iter().all(Option::is_some) {
+            break;
+        }
         let mut lan = shared.lan.borrow_mut();
         if !lan.step() {
             break;
         }
-        for &rank in lan.resumed() {
-            shared.resumed.borrow_mut()[rank as usize] = true;
-            executor.wake(TaskId::new(rank));
+        for &process in lan.resumed() {
+            shared.resumed.borrow_mut()[process as usize] = true;
+            if let Some(task) = tasks[process as usize] {
+                executor.wake(task);
+            }
         }
     }
     drop(executor);

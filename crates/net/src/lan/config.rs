@@ -18,7 +18,9 @@ use super::core::LinkConfig;
 use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
 use super::stack::{Lower, Message, Stack};
+use super::switches;
 use super::vi::{self, ViConfig};
+use crate::fabric;
 use crate::gige;
 use crate::json::{At, Fields, JsonError, parse};
 
@@ -98,7 +100,8 @@ pub enum AdapterConfig {
         /// The least time from one cell of a circuit to the next; zero is as fast as it goes.
         pace: Span,
     },
-    /// An adapter for frames: packets pass through a queue to the medium, and an interrupt each comes back.
+    /// An adapter for whole frames, or for whole PDUs in a network of cell switches, which it cuts and joins
+    /// by DMA: packets pass through a queue to the medium, and an interrupt each comes back.
     Frames,
 }
 
@@ -157,6 +160,8 @@ pub enum NetworkConfig {
     },
     /// Gigabit Ethernet.
     Gige(gige::Config),
+    /// Any network of cell switches: [`Config::switches`].
+    Switches,
 }
 
 /// Stream sockets.
@@ -183,6 +188,8 @@ pub struct Config {
     pub hosts: Vec<HostConfig>,
     /// What is between the adapters.
     pub network: NetworkConfig,
+    /// The network of cell switches, if that is what it is.
+    pub switches: Option<fabric::Plan>,
     /// The longest PDU that the Fore interface takes.
     pub pdu_bytes: Bytes,
     /// Whether a longer message is cut into several PDUs; else it is refused, as the interface does.
@@ -209,6 +216,15 @@ pub struct Config {
     pub load: Vec<LoadConfig>,
     /// Circuits that have bandwidth reserved.
     pub reservations: Vec<Reservation>,
+    /// Message layers of other programs on the same hosts, a rank of each on each host.
+    pub beside: Vec<Stack>,
+}
+
+impl NetworkConfig {
+    /// Whether adapters send and take single cells.
+    pub(super) const fn has_cells(&self) -> bool {
+        matches!(self, Self::BackToBack(_) | Self::Switch(..))
+    }
 }
 
 const DOCUMENT: &str = "network";
@@ -236,11 +252,19 @@ impl Config {
         let hosts = hosts.iter().map(|at| read_host(at, over_vis)).collect::<Result<Vec<_>, _>>()?;
         let generators = top.optional("load").and_then(|at| at.value.as_array().map(Vec::len)).unwrap_or(0);
         let network = read_network(&top, &stack, hosts.len() as u64, generators as u64)?;
+        let switches = match top.optional("switches") {
+            Some(at) => Some(switches::read(&top, &at, &stack, &hosts)?),
+            None => None,
+        };
         let frames = hosts.iter().position(|host| host.adapter == AdapterConfig::Frames);
         let atm = stack.is_atm();
-        if let Some(at) = hosts.iter().position(|host| (host.adapter == AdapterConfig::Frames) == atm) {
-            let allowed =
-                if atm { "series-100 or series-200: the stack is ATM" } else { "frames: it is not ATM" };
+        let cells = network.has_cells();
+        if let Some(at) = hosts.iter().position(|host| (host.adapter == AdapterConfig::Frames) == cells) {
+            let allowed = match (cells, atm) {
+                (true, _) => "series-100 or series-200: the stack is ATM",
+                (false, true) => "frames: switches carry whole PDUs",
+                (false, false) => "frames: it is not ATM",
+            };
             let value = if frames.is_some() { "frames" } else { "an ATM adapter" };
             let key = format!("hosts[{at}].adapter.kind");
             return Err(JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() });
@@ -257,6 +281,11 @@ impl Config {
         let at = top.get("cut_messages")?;
         let cut_messages = at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?;
         let stream_bytes = Bytes::new(top.get("stream_bytes")?.integer(pdu_bytes.get(), 1 << 32)?);
+        for key in ["cell_loss", "bit_error"] {
+            if let Some(at) = top.optional(key).filter(|_| switches.is_some()) {
+                return Err(at.refuse("nothing here: lines of switches have cells_lost and credits_lost"));
+            }
+        }
         let loss = match top.optional("cell_loss") {
             None => None,
             Some(at) => {
@@ -282,7 +311,11 @@ impl Config {
             }
         };
         let reassembly_timer = match top.optional("reassembly_timer_ps") {
-            Some(at) if !stack.is_atm() => return Err(at.refuse("nothing here: only ATM has cells")),
+            Some(at) if !cells => {
+                return Err(at.refuse(
+                    "nothing here: only ATM has cells, and adapters for whole PDUs wait for no cells",
+                ));
+            }
             Some(at) => Some(Span::from_ps(at.integer(1_000_000, LONGEST_PS)?)),
             None => None,
         };
@@ -299,6 +332,7 @@ impl Config {
             stack,
             hosts,
             network,
+            switches,
             socket,
             vi,
             pdu_bytes,
@@ -312,11 +346,30 @@ impl Config {
             loss,
             load,
             reservations,
+            beside: read_beside(&top, stack)?,
         })
     }
 }
 
-const CONFIG_KEYS: [&str; 20] = [
+/// Reads the stacks of other programs.
+fn read_beside(top: &Fields<'_>, stack: Stack) -> Result<Vec<Stack>, JsonError> {
+    let Some(list) = top.optional("beside") else { return Ok(Vec::new()) };
+    let mut found: Vec<Stack> = Vec::new();
+    for at in list.list("stacks")? {
+        let one = Stack::from_str(&text_of(&at)?).ok().filter(|one| one.lower == stack.lower);
+        let one = one.filter(|one| one.message.is_library() && !one.message.is_over_vis());
+        let one =
+            one.filter(|one| one.message != Message::PvmMapped && *one != stack && !found.contains(one));
+        let allowed = "a message layer over sockets of the same network, each once";
+        found.push(one.ok_or_else(|| at.refuse(allowed))?);
+    }
+    if !found.is_empty() && (!stack.message.is_library() || stack.message.is_over_vis()) {
+        return Err(list.refuse("nothing beside a stack that is no message layer over a network"));
+    }
+    Ok(found)
+}
+
+const CONFIG_KEYS: [&str; 22] = [
     "stack",
     "hosts",
     "link",
@@ -324,6 +377,7 @@ const CONFIG_KEYS: [&str; 20] = [
     "cable",
     "ring",
     "gige",
+    "switches",
     "socket",
     "vi",
     "pdu_bytes",
@@ -337,6 +391,7 @@ const CONFIG_KEYS: [&str; 20] = [
     "cell_loss",
     "load",
     "reservations",
+    "beside",
 ];
 
 fn read_network(
@@ -346,6 +401,7 @@ fn read_network(
     generators: u64,
 ) -> Result<NetworkConfig, JsonError> {
     match stack.lower {
+        Lower::Aal5 | Lower::Aal34 if top.optional("switches").is_some() => Ok(NetworkConfig::Switches),
         Lower::Aal5 | Lower::Aal34 => {
             let link = read_link(&top.get("link")?)?;
             match top.optional("switch") {

@@ -44,10 +44,12 @@ pub(crate) enum To {
     Fragments,
     /// A timer of a host's VIs may be due.
     Vi,
+    /// A rank has slept.
+    Pause,
 }
 
 impl To {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -63,6 +65,7 @@ impl To {
         Self::Reassembly,
         Self::Fragments,
         Self::Vi,
+        Self::Pause,
     ];
 }
 

@@ -3,7 +3,9 @@
 //! A *thread* is a context that has work for it: a process, or the handler of an interrupt. Its work is a
 //! queue of [`Step`]s: time to be charged, and actions that are done once all before them is paid. An
 //! interrupt takes the processor from a process at once and gives it back when it has nothing left; what
-//! the process had begun goes on where it was. Interrupts do not interrupt each other.
+//! the process had begun goes on where it was. Interrupts do not interrupt each other. A process that wakes
+//! takes the processor from one that computes, as one that slept in the kernel comes first in 4.3BSD; else
+//! processes take turns as they came.
 
 use std::collections::VecDeque;
 
@@ -134,13 +136,27 @@ impl<A: Copy> Cpu<A> {
         if self.of(thread).blocked || core::mem::replace(&mut self.of(thread).ready, true) {
             return;
         }
+        let computes = self.computes();
         match self.of(thread).level {
+            Level::Process if computes => {
+                self.preempt(now, trail);
+                self.processes.push_front(thread);
+            }
             Level::Process => self.processes.push_back(thread),
             Level::Interrupt => {
                 self.interrupts.push_back(thread);
                 self.preempt(now, trail);
             }
         }
+    }
+
+    /// Whether a process does its program's own work.
+    fn computes(&self) -> bool {
+        self.since.is_some()
+            && self.running.is_some_and(|running| {
+                let thread = &self.threads[running.0 as usize];
+                matches!(thread.steps.front(), Some(Step::Charge(Activity::Compute, _)))
+            })
     }
 
     /// A thread that runs sleeps from here on, whatever it has left to do.

@@ -81,6 +81,8 @@ pub(super) enum Action {
     Fetched { process: u32, octets: Bytes },
     /// All that it writes is taken.
     Wrote { process: u32 },
+    /// PDUs go to the adapter from memory that is mapped.
+    Post { process: u32 },
     /// A datagram has left it.
     SentDatagram { process: u32, socket: SocketId },
     /// A datagram is there for a socket.
@@ -307,7 +309,8 @@ impl Lan {
                 | Message::PvmNormal
                 | Message::Rpc
                 | Message::Via
-                | Message::MpiMvich => self.turn(host, thread, rank),
+                | Message::MpiMvich
+                | Message::PvmMapped => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
@@ -335,6 +338,7 @@ impl Lan {
             Action::Fetch { process } => self.fetch(host, thread, process),
             Action::Fetched { process, octets } => self.fetched(host, thread, process, octets),
             Action::Wrote { process } => self.wrote(host, thread, process),
+            Action::Post { process } => self.post_mapped(host, thread, process),
             Action::SentDatagram { process, socket } => self.sent_datagram(host, thread, process, socket),
             Action::DatagramCame { socket, datagram } => self.datagram_came(host, thread, socket, datagram),
             Action::TakeDatagram { process, socket } => self.take_datagram(host, thread, process, socket),
@@ -478,7 +482,8 @@ impl Lan {
             }
             match self.requests[slot].kind {
                 Kind::Recv { capacity, message: id, .. } => {
-                    let source = self.find(id).map_or(rank, |sent| self.requests[sent].rank);
+                    let first = self.crew_of(rank).unwrap_or(0);
+                    let source = self.find(id).map_or(rank, |sent| self.requests[sent].rank) - first;
                     if let Some(&mut message) = self.message(id) {
                         completions.push(Completion {
                             request,

@@ -80,8 +80,8 @@ pub(super) fn read(
     if matches!(network, NetworkConfig::BackToBack(_)) {
         return Err(list.refuse("nothing between two hosts back to back: load needs a switch, cable or ring"));
     }
-    if matches!(network, NetworkConfig::Gige(_)) {
-        return Err(list.refuse("nothing on Gigabit Ethernet: load is not modelled there"));
+    if matches!(network, NetworkConfig::Gige(_) | NetworkConfig::Switches) {
+        return Err(list.refuse("nothing on Gigabit Ethernet or switches: load is not modelled there"));
     }
     let found = list.list("a list of generators")?;
     let stations = u64::from(hosts) + 2 * found.len() as u64;
@@ -213,7 +213,7 @@ fn unit_of(config: &Config, load: &LoadConfig) -> Span {
             if load.whole { preamble + frame + gap } else { frame }
         }
         // Load is refused there when the network is read.
-        NetworkConfig::Gige(_) => Span::ZERO,
+        NetworkConfig::Gige(_) | NetworkConfig::Switches => Span::ZERO,
         NetworkConfig::Ring { rate, .. } => {
             timed_token::Config { rate, ..timed_token::Config::FDDI }.time_of(octets)
         }

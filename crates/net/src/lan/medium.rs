@@ -1,4 +1,5 @@
-//! A network of frames: the cable of CSMA/CD, the ring of the timed token, or Gigabit Ethernet.
+//! A network of frames: the cable of CSMA/CD, the ring of the timed token, Gigabit Ethernet, or switches that
+//! carry PDUs.
 //!
 //! The access procedures are machines of their own ([`CsmaCd`], [`TimedToken`], [`Gige`]); here each host
 //! has a station, with a queue of frames in front of it.
@@ -13,6 +14,7 @@ use super::config::{Config, NetworkConfig};
 use super::core::Passed;
 use super::fault::BitErrors;
 use super::load::LOAD_PACKET;
+use super::switches::{MAPPED, PACKETS, Switches};
 use crate::csma_cd::{self, CsmaCd};
 use crate::gige::{self, Gige, Stamps};
 use crate::timed_token::{self, TimedToken};
@@ -24,13 +26,14 @@ enum Access {
     Cable(CsmaCd<Packet>),
     Ring(TimedToken<Packet>, timed_token::Config),
     Gige(Gige<(Packet, Bytes)>),
+    Switches(Box<Switches>),
 }
 
 /// What the medium asks for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Came {
-    /// A frame has come to a host, sent by itself for so long.
-    Frame { host: u32, packet: Packet, sent: Span, stamps: Option<Stamps> },
+    /// A frame has come to a host, sent by itself for so long, after a fixed delay on its way.
+    Frame { host: u32, packet: Packet, sent: Span, through: Span, stamps: Option<Stamps> },
     /// A frame was given up.
     Lost { packet: Packet },
     /// Nothing for now; look again then.
@@ -53,7 +56,7 @@ pub(super) struct Medium {
 
 impl Medium {
     /// The medium of a network, if it has one.
-    pub(super) fn new(config: &Config, streams: &mut Streams) -> Result<Option<Self>, BuildError> {
+    pub(super) fn new(config: &Config, seed: u64, streams: &mut Streams) -> Result<Option<Self>, BuildError> {
         let hosts = config.hosts.len() as u32;
         let stations = hosts + 2 * config.load.len() as u32;
         let access = match &config.network {
@@ -72,6 +75,10 @@ impl Medium {
                 Access::Cable(cable.expect("2 to 64 stations on a cable of 1 Mbit/s or more"))
             }
             NetworkConfig::Gige(config) => Access::Gige(Gige::new(*config, hosts)),
+            NetworkConfig::Switches => {
+                let plan = config.switches.as_ref().expect("a network of switches has its plan");
+                Access::Switches(Box::new(Switches::new(plan, hosts, seed)))
+            }
             NetworkConfig::Ring { rate, hop, latency, target } => {
                 let config =
                     timed_token::Config { rate: *rate, target: *target, ..timed_token::Config::FDDI };
@@ -115,6 +122,10 @@ impl Medium {
             self.passed.lost += u64::from(!taken);
             return taken;
         }
+        if let Access::Switches(network) = &mut self.access {
+            network.offer(now, PACKETS, [from, to], packet, octets);
+            return true;
+        }
         if self.queues[from as usize].len() >= self.most {
             self.passed.lost += 1;
             return false;
@@ -129,6 +140,22 @@ impl Medium {
         match &self.access {
             Access::Gige(network) => network.has_room(host),
             _ => self.queues[host as usize].len() < self.most,
+        }
+    }
+
+    /// Gives switches a PDU on the circuits of mapped memory.
+    pub(super) fn offer_mapped(&mut self, now: SimTime, way: [u32; 2], packet: Packet, octets: Bytes) {
+        self.passed.taken += 1;
+        if let Access::Switches(network) = &mut self.access {
+            network.offer(now, MAPPED, way, packet, octets);
+        }
+    }
+
+    /// Cells that switches had no room for.
+    pub(super) fn refused(&self) -> u64 {
+        match &self.access {
+            Access::Switches(network) => network.refused(),
+            _ => 0,
         }
     }
 
@@ -148,7 +175,7 @@ impl Medium {
                 let frame = timed_token::Frame { to, octets, class, payload };
                 ring.offer(now, station, frame).is_ok()
             }
-            Access::Gige(_) => false,
+            Access::Gige(_) | Access::Switches(_) => false,
         };
         if taken {
             self.queues[host as usize].pop_front();
@@ -170,6 +197,7 @@ impl Medium {
             Access::Cable(cable) => cable.handle_timeout(now),
             Access::Ring(ring, _) => ring.handle_timeout(now),
             Access::Gige(network) => network.handle_timeout(now),
+            Access::Switches(network) => network.advance(now),
         }
     }
 
@@ -203,10 +231,15 @@ impl Medium {
                     gige::Output::Deliver { station: host, payload: (packet, length), stamps } => {
                         octets = length.max(gige::SHORTEST);
                         let sent = stamps.gone - stamps.sent;
-                        (None, Some(Came::Frame { host, packet, sent, stamps: Some(stamps) }))
+                        let (through, stamps) = (Span::ZERO, Some(stamps));
+                        (None, Some(Came::Frame { host, packet, sent, through, stamps }))
                     }
                     gige::Output::Lost { payload: (packet, _), .. } => (None, Some(Came::Lost { packet })),
                     gige::Output::Timeout(time) => return Came::Until(time),
+                },
+                Access::Switches(network) => match network.poll(now) {
+                    Came::Until(time) => return Came::Until(time),
+                    came => (None, Some(came)),
                 },
             };
             if let Some(host) = host {
@@ -234,7 +267,7 @@ impl Medium {
 }
 
 const fn came_of(host: u32, packet: Packet, sent: Span) -> Came {
-    Came::Frame { host, packet, sent, stamps: None }
+    Came::Frame { host, packet, sent, through: Span::ZERO, stamps: None }
 }
 
 /// What a frame of CSMA/CD is padded to.

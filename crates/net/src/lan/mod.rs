@@ -17,6 +17,7 @@
 //! | `layer` | message layers: the libraries of processes, and their system calls |
 //! | `rank_udp`, `ip` | datagrams between ranks, over UDP and IP |
 //! | `vi` | the VIs of hosts: emulated by the kernel, or of adapters that have them |
+//! | `switches` | any network of cell switches, under packets |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -25,6 +26,7 @@
 //! | `capture` | what a host sends and receives, as octets |
 //! | `admission` | reserved bandwidth: who gets it |
 //! | `comm`, `run`, `echo` | programs on it |
+//! | `mixed` | clients of other programs beside one |
 
 pub mod activity;
 mod adaptation;
@@ -45,11 +47,13 @@ mod ip;
 mod layer;
 pub mod load;
 mod medium;
+pub mod mixed;
 mod op;
 mod rank_udp;
 mod requests;
 mod socket;
 pub mod stack;
+mod switches;
 pub mod trail;
 pub mod vi;
 
@@ -78,7 +82,7 @@ use cpu::Step;
 use datagram::{DatagramSocket, Datagrams};
 use fault::{BitErrors, LineEnd, LineErrors};
 use host::{Action, Host};
-use layer::Inhabitant;
+use layer::{Inhabitant, MappedEnd};
 use load::Generator;
 use medium::Medium;
 use rank_udp::RankUdp;
@@ -142,6 +146,8 @@ struct Process {
     in_call: bool,
     /// It sleeps there.
     asleep: bool,
+    /// It has gone to sleep by itself.
+    paused: bool,
     /// Sends of sockets that it has not finished, and whether the first finds no room.
     sends: VecDeque<Pending>,
     write_blocked: bool,
@@ -242,6 +248,10 @@ pub struct Lan {
     /// The rules of TCP, by host.
     rules: Vec<Arc<tcp::Config>>,
     inhabitants: Vec<Inhabitant>,
+    /// The first process of each stack.
+    crews: Vec<u32>,
+    /// Ends of connections through mapped memory.
+    mapped: Vec<MappedEnd>,
     /// Sockets that wait for connections, by address: whose, and its number there.
     listening: BTreeMap<Address, (u32, ListenerId)>,
     /// Connections that are over: whose, to whom, why.
@@ -294,6 +304,8 @@ impl Lan {
             ends: Vec::new(),
             rules: Vec::new(),
             inhabitants: Vec::new(),
+            crews: Vec::new(),
+            mapped: Vec::new(),
             listening: BTreeMap::new(),
             over: Vec::new(),
             packets: Packets::default(),
@@ -329,14 +341,17 @@ impl Lan {
                 }
                 lan.switches.push(switch);
             }
-            NetworkConfig::Cable { .. } | NetworkConfig::Ring { .. } | NetworkConfig::Gige(_) => {
+            NetworkConfig::Cable { .. }
+            | NetworkConfig::Ring { .. }
+            | NetworkConfig::Gige(_)
+            | NetworkConfig::Switches => {
                 for number in 0..size {
                     lan.add_host(number, LinkId(u32::MAX))?;
                 }
-                lan.medium = Medium::new(&lan.config, &mut lan.streams)?;
+                lan.medium = Medium::new(&lan.config, seed, &mut lan.streams)?;
             }
         }
-        if lan.config.stack.is_atm() {
+        if lan.config.network.has_cells() {
             for from in 0..size {
                 for to in (0..size).filter(|&to| to != from) {
                     lan.add_circuit(from, to);
@@ -361,7 +376,7 @@ impl Lan {
             lan.open_nics(&config);
         }
         lan.start_load()?;
-        if lan.config.stack.is_atm() {
+        if lan.config.network.has_cells() {
             lan.admit_all();
         }
         Ok(lan)
@@ -408,6 +423,7 @@ impl Lan {
             unexpected: VecDeque::new(),
             in_call: false,
             asleep: false,
+            paused: false,
             sends: VecDeque::new(),
             write_blocked: false,
             reached: 0,
@@ -490,7 +506,8 @@ impl Lan {
     pub fn losses(&self) -> Losses {
         Losses {
             on_links: self.core.links.iter().map(|link| link.passed().lost).sum(),
-            in_switches: self.switches.iter().map(|switch| switch.passed().lost).sum(),
+            in_switches: self.switches.iter().map(|switch| switch.passed().lost).sum::<u64>()
+                + self.medium.as_ref().map_or(0, Medium::refused),
             in_adapters: self.adapters.iter().map(|adapter| adapter.passed().lost).sum(),
             pdus: self.pdus_lost,
             timed_out: self.timed_out,
@@ -566,7 +583,9 @@ impl Lan {
     /// # Errors
     /// [`LanError`] names what is wrong; nothing happens then.
     pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, LanError> {
-        self.check_rank(rank)?;
+        if self.crew_of(rank).is_none() {
+            return Err(LanError::NoSuchRank { rank, size: self.size() });
+        }
         if self.processes[rank as usize].state != State::Running {
             return Err(LanError::NotRunning { rank });
         }
@@ -600,7 +619,8 @@ impl Lan {
                     | MessageLayer::PvmNormal
                     | MessageLayer::Rpc
                     | MessageLayer::Via
-                    | MessageLayer::MpiMvich => self.post_to_library(rank, request, true),
+                    | MessageLayer::MpiMvich
+                    | MessageLayer::PvmMapped => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }
@@ -616,6 +636,10 @@ impl Lan {
                     self.post_receive(rank, request);
                 }
                 Ok(Some(request))
+            }
+            Op::Pause(span) => {
+                self.pause(rank, span)?;
+                Ok(None)
             }
             Op::Wait(requests) => {
                 for request in requests {
@@ -709,6 +733,7 @@ impl Lan {
             To::Fragments => self.fragments_due(component),
             To::Reassembly => self.reassembly_due(component),
             To::Vi => self.vi_due(component),
+            To::Pause => self.pause_over(component),
         }
     }
 

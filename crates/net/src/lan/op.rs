@@ -32,6 +32,8 @@ pub enum Op<'a> {
         /// The length of the buffer.
         capacity: Bytes,
     },
+    /// Sleeps for this long; suspends.
+    Pause(Span),
     /// Suspends until all of these are complete, and everything posted before is done.
     Wait(&'a [RequestId]),
     /// The rank has ended.

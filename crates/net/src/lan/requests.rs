@@ -1,8 +1,48 @@
 //! Requests of ranks: their numbers, and the messages that sends made.
 
-use super::{Kind, Lan, Message, Request, RequestId};
+use wiretwin_units::Span;
+
+use super::core::To;
+use super::host::Action;
+use super::{Kind, Lan, LanError, Message, Request, RequestId, State};
 
 impl Lan {
+    /// The first rank of the stack of which a process is a rank. With stacks beside the main one, ranks are
+    /// counted through: behind those of one come its daemons, then the ranks of the next.
+    pub(super) fn crew_of(&self, process: u32) -> Option<u32> {
+        let size = self.size();
+        if self.crews.is_empty() {
+            return (process < size).then_some(0);
+        }
+        self.crews.iter().copied().find(|&first| (first..first + size).contains(&process))
+    }
+
+    /// A rank goes to sleep.
+    pub(super) fn pause(&mut self, rank: u32, span: Span) -> Result<(), LanError> {
+        if !self.config.stack.message.is_library() {
+            return Err(LanError::Unsupported("a pause, but of ranks with a message layer"));
+        }
+        let process = &mut self.processes[rank as usize];
+        process.state = State::Waiting;
+        process.paused = true;
+        process.waits.clear();
+        let time = self.now() + span;
+        self.core.at(time, To::Pause, rank, 0);
+        Ok(())
+    }
+
+    /// It has slept.
+    pub(super) fn pause_over(&mut self, rank: u32) {
+        self.processes[rank as usize].paused = false;
+        self.give(rank, Action::Progress { rank });
+    }
+
+    /// The first rank of each stack: the main one, then those beside it.
+    #[must_use]
+    pub fn crews(&self) -> Vec<u32> {
+        if self.crews.is_empty() { vec![0] } else { self.crews.clone() }
+    }
+
     pub(super) fn open(&mut self, rank: u32, kind: Kind) -> RequestId {
         self.serial += 1;
         let slot = match self.free_requests.pop() {

@@ -81,6 +81,8 @@ pub(super) enum Carried {
     Ip(ip::Packet<Sent>),
     /// This packet of VIs, so long with its frame.
     Vi { packet: u32, octets: Bytes },
+    /// So many octets of mapped memory, to this end.
+    Mapped { end: u32, octets: u64 },
 }
 
 /// Packets on their way, by number.
@@ -98,6 +100,11 @@ impl Packets {
         }
         self.list.push(packet);
         self.list.len() as u32 - 1
+    }
+
+    /// What a packet comes after.
+    pub(super) fn follows(&mut self, number: u32, trail: SegmentId) {
+        self.list[number as usize].trail = trail;
     }
 
     /// Packets on their way.
@@ -428,7 +435,7 @@ impl Lan {
         match self.packets.take(packet).carried {
             Carried::Piece(piece) => self.piece_lost(piece),
             Carried::Vi { packet, .. } => self.vi_lost(packet),
-            Carried::Segment { .. } | Carried::Ip(_) => {}
+            Carried::Segment { .. } | Carried::Ip(_) | Carried::Mapped { .. } => {}
         }
     }
 
@@ -445,10 +452,10 @@ impl Lan {
                     self.capture_segment(self.ends[end as usize].other, &segment);
                 }
                 Carried::Ip(piece) => self.capture_piece(&piece),
-                Carried::Piece(_) | Carried::Vi { .. } => {}
+                Carried::Piece(_) | Carried::Vi { .. } | Carried::Mapped { .. } => {}
             }
         }
-        if self.config.stack.is_atm() {
+        if self.config.network.has_cells() {
             let circuit = self.circuit_between(host, to);
             let payload = Payload::whole(MessageId(packet.into()), octets);
             self.circuits[circuit as usize].packets.push_back(packet);
@@ -488,14 +495,23 @@ impl Lan {
         let mut at_adapters = Vec::new();
         loop {
             match medium.poll(now) {
-                Came::Frame { host, packet, sent, stamps } => {
+                Came::Frame { host, packet, sent, through, stamps } => {
                     self.core.observe(super::FRAME_CAME, host.into(), sent.as_ps());
                     if packet == LOAD_PACKET {
                         continue;
                     }
                     let before = self.packets.list[packet as usize].trail;
                     let trail = match stamps {
-                        None => self.core.trail.push(before, Activity::Serialize, 0, now - sent, now),
+                        None => {
+                            let last = now - sent;
+                            let trail = match through {
+                                Span::ZERO => before,
+                                delay => {
+                                    self.core.trail.push(before, Activity::SwitchDelay, 0, last - delay, last)
+                                }
+                            };
+                            self.core.trail.push(trail, Activity::Serialize, 0, last, now)
+                        }
                         Some(stamps) => self.through_adapters(before, host, stamps),
                     };
                     if self.is_for_adapter(packet) {
@@ -564,6 +580,7 @@ impl Lan {
             Carried::Piece(piece) => piece.length.into(),
             Carried::Ip(piece) => piece.length.into(),
             Carried::Vi { octets, .. } => return octets,
+            Carried::Mapped { octets, .. } => return Bytes::new(octets),
         };
         Bytes::new(octets + IP_OCTETS) + encapsulation
     }
@@ -578,6 +595,7 @@ impl Lan {
             }
             Carried::Segment { segment, end } => (segment, end),
             Carried::Piece(piece) => return self.piece_came(host, thread, piece),
+            Carried::Mapped { end, .. } => return self.mapped_came(host, thread, end),
             Carried::Ip(piece) => {
                 if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
                     self.capture_piece(&piece);

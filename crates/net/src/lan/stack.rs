@@ -2,7 +2,7 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `rpc` (remote procedure calls) |
+//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `pvm-mapped` (PVM in memory of the adapter, over a network of switches), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `rpc` (remote procedure calls) |
 //! | transport | `tcp`, for all but `fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
@@ -34,6 +34,9 @@ pub enum Message {
     Via,
     /// MVICH: [`wiretwin_msg::mpi::vias`].
     MpiMvich,
+    /// PVM whose tasks write into memory of the adapter that is mapped into them, over switches that lose
+    /// nothing.
+    PvmMapped,
 }
 
 impl Message {
@@ -49,6 +52,7 @@ impl Message {
             Self::Rpc => "rpc",
             Self::Via => "via",
             Self::MpiMvich => "mpi-mvich",
+            Self::PvmMapped => "pvm-mapped",
         }
     }
 
@@ -137,7 +141,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
         Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
         Self::tcp(Message::Socket, Lower::Aal5),
@@ -173,6 +177,7 @@ impl Stack {
         Self::tcp(Message::Rpc, Lower::Gige),
         Self { message: Message::Via, transport: Transport::None, lower: Lower::Gige },
         Self { message: Message::MpiMvich, transport: Transport::None, lower: Lower::Gige },
+        Self { message: Message::PvmMapped, transport: Transport::None, lower: Lower::Aal5 },
     ];
 }
 
@@ -225,6 +230,7 @@ impl FromStr for Stack {
             ["via" | "mpi-mvich", "aal5" | "aal34" | "ethernet" | "fddi"] => {
                 refuse("no adapter of that network has VIs here")
             }
+            ["pvm-mapped", ..] => refuse("mapped memory is that of an ATM adapter: pvm-mapped/aal5"),
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
             ["socket", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
@@ -264,6 +270,7 @@ mod tests {
             ("pvm-advise/aal5", "needs a transport"),
             ("via/tcp/gige", "a connection of its own"),
             ("mpi-mvich/fddi", "no adapter of that network"),
+            ("pvm-mapped/tcp/aal5", "pvm-mapped/aal5"),
             ("carrier/pigeon", "no such stack"),
             ("", "no such stack"),
         ] {

@@ -77,6 +77,7 @@ pub(super) fn json(want: &Want) -> String {
                 "adapter": {"bus_setup_ps": 300000, "bus_byte_ps": 7000, "frame_ps": 400000, "send_frames": 16,
                 "receive_bytes": 100000, "coalesce_frames": 1, "coalesce_ps": 0, "pause": true}}"#
         }
+        _ if want.more.contains("\"switches\"") => r#""first_use_ps": 0"#,
         _ => r#""link": {"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000}"#,
     };
     format!(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from wiretwin.errors import InputError
+from wiretwin.papers.chen1996.cluster import md, pvm
+from wiretwin.papers.chen1996.mixed import mixed
 from wiretwin.papers.chen1996.pim import pim
 from wiretwin.papers.chen1996.sessions import echo_under_load, parking_lot, six_sessions
 from wiretwin.papers.records import Record
@@ -20,6 +22,9 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "echo-under-load": echo_under_load,
     "parking-lot": parking_lot,
     "six-sessions": six_sessions,
+    "pvm": pvm,
+    "md": md,
+    "mixed": mixed,
 }
 """What there is, by name: makes the records, and the digests of the runs."""
 

@@ -90,3 +90,9 @@ def interval(values: Sequence[float]) -> tuple[float, float]:
     mean = float(np.mean(values))
     half = float(student.ppf(0.95, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
     return mean, half
+
+
+def jain(values: Sequence[float]) -> float:
+    """Return Jain's index of fairness: 1 where all are alike, 1 / n where one has all."""
+    squares = sum(value * value for value in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares else math.nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,18 +12,19 @@ from typing import Any
 
 from wiretwin._core import fabric_run
 from wiretwin.errors import InputError
+from wiretwin.papers.switches import Credits, an2, crossbar, line
 from wiretwin.papers.values import DATA, Sheet, read_sheet
 
-__all__ = ["Plan", "Rules", "alpha", "an2", "run_all"]
+__all__ = ["Plan", "Rules", "alpha", "an2", "paper", "run_all"]
 
 SECOND_NS = 1_000_000_000
 
 Json = dict[str, Any]
 
 
-def an2() -> Sheet:
-    """Return the values of the switch and its lines."""
-    return read_sheet(DATA / "networks" / "an2.toml")
+def paper() -> Json:
+    """Return the data file of the paper."""
+    return tomllib.loads((DATA / "papers" / "chen1996.toml").read_text(encoding="utf-8"))
 
 
 def alpha() -> Sheet:
@@ -51,7 +53,7 @@ class Rules:
     mss_bytes: int | None = None
     packet_us: float | None = None
     inside_cells: int | None = None
-    credits: int | str | None = "loop"
+    credits: Credits = "loop"
 
 
 @dataclass
@@ -65,35 +67,13 @@ class Plan:
 
     def switches(self, count: int, length_m: float) -> None:
         """Add a row of switches with lines of this length between them, ``s1``, ``s2``, …."""
-        sheet = an2()
         for number in range(1, count + 1):
-            self.nodes.append(
-                {
-                    "name": f"s{number}",
-                    "kind": "crossbar",
-                    "ports": int(sheet["ports"]),
-                    "matching": "pim",
-                    "iterations": int(sheet["iterations"]),
-                    "inside": self.rules.inside_cells or int(sheet["inside_cells"]),
-                    "latency_ns": round(sheet["latency_us"] * 1000),
-                    "queue_cells": int(sheet["queue_cells"]),
-                    "discard": "tail",
-                    "circuits": int(sheet["circuits"]),
-                }
-            )
+            self.nodes.append(crossbar(f"s{number}", inside_cells=self.rules.inside_cells))
             if number > 1:
                 self._line(f"s{number - 1}", f"s{number}", length_m)
 
     def _line(self, first: str, second: str, length_m: float) -> None:
-        sheet = an2()
-        line: Json = {
-            "between": [first, second],
-            "bit_s": int(sheet["line_bit_s"]),
-            "delay_ns": round(length_m * sheet["propagation_ns_m"]),
-        }
-        if self.rules.credits is not None:
-            line["credits"] = {"cells": self.rules.credits}
-        self.lines.append(line)
+        self.lines.append(line(first, second, length_m, self.rules.credits))
 
     def hosts(self, name: str, first: int, last: int) -> list[str]:
         """Add a pair of hosts at two switches; returns the way from the one to the other."""

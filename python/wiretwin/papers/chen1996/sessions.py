@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import random
-import tomllib
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from wiretwin.papers.chen1996.pim import interval
-from wiretwin.papers.chen1996.scenario import Json, Plan, Rules, an2, run_all
+from wiretwin.papers.chen1996.pim import interval, jain
+from wiretwin.papers.chen1996.scenario import Json, Plan, Rules, an2, paper, run_all
 from wiretwin.papers.records import Record, Role, case
-from wiretwin.papers.values import DATA
 
 __all__ = ["echo_under_load", "parking_lot", "sensitivity", "six_sessions"]
 
@@ -20,11 +18,6 @@ Made = tuple[list[Record], list[str]]
 PAPER = "chen1996"
 SEEDS = range(1, 11)
 QUICK_SEEDS = range(1, 4)
-
-
-def paper() -> Json:
-    """Return the data file of this paper."""
-    return tomllib.loads((DATA / "papers" / "chen1996.toml").read_text(encoding="utf-8"))
 
 
 def _record(
@@ -108,6 +101,7 @@ def _six(reports: Sequence[Json]) -> dict[str, list[float]]:
             total(one, "segments_again") / total(one, "segments") for one in reports
         ],
         "throughput_Mbit_s": [total(one, "read_bytes") * 8 / SIX_S / 1e6 for one in reports],
+        "jain": [jain([session["read_bytes"] for session in one["sessions"]]) for one in reports],
     }
 
 
@@ -142,6 +136,20 @@ def parking_lot(quick: bool) -> Made:
         records.append(
             _record("parking-lot", case(session=name), "throughput_Mbit_s", [run[name] for run in got])
         )
+        # What is computed from the lines of the network, in octets that TCP carries.
+        shares = [_share(report, name) for report in reports]
+        records.append(
+            Record(
+                PAPER,
+                "parking-lot",
+                case(session=name),
+                "fair_share_Mbit_s",
+                shares[0],
+                None,
+                None,
+                "prediction",
+            )
+        )
         # Against its share of what its bottleneck carries, as the paper's formula has it.
         link = "L2" if last == 3 and name == "D" else "L1"
         deviation = [
@@ -152,6 +160,13 @@ def parking_lot(quick: bool) -> Made:
     for link, values in used.items():
         records.append(_record("parking-lot", case(link=link), "efficiency", values))
     return records, [digest]
+
+
+def _share(report: Json, name: str) -> float:
+    """Return the max-min fair share of a session, of what TCP has of its cells."""
+    [session] = [one for one in report["sessions"] if one["name"] == name]
+    link = paper()["link"]
+    return float(session["fair_bit_s"] / 1e6 * link["available_tcp_Mbit_s"] / (link["payload_bit_s"] / 1e6))
 
 
 def echo_plan(rules: Rules, size: int, streams: int, seed: int) -> Plan:

@@ -98,16 +98,53 @@ fn ports_share_alike_with_matching_and_circuits_by_turns() {
     assert_fair(&row(Arbiter::ByCircuit { iterations: 4 }).shares(40), 0.02);
 }
 
-#[test]
-fn circuits_that_cross_in_every_way_end_at_their_fair_shares() {
-    let fair = Arbiter::ByCircuit { iterations: 4 };
-    let mbit = |rates: &[u64]| rates.iter().map(|&rate| BitRate::mbit_s(rate)).collect::<Vec<_>>();
-    // In the manner of the ATM Forum's generic fairness configurations: five switches, lines of 50 and 100
-    // Mbit/s in turns, groups of circuits over one line and over two, each with its bottleneck elsewhere.
-    let mut circuits = Vec::new();
-    for (count, from, to) in [(3, 0, 2), (3, 0, 1), (3, 1, 3), (6, 1, 2), (6, 2, 3), (2, 3, 4)] {
-        circuits.extend((0..count).map(|_| (from, to)));
+/// Switches in a row with lines of these rates, Mbit/s, and by group how many circuits go from which switch to
+/// which, and what each of them is to get.
+fn assert_configuration(rates: &[u64], groups: &[(usize, usize, usize, f64)]) {
+    let rates = rates.iter().map(|&rate| BitRate::mbit_s(rate)).collect();
+    let each = |of: &dyn Fn(usize, usize, f64) -> (usize, usize, f64)| {
+        groups
+            .iter()
+            .flat_map(|&(count, from, to, share)| vec![of(from, to, share); count])
+            .collect::<Vec<_>>()
+    };
+    let all = each(&|from, to, share| (from, to, share));
+    let circuits = all.iter().map(|&(from, to, _)| (from, to)).collect();
+    let row = Row { arbiter: Arbiter::ByCircuit { iterations: 4 }, inside: 4, rates, circuits };
+    let shares = row.shares(60);
+    for (&(_, fair), &(.., said)) in shares.iter().zip(&all) {
+        assert!((fair / said - 1.0).abs() < 1e-3, "{fair:.3} computed, {said:.3} published");
     }
-    let row = Row { arbiter: fair, inside: 4, rates: mbit(&[50, 100, 50, 100]), circuits };
-    assert_fair(&row.shares(60), 0.03);
+    assert_fair(&shares, 0.03);
+}
+
+// R. Simcoe, "Test configurations for fairness and other tests", ATM Forum/94-0557 (1994): which lines each
+// group crosses; the shares are those of R. Jain and others, and of the arithmetic.
+
+#[test]
+fn the_first_generic_fairness_configuration_ends_at_its_shares() {
+    let (a, b) = (50.0 / 9.0, 100.0 / 9.0);
+    let groups =
+        [(3, 0, 3, a), (3, 1, 4, b), (3, 2, 3, 100.0 / 3.0), (6, 0, 1, a), (6, 3, 4, b), (2, 1, 2, 50.0)];
+    assert_configuration(&[50, 150, 150, 100], &groups);
+}
+
+#[test]
+fn the_second_generic_fairness_configuration_ends_at_its_shares() {
+    let groups = [
+        // A and B begin at several switches.
+        (1, 0, 5, 10.0),
+        (1, 1, 5, 10.0),
+        (1, 2, 5, 10.0),
+        (1, 0, 6, 5.0),
+        (1, 1, 6, 5.0),
+        (1, 3, 6, 5.0),
+        (3, 4, 5, 35.0),
+        (1, 0, 1, 35.0),
+        (2, 1, 2, 35.0),
+        (1, 2, 3, 10.0),
+        (7, 5, 6, 5.0),
+        (2, 3, 4, 52.5),
+    ];
+    assert_configuration(&[50, 100, 50, 150, 150, 50], &groups);
 }

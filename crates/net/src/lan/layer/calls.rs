@@ -11,7 +11,7 @@ use super::super::Lan;
 use super::super::activity::Activity;
 use super::super::cpu::{Step, ThreadId};
 use super::super::host::Action;
-use super::address;
+use super::{address, is_mapped};
 
 /// The first port that the system chooses (4.3BSD: those below are for the superuser).
 const FIRST_PORT: u16 = 1024;
@@ -33,7 +33,11 @@ impl Lan {
             Call::Select { .. } => Some(Activity::Select),
             _ => None,
         };
-        inhabitant.current = Some(call);
+        let is_mapped = self.is_call_mapped(process, &call);
+        self.inhabitants[process as usize].current = Some(call);
+        if is_mapped {
+            return self.begin_mapped(host, thread, process);
+        }
         let none = Bytes::new(0);
         let attempt = Step::Do(Action::Attempt { process });
         let trap = self.price(host, Activity::Trap, none, none);
@@ -67,7 +71,7 @@ impl Lan {
                 self.connected(host, thread, process, to);
             }
             Call::Nodelay { connection, on } => {
-                if let Some(end) = self.inhabitants[process as usize].end(connection) {
+                if let Some(end) = self.inhabitants[process as usize].socket(connection) {
                     self.ends[end as usize].machine.set_nodelay(on);
                 }
                 self.outcome(host, thread, process, Outcome::Changed { connection });
@@ -79,6 +83,9 @@ impl Lan {
                 let Some(end) = self.inhabitants[process as usize].end(connection) else {
                     return self.outcome(host, thread, process, Outcome::Ended { connection });
                 };
+                if is_mapped(end) {
+                    return self.read_mapped(host, thread, process, end, most);
+                }
                 let (readable, came) = (self.is_there(end), self.ends[end as usize].came);
                 if readable {
                     self.inhabitants[process as usize].current = Some(Call::Read { connection, most, wait });
@@ -95,7 +102,7 @@ impl Lan {
             Call::Close { connection } => {
                 let now = self.core.now();
                 let at = connection.0 as usize;
-                let end = self.inhabitants[process as usize].end(connection);
+                let end = self.inhabitants[process as usize].socket(connection);
                 if let Some(end) = end {
                     self.inhabitants[process as usize].connections[at] = None;
                     // One that is over already needs no more.
@@ -155,7 +162,7 @@ impl Lan {
     }
 
     /// Finds out what is ready for a process.
-    fn look(&mut self, process: u32, write: Option<ConnectionId>) {
+    pub(super) fn look(&mut self, process: u32, write: Option<ConnectionId>) {
         let mut ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
         ready.clear();
         let inhabitant = &self.inhabitants[process as usize];
@@ -164,7 +171,7 @@ impl Lan {
             if self.is_there(end) {
                 ready.push(Ready::Readable(name));
             }
-            if write == Some(name) && (!self.ends[end as usize].full || self.is_over(end)) {
+            if write == Some(name) && (is_mapped(end) || !self.ends[end as usize].full || self.is_over(end)) {
                 ready.push(Ready::Writable(name));
             }
         }
@@ -179,6 +186,9 @@ impl Lan {
 
     /// Whether a read of an end would get something: octets, or the end of them.
     fn is_there(&self, end: u32) -> bool {
+        if is_mapped(end) {
+            return self.has_mapped(end);
+        }
         let machine = &self.ends[end as usize].machine;
         machine.readable() > Bytes::new(0) || self.is_over(end) || machine.state().has_received_fin()
     }

@@ -10,6 +10,7 @@
 //! and say in [`inhabitants`] who lives where. Nothing else here knows which layer it serves.
 
 mod calls;
+mod mapped;
 
 use std::collections::VecDeque;
 
@@ -32,6 +33,8 @@ use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::stack::Message;
 use super::{Kind, Lan, RequestId, State};
+
+pub(super) use mapped::{MappedEnd, is_mapped};
 
 /// The library of a process.
 pub(super) enum Machine {
@@ -75,11 +78,12 @@ pub(super) struct Settlement {
     listening: Vec<(u32, u16)>,
 }
 
-fn inhabitants(config: &Config) -> Settlement {
+/// Those of one stack, their processes counted from 0.
+fn inhabitants(message: Message, config: &Config) -> Settlement {
     let size = config.hosts.len() as u32;
     let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
     let (mut processes, mut open, mut listening) = (Vec::new(), Vec::new(), Vec::new());
-    match config.stack.message {
+    match message {
         Message::Fore | Message::Socket => {}
         Message::Framed => {
             processes
@@ -87,7 +91,7 @@ fn inhabitants(config: &Config) -> Settlement {
             open = mesh();
         }
         Message::MpiLam | Message::MpiMpich => {
-            let lam = config.stack.message == Message::MpiLam;
+            let lam = message == Message::MpiLam;
             let rank = |rank| {
                 let policy = if lam { Policy::lam(LAM_THRESHOLD) } else { Policy::mpich() };
                 let policy = match config.rendezvous_from {
@@ -105,7 +109,7 @@ fn inhabitants(config: &Config) -> Settlement {
         Message::Via | Message::MpiMvich => {
             let transfer = config.vi.as_ref().map_or(Bytes::new(0), |vi| vi.max_transfer);
             let rank = |rank| {
-                let machine = if config.stack.message == Message::Via {
+                let machine = if message == Message::Via {
                     Machine::Via(Box::new(Messages::new(rank, size, transfer)))
                 } else {
                     let library = ViaMpi::new(rank, size, mvich(config), transfer);
@@ -115,7 +119,7 @@ fn inhabitants(config: &Config) -> Settlement {
             };
             processes.extend((0..size).map(rank));
         }
-        Message::PvmAdvise => {
+        Message::PvmAdvise | Message::PvmMapped => {
             // Daemons sleep while tasks speak to each other: they are left out.
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
             let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
@@ -197,6 +201,11 @@ impl Inhabitant {
         self.connections.get(connection.0 as usize).copied().flatten()
     }
 
+    /// The end of a connection that is one of TCP.
+    fn socket(&self, connection: ConnectionId) -> Option<u32> {
+        self.end(connection).filter(|&end| !is_mapped(end))
+    }
+
     fn name(&mut self, end: u32) -> ConnectionId {
         self.connections.push(Some(end));
         ConnectionId(self.connections.len() as u32 - 1)
@@ -206,36 +215,65 @@ impl Inhabitant {
 impl Lan {
     /// Gives every process of the message layer its library, and opens what is open from the start.
     pub(super) fn move_in(&mut self, config: &SocketConfig) {
-        let Settlement { open, listening, .. } = self.settle_in();
-        for (one, other) in open {
-            let hosts = [one, other].map(|process| self.processes[process as usize].host);
-            let first = self.ends.len() as u32;
-            let both = [
-                self.add_end(one, hosts[0], first + 1, config.mtu),
-                self.add_end(other, hosts[1], first, config.mtu),
-            ];
-            self.open_connection(both, config.nodelay);
-            for (process, end, rank) in [(one, both[0], other), (other, both[1], one)] {
-                let connection = self.inhabitants[process as usize].name(end);
-                self.ends[end as usize].name = connection;
-                self.give_connection(process, connection, rank);
+        let stacks = core::iter::once(self.config.stack).chain(self.config.beside.clone());
+        for message in stacks.map(|stack| stack.message).collect::<Vec<_>>() {
+            self.settle_crew(message, config);
+        }
+        for process in 0..self.inhabitants.len() as u32 {
+            if self.crew_of(process).is_none() {
+                self.give(process, Action::Progress { rank: process });
             }
         }
-        for (process, port) in listening {
+    }
+
+    /// Gives the ranks of one stack and its daemons their libraries.
+    fn settle_crew(&mut self, message: Message, config: &SocketConfig) {
+        let Settlement { processes, open, listening } = inhabitants(message, &self.config);
+        let first = self.inhabitants.len() as u32;
+        self.crews.push(first);
+        for (number, (host, machine)) in (first as usize..).zip(processes) {
+            if number >= self.processes.len() {
+                self.add_process(host);
+            }
+            self.inhabitants.push(Inhabitant::new(machine));
+        }
+        for (one, other) in open {
+            let both = [first + one, first + other];
+            if message == Message::PvmMapped {
+                self.map_memory(both);
+                continue;
+            }
+            let hosts = both.map(|process| self.processes[process as usize].host);
+            let number = self.ends.len() as u32;
+            let ends = [
+                self.add_end(both[0], hosts[0], number + 1, config.mtu),
+                self.add_end(both[1], hosts[1], number, config.mtu),
+            ];
+            self.open_connection(ends, config.nodelay);
+            for (process, end, rank) in [(both[0], ends[0], other), (both[1], ends[1], one)] {
+                let connection = self.name_connection(process, end, rank);
+                self.ends[end as usize].name = connection;
+            }
+        }
+        for (process, port) in listening.into_iter().map(|(process, port)| (first + process, port)) {
             let at = address(self.processes[process as usize].host, port);
             let listener = self.add_listener(process, at);
             let now = self.core.now();
             let machine = &mut self.inhabitants[process as usize].machine;
             of_library!(machine, library => library.handle(now, Outcome::Listening { listener, at }));
         }
-        for process in self.size()..self.inhabitants.len() as u32 {
-            self.give(process, Action::Progress { rank: process });
-        }
+    }
+
+    /// A process has a connection from the start.
+    fn name_connection(&mut self, process: u32, end: u32, rank: u32) -> ConnectionId {
+        let connection = self.inhabitants[process as usize].name(end);
+        self.give_connection(process, connection, rank);
+        connection
     }
 
     /// Gives every process of the message layer its library; the processes of what it returns are gone.
     pub(super) fn settle_in(&mut self) -> Settlement {
-        let mut settled = inhabitants(&self.config);
+        let mut settled = inhabitants(self.config.stack.message, &self.config);
         for (number, (host, machine)) in settled.processes.drain(..).enumerate() {
             if number >= self.processes.len() {
                 self.add_process(host);
@@ -288,9 +326,10 @@ impl Lan {
 
     /// A process has nothing else to do: where it waits, its library goes on.
     pub(super) fn turn(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let is_rank = process < self.size();
+        let is_rank = self.crew_of(process).is_some();
         let goes_on = match self.processes[process as usize].state {
             _ if !is_rank => true,
+            State::Waiting if self.processes[process as usize].paused => false,
             State::Waiting => !self.resume_if_done(process),
             State::Finished => {
                 of_library!(&self.inhabitants[process as usize].machine, library => library.is_busy())

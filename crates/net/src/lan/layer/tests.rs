@@ -328,7 +328,7 @@ fn a_time_on_which_nothing_hangs_keeps_no_run_alive() {
 
 fn program<P>(want: &Want, program: P)
 where
-    P: AsyncFn(&mut LanComm) -> Result<(), wiretwin_prog::ProgramError> + Clone,
+    P: AsyncFn(&mut LanComm) -> Result<(), wiretwin_prog::ProgramError> + Clone + 'static,
 {
     let whole = async move |comm: &mut LanComm| {
         program(comm).await?;
@@ -351,7 +351,7 @@ const SIZES: [usize; 7] = [0, 1, 100, 4097, 40_000, 300_000, 1 << 21];
 #[test]
 fn messages_of_every_size_come_whole_and_in_order_also_to_oneself() {
     for stack in LAYERS {
-        program(&Want { stack, ..framed() }, async |comm: &mut LanComm| {
+        program(&Want { stack, ..framed() }, async move |comm: &mut LanComm| {
             let (rank, other) = (comm.rank(), Rank(1 - comm.rank().0));
             for (number, size) in SIZES.into_iter().enumerate() {
                 let message: Vec<u8> = (0..size).map(|at| (at * 7 + number) as u8).collect();

@@ -1,0 +1,167 @@
+//! Any network of cell switches under packets: a [`Fabric`] as a medium.
+//!
+//! Each two hosts have a circuit each way for what IP sends, and where processes have the adapter's memory
+//! mapped another one for that, along the way with the fewest lines. An adapter takes whole PDUs of AAL 5 from
+//! host memory and puts them there; a PDU that lacks a cell is lost, as its CRC would say.
+
+use std::collections::VecDeque;
+
+use wiretwin_units::{Bytes, Cells, SimTime, Span};
+use wiretwin_wire::aal5::TRAILER_OCTETS;
+use wiretwin_wire::cell::PAYLOAD_OCTETS;
+
+use super::config::HostConfig;
+use super::medium::{Came, Packet};
+use super::stack::{Lower, Message, Stack};
+use crate::fabric::{Circuit, CircuitId, Delivery, Fabric, Plan, UnderWay, Wiring};
+use crate::json::{At, Fields, JsonError};
+
+/// Circuits of what IP sends.
+pub(super) const PACKETS: u32 = 0;
+/// Circuits of mapped memory.
+pub(super) const MAPPED: u32 = 1;
+
+/// What networks of switches have under a stack.
+const fn kinds_of_circuits(stack: &Stack) -> u32 {
+    if matches!(stack.message, Message::PvmMapped) { 2 } else { 1 }
+}
+
+/// Reads the switches, and lays the circuits.
+pub(super) fn read(
+    top: &Fields<'_>,
+    at: &At<'_>,
+    stack: &Stack,
+    hosts: &[HostConfig],
+) -> Result<Plan, JsonError> {
+    match (stack.lower, stack.message) {
+        (Lower::Aal5, Message::Fore) => {
+            return Err(
+                at.refuse("nothing here: the Fore interface is that of a Fore adapter and its switch")
+            );
+        }
+        (Lower::Aal5, _) => {}
+        _ => return Err(at.refuse("nothing here: only AAL 5 goes over switches")),
+    }
+    if let Some(other) = ["link", "switch"].into_iter().find_map(|key| top.optional(key)) {
+        return Err(other.refuse("nothing beside switches, whose lines and nodes say all"));
+    }
+    let fields = at.object(&["nodes", "lines"])?;
+    let Wiring { mut plan, stations, .. } = Wiring::read(&fields, false)?;
+    if stations.len() != hosts.len() {
+        let allowed = format!("{} nodes of kind host, as many as there are hosts", hosts.len());
+        return Err(at.refuse_as(format!("{} nodes of kind host", stations.len()), allowed));
+    }
+    if !plan.resyncs().is_empty() {
+        return Err(
+            at.refuse_as("resync_ns".into(), "lines without it: their count is not taken here".into())
+        );
+    }
+    if stack.message == Message::PvmMapped && !plan.keeps_all() {
+        let allowed = "lines with credits and without faults: pvm-mapped repeats nothing that is lost".into();
+        return Err(at.refuse_as("a network that may lose cells".into(), allowed));
+    }
+    for _ in 0..kinds_of_circuits(stack) {
+        for (from, there) in stations.iter().enumerate() {
+            for (to, _) in stations.iter().enumerate().filter(|&(to, _)| to != from) {
+                let Some(path) = plan.shortest(*there, stations[to]) else {
+                    let value = format!("no way from host {from} to host {to}");
+                    return Err(at.refuse_as(value, "lines that join all hosts".into()));
+                };
+                plan.circuit(Circuit { from: *there, paths: vec![path] });
+            }
+        }
+    }
+    match plan.build(1) {
+        Ok(_) => Ok(plan),
+        Err(error) => Err(at.refuse_as(error.to_string(), "a network that can be".into())),
+    }
+}
+
+pub(super) struct Switches {
+    fabric: Fabric,
+    under_way: UnderWay,
+    hosts: u32,
+    /// By circuit: the time of a cell on its slowest line, and what light and switches delay.
+    ways: Vec<(Span, Span)>,
+    delivered: Vec<Delivery>,
+    /// What has come, by when it is in host memory.
+    came: VecDeque<(SimTime, Came)>,
+}
+
+impl Switches {
+    pub(super) fn new(plan: &Plan, hosts: u32, seed: u64) -> Self {
+        let mut fabric = plan.build(seed).expect("it was built when it was read");
+        let circuits = plan.circuits();
+        for circuit in 0..circuits as u32 {
+            fabric.tell(CircuitId(circuit), true).expect("it is one of the plan");
+        }
+        Self {
+            fabric,
+            under_way: UnderWay::new(circuits),
+            hosts,
+            ways: (0..circuits as u32).map(|circuit| plan.way(CircuitId(circuit))).collect(),
+            delivered: Vec::new(),
+            came: VecDeque::new(),
+        }
+    }
+
+    /// Takes a PDU of so many octets, without its trailer, from one host to another.
+    pub(super) fn offer(
+        &mut self,
+        now: SimTime,
+        kind: u32,
+        [from, to]: [u32; 2],
+        packet: Packet,
+        octets: Bytes,
+    ) {
+        let circuit = CircuitId((kind * self.hosts + from) * (self.hosts - 1) + to - u32::from(to > from));
+        let cells = (octets.get() + TRAILER_OCTETS as u64).div_ceil(PAYLOAD_OCTETS as u64);
+        self.under_way.given(circuit, packet, cells as u32);
+        self.fabric.offer(now, circuit, Cells::new(cells), packet).expect("it has a circuit and cells");
+    }
+
+    /// Lets time pass.
+    pub(super) fn advance(&mut self, now: SimTime) {
+        self.fabric.run_until(now);
+        if !self.fabric.has_delivered() {
+            return;
+        }
+        self.fabric.take_delivered(&mut self.delivered);
+        for delivery in &self.delivered {
+            let circuit = delivery.circuit.0;
+            let from = circuit / (self.hosts - 1) % self.hosts;
+            let to = circuit % (self.hosts - 1);
+            let host = to + u32::from(to >= from);
+            let (cell, through) = self.ways[circuit as usize];
+            let mut said = false;
+            while let Some((packet, whole)) = self.under_way.next(delivery, &mut said) {
+                let sent = cell * u64::from(delivery.cells);
+                let came = Came::Frame { host, packet, sent, through, stamps: None };
+                let came = if whole { came } else { Came::Lost { packet } };
+                let later = self.came.iter().rev().take_while(|(time, _)| *time > delivery.time).count();
+                self.came.insert(self.came.len() - later, (delivery.time, came));
+            }
+        }
+    }
+
+    /// What has happened. A network without PDUs is looked at again when it is given one.
+    pub(super) fn poll(&mut self, now: SimTime) -> Came {
+        let there = self.came.front().map(|&(time, _)| time);
+        if there.is_some_and(|time| time <= now)
+            && let Some((_, came)) = self.came.pop_front()
+        {
+            return came;
+        }
+        let busy = self.under_way.count() > 0;
+        let next = if busy { self.fabric.next_time() } else { None };
+        Came::Until(there.into_iter().chain(next).min())
+    }
+
+    /// Cells that switches had no room for.
+    pub(super) fn refused(&self) -> u64 {
+        (0..self.ways.len() as u32).map(|circuit| self.fabric.circuit(CircuitId(circuit)).refused).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! Latencies by hand; mapped memory; programs beside each other; what cannot be.
+
+use std::collections::BTreeMap;
+
+use wiretwin_prog::echo::{EchoParams, echo};
+use wiretwin_prog::ring::{RingParams, ring};
+use wiretwin_prog::{Program, Rank};
+use wiretwin_units::{Bytes, Span};
+
+use super::super::activity::Activity;
+use super::super::comm::{LanComm, run};
+use super::super::echo::round_trips;
+use super::super::mixed::{clients, run_mixed};
+use super::super::tests::{PLAIN, Want, json};
+use super::super::{Config, Lan, LanError, Losses, Op};
+use crate::run::RunOptions;
+
+const FRAMES: &str = r#"{"kind": "frames"}"#;
+/// A cell takes 1 us, a line 200 ns, a switch 10 us, an adapter 300 ns.
+const STAR: &str = r#""cut_messages": true,
+    "socket": {"tcp": "bsd43_reno", "buffer_bytes": 65536, "nodelay": true, "mtu_bytes": 9188, "encapsulation_bytes": 8}"#;
+
+fn star(hosts: usize, line: &str) -> String {
+    let nodes: String =
+        (0..hosts).map(|at| format!(r#", {{"name": "h{at}", "kind": "host", "sar_ns": 300}}"#)).collect();
+    let lines: Vec<String> = (0..hosts)
+        .map(|at| format!(r#"{{"between": ["h{at}", "s"], "bit_s": 424000000, "delay_ns": 200{line}}}"#))
+        .collect();
+    format!(
+        r#""switches": {{"nodes": [{{"name": "s", "kind": "crossbar", "ports": 8, "matching": "pim", "iterations": 4,
+        "inside": 1, "latency_ns": 10000, "queue_cells": 256, "discard": "tail", "circuits": 200}}{nodes}],
+        "lines": [{}]}}"#,
+        lines.join(", ")
+    )
+}
+
+const CREDITS: &str = r#", "credits": {"cells": "loop"}"#;
+
+fn text(stack: &'static str, hosts: usize, line: &str, more: &str) -> String {
+    let all: &'static str = Box::leak(format!("{STAR}, {}{more}", star(hosts, line)).into_boxed_str());
+    json(&Want { stack, hosts, adapter: FRAMES, more: all, ..PLAIN })
+}
+
+fn lan(stack: &'static str, hosts: usize) -> Lan {
+    let config = Config::from_json(&text(stack, hosts, CREDITS, "")).expect("a network that can be");
+    Lan::new(config, 7, false).expect("components with paths of their own")
+}
+
+fn refusal(stack: &'static str, line: &str, more: &str) -> String {
+    Config::from_json(&text(stack, 2, line, more)).expect_err("a refusal").to_string()
+}
+
+const fn price(activity: Activity, bytes: u64) -> u64 {
+    (activity as u64 + 1) * (1_000_000 + 1_000 * bytes)
+}
+
+#[test]
+fn a_message_through_mapped_memory_takes_what_the_sum_of_its_parts_says() {
+    use Activity::*;
+    // XDR octets: 64 of the program, packed as opaque; heads of PVM: 16 of a fragment, 32 of a message.
+    let (bytes, pdu) = (64, 64 + 48);
+    let times = round_trips(&mut lan("pvm-mapped/aal5", 2), Bytes::new(bytes), 4).expect("an echo");
+    // Packing, PVM's own work, a look, the driver's call, its PDU.
+    let send = price(UserCopy, bytes)
+        + price(Library, bytes)
+        + price(Select, 0)
+        + price(Trap, 0)
+        + price(PacketOut, pdu);
+    // Three cells: each leaves in the slot after the one in which it came.
+    let receive = price(Interrupt, 0) + price(PacketIn, pdu) + price(ContextSwitch, 0) + price(Select, 0);
+    let read = price(UserCopy, bytes) + price(Library, bytes);
+    let hosts = send + receive + read;
+    let time = times[2].as_ps() / 2;
+    let wire = time.checked_sub(hosts).expect("hosts take no more than all");
+    // Cells 3 us, two lines 0.4 us, a switch 10 us, two adapters 0.6 us; slots waited for, one a node and line.
+    let straight = 3_000_000 + 400_000 + 10_000_000 + 600_000 + 1_000_000;
+    assert!((straight..straight + 4_000_000).contains(&wire), "{wire} ps, at least {straight}");
+}
+
+#[test]
+fn mapped_memory_is_quicker_than_tcp_at_every_size() {
+    for bytes in [4, 1000, 4096, 20_000] {
+        let of = |stack| round_trips(&mut lan(stack, 2), Bytes::new(bytes), 4).expect("an echo")[3];
+        assert!(of("pvm-mapped/aal5") < of("pvm-advise/tcp/aal5"), "{bytes} octets");
+    }
+}
+
+#[test]
+fn programs_get_the_right_result_over_switches_on_every_stack() {
+    for stack in
+        ["pvm-mapped/aal5", "pvm-advise/tcp/aal5", "pvm-normal/udp/aal5", "framed/tcp/aal5", "rpc/tcp/aal5"]
+    {
+        let params = EchoParams { bytes: 20_000, rounds: 2 };
+        let program = async move |comm: &mut LanComm| echo(comm, &params).await;
+        let (net, outcomes) = run(lan(stack, 2), BTreeMap::new(), program).expect(stack);
+        assert!(outcomes.iter().all(|outcome| outcome.verified), "{stack}");
+        assert_eq!(net.losses(), Losses::default(), "{stack}");
+    }
+    let params = RingParams { elements: 40_000, rounds: 1 };
+    let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+    let (net, outcomes) = run(lan("pvm-mapped/aal5", 4), BTreeMap::new(), program).expect("a ring");
+    assert!(outcomes.iter().all(|outcome| outcome.verified));
+    let passed = net.passed().into_iter().find(|(name, _)| name == "medium").expect("a medium").1;
+    assert_eq!((passed.taken, passed.held, passed.lost), (passed.given, 0, 0));
+}
+
+#[test]
+fn queues_that_lose_are_made_up_for_by_tcp() {
+    // Three send to one, through queues of 256 cells.
+    let config = Config::from_json(&text("framed/tcp/aal5", 4, "", "")).expect("a network that can be");
+    let program = async |comm: &mut LanComm| {
+        use wiretwin_prog::{Comm, Outcome, Source, Tag, TagMatch};
+        let message = vec![7; 200_000];
+        if comm.rank() == Rank(0) {
+            let mut buffer = vec![0; message.len()];
+            for _ in 0..3 {
+                comm.recv(Source::Any, TagMatch::Any, &mut buffer).await?;
+                assert_eq!(buffer, message);
+            }
+        } else {
+            comm.send(Rank(0), Tag(0), &message).await?;
+        }
+        Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+    };
+    let net = Lan::new(config, 7, false).expect("components with paths of their own");
+    let (net, _) = run(net, BTreeMap::new(), program).expect("TCP repeats what is lost");
+    let losses = net.losses();
+    assert_eq!(losses.in_switches > 0, net.segments().1 > 0, "{losses:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let run = |seed| {
+        let config = Config::from_json(&text("pvm-advise/tcp/aal5", 3, CREDITS, "")).expect("a network");
+        let params = RingParams { elements: 5000, rounds: 1 };
+        let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+        let net = Lan::new(config, seed, false).expect("components with paths of their own");
+        run(net, BTreeMap::new(), program).expect("a ring").0.digest()
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2), "timers lie elsewhere");
+}
+
+#[test]
+fn clients_of_other_programs_run_beside_one() {
+    let beside = r#", "beside": ["rpc/tcp/aal5", "framed/tcp/aal5"]"#;
+    let config = Config::from_json(&text("pvm-mapped/aal5", 4, CREDITS, beside)).expect("a network");
+    let wanted = r#"[
+        {"kind": "calls", "from": 1, "to": 0, "bytes": 100, "reply_bytes": 1000, "pause_ps": 1000000000},
+        {"kind": "stream", "from": 2, "to": 3, "bytes": 20000}]"#;
+    let clients = clients(wanted, &config).expect("clients that can be");
+    let options = || RunOptions {
+        program: Program::Ring(RingParams { elements: 20_000, rounds: 4 }),
+        costs: BTreeMap::from([("add".to_string(), 1_000_000)]),
+        fault: None,
+    };
+    let (_, alone, none) = run_mixed(config.clone(), options(), &[], 1).expect("a run");
+    assert!(none.is_empty());
+    let (net, outcomes, seen) = run_mixed(config, options(), &clients, 1).expect("a run");
+    assert!(outcomes.iter().all(|outcome| outcome.verified));
+    assert!(outcomes[0].elapsed > alone[0].elapsed, "clients take of the hosts and lines");
+    assert!(seen[0].responses.len() > 2, "calls go on while the program computes");
+    // A call alone takes no longer than what one packet each way costs, and a turn of another process.
+    assert!(seen[0].responses.iter().all(|time| *time < Span::from_ms(20)), "{:?}", seen[0].responses);
+    assert!(seen[1].received > 0 && seen[1].responses.is_empty());
+    assert_eq!(net.losses(), Losses::default());
+}
+
+#[test]
+fn a_pause_is_for_ranks_with_a_message_layer() {
+    let mut net = lan("framed/tcp/aal5", 2);
+    net.post(0, Op::Pause(Span::from_us(5))).expect("it may sleep");
+    assert!(net.step());
+    assert_eq!((net.resumed(), net.now().since_start()), (&[0][..], Span::from_us(5)));
+    let fore = Want { stack: "fore/aal5", ..PLAIN };
+    let mut net = super::super::tests::lan(&fore, false);
+    assert!(matches!(net.post(0, Op::Pause(Span::from_us(5))), Err(LanError::Unsupported(_))));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_the_reason() {
+    for (stack, line, more, part) in [
+        ("pvm-mapped/aal5", "", "", "repeats nothing that is lost"),
+        (
+            "pvm-mapped/aal5",
+            r#", "credits": {"cells": "loop"}, "cells_lost": 0.1"#,
+            "",
+            "repeats nothing that is lost",
+        ),
+        ("framed/tcp/aal5", r#", "credits": {"cells": 0}"#, "", "credits"),
+        ("framed/tcp/aal5", r#", "credits": {"cells": 5, "resync_ns": 1000}"#, "", "resync_ns"),
+        ("framed/tcp/aal5", CREDITS, r#", "cell_loss": 0.1"#, "cells_lost"),
+        ("framed/tcp/aal5", CREDITS, r#", "reassembly_timer_ps": 1000000000"#, "no cells"),
+        ("framed/tcp/aal5", CREDITS, r#", "load": []"#, "not modelled there"),
+        ("framed/tcp/aal5", CREDITS, r#", "reservations": []"#, "adapters with cells"),
+        ("framed/tcp/aal5", CREDITS, r#", "link": {}"#, "nothing beside switches"),
+        ("framed/tcp/aal5", CREDITS, r#", "beside": ["framed/tcp/aal5"]"#, "each once"),
+        ("framed/tcp/aal5", CREDITS, r#", "beside": ["pvm-mapped/aal5"]"#, "each once"),
+        ("framed/tcp/aal5", CREDITS, r#", "beside": ["rpc/tcp/ethernet"]"#, "same network"),
+        ("socket/tcp/aal5", CREDITS, r#", "beside": ["rpc/tcp/aal5"]"#, "no message layer"),
+    ] {
+        let refusal = refusal(stack, line, more);
+        assert!(refusal.contains(part), "{stack}{line}{more}: {refusal}");
+    }
+    let three = text("framed/tcp/aal5", 3, CREDITS, "")
+        .replace(r#", {"name": "h2", "kind": "host", "sar_ns": 300}"#, "");
+    let error = Config::from_json(&three).expect_err("a refusal").to_string();
+    assert!(error.contains("h2"), "{error}");
+    let apart = text("framed/tcp/aal5", 2, CREDITS, "")
+        .replace(r#""between": ["h1", "s"]"#, r#""between": ["h1", "t"]"#)
+        .replace(r#"{"name": "s", "kind""#, r#"{"name": "t", "kind": "shared-buffer", "ports": 8, "service": "in-turn", "latency_ns": 1, "buffer_cells": 900, "queue_cells": 256, "discard": "tail", "circuits": 9}, {"name": "s", "kind""#);
+    let error = Config::from_json(&apart).expect_err("a refusal").to_string();
+    assert!(error.contains("no way from host 0 to host 1"), "{error}");
+    let clash = r#"[{"kind": "stream", "from": 0, "to": 1, "bytes": 1}, {"kind": "stream", "from": 1, "to": 0, "bytes": 1}]"#;
+    let config =
+        Config::from_json(&text("pvm-mapped/aal5", 2, CREDITS, r#", "beside": ["framed/tcp/aal5"]"#))
+            .expect("a network");
+    for (wanted, part) in [
+        (clash, "no client or server of that kind yet"),
+        (r#"[{"kind": "stream", "from": 0, "to": 0, "bytes": 1}]"#, "another host"),
+        (
+            r#"[{"kind": "calls", "from": 0, "to": 1, "bytes": 1, "reply_bytes": 1, "pause_ps": 1}]"#,
+            "rpc among the stacks",
+        ),
+        (r#"[{"kind": "dance", "from": 0, "to": 1, "bytes": 1}]"#, "calls or stream"),
+        (r#"[{"kind": "stream", "from": 0, "to": 9, "bytes": 1}]"#, "0 to 1"),
+    ] {
+        let error = clients(wanted, &config).expect_err("a refusal").to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
