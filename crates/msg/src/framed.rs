@@ -255,7 +255,7 @@ impl Library for Framed {
                             self.call(Call::Read { connection, most: READ_OCTETS, wait: false });
                         }
                         Ready::Writable(_) => self.blocked = false,
-                        Ready::Acceptable(_) | Ready::Datagram(_) => {}
+                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
                     }
                 }
                 self.pump();
@@ -279,6 +279,10 @@ impl Library for Framed {
             | Outcome::Sent { .. }
             | Outcome::Datagram { .. }
             | Outcome::Empty { .. }
+            | Outcome::GivenCircuit { .. }
+            | Outcome::SentPdu { .. }
+            | Outcome::Pdu { .. }
+            | Outcome::NoPdu { .. }
             | Outcome::Failed(_) => {}
         }
     }

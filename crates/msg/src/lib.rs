@@ -4,12 +4,14 @@
 
 extern crate alloc;
 
+pub mod fore;
 pub mod framed;
 pub mod library;
 pub mod matching;
 pub mod mpi;
 pub mod protocol;
 pub mod pvm;
+pub mod reliable;
 pub mod rpc;
 pub mod schedule;
 pub mod table;

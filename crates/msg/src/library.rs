@@ -56,6 +56,11 @@ pub struct ListenerId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
+/// Names a pair of circuits to and from the same place within its process, as a descriptor of the Fore
+/// interface has it; given out by the driver, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CircuitId(pub u32);
+
 /// A socket's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
@@ -148,6 +153,21 @@ pub enum Call {
         /// How.
         way: Way,
     },
+    /// Sends one PDU on a circuit (`atm_send`). [`Outcome::SentPdu`], or [`Outcome::Failed`] where it is too
+    /// long. Whether it comes nobody says.
+    SendPdu {
+        /// On which.
+        circuit: CircuitId,
+        /// What.
+        content: Content,
+    },
+    /// Takes a PDU (`atm_recv`). [`Outcome::Pdu`], or [`Outcome::NoPdu`].
+    ReceivePdu {
+        /// From which.
+        circuit: CircuitId,
+        /// Until one is there.
+        wait: bool,
+    },
     /// Waits until something can be read, taken or accepted, a connection has ended, or one has room
     /// (`select`). [`Outcome::Ready`], with nothing ready where the time came first.
     Select {
@@ -182,6 +202,8 @@ pub enum Ready {
     Acceptable(ListenerId),
     /// A datagram is there.
     Datagram(SocketId),
+    /// A PDU is there.
+    Pdu(CircuitId),
 }
 
 /// What a call came to.
@@ -275,6 +297,31 @@ pub enum Outcome<'a> {
         /// Of which socket.
         socket: SocketId,
     },
+    /// A circuit to and from the process of another rank that was there from the start. Comes before
+    /// anything else, without a call.
+    GivenCircuit {
+        /// Its name.
+        circuit: CircuitId,
+        /// Whose process is at the other end.
+        rank: u32,
+    },
+    /// A PDU was sent.
+    SentPdu {
+        /// On which circuit.
+        circuit: CircuitId,
+    },
+    /// A PDU came.
+    Pdu {
+        /// From which circuit.
+        circuit: CircuitId,
+        /// What. Left there, it is gone.
+        content: &'a mut Content,
+    },
+    /// No PDU is there.
+    NoPdu {
+        /// From which circuit.
+        circuit: CircuitId,
+    },
     /// What is ready; nothing where a time was waited for.
     Ready(&'a [Ready]),
     /// It could not be.
@@ -299,13 +346,15 @@ pub enum CallError {
         /// Where.
         to: Address,
     },
-    /// A datagram is longer than the socket takes (`EMSGSIZE`).
+    /// A datagram or a PDU is longer than the interface takes (`EMSGSIZE`).
     TooLong {
         /// Its octets.
         bytes: Bytes,
         /// How many there may be.
         most: Bytes,
     },
+    /// There is no such call here: circuits and sockets are not of one process.
+    NoSuchCall,
 }
 
 impl fmt::Display for CallError {
@@ -315,8 +364,9 @@ impl fmt::Display for CallError {
             Self::Refused { to } => write!(f, "nobody listens at host {} port {}", to.host, to.port),
             Self::Unreachable { to } => write!(f, "host {} port {} does not answer", to.host, to.port),
             Self::TooLong { bytes, most } => {
-                write!(f, "a datagram of {} octets, the socket takes {}", bytes.get(), most.get())
+                write!(f, "{} octets, this takes {}", bytes.get(), most.get())
             }
+            Self::NoSuchCall => f.write_str("sockets are called for where there are circuits alone"),
         }
     }
 }

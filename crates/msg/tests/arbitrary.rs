@@ -1,5 +1,7 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
+#[path = "../../../fuzz/checks/fore.rs"]
+mod fore;
 #[path = "../../../fuzz/checks/mpi.rs"]
 mod mpi;
 #[path = "../../../fuzz/checks/mutated.rs"]
@@ -29,4 +31,9 @@ fn nics_hold_for_any_calls() {
 #[test]
 fn mpi_libraries_hold_for_any_input() {
     mutated::check_corpus("mpi", mpi::check);
+}
+
+#[test]
+fn the_fore_interface_holds_for_any_calls_and_messages() {
+    mutated::check_corpus("fore", fore::check);
 }

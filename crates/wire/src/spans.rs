@@ -1,8 +1,8 @@
 //! Messages of SPANS, the signalling of Fore's local ATM networks, between a host and its switch.
 //!
 //! After `spans_xdr.x` of HARP (FreeBSD `sys/netatm/spans`), the protocol as XDR; there is no published
-//! standard. They go on path 0, channel 15. Left out: queries, and the messages between switches, which
-//! are refused.
+//! standard. They go on path 0, channel 15. Left out: groups, queries, and the messages between switches,
+//! which are refused.
 //!
 //! | Item | Octets |
 //! |---|---|
@@ -161,6 +161,54 @@ pub enum Repr {
         /// The channel.
         vc: VcId,
     },
+    /// A tree is to be begun with its first leaf, or a leaf is asked to join: a request or an indication.
+    Multi {
+        /// Indication, not request.
+        indication: bool,
+        /// Which, to this leaf.
+        connection: Connection,
+        /// Its adaptation layer.
+        aal: Aal,
+        /// What it would like.
+        desired: Resources,
+        /// What it must have.
+        minimum: Resources,
+        /// The channel.
+        vc: VcId,
+    },
+    /// What became of it: a response or a confirmation.
+    MultiOpened {
+        /// Confirmation, not response.
+        confirmation: bool,
+        /// Which, to this leaf.
+        connection: Connection,
+        /// What became of it.
+        outcome: Outcome,
+        /// What it is given.
+        resources: Resources,
+        /// The channel.
+        vc: VcId,
+    },
+    /// A leaf is to be added to a tree: a request or an indication.
+    Add {
+        /// Indication, not request.
+        indication: bool,
+        /// To the new leaf.
+        leaf: Connection,
+        /// To the leaf that the tree was begun with.
+        tree: Connection,
+    },
+    /// What became of it: a response or a confirmation.
+    Added {
+        /// Confirmation, not response.
+        confirmation: bool,
+        /// To the new leaf.
+        connection: Connection,
+        /// What became of it.
+        outcome: Outcome,
+        /// What it is given.
+        resources: Resources,
+    },
     /// A connection is to be closed, or is.
     Close {
         /// By the receiver, not by the sender.
@@ -191,6 +239,10 @@ impl Repr {
             Self::Open { indication, .. } => 3 + *indication as u32,
             Self::Opened { confirmation, .. } => 5 + *confirmation as u32,
             Self::Close { by_receiver, step, .. } => 7 + 4 * *by_receiver as u32 + *step as u32,
+            Self::Multi { indication, .. } => 15 + *indication as u32,
+            Self::MultiOpened { confirmation, .. } => 17 + *confirmation as u32,
+            Self::Add { indication, .. } => 19 + *indication as u32,
+            Self::Added { confirmation, .. } => 21 + *confirmation as u32,
             Self::VciRange { .. } => 108,
         }
     }
@@ -240,8 +292,34 @@ impl Repr {
                 let outcome = if step.asks() { None } else { Some(outcome(&mut reader)?) };
                 Self::Close { by_receiver: code >= 11, step, connection, outcome }
             }
+            15 | 16 => Self::Multi {
+                indication: code == 16,
+                connection: connection(&mut reader)?,
+                aal: one_of(&mut reader, "aal", &Aal::ALL, "0 to 5")?,
+                desired: resources(&mut reader)?,
+                minimum: resources(&mut reader)?,
+                vc: vc(&mut reader)?,
+            },
+            17 | 18 => Self::MultiOpened {
+                confirmation: code == 18,
+                connection: connection(&mut reader)?,
+                outcome: outcome(&mut reader)?,
+                resources: resources(&mut reader)?,
+                vc: vc(&mut reader)?,
+            },
+            19 | 20 => Self::Add {
+                indication: code == 20,
+                leaf: connection(&mut reader)?,
+                tree: connection(&mut reader)?,
+            },
+            21 | 22 => Self::Added {
+                confirmation: code == 22,
+                connection: connection(&mut reader)?,
+                outcome: outcome(&mut reader)?,
+                resources: resources(&mut reader)?,
+            },
             108 => Self::VciRange { lowest: reader.u32("lowest")?, highest: reader.u32("highest")? },
-            other => return Err(reader.value("type", 4, other, "0 to 14 or 108")),
+            other => return Err(reader.value("type", 4, other, "0 to 22 or 108")),
         };
         reader.end()?;
         Ok(repr)
@@ -293,6 +371,28 @@ impl Repr {
                 if let Some(outcome) = outcome {
                     writer.u32("result", *outcome as u32)?;
                 }
+            }
+            Self::Multi { connection, aal, desired, minimum, vc, .. } => {
+                put_connection(writer, connection)?;
+                writer.u32("aal", *aal as u32)?;
+                put_resources(writer, desired)?;
+                put_resources(writer, minimum)?;
+                put_vc(writer, *vc)?;
+            }
+            Self::MultiOpened { connection, outcome, resources, vc, .. } => {
+                put_connection(writer, connection)?;
+                writer.u32("result", *outcome as u32)?;
+                put_resources(writer, resources)?;
+                put_vc(writer, *vc)?;
+            }
+            Self::Add { leaf, tree, .. } => {
+                put_connection(writer, leaf)?;
+                put_connection(writer, tree)?;
+            }
+            Self::Added { connection, outcome, resources, .. } => {
+                put_connection(writer, connection)?;
+                writer.u32("result", *outcome as u32)?;
+                put_resources(writer, resources)?;
             }
             Self::VciRange { lowest, highest } => {
                 writer.u32("lowest", *lowest)?;
@@ -445,8 +545,20 @@ mod tests {
             (5, opened(false)),
             (6, opened(true)),
             (108, Repr::VciRange { lowest: 32, highest: 1023 }),
+            (19, Repr::Add { indication: false, leaf: connection(), tree: connection() }),
+            (20, Repr::Add { indication: true, leaf: connection(), tree: connection() }),
         ]
         .to_vec();
+        for second in [false, true] {
+            let (connection, aal, minimum) = (connection(), Aal::Type4, resources);
+            let desired = Resources { peak_kbit_s: 3, mean_kbit_s: 2, burst_kbit: 1 };
+            let more = u8::from(second);
+            messages.extend([
+                (15 + more, Repr::Multi { indication: second, connection, aal, desired, minimum, vc }),
+                (17 + more, Repr::MultiOpened { confirmation: second, connection, outcome, resources, vc }),
+                (21 + more, Repr::Added { confirmation: second, connection, outcome, resources }),
+            ]);
+        }
         for (at, by_receiver) in [(7, false), (11, true)] {
             for (code, step) in (at..).zip(Step::ALL) {
                 let outcome = (!step.asks()).then_some(Outcome::Ok);
@@ -468,7 +580,7 @@ mod tests {
         let request = emitted(&open(false));
         for (at, octet, said) in [
             (2, 2, "SPANS message, version at octet 0: 512, allowed is 256, that is 1.0"),
-            (7, 15, "SPANS message, type at octet 4: 15, allowed is 0 to 14 or 108"),
+            (7, 23, "SPANS message, type at octet 4: 23, allowed is 0 to 22 or 108"),
             (35, 6, "SPANS message, aal at octet 32: 6, allowed is 0 to 5"),
             (63, 2, "SPANS message, must at octet 60: 2, allowed is 0 or 1"),
             (7, 7, "SPANS message, end at octet 32: 36 octets, allowed are 0"),

@@ -142,12 +142,12 @@ def try_echo(network: Network, sizes: Sequence[int], rounds: int, seed: int = SE
 def measure(network: Network, sizes: Iterable[int], seed: int = SEED, rounds: int | None = None) -> Curve:
     """Echo every size on hosts that do nothing else.
 
-    Over the Fore interface all rounds but the first take the same time, which is checked, and three are run;
-    the timers of TCP run on grids of their own, and the mean of ten is taken.
+    Over the Fore interface itself all rounds but the first take the same time, which is checked, and three
+    are run; the timers of TCP run on grids of their own, and the mean of ten is taken.
     """
     import hashlib
 
-    sockets = not network.stack.startswith("fore")
+    sockets = network.stack.split("/")[0] != "fore"
     wanted = sorted(set(sizes))
     runs, digests = _run(network, wanted, rounds or (11 if sockets else 3), seed)
     for size, run in zip(wanted, runs, strict=True):

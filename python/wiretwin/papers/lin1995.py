@@ -11,6 +11,8 @@ from wiretwin.papers.anatomy import anatomy, lines
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit, joined
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
+from wiretwin.papers.lin1995_fore import pvm_fore, scaling
+from wiretwin.papers.lin1995_interfaces import table7
 from wiretwin.papers.lin1995_programs import table5, table6
 from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, VERSIONS, is_pvm, pvm_setting
 from wiretwin.papers.lin1995_sensitivity import Effect, effects, steady_summary
@@ -26,7 +28,7 @@ from wiretwin.papers.lin1995_settings import (
     sized,
     socket_setting,
 )
-from wiretwin.papers.profiles import Network
+from wiretwin.papers.profiles import CIRCUITS, Network
 from wiretwin.papers.records import Record, Role
 from wiretwin.papers.values import DATA
 
@@ -114,8 +116,12 @@ def residual_spread(stack: str, metric: str) -> float:
     """
     text = (DATA / "papers" / "lin1995-fit.toml").read_text(encoding="utf-8")
     metrics = ("t0_us", "r_max_MB_s") if metric == "latency_us" else (metric,)
-    # Two constants are fitted to the one row of PVM: what is left says nothing. Sockets under it do.
-    layer = "socket" if stack.startswith("pvm-") else stack.split("/")[0]
+    # Two constants are fitted to the one row of PVM: what is left says nothing. What is under it does.
+    layer = stack.split("/")[0]
+    if layer in CIRCUITS:
+        layer = "fore"
+    elif layer.startswith("pvm-"):
+        layer = "socket"
     family = f"stack={layer}/"
     logs = [
         math.log(row["predicted"] / row["published"])
@@ -281,6 +287,9 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "first-message": first_message,
     "under-load": under_load,
     "upgrades": _table("upgrades", upgrades),
+    "scaling": scaling,
+    "pvm-fore": lambda quick: pvm_fore(_latency_spread, quick),
+    "table7": table7,
 }
 """What there is, by name: makes the records, and the digests of the runs."""
 

@@ -11,7 +11,14 @@ import numpy as np
 
 from wiretwin.papers.echo import SEED
 from wiretwin.papers.lin1995_pvm import pvm_setting
-from wiretwin.papers.lin1995_settings import PAPER, Setting, paper, renamed, socket_setting
+from wiretwin.papers.lin1995_settings import (
+    PAPER,
+    Setting,
+    paper,
+    program_setting,
+    renamed,
+    socket_setting,
+)
 from wiretwin.papers.profiles import Load
 from wiretwin.papers.programs import run_program
 from wiretwin.papers.records import Record, case
@@ -21,13 +28,14 @@ __all__ = ["MM", "NETWORKS", "PDE", "STACKS", "Job", "costs_s", "jobs", "table5"
 MM, PDE = "multiply-add", "sor-point"
 NETWORKS = ("atm", "ethernet", "ethernet-loaded")
 STACKS: dict[str, Callable[[str], Setting | None]] = {
+    "fore": lambda network: program_setting(paper()["programs"]["host"]) if network == "atm" else None,
     "socket": lambda network: socket_setting(network, paper()["programs"]["host"]),
     "pvm-advise": lambda network: pvm_setting("advise", network, paper()["programs"]["host"]),
     "pvm-normal": lambda network: pvm_setting("normal", network, paper()["programs"]["host"]),
 }
 """What the programs run on: the setting of a stack on a network, none where it does not go there."""
 
-FIRST_USE = {"fore": "fore", "socket": "socket", "pvm-advise": "socket", "pvm-normal": "socket"}
+FIRST_USE = {"fore+reliable": "fore", "socket": "socket", "pvm-advise": "socket", "pvm-normal": "socket"}
 """Whose first message takes how much longer: that of PVM goes through sockets (a choice)."""
 
 
@@ -168,12 +176,31 @@ def _run(made: list[Job], spread: Callable[[str], float], runs: int) -> tuple[li
             # What is computed is known; what messages take is as uncertain as a latency.
             half = 1.645 * spread(setting.network.stack)
             low, high = (mean - (mean - computing) * (1 - math.exp(way * half)) for way in (-1, 1))
-            found: list[tuple[str, float, float | None, float | None]] = [("time_s", mean, low, high)]
+            published = _measured(setting, job)
+            if published is None:
+                records.append(Record(PAPER, job.experiment, name, "time_s", mean, low, high, "prediction"))
+            else:
+                records.append(
+                    Record(PAPER, job.experiment, name, "time_s", mean, None, None, "calibration", published)
+                )
             shares = [one.share for one in ran if one.share is not None]
             if shares:
-                found.append(("program_load_share", sum(shares) / len(shares), None, None))
-            records += [Record(PAPER, job.experiment, name, *one, "prediction") for one in found]
+                share = sum(shares) / len(shares)
+                kind = "program_load_share"
+                records.append(Record(PAPER, job.experiment, name, kind, share, None, None, "prediction"))
     return records, digests
+
+
+def _measured(setting: Setting, job: Job) -> float | None:
+    """Return what is published of a job on a stack, where it is for calibration."""
+    over = f"{setting.case} program={job.program}"
+    found = next((row["time_s"] for row in paper()["program"] if row["case"] == over), None)
+    if found is None:
+        return None
+    of_size = found[str(job.parameters["n"])]
+    if job.program == "mm":
+        return float(of_size)
+    return float(of_size[paper()["programs"]["pde_accuracies"].index(job.parameters["accuracy"])])
 
 
 def _alone(job: Job) -> Record:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from wiretwin.papers.profiles import Network
@@ -19,6 +19,7 @@ __all__ = [
     "Setting",
     "fore_setting",
     "paper",
+    "program_setting",
     "renamed",
     "sized",
     "socket_setting",
@@ -56,6 +57,13 @@ def fore_setting(host: str, adapter: str, *, switch: bool, stack: str = "fore/aa
     """Name the Fore interface, through the switch or back to back."""
     name = case(stack=stack, network="atm", host=host, adapter=adapter)
     return Setting(name, Network(stack, host, adapter, switch="asx100" if switch else None))
+
+
+def program_setting(host: str, stack: str = "fore/aal5") -> Setting:
+    """Name the Fore interface as programs use it, with segmentation and retransmission of their own."""
+    setting = fore_setting(host, "series-200", switch=True, stack=stack)
+    layer, lower = stack.split("/")
+    return Setting(setting.case, replace(setting.network, stack=f"{layer}+reliable/{lower}"))
 
 
 def socket_setting(

@@ -18,6 +18,9 @@ Overrides = Mapping[tuple[str, str], float]
 
 CACHE_OFF = 1 << 62
 
+CIRCUITS = ("fore", "fore+reliable", "pvm-fore")
+"""Message layers on circuits: they have no sockets."""
+
 
 @dataclass(frozen=True)
 class Load:
@@ -91,6 +94,8 @@ class Network:
         A network of cell switches in place of one with a switch in the middle, as JSON: `papers.switches`.
     beside
         Stacks of other programs on the same hosts.
+    cut_messages
+        Of ``fore``: a message longer than a PDU goes as several; else it is refused.
     overrides
         Values to use instead of those on file.
     """
@@ -114,6 +119,7 @@ class Network:
     nodelay: bool = True
     switches: Mapping[str, Any] | None = None
     beside: tuple[str, ...] = ()
+    cut_messages: bool = True
     overrides: Overrides = field(default_factory=dict)
 
     @property
@@ -168,7 +174,7 @@ def lan_json(network: Network) -> str:
         "stack": network.stack,
         "hosts": [host] * network.hosts,
         "pdu_bytes": round(of(software, "pdu_bytes")),
-        "cut_messages": True,
+        "cut_messages": network.cut_messages,
         "stream_bytes": round(of(software, "stream_bytes")),
         **_lower(of, network),
     }
@@ -239,7 +245,7 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
                 "queue_cells": round(of(switch, "queue_cells")),
                 "delay_ps": _ps(of(switch, "delay_us")),
             }
-    if not network.stack.startswith("fore"):
+    if network.stack.split("/")[0] not in CIRCUITS:
         found["socket"] = {
             "tcp": network.tcp,
             # The paper's largest buffer is the most that SunOS gives: a little more than 51 KB.

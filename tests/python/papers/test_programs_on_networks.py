@@ -63,14 +63,15 @@ def test_every_stack_has_a_time_on_every_network_and_more_than_it_computes(name:
             shares = (case, "program_load_share") in found
             assert shares == ("network=ethernet" in case)
             assert not shares or 0 < found[case, "program_load_share"] < 0.3
-    assert len(list(settings())) == len(NETWORKS) * len(STACKS)
+    # The Fore interface is on ATM alone.
+    assert len(list(settings())) == len(NETWORKS) * (len(STACKS) - 1) + 1
 
 
 def test_the_sequential_program_is_what_the_work_is_calibrated_to() -> None:
     alone = [one for one in quick("table5")[0] + quick("table6")[0] if "stack=" not in one.case]
     assert {one.role for one in alone} == {"calibration"}
     assert all(one.predicted == pytest.approx(one.published, rel=0.02) for one in alone)
-    others = [one for one in quick("table6")[0] if "stack=" in one.case]
+    others = [one for one in quick("table6")[0] if "stack=" in one.case and "fore/" not in one.case]
     assert {one.role for one in others} == {"prediction"}
     assert all(one.low < one.predicted < one.high for one in others if one.low is not None and one.high)
 
@@ -95,7 +96,7 @@ def test_who_is_fastest_is_told_at_every_size() -> None:
     for order in found:
         times = [time for _, time in order.fastest_first]
         assert times == sorted(times)
-        assert len(times) == len(NETWORKS) * len(STACKS)
+        assert len(times) == len(NETWORKS) * (len(STACKS) - 1) + 1
         assert str(order).startswith(f"{order.of}: {order.fastest_first[0][0]} {times[0]:.4g} s, ")
     assert any("socket on ethernet at load 0.3" in dict(order.fastest_first) for order in found)
     assert orders(lin1995.experiment("table3", quick=True)[0][:3]) == []
@@ -115,3 +116,52 @@ def test_a_run_repeats_with_its_seed_and_refuses_what_is_wrong() -> None:
     lossy = replace(setting.network, stack="fore/aal5", hosts=4, cell_loss=0.5, switch="asx100")
     with pytest.raises(SimulationError, match="wait for what will not come"):
         run_program(lossy, "pde", job.parameters, costs_s(job))
+
+
+def test_over_the_fore_interface_times_are_near_those_that_the_work_is_fitted_to() -> None:
+    rows = [one for one in quick("table5")[0] + quick("table6")[0] if "stack=fore/" in one.case]
+    assert [one.role for one in rows] == ["calibration"] * 4
+    assert all(0.5 < one.predicted / (one.published or 0) < 1.2 for one in rows), rows
+
+
+def test_pvm_over_circuits_is_faster_than_over_sockets() -> None:
+    found = values("pvm-fore")
+    over, beside = (
+        {
+            " ".join(part for part in case.split() if part.split("=")[0] in ("size", "program")): value
+            for (case, _), value in found.items()
+            if case.startswith(f"stack={stack}")
+        }
+        for stack in ("pvm-fore", "pvm-advise")
+    )
+    assert over.keys() == beside.keys()
+    assert over["size=4"] < beside["size=4"]
+    assert over["program=pde size=16"] < beside["program=pde size=16"]
+
+
+def test_more_hosts_take_less_time_and_are_used_less_well() -> None:
+    found = values("scaling")
+    for (case, metric), value in found.items():
+        if "ports=16" not in case:
+            continue
+        few = found[case.replace("ports=16", "ports=4"), metric]
+        if metric == "efficiency":
+            assert 0 < value < few < 1
+    shared = {case: value for (case, metric), value in found.items() if metric == "time_s" and "16" in case}
+    assert max(shared, key=lambda case: shared[case]).startswith("stack=socket/tcp/ethernet")
+
+
+def test_what_the_interfaces_can_do_is_what_they_do_when_they_are_tried() -> None:
+    found = values("table7")
+    of = {
+        (case.split()[0].removeprefix("stack=").split("/")[0], metric): value
+        for (case, metric), value in found.items()
+    }
+    assert of["fore", "max_transfer_bytes"] == 4096
+    assert of["fore", "reliability"] == 0
+    assert of["fore", "carries_empty_messages"] == 0
+    for layer in ("fore+reliable", "rpc", "pvm-advise", "pvm-normal", "pvm-fore"):
+        assert (of[layer, "max_transfer_bytes"], of[layer, "reliability"]) == (1 << 20, 1), layer
+    assert of["fore", "latency_us"] == min(
+        value for (_, metric), value in of.items() if metric == "latency_us"
+    )

@@ -8,7 +8,7 @@ use wiretwin_units::Bytes;
 /// Octets that are known, and ranges of messages that are not, in order.
 ///
 /// A range of no octets comes with the octet before it: it is how a message without octets is known.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
     octets: VecDeque<u8>,
     parts: VecDeque<Part>,

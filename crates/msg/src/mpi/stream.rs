@@ -452,7 +452,7 @@ impl Library for StreamMpi {
                     match *ready {
                         Ready::Readable(connection) => self.read(connection),
                         Ready::Writable(_) => self.blocked = false,
-                        Ready::Acceptable(_) | Ready::Datagram(_) => {}
+                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
                     }
                 }
             }
@@ -478,6 +478,10 @@ impl Library for StreamMpi {
             | Outcome::Sent { .. }
             | Outcome::Datagram { .. }
             | Outcome::Empty { .. }
+            | Outcome::GivenCircuit { .. }
+            | Outcome::SentPdu { .. }
+            | Outcome::Pdu { .. }
+            | Outcome::NoPdu { .. }
             | Outcome::Failed(_) => {}
         }
         self.drain(now);

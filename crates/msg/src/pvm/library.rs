@@ -357,7 +357,7 @@ impl Library for Rank {
                             }
                         }
                         Ready::Writable(_) => writable = true,
-                        Ready::Acceptable(_) | Ready::Datagram(_) => {}
+                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
                     }
                 }
                 if writable && let Some(out) = self.out.front_mut() {

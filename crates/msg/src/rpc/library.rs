@@ -546,7 +546,7 @@ impl Library for RpcRank {
                             self.system(Call::Read { connection, most: DEFAULT_BUFFER, wait: false });
                         }
                         Ready::Acceptable(listener) => self.system(Call::Accept { listener }),
-                        Ready::Writable(_) | Ready::Datagram(_) => {}
+                        Ready::Writable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
                     }
                 }
                 if ready.is_empty() {
@@ -602,7 +602,11 @@ impl Library for RpcRank {
             | Outcome::Bound { .. }
             | Outcome::Sent { .. }
             | Outcome::Datagram { .. }
-            | Outcome::Empty { .. } => {}
+            | Outcome::Empty { .. }
+            | Outcome::GivenCircuit { .. }
+            | Outcome::SentPdu { .. }
+            | Outcome::Pdu { .. }
+            | Outcome::NoPdu { .. } => {}
         }
     }
 

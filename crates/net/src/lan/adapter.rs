@@ -381,6 +381,11 @@ impl Lan {
                 let work = self.price(host, Activity::PduInterrupt, none, none);
                 [work, Step::Do(Action::Deliver { circuit, payload })]
             }
+            Message::ForeReliable | Message::PvmFore => {
+                let none = Bytes::new(0);
+                let work = self.price(host, Activity::PduInterrupt, none, none);
+                [work, Step::Do(Action::PduCame { circuit, packet: payload.message.0 as u32 })]
+            }
             _ => self.packet_steps(host, payload.message.0 as u32, payload.length),
         }
     }

@@ -54,6 +54,9 @@ pub struct Capture {
 /// # Errors
 /// Why there are none.
 pub(super) fn link_of(stack: Stack, socket: Option<&SocketConfig>) -> Result<LinkType, &'static str> {
+    if stack.message.is_library() && stack.message.has_circuits() {
+        return Err("nothing: what libraries send on circuits is not captured");
+    }
     match stack.lower {
         Lower::Gige if stack.message.is_over_vis() => Err("nothing: packets of VIs are not captured"),
         Lower::Aal34 => Err("nothing: captures cannot say that a PDU is of AAL 3/4"),

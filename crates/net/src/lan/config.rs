@@ -270,7 +270,8 @@ impl Config {
             return Err(JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() });
         }
         let socket = match stack.message {
-            Message::Fore | Message::Via | Message::MpiMvich => None,
+            Message::Via | Message::MpiMvich => None,
+            message if message.has_circuits() => None,
             _ => Some(read_socket(&top.get("socket")?, &stack)?),
         };
         let vi = if over_vis { Some(vi::read(&top.get("vi")?, hosts.len() as u64)?) } else { None };

@@ -1,7 +1,7 @@
 //! A host: what its processes and interrupt handlers do on its processor.
 
 use wiretwin_engine::Stream;
-use wiretwin_msg::library::{Done, SocketId};
+use wiretwin_msg::library::{CircuitId, Done, SocketId};
 use wiretwin_proto::{MessageId, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -96,6 +96,12 @@ pub(super) enum Action {
     Repost { process: u32, line: u32 },
     /// A timer of a host's VIs has run out.
     ViExpire { host: u32 },
+    /// A PDU has left it.
+    SentPdu { process: u32, circuit: CircuitId },
+    /// A PDU is there for a circuit.
+    PduCame { circuit: u32, packet: u32 },
+    /// A process has a PDU in its own memory.
+    TakePdu { process: u32, circuit: CircuitId, packet: u32 },
     /// The library has done something that was asked.
     Done { process: u32, done: Done },
 }
@@ -310,7 +316,9 @@ impl Lan {
                 | Message::Rpc
                 | Message::Via
                 | Message::MpiMvich
-                | Message::PvmMapped => self.turn(host, thread, rank),
+                | Message::PvmMapped
+                | Message::ForeReliable
+                | Message::PvmFore => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),
@@ -348,6 +356,11 @@ impl Lan {
             }
             Action::Repost { process, line } => self.repost(host, thread, process, line),
             Action::ViExpire { host } => self.vi_expire(host, thread),
+            Action::SentPdu { process, circuit } => self.sent_pdu(host, thread, process, circuit),
+            Action::PduCame { circuit, packet } => self.pdu_came(host, thread, circuit, packet),
+            Action::TakePdu { process, circuit, packet } => {
+                self.take_received(host, thread, process, circuit, packet);
+            }
             Action::Done { process, done } => self.library_done(host, thread, process, done),
         }
     }

@@ -18,6 +18,7 @@
 //! | `rank_udp`, `ip` | datagrams between ranks, over UDP and IP |
 //! | `vi` | the VIs of hosts: emulated by the kernel, or of adapters that have them |
 //! | `switches` | any network of cell switches, under packets |
+//! | `fore` | the Fore interface of libraries: PDUs on circuits |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -42,6 +43,7 @@ mod cpu;
 mod datagram;
 pub mod echo;
 pub mod fault;
+mod fore;
 mod host;
 mod ip;
 mod layer;
@@ -69,7 +71,7 @@ use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
-pub use self::op::{Completion, LanError, Op, RequestId};
+pub use self::op::{Completion, LanError, Losses, Op, RequestId};
 use adaptation::{Receiver, Sender};
 use adapter::Adapter;
 use admission::Admission;
@@ -81,6 +83,7 @@ use core::{Core, Link, LinkId, Port, To, parts};
 use cpu::Step;
 use datagram::{DatagramSocket, Datagrams};
 use fault::{BitErrors, LineEnd, LineErrors};
+use fore::Pdus;
 use host::{Action, Host};
 use layer::{Inhabitant, MappedEnd};
 use load::Generator;
@@ -202,25 +205,6 @@ pub struct Anatomy {
     pub parts: Vec<Part>,
 }
 
-/// What was lost, by why.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Losses {
-    /// Cells lost on links.
-    pub on_links: u64,
-    /// Cells that a switch had no room or no circuit for.
-    pub in_switches: u64,
-    /// Cells that an adapter had no room or no circuit for.
-    pub in_adapters: u64,
-    /// PDUs whose check failed for want of a cell.
-    pub pdus: u64,
-    /// Those of them that did not come whole before their reassembly timer ran out.
-    pub timed_out: u64,
-    /// Datagrams that lacked a fragment for too long, and damaged ones.
-    pub datagrams: u64,
-    /// PDUs and datagrams that the receiving process had no room for.
-    pub unread: u64,
-}
-
 /// The network. See the module's description.
 pub struct Lan {
     config: Config,
@@ -265,6 +249,8 @@ pub struct Lan {
     udp: Vec<DatagramSocket>,
     bound: BTreeMap<Address, u32>,
     datagrams: Datagrams,
+    /// PDUs of libraries on their way.
+    pdus: Pdus,
     medium: Option<Medium>,
     finished: (SimTime, Span),
     generators: Vec<Generator>,
@@ -315,6 +301,7 @@ impl Lan {
             udp: Vec::new(),
             bound: BTreeMap::new(),
             datagrams: Datagrams::default(),
+            pdus: Pdus::default(),
             medium: None,
             finished: (SimTime::ZERO, Span::ZERO),
             generators: Vec::new(),
@@ -371,6 +358,8 @@ impl Lan {
             } else {
                 lan.connect_all(&socket);
             }
+        } else if lan.config.stack.message.has_circuits() && lan.config.stack.message.is_library() {
+            lan.move_onto_circuits();
         }
         if let Some(config) = lan.config.vi.clone() {
             lan.open_nics(&config);
@@ -620,7 +609,9 @@ impl Lan {
                     | MessageLayer::Rpc
                     | MessageLayer::Via
                     | MessageLayer::MpiMvich
-                    | MessageLayer::PvmMapped => self.post_to_library(rank, request, true),
+                    | MessageLayer::PvmMapped
+                    | MessageLayer::ForeReliable
+                    | MessageLayer::PvmFore => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }

@@ -59,6 +59,25 @@ pub struct Completion {
     pub failure: Option<Failure>,
 }
 
+/// What was lost, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Cells lost on links.
+    pub on_links: u64,
+    /// Cells that a switch had no room or no circuit for.
+    pub in_switches: u64,
+    /// Cells that an adapter had no room or no circuit for.
+    pub in_adapters: u64,
+    /// PDUs whose check failed for want of a cell.
+    pub pdus: u64,
+    /// Those of them that did not come whole before their reassembly timer ran out.
+    pub timed_out: u64,
+    /// Datagrams that lacked a fragment for too long, and damaged ones.
+    pub datagrams: u64,
+    /// PDUs and datagrams that the receiving process had no room for.
+    pub unread: u64,
+}
+
 /// Why an operation was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LanError {

@@ -83,6 +83,8 @@ pub(super) enum Carried {
     Vi { packet: u32, octets: Bytes },
     /// So many octets of mapped memory, to this end.
     Mapped { end: u32, octets: u64 },
+    /// A PDU of a library, which has nothing of IP's.
+    Pdu(u32),
 }
 
 /// Packets on their way, by number.
@@ -110,6 +112,10 @@ impl Packets {
     /// Packets on their way.
     pub(super) fn live(&self) -> usize {
         self.list.len() - self.free.len()
+    }
+
+    pub(super) fn carried(&self, number: u32) -> Carried {
+        self.list[number as usize].carried
     }
 
     pub(super) fn take(&mut self, number: u32) -> Packet {
@@ -435,6 +441,7 @@ impl Lan {
         match self.packets.take(packet).carried {
             Carried::Piece(piece) => self.piece_lost(piece),
             Carried::Vi { packet, .. } => self.vi_lost(packet),
+            Carried::Pdu(number) => self.forget_pdu(number),
             Carried::Segment { .. } | Carried::Ip(_) | Carried::Mapped { .. } => {}
         }
     }
@@ -452,7 +459,7 @@ impl Lan {
                     self.capture_segment(self.ends[end as usize].other, &segment);
                 }
                 Carried::Ip(piece) => self.capture_piece(&piece),
-                Carried::Piece(_) | Carried::Vi { .. } | Carried::Mapped { .. } => {}
+                Carried::Piece(_) | Carried::Vi { .. } | Carried::Mapped { .. } | Carried::Pdu(_) => {}
             }
         }
         if self.config.network.has_cells() {
@@ -581,6 +588,7 @@ impl Lan {
             Carried::Ip(piece) => piece.length.into(),
             Carried::Vi { octets, .. } => return octets,
             Carried::Mapped { octets, .. } => return Bytes::new(octets),
+            Carried::Pdu(_) => return Bytes::new(0),
         };
         Bytes::new(octets + IP_OCTETS) + encapsulation
     }
@@ -602,6 +610,7 @@ impl Lan {
                 }
                 return self.take_ip(host, thread, piece);
             }
+            Carried::Pdu(_) => return,
         };
         if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
             self.capture_segment(self.ends[end as usize].other, &segment);

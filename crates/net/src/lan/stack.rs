@@ -2,8 +2,8 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `pvm-mapped` (PVM in memory of the adapter, over a network of switches), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `rpc` (remote procedure calls) |
-//! | transport | `tcp`, for all but `fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
+//! | message layer | `fore` (the adapter's own interface), `fore+reliable` (the same with segmentation and retransmission in the program), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `pvm-mapped` (PVM in memory of the adapter, over a network of switches), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `pvm-fore` (PVM over the adapter's interface), `rpc` (remote procedure calls) |
+//! | transport | `tcp`, for all but `fore`, `fore+reliable`, `pvm-fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
 //! What does not go together is refused, with the reason.
@@ -16,6 +16,9 @@ use std::str::FromStr;
 pub enum Message {
     /// The interface of the ATM adapter's driver: PDUs on circuits, nothing repeated.
     Fore,
+    /// The same below messages that are cut into PDUs and repeated where they are lost:
+    /// [`wiretwin_msg::reliable`] under [`wiretwin_msg::framed`].
+    ForeReliable,
     /// A stream socket, over TCP.
     Socket,
     /// Messages with a head, over stream sockets: [`wiretwin_msg::framed`].
@@ -28,6 +31,9 @@ pub enum Message {
     PvmAdvise,
     /// The same, through a daemon on each host.
     PvmNormal,
+    /// PVM over the interface of the ATM adapter's driver: [`wiretwin_msg::reliable`] under
+    /// [`wiretwin_msg::pvm`].
+    PvmFore,
     /// Remote procedure calls: [`wiretwin_msg::rpc::library`].
     Rpc,
     /// Messages straight over VIs: [`wiretwin_msg::via::messages`].
@@ -43,12 +49,14 @@ impl Message {
     const fn name(self) -> &'static str {
         match self {
             Self::Fore => "fore",
+            Self::ForeReliable => "fore+reliable",
             Self::Socket => "socket",
             Self::Framed => "framed",
             Self::MpiLam => "mpi-lam",
             Self::MpiMpich => "mpi-mpich",
             Self::PvmAdvise => "pvm-advise",
             Self::PvmNormal => "pvm-normal",
+            Self::PvmFore => "pvm-fore",
             Self::Rpc => "rpc",
             Self::Via => "via",
             Self::MpiMvich => "mpi-mvich",
@@ -62,10 +70,16 @@ impl Message {
         matches!(self, Self::Via | Self::MpiMvich)
     }
 
-    /// Whether it is a library in the process, over sockets or VIs.
+    /// Whether it is a library in the process, over sockets, circuits or VIs.
     #[must_use]
     pub const fn is_library(self) -> bool {
         !matches!(self, Self::Fore | Self::Socket)
+    }
+
+    /// Whether it has circuits, and no sockets.
+    #[must_use]
+    pub const fn has_circuits(self) -> bool {
+        matches!(self, Self::Fore | Self::ForeReliable | Self::PvmFore)
     }
 }
 
@@ -136,14 +150,22 @@ impl Stack {
         matches!(self.lower, Lower::Aal5 | Lower::Aal34)
     }
 
+    const fn circuits(message: Message, lower: Lower) -> Self {
+        Self { message, transport: Transport::None, lower }
+    }
+
     const fn tcp(message: Message, lower: Lower) -> Self {
         Self { message, transport: Transport::Tcp, lower }
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 36] = [
-        Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal5 },
-        Self { message: Message::Fore, transport: Transport::None, lower: Lower::Aal34 },
+    pub const ALL: [Self; 40] = [
+        Self::circuits(Message::Fore, Lower::Aal5),
+        Self::circuits(Message::Fore, Lower::Aal34),
+        Self::circuits(Message::ForeReliable, Lower::Aal5),
+        Self::circuits(Message::ForeReliable, Lower::Aal34),
+        Self::circuits(Message::PvmFore, Lower::Aal5),
+        Self::circuits(Message::PvmFore, Lower::Aal34),
         Self::tcp(Message::Socket, Lower::Aal5),
         Self::tcp(Message::Socket, Lower::Ethernet),
         Self::tcp(Message::Socket, Lower::Fddi),
@@ -209,15 +231,19 @@ impl FromStr for Stack {
         let refuse = |reason: &str| Err(StackError { stack: text.into(), reason: reason.into() });
         let parts: Vec<&str> = text.split('/').collect();
         match parts[..] {
-            ["fore", "aal0" | "aal1" | "aal2"] => refuse("the adapter's driver refuses AAL types 0, 1 and 2"),
-            ["fore", "aal3" | "aal4"] => refuse("the adapter's driver treats types 3 and 4 as one: aal34"),
+            ["fore" | "fore+reliable" | "pvm-fore", "aal0" | "aal1" | "aal2"] => {
+                refuse("the adapter's driver refuses AAL types 0, 1 and 2")
+            }
+            ["fore" | "fore+reliable" | "pvm-fore", "aal3" | "aal4"] => {
+                refuse("the adapter's driver treats types 3 and 4 as one: aal34")
+            }
             ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp", "aal34"] => {
                 refuse("IP travels in AAL 5 here")
             }
-            ["fore", "ethernet" | "fddi" | "gige"] => {
+            ["fore" | "fore+reliable" | "pvm-fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
             }
-            ["fore", "tcp" | "udp", ..] => refuse(
+            ["fore" | "fore+reliable" | "pvm-fore", "tcp" | "udp", ..] => refuse(
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
             [
@@ -252,7 +278,11 @@ mod tests {
         for stack in Stack::ALL {
             assert_eq!(stack.to_string().parse(), Ok(stack));
         }
-        assert!(Stack::names().starts_with("fore/aal5, fore/aal34, socket/tcp/aal5, "), "{}", Stack::names());
+        assert!(
+            Stack::names().starts_with("fore/aal5, fore/aal34, fore+reliable/aal5, "),
+            "{}",
+            Stack::names()
+        );
     }
 
     #[test]
@@ -261,6 +291,9 @@ mod tests {
             ("fore/aal1", "types 0, 1 and 2"),
             ("fore/ethernet", "needs an adaptation layer"),
             ("fore/tcp/aal5", "no transport between them"),
+            ("fore+reliable/ethernet", "needs an adaptation layer"),
+            ("pvm-fore/tcp/aal5", "no transport between them"),
+            ("pvm-fore/aal4", "as one: aal34"),
             ("socket/aal5", "needs a transport"),
             ("socket/tcp", "needs a network"),
             ("socket/udp", "needs a network"),

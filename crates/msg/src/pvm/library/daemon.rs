@@ -186,7 +186,7 @@ impl Library for Daemon {
                             }
                         }
                         Ready::Writable(connection) => writable = Some(connection),
-                        Ready::Acceptable(_) => {}
+                        Ready::Acceptable(_) | Ready::Pdu(_) => {}
                     }
                 }
                 if writable.is_some()

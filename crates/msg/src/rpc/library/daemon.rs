@@ -129,7 +129,7 @@ impl Library for PortMapper {
                             Call::Read { connection, most: DEFAULT_BUFFER, wait: false }
                         }
                         Ready::Acceptable(listener) => Call::Accept { listener },
-                        Ready::Writable(_) | Ready::Datagram(_) => continue,
+                        Ready::Writable(_) | Ready::Datagram(_) | Ready::Pdu(_) => continue,
                     };
                     self.outputs.push_back(Output::Transmit(call));
                 }

@@ -1,6 +1,7 @@
 //! The system calls of a library: what each does, and what it costs besides.
 //!
-//! Every call pays `trap`. A write, a connect and a close pay `socket_send` besides, a read that gets something
+//! Every call pays `trap`. A PDU that is sent pays `fore_send` and `copy_in` besides, one that is taken
+//! `fore_receive` and `copy_out`. A write, a connect and a close pay `socket_send` besides, a read that gets something
 //! `socket_receive`, a select `select`; TCP says the rest. Who slept pays `context_switch` before it goes on.
 
 use wiretwin_msg::library::{Address, Call, CallError, ConnectionId, Content, ListenerId, Outcome, Ready};
@@ -33,14 +34,23 @@ impl Lan {
             Call::Select { .. } => Some(Activity::Select),
             _ => None,
         };
+        let none = Bytes::new(0);
+        let pdu = match &call {
+            Call::SendPdu { content, .. } => Some(content.length()),
+            _ => None,
+        };
         let is_mapped = self.is_call_mapped(process, &call);
         self.inhabitants[process as usize].current = Some(call);
         if is_mapped {
             return self.begin_mapped(host, thread, process);
         }
-        let none = Bytes::new(0);
         let attempt = Step::Do(Action::Attempt { process });
         let trap = self.price(host, Activity::Trap, none, none);
+        if let Some(octets) = pdu {
+            let send = self.price(host, Activity::ForeSend, octets, octets);
+            let copy = self.price(host, Activity::CopyIn, octets, octets);
+            return self.insert(host, thread, &[trap, send, copy, attempt]);
+        }
         match besides {
             Some(besides) => {
                 let besides = self.price(host, besides, none, none);
@@ -127,6 +137,8 @@ impl Lan {
             Call::SendTo { socket, to, content } => {
                 self.send_datagram(host, thread, process, socket, to, content);
             }
+            Call::SendPdu { circuit, content } => self.send_pdu(host, thread, process, circuit, content),
+            Call::ReceivePdu { circuit, wait } => self.receive_pdu(host, thread, process, circuit, wait),
             Call::ReceiveFrom { socket, wait } => self.receive_datagram(host, thread, process, socket, wait),
         }
     }
@@ -151,6 +163,7 @@ impl Lan {
             Some(Call::Accept { listener }) => {
                 inhabitant.listeners.get(listener.0 as usize).is_some_and(|(_, waiting)| !waiting.is_empty())
             }
+            Some(Call::ReceivePdu { circuit, .. }) => self.has_pdu(process, *circuit),
             Some(Call::ReceiveFrom { socket, .. }) => self.has_datagram(process, *socket),
             Some(Call::Select { write, until, .. }) => {
                 let (write, until) = (*write, *until);
@@ -181,6 +194,7 @@ impl Lan {
             }
         }
         ready.extend(self.sockets_with_datagrams(process).map(Ready::Datagram));
+        ready.extend(self.circuits_with_pdus(process).map(Ready::Pdu));
         self.inhabitants[process as usize].ready = ready;
     }
 

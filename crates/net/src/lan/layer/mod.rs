@@ -16,12 +16,14 @@ use std::collections::VecDeque;
 
 use wiretwin_msg::framed::Framed;
 use wiretwin_msg::library::{
-    Address, Call, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
+    Address, Call, CircuitId, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
 };
 use wiretwin_msg::mpi::Policy;
 use wiretwin_msg::mpi::stream::{Heads, StreamMpi};
 use wiretwin_msg::mpi::vias::ViaMpi;
 use wiretwin_msg::pvm::{Encoding, library as pvm};
+use wiretwin_msg::reliable::Reliable;
+use wiretwin_msg::reliable::channel;
 use wiretwin_msg::rpc::library::{MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
 use wiretwin_msg::via::messages::Messages;
 use wiretwin_proto::Output;
@@ -43,6 +45,8 @@ pub(super) enum Machine {
     Pvm(Box<pvm::Rank>),
     PvmDaemon(Box<pvm::daemon::Daemon>),
     Rpc(Box<RpcRank>),
+    ForeReliable(Box<Reliable<Framed>>),
+    PvmFore(Box<Reliable<pvm::Rank>>),
     PortMapper(Box<PortMapper>),
     Via(Box<Messages>),
     Mvich(Box<ViaMpi>),
@@ -59,6 +63,8 @@ macro_rules! of_library {
             Machine::Pvm($library) => $call,
             Machine::PvmDaemon($library) => $call,
             Machine::Rpc($library) => $call,
+            Machine::ForeReliable($library) => $call,
+            Machine::PvmFore($library) => $call,
             Machine::PortMapper($library) => $call,
             Machine::Via($library) => $call,
             Machine::Mvich($library) => $call,
@@ -74,6 +80,8 @@ pub(super) struct Settlement {
     processes: Vec<(u32, Machine)>,
     /// Processes that have a connection from the start.
     open: Vec<(u32, u32)>,
+    /// Ranks that have circuits to each other from the start.
+    circuits: Vec<(u32, u32)>,
     /// Processes that listen at a port from the start.
     listening: Vec<(u32, u16)>,
 }
@@ -83,6 +91,7 @@ fn inhabitants(message: Message, config: &Config) -> Settlement {
     let size = config.hosts.len() as u32;
     let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
     let (mut processes, mut open, mut listening) = (Vec::new(), Vec::new(), Vec::new());
+    let mut circuits = Vec::new();
     match message {
         Message::Fore | Message::Socket => {}
         Message::Framed => {
@@ -126,6 +135,22 @@ fn inhabitants(message: Message, config: &Config) -> Settlement {
             processes.extend((0..size).map(rank));
             open = mesh();
         }
+        Message::ForeReliable => {
+            let config = channel::Config { pdu: config.pdu_bytes, ..channel::Config::default() };
+            processes.extend((0..size).map(|rank| {
+                (rank, Machine::ForeReliable(Box::new(Reliable::new(Framed::new(rank, size), config))))
+            }));
+            circuits = mesh();
+        }
+        Message::PvmFore => {
+            let config = channel::Config { pdu: config.pdu_bytes, ..channel::Config::default() };
+            let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
+            processes.extend((0..size).map(|rank| {
+                let library = Reliable::new(pvm::Rank::new(rank, size, usage), config);
+                (rank, Machine::PvmFore(Box::new(library)))
+            }));
+            circuits = mesh();
+        }
         Message::PvmNormal => {
             let usage = pvm::Usage { direct: false, encoding: Encoding::Default };
             let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
@@ -140,7 +165,7 @@ fn inhabitants(message: Message, config: &Config) -> Settlement {
             listening.extend((0..size).map(|host| (size + host, MAPPER_PORT)));
         }
     }
-    Settlement { processes, open, listening }
+    Settlement { processes, open, circuits, listening }
 }
 
 /// MVICH, with the thresholds and buffers of a network.
@@ -154,11 +179,18 @@ pub(super) fn mvich(config: &Config) -> Policy {
 /// From here LAM sends by rendezvous, as shipped.
 const LAM_THRESHOLD: Bytes = Bytes::kib(64);
 
+/// A circuit to another process, and one back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circuits {
+    pub(super) out: u32,
+    pub(super) into: u32,
+}
+
 /// A process with a library.
 pub(super) struct Inhabitant {
     machine: Machine,
     /// Calls that the library has asked for and that are not begun.
-    calls: VecDeque<Call>,
+    pub(super) calls: VecDeque<Call>,
     /// The one that it is in.
     pub(super) current: Option<Call>,
     /// The end that it is connecting.
@@ -169,6 +201,8 @@ pub(super) struct Inhabitant {
     connections: Vec<Option<u32>>,
     /// By name: their ports, and ends that wait to be accepted.
     listeners: Vec<(u16, VecDeque<u32>)>,
+    /// By name: pairs of circuits.
+    circuits: Vec<Circuits>,
     /// Kept for its allocation.
     ready: Vec<Ready>,
     /// When it is to go on at the latest; and whether a run is to last until then.
@@ -189,6 +223,7 @@ impl Inhabitant {
             asleep: false,
             connections: Vec::new(),
             listeners: Vec::new(),
+            circuits: Vec::new(),
             ready: Vec::new(),
             deadline: SimTime::MAX,
             idle: true,
@@ -204,6 +239,10 @@ impl Inhabitant {
     /// The end of a connection that is one of TCP.
     fn socket(&self, connection: ConnectionId) -> Option<u32> {
         self.end(connection).filter(|&end| !is_mapped(end))
+    }
+
+    pub(super) fn circuits(&self, circuit: CircuitId) -> Option<Circuits> {
+        self.circuits.get(circuit.0 as usize).copied()
     }
 
     fn name(&mut self, end: u32) -> ConnectionId {
@@ -226,9 +265,26 @@ impl Lan {
         }
     }
 
+    /// Gives every rank its library, and its circuits.
+    pub(super) fn move_onto_circuits(&mut self) {
+        for (one, other) in self.settle_in().circuits {
+            for (rank, peer) in [(one, other), (other, one)] {
+                let pair = Circuits {
+                    out: self.circuit_between(rank, peer),
+                    into: self.circuit_between(peer, rank),
+                };
+                let inhabitant = &mut self.inhabitants[rank as usize];
+                inhabitant.circuits.push(pair);
+                let circuit = CircuitId(inhabitant.circuits.len() as u32 - 1);
+                let (now, given) = (self.core.now(), Outcome::GivenCircuit { circuit, rank: peer });
+                of_library!(&mut inhabitant.machine, library => library.handle(now, given));
+            }
+        }
+    }
+
     /// Gives the ranks of one stack and its daemons their libraries.
     fn settle_crew(&mut self, message: Message, config: &SocketConfig) {
-        let Settlement { processes, open, listening } = inhabitants(message, &self.config);
+        let Settlement { processes, open, listening, .. } = inhabitants(message, &self.config);
         let first = self.inhabitants.len() as u32;
         self.crews.push(first);
         for (number, (host, machine)) in (first as usize..).zip(processes) {

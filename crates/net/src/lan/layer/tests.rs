@@ -338,7 +338,9 @@ where
 }
 
 /// Every message layer.
-const LAYERS: [&str; 5] = [
+const LAYERS: [&str; 7] = [
+    "fore+reliable/aal5",
+    "pvm-fore/aal34",
     "framed/tcp/aal5",
     "mpi-lam/tcp/aal5",
     "mpi-mpich/tcp/aal5",
