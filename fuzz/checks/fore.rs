@@ -13,6 +13,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::cell::{VcId, Vci, Vpi};
 use wiretwin_wire::spans::{Aal, Address, Repr, Resources};
 
+#[allow(clippy::duplicate_mod, reason = "each check is a program of its own, but in the ordinary tests")]
 #[path = "input.rs"]
 mod input;
 use input::Input;
@@ -138,12 +139,12 @@ fn settle(now: SimTime, hosts: &mut [Driver; 2], control: &mut CallControl) -> O
     for _ in 0..10_000 {
         let mut due = None;
         let mut moved = false;
-        for at in 0..2 {
+        for (port, host) in (0..).zip(hosts.iter_mut()) {
             loop {
-                match hosts[at].poll_output() {
+                match host.poll_output() {
                     Output::Transmit(Transmit::Signal(message)) => {
                         moved = true;
-                        control.handle_message(now, at as u32, message);
+                        control.handle_message(now, port, message);
                     }
                     Output::Timeout(time) => break due = due.into_iter().chain(time).min(),
                     _ => {}
