@@ -30,7 +30,11 @@ fn lan(stack: &str, hosts: u32) -> Lan {
     Lan::new(Config::from_json(&text).unwrap(), 1, false).unwrap()
 }
 
-fn try_run(stack: &str, ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone) -> Result<usize, RunError> {
+fn try_run(
+    stack: &str,
+    ranks: u32,
+    body: impl AsyncFn(&mut LanComm) + Clone + 'static,
+) -> Result<usize, RunError> {
     let program = async move |comm: &mut LanComm| -> Result<Outcome, ProgramError> {
         body(comm).await;
         Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
