@@ -43,7 +43,7 @@ fn try_run(
 }
 
 /// Runs a body; a network has two hosts at least.
-fn run_on(stack: &str, ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone) {
+fn run_on(stack: &str, ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
     match try_run(stack, ranks.max(2), body) {
         Ok(outcomes) => assert_eq!(outcomes, ranks.max(2) as usize),
         Err(error) => panic!("{error}"),
@@ -55,7 +55,7 @@ macro_rules! layers {
         $(mod $name {
             use super::LanComm;
 
-            fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone) {
+            fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
                 super::run_on($stack, ranks, body);
             }
 
@@ -152,7 +152,7 @@ mod refused {
 mod rpc {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
         run_on("rpc/tcp/fddi", ranks, body);
     }
 
@@ -170,7 +170,7 @@ mod rpc {
 mod socket {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
         run_on("socket/tcp/fddi", ranks, body);
     }
 
