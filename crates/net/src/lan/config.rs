@@ -254,6 +254,10 @@ impl Config {
         let network = read_network(&top, &stack, hosts.len() as u64, generators as u64)?;
         let switches = match top.optional("switches") {
             Some(at) => Some(switches::read(&top, &at, &stack, &hosts)?),
+            None if stack.message == Message::PvmMapped => {
+                let allowed = "one over a network of switches with credits: pvm-mapped repeats nothing";
+                return Err(refused(&top, "stack", "pvm-mapped/aal5", allowed));
+            }
             None => None,
         };
         let frames = hosts.iter().position(|host| host.adapter == AdapterConfig::Frames);
