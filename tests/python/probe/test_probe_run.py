@@ -64,7 +64,8 @@ def test_a_program_gives_the_same_result_on_every_layer(tmp_path: Path, name: st
             if name not in ("echo", "stream") or rank < 2:
                 assert line["calls"] > 0
                 assert line["in_comm_ns"] > 0
-            assert (line["compute_ns"] > 0) == (name not in ("echo", "stream"))
+            # In an echo two ranks make, answer and check; those that watch compute nothing.
+            assert (line["compute_ns"] > 0) == (name not in ("echo", "stream") or rank < 2)
         digests.add(tuple(lines[0]["digest"] for _, lines, _ in outcomes))
     assert len(digests) == 1
 
