@@ -24,7 +24,11 @@
 #define LAST_TAG ((1u << 29) - 2)
 /* Larger than any of ours: the greeting that makes PVM connect before anything is measured. */
 #define GREETING INT_MAX
-#define GREETINGS 3
+/* Nobody sends it. */
+#define NEVER (GREETING - 1)
+/* How long a rank waits, in s, for the tasks it lets connect to do so, and how long at a stretch, in us. */
+#define CONNECT_S 5.0
+#define CONNECT_US 10000
 
 typedef struct {
     wt_options options;
@@ -114,11 +118,15 @@ static int meet(self_t *self) {
     return WT_OK;
 }
 
+typedef struct {
+    int inet, local;
+} sockets_t;
+
 /* Connected stream sockets of this process, by kind: a direct route is one that was not there before. */
-static void count_sockets(int *inet, int *local) {
-    *inet = *local = 0;
+static sockets_t connected(void) {
+    sockets_t found = {0, 0};
     DIR *directory = opendir("/proc/self/fd");
-    if (!directory) return;
+    if (!directory) return found;
     for (struct dirent *entry; (entry = readdir(directory));) {
         struct sockaddr_storage peer;
         socklen_t length = sizeof peer;
@@ -127,10 +135,11 @@ static void count_sockets(int *inet, int *local) {
         int file = atoi(entry->d_name);
         if (entry->d_name[0] == '.' || getpeername(file, (struct sockaddr *)&peer, &length) != 0) continue;
         if (getsockopt(file, SOL_SOCKET, SO_TYPE, &type, &type_length) != 0 || type != SOCK_STREAM) continue;
-        if (peer.ss_family == AF_UNIX) ++*local;
-        if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) ++*inet;
+        if (peer.ss_family == AF_UNIX) found.local++;
+        if (peer.ss_family == AF_INET || peer.ss_family == AF_INET6) found.inet++;
     }
     closedir(directory);
+    return found;
 }
 
 /* Each rank greets each other one and waits for its greeting: the first message to a task is what makes PVM
@@ -157,16 +166,33 @@ static int greet(self_t *self) {
     return WT_OK;
 }
 
-static void describe(const self_t *self, int inet, int local, char *into, size_t size) {
+/* Of two tasks, one asks for the connection and is connected once its first message left; the other accepts
+ * it when it next looks at its sockets. It may have had no cause to: messages pass the daemons until then.
+ * Looks until every peer is connected, or for so long that PVM must have refused. Gives the direct routes. */
+static int settle(self_t *self, sockets_t before, sockets_t *direct) {
+    double deadline = wt_now() + CONNECT_S;
+    for (;;) {
+        sockets_t now = connected();
+        *direct = (sockets_t){now.inet - before.inet, now.local - before.local};
+        if (self->route != PvmRouteDirect || direct->inet + direct->local >= self->options.size - 1 ||
+            wt_now() > deadline)
+            return WT_OK;
+        struct timeval stretch = {0, CONNECT_US};
+        int code = pvm_trecv(-1, NEVER, &stretch);
+        if (code < 0) return failed(self, "pvm_trecv", code);
+    }
+}
+
+static void describe(const self_t *self, sockets_t direct, char *into, size_t size) {
     static const char *encodings[] = {"default", "raw", "inplace"};
     const wt_options *options = &self->options;
-    int taken = inet + local, peers = options->size - 1;
+    int taken = direct.inet + direct.local, peers = options->size - 1;
     snprintf(into, size,
              "{\"pvm\":\"%s\",\"route\":\"%s\",\"route_taken\":\"%s\",\"direct_connections\":%d,"
              "\"direct_over\":\"%s\",\"encoding\":\"%s\",\"fragment_bytes\":%d,\"task\":\"t%x\",\"ranks\":%d}",
              pvm_version(), pvm_getopt(PvmRoute) == PvmRouteDirect ? "direct" : "normal",
              taken == 0 ? "normal" : taken >= peers ? "direct" : "mixed", taken,
-             inet ? "tcp" : local ? "unix" : "none", encodings[self->encoding], pvm_getopt(PvmFragSize),
+             direct.inet ? "tcp" : direct.local ? "unix" : "none", encodings[self->encoding], pvm_getopt(PvmFragSize),
              pvm_mytid(), options->size);
 }
 
@@ -200,22 +226,23 @@ int wt_open(const char *text, void **opened, wt_info *info, char *error, size_t 
         goto refused;
     }
     pvm_setopt(PvmRoute, self->route);
-    int inet_before, local_before, inet, local;
+    /* Before anybody knows this task: a peer that met everybody first may connect while this one still meets. */
+    sockets_t before = connected(), direct = {0, 0};
     if ((code = meet(self)) == WT_OK) {
         if (self->padded) pvm_recvf(match_padded);
-        count_sockets(&inet_before, &local_before);
-        /* The first greeting may pass the daemons while the connection is being made. */
-        for (int round = 0; round < GREETINGS && code == WT_OK; round++) code = greet(self);
+        code = greet(self);
+        if (code == WT_OK) code = settle(self, before, &direct);
+        /* Once more, so that nobody measures while another one still waits for its connections. */
+        if (code == WT_OK) code = greet(self);
     }
     if (code != WT_OK) {
         wt_say(error, error_size, "%s", self->error);
         pvm_exit();
         goto refused;
     }
-    count_sockets(&inet, &local);
     info->rank = self->options.rank;
     info->size = self->options.size;
-    describe(self, inet - inet_before, local - local_before, info->effective, sizeof info->effective);
+    describe(self, direct, info->effective, sizeof info->effective);
     *opened = self;
     return WT_OK;
 refused:
@@ -279,7 +306,7 @@ int wt_exchange(void *self, const wt_outgoing *sends, int32_t n_sends, wt_incomi
 
 /* Looks for a message that never comes. */
 int wt_call(void *opened) {
-    int code = pvm_probe(-1, GREETING - 1);
+    int code = pvm_probe(-1, NEVER);
     return code < 0 ? failed(opened, "pvm_probe", code) : WT_OK;
 }
 
