@@ -1,5 +1,6 @@
 //! The message layers of a local network: every library over sockets and UDP, its messages crossing a ring of FDDI
-//! between hosts that pay for what they do. To add a layer is to add its line to `layers!`.
+//! between hosts that pay for what they do, and those over the Fore interface, through a switch of ATM. To add a
+//! layer is to add its line to `layers!`.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +10,42 @@ use wiretwin_net::lan::{Config, Lan};
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
-/// So many hosts on a ring. What a host does takes a microsecond and a nanosecond a byte, whatever it is.
+/// Behind which a stack's messages cross a switch; all others cross a ring.
+const CELLS: [&str; 2] = ["aal5", "aal34"];
+
+const RING: &str = r#""ring": {"rate_bit_s": 100000000, "hop_ps": 100000, "latency_ps": 1000000,
+    "target_ps": 8000000000}, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true,
+    "mtu_bytes": 4352, "encapsulation_bytes": 8}"#;
+const SWITCH: &str = r#""link": {"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000},
+    "switch": {"fabric_bit_s": 2400000000, "delay_ps": 5000000, "queue_cells": 256, "module_bit_s": 622080000,
+    "modules": 4}"#;
+const FIRMWARE: &str = r#"{"send_pdu_ps": 11000, "send_cell_ps": 1300000, "receive_cell_ps": 1700000,
+    "receive_pdu_ps": 19000}"#;
+
+/// So many hosts. What a host does takes a microsecond and a nanosecond a byte, whatever it is.
 fn lan(stack: &str, hosts: u32) -> Lan {
     let prices = priced()
         .map(|activity| format!(r#""{activity}": {{"call_ps": 1000000, "byte_ps": 1000}}"#))
         .collect::<Vec<_>>()
         .join(",");
+    let cells = CELLS.iter().any(|lower| stack.ends_with(lower));
+    let adapter = if cells {
+        format!(
+            r#"{{"kind": "series-200", "send_fifo_cells": 8, "receive_fifo_cells": 300, "aal5": {FIRMWARE},
+                "aal34": {FIRMWARE}, "pace_ps": 0}}"#
+        )
+    } else {
+        r#"{"kind": "frames"}"#.into()
+    };
     let host = format!(
         r#"{{"name": "h", "cache_bytes": 1000000, "prices": {{{prices}}},
-            "bus": {{"setup_ps": 100000, "byte_ps": 25000}}, "adapter": {{"kind": "frames"}}}}"#
+            "bus": {{"setup_ps": 100000, "byte_ps": 25000}}, "adapter": {adapter}}}"#
     );
     let hosts = vec![host; hosts as usize].join(",");
+    let network = if cells { SWITCH } else { RING };
     let text = format!(
         r#"{{"stack": "{stack}", "hosts": [{hosts}], "pdu_bytes": 4096, "stream_bytes": 10000000,
-            "cut_messages": true,
-            "ring": {{"rate_bit_s": 100000000, "hop_ps": 100000, "latency_ps": 1000000, "target_ps": 8000000000}},
-            "socket": {{"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 4352,
-                        "encapsulation_bytes": 8}}}}"#
+            "cut_messages": true, {network}}}"#
     );
     Lan::new(Config::from_json(&text).unwrap(), 1, false).unwrap()
 }
@@ -70,6 +90,9 @@ layers! {
     mpi_mpich "mpi-mpich/tcp/fddi",
     pvm_advise "pvm-advise/tcp/fddi",
     pvm_normal "pvm-normal/udp/fddi",
+    fore_reliable "fore+reliable/aal5",
+    fore_reliable_aal34 "fore+reliable/aal34",
+    pvm_fore "pvm-fore/aal5",
 }
 
 /// What an interface of the time cannot: each refusal says what.
@@ -88,6 +111,18 @@ mod refused {
             assert_eq!(send(comm, other, 1, 0).await, said("a message of 0 bytes"));
             assert_eq!(send(comm, mine, 1, 4).await, said("a message to the rank itself"));
         });
+    }
+
+    #[test]
+    fn the_fore_interface_has_no_message_of_nothing_none_to_oneself_and_a_rank_that_is_there() {
+        for stack in ["fore/aal5", "fore/aal34"] {
+            run_on(stack, 2, async |comm: &mut LanComm| {
+                let (mine, other) = (comm.rank().0, 1 - comm.rank().0);
+                let said = |what| Some(CommError::Unsupported(what));
+                assert_eq!(send(comm, other, 1, 0).await, said("a message of 0 bytes"));
+                assert_eq!(send(comm, mine, 1, 4).await, said("a message to the rank itself"));
+            });
+        }
     }
 
     #[test]
@@ -131,6 +166,9 @@ mod refused {
             "pvm-advise/tcp/fddi",
             "pvm-normal/udp/fddi",
             "rpc/tcp/fddi",
+            "fore/aal5",
+            "fore+reliable/aal5",
+            "pvm-fore/aal5",
         ] {
             let ended = try_run(stack, 2, async |comm: &mut LanComm| {
                 if comm.rank() == Rank(1) {
@@ -172,6 +210,23 @@ mod socket {
 
     fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
         run_on("socket/tcp/fddi", ranks, body);
+    }
+
+    wiretwin_tests::conformance!(run;
+        2 messages_of_one_sender_keep_their_order,
+        3 source_and_tag_choose_among_what_has_come,
+        5 a_wildcard_takes_from_everyone_in_order,
+        3 a_rank_that_is_not_there_is_refused,
+        5 a_ring_shifts,
+    );
+}
+
+/// The Fore interface itself, which loses nothing here: PDUs on circuits, none of nothing, none to oneself.
+mod fore {
+    use super::*;
+
+    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+        run_on("fore/aal5", ranks, body);
     }
 
     wiretwin_tests::conformance!(run;
