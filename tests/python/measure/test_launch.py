@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
+from watching import Watch, marked_processes
 
 from wiretwin import scratch
-from wiretwin.measure import running as running_module
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.measure.schedule import Step
@@ -33,26 +32,13 @@ def family() -> set[int]:
     return {child.pid for child in psutil.Process().children(recursive=True)}
 
 
-def marked() -> list[int]:
-    """Every process on this host that carries the mark of any launch of this test run."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            environment = process.environ()
-        except psutil.Error:
-            continue
-        if running_module.MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
-            found.append(process.pid)
-    return found
-
-
 @pytest.fixture(autouse=True)
 def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTEST_OF", str(os.getpid()))
     before = family()
     yield
     assert family() - before == set()
-    assert marked() == []
+    assert marked_processes() == {}
     assert [path for path in OWN if path.exists()] == []
 
 
@@ -99,40 +85,12 @@ def test_every_layer_runs_every_loop(name: str) -> None:
     assert delayed.min() >= 2 * 2000
 
 
-def when_said(event: bytes, act: Callable[[list[psutil.Process]], object]) -> threading.Thread:
-    """Act on the launch's two ranks once the probe has said `event`; a thread to be joined."""
-
-    def wait() -> None:
-        pause = threading.Event()
-        for _ in range(1200):
-            if any(event in file.read_bytes() for folder in OWN for file in folder.glob("stdout-*")):
-                act(ranks())
-                return
-            pause.wait(0.05)
-
-    OWN.clear()
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
-
-
-def ranks() -> list[psutil.Process]:
-    """Return the two rank processes of this process's launch, in the order they were started."""
-    found = [
-        child
-        for child in psutil.Process().children(recursive=True)
-        if "mpiexec" not in child.cmdline()[0] and any("probe" in word for word in child.cmdline()[1:3])
-    ]
-    assert len(found) == 2
-    return sorted(found, key=lambda one: one.pid)
-
-
 @pytest.mark.parametrize("name", ["socket/tcp+spin", "shm", "mpi4py/mpich"])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_rank_ends_the_launch_and_finished_steps_are_kept(name: str, rank: int) -> None:
-    thread = when_said(b'"samples"', lambda ranks: ranks[rank].kill())
+    watch = Watch(b'"samples"', lambda ranks: ranks[rank].kill(), LIMIT_S)
     outcome = launch(parse_layers(name)[0], [quick("echo"), LONG], limit_s=LIMIT_S, pins=None)
-    thread.join()
+    watch.join()
     assert outcome.status == "failed"
     assert outcome.seconds < LIMIT_S
     assert outcome.error is not None
@@ -145,9 +103,9 @@ def test_a_killed_rank_ends_the_launch_and_finished_steps_are_kept(name: str, ra
 
 @pytest.mark.parametrize("name", ["socket/tcp", "mpi4py/mpich"])
 def test_a_rank_that_hangs_is_ended_at_the_limit(name: str) -> None:
-    thread = when_said(b'"hello"', lambda ranks: ranks[1].suspend())
+    watch = Watch(b'"hello"', lambda ranks: ranks[1].suspend(), LIMIT_S)
     outcome = launch(parse_layers(name)[0], [LONG], limit_s=5.0, pins=None)
-    thread.join()
+    watch.join()
     assert outcome.status == "failed"
     assert "limit" in str(outcome.error)
     assert outcome.seconds < LIMIT_S
@@ -156,7 +114,7 @@ def test_a_rank_that_hangs_is_ended_at_the_limit(name: str) -> None:
 @pytest.mark.parametrize("name", ["socket/unix", "mpi4py/mpich"])
 def test_an_interrupt_keeps_the_steps_that_were_finished(name: str) -> None:
     with Interruption() as interruption:
-        thread = when_said(b'"samples"', lambda _: os.kill(os.getpid(), signal.SIGINT))
+        watch = Watch(b'"samples"', lambda _: os.kill(os.getpid(), signal.SIGINT), LIMIT_S)
         outcome = launch(
             parse_layers(name)[0],
             [quick("echo"), LONG],
@@ -164,7 +122,7 @@ def test_an_interrupt_keeps_the_steps_that_were_finished(name: str) -> None:
             pins=None,
             interruption=interruption,
         )
-        thread.join()
+        watch.join()
     assert outcome.status == "interrupted"
     assert [step["bytes"] for step in outcome.steps] == [64]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
-from stacks_help import marked_processes
+from watching import marked_processes
 
 from wiretwin.stacks import unprivileged
 from wiretwin.stacks.leftovers import Leftovers

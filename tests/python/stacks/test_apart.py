@@ -7,15 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from tests_stacks import LIMIT_S, LONG, configured, lines_of, nothing_left, quick, run_program
+from watching import Watch
 
 from wiretwin.errors import InputError
 from wiretwin.measure import running as running_module
@@ -177,36 +177,13 @@ def test_programs_of_two_ranks_run(name: str, program: dict[str, Any]) -> None:
     assert all(line["verified"] for line in run_program(name, program, 2))
 
 
-def when_measuring(act: Callable[[list[psutil.Process]], object]) -> threading.Thread:
-    """Act on the launch's ranks once it has finished a step; a thread to be joined."""
-
-    def wait() -> None:
-        deadline = time.monotonic() + LIMIT_S
-        while time.monotonic() < deadline:
-            for folder in HERE.directory.glob("wiretwin-*"):
-                said = [file for file in folder.glob("stdout-*") if b'"samples"' in file.read_bytes()]
-                ranks = [
-                    child
-                    for child in psutil.Process().children(recursive=True)
-                    if str(folder) in " ".join(child.cmdline())
-                ]
-                if said and len(ranks) == 2:
-                    act(sorted(ranks, key=lambda one: one.pid))
-                    return
-            time.sleep(0.02)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
-
-
 @pytest.mark.parametrize("name", ["pvm/pvm3", "pvm/pvm3+advise", "rpc/tirpc", "ucx", "libfabric+shm"])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_killed_rank_is_named_and_leaves_nothing(name: str, rank: int) -> None:
     configuration = configured(name)
-    thread = when_measuring(lambda ranks: ranks[rank].kill())
+    watch = Watch(b'"samples"', lambda ranks: ranks[rank].kill(), LIMIT_S)
     outcome = launch(configuration, [quick("echo", 64), LONG], limit_s=LIMIT_S, pins=None)
-    thread.join()
+    watch.join()
     assert (outcome.status, outcome.error) == ("failed", f"rank {rank} was ended by signal 9 (SIGKILL)")
     assert len(outcome.steps) == 1
     assert outcome.seconds < LIMIT_S / 2
@@ -227,9 +204,9 @@ def test_a_killed_pvmd_is_named_and_the_next_session_has_another() -> None:
         (daemon,) = daemons_of(Path(ranks[0].environ()["PVM_TMP"]).parent.name)
         daemon.send_signal(signal.SIGKILL)
 
-    thread = when_measuring(kill)
+    watch = Watch(b'"samples"', kill, LIMIT_S)
     outcome = launch(configuration, [quick("echo", 64), LONG], limit_s=LIMIT_S, pins=None)
-    thread.join()
+    watch.join()
     assert outcome.status == "failed"
     assert outcome.error is not None
     assert "the daemon (pvmd) does not answer" in outcome.error

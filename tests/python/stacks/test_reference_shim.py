@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stacks_help import marked_processes
+from watching import marked_processes
 
 from wiretwin.measure.launch import Outcome, launch
 from wiretwin.measure.layers import Configuration, LayerKind, parse_layers

@@ -7,12 +7,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
-from stacks_help import LIBRARIES, installed, marked_processes
+from stacks_help import LIBRARIES, installed
+from watching import Watch, marked_processes
 
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import parse_layers, refusal
@@ -118,29 +118,6 @@ def test_ranks_are_pinned_unless_the_launcher_binds() -> None:
         assert outcome.hello["effective"]["cores"] == [cpus[-1]]
 
 
-def during(act: Callable[[], object], said: str = '"samples"') -> threading.Thread:
-    """Act once a rank of the launch under way has said something; a thread to be joined."""
-    before = set(Path("/dev/shm").glob("wiretwin-*"))
-
-    def wait() -> None:
-        pause = threading.Event()
-        for _ in range(1800):
-            for folder in set(Path("/dev/shm").glob("wiretwin-*")) - before:
-                for file in folder.glob("stdout-*"):
-                    if said in file.read_text("utf-8", "replace") and mine(folder):
-                        act()
-                        return
-            pause.wait(0.05)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
-
-
-def mine(folder: Path) -> bool:
-    return any(str(folder) in words for words in marked_processes().values())
-
-
 def kill(wanted: str, number: int = signal.SIGKILL) -> None:
     """Kill the first of this test's processes whose command line has `wanted` in it."""
     for pid, words in sorted(marked_processes().items()):
@@ -169,18 +146,9 @@ PROBE = "-m wiretwin.probe"
 )
 def test_whatever_is_killed_the_launch_fails_at_once_and_keeps_its_steps(name: str, victim: str) -> None:
     configuration = installed(name)
-    problems: list[BaseException] = []
-
-    def act() -> None:
-        try:
-            kill(victim)
-        except AssertionError as problem:
-            problems.append(problem)
-
-    thread = during(act)
+    watch = Watch(b'"samples"', lambda _: kill(victim), LIMIT_S)
     outcome = launch(configuration, [quick("echo"), LONG], limit_s=LIMIT_S, pins=None)
-    thread.join()
-    assert problems == []
+    watch.join()
     assert outcome.status == "failed"
     assert outcome.error
     assert outcome.seconds < LIMIT_S
@@ -199,9 +167,9 @@ def test_when_we_are_killed_ourselves_daemons_and_ranks_end_too(name: str) -> No
     )
     before = set(Path("/dev/shm").glob("wiretwin-*"))
     child = subprocess.Popen([sys.executable, "-c", code, name])
-    thread = during(child.kill)
+    watch = Watch(b'"samples"', lambda _: child.kill(), LIMIT_S)
     assert child.wait(LIMIT_S) == -signal.SIGKILL
-    thread.join()
+    watch.join()
     pause = threading.Event()
     for _ in range(600):
         if not marked_processes():

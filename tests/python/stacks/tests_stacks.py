@@ -10,14 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
+from watching import marked_processes
 
 from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
-from wiretwin.process import MARK
 
 LIMIT_S = 60.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
@@ -70,22 +69,10 @@ def lines_of(directory: Path) -> list[dict[str, Any]]:
 @contextmanager
 def nothing_left() -> Iterator[None]:
     """Hold that no process of ours and no file in shared places is left."""
-    before, own = _files(), _processes()
+    before, own = _files(), marked_processes()
     yield
-    assert _processes() - own == set()
+    assert marked_processes().keys() <= own.keys(), marked_processes()
     assert _files() - before == set()
-
-
-def _processes() -> set[str]:
-    found = set()
-    for process in psutil.process_iter():
-        try:
-            environment = process.environ()
-            if MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
-                found.add(f"{process.pid} {' '.join(process.cmdline())}")
-        except psutil.Error:
-            continue
-    return found
 
 
 def _files() -> set[str]:

@@ -1,0 +1,98 @@
+"""Acting on a launch under way: what tests that kill, stop or interrupt something share.
+
+A launch is one of this test if its processes carry the launch's mark and the `PYTEST_OF` that the test set:
+what other tests and other users of the host do at the same time is not looked at.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from wiretwin.process import MARK
+
+FOLDER = "wiretwin-"
+PAUSE_S = 0.05
+
+
+class Watch(threading.Thread):
+    """Acts once, on the ranks of the first launch of which one has said something; `join` tells what failed.
+
+    Parameters
+    ----------
+    said
+        What a rank must have written to its standard output.
+    act
+        Called with the launch's ranks, in the order of their process identifiers.
+    limit_s
+        How long to wait for it, in seconds.
+    """
+
+    def __init__(self, said: bytes, act: Callable[[list[psutil.Process]], object], limit_s: float) -> None:
+        super().__init__(daemon=True)
+        self._said, self._act, self._pauses = said, act, int(limit_s / PAUSE_S)
+        self._problem: BaseException | None = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            pause = threading.Event()
+            for _ in range(self._pauses):
+                for folder, ranks in launches().items():
+                    if ranks and self._said in said(folder):
+                        self._act(sorted(ranks, key=lambda one: one.pid))
+                        return
+                pause.wait(PAUSE_S)
+            raise AssertionError(f"no rank said {self._said!r}; at work: {launches()}")
+        except BaseException as problem:
+            self._problem = problem
+
+    def join(self, timeout: float | None = None) -> None:
+        super().join(timeout)
+        if self._problem is not None:
+            raise self._problem
+
+
+def marked_processes() -> dict[int, str]:
+    """Return the command line of every process that carries the mark of a launch or session of this test."""
+    return {one.pid: " ".join(words) for one, words in _marked()}
+
+
+def launches() -> dict[Path, list[psutil.Process]]:
+    """Return the ranks that are at work, by the folder of their launch."""
+    found: dict[Path, list[psutil.Process]] = {}
+    for process, words in _marked():
+        if "python" not in words[0] or not any("probe" in word for word in words[1:3]):
+            continue
+        for folder in (parent for word in words for parent in Path(word).parents):
+            if folder.name.startswith(FOLDER):
+                found.setdefault(folder, []).append(process)
+                break
+    return found
+
+
+def said(folder: Path) -> bytes:
+    """Return all that the ranks of a launch have written; nothing of what has been removed by now."""
+    texts = []
+    for file in sorted(folder.glob("stdout-*")):
+        try:
+            texts.append(file.read_bytes())
+        except OSError:
+            continue
+    return b"".join(texts)
+
+
+def _marked() -> list[tuple[psutil.Process, list[str]]]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment, words = process.environ(), process.cmdline()
+        except psutil.Error:
+            continue
+        if words and MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
+            found.append((process, words))
+    return found
