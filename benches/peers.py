@@ -72,6 +72,16 @@ def client(argv: Sequence[str], cpu: int, wanted: str, env: Mapping[str, str] | 
         time.sleep(0.05)
 
 
+def sizes_of(tool: str, lines: Sequence[tuple[str, str]], done: process.Finished) -> Readings:
+    """Return what a tool printed for the wanted sizes; name those that it left out, and how it ended."""
+    found = {int(size): float(value) for size, value in lines}
+    missing = ", ".join(f"{size} B" for size in SIZES if size not in found)
+    if missing:
+        how = f"it ended with {done.returncode}: {done.last_words()}"
+        print(f"{tool} printed no line for {missing}; {how}; left out of this round", file=sys.stderr)
+    return {size: found[size] for size in SIZES if size in found}
+
+
 def sockperf(protocol: str) -> Callable[[tuple[int, int]], Readings]:
     def run(cpus: tuple[int, int]) -> Readings:
         found = {}
@@ -158,8 +168,7 @@ def netpipe_pvm(cpus: tuple[int, int]) -> Readings:
             receiver.kill()
             receiver.wait()
     lines = re.findall(r"(\d+) bytes\s+\d+ times -->.* in\s+([\d.]+) usec", done.stdout + done.stderr)
-    found = {int(size): float(value) for size, value in lines}
-    return {size: found[size] for size in SIZES}
+    return sizes_of("NPpvm", lines, done)
 
 
 def imb(cpus: tuple[int, int]) -> Readings:
@@ -173,10 +182,7 @@ def imb(cpus: tuple[int, int]) -> Readings:
         (command,) = session.commands(words, [HERE.directory], 2)
         done = process.run(command.argv[:-1], limit_s=LIMIT_S, env=full(command.env))
     rows = re.findall(r"^ +(\d+) +\d+ +([\d.]+) +[\d.]+$", done.stdout, re.MULTILINE)
-    found = {int(size): float(value) for size, value in rows}
-    if not set(SIZES) <= set(found):
-        raise RuntimeError(f"IMB-MPI1 ended with {done.returncode}: {done.last_words()}")
-    return {size: found[size] for size in SIZES}
+    return sizes_of("IMB-MPI1", rows, done)
 
 
 PEERS: Sequence[tuple[str, str, str, str, Callable[[tuple[int, int]], Readings]]] = (
@@ -220,6 +226,9 @@ def row(name: str, tool: str, size: int, mine: Sequence[float], theirs: Sequence
     def shown(values: Sequence[float]) -> str:
         return f"{statistics.median(values):.2f} ({min(values):.2f}-{max(values):.2f})"
 
+    if not mine or not theirs:
+        return f"| `{name}` | {tool} | {size} | {shown(mine) if mine else ''} | | | no line |"
+
     ratio = statistics.median(mine) / statistics.median(theirs)
     apart = max(mine) < min(theirs) or max(theirs) < min(mine)
     verdict = "apart" if apart else "agree"
@@ -250,8 +259,8 @@ def main() -> int:
     print("|---|---|---|---|---|---|---|")
     for name, tool, _, _ in present:
         for size in SIZES:
-            values = ([one[size] for one in mine[name]], [one[size] for one in theirs[name]])
-            print(row(name, tool, size, *values))
+            pair = ([one[size] for one in rounds[name] if size in one] for rounds in (mine, theirs))
+            print(row(name, tool, size, *pair))
     return 0
 
 
