@@ -104,9 +104,27 @@ def headline(inputs: Inputs) -> str:
         how = "predicted within" if worst <= WORST else "mispredicted by up to"
         parts.append(f"{what} {how} {words.within_text(worst)}")
     if not parts:
-        return f"How processes talk on {inputs.host.get('name') or 'this host'}"
+        name = inputs.host.get("name") or "this host"
+        hosts = _hosts(inputs)
+        return f"How {hosts} hosts on {name} talk" if hosts > 1 else f"How processes talk on {name}"
     text = "; ".join(parts)
     return text if found and found[1].clear else text[0].upper() + text[1:]
+
+
+def _hosts(inputs: Inputs) -> int:
+    """Return how many hosts of a testbed the ranks lived on; 0 if it was none."""
+    place: dict[str, Any] = (inputs.manifest.get("options") or {}).get("place") or {}
+    return len(place.get("hosts") or []) if place.get("kind") == "testbed" else 0
+
+
+def between(inputs: Inputs) -> list[str]:
+    """Say between how many hosts of a testbed it was measured, and what joins them."""
+    hosts = _hosts(inputs)
+    if hosts < 2:
+        return []
+    link: dict[str, Any] = inputs.manifest["options"]["place"].get("link") or {}
+    rate = f" of {words.digits(float(link['rate_bit_s']) / 1e6)} Mbit/s" if link.get("rate_bit_s") else ""
+    return [f"a testbed of {hosts} hosts, link {link.get('kind', 'not known')}{rate}"]
 
 
 def findings(inputs: Inputs) -> list[Markup]:

@@ -14,7 +14,7 @@ from wiretwin.errors import InputError, StorageError
 from wiretwin.plot import words
 from wiretwin.plot.theme import DARK, LIGHT, Theme, translation
 from wiretwin.report import bundle
-from wiretwin.report.findings import cautions, findings, headline, loop
+from wiretwin.report.findings import between, cautions, findings, headline, loop
 from wiretwin.report.inputs import Inputs, gather
 from wiretwin.report.page import Page
 from wiretwin.report.sections import build
@@ -96,6 +96,7 @@ def _subtitle(inputs: Inputs) -> str:
         parts.append(words.count_text(int(host["cores"]), "core"))
     if host.get("kernel"):
         parts.append(str(host["kernel"]))
+    parts += between(inputs)
     made = str(inputs.manifest.get("created_utc") or inputs.twin.get("created_utc") or "")
     if made:
         parts.append(words.date_text(made))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import gzip
 import json
 import re
@@ -17,8 +18,18 @@ import report_data
 
 from wiretwin.errors import InputError, StorageError
 from wiretwin.report import render
-from wiretwin.report.findings import cautions, findings, headline, leaders_by_size, loop, rank, small
+from wiretwin.report.findings import (
+    between,
+    cautions,
+    findings,
+    headline,
+    leaders_by_size,
+    loop,
+    rank,
+    small,
+)
 from wiretwin.report.inputs import gather
+from wiretwin.report.sections import setting
 from wiretwin.report.writer import compose
 
 MOST_BYTES = 6_000_000
@@ -259,6 +270,18 @@ def test_without_intervals_nothing_is_ranked() -> None:
     assert "faster" not in text
     assert "spin" not in text
     assert "quickest here" not in headline(inputs)
+
+
+def test_hosts_of_a_testbed_and_what_joins_them_are_named_at_the_top() -> None:
+    inputs = gather(result=report_data.result(launches=1))
+    assert between(inputs) == []
+    hosts = [{"name": "h1", "address": "10.20.0.1"}, {"name": "h2", "address": "10.20.0.2"}]
+    place = {"kind": "testbed", "hosts": hosts, "link": {"kind": "wire", "rate_bit_s": 10_000_000}}
+    options = {**inputs.manifest.get("options", {}), "place": place}
+    apart = dataclasses.replace(inputs, manifest={**inputs.manifest, "options": options})
+    assert "2 hosts on" in headline(apart)
+    assert between(apart) == ["a testbed of 2 hosts, link wire of 10.0 Mbit/s"]
+    assert "h1 (10.20.0.1), h2 (10.20.0.2)" in str(setting.build(apart))
 
 
 def test_layers_that_overlap_are_named_with_their_figures() -> None:

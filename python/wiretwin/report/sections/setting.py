@@ -61,6 +61,10 @@ def _text(value: Any) -> str:
         return ", ".join(_text(item) for item in value) or "none"
     if not value and isinstance(value, Mapping):
         return "none"
+    if isinstance(value, (list, tuple)) and all(
+        isinstance(item, Mapping) and item.keys() == {"name", "address"} for item in value
+    ):
+        return ", ".join(f"{item['name']} ({item['address']})" for item in value)
     if isinstance(value, (Mapping, list, tuple)):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     return str(value)
