@@ -57,6 +57,19 @@ class Watch(threading.Thread):
             raise self._problem
 
 
+def becomes(expected: object, look: Callable[[], object], limit_s: float = 10.0) -> None:
+    """Hold that `look` gives what is expected, at once or when what ends just now has ended.
+
+    What jobs of others make and remove within a moment is seen by a look in between, and by no second one.
+    """
+    pause = threading.Event()
+    for _ in range(int(limit_s / PAUSE_S)):
+        if look() == expected:
+            return
+        pause.wait(PAUSE_S)
+    assert look() == expected
+
+
 def marked_processes() -> dict[int, str]:
     """Return the command line of every process that carries the mark of a launch or session of this test."""
     return {one.pid: " ".join(words) for one, words in _marked()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,19 +44,19 @@ class Leftovers:
     def lost_since(self, uid: int) -> Leftovers:
         """Return what has appeared since, belongs to `uid` and is used by nobody any more.
 
-        A file is used by who maps it, a segment by who is attached or has made it, semaphores by who has
-        last worked on them.
+        A file is used by who maps it or has it open, which comes before; a segment by who is attached or has
+        made it, semaphores by who has last worked on them.
         """
         now = Leftovers.now()
         files = now.files - self.files
-        mapped = _mapped() if files else set()
+        used = _used() if files else set()
         library = ctypes.CDLL(None, use_errno=True)
 
         def alive(pid: int) -> bool:
             return pid > 0 and Path("/proc", str(pid)).exists()
 
         return Leftovers(
-            frozenset(path for path in files if _owner(path) == uid and str(path) not in mapped),
+            frozenset(path for path in files if _owner(path) == uid and str(path) not in used),
             frozenset(
                 row["shmid"]
                 for row in _table("shm")
@@ -114,9 +115,17 @@ def remove_since(before: Leftovers, uid: int) -> None:
         library.semctl(number, 0, _IPC_RMID)
 
 
-def _mapped() -> set[str]:
-    """Return the files of shared memory that a living process has in its memory."""
+def _used() -> set[str]:
+    """Return the files of shared memory that a living process has in its memory or open.
+
+    Open ones are looked at first: what is mapped between the two looks is found by the second.
+    """
     found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            path = os.readlink(link)
+            if path.startswith("/dev/shm/"):
+                found.add(path)
     for maps in Path("/proc").glob("[0-9]*/maps"):
         with contextlib.suppress(OSError):
             for line in maps.read_text("utf-8", "replace").splitlines():

@@ -72,3 +72,10 @@ def test_what_is_in_use_what_was_there_and_what_belongs_to_others_stays(file: Pa
     finally:
         for number in (old, own):
             library.shmctl(number, 0, None)
+
+
+def test_a_file_that_its_maker_has_open_and_not_yet_mapped_stays(file: Path) -> None:
+    with file.open("w+b"):
+        before = Leftovers(frozenset(), frozenset(), frozenset())
+        assert file not in before.lost_since(os.geteuid()).files
+    assert file in before.lost_since(os.geteuid()).files
