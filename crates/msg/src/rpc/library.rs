@@ -12,7 +12,12 @@
 //! procedure, [`TAGS`] of them answered and as many not; a reply has no tag, and is the message that its
 //! caller waits for.
 //!
-//! *Choice*: the port mapper is asked over TCP; Sun's library asks over UDP.
+//! Over UDP a message is one datagram, and a longer one is refused. A call that nothing answers goes again after
+//! 5 s, until 25 s are over ([`Retry::SUN_RPC`]); the server remembers what it has answered, and answers a call that
+//! comes again without carrying it out again. It goes on doing so when its rank has ended, as long as anything else
+//! goes on. A call that nobody waits for is sent once.
+//!
+//! *Choice*: the port mapper is asked over the transport of the calls; Sun's library asks over UDP.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -22,15 +27,15 @@ use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::rpc::portmap::{self, Mapping, Transport as Over};
 
-use super::client::{self, CallId, Client, Completed, Mode, TOTAL};
+use super::client::{self, CallId, Client, Completed, DATAGRAM_OCTETS, Mode, Retry, TOTAL};
 use super::mapper::{Question, Reading};
-use super::matter::{Records, content_of};
+use super::matter::{Records, content_of, datagram_of, read};
 use super::record::DEFAULT_BUFFER;
-use super::server::{self, Origin, Server, Service};
+use super::server::{self, CACHE_CALLS, Origin, Server, Service};
 use super::{Argument, Credential, Incoming, Matter, Refusal as Denied};
 use crate::library::{
-    Address, Call, ConnectionId, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
-    Request,
+    Address, Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready,
+    Refusal, Request, SocketId,
 };
 
 mod daemon;
@@ -45,6 +50,10 @@ pub const VERSION: u32 = 1;
 pub const TAGS: u32 = 64;
 /// The port at which a rank serves.
 pub const SERVER_PORT: u16 = 1023;
+/// The port from which a rank calls, over UDP.
+pub const CALLER_PORT: u16 = 1022;
+/// The longest message over UDP: a call's head, the length and the message are a datagram.
+pub const LONGEST_DATAGRAM: Bytes = Bytes::new(DATAGRAM_OCTETS.get() - 44);
 
 const fn call_of(tag: u32) -> u32 {
     tag + 1
@@ -114,8 +123,14 @@ struct Posted {
 #[derive(Debug)]
 pub struct RpcRank {
     rank: u32,
+    over: Over,
+    /// Over UDP: the socket that calls come to, and the one that calls leave from.
+    serves: Option<SocketId>,
+    calls: Option<SocketId>,
+    /// A call has been answered.
+    has_served: bool,
     peers: Vec<Peer>,
-    server: Server<u32, Matter>,
+    server: Server<Address, Matter>,
     lines: BTreeMap<ConnectionId, (Line, Records)>,
     /// Connections that are being made, in order.
     connecting: VecDeque<Line>,
@@ -129,23 +144,28 @@ pub struct RpcRank {
 
 const STREAM: client::Transport = client::Transport::Stream { buffer: DEFAULT_BUFFER, resends: 0 };
 
-fn client_of(program: u32, version: u32, xid: u32) -> Client<Matter> {
+const DATAGRAMS: client::Transport =
+    client::Transport::Datagram { retry: Retry::SUN_RPC, largest: DATAGRAM_OCTETS };
+
+fn client_of(over: Over, program: u32, version: u32, xid: u32) -> Client<Matter> {
     let credential = Credential::NONE;
-    let config = client::Config { program, version, credential, total: TOTAL, transport: STREAM };
+    let transport = if over == Over::UDP { DATAGRAMS } else { STREAM };
+    let config = client::Config { program, version, credential, total: TOTAL, transport };
     Client::new(config, xid)
 }
 
-/// What a server of calls over streams is told.
-fn server_config() -> server::Config {
-    server::Config { cache: 0, buffer: DEFAULT_BUFFER, datagram: Bytes::new(0) }
+/// What a server that remembers so many calls of datagrams is told.
+fn server_config(cache: usize) -> server::Config {
+    server::Config { cache, buffer: DEFAULT_BUFFER, datagram: DATAGRAM_OCTETS }
 }
 
 impl RpcRank {
-    /// The library of this rank, of so many, rank r living on host r.
+    /// The library of this rank, of so many, rank r living on host r. Over UDP its driver gives it sockets at
+    /// [`SERVER_PORT`] and [`CALLER_PORT`] before anything else.
     #[must_use]
-    pub fn new(rank: u32, size: u32) -> Self {
+    pub fn new(rank: u32, size: u32, over: Over) -> Self {
         let peer = |other: u32| Peer {
-            client: client_of(PROGRAM, VERSION, (rank << 8 | other) << 16),
+            client: client_of(over, PROGRAM, VERSION, (rank << 8 | other) << 16),
             port: None,
             mapper: None,
             line: None,
@@ -154,7 +174,7 @@ impl RpcRank {
             queued: VecDeque::new(),
             calls: Vec::new(),
         };
-        let mut server = Server::new(server_config(), Matter::nothing());
+        let mut server = Server::new(server_config(CACHE_CALLS), Matter::nothing());
         server.register(Service {
             program: PROGRAM,
             version: VERSION,
@@ -163,6 +183,10 @@ impl RpcRank {
         });
         Self {
             rank,
+            over,
+            serves: None,
+            calls: None,
+            has_served: false,
             peers: (0..size).map(peer).collect(),
             server,
             lines: BTreeMap::new(),
@@ -190,13 +214,13 @@ impl RpcRank {
         if peer.port.is_none() {
             peer.queued.push_back((kept, receive));
             if peer.mapper.is_none() {
-                let mapping = Mapping { program: PROGRAM, version: VERSION, transport: Over::TCP, port: 0 };
-                let mut mapper = client_of(portmap::PROGRAM, portmap::VERSION, to);
+                let mapping = Mapping { program: PROGRAM, version: VERSION, transport: self.over, port: 0 };
+                let mut mapper = client_of(self.over, portmap::PROGRAM, portmap::VERSION, to);
                 let question = Question::GetPort(mapping);
                 // Four words are no long string.
                 let arguments = question.arguments().expect("a mapping has its room");
                 let asked = mapper.call(now, question.procedure(), Matter::Octets(arguments), Mode::Blocking);
-                debug_assert!(asked.is_ok(), "a stream takes calls of any length");
+                debug_assert!(asked.is_ok(), "four words are no long message");
                 peer.mapper = Some(Box::new(mapper));
                 self.drain_mapper(now, to);
             }
@@ -238,7 +262,10 @@ impl RpcRank {
                         self.system(Call::Write { connection, content, wait: true });
                     }
                 }
-                Output::Transmit(client::Transmit::Datagram(_)) => {}
+                Output::Transmit(client::Transmit::Datagram(call)) => {
+                    let port = self.peers[to as usize].port.unwrap_or(0);
+                    self.send_to(self.calls, Address { host: to, port }, datagram_of(&call));
+                }
                 Output::Deliver(completed) => self.replied(to, completed),
                 Output::Event(client::Event::SentAgain(_)) => {
                     self.outputs.push_back(Output::Event(Event::SentAgain));
@@ -270,7 +297,14 @@ impl RpcRank {
                         self.system(Call::Write { connection, content, wait: true });
                     }
                 }
-                Output::Transmit(client::Transmit::Datagram(_)) | Output::Event(_) => {}
+                Output::Transmit(client::Transmit::Datagram(call)) => {
+                    let mapper = Address { host: to, port: MAPPER_PORT };
+                    self.send_to(self.calls, mapper, datagram_of(&call));
+                }
+                Output::Event(client::Event::SentAgain(_)) => {
+                    self.outputs.push_back(Output::Event(Event::SentAgain));
+                }
+                Output::Event(_) => {}
                 Output::Deliver(completed) => return self.found(now, to, completed),
                 Output::Timeout(_) => return,
             }
@@ -281,22 +315,25 @@ impl RpcRank {
     fn found(&mut self, now: SimTime, to: u32, completed: Completed<Matter>) {
         let peer = &mut self.peers[to as usize];
         peer.mapper = None;
+        let unknown = Failure::Refused("the port mapper has no such program");
         let port = match completed.result {
-            Ok(Matter::Octets(octets)) => Reading::word(&octets).ok().filter(|&port| port > 0),
-            _ => None,
+            Ok(Matter::Octets(octets)) => Reading::word(&octets).ok().filter(|&port| port > 0).ok_or(unknown),
+            Ok(_) => Err(unknown),
+            Err(failure) => Err(failure_of(failure, to)),
         };
-        peer.port = port.and_then(|port| u16::try_from(port).ok());
-        let (known, line) = (peer.port.is_some(), peer.mapper_line.take());
+        let port = port.and_then(|port| u16::try_from(port).map_err(|_| unknown));
+        peer.port = port.ok();
+        let line = peer.mapper_line.take();
         let queued = core::mem::take(&mut peer.queued);
         if let Some(connection) = line {
             self.lines.remove(&connection);
             self.system(Call::Close { connection });
         }
         for (kept, receive) in queued {
-            if known {
-                self.call(now, to, kept, receive);
-            } else if let Some(request) = receive {
-                self.fail(request, Failure::Refused("the port mapper has no such program"));
+            match (port, receive) {
+                (Ok(_), _) => self.call(now, to, kept, receive),
+                (Err(failure), Some(request)) => self.fail(request, failure),
+                (Err(_), None) => {}
             }
         }
     }
@@ -313,11 +350,7 @@ impl RpcRank {
                 }
                 None => Failure::Refused("a reply without a message"),
             },
-            Err(client::Failure::TimedOut { after, .. }) => Failure::TimedOut { limit: after },
-            Err(client::Failure::NotConnected | client::Failure::ConnectionLost) => {
-                Failure::PeerLost { rank: from }
-            }
-            Err(client::Failure::Refused(denied)) => Failure::Refused(name_of(denied)),
+            Err(failure) => failure_of(failure, from),
         };
         self.fail(request, failure);
     }
@@ -342,7 +375,10 @@ impl RpcRank {
                     self.lines.remove(&connection);
                     self.system(Call::Close { connection });
                 }
-                Output::Transmit(server::Transmit::Datagram(..)) => {}
+                Output::Transmit(server::Transmit::Datagram(to, reply)) => {
+                    self.has_served = true;
+                    self.send_to(self.serves, to, datagram_of(&reply));
+                }
                 Output::Deliver(request) => self.is_asked(now, request),
                 Output::Event(server::Event::Garbage { .. }) => {
                     self.outputs.push_back(Output::Event(Event::Garbage { what: "a call" }));
@@ -353,10 +389,15 @@ impl RpcRank {
         }
     }
 
-    fn is_asked(&mut self, now: SimTime, request: server::Request<u32, Matter>) {
-        let Origin::Connection(line) = request.origin else { return };
-        let caller = self.lines.get(&ConnectionId(line.0 as u32)).map(|line| line.0);
-        let (Some(Line::Caller(source)), Some(payload)) = (caller, request.arguments.payload()) else {
+    fn is_asked(&mut self, now: SimTime, request: server::Request<Address, Matter>) {
+        let source = match request.origin {
+            Origin::Datagram(from) => Some(from.host),
+            Origin::Connection(line) => match self.lines.get(&ConnectionId(line.0 as u32)) {
+                Some(&(Line::Caller(source), _)) => Some(source),
+                _ => None,
+            },
+        };
+        let (Some(source), Some(payload)) = (source, request.arguments.payload()) else {
             self.server.reply(now, request.id, Err(Denied::GarbageArguments));
             return;
         };
@@ -367,6 +408,37 @@ impl RpcRank {
         let call = answered.then_some(request.id);
         self.asked.push_back(Asked { source, tag, message: payload.message, call });
         self.serve();
+    }
+
+    /// Sends a datagram.
+    fn send_to(&mut self, socket: Option<SocketId>, to: Address, content: Content) {
+        // Without a socket the datagram is as good as lost.
+        if let Some(socket) = socket {
+            self.system(Call::SendTo { socket, to, content });
+        }
+    }
+
+    /// A datagram has come.
+    fn take_datagram(&mut self, now: SimTime, socket: SocketId, from: Address, content: &mut Content) {
+        let incoming = read(content);
+        if Some(socket) == self.serves {
+            self.server.handle_datagram(now, from, incoming);
+            return self.drain_server(now);
+        }
+        let Some(peer) = self.peers.get_mut(from.host as usize) else { return };
+        match incoming {
+            Incoming::Reply(reply) if from.port == MAPPER_PORT => {
+                if let Some(mapper) = &mut peer.mapper {
+                    mapper.handle_reply(now, reply);
+                }
+                self.drain_mapper(now, from.host);
+            }
+            Incoming::Reply(reply) => {
+                peer.client.handle_reply(now, reply);
+                self.drain_client(now, from.host);
+            }
+            _ => self.outputs.push_back(Output::Event(Event::Garbage { what: "a reply" })),
+        }
     }
 
     /// Gives calls to the receives that take them.
@@ -419,6 +491,15 @@ impl RpcRank {
     }
 }
 
+/// What has become of a call to a rank, as its receive says it.
+const fn failure_of(failure: client::Failure, rank: u32) -> Failure {
+    match failure {
+        client::Failure::TimedOut { after, .. } => Failure::TimedOut { limit: after },
+        client::Failure::NotConnected | client::Failure::ConnectionLost => Failure::PeerLost { rank },
+        client::Failure::Refused(denied) => Failure::Refused(name_of(denied)),
+    }
+}
+
 const fn name_of(denied: Denied) -> &'static str {
     match denied {
         Denied::ProgramUnavailable => "PROG_UNAVAIL",
@@ -435,9 +516,12 @@ const fn name_of(denied: Denied) -> &'static str {
 pub const MAPPER_PORT: u16 = portmap::PORT;
 
 impl Library for RpcRank {
-    fn admit(&self, to: u32, tag: u32, _bytes: Bytes) -> Result<(), Refusal> {
+    fn admit(&self, to: u32, tag: u32, bytes: Bytes) -> Result<(), Refusal> {
         if to == self.rank {
             return Err(Refusal::ToItself);
+        }
+        if self.over == Over::UDP && bytes > LONGEST_DATAGRAM {
+            return Err(Refusal::TooLong { most: LONGEST_DATAGRAM });
         }
         if tag >= TAGS {
             return Err(Refusal::Unsupported("a tag over 63: a tag is a procedure, and there are 64"));
@@ -477,7 +561,9 @@ impl Library for RpcRank {
     }
 
     fn is_busy(&self) -> bool {
-        self.peers.iter().any(|peer| !peer.queued.is_empty() || peer.client.has_unsent())
+        // A reply may be lost: its call would come again.
+        let answers = self.over == Over::UDP && self.has_served;
+        answers || self.peers.iter().any(|peer| !peer.queued.is_empty() || peer.client.has_unsent())
     }
 
     fn progress(&mut self, now: SimTime) {
@@ -546,7 +632,10 @@ impl Library for RpcRank {
                             self.system(Call::Read { connection, most: DEFAULT_BUFFER, wait: false });
                         }
                         Ready::Acceptable(listener) => self.system(Call::Accept { listener }),
-                        Ready::Writable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
+                        Ready::Datagram(socket) => {
+                            self.system(Call::ReceiveFrom { socket, wait: false });
+                        }
+                        Ready::Writable(_) | Ready::Pdu(_) => {}
                     }
                 }
                 if ready.is_empty() {
@@ -594,14 +683,15 @@ impl Library for RpcRank {
                 self.ended(now, connection);
                 self.system(Call::Close { connection });
             }
+            Outcome::Bound { socket, at } if at.port == SERVER_PORT => self.serves = Some(socket),
+            Outcome::Bound { socket, .. } => self.calls = Some(socket),
+            Outcome::Datagram { socket, from, content } => self.take_datagram(now, socket, from, content),
             Outcome::Given { .. }
             | Outcome::Listening { .. }
             | Outcome::Changed { .. }
             | Outcome::Wrote { .. }
             | Outcome::Closed { .. }
-            | Outcome::Bound { .. }
             | Outcome::Sent { .. }
-            | Outcome::Datagram { .. }
             | Outcome::Empty { .. }
             | Outcome::GivenCircuit { .. }
             | Outcome::SentPdu { .. }

@@ -75,16 +75,22 @@ pub(super) fn content_of<M: Message<Body = Matter>>(write: &Write<M>) -> Content
     let mut dropped = Content::new();
     for piece in &write.pieces {
         content.push_octets(&piece.mark.octets());
-        let mut whole = Content::new();
-        whole.push_octets(&piece.message.head());
-        if let Some(body) = piece.message.body() {
-            body.put(&mut whole);
-        }
+        let mut whole = datagram_of(&piece.message);
         if piece.start > Bytes::new(0) {
             whole.move_to(piece.start, &mut dropped);
             dropped.clear();
         }
         whole.move_to(Bytes::new(piece.mark.length().into()), &mut content);
+    }
+    content
+}
+
+/// A message as a datagram.
+pub(super) fn datagram_of(message: &impl Message<Body = Matter>) -> Content {
+    let mut content = Content::new();
+    content.push_octets(&message.head());
+    if let Some(body) = message.body() {
+        body.put(&mut content);
     }
     content
 }

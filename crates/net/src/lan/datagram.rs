@@ -103,14 +103,20 @@ impl Lan {
         if port == 0 || taken(port) {
             return self.outcome(host, thread, process, Outcome::Failed(CallError::PortTaken { port }));
         }
-        let name = SocketId(self.udp.iter().filter(|socket| socket.process == process).count() as u32);
         let at = Address { host, port };
+        let name = self.add_socket(process, at);
+        self.outcome(host, thread, process, Outcome::Bound { socket: name, at });
+    }
+
+    /// A process gets a socket at an address that is free.
+    pub(super) fn add_socket(&mut self, process: u32, at: Address) -> SocketId {
+        let name = SocketId(self.udp.iter().filter(|socket| socket.process == process).count() as u32);
         self.bound.insert(at, self.udp.len() as u32);
         // SunOS 4.1 sums no datagrams.
         let machine = udp::Socket::new(udp::Config { checksum: false, ..udp::Config::default() });
         let (waiting, came) = (VecDeque::new(), SegmentId::NONE);
         self.udp.push(DatagramSocket { machine, process, at, name, waiting, came });
-        self.outcome(host, thread, process, Outcome::Bound { socket: name, at });
+        name
     }
 
     fn udp_socket(&self, process: u32, name: SocketId) -> Option<u32> {

@@ -3,7 +3,7 @@
 //! | part | choices |
 //! |---|---|
 //! | message layer | `fore` (the adapter's own interface), `fore+reliable` (the same with segmentation and retransmission in the program), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `pvm-mapped` (PVM in memory of the adapter, over a network of switches), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `pvm-fore` (PVM over the adapter's interface), `rpc` (remote procedure calls) |
-//! | transport | `tcp`, for all but `fore`, `fore+reliable`, `pvm-fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` |
+//! | transport | `tcp`, for all but `fore`, `fore+reliable`, `pvm-fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` and `rpc` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
 //! What does not go together is refused, with the reason.
@@ -159,7 +159,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 44] = [
         Self::circuits(Message::Fore, Lower::Aal5),
         Self::circuits(Message::Fore, Lower::Aal34),
         Self::circuits(Message::ForeReliable, Lower::Aal5),
@@ -200,6 +200,10 @@ impl Stack {
         Self { message: Message::Via, transport: Transport::None, lower: Lower::Gige },
         Self { message: Message::MpiMvich, transport: Transport::None, lower: Lower::Gige },
         Self { message: Message::PvmMapped, transport: Transport::None, lower: Lower::Aal5 },
+        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Aal5 },
+        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Ethernet },
+        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Fddi },
+        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Gige },
     ];
 }
 
@@ -259,8 +263,8 @@ impl FromStr for Stack {
             ["pvm-mapped", ..] => refuse("mapped memory is that of an ATM adapter: pvm-mapped/aal5"),
             ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
-            ["socket", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
-            ["socket", "udp"] => refuse("UDP needs a network under it"),
+            ["socket" | "rpc", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
+            ["socket" | "rpc", "udp"] => refuse("UDP needs a network under it"),
             ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp"] => {
                 refuse("TCP needs a network under it")
             }
@@ -298,6 +302,8 @@ mod tests {
             ("socket/tcp", "needs a network"),
             ("socket/udp", "needs a network"),
             ("socket/udp/aal34", "AAL 5"),
+            ("rpc/udp", "needs a network"),
+            ("rpc/udp/aal34", "AAL 5"),
             ("pvm-normal/tcp/aal5", "UDP"),
             ("pvm-advise/udp/aal5", "TCP"),
             ("pvm-advise/aal5", "needs a transport"),

@@ -9,11 +9,13 @@ use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::rpc::portmap::{Transport as Over, UniversalAddress};
 
 use super::{PROGRAM, SERVER_PORT, VERSION, server_config};
-use crate::library::{Call, ConnectionId, Event, Library, LibraryOutput, Outcome, Ready, Refusal, Request};
+use crate::library::{
+    Address, Call, ConnectionId, Event, Library, LibraryOutput, Outcome, Ready, Refusal, Request, SocketId,
+};
 use crate::rpc::mapper::{Answer, Caller, Mapper, Registration, UNKNOWN};
-use crate::rpc::matter::{Records, content_of};
+use crate::rpc::matter::{Records, content_of, datagram_of, read};
 use crate::rpc::record::DEFAULT_BUFFER;
-use crate::rpc::server::{self, Server};
+use crate::rpc::server::{self, Origin, Server};
 use crate::rpc::{Matter, Refusal as Denied};
 
 /// Registrations that it has room for.
@@ -23,7 +25,9 @@ const ROOM: usize = 64;
 #[derive(Debug)]
 pub struct PortMapper {
     mapper: Mapper,
-    server: Server<u32, Matter>,
+    server: Server<Address, Matter>,
+    /// Where it is asked by datagrams, if it is.
+    socket: Option<SocketId>,
     lines: BTreeMap<ConnectionId, Records>,
     outputs: VecDeque<LibraryOutput>,
 }
@@ -40,16 +44,19 @@ impl PortMapper {
     pub fn new() -> Self {
         let mut mapper = Mapper::new(ROOM);
         let address = UniversalAddress(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, SERVER_PORT));
-        mapper.set(Registration {
-            program: PROGRAM,
-            version: VERSION,
-            netid: "tcp".into(),
-            address: format!("{address}"),
-            owner: UNKNOWN.into(),
-        });
-        let mut server = Server::new(server_config(), Matter::nothing());
+        for netid in ["tcp", "udp"] {
+            mapper.set(Registration {
+                program: PROGRAM,
+                version: VERSION,
+                netid: netid.into(),
+                address: format!("{address}"),
+                owner: UNKNOWN.into(),
+            });
+        }
+        // A question may be answered twice: nothing is remembered.
+        let mut server = Server::new(server_config(0), Matter::nothing());
         Mapper::services().into_iter().for_each(|service| server.register(service));
-        Self { mapper, server, lines: BTreeMap::new(), outputs: VecDeque::new() }
+        Self { mapper, server, socket: None, lines: BTreeMap::new(), outputs: VecDeque::new() }
     }
 
     fn drain(&mut self, now: SimTime) {
@@ -66,13 +73,21 @@ impl PortMapper {
                     self.lines.remove(&connection);
                     self.outputs.push_back(Output::Transmit(Call::Close { connection }));
                 }
-                Output::Transmit(server::Transmit::Datagram(..)) => {}
+                Output::Transmit(server::Transmit::Datagram(to, reply)) => {
+                    if let Some(socket) = self.socket {
+                        let send = Call::SendTo { socket, to, content: datagram_of(&reply) };
+                        self.outputs.push_back(Output::Transmit(send));
+                    }
+                }
                 Output::Deliver(request) => {
                     let caller = Caller {
                         local: false,
                         owner: UNKNOWN.into(),
                         reached: Ipv4Addr::LOCALHOST,
-                        transport: Over::TCP,
+                        transport: match request.origin {
+                            Origin::Datagram(_) => Over::UDP,
+                            Origin::Connection(_) => Over::TCP,
+                        },
                         seconds: 0,
                     };
                     let Matter::Octets(octets) = &request.arguments else {
@@ -129,10 +144,16 @@ impl Library for PortMapper {
                             Call::Read { connection, most: DEFAULT_BUFFER, wait: false }
                         }
                         Ready::Acceptable(listener) => Call::Accept { listener },
-                        Ready::Writable(_) | Ready::Datagram(_) | Ready::Pdu(_) => continue,
+                        Ready::Datagram(socket) => Call::ReceiveFrom { socket, wait: false },
+                        Ready::Writable(_) | Ready::Pdu(_) => continue,
                     };
                     self.outputs.push_back(Output::Transmit(call));
                 }
+            }
+            Outcome::Bound { socket, .. } => self.socket = Some(socket),
+            Outcome::Datagram { from, content, .. } => {
+                self.server.handle_datagram(now, from, read(content));
+                self.drain(now);
             }
             Outcome::Accepted { connection, .. } => {
                 self.lines.insert(connection, Records::default());

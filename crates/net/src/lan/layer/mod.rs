@@ -24,16 +24,17 @@ use wiretwin_msg::mpi::vias::ViaMpi;
 use wiretwin_msg::pvm::{Encoding, library as pvm};
 use wiretwin_msg::reliable::Reliable;
 use wiretwin_msg::reliable::channel;
-use wiretwin_msg::rpc::library::{MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
+use wiretwin_msg::rpc::library::{CALLER_PORT, MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
 use wiretwin_msg::via::messages::Messages;
 use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
+use wiretwin_wire::rpc::portmap::Transport as Over;
 
 use super::config::{Config, SocketConfig};
 use super::core::To;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
-use super::stack::Message;
+use super::stack::{Message, Stack, Transport};
 use super::{Kind, Lan, RequestId, State};
 
 pub(super) use mapped::{MappedEnd, is_mapped};
@@ -84,14 +85,17 @@ pub(super) struct Settlement {
     circuits: Vec<(u32, u32)>,
     /// Processes that listen at a port from the start.
     listening: Vec<(u32, u16)>,
+    /// Processes that have a socket for datagrams at a port from the start.
+    bound: Vec<(u32, u16)>,
 }
 
 /// Those of one stack, their processes counted from 0.
-fn inhabitants(message: Message, config: &Config) -> Settlement {
+fn inhabitants(stack: Stack, config: &Config) -> Settlement {
+    let message = stack.message;
     let size = config.hosts.len() as u32;
     let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
     let (mut processes, mut open, mut listening) = (Vec::new(), Vec::new(), Vec::new());
-    let mut circuits = Vec::new();
+    let (mut circuits, mut bound) = (Vec::new(), Vec::new());
     match message {
         Message::Fore | Message::Socket => {}
         Message::Framed => {
@@ -159,13 +163,21 @@ fn inhabitants(message: Message, config: &Config) -> Settlement {
             open = (0..size).map(|rank| (rank, size + rank)).collect();
         }
         Message::Rpc => {
-            processes.extend((0..size).map(|rank| (rank, Machine::Rpc(Box::new(RpcRank::new(rank, size))))));
+            let over = if stack.transport == Transport::Udp { Over::UDP } else { Over::TCP };
+            let rank = |rank| (rank, Machine::Rpc(Box::new(RpcRank::new(rank, size, over))));
+            processes.extend((0..size).map(rank));
             processes.extend((0..size).map(|host| (host, Machine::PortMapper(Box::new(PortMapper::new())))));
-            listening.extend((0..size).map(|rank| (rank, SERVER_PORT)));
-            listening.extend((0..size).map(|host| (size + host, MAPPER_PORT)));
+            let served = if over == Over::UDP {
+                bound.extend((0..size).map(|rank| (rank, CALLER_PORT)));
+                &mut bound
+            } else {
+                &mut listening
+            };
+            served.extend((0..size).map(|rank| (rank, SERVER_PORT)));
+            served.extend((0..size).map(|host| (size + host, MAPPER_PORT)));
         }
     }
-    Settlement { processes, open, circuits, listening }
+    Settlement { processes, open, circuits, listening, bound }
 }
 
 /// MVICH, with the thresholds and buffers of a network.
@@ -255,8 +267,8 @@ impl Lan {
     /// Gives every process of the message layer its library, and opens what is open from the start.
     pub(super) fn move_in(&mut self, config: &SocketConfig) {
         let stacks = core::iter::once(self.config.stack).chain(self.config.beside.clone());
-        for message in stacks.map(|stack| stack.message).collect::<Vec<_>>() {
-            self.settle_crew(message, config);
+        for stack in stacks.collect::<Vec<_>>() {
+            self.settle_crew(stack, config);
         }
         for process in 0..self.inhabitants.len() as u32 {
             if self.crew_of(process).is_none() {
@@ -283,8 +295,8 @@ impl Lan {
     }
 
     /// Gives the ranks of one stack and its daemons their libraries.
-    fn settle_crew(&mut self, message: Message, config: &SocketConfig) {
-        let Settlement { processes, open, listening, .. } = inhabitants(message, &self.config);
+    fn settle_crew(&mut self, stack: Stack, config: &SocketConfig) {
+        let Settlement { processes, open, listening, bound, .. } = inhabitants(stack, &self.config);
         let first = self.inhabitants.len() as u32;
         self.crews.push(first);
         for (number, (host, machine)) in (first as usize..).zip(processes) {
@@ -295,7 +307,7 @@ impl Lan {
         }
         for (one, other) in open {
             let both = [first + one, first + other];
-            if message == Message::PvmMapped {
+            if stack.message == Message::PvmMapped {
                 self.map_memory(both);
                 continue;
             }
@@ -318,6 +330,13 @@ impl Lan {
             let machine = &mut self.inhabitants[process as usize].machine;
             of_library!(machine, library => library.handle(now, Outcome::Listening { listener, at }));
         }
+        for (process, port) in bound.into_iter().map(|(process, port)| (first + process, port)) {
+            let at = address(self.processes[process as usize].host, port);
+            let socket = self.add_socket(process, at);
+            let now = self.core.now();
+            let machine = &mut self.inhabitants[process as usize].machine;
+            of_library!(machine, library => library.handle(now, Outcome::Bound { socket, at }));
+        }
     }
 
     /// A process has a connection from the start.
@@ -329,7 +348,7 @@ impl Lan {
 
     /// Gives every process of the message layer its library; the processes of what it returns are gone.
     pub(super) fn settle_in(&mut self) -> Settlement {
-        let mut settled = inhabitants(self.config.stack.message, &self.config);
+        let mut settled = inhabitants(self.config.stack, &self.config);
         for (number, (host, machine)) in settled.processes.drain(..).enumerate() {
             if number >= self.processes.len() {
                 self.add_process(host);

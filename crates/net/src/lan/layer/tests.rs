@@ -51,6 +51,8 @@ impl Library for Script {
     }
 }
 
+mod over_udp;
+
 const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 9188, "encapsulation_bytes": 8}"#;
 const FRAMES: &str = r#"{"kind": "frames"}"#;
 const SMALL: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 1500, "encapsulation_bytes": 18}"#;
