@@ -5,7 +5,7 @@ use wiretwin_prog::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch};
 use crate::message;
 
 /// Lengths around everything that a layer may treat apart, up to 16 MiB.
-const LENGTHS: [usize; 19] = [
+const LENGTHS: [usize; 20] = [
     0,
     1,
     7,
@@ -19,6 +19,7 @@ const LENGTHS: [usize; 19] = [
     4080,
     4081,
     4096,
+    8192,
     65_535,
     65_536,
     65_537,
@@ -29,8 +30,17 @@ const LENGTHS: [usize; 19] = [
 
 /// A message of any length comes back as it went.
 pub async fn every_size_comes_back_unchanged<C: Comm>(comm: &mut C) {
+    come_back(comm, usize::MAX).await;
+}
+
+/// The same where a message is one datagram: up to 8 KiB.
+pub async fn every_size_of_a_datagram_comes_back_unchanged<C: Comm>(comm: &mut C) {
+    come_back(comm, 8192).await;
+}
+
+async fn come_back<C: Comm>(comm: &mut C, most: usize) {
     let peer = Rank(1 - comm.rank().0);
-    for (number, length) in LENGTHS.into_iter().enumerate() {
+    for (number, length) in LENGTHS.into_iter().enumerate().filter(|&(_, length)| length <= most) {
         let (there, back) = (Tag(number as u32), Tag(20 + number as u32));
         let mut buffer = vec![0xee; length];
         if comm.rank() == Rank(0) {

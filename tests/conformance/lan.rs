@@ -1,6 +1,6 @@
 //! The message layers of a local network: every library over sockets and UDP, its messages crossing a ring of FDDI
-//! between hosts that pay for what they do, and those over the Fore interface, through a switch of ATM. To add a
-//! layer is to add its line to `layers!`.
+//! between hosts that pay for what they do, those over the Fore interface, through a switch of ATM, and those over VIs,
+//! through one of gigabit Ethernet. To add a layer is to add its line to `layers!`.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use wiretwin_net::lan::{Config, Lan};
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
-/// Behind which a stack's messages cross a switch; all others cross a ring.
+/// Behind which a stack's messages cross a switch; all others but those over VIs cross a ring.
 const CELLS: [&str; 2] = ["aal5", "aal34"];
 
 const RING: &str = r#""ring": {"rate_bit_s": 100000000, "hop_ps": 100000, "latency_ps": 1000000,
@@ -19,6 +19,12 @@ const RING: &str = r#""ring": {"rate_bit_s": 100000000, "hop_ps": 100000, "laten
 const SWITCH: &str = r#""link": {"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000},
     "switch": {"fabric_bit_s": 2400000000, "delay_ps": 5000000, "queue_cells": 256, "module_bit_s": 622080000,
     "modules": 4}"#;
+const VIS: &str = r#""gige": {"rate_bit_s": 1000000000, "propagation_ps": 100000,
+    "switch": {"forwarding": "stored", "latency_ps": 1000000, "port_bytes": 200000},
+    "adapter": {"bus_setup_ps": 300000, "bus_byte_ps": 7000, "frame_ps": 400000, "send_frames": 16,
+                "receive_bytes": 100000, "coalesce_frames": 1, "coalesce_ps": 0, "pause": true}},
+    "vi": {"device": "m-via", "reliability": "reliable-delivery", "mtu_bytes": 1500, "max_transfer_bytes": 32768,
+           "buffers": 256, "buffer_bytes": 2048}"#;
 const FIRMWARE: &str = r#"{"send_pdu_ps": 11000, "send_cell_ps": 1300000, "receive_cell_ps": 1700000,
     "receive_pdu_ps": 19000}"#;
 
@@ -42,7 +48,11 @@ fn lan(stack: &str, hosts: u32) -> Lan {
             "bus": {{"setup_ps": 100000, "byte_ps": 25000}}, "adapter": {adapter}}}"#
     );
     let hosts = vec![host; hosts as usize].join(",");
-    let network = if cells { SWITCH } else { RING };
+    let network = match stack {
+        _ if cells => SWITCH,
+        "via/gige" | "mpi-mvich/gige" => VIS,
+        _ => RING,
+    };
     let text = format!(
         r#"{{"stack": "{stack}", "hosts": [{hosts}], "pdu_bytes": 4096, "stream_bytes": 10000000,
             "cut_messages": true, {network}}}"#
@@ -93,6 +103,7 @@ layers! {
     fore_reliable "fore+reliable/aal5",
     fore_reliable_aal34 "fore+reliable/aal34",
     pvm_fore "pvm-fore/aal5",
+    mpi_mvich "mpi-mvich/gige",
 }
 
 /// What an interface of the time cannot: each refusal says what.
@@ -126,14 +137,16 @@ mod refused {
     }
 
     #[test]
-    fn a_datagram_has_a_greatest_length() {
-        run_on("socket/udp/fddi", 2, async |comm: &mut LanComm| {
-            let other = 1 - comm.rank().0;
-            let Some(CommError::Transport(said)) = send(comm, other, 1, 70_000).await else {
-                panic!("70000 octets are no datagram");
-            };
-            assert!(said.contains("70000"), "{said}");
-        });
+    fn a_datagram_and_a_descriptor_have_a_greatest_length() {
+        for stack in ["socket/udp/fddi", "rpc/udp/fddi", "via/gige"] {
+            run_on(stack, 2, async |comm: &mut LanComm| {
+                let other = 1 - comm.rank().0;
+                let Some(CommError::Transport(said)) = send(comm, other, 1, 70_000).await else {
+                    panic!("70000 octets are too many");
+                };
+                assert!(said.contains("70000"), "{said}");
+            });
+        }
     }
 
     #[test]
@@ -166,6 +179,8 @@ mod refused {
             "pvm-advise/tcp/fddi",
             "pvm-normal/udp/fddi",
             "rpc/tcp/fddi",
+            "rpc/udp/fddi",
+            "mpi-mvich/gige",
             "fore/aal5",
             "fore+reliable/aal5",
             "pvm-fore/aal5",
@@ -235,5 +250,56 @@ mod fore {
         5 a_wildcard_takes_from_everyone_in_order,
         3 a_rank_that_is_not_there_is_refused,
         5 a_ring_shifts,
+    );
+}
+
+/// Remote procedure calls over UDP, which carries no more than a datagram.
+mod rpc_udp {
+    use super::*;
+
+    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+        run_on("rpc/udp/fddi", ranks, body);
+    }
+
+    wiretwin_tests::conformance!(run;
+        2 every_size_of_a_datagram_comes_back_unchanged,
+        2 messages_of_one_sender_keep_their_order,
+        2 a_receive_says_what_it_got,
+        3 a_rank_that_is_not_there_is_refused,
+    );
+}
+
+/// Datagram sockets: a message is a datagram.
+mod datagram {
+    use super::*;
+
+    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+        run_on("socket/udp/fddi", ranks, body);
+    }
+
+    wiretwin_tests::conformance!(run;
+        2 messages_of_one_sender_keep_their_order,
+        3 source_and_tag_choose_among_what_has_come,
+        5 a_wildcard_takes_from_everyone_in_order,
+        3 a_rank_that_is_not_there_is_refused,
+    );
+}
+
+/// Messages straight over VIs: a message is a descriptor, and none goes to oneself.
+mod via {
+    use super::*;
+
+    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+        run_on("via/gige", ranks, body);
+    }
+
+    wiretwin_tests::conformance!(run;
+        2 every_size_of_a_datagram_comes_back_unchanged,
+        2 messages_of_one_sender_keep_their_order,
+        3 source_and_tag_choose_among_what_has_come,
+        5 a_wildcard_takes_from_everyone_in_order,
+        2 posted_receives_are_served_in_the_order_of_posting,
+        2 a_receive_says_what_it_got,
+        3 a_rank_that_is_not_there_is_refused,
     );
 }

@@ -8,7 +8,9 @@ mod matching;
 mod refusal;
 mod traffic;
 
-pub use echo::{every_size_comes_back_unchanged, exchange_meets_head_on};
+pub use echo::{
+    every_size_comes_back_unchanged, every_size_of_a_datagram_comes_back_unchanged, exchange_meets_head_on,
+};
 pub use matching::{
     a_receive_says_what_it_got, a_wildcard_takes_from_everyone_in_order,
     messages_of_one_sender_keep_their_order, posted_receives_are_served_in_the_order_of_posting,

@@ -5,13 +5,7 @@ use super::*;
 fn over(lower: &'static str) -> Want {
     match lower {
         "aal5" => Want { stack: "rpc/udp/aal5", ..framed() },
-        _ => Want {
-            stack: "rpc/udp/ethernet",
-            adapter: FRAMES,
-            switch: false,
-            more: SMALL,
-            ..PLAIN
-        },
+        _ => Want { stack: "rpc/udp/ethernet", adapter: FRAMES, switch: false, more: SMALL, ..PLAIN },
     }
 }
 
