@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -13,10 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 from predict_help import HEAD, RING, family, mentioning, nothing_left, until, wiretwin
+from watching import becomes
 
 from wiretwin.errors import InputError, ProgramError
 from wiretwin.predict.live import Job, run, run_interleaved
 from wiretwin.predict.records import Launch, Run, median_spread, read
+from wiretwin.stacks.leftovers import Leftovers
 
 #: Goes on until it is told to end by a file, or is ended.
 LONG = HEAD + "comm.Barrier()\nopen(f'running-{rank}', 'w').close()\ncomm.recv(source=1 - rank)\n"
@@ -173,7 +176,7 @@ def test_an_interrupted_prediction_says_so_and_leaves_nothing(world: str, tmp_pa
 def test_a_job_that_ends_by_force_leaves_no_shared_memory(tmp_path: Path, end: str) -> None:
     program = tmp_path / "program.py"
     program.write_text(HEAD + f"comm.Barrier()\n{end}\n")
-    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    before = Leftovers.now()
     with pytest.raises(ProgramError):
         run(program, ranks=2, launches=1, splits=0, out=tmp_path / "r", limit_s=4.0)
-    assert set(Path("/dev/shm").glob("mpich_shm_*")) - before == set()
+    becomes(frozenset(), lambda: before.lost_since(os.geteuid()).files)

@@ -36,6 +36,8 @@ class Case:
     pin: Any = "auto"
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    confidence: str = "likely"
+    """Of the finding before its counter-run."""
     noisy: bool = False
     """Whether it shows in times that a busy host can hide; the others differ by a factor of ten, or are
     counted."""
@@ -61,6 +63,7 @@ CASES = {
         ),
         Case("mtu", "socket/udp", "1000..1900+100", "packet-boundary", link=WIRE, noisy=True),
         Case("loss", "socket/tcp", "1000,4000,16000", "retransmission", link={**WIRE, "loss": "5%"}),
+        Case("daemons", "pvm/pvm3", "4000,20000", "retransmission", link=WIRE, confidence="possible"),
         Case(
             "buffers",
             "socket/tcp+buf4k",
@@ -71,6 +74,8 @@ CASES = {
         Case("clean-tcp", "socket/tcp", "4,64,256,1KiB..256KiB", None),
         Case("clean-shm", "shm", "4,64,256,1KiB..64KiB", None),
         Case("clean-wire", "socket/tcp", "64,256,512,768,1024,1280,1400", None, link=WIRE),
+        # Half round trips of 40 to 52 ms that are nothing but bytes at 10 Mbit/s.
+        Case("clean-slow", "mpi/lam", "1KiB,4KiB,16KiB,24KiB,50000,64KiB", None, link=WIRE),
         Case("clean-delay", "socket/udp", "4,64,256,512,1024,1400", None, link={**WIRE, "delay": "4ms"}),
     )
 }

@@ -46,7 +46,7 @@ def test_every_detector_is_provoked_and_every_recording_has_a_case() -> None:
 @pytest.mark.parametrize("case", PROVOKED, ids=lambda case: case.name)
 def test_a_finding_has_evidence_with_figures_sizes_and_a_counter_run(case: Case) -> None:
     (found,) = detect(recorded(case))
-    assert found.confidence == "likely"
+    assert found.confidence == case.confidence
     assert any(any(letter.isdigit() for letter in sentence) for sentence in found.evidence)
     assert set(found.sizes) <= set(recorded(case).loops[found.loop].sizes.tolist())
     assert found.counter is not None

@@ -3,7 +3,7 @@
 A second small write waits until the first is acknowledged (RFC 896), and the receiver holds its
 acknowledgement back in case it has data to send with it (RFC 1122, 4.2.3.2): 40 ms on Linux, to which the
 tick of the kernel's timer adds up to 10 ms. Half a round trip then takes 40 to 50 ms if both sides write
-twice, half of that if one does, whatever the size.
+twice, half of that if one does, beside what its bytes take to move.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ CONTRAST = 5.0
 
 
 def find(view: View) -> list[Finding]:
-    """Look for half round trips in the bands, beside quick ones of the same layer."""
+    """Look for half round trips in the bands, without what the bytes take, beside quick ones of the layer."""
     if view.layer in ("shm", "socket/unix", "socket/udp") or view.effective.get("nodelay") is True:
         return []
     echo_sizes, echo = view.typical_us("echo")
     if not echo:
         return []
+    best = max((size / one.value for size, one in zip(echo_sizes, echo, strict=True)), default=0.0)
     found = []
     for loop in ("two_write", "echo"):
         sizes, times = view.typical_us(loop)
         stalled = []
         for size, time in zip(sizes, times, strict=True):
-            if not any(low <= time.value / 1000 <= high for low, high in BANDS_MS):
+            own_ms = (time.value - _moving_us(view, int(size), best)) / 1000
+            if not any(low <= own_ms <= high for low, high in BANDS_MS):
                 continue
             if loop == "two_write":
                 quick = echo[int(np.argmin(np.abs(echo_sizes - size)))].value
@@ -72,6 +74,15 @@ def find(view: View) -> list[Finding]:
             )
         )
     return found
+
+
+def _moving_us(view: View, size: int, best: float) -> float:
+    """Return what the bytes themselves take, at the layer's best rate (bytes/us) or on the link."""
+    rate = float(view.link.get("rate_bit_s") or 0)
+    carried = max((one.factor for one in view.accounts if one.bytes == size), default=1.0) * size
+    on_link = 8e6 * carried / rate if rate else 0.0
+    delay = float(view.link.get("delay_ns") or 0) / 1000
+    return max(on_link, size / best if best else 0.0) + delay
 
 
 def gone(finding: Finding, before: View, after: View) -> bool | None:
