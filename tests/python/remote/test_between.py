@@ -19,6 +19,7 @@ from machines import LIMIT_S, Machines
 from wiretwin import __version__
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.results import Result
+from wiretwin.understand.api import understand
 
 LAYERS = (
     "socket/tcp",
@@ -41,21 +42,26 @@ def installed(name: str) -> None:
         pytest.skip(f"{name}: {refused}")
 
 
-@pytest.mark.parametrize("layer", LAYERS)
-def test_a_layer_is_measured_between_machines(between: Machines, layer: str) -> None:
-    installed(layer)
-    out = between.folder / f"out-{layer.replace('/', '-')}"
+def test_every_layer_is_measured_between_machines(between: Machines) -> None:
+    """In one measurement: machines are entered, and what ranks need is brought there, once for all layers."""
+    for layer in LAYERS:
+        installed(layer)
+    out = between.folder / "out"
     before = between.bed.counters()
-    done = between.wiretwin("measure", "--layers", layer, *SMALL, "-o", str(out))
+    done = between.wiretwin("measure", "--layers", ",".join(LAYERS), *SMALL, "-o", str(out))
     assert done.returncode == 0, done.stderr
+    after = between.bed.counters()
     result = Result.open(out)
-    assert [one.status for one in result.manifest.launches].count("ok") >= 3
     place = result.manifest.options["place"]
     assert place["kind"] == "ssh"
     assert [host["name"] for host in place["hosts"]] == ["h2", "h3"]
-    echoes = result.samples().filter(loop="echo", bytes=4096).height
-    after = between.bed.counters()
-    assert after["h3"].bytes_out - before["h3"].bytes_out > 4096 * echoes
+    ended = [(one.name, one.status) for one in result.manifest.launches]
+    echoes = result.samples().filter(loop="echo", bytes=4096)
+    crossed = {(one.layer, one.bytes): one.crossed for one in understand(result).accounts}
+    for layer in LAYERS:
+        assert ended.count((layer, "ok")) >= 3, layer
+        assert crossed[layer, 4096], layer
+    assert after["h3"].bytes_out - before["h3"].bytes_out > 4096 * echoes.height
 
 
 @pytest.mark.parametrize("layer", ["socket/tcp", "mpi/mpich"])
