@@ -56,6 +56,24 @@ ALONE = {
 #: From this share of communication on, a program is one of messages.
 DOMINATES = 0.6
 TARGET = 0.10
+#: Of a core for real-time processes; Linux leaves 0.95 to all.
+LEAST_SHARE = 0.9
+
+
+def real_time_share() -> float:
+    """Return the share of each core that the group of processes we are in leaves to real-time ones."""
+    for text in Path("/proc/self/cgroup").read_text("utf-8").splitlines():
+        _, controllers, group = text.split(":", 2)
+        if "cpu" in controllers.split(","):
+            folder = Path("/sys/fs/cgroup/cpu", group.lstrip("/"))
+            try:
+                words = [
+                    int((folder / f"cpu.rt_{name}_us").read_text("ascii")) for name in ("runtime", "period")
+                ]
+            except OSError:
+                break
+            return words[0] / words[1]
+    return 1.0
 
 
 def price(program: str, words: Sequence[str]) -> int:
@@ -210,6 +228,12 @@ def main() -> int:
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
     if options.priority is not None:
+        share = real_time_share()
+        if share < LEAST_SHARE:
+            # The wire has a real-time priority, too: it would stop for half a second at a time.
+            parser.error(
+                f"--priority: this group's real-time processes get {share:.0%} of a core and stop then"
+            )
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(options.priority))
     chosen = [one for one in PROGRAMS if one[0] in options.programs.split(",")]
     options.out.parent.mkdir(parents=True, exist_ok=True)

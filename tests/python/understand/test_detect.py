@@ -52,6 +52,17 @@ def test_a_finding_has_evidence_with_figures_sizes_and_a_counter_run(case: Case)
     assert found.counter is not None
 
 
+def test_a_message_in_two_writes_stalls_once_and_twice_if_both_sides_do_so() -> None:
+    view = recorded(CASES["nagle"])
+    (found,) = detect(view)
+    assert found.evidence[1].endswith("in one direction")
+    one = view.loops["two_write"]
+    both = dataclasses.replace(one, values=2 * one.values)
+    (found,) = detect(dataclasses.replace(view, loops={**view.loops, "two_write": both}))
+    assert found.name == "delayed-acknowledgement"
+    assert found.evidence[1].endswith("for each direction")
+
+
 def test_each_library_whose_eager_limit_a_word_sets_has_a_counter_run() -> None:
     worded = [kind for kind in LAYERS.values() if any(word.written == "eagerNk" for word in kind.words)]
     assert {kind.name for kind in worded} == set(WORDED)
