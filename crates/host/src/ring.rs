@@ -7,7 +7,9 @@
 //! while the producer copies the next one in.
 //!
 //! A line is free again when the consumer has said so; it says so seldom (a quarter of the ring at
-//! a time, or with a chunk), on a line of its own.
+//! a time, or with a chunk), on a line of its own. Neither end waits for that line to cross while the
+//! other waits for a message: the consumer writes to it when it begins to wait itself, and the
+//! producer reads it behind a message that it has just sent.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,8 +20,10 @@ pub(crate) const INLINE: usize = LINE - 8;
 const LINE: usize = 64;
 /// Lines in a ring.
 const LINES: u64 = 128;
-/// The consumer reports after at most so many lines.
+/// The consumer reports after so many lines: with the last of them or when it next asks for one.
 const REPORT: u64 = LINES / 4;
+/// The producer asks what is free after so many lines that it does not know to be.
+const ASK: u64 = LINES / 2;
 /// The bulk area, in bytes.
 const BULK: usize = 1 << 18;
 /// The longest chunk, in bytes.
@@ -171,6 +175,10 @@ impl Producer {
         // consumer reads it only after the flag is stored.
         unsafe { copy_short(bytes.as_ptr(), self.area.payload(self.line), bytes.len()) };
         self.announce(bytes.len() as u64);
+        if self.line.wrapping_sub(self.lines_done) >= ASK {
+            // Nothing waits for this until the next message, nor then if it has come.
+            self.lines_done = self.area.lines_done().load(Ordering::Acquire);
+        }
         true
     }
 
@@ -242,6 +250,11 @@ impl Consumer {
         if buffer.len() > INLINE || self.taken != 0 {
             return false;
         }
+        if self.line - self.reported >= REPORT {
+            // Not when the last of these lines was taken: stores leave in order, and the answer to that
+            // message would have stood behind this one until its line had come.
+            self.report();
+        }
         let flag = self.area.flag(self.line);
         let expected = lap(self.line) << 32 | buffer.len() as u64;
         let mut left = looks;
@@ -255,9 +268,6 @@ impl Consumer {
         // SAFETY: the flag (acquire) was stored after so many bytes were written here.
         unsafe { copy_short(self.area.payload(self.line), buffer.as_mut_ptr(), buffer.len()) };
         self.line += 1;
-        if self.line - self.reported >= REPORT {
-            self.report();
-        }
         true
     }
 
@@ -365,6 +375,46 @@ mod tests {
                 assert_eq!(buffer[..2], [lap, number]);
             }
             assert_eq!(pull(&mut consumer, &mut buffer), None);
+        }
+    }
+
+    #[test]
+    fn a_consumer_reports_when_it_asks_for_the_next_line_and_not_before_it_can_answer() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        let mut buffer = [0; 4];
+        for number in 0..REPORT {
+            assert!(producer.push_line(&(number as u32).to_le_bytes()));
+            assert!(consumer.take_line(&mut buffer, 1));
+            assert_eq!(u32::from_le_bytes(buffer), number as u32);
+        }
+        assert_eq!(consumer.area.lines_done().load(Ordering::Relaxed), 0);
+        assert!(!consumer.take_line(&mut buffer, 1), "nothing has come");
+        assert_eq!(consumer.area.lines_done().load(Ordering::Relaxed), REPORT);
+    }
+
+    #[test]
+    fn short_messages_that_are_taken_never_leave_the_short_way() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        for number in 0..10 * LINES {
+            let mut buffer = [0; 8];
+            assert!(producer.push_line(&number.to_le_bytes()), "message {number}");
+            assert!(consumer.take_line(&mut buffer, 1), "message {number}");
+            assert_eq!(u64::from_le_bytes(buffer), number);
+        }
+    }
+
+    #[test]
+    fn lines_that_nobody_takes_are_not_overwritten_by_short_messages() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        let sent = (0..2 * LINES).take_while(|number| producer.push_line(&number.to_le_bytes())).count();
+        assert_eq!(sent as u64, LINES);
+        for number in 0..LINES {
+            let mut buffer = [0; 8];
+            assert!(consumer.take_line(&mut buffer, 1));
+            assert_eq!(u64::from_le_bytes(buffer), number);
         }
     }
 
