@@ -47,14 +47,28 @@ __all__ = [
 FORMAT: Final = "wiretwin-twin"
 VERSION: Final = 1
 
-Quantity = Literal["half_round_trip", "overhead_send", "latency", "overhead_recv", "fetch", "gap"]
+Quantity = Literal[
+    "half_round_trip", "overhead_send", "latency", "overhead_recv", "busy_send", "busy_recv", "fetch", "gap"
+]
 QUANTITIES: Final[tuple[Quantity, ...]] = (
     "half_round_trip",
     "overhead_send",
     "latency",
     "overhead_recv",
+    "busy_send",
+    "busy_recv",
     "fetch",
     "gap",
+)
+#: What is a time of its own, never negative.
+_TIMES: Final = (
+    "overhead_send",
+    "overhead_recv",
+    "busy_send",
+    "busy_recv",
+    "fetch",
+    "gap",
+    "half_round_trip",
 )
 
 # Bounds far above any machine, so that a conversion to integer picoseconds cannot overflow 64 bits.
@@ -216,6 +230,11 @@ class Costs(_Strict):
     overhead_recv: tuple[Segment, ...] = ()  # o_r
     latency: tuple[Segment, ...] = ()  # L, with the bytes on the way: L + G m
     """Negative where both ends are busy with a message at the same time, if the fit kept that overlap."""
+    busy_send: tuple[Segment, ...] = ()
+    """A send whose receiver is not at the message at the same time, so that it alone takes this long;
+    absent where that is ``overhead_send``, or where messages do not pass through a buffer piece by piece."""
+    busy_recv: tuple[Segment, ...] = ()
+    """A receive of a message that is there already, likewise; absent where ``busy_send`` is."""
     fetch: tuple[Segment, ...] = ()
     """A receive that takes a waiting rendezvous message, just written, out of its sender's memory; absent if
     senders push."""
@@ -225,14 +244,12 @@ class Costs(_Strict):
     crossing_ns: Crossing | None = None
     """From the nearest to the farthest that the ranks were apart; absent if that was not measured."""
 
-    @field_validator(
-        "overhead_send", "overhead_recv", "latency", "fetch", "gap", "half_round_trip", mode="before"
-    )
+    @field_validator(*QUANTITIES, mode="before")
     @classmethod
     def _as_tuple(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
-    @field_validator("overhead_send", "overhead_recv", "fetch", "gap", "half_round_trip")
+    @field_validator(*_TIMES)
     @classmethod
     def _never_negative(cls, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
         for number, segment in enumerate(segments):
@@ -244,7 +261,7 @@ class Costs(_Strict):
                 )
         return segments
 
-    @field_validator("overhead_send", "overhead_recv", "latency", "fetch", "gap", "half_round_trip")
+    @field_validator(*QUANTITIES)
     @classmethod
     def _cover_every_size(cls, segments: tuple[Segment, ...]) -> tuple[Segment, ...]:
         expected: int | None = 0

@@ -52,6 +52,11 @@ pub(crate) fn samples(number: usize, step: &Step, samples: &Samples, carried: Op
 }
 
 pub(crate) fn rank(layer: &str, seat: Seat, program: &str, outcome: &Outcome, split: &Split) -> String {
+    let by_kind: Map<_, _> = split
+        .compute
+        .iter()
+        .map(|&(kind, time)| (kind.to_owned(), Value::from(time.as_ps() / 1000)))
+        .collect();
     json!({
         "event": "rank",
         "program": program,
@@ -61,7 +66,8 @@ pub(crate) fn rank(layer: &str, seat: Seat, program: &str, outcome: &Outcome, sp
         "elapsed_ns": outcome.elapsed.as_ps() / 1000,
         "total_ns": split.total.as_ps() / 1000,
         "in_comm_ns": split.in_comm.as_ps() / 1000,
-        "compute_ns": split.compute.as_ps() / 1000,
+        "compute_ns": split.computed().as_ps() / 1000,
+        "compute_by_kind_ns": by_kind,
         "calls": split.calls,
         "digest": format!("{:016x}", outcome.digest),
         "verified": outcome.verified,

@@ -227,7 +227,7 @@ fn run_on<C: Comm>(spec: &Spec, program: &Program, comm: &mut C) -> Result<(), S
     drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
     let split = comm.begin();
     let outcome = drive(program.run(&mut comm)).map_err(|error| Stop::new(place(), error))?;
-    let split = comm.since(split);
+    let split = comm.since(&split);
     say(&output::rank(spec.layer.name(), seat, program.name(), &outcome, &split))?;
     // Nobody leaves while others still send to him.
     drive(barrier(&mut comm)).map_err(|error| lost("meeting after the program", &error))?;

@@ -4,16 +4,23 @@ use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, T
 use wiretwin_units::Span;
 
 /// Where a rank's time went. What is in neither part is the program between its calls.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Split {
     /// All of it.
     pub total: Span,
     /// Inside sends, receives and exchanges.
     pub in_comm: Span,
-    /// Inside the work that the program names.
-    pub compute: Span,
+    /// Inside the work that the program names, by its kind, in the order in which the kinds came.
+    pub compute: Vec<(&'static str, Span)>,
     /// How many sends, receives and exchanges.
     pub calls: u64,
+}
+
+impl Split {
+    /// Inside all work that the program names.
+    pub fn computed(&self) -> Span {
+        Span::from_ps(self.compute.iter().map(|(_, time)| time.as_ps()).sum())
+    }
 }
 
 /// The account over another `Comm`: two readings of the clock a call.
@@ -30,16 +37,24 @@ impl<'a, C: Comm> Timed<'a, C> {
 
     /// The account at this instant, for [`Timed::since`].
     pub fn begin(&self) -> Split {
-        Split { total: self.comm.now(), ..self.so_far }
+        Split { total: self.comm.now(), ..self.so_far.clone() }
     }
 
     /// Where the time since then went.
-    pub fn since(&self, before: Split) -> Split {
+    pub fn since(&self, before: &Split) -> Split {
         let less = |a: Span, b: Span| Span::from_ps(a.as_ps() - b.as_ps());
         Split {
             total: less(self.comm.now(), before.total),
             in_comm: less(self.so_far.in_comm, before.in_comm),
-            compute: less(self.so_far.compute, before.compute),
+            compute: self
+                .so_far
+                .compute
+                .iter()
+                .map(|&(kind, time)| {
+                    let earlier = before.compute.iter().find(|(one, _)| *one == kind);
+                    (kind, earlier.map_or(time, |&(_, earlier)| less(time, earlier)))
+                })
+                .collect(),
             calls: self.so_far.calls - before.calls,
         }
     }
@@ -92,7 +107,11 @@ impl<C: Comm> Comm for Timed<'_, C> {
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {
         let since = self.comm.now().as_ps();
         let value = self.comm.compute(work, body).await;
-        self.so_far.compute = Span::from_ps(self.so_far.compute.as_ps() + self.comm.now().as_ps() - since);
+        let took = self.comm.now().as_ps() - since;
+        match self.so_far.compute.iter_mut().find(|(kind, _)| *kind == work.kind) {
+            Some((_, time)) => *time = Span::from_ps(time.as_ps() + took),
+            None => self.so_far.compute.push((work.kind, Span::from_ps(took))),
+        }
         value
     }
 }

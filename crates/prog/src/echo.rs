@@ -7,9 +7,13 @@ use crate::comm::{Comm, Rank, Source, Tag, TagMatch, Work};
 use crate::data::{digest, fill};
 use crate::outcome::{Outcome, ProgramError, elapsed};
 
-/// The kind of work of a byte that is made, answered or checked. It is free unless a price is given: what an
-/// echo is run for is its messages.
-pub const BYTE: &str = "byte";
+/// The kind of work of a byte that is made. Like the two that follow it is free unless a price is given: what
+/// an echo is run for is its messages.
+pub const MADE_BYTE: &str = "made-byte";
+/// The kind of work of a byte that is answered: changed, and put into a digest.
+pub const ANSWERED_BYTE: &str = "answered-byte";
+/// The kind of work of a byte that is compared and put into a digest.
+pub const CHECKED_BYTE: &str = "checked-byte";
 
 /// What is echoed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +41,8 @@ pub async fn echo<C: Comm>(comm: &mut C, params: &EchoParams) -> Result<Outcome,
     match comm.rank() {
         Rank(0) => {
             for round in 0..params.rounds {
-                // Making is a small part of checking, and counts with it.
-                comm.compute(Work { kind: BYTE, count: 0 }, || fill(&mut message, round)).await;
+                let made = Work { kind: MADE_BYTE, count: params.bytes };
+                comm.compute(made, || fill(&mut message, round)).await;
                 comm.send(Rank(1), Tag(1), &message).await?;
                 let status = comm.recv(Source::Rank(Rank(1)), TagMatch::Tag(Tag(2)), &mut answer).await?;
                 verified &= status.bytes.get() == params.bytes;
@@ -46,7 +50,8 @@ pub async fn echo<C: Comm>(comm: &mut C, params: &EchoParams) -> Result<Outcome,
                     let right = answer.iter().zip(&message).all(|(got, sent)| *got == !*sent);
                     (right, digest(answer.iter().copied()))
                 };
-                let (right, found) = comm.compute(Work { kind: BYTE, count: params.bytes }, check).await;
+                let checked = Work { kind: CHECKED_BYTE, count: params.bytes };
+                let (right, found) = comm.compute(checked, check).await;
                 verified &= right;
                 seen ^= found.rotate_left(round as u32 % 64);
             }
@@ -60,7 +65,8 @@ pub async fn echo<C: Comm>(comm: &mut C, params: &EchoParams) -> Result<Outcome,
                     }
                     digest(message.iter().copied())
                 };
-                let found = comm.compute(Work { kind: BYTE, count: params.bytes }, reply).await;
+                let answered = Work { kind: ANSWERED_BYTE, count: params.bytes };
+                let found = comm.compute(answered, reply).await;
                 seen ^= found.rotate_left(round as u32 % 64);
                 comm.send(Rank(0), Tag(2), &answer).await?;
             }

@@ -1,7 +1,7 @@
 //! The shipped programs, by name and parameters.
 
 use crate::comm::Comm;
-use crate::echo::{BYTE, EchoParams, echo};
+use crate::echo::{ANSWERED_BYTE, CHECKED_BYTE, EchoParams, MADE_BYTE, echo};
 use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
 use crate::md::{ATOM_PAIR, MdParams, md};
 use crate::mm::{MULTIPLY_ADD, MmParams, mm};
@@ -208,7 +208,8 @@ impl Program {
     #[must_use]
     pub const fn free_work(&self) -> &'static [&'static str] {
         match self {
-            Self::Echo(_) | Self::Stream(_) => &[BYTE],
+            Self::Echo(_) => &[MADE_BYTE, ANSWERED_BYTE, CHECKED_BYTE],
+            Self::Stream(_) => &[MADE_BYTE, CHECKED_BYTE],
             _ => &[],
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::comm::{Comm, Rank, Source, Tag, TagMatch, Work};
 use crate::data::{digest, fill};
-use crate::echo::BYTE;
+use crate::echo::{CHECKED_BYTE, MADE_BYTE};
 use crate::outcome::{Outcome, ProgramError, elapsed};
 
 /// What is streamed.
@@ -30,7 +30,7 @@ pub async fn stream<C: Comm>(comm: &mut C, params: &StreamParams) -> Result<Outc
     let start = comm.now();
     // A digest of what is sent, made where it is sent and where it is received.
     let note = |seen: u64, message: &[u8]| seen.rotate_left(7) ^ digest(message.iter().copied());
-    let work = Work { kind: BYTE, count: params.bytes };
+    let work = |kind| Work { kind, count: params.bytes };
     match comm.rank() {
         Rank(0) => {
             for round in 0..params.messages {
@@ -38,7 +38,7 @@ pub async fn stream<C: Comm>(comm: &mut C, params: &StreamParams) -> Result<Outc
                     fill(&mut message, round);
                     note(seen, &message)
                 };
-                seen = comm.compute(work, make).await;
+                seen = comm.compute(work(MADE_BYTE), make).await;
                 comm.send(Rank(1), Tag(1), &message).await?;
             }
             comm.recv(Source::Rank(Rank(1)), TagMatch::Tag(Tag(2)), &mut answer).await?;
@@ -47,7 +47,7 @@ pub async fn stream<C: Comm>(comm: &mut C, params: &StreamParams) -> Result<Outc
         Rank(1) => {
             for _ in 0..params.messages {
                 comm.recv(Source::Rank(Rank(0)), TagMatch::Tag(Tag(1)), &mut message).await?;
-                seen = comm.compute(work, || note(seen, &message)).await;
+                seen = comm.compute(work(CHECKED_BYTE), || note(seen, &message)).await;
             }
             comm.send(Rank(0), Tag(2), &seen.to_le_bytes()).await?;
         }

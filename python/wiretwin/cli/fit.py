@@ -74,7 +74,16 @@ FIGURES = (
     ("n_half_bytes", "n_half [B]"),
     ("call_ns", "call [ns]"),
 )
-QUANTITIES = ("half_round_trip", "overhead_send", "overhead_recv", "latency", "fetch", "gap")
+QUANTITIES = (
+    "half_round_trip",
+    "overhead_send",
+    "overhead_recv",
+    "latency",
+    "busy_send",
+    "busy_recv",
+    "fetch",
+    "gap",
+)
 
 
 def figure_table(twin: Twin) -> Table:

@@ -2,10 +2,8 @@
 
 The simulated world must be told what a unit of the program's work costs. Unless it is given, that is
 measured: the program runs on shared memory, as many ranks side by side as there are cores, and what they say
-they computed is divided by the units of work that the simulated program counts. Of those runs nothing but the
-price is kept.
-
-Choice: one price for all kinds of a program's work. A rank does them in about the same proportion as all do.
+they computed is divided, kind by kind, by the units of work that the simulated program counts. Of those runs
+nothing but the prices is kept.
 """
 
 from __future__ import annotations
@@ -88,19 +86,20 @@ def predict_compiled(
     def case(prices: Mapping[str, int], side: Side = "value", state: str | None = None) -> Case:
         return Case(parameters, prices, single_host(fitted, layer, ranks, side, state), ranks)
 
-    tried, together = [given], 1
+    tried, together, units = [given], 1, dict.fromkeys(program.kinds, 1)
     if missing:
         together = min(ranks, len(os.sched_getaffinity(0)))
         # What is wrong with the parameters shows here, before anything is run.
         workbench = _Workbench(
             program, case(dict.fromkeys(program.kinds, 1)), fitted, layer, together, limit_s
         )
+        units = workbench.units
         tried = []
         for number in range(passes):
             say(f"measuring the work, pass {number + 1} of {passes}")
-            tried.append(dict.fromkeys(program.kinds, workbench.price_ps()))
+            tried.append(workbench.prices_ps())
     say("simulating")
-    by_price = sorted(tried, key=lambda prices: sum(prices.values()))
+    by_price = sorted(tried, key=lambda prices: sum(units[kind] * price for kind, price in prices.items()))
     chosen = by_price[0] if statistic == "minimum" else by_price[(len(by_price) - 1) // 2]
     states = [None, *(state.name for state in costs.states)]
     sides: tuple[Side, Side] = ("low", "high")
@@ -151,7 +150,7 @@ def predict_compiled(
 
 
 class _Workbench:
-    """Measures what a unit of a program's work costs, `together` ranks side by side on shared memory."""
+    """Measures what work costs, `together` ranks side by side; `units` says how much of each kind they do."""
 
     def __init__(
         self, program: Named, case: Case, twin: Twin, layer: str, together: int, limit_s: float
@@ -161,10 +160,18 @@ class _Workbench:
         mesh = () if together == case.ranks else ("down", "across")
         mine = {**case.parameters, **{key: 0 for key in mesh if key in case.parameters}}
         self.words = [f"{key}={value}" for key, value in mine.items()]
-        here = Case(mine, case.costs_ps, single_host(twin, layer, together), together)
-        *_, counted = simulate(program, [case, here] if mesh else [case], limit_s=limit_s)
-        self.units = round(sum(rank.parts_s["compute"] for rank in counted.ranks) * 1e12)
-        if self.units == 0:
+        network = single_host(twin, layer, together)
+        # A kind is counted where its unit takes a picosecond and all others nothing.
+        counting = [
+            Case(mine, {other: int(other == kind) for other in program.kinds}, network, together)
+            for kind in program.kinds
+        ]
+        _, *counted = simulate(program, [case, *counting], limit_s=limit_s)
+        self.units = {
+            kind: round(sum(rank.parts_s["compute"] for rank in one.ranks) * 1e12)
+            for kind, one in zip(program.kinds, counted, strict=True)
+        }
+        if not any(self.units.values()):
             kind = program.kinds[0]
             ranks_there = f"{together} rank{'' if together == 1 else 's'}"
             raise InputError(
@@ -173,8 +180,14 @@ class _Workbench:
                 allowed=f"a price of {' and '.join(program.kinds)}, such as {kind}=0.8ns",
             )
 
-    def price_ps(self) -> int:
-        """Return the price of a unit in one launch, in picoseconds, 1 at least."""
+    def prices_ps(self) -> dict[str, int]:
+        """Return the price of a unit of each kind in one launch, picoseconds; 1 at least if any is done."""
         done = run_live(self.program, self.words, layer=_WORKBENCH, ranks=self.together, limit_s=self.limit_s)
-        computed_s = sum(rank.parts_s["compute"] for rank in done.ranks)
-        return max(1, round(1e12 * computed_s / self.units))
+        return {
+            kind: max(
+                1, round(1e12 * sum(rank.compute_by_kind_s.get(kind, 0.0) for rank in done.ranks) / units)
+            )
+            if units
+            else 0
+            for kind, units in self.units.items()
+        }

@@ -37,13 +37,40 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
         "call_ps": round(1e3 * call.value * scale) if call is not None else 0,
         "rendezvous_from_bytes": layer.rendezvous_from_bytes,
     }
-    quantities: tuple[Quantity, ...] = ("overhead_send", "overhead_recv", "latency")
-    for quantity in quantities:
-        model[quantity] = [_line(segment, scale) for segment in layer.segments(quantity)]
+    if layer.busy_send and layer.busy_recv:
+        model |= _both_at_once(layer, scale)
+    else:
+        quantities: tuple[Quantity, ...] = ("overhead_send", "overhead_recv", "latency")
+        for quantity in quantities:
+            model[quantity] = [_line(segment, scale) for segment in layer.segments(quantity)]
     model["gap"] = [_line(segment, scale) for segment in layer.gap]
     if layer.fetch:
         model["fetch"] = [_line(segment, scale) for segment in layer.fetch]
     return model
+
+
+def _both_at_once(layer: Costs, scale: float) -> dict[str, Any]:
+    """Return overheads and latency of a layer whose ends copy a message at the same time where they can.
+
+    An end works as long as it is busy with a message alone; the latency is what a half round trip leaves, and
+    negative by as much as the two work at once.
+    """
+    parts = layer.segments("half_round_trip"), layer.busy_send, layer.busy_recv
+    latency = []
+    for size in sorted({segment.from_bytes for segments in parts for segment in segments}):
+        half, send, recv = (
+            next(_line(one, scale) for one in reversed(segments) if one.from_bytes <= size)
+            for segments in parts
+        )
+        latency.append(
+            {"from_bytes": size}
+            | {key: half[key] - send[key] - recv[key] for key in ("base_ps", "per_byte_fs")}
+        )
+    return {
+        "overhead_send": [_line(segment, scale) for segment in layer.busy_send],
+        "overhead_recv": [_line(segment, scale) for segment in layer.busy_recv],
+        "latency": latency,
+    }
 
 
 def single_host(

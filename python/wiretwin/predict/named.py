@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +42,8 @@ DEFAULT_LAYER = "socket/tcp"
 LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm")
 #: How long a rank that has its answer may take to leave when another has failed, in seconds.
 _GRACE_S = 5.0
+#: What the ends of an echo do with the bytes of a message.
+ECHO_WORK = ("made-byte", "answered-byte", "checked-byte")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +79,14 @@ class Named:
 NAMED = {
     one.name: one
     for one in (
-        Named("echo", "round trips between ranks 0 and 1", {"bytes": 1024, "rounds": 1000}, (), ("byte",)),
-        Named("stream", "one way from rank 0 to rank 1", {"bytes": 65536, "messages": 1000}, (), ("byte",)),
+        Named("echo", "round trips between ranks 0 and 1", {"bytes": 1024, "rounds": 1000}, (), ECHO_WORK),
+        Named(
+            "stream",
+            "one way from rank 0 to rank 1",
+            {"bytes": 65536, "messages": 1000},
+            (),
+            ("made-byte", "checked-byte"),
+        ),
         Named("ring", "ring allreduce of 8-byte numbers", {"elements": 10_000, "rounds": 100}, ("add",)),
         Named(
             "jacobi",
@@ -144,6 +152,8 @@ class NamedRank:
         Of its part of the result: the same in both worlds and on every layer.
     verified
         Whether it found right what it could check.
+    compute_by_kind_s
+        Live: its computation, by kind of work.
     """
 
     rank: int
@@ -152,6 +162,7 @@ class NamedRank:
     parts_s: dict[str, float]
     digest: str
     verified: bool
+    compute_by_kind_s: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +463,8 @@ def _rank(said: Mapping[str, Any]) -> NamedRank:
     keys = ("total", "elapsed", "compute", "in_comm")
     total, elapsed, compute, comm = (said[f"{key}_ns"] / 1e9 for key in keys)
     parts = {"compute": compute, "comm": comm, "other": total - compute - comm}
-    return NamedRank(said["rank"], total, elapsed, parts, said["digest"], said["verified"])
+    by_kind = {kind: time / 1e9 for kind, time in said["compute_by_kind_ns"].items()}
+    return NamedRank(said["rank"], total, elapsed, parts, said["digest"], said["verified"], by_kind)
 
 
 def _main(argv: Sequence[str]) -> int:

@@ -112,6 +112,23 @@ def test_overlapping_ends_are_kept_or_reduced_and_add_up_either_way() -> None:
     Twin.parse(fit(samples, overlap="keep").to_toml())
 
 
+@pytest.mark.parametrize(("layer", "streams"), [("shm", True), ("socket/tcp", True), ("synthetic", False)])
+def test_ends_that_copy_at_once_are_also_told_alone_where_a_buffer_is_between(
+    layer: str, streams: bool
+) -> None:
+    overlapping = Machine(EAGER.send, EAGER.recv, Lines(((0, -250.0, -0.02),)), EAGER.gap)
+    samples = overlapping.samples(noise=Noise(), seed=3).with_columns(layer=pl.lit(layer))
+    found = Twin.parse(fit(samples).to_toml()).layer(layer)
+    assert all(line.per_byte_ns.value >= 0 for part in PARTS for line in found.segments(part))
+    assert (bool(found.busy_send), bool(found.busy_recv)) == (streams, streams)
+    if streams:
+        for size in (4, 1 << 16, 1 << 20):
+            assert found.at("busy_send", size) == pytest.approx(float(EAGER.send(size)), rel=0.1)
+            assert found.at("busy_recv", size) == pytest.approx(float(EAGER.recv(size)), rel=0.1)
+    apart = fit(replace(EAGER).samples(noise=Noise(), seed=3).with_columns(layer=pl.lit(layer))).layer(layer)
+    assert apart.busy_send == ()
+
+
 def test_segments_count_their_samples_and_breaks_have_intervals(noisy_samples: pl.DataFrame) -> None:
     layer = fit(noisy_samples).layer("synthetic")
     first, second = layer.half_round_trip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -10,8 +11,9 @@ import pytest
 from predict_help import TWIN, nothing_left, wiretwin
 
 from wiretwin.errors import InputError
+from wiretwin.predict import compiled
 from wiretwin.predict.compiled import predict_compiled
-from wiretwin.predict.named import NAMED, run_simulated
+from wiretwin.predict.named import NAMED, Named, NamedRank, NamedRun, parse_parameters, run_simulated
 from wiretwin.predict.records import Prediction, Run, read
 from wiretwin.twin import Twin
 
@@ -66,12 +68,34 @@ def test_a_price_that_is_given_is_charged_and_nothing_is_run(fitted: Path) -> No
     run = run_simulated(NAMED["echo"], small, twin=fitted, layer=LAYER)
     free = max(rank.elapsed_s for rank in run.ranks)
     given = [
-        predict_compiled(NAMED["echo"], [*small, "byte=2ns"], twin=fitted, layer=LAYER) for _ in range(2)
+        predict_compiled(
+            NAMED["echo"],
+            [*small, "made-byte=1ns", "answered-byte=2ns", "checked-byte=4ns"],
+            twin=fitted,
+            layer=LAYER,
+        )
+        for _ in range(2)
     ]
-    # Each byte is answered by one rank and checked by the other.
-    assert given[0].seconds.value == pytest.approx(free + 7 * 2 * 1000 * 2e-9, abs=1e-12)
+    # Each byte is made and checked by one rank, and answered by the other.
+    assert given[0].seconds.value == pytest.approx(free + 7 * 1000 * 7e-9, abs=1e-12)
     assert given[0].trace_digest == given[1].trace_digest
     assert given[0].compute.source == "given"
+
+
+def test_each_kind_of_work_has_a_price_of_its_own(fitted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    took = {"made-byte": 6e-6, "checked-byte": 2e-6}
+
+    def ran(program: Named, words: Sequence[str], **_: object) -> NamedRun:
+        ranks = tuple(
+            NamedRank(rank, 1.0, 1.0, {"compute": took[kind]}, "", True, {kind: took[kind]})
+            for rank, kind in enumerate(took)
+        )
+        return NamedRun(program, parse_parameters(program, words)[0], "live", "shm", ranks)
+
+    monkeypatch.setattr(compiled, "run_live", ran)
+    words = ["bytes=100", "messages=10"]
+    prediction = predict_compiled(NAMED["stream"], words, twin=fitted, layer=LAYER, passes=1)
+    assert [rank.compute_s for rank in prediction.per_rank] == pytest.approx(list(took.values()))
 
 
 def test_the_interval_spans_the_states_of_the_host(fitted: Path) -> None:
@@ -89,7 +113,7 @@ def test_the_interval_spans_the_states_of_the_host(fitted: Path) -> None:
     data = twin.model_dump(exclude_none=True)
     data["layers"][LAYER] = {**layer, "states": states}
     two = Twin.model_validate(data)
-    words = ["bytes=0", "rounds=100", "byte=0ns"]
+    words = ["bytes=0", "rounds=100", "made-byte=0ns", "answered-byte=0ns", "checked-byte=0ns"]
     one = predict_compiled(NAMED["echo"], words, twin=twin, layer=LAYER).seconds
     both = predict_compiled(NAMED["echo"], words, twin=two, layer=LAYER).seconds
     assert (both.value, both.low) == (one.value, one.low)

@@ -45,6 +45,35 @@ samples = 40
     assert single_host(Twin.parse(TWIN), MPI, 2)["intra"].keys() == layer_model(layer).keys() - {"fetch"}
 
 
+def test_ends_that_copy_at_once_work_as_long_as_alone_and_a_half_round_trip_stays() -> None:
+    line = """from_bytes = {start}{end}
+base_ns = {{ value = {base}, low = {base}, high = {base} }}
+per_byte_ns = {{ value = {rate}, low = {rate}, high = {rate} }}
+samples = 40
+"""
+    busy = "".join(
+        f'[[layers."mpi4py/mpich".busy_{end}]]\n' + line.format(start=start, end=to, base=base, rate=rate)
+        for end, start, to, base, rate in (
+            ("send", 0, "\nto_bytes = 4096", 500, 0.25),
+            ("send", 4096, "", 600, 0.25),
+            ("recv", 0, "", 600, 0.5),
+        )
+    )
+    plain, layer = (
+        Twin.parse(text).layer(MPI) for text in (TWIN, TWIN.replace("[layers.shm]", busy + "[layers.shm]"))
+    )
+    model = layer_model(layer)
+    assert model["overhead_recv"] == [{"from_bytes": 0, "base_ps": 600_000, "per_byte_fs": 500_000}]
+    assert [line["from_bytes"] for line in model["latency"]] == [0, 4096]
+    for size in (0, 1000, 4096, 8191, 8192, 100_000):
+        whole = 0
+        for part in ("overhead_send", "latency", "overhead_recv"):
+            held = [one for one in model[part] if one["from_bytes"] <= size][-1]
+            whole += 1000 * held["base_ps"] + held["per_byte_fs"] * size
+        assert whole == pytest.approx(1e6 * plain.at("half_round_trip", size), abs=2000)
+    assert layer_model(layer, "low")["overhead_recv"][0]["base_ps"] == 540_000
+
+
 def test_the_sides_move_all_times_by_the_interval_of_t_0() -> None:
     layer = Twin.parse(TWIN).layer(MPI)
     low, high = layer_model(layer, "low"), layer_model(layer, "high")
