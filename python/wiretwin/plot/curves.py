@@ -41,9 +41,10 @@ def throughput(
     figure = base.empty(420, theme, "throughput")
     for name, look, part in _parts(curves, names, theme):
         size, rate = _column(part, "bytes"), _column(part, "rate_MB_s")
-        _band(figure, name, look, size, _column(part, "rate_low_MB_s"), _column(part, "rate_high_MB_s"), size)
+        low, high = _column(part, "rate_low_MB_s"), _column(part, "rate_high_MB_s")
+        _band(figure, name, look, (size, low), (size, high))
         _line(figure, name, look, size, rate, _hover(part))
-        _marks(figure, name, look, size, rate, twin)
+        _marks(figure, name, look, size, size, rate, twin)
     _frame_sizes(figure, curves)
     rates = _column(curves, "rate_MB_s")
     figure.update_yaxes(type="log", range=_log_range(rates), **_rate_ticks(rates))
@@ -66,9 +67,9 @@ def latency(
     figure = base.empty(400, theme, "latency")
     for name, look, part in _parts(curves, names, theme):
         size, time = _column(part, "bytes"), _column(part, "time_us")
-        _band(figure, name, look, size, _column(part, "low_us"), _column(part, "high_us"), size)
+        _band(figure, name, look, (size, _column(part, "low_us")), (size, _column(part, "high_us")))
         _line(figure, name, look, size, time, _hover(part))
-        _marks(figure, name, look, size, time, twin)
+        _marks(figure, name, look, size, size, time, twin)
     _frame_sizes(figure, curves)
     _frame_times(figure, curves, "y")
     figure.update_yaxes(range=_log_range(_column(curves, "time_us")))
@@ -77,36 +78,55 @@ def latency(
 
 
 def signature(
-    source: HasSamples | pl.DataFrame, *, layers: Sequence[str] | None = None, theme: Theme = LIGHT
+    source: HasSamples | pl.DataFrame,
+    twin: Any = None,
+    *,
+    layers: Sequence[str] | None = None,
+    theme: Theme = LIGHT,
 ) -> go.Figure:
     """NetPIPE's signature graph: throughput against the time of the transfer, time logarithmic.
 
-    A curve begins at the layer's latency and climbs as its time is better used.
+    A curve begins at the layer's latency and climbs as its time is better used. Interval and steps as in
+    `throughput`.
     """
     curves, names = _curves(source, layers)
     figure = base.empty(420, theme, "signature")
     for name, look, part in _parts(curves, names, theme):
-        _line(figure, name, look, _column(part, "time_us"), _column(part, "rate_MB_s"), _hover(part))
+        time, rate = _column(part, "time_us"), _column(part, "rate_MB_s")
+        quick, slow = (
+            (_column(part, f"{end}_us"), _column(part, f"rate_{other}_MB_s"))
+            for end, other in (("low", "high"), ("high", "low"))
+        )
+        _band(figure, name, look, quick, slow)
+        _line(figure, name, look, time, rate, _hover(part))
+        _marks(figure, name, look, _column(part, "bytes"), time, rate, twin)
     _frame_times(figure, curves, "x")
     figure.update_xaxes(title={"text": "Time of one message"})
-    figure.update_yaxes(type="log", **_rate_ticks(_column(curves, "rate_MB_s")))
+    rates = _column(curves, "rate_MB_s")
+    figure.update_yaxes(type="log", range=_log_range(rates), **_rate_ticks(rates))
     base.caption_y(figure, "Throughput")
     return figure
 
 
 def saturation(
-    source: HasSamples | pl.DataFrame, *, layers: Sequence[str] | None = None, theme: Theme = LIGHT
+    source: HasSamples | pl.DataFrame,
+    twin: Any = None,
+    *,
+    layers: Sequence[str] | None = None,
+    theme: Theme = LIGHT,
 ) -> go.Figure:
     """NetPIPE's saturation graph: message size against the time of the transfer, both logarithmic.
 
     The ringed point of a curve is where half of its largest throughput is first reached: beyond it a
-    larger message mostly takes longer in proportion.
+    larger message mostly takes longer in proportion. Interval and steps as in `throughput`.
     """
     curves, names = _curves(source, layers)
     figure = base.empty(420, theme, "saturation")
     for name, look, part in _parts(curves, names, theme):
         time, size = _column(part, "time_us"), _column(part, "bytes")
+        _band(figure, name, look, (_column(part, "low_us"), size), (_column(part, "high_us"), size))
         _line(figure, name, look, time, size, _hover(part))
+        _marks(figure, name, look, size, time, size, twin)
         reached = np.flatnonzero(_column(part, "rate_MB_s") >= np.nanmax(_column(part, "rate_MB_s")) / 2)
         if len(reached):
             at = int(reached[0])
@@ -184,14 +204,19 @@ def _line(figure: go.Figure, name: str, look: base.Look, x: Floats, y: Floats, t
 
 
 def _band(
-    figure: go.Figure, name: str, look: base.Look, x: Floats, low: Floats, high: Floats, _size: Floats
+    figure: go.Figure,
+    name: str,
+    look: base.Look,
+    one: tuple[Floats, Floats],
+    other: tuple[Floats, Floats],
 ) -> None:
-    known = np.isfinite(low) & np.isfinite(high)
+    """Fill what lies between two edges, each given by its x and its y."""
+    known = np.all([np.isfinite(values) for values in (*one, *other)], axis=0)
     if not known.any():
         return
     figure.add_scatter(
-        x=np.concatenate([x[known], x[known][::-1]]),
-        y=np.concatenate([high[known], low[known][::-1]]),
+        x=np.concatenate([other[0][known], one[0][known][::-1]]),
+        y=np.concatenate([other[1][known], one[1][known][::-1]]),
         mode="lines",
         line={"width": 0, "color": look.colour},
         fill="toself",
@@ -226,7 +251,9 @@ def _ring(
     )
 
 
-def _marks(figure: go.Figure, name: str, look: base.Look, size: Floats, value: Floats, twin: Any) -> None:
+def _marks(
+    figure: go.Figure, name: str, look: base.Look, size: Floats, x: Floats, y: Floats, twin: Any
+) -> None:
     """Mark on a curve the sizes at which the twin says the layer changes behaviour."""
     if twin is None or len(size) < 2:
         return
@@ -234,14 +261,17 @@ def _marks(figure: go.Figure, name: str, look: base.Look, size: Floats, value: F
     if not found:
         return
     at = np.array([step["bytes"] for step in found], np.float64)
-    on_curve = np.exp(np.interp(np.log(at), np.log(size), np.log(value)))
+    on_x, on_y = (
+        at if values is size else np.exp(np.interp(np.log(at), np.log(size), np.log(values)))
+        for values in (x, y)
+    )
     texts = [
         f"waits for the receiver (rendezvous) from {words.size_text(step['bytes'])}"
         if step["why"] == "rendezvous"
         else f"behaves differently from {words.size_text(step['bytes'])}"
         for step in found
     ]
-    _ring(figure, name, look, at.tolist(), on_curve.tolist(), texts, "diamond-open")
+    _ring(figure, name, look, on_x.tolist(), on_y.tolist(), texts, "diamond-open")
 
 
 def _frame_sizes(figure: go.Figure, curves: pl.DataFrame) -> None:

@@ -147,7 +147,10 @@ def timeline(
         edges = np.linspace(start, end, column_count(len(ranks)) + 1)
         _columns(figure, summed(frame, edges), edges, row_of, unit, theme)
     figure.update_xaxes(
-        title={"text": f"Virtual time, {unit_name}"}, range=[start / 1e12 / unit, end / 1e12 / unit]
+        title={"text": f"Virtual time, {unit_name}"},
+        range=[start / 1e12 / unit, end / 1e12 / unit],
+        exponentformat="none",  # not 35.65k
+        separatethousands=True,
     )
     figure.update_yaxes(
         tickvals=list(row_of.values()),

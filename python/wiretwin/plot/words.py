@@ -145,8 +145,8 @@ def share_text(share: float) -> str:
 
 
 def within_text(share: float) -> str:
-    """Print a bound in percent, rounded up, so that what is said to be within it is."""
-    return f"{math.ceil(round(share * 1000, 6)) / 10:.1f}{BLANK}%"
+    """Print a bound in whole percent, rounded up, so that what is said to be within it is."""
+    return f"{math.ceil(round(share * 100, 6))}{BLANK}%"
 
 
 def date_text(stamp: str, seconds: bool = False) -> str:

@@ -190,18 +190,18 @@ def _failures(inputs: Inputs) -> list[Markup]:
 def leaders_by_size(inputs: Inputs) -> list[tuple[int, int, list[dict[str, Any]], Ranking]]:
     """Join neighbouring sizes with the same quickest layers: first size, last size, leaders, last ranking.
 
-    Only sizes that every layer was measured at are compared.
+    A size is compared where every layer was measured at it that carries messages so long.
     """
-    layers = inputs.curves["layer"].n_unique()
+    longest = inputs.curves.group_by("layer").agg(pl.col("bytes").max())["bytes"].to_list()
     out: list[tuple[int, int, list[dict[str, Any]], Ranking]] = []
-    if layers < 2:
+    if len(longest) < 2:
         return out
     for part in (
         inputs.curves.filter(pl.col("bytes") > 0).sort("bytes").partition_by("bytes", maintain_order=True)
     ):
-        if len(part) != layers:
-            continue
         size = int(part["bytes"][0])
+        if len(part) < 2 or len(part) != sum(most >= size for most in longest):
+            continue
         ranking = rank(part.to_dicts(), "time_us", "low_us", "high_us")
         names = {row["layer"] for row in ranking.leaders}
         if out and {row["layer"] for row in out[-1][2]} == names:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -127,7 +128,8 @@ def _terms(text: str) -> Markup:
     out = escape(text)
     for name, term in _TERMS.items():
         out = Markup(str(out).replace(name, str(term)))
-    return out
+    # An option is not torn apart at its dashes.
+    return Markup(re.sub(r"(?<!\S)(--[\w-]+)", r'<span class="whole">\1</span>', str(out)))
 
 
 def _variables(theme: Theme) -> str:

@@ -96,6 +96,21 @@ def test_signature_and_saturation_swap_the_axes_of_the_same_points(result: Any) 
         assert np.allclose(saturation[layer].y / saturation[layer].x, signature[layer].y)
 
 
+def test_signature_and_saturation_have_the_intervals_and_steps_of_the_curves(result: Any, twin: Any) -> None:
+    frame = plot.echo_curves(result).filter(pl.col("layer") == "shm", pl.col("bytes") > 0).sort("bytes")
+    low, high = frame["low_us"].to_numpy(), frame["high_us"].to_numpy()
+    for draw, edge in ((plot.signature, "rate_low_MB_s"), (plot.saturation, "bytes")):
+        parts = {part: {} for part in ("band", "mark")}
+        for trace in draw(result, twin).data:
+            if trace.meta["part"] in parts and trace.marker.symbol != "circle-open":
+                parts[trace.meta["part"]][trace.meta["layer"]] = trace
+        assert parts["band"].keys() == set(report_data.LAYERS)
+        band, sizes = parts["band"]["shm"], len(low)
+        assert list(band.x) == [*high, *low[::-1]]
+        assert list(band.y[:sizes]) == frame[edge].to_list()
+        assert "from 64" in parts["mark"]["mpi4py/mpich"].text[0]
+
+
 def test_only_the_layers_asked_for_in_that_order(result: Any) -> None:
     figure = plot.latency(result, layers=["socket/tcp", "shm"])
     assert list(_curves(figure)) == ["socket/tcp", "shm"]

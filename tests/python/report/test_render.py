@@ -350,9 +350,9 @@ def test_a_late_prediction_is_not_called_frozen() -> None:
 
 def test_a_bad_prediction_is_called_one() -> None:
     within = headline(gather(comparisons=[report_data.comparison("a.py", [], 1.0, -0.25)]))
-    assert within.replace("\u00a0", " ") == "The program was predicted within 25.0 %"
+    assert within.replace("\u00a0", " ") == "The program was predicted within 25 %"
     beyond = headline(gather(comparisons=[report_data.comparison("a.py", [], 1.0, -0.66)]))
-    assert beyond.replace("\u00a0", " ") == "The program was mispredicted by up to 66.0 %"
+    assert beyond.replace("\u00a0", " ") == "The program was mispredicted by up to 66 %"
 
 
 def test_the_loop_shows_what_was_not_done() -> None:

@@ -61,8 +61,8 @@ def test_no_interval_no_brackets() -> None:
 
 
 def test_a_bound_is_rounded_up() -> None:
-    assert words.within_text(0.1121) == "11.3\u00a0%"
-    assert words.within_text(0.112) == "11.2\u00a0%"
+    assert words.within_text(0.1121) == "12\u00a0%"
+    assert words.within_text(0.12) == "12\u00a0%"
 
 
 def test_percent_has_a_sign_only_when_it_is_not_zero() -> None:

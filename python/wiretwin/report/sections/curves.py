@@ -121,8 +121,9 @@ def _signature(inputs: Inputs) -> FigureBlock:
         "Signature: throughput against time",
         "NetPIPE's view: a curve starts at its layer's latency and rises as the time is better used. "
         "Of two curves the upper left one gives more for the same time.",
-        draw.signature(inputs.curves, layers=inputs.layers),
+        draw.signature(inputs.curves, inputs.twin or None, layers=inputs.layers),
         _long(inputs, "Time and throughput of each size", ("Time", "Throughput")),
+        keys=_keys(inputs),
         half=True,
     )
 
@@ -141,9 +142,9 @@ def _saturation(inputs: Inputs) -> FigureBlock:
         "Saturation: message size against time",
         f"Half of the largest throughput is reached with {words.list_text(rows)}. From there on, a larger "
         "message mostly takes longer in proportion.",
-        draw.saturation(inputs.curves, layers=inputs.layers),
+        draw.saturation(inputs.curves, inputs.twin or None, layers=inputs.layers),
         _long(inputs, "Size and time of each message", ("Time",)),
-        keys=[Key("ring", "half of its largest throughput")],
+        keys=[*_keys(inputs), Key("ring", "half of its largest throughput")],
         half=True,
     )
 
@@ -209,7 +210,8 @@ def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
         "best",
         "Which layer for which size",
         Table("The quickest layer by message size", columns, rows, stacked=True),
-        "Layers whose intervals overlap share a row: here they cannot be told apart.",
+        "Layers whose intervals overlap share a row: here they cannot be told apart. A layer takes part "
+        "up to the longest message it was measured with.",
     )
 
 
