@@ -435,10 +435,16 @@ def _encode(launch: Launch, samples: Mapping[str, Any]) -> bytes:
     return buffer.getvalue()
 
 
-def _read_table(path: Path) -> pa.Table:
+def _parquet(source: Path | io.BytesIO) -> pa.Table:
+    """Read a whole file in this thread: a process that ends as others begin is aborted by them."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path, page_checksum_verification=True)
+    with pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True) as file:
+        return file.read(use_threads=False)
+
+
+def _read_table(path: Path) -> pa.Table:
+    table = _parquet(path)
     return table.select(list(SAMPLE_COLUMNS)).cast(_schema())
 
 
@@ -496,7 +502,6 @@ def _adopt_unlisted(folder: Path, manifest: Manifest) -> None:
 def _check_samples(folder: Path, launch: Launch) -> str | None:
     """Say what is wrong with a launch's sample file; ``None`` if nothing."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     assert launch.file is not None
     if not re.fullmatch(r"samples/[\w.-]+\.parquet", launch.file):
@@ -515,7 +520,7 @@ def _check_samples(folder: Path, launch: Launch) -> str | None:
     if launch.sha256 is not None and hashlib.sha256(data).hexdigest() != launch.sha256:
         return "has been changed since it was measured (its digest differs)"
     try:
-        table = pq.read_table(io.BytesIO(data), page_checksum_verification=True)
+        table = _parquet(io.BytesIO(data))
     except (pa.ArrowException, OSError) as error:
         return f"is a damaged Parquet file: {str(error).splitlines()[0]}"
     for name, kind in SAMPLE_COLUMNS.items():
