@@ -314,7 +314,7 @@ impl Repr {
         let elements = |list: &List| list.elements.map(Seq::get);
         match &self.body {
             Body::Data { number, tag, first, count, stamp, .. } => {
-                words(3, &[number.get(), *tag, *first, first + u32::from(*count) - 1]);
+                words(3, &[number.get(), *tag, *first, first + (u32::from(*count) - 1)]);
                 words(VALUES_AT, stamp.as_slice());
                 let at = VALUES_AT + 4 * usize::from(stamp.is_some());
                 octets[at..at + values.len()].copy_from_slice(values);
@@ -489,6 +489,25 @@ mod tests {
             stamp: None,
         };
         Repr { connection: 0, body: many }.emit(&[9; 32], &mut [0; 48]).expect_err("four doubles");
+    }
+
+    #[test]
+    fn the_last_value_of_all_is_written_and_read() {
+        let body = |first| Body::Data {
+            number: n(1),
+            tag: 2,
+            kind: Kind::ALL[0],
+            first,
+            count: 1,
+            end: true,
+            stamp: None,
+        };
+        let octets = Kind::ALL[0].octets();
+        let cell = emitted(body(u32::MAX), &[9; 8][..octets]);
+        assert_eq!(
+            Repr::parse(&cell),
+            Ok((Repr { connection: 0x0102, body: body(u32::MAX) }, &[9; 8][..octets]))
+        );
     }
 
     proptest! {
