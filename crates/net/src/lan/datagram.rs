@@ -5,7 +5,7 @@
 //! the driver's price of it, as it is for TCP's. Left out: the message that comes back where nobody has the
 //! port (ICMP).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use wiretwin_msg::library::{Address, Call, CallError, Content, Outcome, SocketId};
 use wiretwin_proto::ip;
@@ -56,7 +56,8 @@ struct Datagram {
 /// Datagrams that have neither been taken nor lost, and IP of each host.
 #[derive(Default)]
 pub(super) struct Datagrams {
-    list: BTreeMap<DatagramId, Datagram>,
+    /// In the order of their numbers.
+    list: VecDeque<(DatagramId, Datagram)>,
     sent: DatagramId,
     ip: Vec<HostIp<DatagramId>>,
 }
@@ -65,23 +66,33 @@ impl Datagrams {
     /// None yet, on so many hosts.
     pub(super) fn new(hosts: u32, config: &SocketConfig) -> Self {
         let ip = (0..hosts).map(|_| HostIp::new(config)).collect();
-        Self { list: BTreeMap::new(), sent: 0, ip }
+        Self { list: VecDeque::new(), sent: 0, ip }
     }
 
     fn add(&mut self, from: Address, to: Address, content: Content) -> DatagramId {
         let number = self.sent;
         self.sent += 1;
         let datagram = Datagram { from, to, content, checksum: false, packets: 0, whole: false };
-        self.list.insert(number, datagram);
+        self.list.push_back((number, datagram));
         number
+    }
+
+    fn get_mut(&mut self, number: DatagramId) -> Option<&mut Datagram> {
+        let at = self.list.binary_search_by_key(&number, |one| one.0).ok()?;
+        Some(&mut self.list[at].1)
+    }
+
+    fn remove(&mut self, number: DatagramId) -> Option<Datagram> {
+        let at = self.list.binary_search_by_key(&number, |one| one.0).ok()?;
+        Some(self.list.remove(at)?.1)
     }
 
     /// A packet of a datagram is on its way no more.
     fn packet_gone(&mut self, number: DatagramId) {
-        if let Some(datagram) = self.list.get_mut(&number) {
+        if let Some(datagram) = self.get_mut(number) {
             datagram.packets -= 1;
             if datagram.packets == 0 && !datagram.whole {
-                self.list.remove(&number);
+                self.remove(number);
             }
         }
     }
@@ -144,7 +155,7 @@ impl Lan {
         let datagram = self.datagrams.add(from, to, content);
         let machine = &mut self.udp[number as usize].machine;
         if let Err(error) = machine.send(Payload::whole(MessageId(datagram), length)) {
-            self.datagrams.list.remove(&datagram);
+            self.datagrams.remove(datagram);
             let error = CallError::TooLong { bytes: error.length, most: error.most };
             return self.outcome(host, thread, process, Outcome::Failed(error));
         }
@@ -157,7 +168,7 @@ impl Lan {
             match output {
                 Output::Work(work) => self.charge(host, &work, &mut steps),
                 Output::Transmit(sent) if there => {
-                    if let Some(datagram) = self.datagrams.list.get_mut(&datagram) {
+                    if let Some(datagram) = self.datagrams.get_mut(datagram) {
                         datagram.checksum = sent.checksum;
                     }
                     let ends = Ends { source: ip_of(host), destination: ip_of(to.host) };
@@ -174,7 +185,7 @@ impl Lan {
             match self.datagrams.ip[host as usize].sender.poll_output() {
                 Output::Work(_) => {}
                 Output::Transmit(piece) => {
-                    if let Some(datagram) = self.datagrams.list.get_mut(&datagram) {
+                    if let Some(datagram) = self.datagrams.get_mut(datagram) {
                         datagram.packets += 1;
                     }
                     let octets = Bytes::new(piece.octets().into()) + encapsulation;
@@ -189,7 +200,7 @@ impl Lan {
             }
         }
         if !there {
-            self.datagrams.list.remove(&datagram);
+            self.datagrams.remove(datagram);
         }
         steps.push(Step::Mask(false));
         steps.push(Step::Do(Action::SentDatagram { process, socket }));
@@ -245,7 +256,7 @@ impl Lan {
     /// All packets of a datagram have come.
     fn is_whole(&mut self, host: u32, thread: ThreadId, number: DatagramId) {
         // Packets that are known by the same number of IP may be of two datagrams.
-        let Some(datagram) = self.datagrams.list.get_mut(&number) else { return };
+        let Some(datagram) = self.datagrams.get_mut(number) else { return };
         let Some(&socket) = self.bound.get(&datagram.to) else { return };
         datagram.whole = true;
         let payload = Payload::whole(MessageId(number), datagram.content.length());
@@ -261,7 +272,7 @@ impl Lan {
                 }
                 Output::Event(Event::Full { .. }) => {
                     self.unread += 1;
-                    self.datagrams.list.remove(&number);
+                    self.datagrams.remove(number);
                 }
                 _ => {}
             }
@@ -330,7 +341,7 @@ impl Lan {
     pub(super) fn take_datagram(&mut self, host: u32, thread: ThreadId, process: u32, number: u32) {
         let one = &mut self.udp[number as usize];
         let socket = one.name;
-        let taken = one.waiting.pop_front().and_then(|number| self.datagrams.list.remove(&number));
+        let taken = one.waiting.pop_front().and_then(|number| self.datagrams.remove(number));
         let Some(Datagram { from, mut content, .. }) = taken else {
             return self.outcome(host, thread, process, Outcome::Empty { socket });
         };

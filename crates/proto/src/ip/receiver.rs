@@ -93,13 +93,15 @@ pub struct Receiver<D> {
     config: Config,
     /// In the order in which they began, which is that of their deadlines.
     partial: Vec<Partial<D>>,
+    /// Empty ones, kept for their allocations.
+    spare: Vec<Ranges>,
     outputs: VecDeque<ReceiverOutput<D>>,
 }
 
 impl<D: Clone> Receiver<D> {
     /// A receiver that holds nothing.
     pub const fn new(config: Config) -> Self {
-        Self { config, partial: Vec::new(), outputs: VecDeque::new() }
+        Self { config, partial: Vec::new(), spare: Vec::new(), outputs: VecDeque::new() }
     }
 
     /// Takes a packet that is for this host.
@@ -132,6 +134,7 @@ impl<D: Clone> Receiver<D> {
         {
             let gone = self.partial.remove(0);
             let first = gone.content.is_some();
+            self.keep(gone.came);
             self.drop_packets(Why::Timer { first }, gone.ends, gone.packets);
         }
     }
@@ -172,7 +175,7 @@ impl<D: Clone> Receiver<D> {
                     identification: packet.identification,
                     // Choice: the timer runs from the first piece and is not restarted by others.
                     deadline: now.saturating_add(self.config.timer),
-                    came: Ranges::new(),
+                    came: self.spare.pop().unwrap_or_default(),
                     length: None,
                     content: None,
                     corrupted: false,
@@ -214,11 +217,18 @@ impl<D: Clone> Receiver<D> {
         if (range.from, range.to) != (0, i64::from(length)) {
             return;
         }
-        let Partial { ends, protocol, content, corrupted, .. } = self.partial.remove(index);
+        let Partial { ends, protocol, content, corrupted, came, .. } = self.partial.remove(index);
+        self.keep(came);
         // The piece with offset 0 came, for the range begins there; it had octets, or it was not cut.
         let Some(content) = content else { return };
         let datagram = Datagram { ends, protocol, length, dont_fragment: false, content };
         self.outputs.push_back(Output::Deliver(Received { datagram, corrupted }));
+    }
+
+    /// Keeps the room of what came for another datagram: never more than datagrams were held at a time.
+    fn keep(&mut self, mut came: Ranges) {
+        came.clear();
+        self.spare.push(came);
     }
 
     fn drop_packets(&mut self, why: Why, ends: Ends, packets: u32) {
