@@ -17,10 +17,13 @@ enum State {
     Ready { want: SimTime, start: SimTime },
     /// Its signal is on the cable.
     Sending,
+    /// It keeps the cable after a frame: what it is offered before its carrier ends follows in the burst.
+    Filling,
     /// It waits its slots after a collision.
     Backoff,
 }
 
+#[derive(Debug)]
 struct Station<P> {
     /// Propagation time from the end of the cable.
     place: Span,
@@ -30,12 +33,27 @@ struct Station<P> {
     /// Counts plans, so that an event of an old plan is known.
     plan: u32,
     backoff: Stream,
+    /// A frame that is offered before then may follow in the burst (`BurstTimer`).
+    burst_until: SimTime,
     counters: Counters,
 }
 
+/// What a signal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A frame for which the station has listened.
+    First,
+    /// A frame that follows in a burst.
+    Next,
+    /// The carrier between frames of a burst (`InterFrameSignal`).
+    Fill,
+}
+
 /// One signal on the cable.
+#[derive(Debug)]
 struct Signal<P> {
     station: u16,
+    kind: Kind,
     start: SimTime,
     /// When the sender stops: planned at first, earlier or later after a collision.
     end: SimTime,
@@ -65,6 +83,7 @@ enum Event {
 }
 
 /// A cable with its stations.
+#[derive(Debug)]
 pub struct CsmaCd<P> {
     config: Config,
     stations: Vec<Station<P>>,
@@ -88,6 +107,7 @@ pub struct CsmaCd<P> {
     preamble: Span,
     jam: Span,
     slot: Span,
+    burst: Span,
 }
 
 impl<P: Clone> CsmaCd<P> {
@@ -121,6 +141,7 @@ impl<P: Clone> CsmaCd<P> {
             collisions: 0,
             plan: 0,
             backoff: backoff(StationId(number)),
+            burst_until: SimTime::ZERO,
             counters: Counters::default(),
         });
         Ok(Self {
@@ -140,6 +161,7 @@ impl<P: Clone> CsmaCd<P> {
             preamble: config.time(config.preamble),
             jam: config.time(config.jam),
             slot: config.time(config.slot),
+            burst: config.time(config.burst),
             config,
         })
     }
@@ -164,7 +186,7 @@ impl<P: Clone> CsmaCd<P> {
         if now < self.now {
             return Err(OfferError::Past { now, last: self.now });
         }
-        if self.stations[usize::from(station.0)].state != State::Idle {
+        if !self.is_idle(station) {
             return Err(OfferError::Busy { station });
         }
         self.handle_timeout(now);
@@ -172,6 +194,10 @@ impl<P: Clone> CsmaCd<P> {
         sender.frame = Some(frame);
         sender.collisions = 0;
         sender.counters.offered += 1;
+        if sender.state == State::Filling && now < sender.burst_until {
+            // It waits for the end of the carrier, and for nothing else.
+            return Ok(());
+        }
         self.want(station.0);
         if let State::Ready { start, .. } = self.stations[usize::from(station.0)].state {
             self.stations[usize::from(station.0)].counters.deferred += u64::from(start > now);
@@ -225,7 +251,9 @@ impl<P: Clone> CsmaCd<P> {
 
     /// Whether a station may be offered a frame.
     pub fn is_idle(&self, station: StationId) -> bool {
-        self.stations.get(usize::from(station.0)).is_some_and(|station| station.state == State::Idle)
+        self.stations.get(usize::from(station.0)).is_some_and(|station| {
+            station.state == State::Idle || (station.state == State::Filling && station.frame.is_none())
+        })
     }
 
     /// The parameters.
@@ -275,9 +303,18 @@ impl<P: Clone> CsmaCd<P> {
         let here = self.stations[usize::from(number)].place;
         let want = want.max(self.now);
         self.heard.clear();
+        let mut of_burst = None;
         for signal in &self.signals {
             let way = distance(self.stations[usize::from(signal.station)].place, here);
-            self.heard.push((signal.start + way, signal.end + way, signal.station == number));
+            let (on, off) = (signal.start + way, signal.end + way);
+            // What follows in a burst goes on with the same carrier.
+            match self.heard.last_mut() {
+                Some(last) if signal.kind != Kind::First && of_burst == Some((signal.station, on)) => {
+                    last.1 = off
+                }
+                _ => self.heard.push((on, off, signal.station == number)),
+            }
+            of_burst = Some((signal.station, off));
         }
         self.heard.sort_unstable();
         let mut carriers = self.heard.iter();
@@ -307,11 +344,24 @@ impl<P: Clone> CsmaCd<P> {
         if sender.plan != plan || !matches!(sender.state, State::Ready { .. }) {
             return;
         }
-        sender.state = State::Sending;
-        let octets = sender.frame.as_ref().expect("a station that is ready has a frame").octets;
-        let here = sender.place;
+        sender.burst_until = self.now + self.burst;
         self.ready.retain(|&other| other != number);
-        let (start, end) = (self.now, self.now + self.config.time_of(octets));
+        self.send(number, Kind::First);
+    }
+
+    /// A station's carrier goes on the cable.
+    fn send(&mut self, number: u16, kind: Kind) {
+        let sender = &mut self.stations[usize::from(number)];
+        let here = sender.place;
+        let octets = sender.frame.as_ref().map_or(Bytes::new(0), |frame| frame.octets);
+        let (state, time) = match kind {
+            Kind::First => (State::Sending, self.config.time_of(octets)),
+            Kind::Next => (State::Sending, self.config.time_of_next(octets)),
+            Kind::Fill => (State::Filling, self.gap),
+        };
+        sender.state = state;
+        sender.counters.followed += u64::from(kind == Kind::Next);
+        let (start, end) = (self.now, self.now + time);
         let id = self.first_signal + self.signals.len() as u64;
         // Whoever is on the cable is heard here, and this is heard there, a propagation time later.
         let mut detects: Option<SimTime> = None;
@@ -331,6 +381,7 @@ impl<P: Clone> CsmaCd<P> {
         }
         self.signals.push_back(Signal {
             station: number,
+            kind,
             start,
             end,
             detects,
@@ -354,10 +405,11 @@ impl<P: Clone> CsmaCd<P> {
         }
         signal.jammed = true;
         // 4.2.3.2.4: the preamble is completed, then the jam.
-        let preamble = signal.start + self.preamble;
+        let preamble = if signal.kind == Kind::Fill { signal.start } else { signal.start + self.preamble };
         signal.end = self.now.max(preamble) + self.jam;
-        // 4.2.8, `lateCollision`. Choice: the slot is counted from the first bit of the preamble.
-        signal.late = self.now > signal.start + self.slot;
+        // 4.2.8, `lateCollision`: any but at the first frame of a burst. Choice: the slot is counted from the
+        // first bit of the preamble.
+        signal.late = signal.kind != Kind::First || self.now > signal.start + self.slot;
         let end = signal.end;
         self.schedule(end, Event::End { signal: id });
         self.replan();
@@ -370,6 +422,10 @@ impl<P: Clone> CsmaCd<P> {
             return;
         }
         let (number, jammed, late) = (signal.station, signal.jammed, signal.late);
+        if signal.kind == Kind::Fill {
+            return self.end_fill(number, jammed);
+        }
+        let began = signal.start;
         let station = StationId(number);
         let sender = &mut self.stations[usize::from(number)];
         if !jammed {
@@ -381,12 +437,16 @@ impl<P: Clone> CsmaCd<P> {
             let here = sender.place;
             let to = frame.to;
             signal.sent = Some(frame);
-            self.outputs.push_back(Output::Sent { station, collisions, due: self.now });
+            let goes_on = self.now < sender.burst_until;
+            self.outputs.push_back(Output::Sent { station, collisions, began, due: self.now });
             for receiver in 0..self.stations.len() as u16 {
                 if receiver != number && to.is_none_or(|to| to.0 == receiver) {
                     let way = distance(self.stations[usize::from(receiver)].place, here);
                     self.schedule(self.now + way, Event::Arrive { signal: id, station: receiver });
                 }
+            }
+            if goes_on {
+                self.send(number, Kind::Fill);
             }
             return;
         }
@@ -415,6 +475,28 @@ impl<P: Clone> CsmaCd<P> {
         }
     }
 
+    /// The carrier behind a frame of a burst ends: the next frame follows, or another carrier has met it.
+    fn end_fill(&mut self, number: u16, jammed: bool) {
+        let sender = &mut self.stations[usize::from(number)];
+        // A frame that was offered too late to follow waits as any other.
+        let waits = sender.state == State::Filling;
+        if jammed {
+            sender.counters.collisions += 1;
+            sender.counters.late += 1;
+        }
+        if !waits {
+            return;
+        }
+        if !jammed && sender.frame.is_some() {
+            return self.send(number, Kind::Next);
+        }
+        sender.state = State::Idle;
+        if let Some(frame) = sender.frame.take() {
+            let (station, why, due) = (StationId(number), Failure::Late, self.now);
+            self.outputs.push_back(Output::Failed { station, frame, why, due });
+        }
+    }
+
     // Reception
 
     fn arrive(&mut self, id: u64, number: u16) {
@@ -436,7 +518,7 @@ impl<P: Clone> CsmaCd<P> {
         if whole {
             counters.received += 1;
             let (station, from) = (StationId(number), StationId(from));
-            self.outputs.push_back(Output::Deliver { station, from, frame, due: self.now });
+            self.outputs.push_back(Output::Deliver { station, from, frame, began: on, due: self.now });
         } else {
             counters.damaged += 1;
         }

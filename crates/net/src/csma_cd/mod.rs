@@ -6,8 +6,11 @@
 //! stations far apart start without hearing one another and the capture of the medium by the one that
 //! has just won comes out by itself.
 //!
-//! Source: IEEE 802.3 (1998), 4.2.3 (transmission), 4.2.8 (the `Deference` and `Transmitter` processes),
-//! 4.4.2 (parameters). Left out: frame bursting, receivers that miss frames, the heartbeat, noise.
+//! At 1000 Mbit/s a station may send bursts: it fills the gap behind a frame with carrier, and sends the next
+//! frame, if it has one by then, without listening.
+//!
+//! Source: IEEE 802.3 (1998), 4.2.3 (transmission), 4.2.8 (the `Deference`, `BurstTimer`, `Transmitter` and
+//! `BitTransmitter` processes), 4.4.2 (parameters). Left out: receivers that miss frames, the heartbeat, noise.
 
 mod medium;
 #[cfg(test)]
@@ -51,6 +54,8 @@ pub struct Config {
     /// Shortest carrier after the preamble: `slotTime` where short frames are extended (1000 Mbit/s),
     /// `shortest` elsewhere.
     pub carrier: Bytes,
+    /// `burstLimit`: how long after the beginning of a burst its last frame may begin. Zero: no bursts.
+    pub burst: Bits,
     /// `attemptLimit`: a frame that has collided this often is given up.
     pub attempt_limit: u32,
     /// `backoffLimit`: the range of the backoff doubles with each collision up to this one.
@@ -62,9 +67,12 @@ impl Config {
     pub const TEN: Self = Self::of(BitRate::mbit_s(10));
     /// 100 Mbit/s, half duplex.
     pub const HUNDRED: Self = Self::of(BitRate::mbit_s(100));
-    /// 1000 Mbit/s, half duplex: short frames are extended to a slot of 512 octets.
+    /// 1000 Mbit/s, half duplex: short frames are extended to a slot of 512 octets. Without bursts, which are
+    /// left to the station.
     pub const THOUSAND: Self =
         Self { slot: Bits::new(4096), carrier: Bytes::new(512), ..Self::of(BitRate::gbit_s(1)) };
+    /// The same, with bursts of 65 536 bit times.
+    pub const THOUSAND_IN_BURSTS: Self = Self { burst: Bits::new(65_536), ..Self::THOUSAND };
 
     const fn of(rate: BitRate) -> Self {
         Self {
@@ -76,6 +84,7 @@ impl Config {
             jam: Bits::new(32),
             shortest: Bytes::new(64),
             carrier: Bytes::new(64),
+            burst: Bits::new(0),
             attempt_limit: 16,
             backoff_limit: 10,
         }
@@ -86,8 +95,15 @@ impl Config {
     /// # Panics
     /// Never for a frame that [`CsmaCd::offer`] takes.
     pub fn time_of(&self, octets: Bytes) -> Span {
-        let octets = octets.get().max(self.shortest.get()).max(self.carrier.get());
-        self.time(Bits::new(self.preamble.get() + octets * 8))
+        self.time_of_next(octets.max(self.carrier))
+    }
+
+    /// The same for a frame that follows another in a burst: it is not extended.
+    ///
+    /// # Panics
+    /// Never for a frame that [`CsmaCd::offer`] takes.
+    pub fn time_of_next(&self, octets: Bytes) -> Span {
+        self.time(Bits::new(self.preamble.get() + octets.max(self.shortest).bits().get()))
     }
 
     fn time(&self, bits: Bits) -> Span {
@@ -198,7 +214,8 @@ impl std::error::Error for OfferError {}
 pub enum Failure {
     /// It collided `attempt_limit` times (`excessiveCollisionError`).
     Excessive,
-    /// It collided after a slot time: the cable is longer than the slot allows (`lateCollisionError`).
+    /// It collided after a slot time, or behind the first frame of a burst: the cable is longer than the slot
+    /// allows (`lateCollisionError`).
     Late,
 }
 
@@ -213,7 +230,9 @@ pub enum Output<P> {
         from: StationId,
         /// The frame.
         frame: Frame<P>,
-        /// When its last bit arrived.
+        /// When its first bit arrived.
+        began: SimTime,
+        /// When its last bit arrived, or the last of its extension.
         due: SimTime,
     },
     /// A frame went out whole: the station takes its next.
@@ -222,7 +241,9 @@ pub enum Output<P> {
         station: StationId,
         /// Collisions it met before.
         collisions: u32,
-        /// When its last bit left.
+        /// When its first bit left.
+        began: SimTime,
+        /// When its last bit left, or the last of its extension.
         due: SimTime,
     },
     /// A frame was given up: the station takes its next.
@@ -251,11 +272,13 @@ pub struct Counters {
     pub sent_octets: u64,
     /// Frames that had to wait for the medium at their first attempt.
     pub deferred: u64,
+    /// Frames that followed another in a burst.
+    pub followed: u64,
     /// Transmissions that met another.
     pub collisions: u64,
     /// Frames given up after too many collisions.
     pub excessive: u64,
-    /// Frames given up after a late collision.
+    /// Late collisions: frames given up after one, and those in the carrier between frames of a burst.
     pub late: u64,
     /// Frames received whole.
     pub received: u64,

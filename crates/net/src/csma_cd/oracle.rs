@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use wiretwin_engine::Stream;
-use wiretwin_units::{Bytes, SimTime, Span};
+use wiretwin_units::{Bits, Bytes, SimTime, Span};
 
 use super::*;
 
@@ -16,11 +16,11 @@ struct Run {
 }
 
 /// `stations` that always have a frame of `octets` for the next one, for `length`.
-fn saturate(stations: u16, octets: u64, cable_ns: u64, seed: u64, length: Span) -> Run {
+fn saturate(rules: Config, stations: u16, octets: u64, cable_ns: u64, seed: u64, length: Span) -> Run {
     let last = u64::from(stations - 1);
     let places: Vec<_> = (0..u64::from(stations)).map(|n| Span::from_ns(cable_ns * n / last)).collect();
     let mut cable =
-        CsmaCd::new(Config::TEN, &places, |station| Stream::derive(seed, &format!("{station}"))).unwrap();
+        CsmaCd::new(rules, &places, |station| Stream::derive(seed, &format!("{station}"))).unwrap();
     let frame = |from: u16| Frame {
         to: Some(StationId((from + 1) % stations)),
         octets: Bytes::new(octets),
@@ -71,7 +71,8 @@ fn a_saturated_cable_carries_more_than_the_formula_of_ideal_slots_and_no_more_th
     for octets in [64, 256, 1024, 1518] {
         let mut fewer = 1.0;
         for stations in [2, 5, 10, 32, 64] {
-            let measured = efficiency(&saturate(stations, octets, 4330, 1, length), octets, length);
+            let measured =
+                efficiency(&saturate(Config::TEN, stations, octets, 4330, 1, length), octets, length);
             let bits = (octets + 8) as f64 * 8.0;
             let (least, most) = (metcalfe_boggs(stations, octets), bits / (bits + 96.0));
             assert!(
@@ -84,8 +85,31 @@ fn a_saturated_cable_carries_more_than_the_formula_of_ideal_slots_and_no_more_th
 }
 
 #[test]
+fn short_frames_at_a_gigabit_take_a_slot_each_or_share_it_in_a_burst() {
+    // By hand. Alone, each takes preamble, a slot and the gap: 4256 bit times for 512. In bursts the first does, and
+    // behind it come those that begin within 65 536 bit times, of 672 with the gap.
+    let length = Span::from_ms(20);
+    let alone = 512.0 / f64::from(64 + 4096 + 96);
+    let follow = (65_536 - 64 - 4096) / 672 + 1;
+    let burst = f64::from(512 * (follow + 1)) / f64::from(64 + 4096 + 672 * follow + 96);
+    for (rules, expected) in [(Config::THOUSAND, alone), (Config::THOUSAND_IN_BURSTS, burst)] {
+        for stations in [2, 8] {
+            let run = saturate(rules, stations, 64, 800, 1, length);
+            let carried = run.order.len() as f64 * 512.0 / 1e9 / length.as_s_f64();
+            // Collisions take what is left; a burst has as many as a frame, and is fifteen times as long.
+            let least = if rules.burst.get() > 0 { 0.85 } else { 0.5 };
+            assert!(
+                carried < expected && carried > least * expected,
+                "{stations} stations, {} bits a burst: {carried:.3} of {expected:.3}",
+                rules.burst.get()
+            );
+        }
+    }
+}
+
+#[test]
 fn stations_at_the_same_cable_get_the_same_share_in_the_long_run_and_runs_in_the_short() {
-    let run = saturate(8, 1518, 4330, 5, Span::from_s(20));
+    let run = saturate(Config::TEN, 8, 1518, 4330, 5, Span::from_s(20));
     let shares: Vec<_> = run.counters.iter().map(|counters| counters.sent as f64).collect();
     let (sum, squares) = shares.iter().fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
     assert!(sum * sum / (8.0 * squares) > 0.95, "Jain's index of {shares:?}");
@@ -105,7 +129,13 @@ struct Load {
     /// Per station, per frame: pause in bit times, octets.
     frames: Vec<Vec<(u64, u64)>>,
     seed: u64,
+    rules: Config,
 }
+
+/// The rules of 1000 Mbit/s at a scale at which every bit time can be looked at: frames are extended to a slot,
+/// and bursts are a few frames long.
+const SMALL_BURSTS: Config =
+    Config { shortest: Bytes::new(16), carrier: Bytes::new(64), burst: Bits::new(2_000), ..Config::TEN };
 
 fn backoff(seed: u64, station: usize) -> Stream {
     Stream::derive(seed, &format!("{station}"))
@@ -116,7 +146,7 @@ fn by_machine(load: &Load) -> Vec<Fate> {
     let bit = |bits: u64| SimTime::from_ps(bits * 100_000);
     let places: Vec<_> = load.places.iter().map(|&bits| bit(bits).since_start()).collect();
     let mut cable =
-        CsmaCd::new(Config::TEN, &places, |station| backoff(load.seed, usize::from(station.0))).unwrap();
+        CsmaCd::new(load.rules, &places, |station| backoff(load.seed, usize::from(station.0))).unwrap();
     let count = places.len();
     let mut next = vec![0; count];
     let mut due: Vec<_> =
@@ -125,7 +155,7 @@ fn by_machine(load: &Load) -> Vec<Fate> {
     loop {
         let done = match cable.poll_output() {
             Output::Deliver { .. } => continue,
-            Output::Sent { station, collisions, due } => (due, station, collisions),
+            Output::Sent { station, collisions, due, .. } => (due, station, collisions),
             Output::Failed { station, why, due, .. } => {
                 (due, station, if why == Failure::Late { 99 } else { 16 })
             }
@@ -178,15 +208,27 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
         deference: Deference,
         /// Index of its signal while it sends.
         sending: Option<usize>,
+        /// `BurstTimer` runs out then.
+        burst_until: u64,
         backoff: Stream,
+    }
+    #[derive(Clone, Copy, PartialEq)]
+    enum Kind {
+        First,
+        Next,
+        Fill,
     }
     struct Signal {
         station: usize,
+        kind: Kind,
         start: u64,
         end: u64,
         jammed: bool,
         late: bool,
     }
+    let bits = |octets: Bytes| octets.get() * 8;
+    let (shortest, carrier) = (bits(load.rules.shortest), bits(load.rules.carrier));
+    let burst = load.rules.burst.get();
     let count = load.places.len();
     let way = |a: usize, b: usize| load.places[a].abs_diff(load.places[b]);
     let mut stations: Vec<_> = (0..count)
@@ -196,6 +238,7 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
             collisions: 0,
             deference: Deference::Watching,
             sending: None,
+            burst_until: 0,
             backoff: backoff(load.seed, number),
         })
         .collect();
@@ -203,23 +246,41 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
     let mut fates = Vec::new();
     let mut t = 0;
     while stations.iter().any(|station| station.want.is_some()) {
-        // Signals that end.
+        // Signals that end, and those that go on with them.
+        let mut begun = Vec::new();
         for (number, station) in stations.iter_mut().enumerate() {
             let Some(signal) = station.sending.map(|index| &signals[index]).filter(|signal| signal.end == t)
             else {
                 continue;
             };
+            let Signal { kind, jammed, late, .. } = *signal;
             station.sending = None;
-            station.collisions += u32::from(signal.jammed);
-            let fate = match (signal.jammed, signal.late) {
-                (true, true) => Some(99),
-                (true, false) if station.collisions == 16 => Some(16),
-                (true, false) => {
+            // A frame that was there before the carrier between frames ended, and before the burst did.
+            let follows = station.want.is_some_and(|want| want < t && want < station.burst_until);
+            let fate = match (kind, jammed, late) {
+                (Kind::Fill, true, _) if follows => Some(99),
+                (Kind::Fill, false, _) if follows => {
+                    station.sending = Some(signals.len() + begun.len());
+                    let octets = load.frames[number][station.next].1 * 8;
+                    begun.push((number, Kind::Next, 64 + octets.max(shortest)));
+                    None
+                }
+                (Kind::Fill, ..) => None,
+                (_, true, true) => Some(99),
+                (_, true, false) if station.collisions == 15 => Some(16),
+                (_, true, false) => {
+                    station.collisions += 1;
                     let slots = station.backoff.below(1 << station.collisions.min(10));
                     station.want = Some(t + slots * 512);
                     None
                 }
-                (false, _) => Some(station.collisions),
+                (_, false, _) => {
+                    if t < station.burst_until {
+                        station.sending = Some(signals.len() + begun.len());
+                        begun.push((number, Kind::Fill, 96));
+                    }
+                    Some(station.collisions)
+                }
             };
             if let Some(collisions) = fate {
                 fates.push((t, number as u16, collisions));
@@ -227,6 +288,9 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
                 station.collisions = 0;
                 station.want = load.frames[number].get(station.next).map(|&(pause, _)| t + pause);
             }
+        }
+        for (station, kind, length) in begun {
+            signals.push(Signal { station, kind, start: t, end: t + length, jammed: false, late: false });
         }
         // Deference, and starts. A carrier that arrives this very instant is not sensed yet, but one that
         // follows another without a pause leaves no silence between them.
@@ -273,9 +337,17 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
             let station = &mut stations[number];
             station.sending = Some(signals.len());
             station.deference = Deference::Busy(true);
-            let octets = load.frames[number][station.next].1.max(64);
-            let end = t + 64 + octets * 8;
-            signals.push(Signal { station: number, start: t, end, jammed: false, late: false });
+            station.burst_until = t + burst;
+            let octets = load.frames[number][station.next].1 * 8;
+            let end = t + 64 + octets.max(shortest).max(carrier);
+            signals.push(Signal {
+                station: number,
+                kind: Kind::First,
+                start: t,
+                end,
+                jammed: false,
+                late: false,
+            });
         }
         // Collisions.
         for station in &stations {
@@ -288,8 +360,9 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
             if met {
                 let signal = &mut signals[index];
                 signal.jammed = true;
-                signal.late = t > signal.start + 512;
-                signal.end = t.max(signal.start + 64) + 32;
+                signal.late = signal.kind != Kind::First || t > signal.start + 512;
+                let preamble = if signal.kind == Kind::Fill { 0 } else { 64 };
+                signal.end = t.max(signal.start + preamble) + 32;
             }
         }
         t += 1;
@@ -305,10 +378,13 @@ fn by_the_letter(load: &Load) -> Vec<Fate> {
 }
 
 fn loads() -> impl Strategy<Value = Load> {
-    let station = (0_u64..300, prop::collection::vec((0_u64..1200, 40_u64..150), 1..6));
-    (prop::collection::vec(station, 2..6), 0_u64..1000).prop_map(|(stations, seed)| {
+    let pause = prop_oneof![3 => 0_u64..1200, 1 => 0_u64..100, 1 => Just(0)];
+    let octets = prop_oneof![3 => 40_u64..150, 1 => 1_u64..70];
+    let station = (0_u64..300, prop::collection::vec((pause, octets), 1..8));
+    let rules = prop_oneof![Just(Config::TEN), Just(SMALL_BURSTS)];
+    (prop::collection::vec(station, 2..6), 0_u64..1000, rules).prop_map(|(stations, seed, rules)| {
         let (places, frames) = stations.into_iter().unzip();
-        Load { places, frames, seed }
+        Load { places, frames, seed, rules }
     })
 }
 
@@ -329,7 +405,7 @@ proptest! {
     fn every_frame_offered_is_sent_given_up_or_still_there_and_every_one_sent_arrives(
         stations in 2_u16..12, octets in 1_u64..1519, cable_ns in 0_u64..25_000, seed in 0_u64..1000,
     ) {
-        let run = saturate(stations, octets, cable_ns, seed, Span::from_ms(40));
+        let run = saturate(Config::TEN, stations, octets, cable_ns, seed, Span::from_ms(40));
         let total = |of: fn(&Counters) -> u64| run.counters.iter().map(of).sum::<u64>();
         prop_assert_eq!(total(|c| c.offered), total(|c| c.sent) + run.failed + u64::from(stations));
         prop_assert_eq!(total(|c| c.sent), run.order.len() as u64);
@@ -343,7 +419,7 @@ proptest! {
 
     #[test]
     fn the_same_seed_gives_the_same_run(seed in 0_u64..1000) {
-        let (one, two) = (saturate(5, 200, 4330, seed, Span::from_ms(20)), saturate(5, 200, 4330, seed, Span::from_ms(20)));
+        let (one, two) = (saturate(Config::TEN, 5, 200, 4330, seed, Span::from_ms(20)), saturate(Config::TEN, 5, 200, 4330, seed, Span::from_ms(20)));
         prop_assert_eq!(one.order, two.order);
         prop_assert_eq!(one.counters, two.counters);
     }

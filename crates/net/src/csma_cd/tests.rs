@@ -35,7 +35,7 @@ fn sent(outputs: &[Output<u32>]) -> Vec<(u16, u32, SimTime)> {
     outputs
         .iter()
         .filter_map(|output| match *output {
-            Output::Sent { station, collisions, due } => Some((station.0, collisions, due)),
+            Output::Sent { station, collisions, due, .. } => Some((station.0, collisions, due)),
             _ => None,
         })
         .collect()
@@ -50,9 +50,11 @@ fn a_frame_on_a_silent_cable_goes_at_once_and_arrives_after_its_way() {
         station: StationId(1),
         from: StationId(0),
         frame: frame(1, 1518, 5),
+        began: bit(10) + Span::from_us(1),
         due: due + Span::from_us(1),
     };
-    assert_eq!(drain(&mut cable), [Output::Sent { station: StationId(0), collisions: 0, due }, deliver]);
+    let gone = Output::Sent { station: StationId(0), collisions: 0, began: bit(10), due };
+    assert_eq!(drain(&mut cable), [gone, deliver]);
 }
 
 #[test]
@@ -68,6 +70,104 @@ fn at_a_gigabit_a_short_frame_is_extended_to_a_slot() {
     let mut cable = cable(Config::THOUSAND, &[0, 0]);
     cable.offer(SimTime::ZERO, StationId(0), frame(1, 64, 0)).unwrap();
     assert_eq!(sent(&drain(&mut cable)), [(0, 0, SimTime::from_ps((64 + 4096) * 1000))]);
+}
+
+/// At this bit time of 1000 Mbit/s.
+fn ns(bits: u64) -> SimTime {
+    SimTime::from_ps(bits * 1000)
+}
+
+/// Frames of 64 octets from station 0, each offered so long after the last was sent, until there are `count`
+/// or one is given up; station 1 is offered one at `other`.
+fn burst(cable: &mut CsmaCd<u32>, count: usize, pause: u64, mut other: Option<SimTime>) -> Vec<Output<u32>> {
+    let mut outputs = Vec::new();
+    let mut next = Some(SimTime::ZERO);
+    let mut offered = 0;
+    loop {
+        let before = |time: Option<SimTime>| other.filter(|other| time.is_none_or(|time| *other <= time));
+        match cable.poll_output() {
+            Output::Timeout(timeout) => match (next, timeout) {
+                (_, timeout) if before(timeout).is_some() && before(next).is_some() => {
+                    let time = other.take().expect("it is before others");
+                    cable.offer(time, StationId(1), frame(0, 64, 9)).unwrap();
+                }
+                (Some(time), timeout) if timeout.is_none_or(|timeout| time <= timeout) => {
+                    next = None;
+                    cable.offer(time, StationId(0), frame(1, 64, offered)).unwrap();
+                    offered += 1;
+                }
+                (_, Some(time)) => cable.handle_timeout(time),
+                (_, None) => return outputs,
+            },
+            output => {
+                if let Output::Sent { station: StationId(0), due, .. } = output {
+                    next = (offered < count as u32).then_some(due + Span::from_ns(pause));
+                }
+                outputs.push(output);
+            }
+        }
+    }
+}
+
+#[test]
+fn in_a_burst_only_the_first_frame_is_extended_and_the_carrier_goes_on_through_the_gap() {
+    let mut cable = cable(Config::THOUSAND_IN_BURSTS, &[0, 100]);
+    // What is offered before the gap is over follows, though a station at the other end has waited longer.
+    let outputs = burst(&mut cable, 3, 95, Some(ns(101)));
+    let (first, next) = (64 + 4096, 96 + 64 + 512);
+    let other = first + 2 * next + 96 + 100 + 96 + first;
+    let expected =
+        [(0, 0, ns(first)), (0, 0, ns(first + next)), (0, 0, ns(first + 2 * next)), (1, 0, ns(other))];
+    assert_eq!(sent(&outputs), expected, "behind the last frame the carrier fills one more gap");
+    assert_eq!(cable.counters(StationId(0)).unwrap().followed, 2);
+    let came: Vec<_> = outputs
+        .iter()
+        .filter_map(|output| match *output {
+            Output::Deliver { station: StationId(1), began, due, .. } => Some((began, due)),
+            _ => None,
+        })
+        .collect();
+    let second = (ns(first + 96 + 100), ns(first + next + 100));
+    assert_eq!(came[..2], [(ns(100), ns(first + 100)), second], "each frame comes by itself");
+}
+
+#[test]
+fn what_comes_when_the_carrier_has_gone_begins_anew() {
+    let mut cable = cable(Config::THOUSAND_IN_BURSTS, &[0, 100]);
+    let outputs = burst(&mut cable, 2, 96, None);
+    let first = 64 + 4096;
+    assert_eq!(sent(&outputs), [(0, 0, ns(first)), (0, 0, ns(first + 96 + 96 + first))]);
+    assert_eq!(cable.counters(StationId(0)).unwrap().followed, 0);
+}
+
+#[test]
+fn a_burst_ends_with_the_frame_that_began_within_its_limit() {
+    let mut cable = cable(Config::THOUSAND_IN_BURSTS, &[0, 0]);
+    let outputs = burst(&mut cable, 100, 0, None);
+    let (first, next) = (64 + 4096, 96 + 64 + 512);
+    // The frame that is sent at the end of 65 536 bit times goes out, and no carrier fills the gap behind it.
+    let follow = (65_536 - first) / next + 1;
+    let sent = sent(&outputs);
+    assert_eq!(sent[follow as usize].2, ns(first + follow * next));
+    assert_eq!(sent[follow as usize + 1].2, ns(first + follow * next + 96 + first), "the next burst");
+}
+
+#[test]
+fn every_collision_behind_the_first_frame_of_a_burst_is_late() {
+    // 5000 bit times apart, more than a slot allows: the other end starts before it hears anything, and is heard
+    // while the third frame goes out, from 4928 to 5504, or in the gap behind it.
+    for (heard, lost) in [(5_100, 2), (5_550, 3)] {
+        let mut cable = cable(Config::THOUSAND_IN_BURSTS, &[0, 5_000]);
+        let outputs = burst(&mut cable, 6, 0, Some(ns(heard - 5_000)));
+        let failed: Vec<_> = outputs
+            .iter()
+            .filter_map(|output| match output {
+                Output::Failed { station: StationId(0), frame, why, .. } => Some((frame.payload, *why)),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(failed, [(lost, Failure::Late)], "heard at {heard}");
+    }
 }
 
 #[test]
