@@ -70,7 +70,7 @@ def _experiment(name: str, records: list[Record]) -> Section:
         Column("Published", True),
         Column("Error", True),
     ]
-    table = Table(f"All values of {name}", columns, rows)
+    table = Table(f"All values of {name}", columns, rows, stacked=True)
     blocks: list[FigureBlock | TableBlock] = []
     sized = [record for record in records if " size=" in record.case and record.metric == "latency_us"]
     chips: list[Chip] = []
@@ -100,16 +100,12 @@ def _experiment(name: str, records: list[Record]) -> Section:
     return Section(name, name, name, lead, groups, chips)
 
 
-def _short(record: Record) -> str:
-    values = [part.split("=")[1] for part in record.case.split()]
-    return " ".join([*values, record.metric.rsplit("_", 1)[0]])
-
-
 def fit_errors(name: str, records: list[Record]) -> FigureBlock:
     """Draw how far calibration values are from the published ones, in per cent, each of them in sight."""
     figure = base.empty(120 + 22 * len(records), LIGHT, f"errors-{name}")
     errors = [100 * (record.predicted / (record.published or 1) - 1) for record in records]
-    labels = [_short(record) for record in records]
+    cases = _labels([record.case for record in records])
+    labels = [f"{cases[record.case]} {_symbol(record.metric)}" for record in records]
     figure.add_trace(
         go.Scatter(
             x=errors,
@@ -121,7 +117,7 @@ def fit_errors(name: str, records: list[Record]) -> FigureBlock:
     )
     worst = max(errors, key=abs)
     reach = max(30.0, 1.1 * abs(worst))
-    figure.update_xaxes(title="model against published [%]", zeroline=True, range=[-reach, reach])
+    figure.update_xaxes(title="error [%]", zeroline=True, range=[-reach, reach])
     figure.update_yaxes(autorange="reversed")
     rows = [[label, f"{error:+.1f} %"] for label, error in zip(labels, errors, strict=True)]
     table = Table("Errors of the fit", [Column("Value"), Column("Error", True)], rows)
@@ -135,10 +131,22 @@ def _labels(cases: list[str]) -> dict[str, str]:
     keys = list(dict.fromkeys(key for one in parts for key in one))
     telling = [key for key in keys if len({one.get(key) for one in parts}) > 1]
     # Where the stack tells networks apart, the network and the adapter go without saying.
-    if "stack" in telling:
-        telling = [key for key in telling if key not in ("network", "adapter")]
-    labels = [" ".join(_told(key, one[key]) for key in telling if key in one) for one in parts]
+    least = [key for key in telling if key not in ("network", "adapter")] if "stack" in telling else telling
+    labels = _joined(parts, least)
+    if len(set(labels)) < len(set(cases)):
+        labels = _joined(parts, telling)
     return {case: label or parts[0].get("stack", case) for case, label in zip(cases, labels, strict=True)}
+
+
+def _joined(parts: list[dict[str, str]], keys: list[str]) -> list[str]:
+    return [" ".join(_told(key, one[key]) for key in keys if key in one) for one in parts]
+
+
+def _symbol(metric: str) -> str:
+    """Return a metric without its unit."""
+    return next(
+        (name for name in ("r_max", "n_half", "t0") if metric.startswith(name)), metric.rsplit("_", 1)[0]
+    )
 
 
 def _told(key: str, value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -224,7 +225,7 @@ def test_a_report_shows_every_value(tmp_path: Path) -> None:
     records, _ = lin1995.experiment("table3", quick=True)
     more, _ = lin1995.experiment("figure7", quick=True)
     text = render("lin1995", records + more, tmp_path / "page.html").read_text()
-    assert text.count("<td>calibration</td>") == 15
+    assert text.count(">calibration</td>") == 15
     assert "The fit against what is published" in text
     assert "Latency by size, in small steps" in text
     assert "http://" not in text.split("<script")[0]
@@ -242,6 +243,12 @@ def test_the_figure_of_errors_shows_the_furthest_of_them() -> None:
     assert high > 75
     low, high = fit_errors("table2", [near]).figure.layout.xaxis.range
     assert (low, high) == (-30, 30)
+    # Each value has a line of its own, named by what tells it from the others.
+    one, two = (replace(near, case=f"stack=fore/aal5 host=sparc2 adapter={which}") for which in ("a", "b"))
+    other = replace(one, case="stack=fore/aal34 host=sparc2 adapter=a", metric="r_max_MB_s")
+    assert list(fit_errors("table2", [one, two]).figure.data[0].y) == ["a n_half", "b n_half"]
+    lines = list(fit_errors("table2", [one, two, other]).figure.data[0].y)
+    assert lines == ["fore/aal5 a n_half", "fore/aal5 b n_half", "fore/aal34 a r_max"]
 
 
 def test_records_go_to_json(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
