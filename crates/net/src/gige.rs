@@ -1,4 +1,5 @@
-//! Gigabit Ethernet, full duplex: adapters with rings and a bus, PAUSE, back to back or through a switch.
+//! Gigabit Ethernet: adapters with rings and a bus; full duplex with PAUSE, back to back or through a switch, or
+//! half duplex on a line that all share.
 //!
 //! IEEE 802.3z and 802.3x (1998). A frame crosses the host's bus to its adapter by DMA, is whole there before
 //! it goes out, and crosses the other host's bus when it has come whole. Both directions share a host's bus
@@ -18,7 +19,10 @@ mod tests;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use wiretwin_engine::Stream;
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
+
+use crate::csma_cd::{self, CsmaCd, StationId};
 
 /// Preamble, delimiter and gap: octets of the line beside a frame's.
 pub const LINE_OCTETS: Bytes = Bytes::new(20);
@@ -44,6 +48,9 @@ pub struct Adapter {
     pub send_frames: u32,
     /// Memory for what has come and is not at the host.
     pub receive: Bytes,
+    /// Frames that the host has memory for: the ring of receive descriptors. One more waits on the adapter until
+    /// the host has taken one ([`Gige::taken`]).
+    pub receive_frames: u32,
     /// The host is told after so many frames,
     pub coalesce_frames: u32,
     /// or so long after the first.
@@ -72,16 +79,44 @@ pub struct Switch {
     pub port: Bytes,
 }
 
+/// Who may send at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duplex {
+    /// Both ends of each link.
+    Full,
+    /// One station of all.
+    Half {
+        /// In bursts, where it has several frames.
+        bursts: bool,
+    },
+}
+
+impl Duplex {
+    /// The rules of the line that all share, if they do.
+    #[must_use]
+    pub fn rules(self, rate: BitRate) -> Option<csma_cd::Config> {
+        match self {
+            Self::Full => None,
+            Self::Half { bursts: false } => Some(csma_cd::Config { rate, ..csma_cd::Config::THOUSAND }),
+            Self::Half { bursts: true } => {
+                Some(csma_cd::Config { rate, ..csma_cd::Config::THOUSAND_IN_BURSTS })
+            }
+        }
+    }
+}
+
 /// A network; every host has the same adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Bits per second, each way.
     pub rate: BitRate,
-    /// From one end of a link to the other.
+    /// Who may send at a time.
+    pub duplex: Duplex,
+    /// From one end of a link to the other; from a station to the next, where they share one.
     pub propagation: Span,
     /// The adapters.
     pub adapter: Adapter,
-    /// The switch in the middle; none between two hosts.
+    /// The switch in the middle; none between two hosts, or in half duplex.
     pub switch: Option<Switch>,
 }
 
@@ -92,9 +127,9 @@ pub struct Stamps {
     pub fetched: SimTime,
     /// It was there.
     pub there: SimTime,
-    /// Its first bit went out, for the last time where there is a switch.
+    /// Its first bit went out, for the last time where there is a switch or collisions.
     pub sent: SimTime,
-    /// Its last bit had gone out.
+    /// Its last bit had gone out, or the last of its extension.
     pub gone: SimTime,
     /// It had come whole.
     pub came: SimTime,
@@ -116,11 +151,11 @@ pub enum Output<P> {
         /// When it was where.
         stamps: Stamps,
     },
-    /// A frame found no room.
+    /// A frame found no room, or collided too often.
     Lost {
         /// What it carried.
         payload: P,
-        /// In the switch; else at the adapter that it came to.
+        /// In the switch; else at the adapter that it came to, or that gave it up after collisions.
         in_switch: bool,
     },
     /// Nothing for now; look again then.
@@ -153,11 +188,15 @@ struct Station<P> {
     held: Bytes,
     on_bus: Option<Job<P>>,
     sending: bool,
+    /// Where it is on the line that all share.
+    on_line: usize,
     paused_until: SimTime,
     /// It has told its sender to stop.
     pausing: bool,
     /// In the host's memory, and not told of.
     ready: VecDeque<Frame<P>>,
+    /// Receive descriptors that are with the adapter's work or the host.
+    used: u32,
     /// Counts what was told, so that an old timer does not tell.
     told: u64,
 }
@@ -221,16 +260,30 @@ pub struct Counters {
     pub lost_in_switch: u64,
     /// Frames lost at an adapter.
     pub lost: u64,
+    /// Frames given up after collisions.
+    pub given_up: u64,
     /// PAUSE frames that stop.
     pub pauses: u64,
     /// Times that hosts were told of frames: interrupts.
     pub interrupts: u64,
 }
 
+/// The line that all share, in half duplex.
+#[derive(Debug)]
+struct Shared<P> {
+    cable: CsmaCd<usize>,
+    /// When it is to look again.
+    due: Option<SimTime>,
+    /// Frames on it, and places for more.
+    frames: Vec<Option<Frame<P>>>,
+    free: Vec<usize>,
+}
+
 /// The network.
 #[derive(Debug)]
 pub struct Gige<P> {
     config: Config,
+    shared: Option<Shared<P>>,
     stations: Vec<Station<P>>,
     ports: Vec<PortOut<P>>,
     events: BinaryHeap<Reverse<Due<P>>>,
@@ -240,12 +293,24 @@ pub struct Gige<P> {
 }
 
 impl<P> Gige<P> {
-    /// A network of so many hosts.
+    /// A network of so many hosts; `backoff` gives each its stream, in half duplex.
     ///
     /// # Panics
-    /// If there are more than two and no switch.
-    pub fn new(config: Config, stations: u32) -> Self {
-        assert!(stations == 2 || config.switch.is_some(), "more than two hosts need a switch");
+    /// In full duplex if there are more than two and no switch; in half duplex with a switch, with PAUSE, or if the
+    /// line is longer than half a slot.
+    pub fn new(config: Config, stations: u32, backoff: impl FnMut(StationId) -> Stream) -> Self {
+        let shared = config.duplex.rules(config.rate).map(|rules| {
+            assert!(
+                config.switch.is_none() && !config.adapter.pause,
+                "half duplex is without switch and PAUSE"
+            );
+            assert!(fits(&config, stations), "a line of at most half a slot");
+            let places: Vec<Span> = (0..u64::from(stations)).map(|at| config.propagation * at).collect();
+            let cable = CsmaCd::new(rules, &places, backoff).expect("2 hosts or more, at 1 Mbit/s or more");
+            Shared { cable, due: None, frames: Vec::new(), free: Vec::new() }
+        });
+        let joined = stations == 2 || config.switch.is_some() || shared.is_some();
+        assert!(joined, "more than two hosts need a switch");
         let station = || Station {
             ring: VecDeque::new(),
             outward: VecDeque::new(),
@@ -253,14 +318,17 @@ impl<P> Gige<P> {
             held: Bytes::new(0),
             on_bus: None,
             sending: false,
+            on_line: 0,
             paused_until: SimTime::ZERO,
             pausing: false,
             ready: VecDeque::new(),
+            used: 0,
             told: 0,
         };
         let port = || PortOut { queue: VecDeque::new(), held: Bytes::new(0), sending: false };
         Self {
             config,
+            shared,
             stations: (0..stations).map(|_| station()).collect(),
             ports: (0..stations).map(|_| port()).collect(),
             events: BinaryHeap::new(),
@@ -304,18 +372,72 @@ impl<P> Gige<P> {
         true
     }
 
+    /// A host has taken a frame that it was told of, and gives its descriptor back.
+    pub fn taken(&mut self, now: SimTime, host: u32) {
+        self.handle_timeout(now);
+        let station = &mut self.stations[host as usize];
+        station.used = station.used.saturating_sub(1);
+        self.bus(now, host);
+    }
+
     /// Lets time pass.
     pub fn handle_timeout(&mut self, now: SimTime) {
-        while self.events.peek().is_some_and(|Reverse(Due(time, ..))| *time <= now) {
-            let Some(Reverse(Due(time, _, event))) = self.events.pop() else { return };
-            self.happen(time, event);
+        loop {
+            let due = self.shared.as_ref().and_then(|shared| shared.due).filter(|due| *due <= now);
+            let own = self.events.peek().map(|Reverse(Due(time, ..))| *time).filter(|time| *time <= now);
+            match (due, own) {
+                (Some(due), own) if own.is_none_or(|own| due <= own) => {
+                    self.shared.as_mut().expect("it is due").cable.handle_timeout(due);
+                    self.on_cable(due);
+                }
+                (_, Some(_)) => {
+                    let Some(Reverse(Due(time, _, event))) = self.events.pop() else { return };
+                    self.happen(time, event);
+                }
+                _ => return,
+            }
         }
     }
 
     /// What happened; the next time that something may when that is all.
     pub fn poll_output(&mut self) -> Output<P> {
         let next = self.events.peek().map(|Reverse(Due(time, ..))| *time);
-        self.outputs.pop_front().unwrap_or(Output::Timeout(next))
+        let due = self.shared.as_ref().and_then(|shared| shared.due);
+        self.outputs.pop_front().unwrap_or(Output::Timeout(next.into_iter().chain(due).min()))
+    }
+
+    /// Does what the line that all share asks for.
+    fn on_cable(&mut self, now: SimTime) {
+        loop {
+            let Some(shared) = &mut self.shared else { return };
+            match shared.cable.poll_output() {
+                csma_cd::Output::Sent { station, began, due, .. } => {
+                    let at = u32::from(station.0);
+                    let frame = shared.frames[self.stations[at as usize].on_line].as_mut();
+                    let stamps = &mut frame.expect("it is on the line").stamps;
+                    (stamps.sent, stamps.gone) = (began, due);
+                    self.line_is_free(now, at);
+                }
+                csma_cd::Output::Failed { station, frame, .. } => {
+                    let Frame { payload, .. } = shared.take(frame.payload);
+                    self.counters.given_up += 1;
+                    self.outputs.push_back(Output::Lost { payload, in_switch: false });
+                    self.line_is_free(now, station.0.into());
+                }
+                csma_cd::Output::Deliver { frame, .. } => {
+                    let frame = shared.take(frame.payload);
+                    self.came(now, frame);
+                }
+                csma_cd::Output::Timeout(due) => return shared.due = due,
+            }
+        }
+    }
+
+    /// A station may send its next frame.
+    fn line_is_free(&mut self, now: SimTime, at: u32) {
+        self.stations[at as usize].sending = false;
+        self.send(now, at);
+        self.bus(now, at);
     }
 
     fn at(&mut self, time: SimTime, event: Event<P>) {
@@ -326,11 +448,7 @@ impl<P> Gige<P> {
     fn happen(&mut self, now: SimTime, event: Event<P>) {
         match event {
             Event::Bus(at) => self.bus_done(now, at),
-            Event::Sent(at) => {
-                self.stations[at as usize].sending = false;
-                self.send(now, at);
-                self.bus(now, at);
-            }
+            Event::Sent(at) => self.line_is_free(now, at),
             Event::Forward(frame) => self.queue(now, frame),
             Event::Forwarded(port) => {
                 let way = &mut self.ports[port as usize];
@@ -368,7 +486,9 @@ impl<P> Gige<P> {
         if station.on_bus.is_some() {
             return;
         }
-        let mut job = if let Some(frame) = station.inward.pop_front() {
+        let room = station.used < self.config.adapter.receive_frames;
+        let mut job = if room && let Some(frame) = station.inward.pop_front() {
+            station.used += 1;
             Job::In(frame)
         } else if station.outward.len() < OUTWARD_FRAMES
             && let Some(frame) = station.ring.pop_front()
@@ -440,6 +560,18 @@ impl<P> Gige<P> {
         }
         let Some(mut frame) = station.outward.pop_front() else { return };
         station.sending = true;
+        if let Some(shared) = &mut self.shared {
+            let (to, octets) = (Some(StationId(frame.to as u16)), frame.octets);
+            let place = shared.put(frame);
+            station.on_line = place;
+            let offered = csma_cd::Frame { to, octets, payload: place };
+            let taken = shared.cable.offer(now, StationId(at as u16), offered);
+            debug_assert!(taken.is_ok(), "a station that does not send takes a frame: {taken:?}");
+            // What it asks for is done by whoever is doing that, or now.
+            let due = shared.due.map_or(now, |due| due.min(now));
+            shared.due = Some(due);
+            return;
+        }
         let time = self.time_of(frame.octets);
         frame.stamps.sent = now;
         frame.stamps.gone = now + time;
@@ -529,6 +661,31 @@ impl<P> Gige<P> {
         let until = if stop { arrives + quanta.unwrap_or(Span::MAX) } else { now };
         self.at(arrives, Event::Pause(1 - at, until));
     }
+}
+
+impl<P> Shared<P> {
+    fn put(&mut self, frame: Frame<P>) -> usize {
+        let place = self.free.pop().unwrap_or(self.frames.len());
+        if place == self.frames.len() {
+            self.frames.push(None);
+        }
+        self.frames[place] = Some(frame);
+        place
+    }
+
+    fn take(&mut self, place: usize) -> Frame<P> {
+        self.free.push(place);
+        self.frames[place].take().expect("a frame is on the line until it has come or is given up")
+    }
+}
+
+/// Whether a line that so many hosts share is short enough for each to hear of a collision within a slot.
+#[must_use]
+pub fn fits(config: &Config, stations: u32) -> bool {
+    config.duplex.rules(config.rate).is_none_or(|rules| {
+        let slot = rules.rate.time_for(rules.slot).unwrap_or(Span::ZERO);
+        config.propagation * (2 * u64::from(stations.saturating_sub(1))) <= slot
+    })
 }
 
 /// Whole frames that an adapter holds, outward, beside the one that it sends.

@@ -6,13 +6,19 @@ const NOTHING: Adapter = Adapter {
     frame: Span::ZERO,
     send_frames: 1 << 20,
     receive: Bytes::new(1 << 30),
+    receive_frames: u32::MAX,
     coalesce_frames: 1,
     coalesce: Span::ZERO,
     pause: false,
 };
 
 fn config(adapter: Adapter) -> Config {
-    Config { rate: BitRate::bit_s(1_000_000_000), propagation: Span::from_ns(50), adapter, switch: None }
+    let (duplex, propagation) = (Duplex::Full, Span::from_ns(50));
+    Config { rate: BitRate::bit_s(1_000_000_000), duplex, propagation, adapter, switch: None }
+}
+
+fn backoff(station: StationId) -> Stream {
+    Stream::derive(7, &format!("gige/{station}"))
 }
 
 /// What came (when, where, which), which were lost, and the network.
@@ -20,7 +26,7 @@ type Ran = (Vec<(u64, u32, usize)>, Vec<usize>, Gige<usize>);
 
 /// Sends these frames (when, from, to, octets) and runs to the end.
 fn run(config: Config, stations: u32, frames: &[(u64, u32, u32, u64)]) -> Ran {
-    let mut network = Gige::new(config, stations);
+    let mut network = Gige::new(config, stations, backoff);
     let (mut came, mut lost) = (Vec::new(), Vec::new());
     let mut now = SimTime::ZERO;
     let mut drain = |network: &mut Gige<usize>, now: SimTime| loop {
@@ -50,7 +56,7 @@ fn run(config: Config, stations: u32, frames: &[(u64, u32, u32, u64)]) -> Ran {
     let counters = network.counters();
     assert_eq!(
         counters.taken,
-        counters.delivered + counters.lost + counters.lost_in_switch,
+        counters.delivered + counters.lost + counters.lost_in_switch + counters.given_up,
         "none is missing"
     );
     (came, lost, network)
@@ -168,8 +174,92 @@ fn a_switch_that_cuts_through_saves_a_frames_time() {
 #[test]
 fn a_ring_that_is_full_takes_no_more() {
     let adapter = Adapter { send_frames: 2, frame: Span::from_us(1), ..NOTHING };
-    let mut network = Gige::new(config(adapter), 2);
+    let mut network = Gige::new(config(adapter), 2, backoff);
     let taken: Vec<bool> =
         (0..5).map(|number| network.offer(SimTime::ZERO, 0, 1, Bytes::new(100), number)).collect();
     assert_eq!(taken, [true, true, true, false, false], "one is on the bus, two in the ring");
+}
+
+fn half(bursts: bool, adapter: Adapter) -> Config {
+    Config { duplex: Duplex::Half { bursts }, ..config(adapter) }
+}
+
+#[test]
+fn in_half_duplex_a_short_frame_takes_a_slot_and_in_a_burst_its_octets() {
+    let three = [(0, 0, 1, 64); 3];
+    let slot = 64 + 4096;
+    let (came, ..) = run(half(false, NOTHING), 2, &three);
+    assert_eq!(came, [(slot + 50, 1, 0), (2 * slot + 96 + 50, 1, 1), (3 * slot + 192 + 50, 1, 2)]);
+    let (came, ..) = run(half(true, NOTHING), 2, &three);
+    let next = 96 + 64 + 512;
+    assert_eq!(came, [(slot + 50, 1, 0), (slot + next + 50, 1, 1), (slot + 2 * next + 50, 1, 2)]);
+}
+
+#[test]
+fn in_half_duplex_both_ends_share_the_line_and_nothing_is_missing() {
+    let mut frames = Vec::new();
+    for number in 0..300 {
+        frames.push((number * 500, number as u32 % 5, (number as u32 + 1) % 5, 64 + number % 1_454));
+    }
+    for bursts in [false, true] {
+        let (came, lost, network) = run(half(bursts, NOTHING), 5, &frames);
+        assert_eq!((came.len(), lost.len()), (300, 0), "sixteen collisions in a row are rare");
+        let octets: u64 = frames.iter().map(|frame| frame.3).sum();
+        let (last, ..) = came[299];
+        assert!(last > 8 * octets, "one at a time: {last} ns for {octets} octets");
+        for sender in 0..5 {
+            let of = came.iter().map(|(.., which)| *which).filter(|which| which % 5 == sender);
+            assert!(of.is_sorted(), "frames of one sender keep their order");
+        }
+        assert_eq!(network.counters().delivered, 300);
+    }
+}
+
+#[test]
+fn bursts_save_most_of_what_extension_takes() {
+    let frames: Vec<_> = (0..400).map(|number| (0, number % 2, 1 - number % 2, 64)).collect();
+    let last = |bursts| run(half(bursts, NOTHING), 2, &frames).0[399].0;
+    let (alone, together) = (last(false), last(true));
+    assert!(alone > 400 * 4_256, "a slot and a gap each: {alone}");
+    assert!(together < alone / 4, "{together} of {alone}");
+}
+
+#[test]
+fn a_line_that_all_share_is_at_most_half_a_slot_long() {
+    // Half a slot is 2048 ns: 40 ways of 50 ns are 2000.
+    assert!(fits(&half(true, NOTHING), 41));
+    assert!(!fits(&half(true, NOTHING), 43));
+    assert!(fits(&config(NOTHING), 1_000), "in full duplex nobody listens");
+}
+
+#[test]
+fn a_host_that_does_not_take_frames_fills_its_ring_then_its_adapter_and_then_they_are_lost() {
+    let adapter = Adapter { receive_frames: 4, receive: Bytes::new(3 * 1_518), ..NOTHING };
+    let mut network = Gige::new(config(adapter), 2, backoff);
+    for number in 0..10 {
+        assert!(network.offer(SimTime::ZERO, 0, 1, Bytes::new(1_518), number));
+    }
+    let mut now = SimTime::ZERO;
+    let (mut came, mut lost) = (Vec::new(), Vec::new());
+    let mut drain = |network: &mut Gige<u32>| loop {
+        match network.poll_output() {
+            Output::Deliver { payload, .. } => came.push(payload),
+            Output::Lost { payload, .. } => lost.push(payload),
+            Output::Timeout(next) => break next,
+        }
+    };
+    while let Some(next) = drain(&mut network) {
+        now = next;
+        network.handle_timeout(now);
+    }
+    // Four are told of, three wait on the adapter; each that is taken lets the next one in.
+    for _ in 0..10 {
+        network.taken(now, 1);
+        while let Some(next) = drain(&mut network) {
+            now = next;
+            network.handle_timeout(now);
+        }
+    }
+    assert_eq!(came, [0, 1, 2, 3, 4, 5, 6]);
+    assert_eq!(lost, [7, 8, 9]);
 }

@@ -368,6 +368,10 @@ impl Lan {
                 };
                 let [work, input] = self.packet_steps(host, packet, self.packet_octets(packet));
                 self.insert(host, thread, &[Step::After(trail), work, input, again]);
+                let now = self.core.now();
+                if self.medium.as_mut().is_some_and(|medium| medium.taken(now, host)) {
+                    self.medium_due();
+                }
             }
         }
     }

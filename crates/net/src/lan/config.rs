@@ -441,7 +441,7 @@ fn read_network(
 }
 
 fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
-    let fields = at.object(&["rate_bit_s", "propagation_ps", "adapter", "switch"])?;
+    let fields = at.object(&["rate_bit_s", "duplex", "propagation_ps", "adapter", "switch"])?;
     let adapter = fields.get("adapter")?;
     let adapter = adapter.object(&[
         "bus_setup_ps",
@@ -449,13 +449,30 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
         "frame_ps",
         "send_frames",
         "receive_bytes",
+        "receive_frames",
         "coalesce_frames",
         "coalesce_ps",
         "pause",
     ])?;
     let pause = adapter.get("pause")?;
+    let duplex = match fields.optional("duplex") {
+        None => gige::Duplex::Full,
+        Some(duplex) => match text_of(&duplex)?.as_str() {
+            "full" => gige::Duplex::Full,
+            "half" => gige::Duplex::Half { bursts: false },
+            "half-in-bursts" => gige::Duplex::Half { bursts: true },
+            _ => return Err(duplex.refuse("full, half or half-in-bursts")),
+        },
+    };
+    let half = duplex != gige::Duplex::Full;
+    if half && pause.value.as_bool() == Some(true) {
+        return Err(pause.refuse("false in half duplex"));
+    }
     let switch = match fields.optional("switch") {
-        None if hosts > 2 => return Err(at.refuse("an object with the key switch, for more than two hosts")),
+        Some(switch) if half => return Err(switch.refuse("none in half duplex, where all share a line")),
+        None if hosts > 2 && !half => {
+            return Err(at.refuse("an object with the key switch, for more than two hosts"));
+        }
         None => None,
         Some(switch) => {
             let fields = switch.object(&["forwarding", "latency_ps", "port_bytes"])?;
@@ -471,8 +488,9 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
             })
         }
     };
-    Ok(gige::Config {
+    let config = gige::Config {
         rate: rate(&fields, "rate_bit_s")?,
+        duplex,
         propagation: span(&fields, "propagation_ps")?,
         adapter: gige::Adapter {
             bus_setup: span(&adapter, "bus_setup_ps")?,
@@ -480,12 +498,23 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
             frame: span(&adapter, "frame_ps")?,
             send_frames: count(&adapter, "send_frames")?,
             receive: Bytes::new(adapter.get("receive_bytes")?.integer(9_018, 1 << 40)?),
+            receive_frames: match adapter.optional("receive_frames") {
+                None => u32::MAX,
+                Some(_) => count(&adapter, "receive_frames")?,
+            },
             coalesce_frames: count(&adapter, "coalesce_frames")?,
             coalesce: span(&adapter, "coalesce_ps")?,
             pause: pause.value.as_bool().ok_or_else(|| pause.refuse("true or false"))?,
         },
         switch,
-    })
+    };
+    if !gige::fits(&config, hosts as u32) {
+        let propagation = fields.get("propagation_ps")?;
+        return Err(
+            propagation.refuse("at most half a slot of 4096 bit times from the first host to the last")
+        );
+    }
+    Ok(config)
 }
 
 fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_engine::Streams;
+use wiretwin_engine::{Stream, Streams};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::BuildError;
@@ -25,7 +25,7 @@ pub(super) type Packet = u32;
 enum Access {
     Cable(CsmaCd<Packet>),
     Ring(TimedToken<Packet>, timed_token::Config),
-    Gige(Gige<(Packet, Bytes)>),
+    Gige(Box<Gige<(Packet, Bytes)>>),
     Switches(Box<Switches>),
 }
 
@@ -64,17 +64,15 @@ impl Medium {
             NetworkConfig::Cable { rate, hop } => {
                 let config = csma_cd::Config { rate: *rate, ..csma_cd::Config::TEN };
                 let places: Vec<Span> = (0..u64::from(stations)).map(|host| *hop * host).collect();
-                let backoff = (0..stations)
-                    .map(|station| match station.checked_sub(hosts) {
-                        None => streams.stream(&format!("host {station}/backoff")),
-                        Some(at) => streams.stream(&format!("load {}/backoff {}", at / 2, at % 2)),
-                    })
-                    .collect::<Result<Vec<_>, _>>()?;
-                let of = |station: csma_cd::StationId| backoff[usize::from(station.0)].clone();
-                let cable = CsmaCd::new(config, &places, of);
+                let backoff = backoffs(streams, hosts, stations)?;
+                let cable = CsmaCd::new(config, &places, |station| backoff[usize::from(station.0)].clone());
                 Access::Cable(cable.expect("2 to 64 stations on a cable of 1 Mbit/s or more"))
             }
-            NetworkConfig::Gige(config) => Access::Gige(Gige::new(*config, hosts)),
+            NetworkConfig::Gige(config) => {
+                let backoff = backoffs(streams, hosts, hosts)?;
+                let of = |station: csma_cd::StationId| backoff[usize::from(station.0)].clone();
+                Access::Gige(Box::new(Gige::new(*config, hosts, of)))
+            }
             NetworkConfig::Switches => {
                 let plan = config.switches.as_ref().expect("a network of switches has its plan");
                 Access::Switches(Box::new(Switches::new(plan, hosts, seed)))
@@ -140,6 +138,17 @@ impl Medium {
         match &self.access {
             Access::Gige(network) => network.has_room(host),
             _ => self.queues[host as usize].len() < self.most,
+        }
+    }
+
+    /// A host has taken a frame that had come to its memory; whether the network cares.
+    pub(super) fn taken(&mut self, now: SimTime, host: u32) -> bool {
+        match &mut self.access {
+            Access::Gige(network) if network.config().adapter.receive_frames < u32::MAX => {
+                network.taken(now, host);
+                true
+            }
+            _ => false,
         }
     }
 
@@ -264,6 +273,15 @@ impl Medium {
             }
         }
     }
+}
+
+/// The streams of the stations' back-offs: of hosts, then of load, two stations each.
+fn backoffs(streams: &mut Streams, hosts: u32, stations: u32) -> Result<Vec<Stream>, BuildError> {
+    let backoffs = (0..stations).map(|station| match station.checked_sub(hosts) {
+        None => streams.stream(&format!("host {station}/backoff")),
+        Some(at) => streams.stream(&format!("load {}/backoff {}", at / 2, at % 2)),
+    });
+    backoffs.collect()
 }
 
 const fn came_of(host: u32, packet: Packet, sent: Span) -> Came {

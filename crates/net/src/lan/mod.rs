@@ -26,7 +26,7 @@
 //! | `fault` | wrong bits on lines |
 //! | `capture` | what a host sends and receives, as octets |
 //! | `admission` | reserved bandwidth: who gets it |
-//! | `comm`, `run`, `echo` | programs on it |
+//! | `comm`, `run`, `echo`, `flood` | programs on it |
 //! | `mixed` | clients of other programs beside one |
 
 pub mod activity;
@@ -43,6 +43,7 @@ mod cpu;
 mod datagram;
 pub mod echo;
 pub mod fault;
+pub mod flood;
 mod fore;
 mod host;
 mod ip;

@@ -523,6 +523,7 @@ impl Lan {
                     };
                     if self.is_for_adapter(packet) {
                         at_adapters.push((host, packet, trail));
+                        medium.taken(now, host);
                         continue;
                     }
                     self.adapters[host as usize].frame_came(packet, trail);

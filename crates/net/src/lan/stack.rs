@@ -159,7 +159,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 45] = [
         Self::circuits(Message::Fore, Lower::Aal5),
         Self::circuits(Message::Fore, Lower::Aal34),
         Self::circuits(Message::ForeReliable, Lower::Aal5),
@@ -178,6 +178,7 @@ impl Stack {
         Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Aal5 },
         Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Ethernet },
         Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Fddi },
+        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Gige },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Aal5 },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Ethernet },
         Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Fddi },
