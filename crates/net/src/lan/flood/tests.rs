@@ -53,11 +53,6 @@ fn rates(coalesce_frames: u32, gap_us: u64) -> (f64, f64, Flood) {
         assert_eq!(passed.taken, passed.given + passed.lost + passed.held, "{name}");
     }
     let seconds = found.length.as_s_f64();
-    eprintln!(
-        "{coalesce_frames} {gap_us}: {} {} {found:?}",
-        found.sent as f64 / seconds,
-        found.got as f64 / seconds
-    );
     (found.sent as f64 / seconds, found.got as f64 / seconds, found)
 }
 
