@@ -55,7 +55,10 @@ def run(binary: Path, seconds: int) -> str | None:
     learnt, artifacts = OUT / "corpus" / name, OUT / "artifacts" / name
     learnt.mkdir(parents=True, exist_ok=True)
     artifacts.mkdir(parents=True, exist_ok=True)
-    options = [f"-max_total_time={seconds}", "-max_len=4096", "-timeout=5", "-rss_limit_mb=2048"]
+    # Longer than any input to start from, which would be cut to this.
+    longest = 2 * max((seed.stat().st_size for seed in (HERE / "corpus" / name).iterdir()), default=0)
+    options = [f"-max_total_time={seconds}", f"-max_len={max(4096, longest)}"]
+    options += ["-timeout=5", "-rss_limit_mb=2048"]
     options += ["-print_final_stats=1", f"-artifact_prefix={artifacts}{os.sep}"]
     command = [str(binary), *options, str(learnt), str(HERE / "corpus" / name)]
     try:
