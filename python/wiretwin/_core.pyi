@@ -253,6 +253,26 @@ def lan_run(config_json: str, program: str, params_json: str, seed: int) -> LanR
         The program failed on a rank, or ranks wait for what will not come.
     """
 
+class LanFlood(TypedDict):
+    """What came of a flood of datagrams, in the second half of its time."""
+
+    length_ps: int
+    sent: int
+    got: int
+    unread: int
+    lost: int
+    busy_ps: int
+    digest: str
+
+def lan_flood(config_json: str, bytes: int, gap_ps: int, length_ps: int, seed: int) -> LanFlood:
+    """Flood rank 0 with datagrams from all others, each of which works for a gap between two.
+
+    Raises
+    ------
+    ValueError
+        The configuration or a datagram of this length is refused.
+    """
+
 class LanClient(TypedDict):
     """What a client of another program has got."""
 

@@ -7,6 +7,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::comm::{LanComm, run};
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
+use wiretwin_net::lan::flood::flood;
 use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan, mixed};
 use wiretwin_net::run::RunOptions;
@@ -237,6 +238,34 @@ fn lan_prices() -> Vec<&'static str> {
     wiretwin_net::lan::config::priced().map(Activity::name).collect()
 }
 
+/// Floods rank 0 with datagrams from all others for a time: what came of its second half.
+#[pyfunction]
+fn lan_flood<'py>(
+    py: Python<'py>,
+    config_json: &str,
+    bytes: u64,
+    gap_ps: u64,
+    length_ps: u64,
+    seed: u64,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (found, digest) = py.detach(|| {
+        let mut lan = build(config_json, seed, false)?;
+        let (gap, length) = (Span::from_ps(gap_ps), Span::from_ps(length_ps));
+        let found = flood(&mut lan, Bytes::new(bytes), gap, length)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok::<_, PyErr>((found, lan.digest()))
+    })?;
+    let item = PyDict::new(py);
+    item.set_item("length_ps", found.length.as_ps())?;
+    item.set_item("sent", found.sent)?;
+    item.set_item("got", found.got)?;
+    item.set_item("unread", found.unread)?;
+    item.set_item("lost", found.lost)?;
+    item.set_item("busy_ps", found.busy.as_ps())?;
+    item.set_item("digest", digest.to_string())?;
+    Ok(item)
+}
+
 /// Adds this file's functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_echo, module)?)?;
@@ -244,5 +273,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_capture, module)?)?;
     module.add_function(wrap_pyfunction!(lan_run, module)?)?;
     module.add_function(wrap_pyfunction!(lan_mixed, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_flood, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)
 }
