@@ -18,7 +18,7 @@ def network(*, frames: int, wait_us: float) -> str:
     free = {name: {"call_ps": 0, "byte_ps": 0} for name in receiver["prices"]}
     sender = receiver | {"name": "sender", "prices": free}
     gige = config["gige"]
-    gige["switch"] = {"forwarding": "stored", "latency_ps": 1_000_000, "port_bytes": 1 << 20}
+    gige["switch"] = {"forwarding": "stored", "latency_ps": 1_000_000, "port_bytes": 1 << 16}
     gige["adapter"] |= {
         "receive_frames": 256,
         "coalesce_frames": frames,
