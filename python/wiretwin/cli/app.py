@@ -19,9 +19,25 @@ VERBS = (
 )  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
-The first line of a verb's help is what the list of verbs shows. In its help, a line of its own that holds
-``\\b`` keeps the lines of the paragraph after it as they are.
+`SUMMARIES` is what the list of verbs shows; else it is the first line of a verb's help. In a help, a line of
+its own that holds ``\\b`` keeps the lines of the paragraph after it as they are.
 """
+
+SUMMARIES = {
+    "tour": "Go once round the loop on this machine, in about a minute.",
+    "measure": "Measure messaging layers; every sample is kept.",
+    "understand": "Name what is odd in a result, with evidence.",
+    "predict": "Predict how long a program runs, before it does.",
+    "run": "Run a program in a world, live or simulated.",
+    "compare": "Compare two results, or a prediction with a real run.",
+    "papers": "Rebuild a paper's tables and figures.",
+    "explain": "Show where the time of one message goes.",
+    "advise": "Find the best settings of a stack by simulation.",
+    "sweep": "Run a scenario at every combination of values and seeds.",
+    "circuits": "Set up the virtual network of a parallel run.",
+    "testbed": "Hosts without hosts: namespaces of this machine.",
+}
+"""In a line of 80 columns, where the first line of the help is longer."""
 
 EPILOG = (
     "Exit codes: 0 done; 1 done, the answer is no; 2 input refused; 3 measurement failed; 4 simulation "
@@ -59,6 +75,13 @@ def _build() -> typer.Typer:
 
     for verb in VERBS:
         importlib.import_module(f"wiretwin.cli.{verb}").register(app)
+    for command in app.registered_commands:
+        name = str(command.name or getattr(command.callback, "__name__", ""))
+        if name in SUMMARIES:
+            command.short_help = SUMMARIES[name]
+    for group in app.registered_groups:
+        if str(group.name) in SUMMARIES:
+            group.short_help = SUMMARIES[str(group.name)]
     return app
 
 

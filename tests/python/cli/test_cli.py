@@ -69,6 +69,9 @@ def test_help_lists_every_verb_and_the_exit_codes() -> None:
     for verb in VERBS:
         assert f"\n  {verb} " in shown.stdout.decode()
     assert "130 interrupted" in shown.stdout.decode()
+    listed = shown.stdout.decode().partition("Commands:")[2].partition("Exit codes")[0].strip().splitlines()
+    assert len(listed) == len(VERBS), "a line for each"
+    assert not [line for line in listed if line.endswith("...")]
 
 
 def test_help_imports_nothing_heavy() -> None:

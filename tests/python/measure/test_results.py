@@ -113,6 +113,20 @@ def test_a_truncated_last_launch_is_named_and_the_rest_opens(tmp_path: Path, kee
     assert opened.samples()["launch"].unique().sort().to_list() == [1, 2]
 
 
+def test_samples_are_read_without_the_threads_of_a_reader(tmp_path: Path) -> None:
+    """Where they had only just begun when a verb refused its next argument, the process was aborted."""
+    folder(tmp_path / "r")
+    looked = "import sys; from wiretwin.results import Result; Result.open(sys.argv[1]).samples(); "
+    said = subprocess.run(
+        [sys.executable, "-c", f"{looked}print('pyarrow.dataset' in sys.modules)", str(tmp_path / "r")],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert said.stdout == "False\n"
+
+
 def test_damage_before_the_last_launch_is_refused_and_can_be_salvaged(tmp_path: Path) -> None:
     folder(tmp_path / "r")
     file = sample_file(tmp_path / "r", 2)
