@@ -30,6 +30,7 @@ Examples:
   wiretwin explain socket/tcp/fddi 10000 --pcap message.pcap
   wiretwin explain mpi-lam/tcp/gige 64KiB --nic acenic --mtu 9000
   wiretwin explain mpi-mvich/gige 32KiB
+  wiretwin explain socket/tcp/gige 4KiB --duplex half-in-bursts
 """
 
 WIDTH = 40
@@ -78,7 +79,7 @@ def _table(found: Anatomy, bars: bool) -> Table:
 OPTIONS = {
     "ethernet": ("--host",),
     "fddi": ("--host",),
-    "gige": ("--nic", "--mtu"),
+    "gige": ("--nic", "--mtu", "--duplex"),
 }
 """Which options a network that is not ATM has."""
 ATM_OPTIONS = ("--host", "--adapter", "--link", "--switch", "--back-to-back")
@@ -99,7 +100,8 @@ def _network(stack: str, given: dict[str, Any]) -> Pair:
     if lower == "gige":
         from wiretwin.papers.ong2000.settings import of_stack
 
-        return of_stack(stack, given.get("--nic", "gnic-ii"), given.get("--mtu", 1500))
+        nic, mtu = given.get("--nic", "gnic-ii"), given.get("--mtu", 1500)
+        return of_stack(stack, nic, mtu, given.get("--duplex", "full"))
     host = given.get("--host", "4/690")
     if lower in OPTIONS:
         return Network(stack, host)
@@ -135,6 +137,9 @@ def register(app: typer.Typer) -> None:
         mtu: Annotated[
             int | None, typer.Option(help="Over gige: the largest IP packet.", show_default="1500")
         ] = None,
+        duplex: Annotated[
+            str | None, typer.Option(help="Over gige: full, half or half-in-bursts.", show_default="full")
+        ] = None,
         trace: Annotated[
             Path | None,
             typer.Option(
@@ -165,6 +170,7 @@ def register(app: typer.Typer) -> None:
             "--back-to-back": back_to_back or None,
             "--nic": nic,
             "--mtu": mtu,
+            "--duplex": duplex,
         }
         network = _network(stack, {key: value for key, value in given.items() if value is not None})
         refuse_unwritable(trace, pcap, out)

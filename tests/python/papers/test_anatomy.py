@@ -89,6 +89,14 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
     assert all(stack.endswith("/gige") for stack in refused)
 
 
+def test_half_duplex_extends_a_short_frame_to_a_slot() -> None:
+    full, half = (anatomy(_network("socket/tcp/gige", {"--duplex": one}), 4) for one in ("full", "half"))
+    assert sum(line.span_ps for line in lines(half)) == half.latency_ps
+    # 70 octets become 512, and the preamble goes before them.
+    assert half.latency_ps - full.latency_ps == (512 - 70) * 8_000 + 64_000
+    assert "in half duplex" in half.network.between
+
+
 @pytest.mark.parametrize(
     ("words", "status", "said"),
     [
@@ -102,6 +110,8 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
         ("socket/tcp/ethernet 4 --back-to-back", 2, "--back-to-back: has no part in socket/tcp/ethernet"),
         ("socket/tcp/gige 4 --mtu 70000", 2, "--mtu: 70000 is not allowed here; allowed: 576 to 9000"),
         ("socket/tcp/gige 4 --nic lance", 2, "allowed: gnic-ii, acenic, sk-net"),
+        ("socket/tcp/gige 4 --duplex simplex", 2, "allowed: full, half, half-in-bursts"),
+        ("socket/tcp/fddi 4 --duplex half", 2, "--duplex: 'half' has no part in socket/tcp/fddi"),
         ("framed/tcp/gige 4", 2, "over gige: socket/tcp/gige"),
         ("fore/aal5 4 --trace /nonexistent/x.json", 6, "not written: No such file or directory"),
         ("fore/aal5 4 --out /", 6, "not written: Is a directory"),

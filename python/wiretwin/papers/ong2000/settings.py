@@ -87,6 +87,8 @@ class Setting:
     asked_kib, switch_over, transfer_kib
         Instead of what the library has: the socket buffers that it asks for, the first length that goes by
         rendezvous, the longest message of a descriptor.
+    duplex
+        ``full``, as the paper has it; ``half``, ``half-in-bursts``: both hosts share the line.
     overrides
         Values to use instead of those on file.
     """
@@ -98,6 +100,7 @@ class Setting:
     asked_kib: int | None = None
     switch_over: int | None = None
     transfer_kib: int | None = None
+    duplex: str = "full"
     overrides: Mapping[Constant, float] = field(default_factory=dict)
 
     @property
@@ -141,7 +144,12 @@ class Setting:
     @property
     def between(self) -> str:
         """The hosts and what is between them, in words."""
-        return f"2 p3-450 with {self.nic}, MTU {self.mtu}, back to back"
+        line = {
+            "full": "back to back",
+            "half": "in half duplex",
+            "half-in-bursts": "in half duplex with bursts",
+        }[self.duplex]
+        return f"2 p3-450 with {self.nic}, MTU {self.mtu}, {line}"
 
     def _value(self, sheet: str, key: str) -> float:
         return self.overrides.get((sheet, key), sheets()[sheet][key])
@@ -222,6 +230,7 @@ class Setting:
                 "stream_bytes": 1 << 22,
                 "gige": {
                     "rate_bit_s": 1_000_000_000,
+                    **({} if self.duplex == "full" else {"duplex": self.duplex}),
                     "propagation_ps": 25_000,
                     "adapter": {
                         "bus_setup_ps": ps(host("bus_setup_us")),
@@ -231,7 +240,7 @@ class Setting:
                         "receive_bytes": round(nic("receive_bytes")),
                         "coalesce_frames": round(driver("coalesce_frames")),
                         "coalesce_ps": ps(driver("coalesce_us")),
-                        "pause": True,
+                        "pause": self.duplex == "full",
                     },
                 },
                 **({} if capture_host is None else {"capture_host": capture_host}),
@@ -284,13 +293,17 @@ LIBRARIES = {
 """The stacks that the paper's hosts have prices for, and their libraries."""
 
 
-def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500) -> Setting:
+DUPLEX = ("full", "half", "half-in-bursts")
+
+
+def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500, duplex: str = "full") -> Setting:
     """Return two hosts with this stack.
 
     Raises
     ------
     InputError
-        There are no costs of such a stack or adapter on file, or the MTU is none of Ethernet or jumbo frames.
+        There are no costs of such a stack or adapter on file, the MTU is none of Ethernet or jumbo frames, or
+        there is no such duplex.
     """
     if stack not in LIBRARIES:
         raise InputError(key="STACK", value=stack, allowed=f"over gige: {', '.join(LIBRARIES)}")
@@ -298,7 +311,9 @@ def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500) -> Setting:
         raise InputError(key="--nic", value=nic, allowed=", ".join(NICS))
     if not 576 <= mtu <= MOST_MTU:
         raise InputError(key="--mtu", value=mtu, allowed=f"576 to {MOST_MTU}")
-    return Setting(nic, mtu, library=LIBRARIES[stack])
+    if duplex not in DUPLEX:
+        raise InputError(key="--duplex", value=duplex, allowed=", ".join(DUPLEX))
+    return Setting(nic, mtu, library=LIBRARIES[stack], duplex=duplex)
 
 
 def setting(row: Mapping[str, Any]) -> Setting:
