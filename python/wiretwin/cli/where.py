@@ -49,6 +49,8 @@ LINK_OPTIONS: dict[str, Any] = {
     "duplicate": _option("Share of frames duplicated on wire.", None),
     "reorder": _option("Share of frames overtaken on wire.", None),
     "corrupt": _option("Share of frames damaged on wire.", None),
+    "only": _option("Protocol whose packets these act on: tcp, udp, icmp.", None, shown="all"),
+    "hold": _option("A class (DSCP) of packets that wire holds, and how long: 8=30ms.", None),
     "link_seed": _option("Of the dice of wire.", 1, int, shown=True),
 }
 PLACE_OPTIONS: dict[str, Any] = {
@@ -79,6 +81,8 @@ def _link(options: Mapping[str, Any]) -> Link:
         medium=options["medium"],
         rules={name: options[name] for name in RULES},
         seed=options["link_seed"],
+        hold=options["hold"],
+        only=options["only"],
     )
 
 

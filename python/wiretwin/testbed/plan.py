@@ -79,6 +79,10 @@ class Link:
         Of ``wire``: ``duplex``, a wire for each host and direction, or ``shared``, one for all.
     rules
         Of ``wire``: the share of frames lost, duplicated, reordered, corrupted.
+    only
+        Of ``wire``: the protocol (``tcp``, ``udp``, ``icmp``) whose packets its rules act on, if not on all.
+    held
+        Of ``wire``: for how many nanoseconds it holds packets of a class (DSCP), as a congested queue does.
     seed
         Of ``wire``: of the dice behind the rules.
     """
@@ -91,6 +95,8 @@ class Link:
     medium: str = "duplex"
     rules: Mapping[str, float] = field(default_factory=dict)
     seed: int = 1
+    held: Mapping[str, int] = field(default_factory=dict)
+    only: str | None = None
 
     def describe(self) -> dict[str, Any]:
         """Return what applies to its kind, for a manifest; keys end in their unit."""
@@ -102,15 +108,20 @@ class Link:
         if self.kind == "wire":
             words |= {"delay_ns": self.delay_ns, "medium": self.medium}
             words |= {"rules": dict(self.rules), "seed": self.seed}
+            if self.only is not None:
+                words["only"] = self.only
+            if self.held:
+                words["held_ns"] = dict(self.held)
         return words
 
     def wire_rules(self) -> list[dict[str, Any]]:
         """Return its rules as the wire reads them; a reordered frame lets one other pass, or waits 10 ms."""
         actions = {"loss": "drop"}
+        narrowed = {} if self.only is None else {"protocol": self.only}
         return [
-            {actions.get(name, name): share} | ({"frames": 1} if name == "reorder" else {})
+            {actions.get(name, name): share} | ({"frames": 1} if name == "reorder" else {}) | narrowed
             for name, share in self.rules.items()
-        ]
+        ] + [{"reorder": 1.0, "hold_ns": time, "dscp": int(dscp)} for dscp, time in self.held.items()]
 
     @property
     def words(self) -> str:
@@ -123,6 +134,8 @@ class Link:
             if self.delay_ns:
                 parts.append(f"delay {self.delay_ns / 1000:g} us")
             parts += [f"{name} {share:.4g}" for name, share in self.rules.items()]
+            parts += [] if self.only is None else [f"of {self.only} only"]
+            parts += [f"DSCP {dscp} held {time / 1e6:g} ms" for dscp, time in self.held.items()]
         parts.append(f"MTU {self.mtu}")
         if self.kind != "wire" and not self.offload:
             parts.append("no offload")
@@ -139,6 +152,8 @@ def parse_link(
     medium: str | None = None,
     rules: Mapping[str, str | None] | None = None,
     seed: int = 1,
+    hold: str | None = None,
+    only: str | None = None,
 ) -> Link:
     """Read a link from its options as written on the command line.
 
@@ -157,7 +172,9 @@ def parse_link(
         raise InputError(key="--mtu", value=mtu, allowed=f"{MTUS[0]} to {MTUS[1]} bytes")
     given = {name: share for name, share in (rules or {}).items() if share is not None}
     if kind != "wire":
-        unknown = {"--delay": delay, "--medium": medium} | {f"--{name}": word for name, word in given.items()}
+        unknown = {"--delay": delay, "--medium": medium, "--hold": hold, "--only": only} | {
+            f"--{name}": word for name, word in given.items()
+        }
         for option, value in unknown.items():
             if value is not None:
                 raise InputError(
@@ -179,6 +196,8 @@ def parse_link(
     rate_bit_s = parse_rate(rate)
     if kind == "shared":
         return Link("shared", mtu=mtu, offload=False, rate_bit_s=rate_bit_s)
+    if only not in (None, "tcp", "udp", "icmp"):
+        raise InputError(key="--only", value=only, allowed="tcp, udp, icmp")
     if medium not in (None, "duplex", "shared"):
         raise InputError(key="--medium", value=medium, allowed="duplex, shared")
     return Link(
@@ -190,7 +209,21 @@ def parse_link(
         medium=medium or "duplex",
         rules={name: _share(word, f"--{name}") for name, word in given.items()},
         seed=seed,
+        held=_held(hold) if hold is not None else {},
+        only=only,
     )
+
+
+def _held(text: str) -> dict[str, int]:
+    """Read what is held and how long: ``8=30ms``, with commas between several."""
+    held: dict[str, int] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*=\s*(.+)", part)
+        if match is None or int(match[1]) > 63 or match[1] in held:
+            allowed = "a DSCP from 0 to 63 and a time, such as 8=30ms; each class once"
+            raise InputError(key="--hold", value=text, allowed=allowed)
+        held[match[1]] = round(1e9 * parse_time(match[2], "--hold", most_s=1.0))
+    return held
 
 
 _RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}

@@ -71,6 +71,8 @@ pub struct Filter {
     pub ethertype: Option<u16>,
     /// They hold an IP packet of this protocol.
     pub protocol: Option<u8>,
+    /// They hold an IP packet of this class: a differentiated services codepoint.
+    pub dscp: Option<u8>,
 }
 
 impl Filter {
@@ -79,6 +81,7 @@ impl Filter {
             && self.to.is_none_or(|port| port == to)
             && self.ethertype.is_none_or(|ethertype| ethertype == frame.ethertype)
             && self.protocol.is_none_or(|protocol| frame.protocol == Some(protocol))
+            && self.dscp.is_none_or(|dscp| frame.dscp == Some(dscp))
     }
 }
 
@@ -160,7 +163,7 @@ mod tests {
 
     use crate::frame::Mac;
 
-    const ANY: Filter = Filter { from: None, to: None, ethertype: None, protocol: None };
+    const ANY: Filter = Filter { from: None, to: None, ethertype: None, protocol: None, dscp: None };
 
     fn frame(ethertype: u16, protocol: Option<u8>) -> Frame<()> {
         Frame {
@@ -168,6 +171,7 @@ mod tests {
             source: Mac([4; 6]),
             ethertype,
             protocol,
+            dscp: protocol.map(|_| 8),
             length: Bytes::new(100),
             flipped: Vec::new(),
             payload: (),
@@ -225,11 +229,14 @@ mod tests {
             to: Some(PortId(1)),
             ethertype: Some(0x0800),
             protocol: Some(17),
+            dscp: Some(8),
         };
         assert!(acts(only, 0, 1, &udp));
         assert!(!acts(only, 2, 1, &udp) && !acts(only, 0, 2, &udp));
         assert!(!acts(only, 0, 1, &frame(0x0800, Some(6))) && !acts(only, 0, 1, &frame(0x86DD, Some(17))));
         assert!(!acts(Filter { protocol: Some(1), ..ANY }, 0, 1, &frame(0x0806, None)));
+        assert!(!acts(Filter { dscp: Some(46), ..ANY }, 0, 1, &udp));
+        assert!(!acts(Filter { dscp: Some(0), ..ANY }, 0, 1, &frame(0x0806, None)));
         assert!(acts(ANY, 5, 6, &frame(0x0806, None)));
     }
 

@@ -80,6 +80,8 @@ pub struct Frame<P> {
     pub ethertype: u16,
     /// The protocol field of an IPv4 or IPv6 packet inside.
     pub protocol: Option<u8>,
+    /// Its differentiated services codepoint (RFC 2474).
+    pub dscp: Option<u8>,
     /// From the destination address to the end of the data: header and data, no check sequence.
     pub length: Bytes,
     /// Bits that have been flipped on the way: bit 0 is the least significant of octet 0.
@@ -101,11 +103,19 @@ impl<P> Frame<P> {
             0x86DD => octets.get(HEADER + 6).copied(),
             _ => None,
         };
+        // The upper six bits of the second octet; of the traffic class, which begins in the first.
+        let first = || octets.get(HEADER..HEADER + 2);
+        let dscp = match ethertype {
+            0x0800 => first().map(|octets| octets[1] >> 2),
+            0x86DD => first().map(|octets| (octets[0] & 0x0F) << 2 | octets[1] >> 6),
+            _ => None,
+        };
         Some(Self {
             destination: six(0),
             source: six(6),
             ethertype,
             protocol,
+            dscp,
             length: Bytes::new(octets.len() as u64),
             flipped: Vec::new(),
             payload,

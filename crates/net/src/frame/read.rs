@@ -113,6 +113,7 @@ fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, JsonError> {
         "to",
         "ethertype",
         "protocol",
+        "dscp",
         "frames",
         "hold_ns",
     ])?;
@@ -132,6 +133,7 @@ fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, JsonError> {
         to: read_port(&fields, "to", ports)?,
         ethertype: read_named(&fields, "ethertype", &ETHERTYPES, 0xFFFF)?.map(|number| number as u16),
         protocol: read_named(&fields, "protocol", &PROTOCOLS, 0xFF)?.map(|number| number as u8),
+        dscp: fields.optional("dscp").map(|at| at.integer(0, 63)).transpose()?.map(|class| class as u8),
     };
     Ok(Rule { action, when: read_when(&fields.get(name)?)?, filter })
 }
@@ -206,7 +208,7 @@ mod tests {
     fn read(change: impl Fn(&mut Value), names: &[&str]) -> Result<WireConfig, String> {
         let mut value = serde_json::json!({
             "medium": "duplex", "rate_bit_s": 10_000_000, "delay_ns": 5_000,
-            "rules": [{ "drop": 0.5, "from": "h1", "protocol": "udp" }, { "reorder": { "every": 3 }, "frames": 2 }],
+            "rules": [{ "drop": 0.5, "from": "h1", "protocol": "udp" }, { "reorder": { "every": 3 }, "frames": 2, "dscp": 8 }],
         });
         change(&mut value);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
@@ -224,6 +226,7 @@ mod tests {
         assert_eq!((config.queue_frames, config.seed), (1000, DEFAULT_SEED));
         assert_eq!(config.rules[0].filter.from, Some(PortId(0)));
         assert_eq!(config.rules[0].filter.protocol, Some(17));
+        assert_eq!((config.rules[0].filter.dscp, config.rules[1].filter.dscp), (None, Some(8)));
         let hold = Hold { frames: Some(2), time: Span::from_ms(10) };
         assert_eq!((config.rules[1].action, &config.rules[1].when), (Action::Reorder(hold), &When::Every(3)));
     }

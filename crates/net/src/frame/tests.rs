@@ -13,6 +13,7 @@ fn frame(from: u8, to: u8, length: u64, number: u32) -> Frame<u32> {
         source: Mac([2, 0, 0, 0, 0, from]),
         ethertype: 0x0800,
         protocol: Some(17),
+        dscp: Some(0),
         length: Bytes::new(length),
         flipped: Vec::new(),
         payload: number,
