@@ -19,7 +19,7 @@ mod source;
 mod tests;
 
 pub use config::{Config, ConfigError};
-pub use destination::{Destination, TurnAround};
+pub use destination::{Destination, Notifier, TurnAround};
 pub use erica::{ActiveCount, Erica, EricaConfig, EricaError, Interval, Load, QueueControl, VcIndex};
 pub use rate::{CellRate, RateError};
 pub use source::{Source, SourceCell, SourceEvent, SourceOutput};

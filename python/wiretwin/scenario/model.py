@@ -131,6 +131,7 @@ class PortTable(_Table):
     buffer: Annotated[int, Field(ge=1, le=1 << 24)] = 1000
     push_out: Literal["last", "first", "none"] = "last"
     efci: Annotated[int, Field(ge=0, le=1 << 24)] | None = None
+    becn: Annotated[int, Field(ge=0, le=1 << 24)] | None = None
     utilization: Annotated[float, Field(gt=0.0, le=1.0)] = 0.9
     interval: Annotated[int, Field(ge=1, le=1 << 24)] = 30
     reserve: Literal["guaranteed", "everything"] = "guaranteed"

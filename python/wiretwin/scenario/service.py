@@ -93,6 +93,7 @@ def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed
                 "buffer_cells": port.buffer,
                 "push_out": port.push_out,
                 "efci_cells": port.efci,
+                "becn_cells": port.becn,
                 "reserve": port.reserve,
                 "delay_ns": _ns(port.leg),
                 "erica": {

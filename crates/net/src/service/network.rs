@@ -2,7 +2,9 @@
 
 use wiretwin_engine::{Schedule, Stream};
 use wiretwin_proto::Output;
-use wiretwin_proto::abr::{CellRate, Destination, Erica, Source, SourceCell, SourceOutput, VcIndex};
+use wiretwin_proto::abr::{
+    CellRate, Destination, Erica, Notifier, Source, SourceCell, SourceOutput, VcIndex,
+};
 use wiretwin_proto::pcaal;
 use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 use wiretwin_wire::rm;
@@ -57,6 +59,8 @@ pub struct CircuitReport {
     pub delivered_data: u64,
     /// Cells dropped at the entrance.
     pub dropped: u64,
+    /// Backward cells that ports made by themselves (BECN).
+    pub notified: u64,
 }
 
 /// What is inside a cell, where it matters.
@@ -98,6 +102,8 @@ pub(super) struct Circuit {
     excess: Excess,
     sender: Sender,
     destination: Destination,
+    /// One for each port on its way.
+    notifiers: Vec<Notifier>,
     access: Span,
     /// Whose it is: an end of a task hands cells in.
     task: Option<u32>,
@@ -282,6 +288,7 @@ impl Network {
             excess: plan.excess,
             sender,
             destination: Destination::new(),
+            notifiers: vec![Notifier::new(); plan.path.len()],
             access: plan.access,
             task,
             queue: std::collections::VecDeque::new(),
@@ -519,6 +526,7 @@ impl Network {
         let class = circuit.class;
         let port = &mut self.ports[usize::from(place)];
         let waiting = Cells::new(port.waiting());
+        let notifies = class == Class::Abr && port.plan.becn.is_some_and(|limit| waiting > limit);
         if let Some(erica) = &mut port.erica {
             erica.handle_timeout(now, waiting);
             match class {
@@ -534,6 +542,8 @@ impl Network {
                 Class::Guaranteed | Class::Ubr => erica.handle_guaranteed(Cells::new(1)),
             }
         }
+        let made = if notifies { circuit.notifiers[usize::from(cell.hop)].becn(now) } else { None };
+        circuit.report.notified += u64::from(made.is_some());
         match port.take(now, cell, class) {
             Came::Taken => {}
             Came::Instead(other) => self.lose(other),
@@ -541,6 +551,9 @@ impl Network {
         }
         let due = self.ports[usize::from(place)].due();
         self.agenda.set(1 + usize::from(place), due);
+        if let Some(made) = made {
+            self.send_back(usize::from(cell.circuit), usize::from(cell.hop), made);
+        }
     }
 
     fn forget(&mut self, content: u32) {
@@ -608,6 +621,12 @@ impl Network {
         if let Some(erica) = &mut self.ports[usize::from(port)].erica {
             erica.handle_backward(vc, &mut cell);
         }
+        self.send_back(number, hop, cell);
+    }
+
+    /// Sends a backward cell from the port of this number on a circuit's way to what is before it.
+    fn send_back(&mut self, number: usize, hop: usize, cell: rm::Repr) {
+        let circuit = &self.circuits[number];
         let delay = match hop.checked_sub(1) {
             Some(earlier) => self.ports[usize::from(circuit.path[earlier].0)].plan.delay,
             None if circuit.task.is_some() => circuit.access,

@@ -41,6 +41,9 @@ pub struct PortPlan {
     pub push_out: PushOut,
     /// A data cell that finds more than so many waiting bears the mark of congestion (EFCI).
     pub efci: Option<Cells>,
+    /// A circuit of ABR whose cell finds more than so many waiting is told so by a backward cell (BECN), at most
+    /// ten times a second.
+    pub becn: Option<Cells>,
     /// A cell that was tagged (CLP 1) is lost where it finds more than so many waiting.
     pub tagged: Option<Cells>,
     /// Explicit rates for ABR.
@@ -252,6 +255,7 @@ mod tests {
             buffer: Cells::new(4),
             push_out: PushOut::Last,
             efci: None,
+            becn: None,
             tagged: None,
             erica: None,
             reserve: Reserve::Guaranteed,

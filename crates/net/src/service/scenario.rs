@@ -164,9 +164,17 @@ fn path(fields: &Fields<'_>) -> Result<Vec<usize>, JsonError> {
 }
 
 fn read_port(at: &At<'_>) -> Result<PortPlan, JsonError> {
-    let keys =
-        ["bit_s", "buffer_cells", "push_out", "efci_cells", "tagged_cells", "erica", "reserve", "delay_ns"];
-    let fields = at.object(&keys)?;
+    let fields = at.object(&[
+        "bit_s",
+        "buffer_cells",
+        "push_out",
+        "efci_cells",
+        "becn_cells",
+        "tagged_cells",
+        "erica",
+        "reserve",
+        "delay_ns",
+    ])?;
     let line = rate(&fields, "bit_s")?;
     let push_out = [("last", PushOut::Last), ("first", PushOut::First), ("none", PushOut::None)];
     let reserve = [("guaranteed", Reserve::Guaranteed), ("everything", Reserve::Everything)];
@@ -175,6 +183,7 @@ fn read_port(at: &At<'_>) -> Result<PortPlan, JsonError> {
         buffer: Cells::new(fields.get("buffer_cells")?.integer(1, MOST_CELLS)?),
         push_out: one_of(&fields, "push_out", &push_out)?,
         efci: cells(&fields, "efci_cells")?,
+        becn: cells(&fields, "becn_cells")?,
         tagged: cells(&fields, "tagged_cells")?,
         erica: fields.optional("erica").map(|at| read_erica(&at, line)).transpose()?,
         reserve: one_of(&fields, "reserve", &reserve)?,

@@ -22,8 +22,8 @@ pub struct Destination {
     congestion: bool,
     /// The most that this end itself can take.
     most: Option<Rate>,
-    /// When it last made a cell by itself.
-    last_becn: Option<SimTime>,
+    /// Cells that it makes by itself.
+    notifier: Notifier,
     /// RM cells turned around.
     turned: u64,
 }
@@ -32,7 +32,7 @@ impl Destination {
     /// A destination that has seen nothing.
     #[must_use]
     pub const fn new() -> Self {
-        Self { congestion: false, most: None, last_becn: None, turned: 0 }
+        Self { congestion: false, most: None, notifier: Notifier::new(), turned: 0 }
     }
 
     /// A data cell has come (rule 1).
@@ -61,19 +61,43 @@ impl Destination {
     /// An RM cell that this end makes by itself because it is congested, unless it made one less than a
     /// tenth of a second ago (rule 5: at most ten a second).
     pub fn becn(&mut self, now: SimTime) -> Option<Repr> {
-        let soon = self.last_becn.is_some_and(|last| now.saturating_since(last) < BECN_INTERVAL);
-        if soon {
-            return None;
-        }
-        self.last_becn = Some(now);
         let explicit_rate = self.most.unwrap_or(Rate::MAX);
-        Some(Repr { backward: true, becn: true, congestion: true, explicit_rate, ..Repr::default() })
+        self.notifier.becn(now).map(|cell| Repr { explicit_rate, ..cell })
     }
 
     /// RM cells turned around so far.
     #[must_use]
     pub const fn turned(&self) -> u64 {
         self.turned
+    }
+}
+
+/// Makes backward RM cells of its own for one connection: a destination, or a switch on the way (§5.10.6 rule 2).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Notifier {
+    last: Option<SimTime>,
+}
+
+impl Notifier {
+    /// One that has made none.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { last: None }
+    }
+
+    /// A cell that says congestion (BN, CI), unless it made one less than a tenth of a second ago.
+    pub fn becn(&mut self, now: SimTime) -> Option<Repr> {
+        if self.last.is_some_and(|last| now.saturating_since(last) < BECN_INTERVAL) {
+            return None;
+        }
+        self.last = Some(now);
+        Some(Repr {
+            backward: true,
+            becn: true,
+            congestion: true,
+            explicit_rate: Rate::MAX,
+            ..Repr::default()
+        })
     }
 }
 

@@ -20,6 +20,7 @@ fn port(rate: BitRate, cells: u64) -> PortPlan {
         buffer: Cells::new(20_000),
         push_out: PushOut::Last,
         efci: None,
+        becn: None,
         tagged: None,
         // The aim counts as reached up to a load of 1.02: closer than the usual 1.1.
         erica: Some(EricaConfig { equality: 0.02, ..EricaConfig::new(cells_per_s(rate), Cells::new(cells)) }),
