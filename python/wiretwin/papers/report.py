@@ -8,6 +8,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from wiretwin.papers import against_rho
 from wiretwin.papers.anatomy import Anatomy, lines
 from wiretwin.papers.programs import orders
 from wiretwin.papers.records import Record
@@ -72,10 +73,14 @@ def _experiment(name: str, records: list[Record]) -> Section:
     ]
     table = Table(f"All values of {name}", columns, rows, stacked=True)
     blocks: list[FigureBlock | TableBlock] = []
+    over_rho = [record for record in records if " rho=" in record.case]
     sized = [record for record in records if " size=" in record.case and record.metric == "latency_us"]
     chips: list[Chip] = []
     if sized:
         figures, chips = _figures(name, sized)
+        blocks += figures
+    if over_rho:
+        figures, chips = against_rho.figures(name, over_rho)
         blocks += figures
     compared = [record for record in records if record.published is not None]
     if compared:

@@ -6,10 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
-from wiretwin.plot.theme import LIGHT, Theme, template
-from wiretwin.plot.words import size_text, tick_text
+from wiretwin.plot.theme import LIGHT, Theme, fade, template
+from wiretwin.plot.words import escape, size_text, tick_text
+
+Floats = NDArray[np.float64]
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "triangle-up", "x", "star", "hexagon")
@@ -49,6 +53,46 @@ def empty(height: int, theme: Theme = LIGHT, name: str = "") -> go.Figure:
         hovermode="closest",
     )
     return figure
+
+
+def line(figure: go.Figure, name: str, look: Look, x: Floats, y: Floats, texts: Sequence[str]) -> None:
+    """Draw a curve; `texts` say each of its points."""
+    label = escape(name)
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines+markers",
+        name=label,
+        legendgroup=label,
+        line={"color": look.colour, "width": 2, "dash": look.dash},
+        marker={"size": 5, "symbol": look.symbol, "color": look.colour},
+        text=list(texts),
+        hovertemplate=f"<b>{label}</b><br>%{{text}}<extra></extra>",
+        meta={"layer": name, "part": "curve"},
+    )
+
+
+Edge = tuple[Floats, Floats]
+"""The places of a band's edge and its heights there."""
+
+
+def band(figure: go.Figure, name: str, look: Look, one: Edge, other: Edge) -> None:
+    """Fill what lies between two edges, where both are known, behind a curve."""
+    known = np.all([np.isfinite(values) for values in (*one, *other)], axis=0)
+    if not known.any():
+        return
+    figure.add_scatter(
+        x=np.concatenate([other[0][known], one[0][known][::-1]]),
+        y=np.concatenate([other[1][known], one[1][known][::-1]]),
+        mode="lines",
+        line={"width": 0, "color": look.colour},
+        fill="toself",
+        fillcolor=fade(look.colour, 0.18),
+        hoverinfo="skip",
+        showlegend=False,
+        legendgroup=escape(name),
+        meta={"layer": name, "part": "band"},
+    )
 
 
 def caption_y(figure: go.Figure, text: str) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 
 from wiretwin.plot import base, words
 from wiretwin.plot.data import Floats, HasSamples, echo_curves, layer_order, steps
-from wiretwin.plot.theme import LIGHT, Theme, fade
+from wiretwin.plot.theme import LIGHT, Theme
 
 _COLUMNS = {"layer", "bytes", "time_us", "low_us", "high_us", "rate_MB_s", "rate_low_MB_s", "rate_high_MB_s"}
 
@@ -42,8 +42,8 @@ def throughput(
     for name, look, part in _parts(curves, names, theme):
         size, rate = _column(part, "bytes"), _column(part, "rate_MB_s")
         low, high = _column(part, "rate_low_MB_s"), _column(part, "rate_high_MB_s")
-        _band(figure, name, look, (size, low), (size, high))
-        _line(figure, name, look, size, rate, _hover(part))
+        base.band(figure, name, look, (size, low), (size, high))
+        base.line(figure, name, look, size, rate, _hover(part))
         _marks(figure, name, look, size, size, rate, twin)
     _frame_sizes(figure, curves)
     rates = _column(curves, "rate_MB_s")
@@ -67,8 +67,8 @@ def latency(
     figure = base.empty(400, theme, "latency")
     for name, look, part in _parts(curves, names, theme):
         size, time = _column(part, "bytes"), _column(part, "time_us")
-        _band(figure, name, look, (size, _column(part, "low_us")), (size, _column(part, "high_us")))
-        _line(figure, name, look, size, time, _hover(part))
+        base.band(figure, name, look, (size, _column(part, "low_us")), (size, _column(part, "high_us")))
+        base.line(figure, name, look, size, time, _hover(part))
         _marks(figure, name, look, size, size, time, twin)
     _frame_sizes(figure, curves)
     _frame_times(figure, curves, "y")
@@ -97,8 +97,8 @@ def signature(
             (_column(part, f"{end}_us"), _column(part, f"rate_{other}_MB_s"))
             for end, other in (("low", "high"), ("high", "low"))
         )
-        _band(figure, name, look, quick, slow)
-        _line(figure, name, look, time, rate, _hover(part))
+        base.band(figure, name, look, quick, slow)
+        base.line(figure, name, look, time, rate, _hover(part))
         _marks(figure, name, look, _column(part, "bytes"), time, rate, twin)
     _frame_times(figure, curves, "x")
     figure.update_xaxes(title={"text": "Time of one message"})
@@ -124,8 +124,8 @@ def saturation(
     figure = base.empty(420, theme, "saturation")
     for name, look, part in _parts(curves, names, theme):
         time, size = _column(part, "time_us"), _column(part, "bytes")
-        _band(figure, name, look, (_column(part, "low_us"), size), (_column(part, "high_us"), size))
-        _line(figure, name, look, time, size, _hover(part))
+        base.band(figure, name, look, (_column(part, "low_us"), size), (_column(part, "high_us"), size))
+        base.line(figure, name, look, time, size, _hover(part))
         _marks(figure, name, look, size, time, size, twin)
         reached = np.flatnonzero(_column(part, "rate_MB_s") >= np.nanmax(_column(part, "rate_MB_s")) / 2)
         if len(reached):
@@ -185,47 +185,6 @@ def _hover(part: pl.DataFrame) -> list[str]:
             f"{words.rate_text(row['rate_MB_s'])}"
         )
     return texts
-
-
-def _line(figure: go.Figure, name: str, look: base.Look, x: Floats, y: Floats, texts: Sequence[str]) -> None:
-    label = words.escape(name)
-    figure.add_scatter(
-        x=x,
-        y=y,
-        mode="lines+markers",
-        name=label,
-        legendgroup=label,
-        line={"color": look.colour, "width": 2, "dash": look.dash},
-        marker={"size": 5, "symbol": look.symbol, "color": look.colour},
-        text=list(texts),
-        hovertemplate=f"<b>{label}</b><br>%{{text}}<extra></extra>",
-        meta={"layer": name, "part": "curve"},
-    )
-
-
-def _band(
-    figure: go.Figure,
-    name: str,
-    look: base.Look,
-    one: tuple[Floats, Floats],
-    other: tuple[Floats, Floats],
-) -> None:
-    """Fill what lies between two edges, each given by its x and its y."""
-    known = np.all([np.isfinite(values) for values in (*one, *other)], axis=0)
-    if not known.any():
-        return
-    figure.add_scatter(
-        x=np.concatenate([other[0][known], one[0][known][::-1]]),
-        y=np.concatenate([other[1][known], one[1][known][::-1]]),
-        mode="lines",
-        line={"width": 0, "color": look.colour},
-        fill="toself",
-        fillcolor=fade(look.colour, 0.18),
-        hoverinfo="skip",
-        showlegend=False,
-        legendgroup=words.escape(name),
-        meta={"layer": name, "part": "band"},
-    )
 
 
 def _ring(
