@@ -127,6 +127,8 @@ class Launch(_Record):
     """Runnable processes over the last minute, before the launch."""
     lost: int = Field(default=0, ge=0)
     """Messages lost, by a layer that may lose them."""
+    counted: dict[str, int] = Field(default_factory=dict)
+    """What the layer has counted at rank 0, by name, if it counts."""
     crossing_ns: tuple[float, float] | None = None
     """Round trip of a cache line between the two ranks' cores, before the first step and after the last."""
     traffic: list[StepTraffic] = Field(default_factory=list)

@@ -32,7 +32,7 @@ pub use crossing::crossing;
 pub use interface::Traffic;
 pub use mesh::Mesh;
 pub use pair::{Pair, drive};
-pub use pcaal::{Faults as PcaalFaults, PcaalOptions, PcaalStream};
+pub use pcaal::{Faults as PcaalFaults, PcaalOptions, PcaalStream, pcaal};
 pub use process::{
     PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned,
     run_before_all_others, sharp_timers, write_line,
@@ -48,3 +48,4 @@ pub use stream::{Failure, Spinner, Stream, Wait};
 pub use tap::{Tap, TapError, TapOptions};
 pub use udp::{LARGEST_DATAGRAM, UdpStream};
 pub use via::ViaOverShm;
+pub use wiretwin_proto::pcaal::{Counters as PcaalCounters, Watch};

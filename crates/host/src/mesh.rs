@@ -84,6 +84,11 @@ impl<S: Stream> Mesh<S> {
         }
     }
 
+    /// The connections, by rank.
+    pub fn streams(&self) -> impl Iterator<Item = &S> {
+        self.lines.iter().flatten().map(Line::stream)
+    }
+
     fn world_size(&self) -> u32 {
         self.lines.len() as u32
     }

@@ -5,15 +5,20 @@
 //! computes neither sends again nor answers, and what waits for it meanwhile looks late. A TCP connection
 //! beside it carries control messages and tells at once when the peer dies.
 
+mod clocks;
+mod faults;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+pub use faults::Faults;
+use faults::Mischief;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, recv, send, sockopt};
 use wiretwin_proto::pcaal::{
     Cell, Circuit, Config, Counters, Endpoint, Event, Kind, LocalClock, Pdu, Run, Values, Watch,
 };
@@ -24,21 +29,6 @@ use crate::rendezvous::{Meeting, MeetingError, timespec};
 use crate::socket::{SocketOptions, SocketStream, failure, tcp};
 use crate::stream::{Failure, Spinner, Stream, Wait};
 
-/// Faults that the sender makes by itself, on the way to the socket.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Faults {
-    /// Of a hundred datagrams, so many are lost: 0 to 100.
-    pub loss_percent: u32,
-    /// And so many are sent twice: 0 to 100.
-    pub repeat_percent: u32,
-    /// Each is held for up to so long, so that they overtake each other.
-    pub jitter: Duration,
-    /// The ordinary circuit holds each for so long more; see [`PcaalStream::congest`].
-    pub congestion: Duration,
-    /// What the chances begin from.
-    pub seed: u64,
-}
-
 /// How a stream is set up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PcaalOptions {
@@ -46,8 +36,10 @@ pub struct PcaalOptions {
     pub socket: SocketOptions,
     /// What watches the ordinary circuit.
     pub watch: Watch,
-    /// Time from one monitoring cell to the next, from POLL to POLL, and `T_L`. 20 ms.
+    /// Time from one monitoring cell to the next, and from POLL to POLL. 20 ms.
     pub interval: Duration,
+    /// `T_L`. 100 ms.
+    pub loss: Duration,
     /// `T_M`. 20 ms: a process that waits for its turn is not congestion.
     pub high: Duration,
     /// `T_m`, below `T_M`. 10 ms.
@@ -64,6 +56,7 @@ impl Default for PcaalOptions {
             socket: SocketOptions::default(),
             watch: Watch::EachCell,
             interval: Duration::from_millis(20),
+            loss: Duration::from_millis(100),
             high: Duration::from_millis(20),
             low: Duration::from_millis(10),
             dscp: [8, 34, 46],
@@ -84,6 +77,8 @@ const MOST_WAITING: usize = 1 << 20;
 const LINGER: Duration = Duration::from_secs(2);
 /// The longest without looking at the peer and the limit.
 const SLICE: Duration = Duration::from_millis(10);
+/// An end that has not looked for so long was elsewhere: more than a wait takes, less than `T_M` as it is by default.
+const ABSENCE: Duration = Duration::from_millis(15);
 const CIRCUITS: [Circuit; 3] = [Circuit::Ordinary, Circuit::Backup, Circuit::Control];
 
 /// One end of a stream.
@@ -107,53 +102,97 @@ pub struct PcaalStream {
     incoming: VecDeque<u8>,
     /// Cells to be sent, by circuit.
     staged: [Vec<u8>; 3],
-    /// Datagrams that a fault holds back: when they go, and by which circuit.
-    held: Vec<(Instant, usize, Vec<u8>)>,
-    faults: Faults,
-    chance: u64,
+    mischief: Mischief,
+    /// Messages that were handed in.
+    handed: u64,
+    /// When this end last looked at its sockets.
+    looked: Instant,
+    /// The two ends read clocks of their own.
+    apart: bool,
+}
+
+/// Meets the other ranks: a stream to each over circuits of its own, by rank; `None` stands for this rank. `limit`
+/// bounds every wait.
+///
+/// # Errors
+/// [`MeetingError`]: of the TCP connections beside the circuits as for [`tcp`], of sockets, classes and
+/// parameters.
+pub fn pcaal(
+    meeting: &Meeting<'_>,
+    options: &PcaalOptions,
+    limit: Duration,
+) -> Result<Vec<Option<PcaalStream>>, MeetingError> {
+    let SocketOptions { address, port, .. } = options.socket;
+    let beside = SocketOptions { address, port, ..SocketOptions::default() };
+    let streams = tcp(meeting, &beside, limit)?.into_iter().enumerate();
+    let over = |(peer, control): (usize, Option<SocketStream>)| {
+        let leads = (meeting.rank as usize) < peer;
+        control.map(|control| PcaalStream::over(control, leads, options, limit)).transpose()
+    };
+    streams.map(over).collect()
+}
+
+/// A socket of a circuit.
+fn circuit(options: &SocketOptions, dscp: u8) -> Result<UdpSocket, MeetingError> {
+    let here = UdpSocket::bind(SocketAddr::new(options.address, 0)).map_err(refuse)?;
+    options.set_buffers(&here).map_err(refuse)?;
+    let class = dscp.checked_mul(4).ok_or_else(|| {
+        MeetingError::new("setting the class of a circuit", format_args!("DSCP {dscp}: 0 to 63"))
+    })?;
+    let set = if options.address.is_ipv4() {
+        sockopt::set_ip_tos(&here, class)
+    } else {
+        sockopt::set_ipv6_tclass(&here, class.into())
+    };
+    set.map_err(|error| refuse(error.into()))?;
+    Ok(here)
+}
+
+/// The sockets of three circuits, connected to those of the other end, and whether that reads the same clock.
+fn circuits(
+    control: &mut SocketStream,
+    options: &SocketOptions,
+    dscp: [u8; 3],
+) -> Result<([OwnedFd; 3], bool), MeetingError> {
+    let [one, two, three] = dscp.map(|dscp| circuit(options, dscp));
+    let here = [one?, two?, three?];
+    let told = |failure: Failure| {
+        MeetingError::new("telling of the sockets of circuits", format_args!("{failure:?}"))
+    };
+    // All at once, which is quick even where much is lost.
+    let clock = clocks::identity();
+    let mut words = [0; 70];
+    words[6..].copy_from_slice(&clock);
+    for (place, socket) in words.chunks_exact_mut(2).zip(&here) {
+        place.copy_from_slice(&socket.local_addr().map_err(refuse)?.port().to_le_bytes());
+    }
+    control.send_all(&words).map_err(told)?;
+    control.recv_exact(&mut words).map_err(told)?;
+    let there = control.peer_ip().map_err(refuse)?;
+    for (port, socket) in words.chunks_exact(2).zip(&here) {
+        let port = u16::from_le_bytes([port[0], port[1]]);
+        socket.connect(SocketAddr::new(there, port)).map_err(refuse)?;
+    }
+    Ok((here.map(OwnedFd::from), words[6..] == clock && clock != [0; 64]))
+}
+
+fn refuse(error: io::Error) -> MeetingError {
+    MeetingError::new("setting up a socket of a circuit", error)
 }
 
 impl PcaalStream {
-    /// Meets the other rank of a pair; `limit` bounds every wait.
-    ///
-    /// # Errors
-    /// [`MeetingError`].
-    pub fn meet(
-        meeting: &Meeting<'_>,
+    /// One end beside a connection that stands; the lower rank leads.
+    fn over(
+        mut control: SocketStream,
+        leads: bool,
         options: &PcaalOptions,
         limit: Duration,
     ) -> Result<Self, MeetingError> {
-        let refuse = |error: io::Error| MeetingError::new("setting up a socket of a circuit", error);
         let socket = &options.socket;
-        let beside = SocketOptions { address: socket.address, port: socket.port, ..SocketOptions::default() };
-        let mut streams = tcp(meeting, &beside, limit)?;
-        let mut control = streams
-            .swap_remove(1 - meeting.rank as usize)
-            .ok_or_else(|| MeetingError::new("meeting over UDP", "takes two ranks"))?;
-        let there = control.peer_ip().map_err(refuse)?;
-        let mut sockets = Vec::new();
-        for dscp in options.dscp {
-            let here = UdpSocket::bind(SocketAddr::new(socket.address, 0)).map_err(refuse)?;
-            socket.set_buffers(&here).map_err(refuse)?;
-            let class = u8::checked_mul(dscp, 4).ok_or_else(|| {
-                MeetingError::new("setting the class of a circuit", format_args!("DSCP {dscp}: 0 to 63"))
-            })?;
-            let set = if socket.address.is_ipv4() {
-                sockopt::set_ip_tos(&here, class)
-            } else {
-                sockopt::set_ipv6_tclass(&here, class.into())
-            };
-            set.map_err(|error| refuse(error.into()))?;
-            let port = here.local_addr().map_err(refuse)?.port();
-            let told =
-                |failure: Failure| MeetingError::new("exchanging UDP ports", format_args!("{failure:?}"));
-            control.send_all(&port.to_le_bytes()).map_err(told)?;
-            let mut port = [0; 2];
-            control.recv_exact(&mut port).map_err(told)?;
-            here.connect(SocketAddr::new(there, u16::from_le_bytes(port))).map_err(refuse)?;
-            sockets.push(OwnedFd::from(here));
-        }
-        let sockets: [OwnedFd; 3] = sockets.try_into().expect("three circuits");
+        let (sockets, one_clock) = circuits(&mut control, socket, options.dscp)?;
+        let learned = (!one_clock).then(|| clocks::learn(&mut control, leads)).transpose();
+        let clock_sync =
+            learned.map_err(|failure| MeetingError::new("comparing clocks", format_args!("{failure:?}")))?;
         let epoll = |error: Errno| MeetingError::new("waiting for three circuits", io::Error::from(error));
         let any = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(epoll)?;
         let all = sockets.iter().map(AsFd::as_fd).chain([control.as_fd()]);
@@ -162,19 +201,18 @@ impl PcaalStream {
             epoll::add(&any, fd, data, epoll::EventFlags::IN).map_err(epoll)?;
         }
         let span = |duration: Duration| Span::from_ns(duration.as_nanos() as u64);
-        // Both ends read the clock of one host.
-        let clock = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-        let begun = Instant::now();
+        let (ahead_ns, begun) = (clocks::monotonic_ns(), Instant::now());
         let config = Config {
             timer_poll: span(options.interval),
             timer_no_response: span(limit.min(Duration::from_secs(86_400))),
             window: WINDOW,
             watch: Some(options.watch),
             monitor_interval: span(options.interval),
-            loss_threshold: span(options.interval),
+            loss_threshold: span(options.loss),
             high_threshold: span(options.high),
             low_threshold: span(options.low),
-            clock: LocalClock { ahead_ns: clock.tv_sec * 1_000_000_000 + clock.tv_nsec, gains_ns_each_s: 0 },
+            clock: LocalClock { ahead_ns, gains_ns_each_s: 0 },
+            clock_sync,
             work: false,
             ..Config::default()
         };
@@ -196,9 +234,10 @@ impl PcaalStream {
             kept: vec![[0; CELL]; WINDOW as usize],
             incoming: VecDeque::new(),
             staged: [const { Vec::new() }; 3],
-            held: Vec::new(),
-            faults: options.faults,
-            chance: options.faults.seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            mischief: Mischief::new(options.faults),
+            handed: 0,
+            looked: begun,
+            apart: clock_sync.is_some(),
         })
     }
 
@@ -212,25 +251,55 @@ impl PcaalStream {
         self.end.is_high()
     }
 
+    /// Whether each end has a clock of its own, and learns of the other's over the control circuit.
+    pub const fn clocks_are_apart(&self) -> bool {
+        self.apart
+    }
+
+    /// The DSCP of the ordinary, the backup and the control circuit as the kernel has them.
+    ///
+    /// # Errors
+    /// Those of `getsockopt(2)`.
+    pub fn classes(&self) -> io::Result<[u8; 3]> {
+        let mut classes = [0; 3];
+        for (class, socket) in classes.iter_mut().zip(&self.sockets) {
+            let octet = if sockopt::socket_domain(socket)? == AddressFamily::INET {
+                sockopt::ip_tos(socket)?.into()
+            } else {
+                sockopt::ipv6_tclass(socket)?
+            };
+            *class = (octet / 4) as u8;
+        }
+        Ok(classes)
+    }
+
+    /// `SO_SNDBUF` and `SO_RCVBUF` of a circuit, in bytes as the kernel reports them.
+    ///
+    /// # Errors
+    /// Those of `getsockopt(2)`.
+    pub fn buffers(&self) -> io::Result<(usize, usize)> {
+        let socket = &self.sockets[0];
+        Ok((sockopt::socket_send_buffer_size(socket)?, sockopt::socket_recv_buffer_size(socket)?))
+    }
+
     /// From now on the ordinary circuit holds each datagram of this end for so long more.
     pub const fn congest(&mut self, by: Duration) {
-        self.faults.congestion = by;
+        self.mischief.faults.congestion = by;
+        self.mischief.faults.congested = Faults::ALWAYS;
     }
 
     fn now(&self) -> SimTime {
         SimTime::ZERO + Span::from_ns(self.begun.elapsed().as_nanos() as u64)
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 7;
-        self.chance ^= self.chance << 17;
-        (self.chance >> 11) % bound
-    }
-
     /// Takes what has come, lets time pass, sends what is to be sent.
     fn turn(&mut self) -> Result<(), Failure> {
         let mut datagram = [0; CELL * MOST_CELLS];
+        let was_elsewhere = self.looked.elapsed() > ABSENCE;
+        if was_elsewhere {
+            let now = self.now();
+            self.end.set_watching(now, false);
+        }
         for (place, circuit) in CIRCUITS.into_iter().enumerate() {
             loop {
                 let count = match recv(&self.sockets[place], &mut datagram[..], RecvFlags::DONTWAIT) {
@@ -247,7 +316,11 @@ impl PcaalStream {
             }
         }
         let now = self.now();
+        if was_elsewhere {
+            self.end.set_watching(now, true);
+        }
         self.end.handle_timeout(now);
+        self.looked = Instant::now();
         self.drain()?;
         self.let_go()
     }
@@ -315,39 +388,19 @@ impl PcaalStream {
         if self.staged[circuit].is_empty() {
             return Ok(());
         }
-        if self.faults == Faults::default() {
+        if self.mischief.is_idle() {
             let sent = put(&self.sockets[circuit], &self.staged[circuit]);
             self.staged[circuit].clear();
             return sent;
         }
         let octets = std::mem::take(&mut self.staged[circuit]);
-        let faults = self.faults;
-        let copies = 1 + u32::from(self.below(100) < faults.repeat_percent.into());
-        for _ in 0..copies {
-            let jitter = self.below(faults.jitter.as_nanos() as u64 + 1);
-            if self.below(100) < faults.loss_percent.into() {
-                continue;
-            }
-            let mut delay = Duration::from_nanos(jitter);
-            if circuit == 0 {
-                delay += faults.congestion;
-            }
-            self.held.push((Instant::now() + delay, circuit, octets.clone()));
-        }
+        self.mischief.take(circuit, octets, self.handed);
         self.let_go()
     }
 
     /// Sends what has been held back for long enough.
     fn let_go(&mut self) -> Result<(), Failure> {
-        if self.held.is_empty() {
-            return Ok(());
-        }
-        let now = Instant::now();
-        let (due, held) = self.held.drain(..).partition(|(at, ..)| *at <= now);
-        self.held = held;
-        let mut due: Vec<(Instant, usize, Vec<u8>)> = due;
-        due.sort_by_key(|(at, ..)| *at);
-        due.iter().try_for_each(|(_, circuit, octets)| put(&self.sockets[*circuit], octets))
+        self.mischief.due().iter().try_for_each(|held| put(&self.sockets[held.circuit], &held.octets))
     }
 
     /// Waits a little for something to come or to be due.
@@ -359,8 +412,7 @@ impl PcaalStream {
                 let timer = self
                     .timeout
                     .map(|at| Duration::from_nanos(at.saturating_since(self.now()).as_ps() / 1_000));
-                let held = self.held.iter().map(|(at, ..)| at.saturating_duration_since(Instant::now()));
-                let sleep = held.chain(timer).min().unwrap_or(SLICE).min(SLICE);
+                let sleep = self.mischief.wait().into_iter().chain(timer).fold(SLICE, Duration::min);
                 let mut fds = [PollFd::new(&self.any, PollFlags::IN)];
                 // Each time, as what comes may keep coming without being what is waited for, and a peer that
                 // has gone makes this readable for ever.
@@ -404,7 +456,9 @@ impl PcaalStream {
         let now = self.now();
         let sent = self.end.send(now, 0, &[Run { kind: Kind::One, payload }]);
         sent.map_err(|_| Failure::PeerGone)?;
-        self.drain()
+        self.drain()?;
+        self.handed += 1;
+        Ok(())
     }
 }
 
@@ -466,8 +520,17 @@ impl Stream for PcaalStream {
         if buffer.is_empty() {
             return Ok(Some(0));
         }
-        let got = self.read(buffer);
-        if got == 0 && self.lost { Err(Failure::PeerGone) } else { Ok((got > 0).then_some(got)) }
+        let mut got = self.read(buffer);
+        // A peer that has gone makes this readable for ever, so that who waits for it never looks.
+        if got == 0 && (self.lost || self.closed()) {
+            // Once more: what it sent before it went still counts.
+            self.turn()?;
+            got = self.read(buffer);
+            if got == 0 {
+                return Err(Failure::PeerGone);
+            }
+        }
+        Ok((got > 0).then_some(got))
     }
 
     fn wait(&self) -> Wait {
@@ -518,6 +581,6 @@ impl PcaalStream {
 impl Drop for PcaalStream {
     /// Sees to what is under way, for as long as the peer is there and it takes no longer than a little.
     fn drop(&mut self) {
-        let _ = self.until(LINGER, |stream| Ok(stream.outgoing.is_empty() && stream.held.is_empty()));
+        let _ = self.until(LINGER, |stream| Ok(stream.outgoing.is_empty() && stream.mischief.is_empty()));
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use wiretwin_host::{Failure, Meeting, PcaalFaults, PcaalOptions, PcaalStream, Stream};
+use wiretwin_host::{Failure, Meeting, PcaalFaults, PcaalOptions, PcaalStream, Stream, pcaal};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -16,7 +16,7 @@ fn directory(name: &str) -> PathBuf {
 
 fn meet(directory: &Path, rank: u32, options: &PcaalOptions) -> PcaalStream {
     let meeting = Meeting { directory, rank, size: 2, limit: LIMIT };
-    PcaalStream::meet(&meeting, options, LIMIT).unwrap()
+    pcaal(&meeting, options, LIMIT).unwrap().into_iter().flatten().next().unwrap()
 }
 
 /// Runs a rank in a thread beside another.

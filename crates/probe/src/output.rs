@@ -1,7 +1,7 @@
 //! The lines a probe writes.
 
 use serde_json::{Map, Value, json};
-use wiretwin_host::{Clock, ClockQuality, Traffic};
+use wiretwin_host::{Clock, ClockQuality, PcaalCounters, Traffic};
 use wiretwin_measure::{Samples, Step};
 use wiretwin_prog::Outcome;
 
@@ -79,6 +79,34 @@ pub(crate) fn error(place: &str, reason: &str) -> String {
     json!({ "event": "error", "place": place, "reason": reason }).to_string()
 }
 
-pub(crate) fn done(crossing_ns: Option<(f64, f64)>) -> String {
-    json!({ "event": "done", "crossing_ns": crossing_ns }).to_string()
+pub(crate) fn done(crossing_ns: Option<(f64, f64)>, counted: Option<Value>) -> String {
+    let mut line = json!({ "event": "done", "crossing_ns": crossing_ns });
+    if let Some(counted) = counted {
+        line["counted"] = counted;
+    }
+    line.to_string()
+}
+
+/// What the adaptation layer has counted, over all peers of this rank.
+pub(crate) fn cells(ends: impl IntoIterator<Item = PcaalCounters>) -> Value {
+    let mut names: [(&str, u64); 11] = [("", 0); 11];
+    for end in ends.into_iter().chain([PcaalCounters::default()]) {
+        let counts = [
+            ("data_ordinary", end.data_ordinary),
+            ("data_backup", end.data_backup),
+            ("retransmitted", end.retransmitted),
+            ("control", end.control),
+            ("monitoring", end.monitoring),
+            ("received", end.received),
+            ("discarded", end.discarded),
+            ("corrupted", end.corrupted),
+            ("ignored", end.ignored),
+            ("switches", end.switches),
+            ("clock_steps", end.clock_steps),
+        ];
+        for (sum, (name, count)) in names.iter_mut().zip(counts) {
+            *sum = (name, sum.1 + count);
+        }
+    }
+    names.into_iter().map(|(name, count)| (name.to_owned(), Value::from(count))).collect::<Map<_, _>>().into()
 }

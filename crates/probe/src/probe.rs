@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wiretwin_host::{
-    Clock, Meeting, MeetingError, Mesh, Pair, Shim, ShimError, ShmStream, SocketStream, Stream, Traffic,
-    UdpStream, arm_watchdog, crossing, default_interrupts, die_with_parent, disarm_watchdog, drive, pin,
-    pinned, shm, tcp, unix, write_line,
+    Clock, Meeting, MeetingError, Mesh, Pair, PcaalOptions, PcaalStream, Shim, ShimError, ShmStream,
+    SocketStream, Stream, Traffic, UdpStream, arm_watchdog, crossing, default_interrupts, die_with_parent,
+    disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp, unix, write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings, Step};
 use wiretwin_prog::{Comm, CommError, Rank};
@@ -45,6 +45,13 @@ impl From<ShimError> for Stop {
 
 /// The share of the life of a probe that may go into meeting its peer.
 const MEETING_SHARE: f64 = 0.5;
+/// What a layer has counted by the end, if it counts.
+type Counted<C> = fn(&C) -> Option<Value>;
+
+const fn uncounted<C>(_: &C) -> Option<Value> {
+    None
+}
+
 /// The longest to wait for a peer.
 const LONGEST_MEETING: Duration = Duration::from_secs(10);
 /// The longest to wait for a peer that has just been heard of, to see how far away it is.
@@ -158,31 +165,32 @@ fn on_shim(
             let reason = format!("{} ranks were started: a measurement has 2", seat.size);
             Err(Stop::new(format!("{file}: schedule"), reason))
         }
-        Task::Measure(schedule) => measure(spec, schedule, seat.rank, shim, effective),
-        Task::Run(program) => run_on(spec, program, shim),
+        Task::Measure(schedule) => measure(spec, schedule, seat.rank, shim, effective, uncounted),
+        Task::Run(program) => run_on(spec, program, shim, uncounted),
     }
 }
 
 fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Result<(), Stop> {
+    let rank = meeting.rank;
     match &spec.layer {
         Layer::Tcp(options) => {
             let stream = only(tcp(meeting, options, spec.limit)?);
             let mut effective = socket_effective(&stream)?;
             effective.insert("nodelay".into(), stream.nodelay().into());
             effective.insert("congestion".into(), stream.congestion().into());
-            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
+            measure(spec, schedule, rank, &mut Pair::new(Rank(rank), stream), effective, uncounted)
         }
         Layer::Unix(options) => {
             let stream = only(unix(meeting, options, spec.limit)?);
             let effective = socket_effective(&stream)?;
-            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
+            measure(spec, schedule, rank, &mut Pair::new(Rank(rank), stream), effective, uncounted)
         }
         Layer::Shm(wait) => {
             let stream = only(shm(meeting, *wait, spec.limit)?);
             let mut effective = Map::new();
             effective.insert("wait".into(), stream.wait().name().into());
             effective.insert("ring_bytes".into(), ShmStream::ring_bytes().into());
-            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
+            measure(spec, schedule, rank, &mut Pair::new(Rank(rank), stream), effective, uncounted)
         }
         Layer::Udp { socket, loss_limit } => {
             let stream = UdpStream::meet(meeting, socket, spec.limit, *loss_limit)?;
@@ -193,7 +201,14 @@ fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Resul
             effective.insert("send_buffer_bytes".into(), send.into());
             effective.insert("receive_buffer_bytes".into(), receive.into());
             effective.insert("loss_limit_ms".into(), (loss_limit.as_secs_f64() * 1000.0).into());
-            measure(spec, schedule, meeting.rank, &mut Pair::new(Rank(meeting.rank), stream), effective)
+            measure(spec, schedule, rank, &mut Pair::new(Rank(rank), stream), effective, uncounted)
+        }
+        Layer::Pcaal(options) => {
+            let stream = only(pcaal(meeting, options, spec.limit)?);
+            let effective = pcaal_effective(&stream, options)?;
+            measure(spec, schedule, rank, &mut Pair::new(Rank(rank), stream), effective, |pair| {
+                Some(output::cells([pair.stream().counters()]))
+            })
         }
         Layer::Shim(_) => unreachable!("has gone another way"),
     }
@@ -204,6 +219,13 @@ fn run_program(spec: &Spec, meeting: &Meeting<'_>, program: &Program) -> Result<
         Layer::Tcp(options) => run_on_mesh(spec, program, meeting, tcp(meeting, options, spec.limit)?),
         Layer::Unix(options) => run_on_mesh(spec, program, meeting, unix(meeting, options, spec.limit)?),
         Layer::Shm(wait) => run_on_mesh(spec, program, meeting, shm(meeting, *wait, spec.limit)?),
+        Layer::Pcaal(options) => {
+            let streams = pcaal(meeting, options, spec.limit)?;
+            let mut mesh = Mesh::new(Rank(meeting.rank), streams, spec.limit);
+            run_on(spec, program, &mut mesh, |mesh| {
+                Some(output::cells(mesh.streams().map(PcaalStream::counters)))
+            })
+        }
         Layer::Udp { .. } => unreachable!("refused when the specification was read"),
         Layer::Shim(_) => unreachable!("has gone another way"),
     }
@@ -215,12 +237,12 @@ fn run_on_mesh<S: Stream>(
     meeting: &Meeting<'_>,
     streams: Vec<Option<S>>,
 ) -> Result<(), Stop> {
-    run_on(spec, program, &mut Mesh::new(Rank(meeting.rank), streams, spec.limit))
+    run_on(spec, program, &mut Mesh::new(Rank(meeting.rank), streams, spec.limit), uncounted)
 }
 
-fn run_on<C: Comm>(spec: &Spec, program: &Program, comm: &mut C) -> Result<(), Stop> {
-    let seat = Seat { rank: comm.rank().0, size: comm.size() };
-    let mut comm = Timed::new(comm);
+fn run_on<C: Comm>(spec: &Spec, program: &Program, inner: &mut C, counted: Counted<C>) -> Result<(), Stop> {
+    let seat = Seat { rank: inner.rank().0, size: inner.size() };
+    let mut comm = Timed::new(&mut *inner);
     let place = || format!("rank {} of {}", seat.rank, program.name());
     drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
     let before = crossed(spec, seat, "before");
@@ -232,7 +254,8 @@ fn run_on<C: Comm>(spec: &Spec, program: &Program, comm: &mut C) -> Result<(), S
     // Nobody leaves while others still send to him.
     drive(barrier(&mut comm)).map_err(|error| lost("meeting after the program", &error))?;
     let after = crossed(spec, seat, "after");
-    say(&output::done(before.zip(after)))
+    drop(comm);
+    say(&output::done(before.zip(after), counted(inner)))
 }
 
 /// The one connection of a pair.
@@ -249,12 +272,33 @@ fn socket_effective(stream: &SocketStream) -> Result<Map<String, Value>, Stop> {
     Ok(effective)
 }
 
+fn pcaal_effective(stream: &PcaalStream, options: &PcaalOptions) -> Result<Map<String, Value>, Stop> {
+    let refuse = |error| Stop::new("reading what the sockets are set to", error);
+    let (send, receive) = stream.buffers().map_err(refuse)?;
+    let ms = |time: Duration| Value::from(time.as_secs_f64() * 1000.0);
+    let mut effective = Map::new();
+    effective.insert("wait".into(), stream.wait().name().into());
+    effective.insert("send_buffer_bytes".into(), send.into());
+    effective.insert("receive_buffer_bytes".into(), receive.into());
+    effective.insert("dscp".into(), stream.classes().map_err(refuse)?.to_vec().into());
+    effective.insert("clocks".into(), if stream.clocks_are_apart() { "two" } else { "one" }.into());
+    effective.insert("interval_ms".into(), ms(options.interval));
+    effective.insert("loss_ms".into(), ms(options.loss));
+    effective.insert("high_ms".into(), ms(options.high));
+    effective.insert("low_ms".into(), ms(options.low));
+    if options.faults.loss_percent > 0 {
+        effective.insert("fault_loss_percent".into(), options.faults.loss_percent.into());
+    }
+    Ok(effective)
+}
+
 fn measure<C: Comm>(
     spec: &Spec,
     schedule: &[Step],
     rank: u32,
     comm: &mut C,
     mut effective: Map<String, Value>,
+    counted: Counted<C>,
 ) -> Result<(), Stop> {
     effective.insert("cores".into(), pinned().into());
     let quality = Clock::start().quality();
@@ -281,7 +325,7 @@ fn measure<C: Comm>(
     }
     drive(leader.quit(comm)).map_err(|error| lost("ending", &error))?;
     let after = crossed(spec, seat, "after");
-    say(&output::done(before.zip(after)))
+    say(&output::done(before.zip(after), counted(comm)))
 }
 
 /// How far ranks 0 and 1 are apart just now, in nanoseconds; nothing if they do not share the

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use wiretwin_host::{LARGEST_DATAGRAM, SocketOptions, Wait};
+use wiretwin_host::{LARGEST_DATAGRAM, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch};
 use wiretwin_measure::{Kind, Step};
 use wiretwin_units::{Bytes, Span};
 
@@ -19,6 +19,8 @@ pub const PROTOCOL: u64 = 1;
 pub const LARGEST_MESSAGE: u64 = 1 << 30;
 /// The most ranks of a program.
 const MOST_RANKS: u64 = 1024;
+/// Of an average of latencies, the new one counts one part in so many.
+const AVERAGED: u32 = 8;
 /// The longest a probe may be asked to live, in seconds.
 const LONGEST_LIFE_S: f64 = 86_400.0;
 
@@ -51,6 +53,8 @@ pub enum Layer {
     Unix(SocketOptions),
     /// `shm`: how to wait.
     Shm(Wait),
+    /// `pcaal/udp`
+    Pcaal(PcaalOptions),
     /// Any messaging library.
     Shim(ShimLayer),
 }
@@ -77,7 +81,7 @@ pub struct Seat {
 
 impl Layer {
     /// The names of all layers.
-    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm";
+    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm, pcaal/udp";
 
     /// The name used in specifications.
     pub fn name(&self) -> &str {
@@ -86,6 +90,7 @@ impl Layer {
             Self::Udp { .. } => "socket/udp",
             Self::Unix(_) => "socket/unix",
             Self::Shm(_) => "shm",
+            Self::Pcaal(_) => "pcaal/udp",
             Self::Shim(layer) => &layer.name,
         }
     }
@@ -97,7 +102,7 @@ impl Layer {
 
     /// Whether a message of no bytes can be told from no message.
     const fn has_boundaries(&self) -> bool {
-        !matches!(self, Self::Tcp(_) | Self::Unix(_))
+        !matches!(self, Self::Tcp(_) | Self::Unix(_) | Self::Pcaal(_))
     }
 }
 
@@ -262,6 +267,7 @@ fn known_layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer
             })?)
         }
         Some("socket/unix") => Layer::Unix(socket(&mut options, false)?),
+        Some("pcaal/udp") => Layer::Pcaal(pcaal(&mut options)?),
         _ => return Err(spec.wrong("layer", name, Layer::NAMES)),
     };
     options.end()?;
@@ -290,6 +296,47 @@ fn socket(options: &mut Reader, internet: bool) -> Result<SocketOptions, SpecErr
         (defaults.address, 0)
     };
     Ok(SocketOptions { wait, send_buffer_bytes, receive_buffer_bytes, address, port, ..defaults })
+}
+
+fn pcaal(options: &mut Reader) -> Result<PcaalOptions, SpecError> {
+    let socket = socket(options, true)?;
+    let defaults = PcaalOptions::default();
+    let watches = "each-cell, average, on-demand or round-trip";
+    let watch = options.word("watch", watches, Some(defaults.watch), |word| match word {
+        "each-cell" => Some(Watch::EachCell),
+        "average" => Some(Watch::Average(AVERAGED)),
+        "on-demand" => Some(Watch::OnDemand),
+        "round-trip" => Some(Watch::RoundTrip),
+        _ => None,
+    })?;
+    let mut time = |name, default: Duration| {
+        let ms = options.positive(name, 60_000.0, Some(default.as_secs_f64() * 1000.0))?;
+        Ok(Duration::from_secs_f64(ms / 1000.0))
+    };
+    let interval = time("interval_ms", defaults.interval)?;
+    let loss = time("loss_ms", defaults.loss)?;
+    let high = time("high_ms", defaults.high)?;
+    let low = time("low_ms", defaults.low.min(high.mul_f64(0.9)))?;
+    if low >= high {
+        let found = Value::from(low.as_secs_f64() * 1000.0);
+        let allowed = format!("below high_ms, which is {}", high.as_secs_f64() * 1000.0);
+        return Err(options.wrong("low_ms", &found, allowed));
+    }
+    let mut whole = |name, high, default: u64| options.integer(name, 0, high, Some(default));
+    let mut dscp = |name, circuit: usize| Ok(whole(name, 63, defaults.dscp[circuit].into())? as u8);
+    let dscp = [dscp("dscp_ordinary", 0)?, dscp("dscp_backup", 1)?, dscp("dscp_control", 2)?];
+    let faults = PcaalFaults {
+        loss_percent: whole("fault_loss_percent", 100, 0)? as u32,
+        repeat_percent: whole("fault_repeat_percent", 100, 0)? as u32,
+        jitter: Duration::from_micros(whole("fault_jitter_us", 1_000_000, 0)?),
+        congestion: Duration::from_micros(whole("fault_congestion_us", 1_000_000, 0)?),
+        congested: (
+            whole("fault_congested_from", u64::MAX, PcaalFaults::ALWAYS.0)?,
+            whole("fault_congested_to", u64::MAX, PcaalFaults::ALWAYS.1)?,
+        ),
+        seed: whole("fault_seed", u64::MAX, 1)?,
+    };
+    Ok(PcaalOptions { socket, watch, interval, loss, high, low, dscp, faults })
 }
 
 fn read_step(number: usize, value: Value, layer: &Layer) -> Result<Step, SpecError> {

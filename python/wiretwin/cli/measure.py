@@ -32,7 +32,7 @@ between its launches is narrow enough or the budget is spent. Ctrl-C keeps what 
 layer, the default, it ends in one report over all of them.
 
 \b
-Layers:   socket/tcp, socket/udp, socket/unix, shm, mpi4py/mpich
+Layers:   socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi4py/mpich
 Variants: +spin, +nagle (tcp), +buf64k (sockets), +yield (shm), as in socket/tcp+spin+buf64k
 Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB),
           doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas

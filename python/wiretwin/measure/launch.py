@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -48,6 +48,8 @@ class Outcome:
         Wall-clock time of the launch, start-up and end included.
     crossing_ns
         How far the two ranks were apart before the first step and after the last, if they could tell.
+    counted
+        What the layer has counted at rank 0, by name, if it counts.
     """
 
     status: Literal["ok", "failed", "interrupted"]
@@ -56,6 +58,7 @@ class Outcome:
     steps: list[dict[str, Any]]
     seconds: float
     crossing_ns: tuple[float, float] | None = None
+    counted: dict[str, int] = field(default_factory=dict)
 
     def medians(self, loop: str) -> dict[int, float]:
         """Return the median nanoseconds per iteration by size, over the steps of one loop.
@@ -181,26 +184,37 @@ def launch(
             status, error = "failed", f"cannot be started: {problem.strerror or problem}"
         finally:
             running.end(clean=status == "ok")
-        hello, steps, said, done, crossing_ns = _parse(directory)
+        hello, steps, said, done, crossing_ns, counted = _parse(directory)
         if status == "ok" and not done:
             status, error = "failed", "the probe ended without saying that it was done"
         if status == "failed" and said is not None and not running.killed:
             error = said
         if hello is not None and session is not None:
             hello["effective"] = {**session.report, **hello["effective"]}
-        return Outcome(status, error, hello, steps, time.monotonic() - started, crossing_ns)
+        seconds = time.monotonic() - started
+        return Outcome(status, error, hello, steps, seconds, crossing_ns, counted)
 
 
-def _parse(
-    directory: Path,
-) -> tuple[dict[str, Any] | None, list[dict[str, Any]], str | None, bool, tuple[float, float] | None]:
-    """Read what the probes said: hello, samples, the first error, whether they were done, how far apart.
+Said = tuple[
+    dict[str, Any] | None,
+    list[dict[str, Any]],
+    str | None,
+    bool,
+    tuple[float, float] | None,
+    dict[str, int],
+]
+"""What the probes said: hello, samples, the first error, whether they were done, how far apart, and counts."""
+
+
+def _parse(directory: Path) -> Said:
+    """Read what the probes said.
 
     A last line that is cut off, lines of a library that are not the protocol's, and steps that lost
     everything are passed over. A line with a key or a value that the protocol does not allow is an error.
     """
     hello, steps, said, done, broken = None, [], None, False, False
     crossing_ns: tuple[float, float] | None = None
+    counted: dict[str, int] = {}
     for file in sorted(directory.glob("stdout-*")):
         for line in file.read_bytes().splitlines():
             try:
@@ -218,13 +232,23 @@ def _parse(
                     said = said or f"probe: a line that the protocol does not allow: {line[:120]!r}"
                 case {"event": "error"} if said is None:
                     said = f"{event.get('place', 'probe')}: {event.get('reason', 'no reason given')}"
+                case {"event": "done", "counted": counts} if not _counts_allowed(counts):
+                    broken = True
+                    said = said or f"probe: a line that the protocol does not allow: {line[:120]!r}"
                 case {"event": "done", "crossing_ns": [float(before), float(after)]} if (
                     0 < before < LONGEST_CROSSING_NS and 0 < after < LONGEST_CROSSING_NS
                 ):
-                    done, crossing_ns = True, (before, after)
+                    done, crossing_ns, counted = True, (before, after), event.get("counted", {})
                 case {"event": "done"}:
-                    done = True
-    return hello, steps, said, done and not broken, crossing_ns
+                    done, counted = True, event.get("counted", {})
+    return hello, steps, said, done and not broken, crossing_ns, counted
+
+
+def _counts_allowed(counts: object) -> bool:
+    """Whether names stand for whole numbers."""
+    return isinstance(counts, dict) and all(
+        type(count) is int and 0 <= count < 1 << 64 for count in counts.values()
+    )
 
 
 def _hello_allowed(event: dict[str, Any]) -> bool:

@@ -47,6 +47,16 @@ _BUFFER = Word(
         "receive_buffer_bytes": int(match[1]) * 1024,
     },
 )
+_LOSS = Word(
+    r"loss(\d|[1-4]\d|50)",
+    "lossN",
+    "each end loses N % of its datagrams itself, sends a tenth twice and holds each for up to half a ms",
+    lambda match: {
+        "fault_loss_percent": int(match[1]),
+        "fault_repeat_percent": 10,
+        "fault_jitter_us": 500,
+    },
+)
 _SPIN = fixed("spin", "waits by asking again and again, holding its core", wait="spin")
 
 
@@ -176,6 +186,13 @@ LAYERS: dict[str, LayerKind] = {
             "pair",
             options={"wait": "spin"},
             words=(fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),),
+        ),
+        LayerKind(
+            "pcaal/udp",
+            "a reliable adaptation layer of one-cell PDUs over UDP, on circuits of two classes; blocking",
+            "pair",
+            options={"wait": "block"},
+            words=(_SPIN, _LOSS),
         ),
         *map(_of_stack, STACKS.values()),
     )

@@ -273,6 +273,7 @@ def _launch_once(
         clock_cost_ns=clock.get("cost_ns"),
         load_before=round(load, 2),
         lost=outcome.lost,
+        counted=outcome.counted,
         crossing_ns=outcome.crossing_ns,
         traffic=outcome.traffic,
     )

@@ -21,9 +21,11 @@ from wiretwin.place import HERE, Apart, Place, host_of
 from wiretwin.process import MARK, await_gone, marked
 from wiretwin.stacks import Session, leftovers
 
-__all__ = ["GRACE_S", "Interruption", "Running", "rendezvous"]
+__all__ = ["BY_ADDRESS", "GRACE_S", "Interruption", "Running", "rendezvous"]
 
 PROTOCOL = 1
+BY_ADDRESS = ("socket/tcp", "socket/udp", "pcaal/udp")
+"""Layers whose ranks are told the address of their host."""
 LAST_LINES = 4
 """How many lines of a launcher's last words an error repeats."""
 GRACE_S = 1.0
@@ -167,7 +169,7 @@ class Running:
         else:
             for rank in range(ranks):
                 own = common | self._seat(rank, ranks, pins)
-                if len(place.hosts) > 1 and kind.name in ("socket/tcp", "socket/udp"):
+                if len(place.hosts) > 1 and kind.name in BY_ADDRESS:
                     own["options"] = {**own["options"], "address": host_of(place, rank).address}
                 spec = self._write(f"spec-{rank}.json", own)
                 self._spawn(rank, host_of(place, rank).command([*kind.probe, str(spec)]))

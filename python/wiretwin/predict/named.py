@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,7 +26,7 @@ from wiretwin.errors import InputError, ProgramError
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.measure.quantity import parse_time
-from wiretwin.measure.running import rendezvous
+from wiretwin.measure.running import BY_ADDRESS, rendezvous
 from wiretwin.measure.word import COMPILED
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict import timeline
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: The layer of a live run, and of a prediction, that names none.
 DEFAULT_LAYER = "socket/tcp"
 #: Layers without a stack that carry a compiled program live.
-LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm")
+LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm", "pcaal/udp")
 #: How long a rank that has its answer may take to leave when another has failed, in seconds.
 _GRACE_S = 5.0
 #: What the ends of an echo do with the bytes of a message.
@@ -154,6 +154,8 @@ class NamedRank:
         Whether it found right what it could check.
     compute_by_kind_s
         Live: its computation, by kind of work.
+    counted
+        Live: what its layer has counted, by name, if it counts.
     """
 
     rank: int
@@ -163,6 +165,7 @@ class NamedRank:
     digest: str
     verified: bool
     compute_by_kind_s: dict[str, float] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,9 +384,12 @@ def run_live(
     if configuration.kind.name not in LIVE_LAYERS:
         stacks = [name for name, kind in LAYERS.items() if kind.stack is not None and kind.probe == COMPILED]
         raise InputError(key="--layer", value=layer, allowed=", ".join([*LIVE_LAYERS, *stacks]))
-    if len(place.hosts) > 1 and configuration.kind.name != "socket/tcp":
+    if len(place.hosts) > 1 and configuration.kind.name not in BY_ADDRESS:
         raise InputError(
-            key="--layer", value=layer, reason="works within one host only", allowed="socket/tcp, or a stack"
+            key="--layer",
+            value=layer,
+            reason="works within one host only",
+            allowed="socket/tcp, pcaal/udp, or a stack",
         )
     cpus = sorted(os.sched_getaffinity(0))
     with rendezvous(place) as meeting, contextlib.ExitStack() as stack:
@@ -455,7 +461,8 @@ def _live_rank(
         status = "no end" if running.poll() is None else process.ending(running.returncode)
         words = err.read_text("utf-8", "replace").strip().splitlines()[-3:]
         raise ProgramError(f"{program.name}: rank {rank} ended with {status}: {' '.join(words) or 'no word'}")
-    return _rank(results[0])
+    counts = [event["counted"] for event in events if event["event"] == "done" and "counted" in event]
+    return replace(_rank(results[0]), counted=counts[0] if counts else {})
 
 
 def _rank(said: Mapping[str, Any]) -> NamedRank:

@@ -37,7 +37,7 @@ def test_keys_are_documented(tmp_path: Path) -> None:
     assert sorted(allowed) == sorted(rows("Specification", 0))
 
 
-@pytest.mark.parametrize("layer", ["socket/tcp", "socket/udp", "socket/unix", "shm"])
+@pytest.mark.parametrize("layer", ["socket/tcp", "socket/udp", "socket/unix", "shm", "pcaal/udp"])
 def test_options_are_documented(tmp_path: Path, layer: str) -> None:
     allowed = refused(tmp_path, layer=layer, options={"unknown": 1})
     table = PAGE.split("## Options of the layers\n", 1)[1].split("\n\n-", 1)[0].splitlines()[3:]

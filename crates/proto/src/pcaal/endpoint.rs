@@ -9,7 +9,7 @@ use wiretwin_wire::pcaal::{CELL_OCTETS, LSTAT_ELEMENTS, STAT_ELEMENTS};
 
 use super::PcaalOutput;
 use super::cell::{Cell, Circuit, Pdu, Values};
-use super::config::{Config, ConfigError, Watch};
+use super::config::{Config, ConfigError, LocalClock, Watch};
 use super::monitor::{Monitor, Verdict};
 use crate::sscop::{Missing, Receiver, Sd, Sender};
 use crate::{Output, Payload, Work, WorkKind};
@@ -93,6 +93,9 @@ pub struct Counters {
     pub ignored: u64,
     /// Changes of mode.
     pub switches: u64,
+    /// Times that the peer's clock was learned anew and had moved by more than `T_M`: a step, or a drift that
+    /// was let go on for too long.
+    pub clock_steps: u64,
 }
 
 /// One end of a connection between two tasks.
@@ -117,6 +120,8 @@ pub struct Endpoint {
     /// Data were sent since the last monitoring cell.
     active: bool,
     lost: bool,
+    /// What comes has come just now.
+    watching: bool,
     busy: [bool; 2],
     outputs: VecDeque<PcaalOutput>,
     counters: Counters,
@@ -149,6 +154,7 @@ impl Endpoint {
             next_monitor: 0,
             active: false,
             lost: false,
+            watching: true,
             busy: [false; 2],
             outputs: VecDeque::new(),
             counters: Counters::default(),
@@ -266,6 +272,22 @@ impl Endpoint {
         }
     }
 
+    /// Whether cells are handed in as they come. What a driver finds when it has looked elsewhere for a while has
+    /// waited for the driver: no latency is taken from it, and nothing is missed that was due meanwhile.
+    pub fn set_watching(&mut self, now: SimTime, watching: bool) {
+        self.now = now;
+        self.watching = watching;
+        if let Some(monitor) = &mut self.monitor {
+            monitor.await_anew(now);
+        }
+    }
+
+    /// The clock of this end is another from now on, as where somebody sets it.
+    pub fn set_clock(&mut self, now: SimTime, clock: LocalClock) {
+        self.now = now;
+        self.config.clock = clock;
+    }
+
     // Inputs
 
     /// Takes a cell.
@@ -296,7 +318,11 @@ impl Endpoint {
             Pdu::Clock { stamp } => {
                 if let Some(sync) = self.config.clock_sync {
                     let delay = (sync.delay.as_ps() / 1_000) as i64;
-                    self.ahead_of_peer = Some((self.clock().wrapping_sub(stamp) as i64).wrapping_sub(delay));
+                    let ahead = (self.clock().wrapping_sub(stamp) as i64).wrapping_sub(delay);
+                    let threshold = self.config.high_threshold.as_ps() / 1_000;
+                    let moved = |old: i64| ahead.wrapping_sub(old).unsigned_abs() > threshold;
+                    self.counters.clock_steps += u64::from(self.ahead_of_peer.is_some_and(moved));
+                    self.ahead_of_peer = Some(ahead);
                 }
             }
         }
@@ -493,7 +519,7 @@ impl Endpoint {
             return self.transmit(Circuit::Control, Pdu::Echo { number, stamp });
         }
         let Some(monitor) = self.monitor.as_mut() else { return };
-        if !monitor.monitored(self.now, number, stamp) {
+        if !monitor.monitored(self.now, number, stamp) || !self.watching {
             return;
         }
         let latency =
@@ -508,10 +534,8 @@ impl Endpoint {
 
     fn watch_data(&mut self, stamp: Option<u32>, congestion: bool) {
         let clock = self.clock();
-        let Some(monitor) = self.monitor.as_mut().filter(|_| self.config.watch != Some(Watch::RoundTrip))
-        else {
-            return;
-        };
+        let watches = self.watching && self.config.watch != Some(Watch::RoundTrip);
+        let Some(monitor) = self.monitor.as_mut().filter(|_| watches) else { return };
         let mut verdict = None;
         if let (Some(stamp), Some(ahead)) = (stamp, self.ahead_of_peer) {
             let theirs = clock.wrapping_sub(ahead as u64);
@@ -528,7 +552,7 @@ impl Endpoint {
         let clock = self.clock();
         let watches = self.config.watch == Some(Watch::RoundTrip);
         let Some(monitor) = self.monitor.as_mut().filter(|_| watches) else { return };
-        if monitor.monitored(self.now, number, stamp) {
+        if monitor.monitored(self.now, number, stamp) && self.watching {
             let verdict = monitor.measured((clock as i64).wrapping_sub(stamp as i64) / 2, stamp);
             self.act_on(verdict);
         }

@@ -65,6 +65,11 @@ impl Monitor {
         true
     }
 
+    /// Nobody looked for a while: what is awaited is awaited from now on.
+    pub(super) fn await_anew(&mut self, now: SimTime) {
+        self.lost_at = self.lost_at.map(|_| self.awaited(now));
+    }
+
     fn awaited(&self, from: SimTime) -> SimTime {
         from.saturating_add(self.interval).saturating_add(self.loss_threshold)
     }

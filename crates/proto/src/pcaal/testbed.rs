@@ -274,6 +274,69 @@ fn clocks_that_differ_are_learned_over_the_control_circuit() {
     assert!(bed.ends[1].sees_high(), "the drift shows");
 }
 
+/// Either end's clock, back or ahead, while data go on: what latency that makes is gone with the next clock.
+#[test]
+fn a_clock_that_steps_is_learned_anew_and_counted() {
+    let sync = ClockSync { interval: Span::from_ms(200), delay: Span::from_us(50) };
+    let at = |s: i64| LocalClock { ahead_ns: s * 1_000_000_000, gains_ns_each_s: 0 };
+    let config = Config { clock: at(10), clock_sync: Some(sync), work: false, ..Config::default() };
+    for (end, second, seen) in [(0, 9, [false, true]), (1, 11, [false, true]), (0, 11, [true, false])] {
+        let mut bed = Bed::new([config; 2], Paths::CLEAR, 1);
+        let mut sent = Vec::new();
+        let mut talk = |bed: &mut Bed| {
+            for _ in 0..10 {
+                let message = sent.len() as u64;
+                bed.send(0, message, Kind::Four, 12);
+                sent.push((message, Kind::Four, 12));
+                bed.run_ms(10);
+            }
+        };
+        talk(&mut bed);
+        talk(&mut bed);
+        bed.run_ms(5);
+        assert_eq!(bed.ends.each_ref().map(Endpoint::sees_high), [false; 2]);
+        bed.ends[end].set_clock(bed.now, at(second));
+        talk(&mut bed);
+        assert_eq!(bed.ends.each_ref().map(Endpoint::sees_high), seen, "a second looks like latency one way");
+        talk(&mut bed);
+        talk(&mut bed);
+        bed.run_ms(100);
+        assert_eq!(bed.ends.each_ref().map(Endpoint::sees_high), [false; 2], "clocks are told each 200 ms");
+        bed.check(1, &sent);
+        let counted = bed.ends.each_ref().map(|end| end.counters().clock_steps);
+        assert_eq!(counted, [1, 1], "each learns it once");
+    }
+}
+
+#[test]
+fn what_waited_for_its_reader_says_nothing_of_the_circuit() {
+    let config = Config { work: false, ..Config::default() };
+    let late = |watching: bool| {
+        let mut end = Endpoint::new(config).expect("a good configuration");
+        let monitor = |number: u32, ms: u64| Cell {
+            circuit: Circuit::Ordinary,
+            connection: 0,
+            pdu: Pdu::Monitor { number, stamp: ms * 1_000_000, high: false },
+            congestion: false,
+            corrupted: false,
+        };
+        let at = |ms: u64| SimTime::ZERO + Span::from_ms(ms);
+        end.handle_cell(at(0), monitor(0, 0));
+        // Looked at again after half a second, with four cells that came meanwhile.
+        if !watching {
+            end.set_watching(at(500), false);
+        }
+        (1..5).for_each(|number| end.handle_cell(at(500), monitor(number, 100 * u64::from(number))));
+        let high = end.sees_high();
+        end.set_watching(at(500), true);
+        // One that is really late counts.
+        end.handle_cell(at(501), monitor(5, 500));
+        (high, end.sees_high())
+    };
+    assert_eq!(late(true), (true, true));
+    assert_eq!(late(false), (false, true));
+}
+
 #[test]
 fn a_busy_circuit_keeps_data_until_the_mode_changes() {
     let config = Config { work: false, ..Config::default() };
@@ -309,6 +372,52 @@ fn a_peer_that_vanishes_is_told_and_messages_are_refused() {
     let payload = Payload::whole(MessageId(1), Bytes::new(4));
     let refused = bed.ends[0].send(bed.now, 1, &[Run { kind: Kind::Four, payload }]);
     assert_eq!(refused, Err(SendError::PeerLost));
+}
+
+/// Numbers that cannot be, and elements out of order: counted, and nothing follows from them.
+#[test]
+fn what_a_peer_says_wrongly_is_counted_and_has_no_effect() {
+    let number = |number: u32| wiretwin_units::Seq::wrapping(number);
+    let list = |list: &[u32]| list.iter().map(|&one| number(one)).collect::<Vec<_>>();
+    let (mr, low) = (number(1024), false);
+    // 20 cells are under way, numbered from 0, and one POLL was sent with them.
+    let wrong = [
+        Pdu::Stat { ps: number(9), mr, r: number(0), list: list(&[]) },
+        Pdu::Stat { ps: number(0), mr, r: number(21), list: list(&[]) },
+        Pdu::Stat { ps: number(0), mr, r: number(0), list: list(&[5, 3]) },
+        Pdu::Stat { ps: number(0), mr, r: number(0), list: list(&[3, 3]) },
+        Pdu::Stat { ps: number(0), mr, r: number(0), list: list(&[3, 40]) },
+        Pdu::Ustat { first: number(4), end: number(2), mr, r: number(0) },
+        Pdu::Ustat { first: number(4), end: number(30), mr, r: number(0) },
+        Pdu::Lstat { ps: number(0), mr, r: number(0), list: list(&[7, 6]), stamp: 0, high: low },
+        Pdu::Lstat { ps: number(0), mr, r: number(500), list: list(&[]), stamp: 0, high: low },
+    ];
+    let config = Config { watch: None, work: false, max_pd: 100, ..Config::default() };
+    let mut end = Endpoint::new(config).expect("a good configuration");
+    let payload = Payload::whole(MessageId(1), Bytes::new(400));
+    end.send(SimTime::ZERO, 1, &[Run { kind: Kind::Four, payload }]).expect("a message");
+    while let Output::Transmit(_) = end.poll_output() {}
+    let cell =
+        |pdu| Cell { circuit: Circuit::Control, connection: 0, pdu, congestion: false, corrupted: false };
+    for (so_far, pdu) in (1..).zip(wrong) {
+        end.handle_cell(SimTime::ZERO, cell(pdu.clone()));
+        assert!(matches!(end.poll_output(), Output::Timeout(_)), "{pdu:?} is answered");
+        assert_eq!((end.counters().ignored, end.unacknowledged()), (so_far, 20), "{pdu:?}");
+    }
+    // A POLL that says less than has come, and one whose number was passed by.
+    let poll = |ps, s| Pdu::Poll { ps: number(ps), s: number(s) };
+    let ignored = end.counters().ignored;
+    end.handle_cell(SimTime::ZERO, cell(poll(5, 3)));
+    while let Output::Transmit(_) = end.poll_output() {}
+    for pdu in [poll(6, 2), poll(4, 3)] {
+        end.handle_cell(SimTime::ZERO, cell(pdu));
+        assert!(matches!(end.poll_output(), Output::Timeout(_)));
+    }
+    assert_eq!(end.counters().ignored, ignored + 2);
+    // Of another connection, or damaged: dropped, and counted as that.
+    end.handle_cell(SimTime::ZERO, Cell { connection: 9, ..cell(poll(7, 3)) });
+    end.handle_cell(SimTime::ZERO, Cell { corrupted: true, ..cell(poll(7, 3)) });
+    assert_eq!((end.counters().corrupted, end.counters().ignored), (2, ignored + 2));
 }
 
 #[test]
