@@ -254,7 +254,6 @@ fn run_on<C: Comm>(spec: &Spec, program: &Program, inner: &mut C, counted: Count
     // Nobody leaves while others still send to him.
     drive(barrier(&mut comm)).map_err(|error| lost("meeting after the program", &error))?;
     let after = crossed(spec, seat, "after");
-    drop(comm);
     say(&output::done(before.zip(after), counted(inner)))
 }
 

@@ -203,7 +203,7 @@ Said = tuple[
     tuple[float, float] | None,
     dict[str, int],
 ]
-"""What the probes said: hello, samples, the first error, whether they were done, how far apart, and counts."""
+"""What the probes said: hello, samples, the first error, whether they were done, how far apart, counts."""
 
 
 def _parse(directory: Path) -> Said:

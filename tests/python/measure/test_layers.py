@@ -37,7 +37,10 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("nosuch", "'nosuch' is no layer; allowed: socket/tcp, socket/udp, socket/unix, shm, mpi4py/mpich"),
+        (
+            "nosuch",
+            "'nosuch' is no layer; allowed: socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi4py",
+        ),
         ("", "'' names no layer; allowed: all, socket/tcp"),
         ("socket/tcp+fast", "has no variant '+fast'; allowed: for socket/tcp: +spin, +nagle, +bufNk"),
         ("socket/unix+nagle", "has no variant '+nagle'; allowed: for socket/unix: +spin, +bufNk"),
@@ -45,6 +48,7 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
         ("socket/tcp+buf64k+buf8k", "sets send_buffer_bytes twice, by +buf64k and +buf8k"),
         ("socket/tcp+spin+spin", "sets wait twice, by +spin and +spin"),
         ("socket/tcp+", "has no variant '+'"),
+        ("pcaal/udp+loss51", "has no variant '+loss51'; allowed: for pcaal/udp: +spin, +lossN"),
     ],
 )
 def test_a_wrong_layer_is_refused_by_name(text: str, words: str) -> None:
