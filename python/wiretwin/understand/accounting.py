@@ -29,8 +29,11 @@ ASKING_BYTES = 400
 """Choice: what a library may send to and fro before a message of more than `SMALL_BYTES`. Seen with offload,
 where packets are few: 160 by MPICH and Open MPI, 320 by libfabric."""
 WAYS = ("out", "in")
-BARE = ("socket/",)
-"""Layers without a library, that add nothing."""
+BARE = ("socket/", "pcaal/")
+"""Layers without a library: what they add is nothing, or known."""
+CELL_BYTES, CELL_VALUES, CELLS_OF_POLL = 48, 23, 25
+"""Of ``pcaal/udp``: a cell, the octets of a message that it holds beside its stamp, and after how many there
+is a POLL, which a STAT answers."""
 
 
 @dataclass(frozen=True)
@@ -141,4 +144,13 @@ def accounts(traffic: pl.DataFrame, place: Mapping[str, Any] | None = None) -> l
 def _beyond(row: Mapping[str, Any], way: str) -> int:
     """Return the bytes that went one way beyond payload, headers and control messages; may be below 0."""
     headers = HEADER_BYTES * row[f"packets_{way}"] + CONTROL_BYTES * row["launches"]
-    return int(row[f"bytes_{way}"] - row[f"payload_{way}"] - headers)
+    return int(row[f"bytes_{way}"] - _framed(row, way) - headers)
+
+
+def _framed(row: Mapping[str, Any], way: str) -> float:
+    """Return the bytes of the messages that went one way, as cells where the layer makes cells of them."""
+    payload = row[f"payload_{way}"]
+    if not row["layer"].startswith("pcaal/"):
+        return float(payload)
+    cells = payload / row["bytes"] * -(-row["bytes"] // CELL_VALUES)
+    return float(cells * CELL_BYTES * (1 + 2 / CELLS_OF_POLL))

@@ -68,9 +68,9 @@ def test_every_message_crossed_the_network_once(result: Result) -> None:
         assert all(0 <= one.envelope < 200 for one in found), (name, found)
         if any(one.bytes <= SMALL_BYTES and one.messages > 100 * one.launches for one in found):
             assert all(one.envelope > 4 for one in found), (name, found)
-    # On a busy host the daemons of PVM send again what was only late.
+    # On a busy host the daemons of PVM send again what was only late, and cells go by the other circuit.
     sent_again = {one.layer for one in understand(result).findings if one.name == "retransmission"}
-    assert sent_again <= {"pvm/pvm3"}
+    assert sent_again <= {"pvm/pvm3", "pcaal/udp"}
 
 
 def test_one_report_shows_them_all(result: Result) -> None:
