@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -53,7 +54,7 @@ _STREAMS = ("socket/", "shm")
 
 
 def fit(
-    result: Result | pl.DataFrame,
+    result: Result | pl.DataFrame | str | Path,
     *,
     layers: Sequence[str] | None = None,
     endpoints: Endpoints = "auto",
@@ -69,7 +70,7 @@ def fit(
     Parameters
     ----------
     result
-        An opened result, or its samples as a data frame.
+        A result, opened or the path of its folder, or its samples as a data frame.
     layers
         The layers to fit; by default all that were measured.
     endpoints
@@ -99,6 +100,8 @@ def fit(
         raise InputError(key="confidence", value=confidence, allowed="above 0 and below 1")
     if not 0 < tolerance < 1:
         raise InputError(key="tolerance", value=tolerance, allowed="above 0 and below 1")
+    if isinstance(result, str | Path):
+        result = Result.open(result)
     if isinstance(result, Result):
         samples, digest = result.samples(), result.digest()
         facts: dict[str, Any] = dict(result.manifest.host)

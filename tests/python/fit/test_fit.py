@@ -255,6 +255,7 @@ def test_a_result_folder_gives_host_clock_and_digest(tmp_path: Path) -> None:
     assert (twin.source.launches, twin.source.samples) == (3, samples.height)
     without = fit(samples, layers=["shm"]).layer("shm").at("overhead_recv", 4)
     assert twin.layer("shm").at("overhead_recv", 4) == pytest.approx(without - 40, abs=2)
+    assert fit(str(tmp_path / "r")) == fit(tmp_path / "r") == fit(opened)
 
 
 SLOW = Machine(
