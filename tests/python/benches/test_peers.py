@@ -40,3 +40,17 @@ def test_a_line_that_a_tool_leaves_out_is_named_and_the_others_count(
 def test_a_size_without_any_line_is_a_row_that_says_so(peers: ModuleType) -> None:
     assert peers.row("pvm", "NPpvm (best)", 64, [29.0, 30.0], []).endswith("| | | no line |")
     assert peers.row("pvm", "NPpvm (best)", 64, [29.0, 30.0], [29.5]).endswith("| 1.00 | agree |")
+
+
+def test_a_tool_that_does_not_end_costs_its_round_only(
+    peers: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def hangs(cpus: tuple[int, int]) -> object:
+        return process.run([sys.executable, "-c", "import signal; signal.pause()"], limit_s=0.1)
+
+    def works(cpus: tuple[int, int]) -> dict[int, float]:
+        return {64: 1.0}
+
+    assert peers.readings("pvm", hangs, (0, 0)) == {}
+    assert "did not end within 0.1 s; left out of this round" in capsys.readouterr().err
+    assert peers.readings("pvm", works, (0, 0)) == {64: 1.0}
