@@ -58,7 +58,7 @@ fn calls(octets: &[u8]) {
     let mut now = SimTime::ZERO;
     let config = driver::Config { descriptors: 4, ..driver::Config::default() };
     let mut hosts = [0, 1].map(|epoch| Driver::new(config, epoch));
-    let bandwidth = Bandwidth::new([1000; 4]);
+    let bandwidth = Bandwidth::new([1_000_000; 4]);
     let narrow = switch::Config { vcis: (32, 35), ..switch::Config::default() };
     let mut control = CallControl::new(narrow, 1, Address([9; 8]), HOSTS.to_vec(), bandwidth);
     hosts.iter_mut().for_each(|host| host.start(now));
@@ -130,7 +130,7 @@ fn calls(octets: &[u8]) {
         hosts.iter_mut().for_each(|host| host.handle_timeout(now));
     }
     for link in 0..4 {
-        assert!(control.bandwidth().reserved(link) <= 1000);
+        assert!(control.bandwidth().reserved(link) <= 1_000_000);
     }
 }
 

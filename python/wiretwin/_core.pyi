@@ -241,6 +241,9 @@ class LanRun(TypedDict):
     digest: str
     events: int
     lost_cells: int
+    circuits: int
+    set_up_ps: int
+    sent_to_several: int
 
 def lan_run(config_json: str, program: str, params_json: str, seed: int) -> LanRun:
     """Run a shipped program, one rank a host; ``costs_ps`` among its parameters price its work.

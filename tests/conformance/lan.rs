@@ -28,8 +28,13 @@ const VIS: &str = r#""gige": {"rate_bit_s": 1000000000, "propagation_ps": 100000
 const FIRMWARE: &str = r#"{"send_pdu_ps": 11000, "send_cell_ps": 1300000, "receive_cell_ps": 1700000,
     "receive_pdu_ps": 19000}"#;
 
-/// So many hosts. What a host does takes a microsecond and a nanosecond a byte, whatever it is.
+/// So many hosts; behind the stack, a topology of circuits that are set up by calls. What a host does takes a microsecond and a nanosecond a byte, whatever it is.
 fn lan(stack: &str, hosts: u32) -> Lan {
+    let (stack, topology) = stack.split_once(' ').unwrap_or((stack, ""));
+    let circuits = match topology {
+        "" => String::new(),
+        topology => format!(r#", "circuits": {{"topology": "{topology}", "processing_ps": 2000000000}}"#),
+    };
     let prices = priced()
         .map(|activity| format!(r#""{activity}": {{"call_ps": 1000000, "byte_ps": 1000}}"#))
         .collect::<Vec<_>>()
@@ -55,7 +60,7 @@ fn lan(stack: &str, hosts: u32) -> Lan {
     };
     let text = format!(
         r#"{{"stack": "{stack}", "hosts": [{hosts}], "pdu_bytes": 4096, "stream_bytes": 10000000,
-            "cut_messages": true, {network}}}"#
+            "cut_messages": true, {network}{circuits}}}"#
     );
     Lan::new(Config::from_json(&text).unwrap(), 1, false).unwrap()
 }
@@ -104,6 +109,8 @@ layers! {
     fore_reliable_aal34 "fore+reliable/aal34",
     pvm_fore "pvm-fore/aal5",
     mpi_mvich "mpi-mvich/gige",
+    fore_reliable_by_calls "fore+reliable/aal5 demand",
+    pvm_fore_by_calls "pvm-fore/aal34 mesh",
 }
 
 /// What an interface of the time cannot: each refusal says what.

@@ -19,7 +19,10 @@ pub use matching::{
 pub use refusal::{
     a_message_too_long_is_truncated_and_the_next_is_whole, a_rank_that_is_not_there_is_refused,
 };
-pub use traffic::{a_message_to_oneself_arrives, a_ring_shifts, random_traffic_arrives_unchanged};
+pub use traffic::{
+    a_message_to_oneself_arrives, a_ring_shifts, one_message_goes_to_several,
+    random_traffic_arrives_unchanged,
+};
 
 /// The byte at `at` of message `number`: tells both.
 #[must_use]
@@ -51,6 +54,7 @@ macro_rules! conformance {
             1 a_message_to_oneself_arrives,
             5 a_ring_shifts,
             4 random_traffic_arrives_unchanged,
+            4 one_message_goes_to_several,
         );
     };
     ($run:path; $($ranks:literal $body:ident,)*) => {

@@ -1,6 +1,6 @@
 //! More than one message at a time, among more than two ranks.
 
-use wiretwin_prog::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch};
+use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Tag, TagMatch};
 
 use crate::message;
 
@@ -18,6 +18,29 @@ pub async fn a_message_to_oneself_arrives<C: Comm>(comm: &mut C) {
         assert_eq!((status.source, status.tag, status.bytes.get()), (oneself, Tag(3), length as u64));
         assert!(buffer == sent);
     }
+}
+
+/// One message goes to several, each once and not to its sender, whoever is named how often.
+pub async fn one_message_goes_to_several<C: Comm>(comm: &mut C) {
+    let (rank, size) = (comm.rank(), comm.size());
+    let odd: Vec<Rank> = (0..size).filter(|rank| rank % 2 == 1).map(Rank).collect();
+    let all: Vec<Rank> = (0..size).rev().chain(0..size).map(Rank).collect();
+    for root in (0..size).map(Rank) {
+        for (tag, to) in [(1, &all), (2, &odd), (3, &all), (4, &Vec::new())] {
+            let sent = message(u64::from(tag), 20_000 * tag as usize);
+            if rank == root {
+                comm.mcast(to, Tag(tag), &sent).await.unwrap();
+            } else if to.contains(&rank) {
+                let mut buffer = vec![0; sent.len()];
+                let (from, tag) = (Source::Rank(root), TagMatch::Tag(Tag(tag)));
+                let status = comm.recv(from, tag, &mut buffer).await.unwrap();
+                assert_eq!((status.source, status.bytes.get()), (root, sent.len() as u64));
+                assert!(buffer == sent);
+            }
+        }
+    }
+    let error = comm.mcast(&[Rank(size)], Tag(1), &[1]).await.unwrap_err();
+    assert_eq!(error, CommError::NoSuchRank { rank: Rank(size), size });
 }
 
 /// Everyone sends to the right and receives from the left, at once, as often as there are ranks.

@@ -10,12 +10,15 @@
 //! | `driver` | calls, descriptors, the host's side of signalling |
 //! | `switch` | call control: channels, trees, its processor |
 //! | `bandwidth` | what is reserved, and refused |
+//! | `ask` | the same calls as system calls of a library |
 
+pub mod ask;
 pub mod bandwidth;
 pub mod driver;
 pub mod switch;
 pub mod types;
 
+pub use ask::{Answer, Ask, Sign};
 pub use bandwidth::Bandwidth;
 pub use driver::Driver;
 pub use switch::CallControl;

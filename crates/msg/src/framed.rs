@@ -46,8 +46,15 @@ struct Line {
 #[derive(Debug)]
 struct Sending {
     request: Request,
-    to: u32,
+    /// A rank, or the tree of this number.
+    to: To,
     content: Content,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum To {
+    Rank(u32),
+    Tree(usize),
 }
 
 /// The library of one rank.
@@ -59,6 +66,8 @@ pub struct Framed {
     connections: Vec<Option<ConnectionId>>,
     /// By connection.
     lines: Vec<Option<Line>>,
+    /// Connections to several ranks.
+    trees: Vec<(Vec<u32>, ConnectionId)>,
     sends: VecDeque<Sending>,
     /// The first of them is in a call.
     writing: bool,
@@ -78,6 +87,7 @@ impl Framed {
             size,
             connections: vec![None; size as usize],
             lines: Vec::new(),
+            trees: Vec::new(),
             sends: VecDeque::new(),
             writing: false,
             blocked: false,
@@ -103,15 +113,53 @@ impl Framed {
     fn pump(&mut self) {
         while !self.writing && !self.blocked {
             let Some(sending) = self.sends.front_mut() else { return };
-            let Some(connection) = self.connections[sending.to as usize] else {
-                let (request, rank) = (sending.request, sending.to);
-                self.sends.pop_front();
-                self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
-                continue;
+            let connection = match sending.to {
+                To::Rank(rank) => self.connections[rank as usize].ok_or(rank),
+                To::Tree(at) => Ok(self.trees[at].1),
+            };
+            let connection = match connection {
+                Ok(connection) => connection,
+                Err(rank) => {
+                    let request = sending.request;
+                    self.sends.pop_front();
+                    self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
+                    continue;
+                }
             };
             let content = core::mem::take(&mut sending.content);
             self.writing = true;
             self.call(Call::Write { connection, content, wait: false });
+        }
+    }
+
+    fn put(&mut self, request: Request, to: To, tag: u32, bytes: Bytes) {
+        let mut content = self.spare.pop().unwrap_or_default();
+        content.clear();
+        content.push_octets(&bytes.get().to_be_bytes());
+        content.push_octets(&tag.to_be_bytes());
+        content.push_octets(&self.rank.to_be_bytes());
+        content.push_body(Payload::whole(request.message(), bytes));
+        self.sends.push_back(Sending { request, to, content });
+        self.pump();
+    }
+
+    /// A line over which messages of a rank come.
+    fn add_line(&mut self, connection: ConnectionId, rank: u32) {
+        let at = connection.0 as usize;
+        if self.lines.len() <= at {
+            self.lines.resize_with(at + 1, || None);
+        }
+        self.lines[at] = Some(Line { rank, ended: false, inbox: Content::new(), message: None });
+    }
+
+    /// A tree is gone: what waits to be written on it comes to nothing.
+    fn tree_lost(&mut self, connection: ConnectionId) {
+        let Some(at) = self.trees.iter().position(|tree| tree.1 == connection) else { return };
+        if let Some(first) = self.sends.front().filter(|first| first.to == To::Tree(at)) {
+            let (request, rank) = (first.request, self.trees[at].0.first().copied().unwrap_or(self.rank));
+            self.sends.pop_front();
+            (self.blocked, self.writing) = (false, false);
+            self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
         }
     }
 
@@ -162,7 +210,7 @@ impl Framed {
         while let Some(request) = self.waiting.withdraw(|from| from == rank) {
             self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
         }
-        if self.sends.front().is_some_and(|first| first.to == rank) {
+        if self.sends.front().is_some_and(|first| first.to == To::Rank(rank)) {
             (self.blocked, self.writing) = (false, false);
         }
     }
@@ -181,14 +229,17 @@ impl Library for Framed {
             self.came(to, tag, request.message(), bytes);
             return;
         }
-        let mut content = self.spare.pop().unwrap_or_default();
-        content.clear();
-        content.push_octets(&bytes.get().to_be_bytes());
-        content.push_octets(&tag.to_be_bytes());
-        content.push_octets(&self.rank.to_be_bytes());
-        content.push_body(Payload::whole(request.message(), bytes));
-        self.sends.push_back(Sending { request, to, content });
-        self.pump();
+        self.put(request, To::Rank(to), tag, bytes);
+    }
+
+    /// Over trees that whatever is below has made: by itself it has none, and admits none.
+    fn multicast(&mut self, _now: SimTime, request: Request, to: &[u32], tag: u32, bytes: Bytes) {
+        let Some(at) = self.trees.iter().position(|tree| tree.0 == to) else {
+            let rank = to.first().copied().unwrap_or(self.rank);
+            return self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
+        };
+        self.work(WorkKind::LibrarySend, bytes);
+        self.put(request, To::Tree(at), tag, bytes);
     }
 
     fn receive(
@@ -217,9 +268,10 @@ impl Library for Framed {
             }
         }
         if self.connections.iter().any(Option::is_some) {
-            let write = match self.sends.front() {
-                Some(first) if self.blocked => self.connections[first.to as usize],
-                _ => None,
+            let write = match self.sends.front().filter(|_| self.blocked).map(|first| first.to) {
+                Some(To::Rank(rank)) => self.connections[rank as usize],
+                Some(To::Tree(at)) => Some(self.trees[at].1),
+                None => None,
             };
             self.call(Call::Select { write, until: None, idle: false });
         }
@@ -228,13 +280,11 @@ impl Library for Framed {
     fn handle(&mut self, _now: SimTime, outcome: Outcome<'_>) {
         match outcome {
             Outcome::Given { connection, rank } => {
-                let at = connection.0 as usize;
-                if self.lines.len() <= at {
-                    self.lines.resize_with(at + 1, || None);
-                }
-                self.lines[at] = Some(Line { rank, ended: false, inbox: Content::new(), message: None });
+                self.add_line(connection, rank);
                 self.connections[rank as usize] = Some(connection);
             }
+            Outcome::Branch { connection, rank } => self.add_line(connection, rank),
+            Outcome::Tree { connection, to } => self.trees.push((to.to_vec(), connection)),
             Outcome::Wrote { rest, .. } => {
                 self.writing = false;
                 if rest.is_empty() {
@@ -255,7 +305,7 @@ impl Library for Framed {
                             self.call(Call::Read { connection, most: READ_OCTETS, wait: false });
                         }
                         Ready::Writable(_) => self.blocked = false,
-                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
+                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) | Ready::Circuit(..) => {}
                     }
                 }
                 self.pump();
@@ -267,6 +317,7 @@ impl Library for Framed {
                 self.take_in(connection);
             }
             Outcome::Ended { connection } | Outcome::Closed { connection } => {
+                self.tree_lost(connection);
                 self.lost(connection);
                 self.pump();
             }
@@ -283,6 +334,7 @@ impl Library for Framed {
             | Outcome::SentPdu { .. }
             | Outcome::Pdu { .. }
             | Outcome::NoPdu { .. }
+            | Outcome::Fore(_)
             | Outcome::Failed(_) => {}
         }
     }

@@ -27,6 +27,8 @@ use core::fmt;
 use wiretwin_proto::{MessageId, Output};
 use wiretwin_units::{Bytes, SimTime, Span};
 
+use crate::fore::{Answer, Ask, Sign};
+
 mod content;
 
 pub use content::{Content, Front};
@@ -56,8 +58,8 @@ pub struct ListenerId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SocketId(pub u32);
 
-/// Names a pair of circuits to and from the same place within its process, as a descriptor of the Fore
-/// interface has it; given out by the driver, from 0.
+/// Names a descriptor of the Fore interface within its process: what it has is a pair of permanent circuits to and
+/// from the same place, or what was asked for by [`Call::Fore`]. Given out by the driver, from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CircuitId(pub u32);
 
@@ -168,6 +170,8 @@ pub enum Call {
         /// Until one is there.
         wait: bool,
     },
+    /// Sets circuits up or clears them. [`Outcome::Fore`].
+    Fore(Ask),
     /// Waits until something can be read, taken or accepted, a connection has ended, or one has room
     /// (`select`). [`Outcome::Ready`], with nothing ready where the time came first.
     Select {
@@ -204,6 +208,8 @@ pub enum Ready {
     Datagram(SocketId),
     /// A PDU is there.
     Pdu(CircuitId),
+    /// Something has become of a descriptor, told once.
+    Circuit(CircuitId, Sign),
 }
 
 /// What a call came to.
@@ -321,6 +327,23 @@ pub enum Outcome<'a> {
     NoPdu {
         /// From which circuit.
         circuit: CircuitId,
+    },
+    /// What a call for circuits came to.
+    Fore(Answer),
+    /// A connection to several ranks at once, on which can be written and nothing read. Comes before the first
+    /// [`Library::multicast`] to them, without a call.
+    Tree {
+        /// Its name.
+        connection: ConnectionId,
+        /// Whose processes are at its other ends.
+        to: &'a [u32],
+    },
+    /// The other end of one, on which can be read and nothing written. Comes without a call.
+    Branch {
+        /// Its name.
+        connection: ConnectionId,
+        /// Whose process writes.
+        rank: u32,
     },
     /// What is ready; nothing where a time was waited for.
     Ready(&'a [Ready]),
@@ -447,6 +470,9 @@ pub enum Event {
 /// Outputs of a library.
 pub type LibraryOutput = Output<Call, Done, Event>;
 
+/// Why a message layer without trees takes no message to several.
+pub const NO_MULTICAST: &str = "one message to several ranks";
+
 /// The library of a message layer in one process.
 pub trait Library {
     /// Whether a send would be taken.
@@ -457,6 +483,19 @@ pub trait Library {
 
     /// The process sends; [`Library::admit`] has said that it may.
     fn send(&mut self, now: SimTime, request: Request, to: u32, tag: u32, bytes: Bytes);
+
+    /// Whether one send to several ranks would be taken: each of them once, and not the process itself.
+    ///
+    /// # Errors
+    /// [`Refusal`]; where the interface has no such thing, the process sends to each.
+    fn admit_multicast(&self, _to: &[u32], _tag: u32, _bytes: Bytes) -> Result<(), Refusal> {
+        Err(Refusal::Unsupported(NO_MULTICAST))
+    }
+
+    /// The process sends to several; [`Library::admit_multicast`] has said that it may.
+    fn multicast(&mut self, _now: SimTime, request: Request, _to: &[u32], _tag: u32, _bytes: Bytes) {
+        debug_assert!(false, "request {request:?} was not admitted");
+    }
 
     /// The process posts a receive; `None` takes anyone's, or any tag.
     fn receive(

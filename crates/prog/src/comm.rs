@@ -135,6 +135,12 @@ impl fmt::Display for CommError {
 
 impl std::error::Error for CommError {}
 
+/// One message to each of these ranks.
+#[must_use]
+pub fn to_each<'a>(to: &[Rank], tag: Tag, message: &'a [u8]) -> Vec<Outgoing<'a>> {
+    to.iter().map(|&to| Outgoing { to, tag, message }).collect()
+}
+
 /// One rank's view of its communicator.
 #[allow(async_fn_in_trait)] // used through static generics only; no future crosses a thread
 pub trait Comm {
@@ -158,6 +164,31 @@ pub trait Comm {
     /// # Errors
     /// Those of [`Comm::send`], and [`CommError::Truncated`].
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError>;
+
+    /// Sends one `message` to each of these ranks once, and not to this one (`pvm_mcast`), and returns when its
+    /// buffer may be used again. Where an interface has nothing for it, a message goes to each.
+    ///
+    /// # Errors
+    /// Those of [`Comm::send`]; where one of the ranks is not there, nothing was sent.
+    async fn mcast(&mut self, to: &[Rank], tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        let to = self.others(to)?;
+        self.exchange(&to_each(&to, tag, message), &mut []).await
+    }
+
+    /// These ranks in order, each once, without this one.
+    ///
+    /// # Errors
+    /// [`CommError::NoSuchRank`].
+    fn others(&self, to: &[Rank]) -> Result<Vec<Rank>, CommError> {
+        let (mine, size) = (self.rank(), self.size());
+        if let Some(&rank) = to.iter().find(|to| to.0 >= size) {
+            return Err(CommError::NoSuchRank { rank, size });
+        }
+        let mut to: Vec<Rank> = to.iter().copied().filter(|&to| to != mine).collect();
+        to.sort_unstable();
+        to.dedup();
+        Ok(to)
+    }
 
     /// Posts all receives, starts all sends and returns when all are complete
     /// (`MPI_Irecv`, `MPI_Isend`, `MPI_Waitall`).

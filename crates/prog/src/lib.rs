@@ -4,6 +4,7 @@
 //! simulated.
 
 mod alone;
+pub mod cast;
 mod comm;
 mod data;
 pub mod echo;
@@ -21,7 +22,7 @@ mod recorded;
 pub mod ring;
 pub mod stream;
 
-pub use comm::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
+pub use comm::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work, to_each};
 pub use data::digest_of;
 pub use grid::Mesh;
 pub use outcome::{Outcome, ProgramError};

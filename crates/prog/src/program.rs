@@ -1,5 +1,6 @@
 //! The shipped programs, by name and parameters.
 
+use crate::cast::{CAST_BYTE, CastParams, cast};
 use crate::comm::Comm;
 use crate::echo::{ANSWERED_BYTE, CHECKED_BYTE, EchoParams, MADE_BYTE, echo};
 use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
@@ -43,6 +44,7 @@ const DOWN: Parameter = optional("down", 0, 1 << 20, 0);
 const ACROSS: Parameter = optional("across", 0, 1 << 20, 0);
 
 const ECHO: &[Parameter] = &[needed("bytes", 0, LONGEST), needed("rounds", 1, MOST)];
+const CAST: &[Parameter] = &[needed("bytes", 0, LONGEST), needed("rounds", 1, MOST)];
 const STREAM: &[Parameter] = &[needed("bytes", 0, LONGEST), needed("messages", 1, MOST)];
 const RING: &[Parameter] = &[needed("elements", 0, LONGEST / 8), needed("rounds", 1, MOST)];
 const JACOBI: &[Parameter] =
@@ -80,6 +82,8 @@ pub enum Program {
     Echo(EchoParams),
     /// One way from rank 0 to rank 1.
     Stream(StreamParams),
+    /// From rank 0 to all others, and back.
+    Cast(CastParams),
     /// Ring allreduce.
     Ring(RingParams),
     /// The heat equation on a line or a square.
@@ -100,8 +104,8 @@ pub enum Program {
 
 impl Program {
     /// The programs' names.
-    pub const NAMES: [&str; 10] =
-        ["echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse"];
+    pub const NAMES: [&str; 11] =
+        ["echo", "stream", "cast", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse"];
 
     /// The parameters of the program of this name; none: there is no such program.
     #[must_use]
@@ -109,6 +113,7 @@ impl Program {
         Some(match name {
             "echo" => ECHO,
             "stream" => STREAM,
+            "cast" => CAST,
             "ring" => RING,
             "jacobi" => JACOBI,
             "mm" => MM,
@@ -139,6 +144,7 @@ impl Program {
         Some(match name {
             "echo" => Self::Echo(EchoParams { bytes: values[0], rounds: values[1] }),
             "stream" => Self::Stream(StreamParams { bytes: values[0], messages: values[1] }),
+            "cast" => Self::Cast(CastParams { bytes: values[0], rounds: values[1] }),
             "ring" => Self::Ring(RingParams { elements: values[0], rounds: values[1] }),
             "jacobi" => {
                 Self::Jacobi(JacobiParams { rows: values[0], columns: values[1], iterations: values[2] })
@@ -178,6 +184,7 @@ impl Program {
         match self {
             Self::Echo(_) => "echo",
             Self::Stream(_) => "stream",
+            Self::Cast(_) => "cast",
             Self::Ring(_) => "ring",
             Self::Jacobi(_) => "jacobi",
             Self::Mm(_) => "mm",
@@ -193,7 +200,7 @@ impl Program {
     #[must_use]
     pub const fn work(&self) -> &'static [&'static str] {
         match self {
-            Self::Echo(_) | Self::Stream(_) => &[],
+            Self::Echo(_) | Self::Stream(_) | Self::Cast(_) => &[],
             Self::Ring(_) => &[ADD],
             Self::Jacobi(_) => &[STENCIL_POINT],
             Self::Mm(_) => &[MULTIPLY_ADD],
@@ -210,6 +217,7 @@ impl Program {
         match self {
             Self::Echo(_) => &[MADE_BYTE, ANSWERED_BYTE, CHECKED_BYTE],
             Self::Stream(_) => &[MADE_BYTE, CHECKED_BYTE],
+            Self::Cast(_) => &[CAST_BYTE],
             _ => &[],
         }
     }
@@ -222,6 +230,7 @@ impl Program {
         match self {
             Self::Echo(params) => echo(comm, params).await,
             Self::Stream(params) => stream(comm, params).await,
+            Self::Cast(params) => cast(comm, params).await,
             Self::Ring(params) => ring(comm, params).await,
             Self::Jacobi(params) => jacobi(comm, params).await,
             Self::Mm(params) => mm(comm, params).await,

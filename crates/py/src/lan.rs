@@ -199,6 +199,10 @@ fn program_result<'py>(py: Python<'py>, lan: &Lan, outcomes: &[Outcome]) -> PyRe
     result.set_item("digest", lan.digest().to_string())?;
     result.set_item("events", lan.events())?;
     result.set_item("lost_cells", lan.losses().in_switches)?;
+    let signalled = lan.signalled().unwrap_or_default();
+    result.set_item("circuits", signalled.joined)?;
+    result.set_item("set_up_ps", signalled.last.as_ps())?;
+    result.set_item("sent_to_several", lan.sent_to_several())?;
     Ok(result)
 }
 

@@ -48,7 +48,19 @@ Examples:
 
 
 #: The compiled programs' names, known without loading what runs them.
-COMPILED_PROGRAMS = ("echo", "stream", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse")
+COMPILED_PROGRAMS = (
+    "echo",
+    "stream",
+    "cast",
+    "ring",
+    "jacobi",
+    "mm",
+    "pde",
+    "pde1",
+    "pde2",
+    "md",
+    "md-coarse",
+)
 
 
 def is_compiled(program: Path) -> bool:

@@ -33,7 +33,7 @@ Live: several launches under mpiexec, each timed from after Init to before Final
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything.
 
-The compiled programs are echo, stream, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
+The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
 (Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics),
 their parameters key=value. Live they run on --layer socket/tcp, socket/unix, shm or a messaging library
 such as mpi/openmpi: once, or with -o as often as a script, every launch kept.

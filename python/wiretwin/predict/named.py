@@ -87,6 +87,13 @@ NAMED = {
             (),
             ("made-byte", "checked-byte"),
         ),
+        Named(
+            "cast",
+            "one message from rank 0 to all others, and a short answer of each",
+            {"bytes": 65536, "rounds": 100},
+            (),
+            ("cast-byte",),
+        ),
         Named("ring", "ring allreduce of 8-byte numbers", {"elements": 10_000, "rounds": 100}, ("add",)),
         Named(
             "jacobi",

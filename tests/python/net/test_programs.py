@@ -73,7 +73,7 @@ def test_the_trace_is_one_that_viewers_open() -> None:
 
 
 def test_what_is_wrong_is_named() -> None:
-    with pytest.raises(ValueError, match='no program "sort"; allowed: echo, stream, ring, jacobi'):
+    with pytest.raises(ValueError, match='no program "sort"; allowed: echo, stream, cast, ring, jacobi'):
         run_program("sort", "{}", model(2, 2), 2, 1)
     with pytest.raises(ValueError, match=r"parameters: costs_ps\.add is nothing"):
         run_program("ring", '{"elements": 4, "rounds": 1}', model(2, 2), 2, 1)

@@ -124,7 +124,7 @@ def test_a_killed_rank_ends_the_others(tmp_path: Path) -> None:
         (
             {"program": {"name": "sort"}},
             "program.name",
-            '"sort" is not allowed: one of echo, stream, ring, jacobi',
+            '"sort" is not allowed: one of echo, stream, cast, ring, jacobi',
         ),
         ({"program": {"name": "echo", "bytes": 4}}, "program.rounds", "missing: a whole number from 1 to"),
         (

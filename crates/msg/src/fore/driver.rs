@@ -270,6 +270,22 @@ impl Driver {
         self.socket(descriptor).into_iter().flat_map(|socket| socket.into.iter().map(|one| one.vc))
     }
 
+    /// Whether a request waits that who listens was not told of.
+    #[must_use]
+    pub fn is_asked(&self, descriptor: Descriptor) -> bool {
+        let waits = |socket: &Socket| socket.pending.iter().any(|one| one.id.0 >= socket.told);
+        self.socket(descriptor).is_ok_and(waits)
+    }
+
+    /// The descriptor that a channel comes in to.
+    #[must_use]
+    pub fn reader_of(&self, vc: VcId) -> Option<Descriptor> {
+        let reads = |socket: &Option<Socket>| {
+            socket.as_ref().is_some_and(|one| one.into.iter().any(|one| one.vc == vc))
+        };
+        self.sockets.iter().position(reads).map(|at| Descriptor(at as u32))
+    }
+
     // Commands
 
     /// Asks the switch for the host's address.

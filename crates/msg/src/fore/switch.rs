@@ -55,8 +55,8 @@ pub enum Act {
         from: (u32, VcId),
         /// Port and channel on which they leave.
         to: (u32, VcId),
-        /// They have bandwidth, and go before others.
-        reserved: bool,
+        /// The bandwidth that they have, kbit/s, and go before others by; 0 is none.
+        peak_kbit_s: u32,
     },
     /// No more.
     Part {
@@ -128,13 +128,17 @@ pub struct CallControl {
     bandwidth: Bandwidth,
     /// Channels in use: the link, by its number, and the channel.
     channels: Vec<(u32, u16)>,
-    permanent: Vec<((u32, VcId), (u32, VcId))>,
+    /// From where, to where, with what bandwidth.
+    permanent: Vec<(End, End, u32)>,
     calls: Vec<CallRecord>,
     backlog: VecDeque<(u32, Repr)>,
     /// When the message in front is done with.
     done_at: SimTime,
     outputs: VecDeque<ControlOutput>,
 }
+
+/// A port, and the channel on which cells pass it.
+type End = (u32, VcId);
 
 /// The link from the host of a port to the switch, by its number.
 const fn up(port: u32) -> u32 {
@@ -178,6 +182,11 @@ impl CallControl {
         &self.bandwidth
     }
 
+    /// The same, for circuits that come to be without a call.
+    pub const fn bandwidth_mut(&mut self) -> &mut Bandwidth {
+        &mut self.bandwidth
+    }
+
     /// Switched circuits and trees that there are, or are coming to be.
     #[must_use]
     pub fn calls(&self) -> usize {
@@ -218,12 +227,12 @@ impl CallControl {
             return Err(Outcome::NoVc);
         }
         let path = [up(from.0), down(to.0)];
-        if self.bandwidth.grant(&path, peak_kbit_s, peak_kbit_s).is_none() {
+        if self.grant(&path, peak_kbit_s, peak_kbit_s).is_none() {
             return Err(Outcome::NoResources);
         }
         self.channels.extend(ends.map(|(link, vc)| (link, vc.vci.0)));
-        self.permanent.push((from, to));
-        self.act(Act::Join { from, to, reserved: peak_kbit_s > 0 });
+        self.permanent.push((from, to, peak_kbit_s));
+        self.act(Act::Join { from, to, peak_kbit_s });
         Ok(())
     }
 
@@ -232,8 +241,9 @@ impl CallControl {
     /// # Errors
     /// [`Outcome::Failed`] where there is none.
     pub fn remove_permanent(&mut self, from: (u32, VcId), to: (u32, VcId)) -> Result<(), Outcome> {
-        let at = self.permanent.iter().position(|one| *one == (from, to)).ok_or(Outcome::Failed)?;
-        self.permanent.remove(at);
+        let at = self.permanent.iter().position(|one| (one.0, one.1) == (from, to)).ok_or(Outcome::Failed)?;
+        let (_, _, peak) = self.permanent.remove(at);
+        self.release(&[up(from.0), down(to.0)], peak);
         self.free(up(from.0), from.1);
         self.free(down(to.0), to.1);
         self.act(Act::Part { from, to });
@@ -341,16 +351,16 @@ impl CallControl {
             return refused(self, Outcome::BadDestination);
         };
         let path = [up(port), down(to)];
-        let Some(peak) = self.bandwidth.grant(&path, desired.peak_kbit_s, minimum.peak_kbit_s) else {
+        let Some(peak) = self.grant(&path, desired.peak_kbit_s, minimum.peak_kbit_s) else {
             return refused(self, Outcome::NoResources);
         };
         let Some(vc) = self.channel(up(port)) else {
-            self.bandwidth.release(&path, peak);
+            self.release(&path, peak);
             return refused(self, Outcome::NoVc);
         };
         let Some(into) = self.channel(down(to)) else {
             self.free(up(port), vc);
-            self.bandwidth.release(&path, peak);
+            self.release(&path, peak);
             return refused(self, Outcome::NoVc);
         };
         let granted = Resources { peak_kbit_s: peak, ..desired };
@@ -375,11 +385,11 @@ impl CallControl {
         }
         let Some(to) = self.port_of(leaf.destination) else { return refused(self, Outcome::BadDestination) };
         let peak = self.calls[at].granted.peak_kbit_s;
-        if self.bandwidth.grant(&[down(to)], peak, peak).is_none() {
+        if self.grant(&[down(to)], peak, peak).is_none() {
             return refused(self, Outcome::NoResources);
         }
         let Some(into) = self.channel(down(to)) else {
-            self.bandwidth.release(&[down(to)], peak);
+            self.release(&[down(to)], peak);
             return refused(self, Outcome::NoVc);
         };
         let leaf = self.leaf(now, to, leaf, into);
@@ -408,8 +418,8 @@ impl CallControl {
         call.leaves[place].state = State::There;
         let leaf = &call.leaves[place];
         let (from, to) = ((call.port, call.vc), (leaf.port, leaf.vc));
-        let reserved = call.granted.peak_kbit_s > 0;
-        self.act(Act::Join { from, to, reserved });
+        let peak_kbit_s = call.granted.peak_kbit_s;
+        self.act(Act::Join { from, to, peak_kbit_s });
         self.confirm(at, connection, Outcome::Ok);
     }
 
@@ -503,6 +513,16 @@ impl CallControl {
         })
     }
 
+    /// Reserves; kbit/s.
+    fn grant(&mut self, path: &[u32], target: u32, minimum: u32) -> Option<u32> {
+        let granted = self.bandwidth.grant(path, u64::from(target) * 1000, u64::from(minimum) * 1000);
+        granted.ok().map(|granted| (granted / 1000) as u32)
+    }
+
+    fn release(&mut self, path: &[u32], kbit_s: u32) {
+        self.bandwidth.release(path, u64::from(kbit_s) * 1000);
+    }
+
     /// The lowest channel that is free on a link.
     fn channel(&mut self, link: u32) -> Option<VcId> {
         let (first, last) = self.config.vcis;
@@ -582,11 +602,11 @@ impl CallControl {
         }
         self.calls[at].leaves.remove(place);
         self.free(down(leaf.port), leaf.vc);
-        self.bandwidth.release(&[down(leaf.port)], peak);
+        self.release(&[down(leaf.port)], peak);
         if self.calls[at].leaves.is_empty() {
             let call = self.calls.remove(at);
             self.free(up(call.port), call.vc);
-            self.bandwidth.release(&[up(call.port)], peak);
+            self.release(&[up(call.port)], peak);
         }
     }
 

@@ -50,7 +50,7 @@ pub(super) fn at(port: u32, asap: u32) -> Endpoint {
 impl Bed {
     pub(super) fn new(hosts: u32, config: switch::Config) -> Self {
         let addresses = (0..hosts).map(address).collect();
-        let bandwidth = Bandwidth::new((0..2 * hosts).map(|_| 90_000));
+        let bandwidth = Bandwidth::new((0..2 * hosts).map(|_| 90_000_000));
         let mut bed = Self {
             now: SimTime::ZERO,
             hosts: (0..hosts).map(|host| Driver::new(driver::Config::default(), host)).collect(),

@@ -77,7 +77,7 @@ fn a_duplex_connection_has_a_circuit_each_way() {
     );
     assert_eq!(bed.control.calls(), 2);
     // Only what was asked for there is reserved.
-    assert_eq!((bed.control.bandwidth().reserved(0), bed.control.bandwidth().reserved(2)), (10_000, 0));
+    assert_eq!((bed.control.bandwidth().reserved(0), bed.control.bandwidth().reserved(2)), (10_000_000, 0));
     bed.hosts[0].close(bed.now, client).expect("it closes");
     bed.run();
     assert_eq!((bed.control.calls(), bed.control.channels(), bed.control.bandwidth().reserved(0)), (0, 0, 0));
@@ -97,7 +97,7 @@ fn a_tree_grows_leaf_by_leaf_and_every_leaf_gets_a_copy() {
         assert!(bed.is_connected(0, call), "{host}: {:?}", bed.done);
         leaves.push(leaf);
     }
-    assert_eq!(bed.control.bandwidth().reserved(0), 5_000, "once on the way to the switch");
+    assert_eq!(bed.control.bandwidth().reserved(0), 5_000_000, "once on the way to the switch");
     bed.send(0, root, 9).expect("it sends");
     for host in 1..4 {
         assert_eq!(bed.receive(host, leaves[host - 1], 99), Some(payload(9)));
@@ -269,7 +269,8 @@ fn permanent_circuits_need_no_call() {
     bed.hosts[1].unbind_pvc(other, channel(50)).expect("it was attached");
     bed.control.remove_permanent(out, into).expect("it was there");
     assert_eq!(bed.control.remove_permanent(out, into), Err(Outcome::Failed));
-    assert_eq!(bed.control.channels(), 0);
+    let reserved = [0, 3].map(|link| bed.control.bandwidth().reserved(link));
+    assert_eq!((bed.control.channels(), reserved), (0, [0, 0]));
 }
 
 #[test]

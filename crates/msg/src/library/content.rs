@@ -51,6 +51,12 @@ impl Content {
         self.parts.is_empty()
     }
 
+    /// The first octet, where it is known.
+    #[must_use]
+    pub fn first_octet(&self) -> Option<u8> {
+        matches!(self.parts.front(), Some(Part::Octets(_))).then(|| self.octets.front().copied()).flatten()
+    }
+
     /// Puts octets behind.
     pub fn push_octets(&mut self, octets: &[u8]) {
         if octets.is_empty() {

@@ -452,7 +452,7 @@ impl Library for StreamMpi {
                     match *ready {
                         Ready::Readable(connection) => self.read(connection),
                         Ready::Writable(_) => self.blocked = false,
-                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
+                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) | Ready::Circuit(..) => {}
                     }
                 }
             }
@@ -482,6 +482,9 @@ impl Library for StreamMpi {
             | Outcome::SentPdu { .. }
             | Outcome::Pdu { .. }
             | Outcome::NoPdu { .. }
+            | Outcome::Fore(_)
+            | Outcome::Tree { .. }
+            | Outcome::Branch { .. }
             | Outcome::Failed(_) => {}
         }
         self.drain(now);

@@ -20,6 +20,7 @@ use crate::matching::{Envelope, Matcher, Pattern, PostOutcome, Posted};
 
 use super::body::Piece;
 use super::item::Kind;
+use super::message::Assembly;
 use super::pack::{Packed, packed_octets};
 use super::system::MOST_TAG;
 use super::task::{self, CallId, Config, Routing, Task};
@@ -44,8 +45,17 @@ pub struct Usage {
 struct Out {
     connection: ConnectionId,
     content: Content,
-    /// The call of the library that this fragment is the last of.
-    ends: Option<CallId>,
+    /// What this fragment is the last of.
+    ends: Option<Ends>,
+}
+
+/// What has ended when the last fragment of a message is written.
+#[derive(Clone, Copy, Debug)]
+enum Ends {
+    /// A call of the task.
+    Call(CallId),
+    /// A send to several at once.
+    Request(Request),
 }
 
 /// The library of one rank.
@@ -58,6 +68,9 @@ pub struct Rank {
     lines: BTreeMap<ConnectionId, Line>,
     /// To the tasks that there is a connection to, and to the daemon.
     connections: BTreeMap<Tid, ConnectionId>,
+    /// Connections to several tasks; and what has come of messages over their other ends.
+    trees: Vec<(Vec<u32>, ConnectionId)>,
+    branches: BTreeMap<ConnectionId, Assembly<Piece>>,
     out: VecDeque<Out>,
     /// Sends whose fragments are not all written.
     sends: BTreeMap<CallId, Request>,
@@ -80,6 +93,9 @@ pub fn task_of(rank: u32) -> Tid {
     Tid::task(rank + 1, 1).expect("a virtual machine has at most 4095 hosts")
 }
 
+/// Whom a message that goes to several is for: a number as multicasts have it, of no daemon.
+const SEVERAL: Tid = Tid(0x4000_0000);
+
 /// The rank of a task.
 fn rank_of(tid: Tid) -> u32 {
     tid.host().saturating_sub(1)
@@ -101,6 +117,8 @@ impl Rank {
             task: Task::joined(config, task_of(rank), peers),
             lines: BTreeMap::new(),
             connections: BTreeMap::new(),
+            trees: Vec::new(),
+            branches: BTreeMap::new(),
             out: VecDeque::new(),
             sends: BTreeMap::new(),
             busy: 0,
@@ -137,7 +155,7 @@ impl Rank {
                 // What is there from the start is not made again.
                 Output::Transmit(_) => {}
                 Output::Deliver(answer) => match self.out.back_mut().filter(|out| out.ends.is_none()) {
-                    Some(last) => last.ends = Some(answer.call),
+                    Some(last) => last.ends = Some(Ends::Call(answer.call)),
                     None => self.ended(answer.call),
                 },
                 Output::Event(task::Event::Arrived) => {
@@ -155,6 +173,14 @@ impl Rank {
 
     fn garbage(&mut self) {
         self.outputs.push_back(Output::Event(Event::Garbage { what: "a fragment of PVM" }));
+    }
+
+    /// The last fragment of something is written.
+    fn written(&mut self, ends: Ends) {
+        match ends {
+            Ends::Call(call) => self.ended(call),
+            Ends::Request(request) => self.done(Done::Sent(request)),
+        }
     }
 
     /// A call of the task has ended, and all that it wrote is written.
@@ -198,6 +224,27 @@ impl Rank {
         }
     }
 
+    /// A whole message that went to several is here: the library takes it in as any other.
+    fn came_to_all(&mut self, message: &Message<Piece>) {
+        let (bytes, count) = (message.length(), message.parts.len().max(1) as u32);
+        self.outputs.push_back(Output::Work(Work { kind: WorkKind::LibraryReceive, bytes, count }));
+        self.came(message);
+    }
+
+    /// A connection to several is gone: what waits to be written there comes to nothing.
+    fn tree_lost(&mut self, connection: ConnectionId) {
+        let Some(at) = self.trees.iter().position(|tree| tree.1 == connection) else { return };
+        let rank = self.trees.remove(at).0.first().copied().unwrap_or(self.rank);
+        let (gone, rest): (Vec<Out>, Vec<Out>) =
+            self.out.drain(..).partition(|out| out.connection == connection);
+        self.out = rest.into();
+        for ends in gone.into_iter().filter_map(|out| out.ends) {
+            if let Ends::Request(request) = ends {
+                self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
+            }
+        }
+    }
+
     /// A receive gets its message, which is unpacked.
     fn received(&mut self, request: Request, message: MessageId, packed: Bytes) {
         self.posted.retain(|(posted, ..)| *posted != request);
@@ -210,10 +257,17 @@ impl Rank {
         while let Some(line) = self.lines.get_mut(&connection) {
             match line.take() {
                 Ok(Some(fragment)) if line.is_daemon() => self.task.handle_daemon_fragment(now, fragment),
-                Ok(Some(fragment)) => {
-                    let peer = line.peer;
-                    self.task.handle_fragment(now, peer, fragment);
-                }
+                Ok(Some(fragment)) => match self.branches.get_mut(&connection) {
+                    None => {
+                        let peer = line.peer;
+                        self.task.handle_fragment(now, peer, fragment);
+                    }
+                    Some(assembly) => match assembly.handle(fragment) {
+                        Ok(Some(message)) => self.came_to_all(&message),
+                        Ok(None) => {}
+                        Err(_) => self.garbage(),
+                    },
+                },
                 Ok(None) => break,
                 Err(_) => {
                     self.garbage();
@@ -233,8 +287,12 @@ impl Rank {
         let (gone, rest): (Vec<Out>, Vec<Out>) =
             self.out.drain(..).partition(|out| out.connection == connection);
         self.out = rest.into();
-        for call in gone.into_iter().filter_map(|out| out.ends) {
-            if let Some(request) = self.sends.remove(&call) {
+        for ends in gone.into_iter().filter_map(|out| out.ends) {
+            let request = match ends {
+                Ends::Call(call) => self.sends.remove(&call),
+                Ends::Request(request) => Some(request),
+            };
+            if let Some(request) = request {
                 let failure = Failure::PeerLost { rank: rank_of(line.peer) };
                 self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
             }
@@ -298,6 +356,34 @@ impl Library for Rank {
         self.drain(now);
     }
 
+    /// `pvm_mcast`, over a connection to all of them: packed once, written once. Whatever is below has made the
+    /// connection; by itself a task has none, and admits none.
+    fn multicast(&mut self, now: SimTime, request: Request, to: &[u32], tag: u32, bytes: Bytes) {
+        let length = packed_octets(self.usage.encoding, Kind::Byte, bytes.get());
+        let range = Payload::whole(request.message(), bytes);
+        let whole = Piece::Message { range, fill: (length - bytes).get() as u8 };
+        if self.usage.encoding != Encoding::InPlace {
+            self.work(WorkKind::XdrOpaqueOut, length);
+        }
+        let Some(connection) = self.trees.iter().find(|tree| tree.0 == to).map(|tree| tree.1) else {
+            let rank = to.first().copied().unwrap_or(self.rank);
+            return self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
+        };
+        let mut packed = Packed::cut(self.usage.encoding, Kind::Byte, &whole);
+        if packed.parts.is_empty() {
+            packed.parts.push(whole);
+        }
+        let head = Head { encoding: packed.encoding, tag, context: 0, wait: 0 };
+        let message = Message { to: SEVERAL, from: task_of(self.rank), head, parts: packed.parts };
+        let (kind, count) = (WorkKind::LibrarySend, message.parts.len() as u32);
+        self.outputs.push_back(Output::Work(Work { kind, bytes: length, count }));
+        for fragment in message.fragments() {
+            let ends = fragment.last.then_some(Ends::Request(request));
+            self.out.push_back(Out { connection, content: line::content(&fragment), ends });
+        }
+        self.pump(now);
+    }
+
     fn receive(
         &mut self,
         _now: SimTime,
@@ -344,6 +430,15 @@ impl Library for Rank {
             self.connections.insert(peer, connection);
             return;
         }
+        match outcome {
+            Outcome::Tree { connection, to } => return self.trees.push((to.to_vec(), connection)),
+            Outcome::Branch { connection, rank } => {
+                self.lines.insert(connection, Line::new(task_of(rank)));
+                self.branches.insert(connection, Assembly::default());
+                return;
+            }
+            _ => {}
+        }
         self.busy -= 1;
         match outcome {
             Outcome::Ready(ready) => {
@@ -357,7 +452,7 @@ impl Library for Rank {
                             }
                         }
                         Ready::Writable(_) => writable = true,
-                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) => {}
+                        Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) | Ready::Circuit(..) => {}
                     }
                 }
                 if writable && let Some(out) = self.out.front_mut() {
@@ -378,8 +473,8 @@ impl Library for Rank {
                 match mine {
                     Some(out) if !rest.is_empty() => out.content = rest,
                     Some(_) => {
-                        if let Some(call) = self.out.pop_front().and_then(|out| out.ends) {
-                            self.ended(call);
+                        if let Some(ends) = self.out.pop_front().and_then(|out| out.ends) {
+                            self.written(ends);
                         }
                     }
                     None => {}
@@ -389,6 +484,7 @@ impl Library for Rank {
             Outcome::Ended { connection } => {
                 // What is over would be ready at every look.
                 self.call(Call::Close { connection });
+                self.tree_lost(connection);
                 self.lost(connection);
                 self.pump(now);
             }

@@ -121,7 +121,7 @@ pub struct Channel {
 }
 
 /// Whether `a` is before `b`; numbers go round.
-const fn before(a: u32, b: u32) -> bool {
+pub(super) const fn before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
@@ -227,6 +227,7 @@ impl Channel {
         let window = 2 * self.config.window;
         let sensible = match head.kind {
             Kind::Status => true,
+            Kind::OfTree => false,
             Kind::Data | Kind::Poll => {
                 let ahead = head.number.wrapping_sub(self.vr_r);
                 // What came before may come once more.
@@ -248,6 +249,7 @@ impl Channel {
                 Ok(missing) => self.status(now, &head, &missing),
                 Err(_) => self.event(Event::Garbage),
             },
+            Kind::OfTree => {}
         }
     }
 
@@ -270,6 +272,15 @@ impl Channel {
         self.send_head(Kind::Poll, true, self.vt_s);
         self.pause = (self.pause * 2).min(self.config.most);
         self.deadline = Some(now + self.pause);
+    }
+
+    /// The peer cannot be reached, and will not be: nothing more goes.
+    pub fn fail(&mut self) {
+        if !core::mem::replace(&mut self.lost, true) {
+            self.deadline = None;
+            self.kept.clear();
+            self.event(Event::Lost);
+        }
     }
 
     /// Says what has come, where the peer does not know.

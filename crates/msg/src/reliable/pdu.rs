@@ -2,14 +2,16 @@
 //!
 //! | octets | head, big endian |
 //! |---|---|
-//! | 0 | kind: 1 data, 2 poll, 3 status |
+//! | 0 | kind: 1 data, 2 poll, 3 status, 4 of a tree |
 //! | 1 | 1 where a status is asked for, else 0 |
 //! | 2 to 3 | octets that follow |
 //! | 4 to 7 | data: its number; poll: the number of the next data; status: up to here the list says all |
 //! | 8 to 11 | the number of the data that is expected next: all before has come |
 //! | 12 to 15 | data and poll: the stamp; status: the last stamp that has come |
 //!
-//! What follows the head of a status is a list: first number and count, 4 octets each, of data that is missing.
+//! What follows the head of a status is a list: first number and count, 4 octets each, of data that is missing. A
+//! leaf of a tree answers its root on a circuit of its own: what follows that head, whose number is the root's access
+//! point, is a PDU of the tree.
 
 use alloc::vec::Vec;
 
@@ -29,7 +31,12 @@ pub enum Kind {
     Poll,
     /// It says what has come.
     Status,
+    /// A leaf says this to the root of a tree.
+    OfTree,
 }
+
+/// The first octet of [`Kind::OfTree`].
+pub const OF_TREE: u8 = 4;
 
 /// The head of a PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +97,7 @@ impl core::fmt::Display for PduError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match *self {
             Self::Short { octets } => write!(f, "{octets} octets, a head has {HEAD_OCTETS}"),
-            Self::Kind { kind } => write!(f, "kind {kind}, allowed are 1 to 3"),
+            Self::Kind { kind } => write!(f, "kind {kind}, allowed are 1 to 4"),
             Self::Asks { asks } => write!(f, "octet 1 is {asks}, allowed are 0 and 1"),
             Self::Length { said, found } => write!(f, "{found} octets follow the head, which says {said}"),
             Self::List => write!(f, "a status lists pairs of 8 octets, at most {MOST_RANGES}"),
@@ -109,6 +116,7 @@ impl Head {
             Kind::Data => 1,
             Kind::Poll => 2,
             Kind::Status => 3,
+            Kind::OfTree => OF_TREE,
         };
         octets[1] = u8::from(self.asks);
         octets[2..4].copy_from_slice(&self.length.to_be_bytes());
@@ -131,6 +139,7 @@ impl Head {
             1 => Kind::Data,
             2 => Kind::Poll,
             3 => Kind::Status,
+            OF_TREE => Kind::OfTree,
             kind => return Err(PduError::Kind { kind }),
         };
         let asks = octets[1];

@@ -635,7 +635,7 @@ impl Library for RpcRank {
                         Ready::Datagram(socket) => {
                             self.system(Call::ReceiveFrom { socket, wait: false });
                         }
-                        Ready::Writable(_) | Ready::Pdu(_) => {}
+                        Ready::Writable(_) | Ready::Pdu(_) | Ready::Circuit(..) => {}
                     }
                 }
                 if ready.is_empty() {
@@ -696,7 +696,10 @@ impl Library for RpcRank {
             | Outcome::GivenCircuit { .. }
             | Outcome::SentPdu { .. }
             | Outcome::Pdu { .. }
-            | Outcome::NoPdu { .. } => {}
+            | Outcome::NoPdu { .. }
+            | Outcome::Fore(_)
+            | Outcome::Tree { .. }
+            | Outcome::Branch { .. } => {}
         }
     }
 

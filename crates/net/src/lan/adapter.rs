@@ -101,6 +101,13 @@ impl Adapter {
         self.circuits[at] = circuit;
     }
 
+    /// And no more.
+    pub(super) fn expect_no_more(&mut self, vc: Vc) {
+        if let Some(circuit) = self.circuits.get_mut(usize::from(vc.id().vci.0)) {
+            *circuit = u32::MAX;
+        }
+    }
+
     /// A frame has brought a packet.
     pub(super) fn frame_came(&mut self, packet: u32, trail: SegmentId) {
         self.packets.push_back((packet, trail));
@@ -197,16 +204,21 @@ impl Lan {
             }
         }
         self.watch(circuit);
-        if let Some(delivery) = &delivery
+        if let Some(payload) = delivery.map(|delivery| delivery.payload)
             && self.config.stack.message != Message::Fore
         {
-            self.forget_lost(circuit, delivery.payload.message.0 as u32);
+            let packet = payload.message.0 as u32;
+            // What was sent before a switched circuit got this channel is none of it.
+            if self.is_switched(circuit) && !self.circuits[circuit as usize].packets.contains(&packet) {
+                return (works, None);
+            }
+            self.forget_lost(circuit, packet);
         }
         (works, delivery)
     }
 
     /// A circuit keeps the order of its packets: those given to it before the one that came are lost.
-    fn forget_lost(&mut self, circuit: u32, came: u32) {
+    pub(super) fn forget_lost(&mut self, circuit: u32, came: u32) {
         while let Some(packet) = self.circuits[circuit as usize].packets.pop_front() {
             if packet == came {
                 return;
@@ -246,7 +258,7 @@ impl Lan {
 
     /// The next cell of what a circuit has to send, if any, and the work that it is. The cell has no trail
     /// yet.
-    fn cut(&mut self, circuit: u32) -> Option<(Works, Cell)> {
+    pub(super) fn cut(&mut self, circuit: u32) -> Option<(Works, Cell)> {
         let at = &mut self.circuits[circuit as usize];
         let mut works = Works::default();
         let cut = loop {
@@ -521,7 +533,7 @@ impl Lan {
 
 /// Work on one cell, a few kinds of it.
 #[derive(Clone, Copy)]
-struct Works {
+pub(super) struct Works {
     list: [(Activity, Bytes); 4],
     count: usize,
 }

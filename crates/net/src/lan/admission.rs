@@ -15,6 +15,7 @@
 
 use std::fmt;
 
+use wiretwin_msg::fore::Bandwidth;
 use wiretwin_units::{BitRate, Bits, Span};
 
 use super::Lan;
@@ -122,11 +123,10 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What is reserved on each link.
+/// What is reserved on each link: the account that call control keeps too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Admission {
-    /// By number of the link: what it carries, what is reserved.
-    links: Vec<(BitRate, u64)>,
+    ledger: Bandwidth,
 }
 
 impl Admission {
@@ -142,39 +142,33 @@ impl Admission {
                 return Self::default();
             }
         };
-        Self { links: vec![(capacity(link), 0); count] }
+        Self { ledger: Bandwidth::new(vec![capacity(link).get(); count]) }
     }
 
-    /// Reserves on every link of a path; returns what is granted, `None` where that is nothing.
-    pub(super) fn grant(&mut self, path: &[u32], demand: Demand) -> Result<Option<BitRate>, Refusal> {
-        let Demand { target, minimum } = demand;
-        if let Some(minimum) = minimum.filter(|minimum| *minimum > target) {
-            return Err(Refusal::Demand { target, minimum });
-        }
-        let mut granted = target.get();
-        for &link in path {
-            let (capacity, reserved) = self.links[link as usize];
-            let left = capacity.get() - reserved;
-            if let Some(asked) = minimum.filter(|minimum| minimum.get() > left) {
-                return Err(Refusal::NoResources { link, capacity, reserved, asked });
-            }
-            if granted > left {
-                // The interface counts in kbit/s.
-                granted = (left - left % 1000).max(minimum.map_or(0, BitRate::get));
-            }
-        }
-        for &link in path {
-            self.links[link as usize].1 += granted;
-        }
-        Ok(BitRate::new(granted).ok())
+    /// The account, to be given to whoever keeps it.
+    pub(super) const fn ledger_mut(&mut self) -> &mut Bandwidth {
+        &mut self.ledger
     }
+}
 
-    /// Gives back what was granted.
-    pub(super) fn release(&mut self, path: &[u32], granted: BitRate) {
-        for &link in path {
-            self.links[link as usize].1 -= granted.get();
-        }
+/// Reserves on every link of a path; returns what is granted, `None` where that is nothing.
+pub(super) fn grant(
+    ledger: &mut Bandwidth,
+    path: &[u32],
+    demand: Demand,
+) -> Result<Option<BitRate>, Refusal> {
+    let Demand { target, minimum } = demand;
+    if let Some(minimum) = minimum.filter(|minimum| *minimum > target) {
+        return Err(Refusal::Demand { target, minimum });
     }
+    let least = minimum.map_or(0, BitRate::get);
+    let granted = ledger.grant(path, target.get(), least).map_err(|short| Refusal::NoResources {
+        link: short.link,
+        capacity: BitRate::bit_s(short.capacity_bit_s),
+        reserved: short.reserved_bit_s,
+        asked: minimum.unwrap_or(target),
+    })?;
+    Ok(BitRate::new(granted).ok())
 }
 
 /// What cells of 424 bits a link carries.
@@ -204,7 +198,7 @@ pub(super) fn read(
     let count = hosts.len() as u32;
     let mut admission = Admission::new(network, hosts.len(), load.len());
     for (number, generator) in load.iter().enumerate().filter(|(_, one)| one.reserved && one.share > 0.0) {
-        let granted = admit_load(&mut admission, network, count, number as u32, generator);
+        let granted = admit_load(admission.ledger_mut(), network, count, number as u32, generator);
         if let Err(refusal) = granted {
             let list = top.get("load")?.list("generators")?;
             return Err(list[number].refuse(&refusal.to_string()));
@@ -224,7 +218,7 @@ pub(super) fn read(
         let one = Reservation { from: rank("from")?, to: rank("to")?, demand };
         let admitted = check(hosts, one).and_then(|()| {
             let (path, links) = path_of(network, one.from, one.to);
-            admission.grant(&path[..links], demand)
+            grant(admission.ledger_mut(), &path[..links], demand)
         });
         admitted.map_err(|refusal| at.refuse(&format!("what is left ({refusal})")))?;
         if found.iter().any(|other: &Reservation| (other.from, other.to) == (one.from, one.to)) {
@@ -249,16 +243,16 @@ fn check(hosts: &[HostConfig], one: Reservation) -> Result<(), Refusal> {
 
 /// Reserves for a generator, which sends no faster than its share, or its peak.
 fn admit_load(
-    admission: &mut Admission,
+    ledger: &mut Bandwidth,
     network: &NetworkConfig,
     hosts: u32,
     number: u32,
     load: &LoadConfig,
 ) -> Result<Option<BitRate>, Refusal> {
     let (path, links) = path_of(network, hosts + number, load.to);
-    let (capacity, _) = admission.links[path[0] as usize];
-    let rate = (capacity.get() as f64 * load.most()) as u64;
-    admission.grant(&path[..links], Demand::exactly(BitRate::bit_s(rate.clamp(1, capacity.get()))))
+    let capacity = ledger.capacity(path[0]);
+    let rate = (capacity as f64 * load.most()) as u64;
+    grant(ledger, &path[..links], Demand::exactly(BitRate::bit_s(rate.clamp(1, capacity))))
 }
 
 impl Lan {
@@ -269,7 +263,7 @@ impl Lan {
         for number in 0..self.config.load.len() {
             let load = self.config.load[number];
             if load.reserved && load.share > 0.0 {
-                let granted = admit_load(&mut self.admission, &network, hosts, number as u32, &load);
+                let granted = admit_load(self.admission.ledger_mut(), &network, hosts, number as u32, &load);
                 granted.expect("the reader of the configuration has admitted it");
             }
         }
@@ -291,12 +285,12 @@ impl Lan {
         check(&self.config.hosts, Reservation { from, to, demand })?;
         let (path, links) = path_of(&self.config.network, from, to);
         let before = self.circuits[self.circuit_between(from, to) as usize].reserved;
-        let mut admission = self.admission.clone();
+        let mut ledger = self.ledger_mut().clone();
         if let Some(before) = before {
-            admission.release(&path[..links], before);
+            ledger.release(&path[..links], before.get());
         }
-        let granted = admission.grant(&path[..links], demand)?;
-        self.admission = admission;
+        let granted = grant(&mut ledger, &path[..links], demand)?;
+        *self.ledger_mut() = ledger;
         self.give_rate(from, to, granted);
         Ok(granted)
     }
@@ -305,7 +299,7 @@ impl Lan {
     pub fn release(&mut self, from: u32, to: u32) {
         let Some(reserved) = self.reserved(from, to) else { return };
         let (path, links) = path_of(&self.config.network, from, to);
-        self.admission.release(&path[..links], reserved);
+        self.ledger_mut().release(&path[..links], reserved.get());
         self.give_rate(from, to, None);
     }
 
@@ -320,14 +314,17 @@ impl Lan {
         let number = self.circuit_between(from, to) as usize;
         let circuit = &mut self.circuits[number];
         circuit.reserved = rate;
-        // Rounded up, so that a circuit is never faster than its rate.
-        let spacing = |rate: BitRate| rate.time_for(CELL).map_or(Span::MAX, |span| span + Span::from_ps(1));
-        circuit.spacing = rate.map_or(Span::ZERO, spacing);
+        circuit.spacing = spacing(rate);
         let vc = circuit.vc;
         if let Some(switch) = self.switches.first_mut() {
             switch.set_class(from, vc, u8::from(rate.is_none()));
         }
     }
+}
+
+/// The time between two cells of a circuit that has this rate: rounded up, so that it is never faster.
+pub(super) fn spacing(rate: Option<BitRate>) -> Span {
+    rate.map_or(Span::ZERO, |rate| rate.time_for(CELL).map_or(Span::MAX, |span| span + Span::from_ps(1)))
 }
 
 /// A cell, without what a line adds.

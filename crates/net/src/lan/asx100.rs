@@ -15,6 +15,7 @@ use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
 use super::activity::Activity;
 use super::cell::{Cell, Vc};
 use super::core::{Core, LinkId, Passed, To};
+use super::signalling::SIGNALLING;
 
 /// Queues of a port, by class.
 pub const CLASSES: usize = 2;
@@ -117,6 +118,8 @@ pub(crate) struct Switch {
     /// By input port, sorted by circuit.
     routes: Vec<Vec<(Vc, Vec<Branch>)>>,
     outputs: Vec<Output>,
+    /// Cells of the signalling channel, for the control processor: with their port.
+    heard: VecDeque<(u32, Cell)>,
     passed: Passed,
     deepest: usize,
 }
@@ -131,6 +134,7 @@ impl Switch {
             crossing: VecDeque::new(),
             routes: Vec::new(),
             outputs: Vec::new(),
+            heard: VecDeque::new(),
             passed: Passed::default(),
             deepest: 0,
         }
@@ -169,6 +173,27 @@ impl Switch {
             Err(at) => routes.insert(at, (vc, vec![branch])),
         }
         Ok(())
+    }
+
+    /// Takes a branch away.
+    pub(crate) fn disconnect(&mut self, port: u32, vc: Vc, to: u32, into: Vc) {
+        let routes = &mut self.routes[port as usize];
+        let Ok(at) = routes.binary_search_by_key(&vc, |route| route.0) else { return };
+        routes[at].1.retain(|branch| (branch.port, branch.vc) != (to, into));
+        if routes[at].1.is_empty() {
+            routes.remove(at);
+        }
+    }
+
+    /// The next cell for the control processor, with its port.
+    pub(crate) fn hear(&mut self) -> Option<(u32, Cell)> {
+        self.heard.pop_front()
+    }
+
+    /// The control processor sends a cell on the signalling channel of a port: it goes before all others.
+    pub(crate) fn tell(&mut self, core: &mut Core, port: u32, cell: Cell) {
+        self.passed.taken += 1;
+        self.queue(core, Branch { port, vc: SIGNALLING, class: 0 }, cell);
     }
 
     /// Whether some circuit leaves a port under this name.
@@ -218,6 +243,10 @@ impl Switch {
         let (port, cell) = self.crossing.pop_front().expect("one event for each cell that crosses");
         let routes = &self.routes[port as usize];
         let Ok(at) = routes.binary_search_by_key(&cell.vc, |route| route.0) else {
+            if cell.vc == SIGNALLING {
+                self.passed.given += 1;
+                return self.heard.push_back((port, cell));
+            }
             // No such circuit: a switch drops what it has no entry for.
             self.passed.lost += 1;
             core.pdus.gone(cell.pdu);

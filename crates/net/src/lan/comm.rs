@@ -9,9 +9,10 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use wiretwin_engine::Executor;
-use wiretwin_msg::library::Failure;
+use wiretwin_msg::library::{Failure, NO_MULTICAST};
 use wiretwin_prog::{
     Comm, CommError, Incoming, Outcome, Outgoing, ProgramError, Rank, Source, Status, Tag, TagMatch, Work,
+    to_each,
 };
 use wiretwin_units::{Bytes, Span};
 
@@ -19,8 +20,8 @@ use super::{Completion, Lan, LanError, Op, RequestId};
 
 struct Shared {
     lan: RefCell<Lan>,
-    /// Octets on their way, by the send that made the message.
-    payloads: RefCell<BTreeMap<RequestId, Vec<u8>>>,
+    /// Octets on their way, by the send that made the message; and to how many.
+    payloads: RefCell<BTreeMap<RequestId, (Vec<u8>, usize)>>,
     resumed: RefCell<Vec<bool>>,
     /// What a unit of work costs, picoseconds, by kind.
     costs: BTreeMap<String, u64>,
@@ -64,7 +65,7 @@ impl LanComm {
     fn start_send(&self, to: Rank, tag: Tag, message: &[u8]) -> Result<RequestId, CommError> {
         let request =
             self.post(Op::Send { to: to.0, tag: tag.0, bytes: Bytes::new(message.len() as u64) })?;
-        self.shared.payloads.borrow_mut().insert(request, message.to_vec());
+        self.shared.payloads.borrow_mut().insert(request, (message.to_vec(), 1));
         Ok(request)
     }
 
@@ -88,7 +89,7 @@ impl LanComm {
 
     fn deliver(&self, completion: &Completion, buffer: &mut [u8]) -> Result<Status, CommError> {
         succeeded(completion)?;
-        let message = self.shared.payloads.borrow_mut().remove(&completion.message).unwrap_or_default();
+        let message = self.take_payload(completion.message);
         let kept = buffer.len().min(message.len());
         buffer[..kept].copy_from_slice(&message[..kept]);
         if completion.truncated {
@@ -96,6 +97,18 @@ impl LanComm {
             return Err(CommError::Truncated { message: completion.bytes, buffer });
         }
         Ok(Status { source: Rank(completion.source), tag: Tag(completion.tag), bytes: completion.bytes })
+    }
+
+    /// The octets of a message, which are kept while it is on its way to others.
+    fn take_payload(&self, message: RequestId) -> Vec<u8> {
+        let mut payloads = self.shared.payloads.borrow_mut();
+        match payloads.get_mut(&message) {
+            Some((octets, takers)) if *takers > 1 => {
+                *takers -= 1;
+                octets.clone()
+            }
+            _ => payloads.remove(&message).map(|(octets, _)| octets).unwrap_or_default(),
+        }
     }
 
     /// Sleeps for so long.
@@ -145,6 +158,26 @@ impl Comm for LanComm {
         let request = self.start_recv(from, tag, buffer.len())?;
         let completions = self.wait(&[request]).await?;
         self.deliver(&completions[0], buffer)
+    }
+
+    async fn mcast(&mut self, to: &[Rank], tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        let to = self.others(to)?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let ranks: Vec<u32> = to.iter().map(|to| to.0).collect();
+        let bytes = Bytes::new(message.len() as u64);
+        let posted =
+            self.shared.lan.borrow_mut().post(self.process, Op::Multicast { to: &ranks, tag: tag.0, bytes });
+        let request = match posted {
+            Ok(request) => request.unwrap_or(RequestId(0)),
+            Err(LanError::Unsupported(NO_MULTICAST)) => {
+                return self.exchange(&to_each(&to, tag, message), &mut []).await;
+            }
+            Err(error) => return Err(refused(error)),
+        };
+        self.shared.payloads.borrow_mut().insert(request, (message.to_vec(), ranks.len()));
+        self.wait(&[request]).await?.iter().try_for_each(succeeded)
     }
 
     async fn exchange(

@@ -17,6 +17,7 @@ use super::capture;
 use super::core::LinkConfig;
 use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
+use super::signalling::{self, SwitchedConfig};
 use super::stack::{Lower, Message, Stack};
 use super::switches;
 use super::vi::{self, ViConfig};
@@ -214,6 +215,8 @@ pub struct Config {
     pub loss: Option<Probability>,
     /// Stations that only generate.
     pub load: Vec<LoadConfig>,
+    /// How circuits are set up; permanent ones are used where there is nothing.
+    pub circuits: Option<SwitchedConfig>,
     /// Circuits that have bandwidth reserved.
     pub reservations: Vec<Reservation>,
     /// Message layers of other programs on the same hosts, a rank of each on each host.
@@ -282,6 +285,7 @@ impl Config {
         let mtu = socket.as_ref().filter(|_| !atm).map(|socket| socket.mtu);
         let load = load::read(&top, &network, hosts.len() as u32, mtu)?;
         let reservations = admission::read(&top, &network, &hosts, &load)?;
+        let circuits = signalling::read(&top, &stack, &network, &hosts)?;
         let pdu_bytes = Bytes::new(top.get("pdu_bytes")?.integer(1, 65_535)?);
         let at = top.get("cut_messages")?;
         let cut_messages = at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?;
@@ -350,6 +354,7 @@ impl Config {
             reassembly_timer,
             loss,
             load,
+            circuits,
             reservations,
             beside: read_beside(&top, stack)?,
         })
@@ -374,7 +379,8 @@ fn read_beside(top: &Fields<'_>, stack: Stack) -> Result<Vec<Stack>, JsonError> 
     Ok(found)
 }
 
-const CONFIG_KEYS: [&str; 22] = [
+const CONFIG_KEYS: [&str; 23] = [
+    "circuits",
     "stack",
     "hosts",
     "link",

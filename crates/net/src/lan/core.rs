@@ -46,10 +46,12 @@ pub(crate) enum To {
     Vi,
     /// A rank has slept.
     Pause,
+    /// A driver or call control may have something to do.
+    Signalling,
 }
 
 impl To {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -66,6 +68,7 @@ impl To {
         Self::Fragments,
         Self::Vi,
         Self::Pause,
+        Self::Signalling,
     ];
 }
 

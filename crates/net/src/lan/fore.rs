@@ -10,29 +10,65 @@ use wiretwin_units::Bytes;
 use super::activity::Activity;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
+use super::layer::Circuits;
 use super::socket::Carried;
 use super::{Arrived, Lan};
 
-/// PDUs on their way, by number.
-#[derive(Debug, Default)]
-pub(super) struct Pdus {
-    list: Vec<Content>,
+/// Things by number, which is given out again when they are gone.
+#[derive(Debug)]
+pub(super) struct Slots<T> {
+    list: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
-impl Pdus {
-    fn add(&mut self, content: Content) -> u32 {
+impl<T> Default for Slots<T> {
+    fn default() -> Self {
+        Self { list: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slots<T> {
+    pub(super) fn add(&mut self, one: T) -> u32 {
         if let Some(slot) = self.free.pop() {
-            self.list[slot as usize] = content;
+            self.list[slot as usize] = Some(one);
             return slot;
         }
-        self.list.push(content);
+        self.list.push(Some(one));
         self.list.len() as u32 - 1
     }
 
-    fn take(&mut self, number: u32) -> Content {
+    pub(super) fn take(&mut self, number: u32) -> Option<T> {
         self.free.push(number);
-        core::mem::take(&mut self.list[number as usize])
+        self.list[number as usize].take()
+    }
+}
+
+/// A PDU on its way: what it carries, and to how many.
+#[derive(Debug)]
+pub(super) struct Pdu {
+    content: Content,
+    copies: usize,
+}
+
+/// PDUs on their way, by number.
+pub(super) type Pdus = Slots<Pdu>;
+
+impl Pdus {
+    /// One of several that it goes to has it, or will not; its copy. `None` where it is the last.
+    fn share(&mut self, number: u32) -> Option<Content> {
+        let pdu = self.list[number as usize].as_mut().filter(|pdu| pdu.copies > 1)?;
+        pdu.copies -= 1;
+        Some(pdu.content.clone())
+    }
+
+    fn length(&self, number: u32) -> Bytes {
+        self.list[number as usize].as_ref().map_or(Bytes::new(0), |pdu| pdu.content.length())
+    }
+
+    fn goes_to(&mut self, number: u32, copies: usize) {
+        if let Some(pdu) = &mut self.list[number as usize] {
+            pdu.copies = copies;
+        }
     }
 }
 
@@ -47,19 +83,46 @@ impl Lan {
         content: Content,
     ) {
         let (octets, most) = (content.length(), self.config.pdu_bytes);
-        let Some(pair) = self.inhabitants[process as usize].circuits(circuit) else {
+        let Some(circuits) = self.inhabitants[process as usize].circuits(circuit) else {
             return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchCall));
         };
         if octets > most {
             let error = CallError::TooLong { bytes: octets, most };
             return self.outcome(host, thread, process, Outcome::Failed(error));
         }
-        let number = self.pdus.add(content);
+        let number = self.pdus.add(Pdu { content, copies: 1 });
         let packet = self.add_packet(Carried::Pdu(number));
         let payload = Payload::whole(MessageId(packet.into()), octets);
-        self.circuits[pair.out as usize].packets.push_back(packet);
+        let out = match circuits {
+            Circuits::Pair { out, .. } => {
+                self.circuits[out as usize].packets.push_back(packet);
+                out
+            }
+            Circuits::Descriptor(descriptor) => {
+                let Some(out) = self.switched_out(host, descriptor, payload) else {
+                    // It is connected no more: the driver says so, and nothing went.
+                    self.lose_packet(packet);
+                    return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchCall));
+                };
+                self.send_to_leaves(out, packet, number);
+                out
+            }
+        };
         self.insert(host, thread, &[Step::Do(Action::SentPdu { process, circuit })]);
-        self.hand(host, thread, pair.out, payload);
+        self.hand(host, thread, out, payload);
+    }
+
+    /// A PDU goes to wherever a switched circuit ends.
+    fn send_to_leaves(&mut self, out: u32, packet: u32, number: u32) {
+        let leaves = core::mem::take(&mut self.circuits[out as usize].leaves);
+        self.pdus.goes_to(number, leaves.len());
+        if leaves.is_empty() {
+            self.lose_packet(packet);
+        }
+        for &leaf in &leaves {
+            self.circuits[leaf as usize].packets.push_back(packet);
+        }
+        self.circuits[out as usize].leaves = leaves;
     }
 
     /// A PDU has left its process.
@@ -67,23 +130,34 @@ impl Lan {
         self.outcome(host, thread, process, Outcome::SentPdu { circuit });
     }
 
-    /// A PDU will not come.
-    pub(super) fn forget_pdu(&mut self, number: u32) {
+    /// A PDU will not come to one that it went to; whether it comes to others.
+    pub(super) fn forget_pdu(&mut self, number: u32) -> bool {
+        if self.pdus.share(number).is_some() {
+            return true;
+        }
         self.pdus.take(number);
+        false
     }
 
     /// A PDU stands before its reader.
     pub(super) fn pdu_came(&mut self, host: u32, thread: ThreadId, number: u32, packet: u32) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
-        let Carried::Pdu(pdu) = self.packets.carried(packet) else { return };
-        let (length, room) = (self.pdus.list[pdu as usize].length(), self.config.stream_bytes);
+        let pdu = match self.packets.carried(packet) {
+            Carried::Pdu(pdu) => pdu,
+            Carried::Signal(_) => return self.signal_came(host, thread, packet),
+            _ => return,
+        };
+        let (length, room) = (self.pdus.length(pdu), self.config.stream_bytes);
+        let payload = Payload::whole(MessageId(packet.into()), length);
+        if self.is_switched(number) {
+            return self.switched_pdu_came(host, number, Arrived { payload, trail });
+        }
         let circuit = &mut self.circuits[number as usize];
         if circuit.arrived_bytes + length > room {
             self.unread += 1;
             return self.lose_packet(packet);
         }
         circuit.arrived_bytes += length;
-        let payload = Payload::whole(MessageId(packet.into()), length);
         circuit.arrived.push_back(Arrived { payload, trail });
         let process = circuit.to;
         self.rouse_library(process, trail);
@@ -91,16 +165,25 @@ impl Lan {
 
     /// Whether a PDU is there.
     pub(super) fn has_pdu(&self, process: u32, circuit: CircuitId) -> bool {
-        let pair = self.inhabitants[process as usize].circuits(circuit);
-        pair.is_none_or(|pair| !self.circuits[pair.into as usize].arrived.is_empty())
+        let circuits = self.inhabitants[process as usize].circuits(circuit);
+        circuits.is_none_or(|circuits| self.has_come(process, circuits))
+    }
+
+    fn has_come(&self, process: u32, circuits: Circuits) -> bool {
+        match circuits {
+            Circuits::Pair { into, .. } => !self.circuits[into as usize].arrived.is_empty(),
+            Circuits::Descriptor(descriptor) => {
+                self.has_arrived(self.processes[process as usize].host, descriptor)
+            }
+        }
     }
 
     /// The circuits of a process that have a PDU.
     pub(super) fn circuits_with_pdus(&self, process: u32) -> impl Iterator<Item = CircuitId> {
         let inhabitant = &self.inhabitants[process as usize];
         (0..)
-            .map_while(|at| inhabitant.circuits(CircuitId(at)).map(|pair| (CircuitId(at), pair)))
-            .filter(|(_, pair)| !self.circuits[pair.into as usize].arrived.is_empty())
+            .map_while(|at| inhabitant.circuits(CircuitId(at)).map(|circuits| (CircuitId(at), circuits)))
+            .filter(move |(_, circuits)| self.has_come(process, *circuits))
             .map(|(circuit, _)| circuit)
     }
 
@@ -113,18 +196,23 @@ impl Lan {
         circuit: CircuitId,
         wait: bool,
     ) {
-        let Some(pair) = self.inhabitants[process as usize].circuits(circuit) else {
-            return self.outcome(host, thread, process, Outcome::NoPdu { circuit });
+        let arrived = match self.inhabitants[process as usize].circuits(circuit) {
+            None => return self.outcome(host, thread, process, Outcome::NoPdu { circuit }),
+            Some(Circuits::Descriptor(descriptor)) => self.take_arrived(host, descriptor),
+            Some(Circuits::Pair { into, .. }) => {
+                let at = &mut self.circuits[into as usize];
+                let first = at.arrived.pop_front();
+                at.arrived_bytes -= first.map_or(Bytes::new(0), |first| first.payload.length);
+                first
+            }
         };
-        let at = &mut self.circuits[pair.into as usize];
-        let Some(Arrived { payload, trail }) = at.arrived.pop_front() else {
+        let Some(Arrived { payload, trail }) = arrived else {
             if wait {
                 let call = wiretwin_msg::library::Call::ReceivePdu { circuit, wait };
                 return self.sleep(host, thread, process, call);
             }
             return self.outcome(host, thread, process, Outcome::NoPdu { circuit });
         };
-        at.arrived_bytes -= payload.length;
         let (none, packet) = (Bytes::new(0), payload.message.0 as u32);
         let steps = [
             Step::After(trail),
@@ -144,8 +232,14 @@ impl Lan {
         circuit: CircuitId,
         packet: u32,
     ) {
-        let Carried::Pdu(number) = self.packets.take(packet).carried else { return };
-        let mut content = self.pdus.take(number);
+        let Carried::Pdu(number) = self.packets.carried(packet) else { return };
+        let mut content = match self.pdus.share(number) {
+            Some(copy) => copy,
+            None => {
+                self.packets.take(packet);
+                self.pdus.take(number).map(|pdu| pdu.content).unwrap_or_default()
+            }
+        };
         self.outcome(host, thread, process, Outcome::Pdu { circuit, content: &mut content });
     }
 }

@@ -22,6 +22,10 @@ pub(super) enum Action {
     Begin { message: RequestId },
     /// A PDU goes to the adapter.
     Hand { circuit: u32, payload: Payload },
+    /// So does a message of signalling.
+    Pass { circuit: u32, payload: Payload },
+    /// A process begins to set its circuits up.
+    Enroll { process: u32 },
     /// The host cuts the next cell off what a circuit has to send.
     Segment { circuit: u32 },
     /// A cell wants room in the adapter's FIFO.
@@ -290,6 +294,8 @@ impl Lan {
                 self.capture_pdu(host, circuit, &payload);
                 self.hand(host, thread, circuit, payload);
             }
+            Action::Pass { circuit, payload } => self.hand(host, thread, circuit, payload),
+            Action::Enroll { process } => self.enroll(host, thread, process),
             Action::Segment { circuit } => self.segment(host, thread, circuit),
             Action::Room { adapter, cell } => self.room(host, thread, adapter, cell),
             Action::Put { adapter, mut cell } => {
@@ -507,7 +513,13 @@ impl Lan {
                             truncated: message.bytes > capacity,
                             failure,
                         });
-                        if message.returned {
+                        let others = self.message(id).map_or(0, |message| {
+                            message.takers -= 1;
+                            message.takers
+                        });
+                        if others > 0 {
+                            // It is on its way to others.
+                        } else if message.returned {
                             self.close(id);
                         } else if let Some(slot) = self.find(id)
                             && let Kind::Send(message) = &mut self.requests[slot].kind

@@ -16,10 +16,11 @@ use wiretwin_wire::cell::PAYLOAD_OCTETS;
 
 use super::asx100::Branch;
 use super::cell::{Cell, PduId, Vc};
+use super::circuit::FIRST_VCI;
 use super::config::{Config, NetworkConfig};
 use super::core::{LinkId, Port, To};
 use super::trail::SegmentId;
-use super::{BuildError, FIRST_VCI, Lan};
+use super::{BuildError, Lan};
 use crate::json::{At, Fields, JsonError};
 use crate::{csma_cd, timed_token};
 

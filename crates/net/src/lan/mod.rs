@@ -18,7 +18,9 @@
 //! | `rank_udp`, `ip` | datagrams between ranks, over UDP and IP |
 //! | `vi` | the VIs of hosts: emulated by the kernel, or of adapters that have them |
 //! | `switches` | any network of cell switches, under packets |
+//! | `circuit` | circuits, permanent and switched |
 //! | `fore` | the Fore interface of libraries: PDUs on circuits |
+//! | `signalling` | how switched circuits come to be: SPANS between hosts and switch |
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
@@ -36,6 +38,7 @@ pub mod admission;
 mod asx100;
 pub mod capture;
 mod cell;
+mod circuit;
 pub mod comm;
 pub mod config;
 mod core;
@@ -54,6 +57,7 @@ pub mod mixed;
 mod op;
 mod rank_udp;
 mod requests;
+mod signalling;
 mod socket;
 pub mod stack;
 mod switches;
@@ -64,21 +68,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
-use wiretwin_msg::library::{Address, Content, Failure, ListenerId, Refusal};
-use wiretwin_proto::Payload;
+use wiretwin_msg::library::{Address, Content, Failure, ListenerId};
 use wiretwin_proto::tcp::{self, Reason};
-use wiretwin_units::{BitRate, Bytes, SimTime, Span};
+use wiretwin_units::{Bytes, SimTime, Span};
 
 pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
 pub use self::op::{Completion, LanError, Losses, Op, RequestId};
-use adaptation::{Receiver, Sender};
 use adapter::Adapter;
 use admission::Admission;
-use asx100::{Branch, Switch};
+use asx100::Switch;
 use capture::Capture;
-use cell::{PduId, Vc};
+use circuit::{Arrived, Circuit};
 use config::NetworkConfig;
 use core::{Core, Link, LinkId, Port, To, parts};
 use cpu::Step;
@@ -90,45 +92,13 @@ use layer::{Inhabitant, MappedEnd};
 use load::Generator;
 use medium::Medium;
 use rank_udp::RankUdp;
+use signalling::Signalling;
 use socket::{End, Packets, Pending};
 use stack::{Lower, Message as MessageLayer, Transport};
 use trail::{Part, SegmentId, Trail};
 
 /// Why no network was made of a configuration.
 pub type BuildError = StreamError;
-
-/// What an adaptation layer's two ends have to do with a circuit, and what has come for its reader.
-struct Circuit {
-    from: u32,
-    to: u32,
-    /// Its name on the sender's link, and on the receiver's.
-    vc: Vc,
-    into: Vc,
-    /// Packets that it was given, in order, until they or later ones have come.
-    packets: VecDeque<u32>,
-    sender: Sender,
-    receiver: Receiver,
-    /// PDUs that the sender has taken and not begun.
-    handed: VecDeque<Payload>,
-    /// The PDU that is being cut.
-    pdu: PduId,
-    /// PDUs that stand at the receiver's stream head.
-    arrived: VecDeque<Arrived>,
-    arrived_bytes: Bytes,
-    /// When pacing lets its next cell go.
-    next_cell: SimTime,
-    /// An event will come when its reassembly timer may have run out.
-    watched: bool,
-    /// What it has reserved, and the time between two cells that this makes.
-    reserved: Option<BitRate>,
-    spacing: Span,
-}
-
-#[derive(Clone, Copy)]
-struct Arrived {
-    payload: Payload,
-    trail: SegmentId,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -189,6 +159,8 @@ struct Message {
     returned: bool,
     /// A receive has got it.
     matched: bool,
+    /// Ranks that have not taken it.
+    takers: u32,
 }
 
 /// A message that has come, with its critical path; only where the trail is on.
@@ -252,6 +224,10 @@ pub struct Lan {
     datagrams: Datagrams,
     /// PDUs of libraries on their way.
     pdus: Pdus,
+    signalling: Option<Box<Signalling>>,
+    /// Whom messages to several are for, until their library has them.
+    several: BTreeMap<RequestId, Vec<u32>>,
+    sent_to_several: u64,
     medium: Option<Medium>,
     finished: (SimTime, Span),
     generators: Vec<Generator>,
@@ -303,6 +279,9 @@ impl Lan {
             bound: BTreeMap::new(),
             datagrams: Datagrams::default(),
             pdus: Pdus::default(),
+            signalling: None,
+            several: BTreeMap::new(),
+            sent_to_several: 0,
             medium: None,
             finished: (SimTime::ZERO, Span::ZERO),
             generators: Vec::new(),
@@ -369,6 +348,9 @@ impl Lan {
         if lan.config.network.has_cells() {
             lan.admit_all();
         }
+        if let Some(config) = lan.config.circuits {
+            lan.start_signalling(config);
+        }
         Ok(lan)
     }
 
@@ -418,40 +400,6 @@ impl Lan {
             write_blocked: false,
             reached: 0,
             completions: Vec::new(),
-        });
-    }
-
-    /// A permanent circuit from one rank to another: VCI 32 + receiver on the sender's link, 32 + sender
-    /// on the receiver's. Between two adapters without a switch both are the sender's.
-    fn add_circuit(&mut self, from: u32, to: u32) {
-        let (out, into) = match self.config.network {
-            NetworkConfig::Switch(..) => (to, from),
-            _ => (from, from),
-        };
-        let (vc, into) = (Vc::new(0, FIRST_VCI + out as u16), Vc::new(0, FIRST_VCI + into as u16));
-        let number = self.circuits.len() as u32;
-        // Without reserved bandwidth, until it gets some.
-        let branch = Branch { port: to, vc: into, class: 1 };
-        if let Some(switch) = self.switches.first_mut() {
-            switch.connect(from, vc, branch).expect("each pair of hosts has a channel of its own");
-        }
-        self.adapters[to as usize].expect(into, number);
-        self.circuits.push(Circuit {
-            from,
-            to,
-            vc,
-            into,
-            packets: VecDeque::new(),
-            sender: Sender::new(self.config.stack.lower),
-            receiver: Receiver::new(self.config.stack.lower, self.config.reassembly_timer),
-            handed: VecDeque::new(),
-            pdu: PduId::NONE,
-            arrived: VecDeque::new(),
-            arrived_bytes: Bytes::new(0),
-            next_cell: SimTime::ZERO,
-            watched: false,
-            reserved: None,
-            spacing: Span::ZERO,
         });
     }
 
@@ -587,17 +535,7 @@ impl Lan {
             Op::Send { to, tag, bytes } => {
                 self.check_rank(to)?;
                 self.admit(rank, to, tag, bytes)?;
-                let message = Message {
-                    to,
-                    tag,
-                    bytes,
-                    arrived: Bytes::new(0),
-                    begun: self.now(),
-                    begin: SegmentId::NONE,
-                    returned: false,
-                    matched: false,
-                };
-                let request = self.open(rank, Kind::Send(message));
+                let request = self.open_send(rank, to, tag, bytes, 1);
                 match self.config.stack.message {
                     MessageLayer::Fore => self.start_send(rank, request),
                     MessageLayer::Socket if self.sends_datagrams() => self.post_datagram(rank, request),
@@ -616,6 +554,7 @@ impl Lan {
                 }
                 Ok(Some(request))
             }
+            Op::Multicast { to, tag, bytes } => self.post_multicast(rank, to, tag, bytes).map(Some),
             Op::Recv { from, tag, capacity } => {
                 if let Some(from) = from {
                     self.check_rank(from)?;
@@ -712,7 +651,11 @@ impl Lan {
                     }
                 }
             }
-            To::Element => self.switches[component as usize].handle(&mut self.core, local),
+            To::Element => {
+                self.switches[component as usize].handle(&mut self.core, local);
+                self.switch_hears(component);
+            }
+            To::Signalling => self.signalling_due(component),
             To::Firmware => self.firmware_done(component),
             To::Dma => self.dma_done(component, local),
             To::Transmit => self.transmit(component),
@@ -732,12 +675,8 @@ impl Lan {
     /// Whether the message layer takes a send.
     fn admit(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), LanError> {
         if self.config.stack.message.is_library() {
-            return self.library_admits(rank, to, tag, bytes).map_err(|refusal| match refusal {
-                Refusal::ToItself => LanError::ToItself { rank },
-                Refusal::Empty => LanError::Empty,
-                Refusal::TooLong { most } => LanError::TooLong { bytes, most },
-                Refusal::Unsupported(what) => LanError::Unsupported(what),
-            });
+            let admitted = self.library_admits(rank, to, tag, bytes);
+            return admitted.map_err(|refusal| LanError::of(refusal, rank, bytes));
         }
         if to == rank {
             return Err(LanError::ToItself { rank });
@@ -764,15 +703,7 @@ impl Lan {
         let size = self.size();
         if rank < size { Ok(()) } else { Err(LanError::NoSuchRank { rank, size }) }
     }
-
-    fn circuit_between(&self, from: u32, to: u32) -> u32 {
-        // Circuits were made in this order, without those from a rank to itself.
-        from * (self.size() - 1) + to - u32::from(to > from)
-    }
 }
-
-/// The first virtual channel that is given out: those below are reserved (I.361 §2.2.3).
-const FIRST_VCI: u16 = 32;
 
 /// Observable points: a cell at the end of a link.
 const CELL_CAME: u32 = 1;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wiretwin_msg::library::Failure;
+use wiretwin_msg::library::{Failure, Refusal};
 use wiretwin_units::{Bytes, Span};
 
 /// Names a request of a network. Never reused.
@@ -18,6 +18,15 @@ pub enum Op<'a> {
     Send {
         /// The receiver.
         to: u32,
+        /// The tag.
+        tag: u32,
+        /// The length of the message.
+        bytes: Bytes,
+    },
+    /// Starts a send of one message to several ranks, in order and without the rank itself; returns its request.
+    Multicast {
+        /// The receivers.
+        to: &'a [u32],
         /// The tag.
         tag: u32,
         /// The length of the message.
@@ -114,6 +123,18 @@ pub enum LanError {
         /// The number.
         request: RequestId,
     },
+}
+
+impl LanError {
+    /// What a library has refused.
+    pub(super) const fn of(refusal: Refusal, rank: u32, bytes: Bytes) -> Self {
+        match refusal {
+            Refusal::ToItself => Self::ToItself { rank },
+            Refusal::Empty => Self::Empty,
+            Refusal::TooLong { most } => Self::TooLong { bytes, most },
+            Refusal::Unsupported(what) => Self::Unsupported(what),
+        }
+    }
 }
 
 impl fmt::Display for LanError {

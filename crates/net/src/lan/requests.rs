@@ -1,9 +1,11 @@
 //! Requests of ranks: their numbers, and the messages that sends made.
 
-use wiretwin_units::Span;
+use wiretwin_msg::library::NO_MULTICAST;
+use wiretwin_units::{Bytes, Span};
 
 use super::core::To;
 use super::host::Action;
+use super::trail::SegmentId;
 use super::{Kind, Lan, LanError, Message, Request, RequestId, State};
 
 impl Lan {
@@ -56,6 +58,53 @@ impl Lan {
             None => self.requests.push(request),
         }
         id
+    }
+
+    /// A message that a rank sends, to so many.
+    pub(super) fn open_send(&mut self, rank: u32, to: u32, tag: u32, bytes: Bytes, takers: u32) -> RequestId {
+        let message = Message {
+            to,
+            tag,
+            bytes,
+            arrived: Bytes::new(0),
+            begun: self.now(),
+            begin: SegmentId::NONE,
+            returned: false,
+            matched: false,
+            takers,
+        };
+        self.open(rank, Kind::Send(message))
+    }
+
+    /// Messages that went to several ranks as one.
+    #[must_use]
+    pub const fn sent_to_several(&self) -> u64 {
+        self.sent_to_several
+    }
+
+    /// A rank sends one message to several.
+    pub(super) fn post_multicast(
+        &mut self,
+        rank: u32,
+        to: &[u32],
+        tag: u32,
+        bytes: Bytes,
+    ) -> Result<RequestId, LanError> {
+        to.iter().try_for_each(|&to| self.check_rank(to))?;
+        let Some(&first) = to.first() else { return Err(LanError::Unsupported(NO_MULTICAST)) };
+        if to.contains(&rank) || to.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(LanError::ToItself { rank });
+        }
+        if !self.config.stack.message.is_library() {
+            return Err(LanError::Unsupported(NO_MULTICAST));
+        }
+        let admitted = self.library_admits_many(rank, to, tag, bytes);
+        admitted.map_err(|refusal| LanError::of(refusal, rank, bytes))?;
+        let request = self.open_send(rank, first, tag, bytes, to.len() as u32);
+        self.several.insert(request, to.to_vec());
+        self.sent_to_several += 1;
+        self.post_to_library(rank, request, true);
+        Ok(request)
     }
 
     pub(super) fn find(&self, id: RequestId) -> Option<usize> {

@@ -85,6 +85,8 @@ pub(super) enum Carried {
     Mapped { end: u32, octets: u64 },
     /// A PDU of a library, which has nothing of IP's.
     Pdu(u32),
+    /// A message of signalling.
+    Signal(u32),
 }
 
 /// Packets on their way, by number.
@@ -438,10 +440,16 @@ impl Lan {
 
     /// A packet is lost on its way.
     pub(super) fn lose_packet(&mut self, packet: u32) {
+        if let Carried::Pdu(number) = self.packets.carried(packet)
+            && self.forget_pdu(number)
+        {
+            return;
+        }
         match self.packets.take(packet).carried {
             Carried::Piece(piece) => self.piece_lost(piece),
             Carried::Vi { packet, .. } => self.vi_lost(packet),
-            Carried::Pdu(number) => self.forget_pdu(number),
+            Carried::Signal(number) => self.forget_signal(number),
+            Carried::Pdu(_) => {}
             Carried::Segment { .. } | Carried::Ip(_) | Carried::Mapped { .. } => {}
         }
     }
@@ -459,7 +467,11 @@ impl Lan {
                     self.capture_segment(self.ends[end as usize].other, &segment);
                 }
                 Carried::Ip(piece) => self.capture_piece(&piece),
-                Carried::Piece(_) | Carried::Vi { .. } | Carried::Mapped { .. } | Carried::Pdu(_) => {}
+                Carried::Piece(_)
+                | Carried::Vi { .. }
+                | Carried::Mapped { .. }
+                | Carried::Pdu(_)
+                | Carried::Signal(_) => {}
             }
         }
         if self.config.network.has_cells() {
@@ -589,7 +601,7 @@ impl Lan {
             Carried::Ip(piece) => piece.length.into(),
             Carried::Vi { octets, .. } => return octets,
             Carried::Mapped { octets, .. } => return Bytes::new(octets),
-            Carried::Pdu(_) => return Bytes::new(0),
+            Carried::Pdu(_) | Carried::Signal(_) => return Bytes::new(0),
         };
         Bytes::new(octets + IP_OCTETS) + encapsulation
     }
@@ -611,7 +623,7 @@ impl Lan {
                 }
                 return self.take_ip(host, thread, piece);
             }
-            Carried::Pdu(_) => return,
+            Carried::Pdu(_) | Carried::Signal(_) => return,
         };
         if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
             self.capture_segment(self.ends[end as usize].other, &segment);

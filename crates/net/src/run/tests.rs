@@ -295,7 +295,7 @@ fn what_is_wrong_is_refused_by_name() {
             "sort",
             "{}",
             2,
-            "no program \"sort\"; allowed: echo, stream, ring, jacobi, mm, pde, pde1, pde2, md, md-coarse",
+            "no program \"sort\"; allowed: echo, stream, cast, ring, jacobi, mm, pde, pde1, pde2, md, md-coarse",
         ),
         ("echo", "{\"bytes\": 4}", 2, "parameters: rounds is nothing"),
         ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters: bytes is -4; allowed: an integer from 0"),

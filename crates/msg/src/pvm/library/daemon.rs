@@ -186,7 +186,7 @@ impl Library for Daemon {
                             }
                         }
                         Ready::Writable(connection) => writable = Some(connection),
-                        Ready::Acceptable(_) | Ready::Pdu(_) => {}
+                        Ready::Acceptable(_) | Ready::Pdu(_) | Ready::Circuit(..) => {}
                     }
                 }
                 if writable.is_some()

@@ -173,7 +173,7 @@ fn octets_that_are_no_pdu_are_refused_with_what_is_allowed() {
     let octets = Head { kind: Kind::Data, asks: true, length: 2, number: 1, expected: 2, stamp: 3 }.octets();
     for (at, octet, error) in [
         (0, 0, PduError::Kind { kind: 0 }),
-        (0, 4, PduError::Kind { kind: 4 }),
+        (0, 5, PduError::Kind { kind: 5 }),
         (1, 2, PduError::Asks { asks: 2 }),
         (3, 3, PduError::Length { said: 3, found: 2 }),
     ] {

@@ -145,7 +145,7 @@ impl Library for PortMapper {
                         }
                         Ready::Acceptable(listener) => Call::Accept { listener },
                         Ready::Datagram(socket) => Call::ReceiveFrom { socket, wait: false },
-                        Ready::Writable(_) | Ready::Pdu(_) => continue,
+                        Ready::Writable(_) | Ready::Pdu(_) | Ready::Circuit(..) => continue,
                     };
                     self.outputs.push_back(Output::Transmit(call));
                 }

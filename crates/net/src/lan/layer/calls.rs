@@ -4,6 +4,7 @@
 //! `fore_receive` and `copy_out`. A write, a connect and a close pay `socket_send` besides, a read that gets something
 //! `socket_receive`, a select `select`; TCP says the rest. Who slept pays `context_switch` before it goes on.
 
+use wiretwin_msg::fore::Ask;
 use wiretwin_msg::library::{Address, Call, CallError, ConnectionId, Content, ListenerId, Outcome, Ready};
 use wiretwin_proto::tcp::{Pieces, Read, Reason, State};
 use wiretwin_units::{Bytes, SimTime};
@@ -32,6 +33,8 @@ impl Lan {
                 Some(Activity::SocketSend)
             }
             Call::Select { .. } => Some(Activity::Select),
+            // It opens the device, and binds: another system call.
+            Call::Fore(Ask::Open { .. }) => Some(Activity::Trap),
             _ => None,
         };
         let none = Bytes::new(0);
@@ -130,6 +133,7 @@ impl Lan {
                     self.inhabitants[process as usize].ready = ready;
                     return self.sleep(host, thread, process, Call::Select { write, until, idle });
                 }
+                self.signs_told(process);
                 self.outcome(host, thread, process, Outcome::Ready(&ready));
                 self.inhabitants[process as usize].ready = ready;
             }
@@ -140,6 +144,7 @@ impl Lan {
             Call::SendPdu { circuit, content } => self.send_pdu(host, thread, process, circuit, content),
             Call::ReceivePdu { circuit, wait } => self.receive_pdu(host, thread, process, circuit, wait),
             Call::ReceiveFrom { socket, wait } => self.receive_datagram(host, thread, process, socket, wait),
+            Call::Fore(ask) => self.fore_call(host, thread, process, ask),
         }
     }
 
@@ -194,6 +199,7 @@ impl Lan {
             }
         }
         ready.extend(self.sockets_with_datagrams(process).map(Ready::Datagram));
+        ready.extend(self.signs_of(process));
         ready.extend(self.circuits_with_pdus(process).map(Ready::Pdu));
         self.inhabitants[process as usize].ready = ready;
     }

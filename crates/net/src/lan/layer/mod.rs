@@ -14,6 +14,7 @@ mod mapped;
 
 use std::collections::VecDeque;
 
+use wiretwin_msg::fore::{Descriptor, Qos};
 use wiretwin_msg::framed::Framed;
 use wiretwin_msg::library::{
     Address, Call, CircuitId, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
@@ -22,8 +23,7 @@ use wiretwin_msg::mpi::Policy;
 use wiretwin_msg::mpi::stream::{Heads, StreamMpi};
 use wiretwin_msg::mpi::vias::ViaMpi;
 use wiretwin_msg::pvm::{Encoding, library as pvm};
-use wiretwin_msg::reliable::Reliable;
-use wiretwin_msg::reliable::channel;
+use wiretwin_msg::reliable::{self, Reliable, channel};
 use wiretwin_msg::rpc::library::{CALLER_PORT, MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
 use wiretwin_msg::via::messages::Messages;
 use wiretwin_proto::Output;
@@ -34,6 +34,7 @@ use super::config::{Config, SocketConfig};
 use super::core::To;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
+use super::signalling::SwitchedConfig;
 use super::stack::{Message, Stack, Transport};
 use super::{Kind, Lan, RequestId, State};
 
@@ -96,6 +97,7 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
     let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
     let (mut processes, mut open, mut listening) = (Vec::new(), Vec::new(), Vec::new());
     let (mut circuits, mut bound) = (Vec::new(), Vec::new());
+    let given = || if config.circuits.is_some() { Vec::new() } else { mesh() };
     match message {
         Message::Fore | Message::Socket => {}
         Message::Framed => {
@@ -140,20 +142,18 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
             open = mesh();
         }
         Message::ForeReliable => {
-            let config = channel::Config { pdu: config.pdu_bytes, ..channel::Config::default() };
             processes.extend((0..size).map(|rank| {
-                (rank, Machine::ForeReliable(Box::new(Reliable::new(Framed::new(rank, size), config))))
+                (rank, Machine::ForeReliable(Box::new(over_circuits(Framed::new(rank, size), rank, config))))
             }));
-            circuits = mesh();
+            circuits = given();
         }
         Message::PvmFore => {
-            let config = channel::Config { pdu: config.pdu_bytes, ..channel::Config::default() };
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
             processes.extend((0..size).map(|rank| {
-                let library = Reliable::new(pvm::Rank::new(rank, size, usage), config);
+                let library = over_circuits(pvm::Rank::new(rank, size, usage), rank, config);
                 (rank, Machine::PvmFore(Box::new(library)))
             }));
-            circuits = mesh();
+            circuits = given();
         }
         Message::PvmNormal => {
             let usage = pvm::Usage { direct: false, encoding: Encoding::Default };
@@ -180,6 +180,18 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
     Settlement { processes, open, circuits, listening, bound }
 }
 
+/// A library over circuits that are given, or that it sets up itself.
+fn over_circuits<L: Library>(library: L, rank: u32, config: &Config) -> Reliable<L> {
+    let rules = channel::Config { pdu: config.pdu_bytes, ..channel::Config::default() };
+    match config.circuits {
+        None => Reliable::new(library, rules),
+        Some(SwitchedConfig { topology, peak, .. }) => {
+            let (size, qos) = (config.hosts.len() as u32, Qos { peak, ..Qos::default() });
+            Reliable::switched(library, rules, reliable::Circuits { rank, size, topology, qos })
+        }
+    }
+}
+
 /// MVICH, with the thresholds and buffers of a network.
 pub(super) fn mvich(config: &Config) -> Policy {
     let policy = Policy::mvich();
@@ -191,11 +203,13 @@ pub(super) fn mvich(config: &Config) -> Policy {
 /// From here LAM sends by rendezvous, as shipped.
 const LAM_THRESHOLD: Bytes = Bytes::kib(64);
 
-/// A circuit to another process, and one back.
+/// What a descriptor of a process has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circuits {
-    pub(super) out: u32,
-    pub(super) into: u32,
+pub(super) enum Circuits {
+    /// A permanent circuit to another process, and one back.
+    Pair { out: u32, into: u32 },
+    /// What the driver knows.
+    Descriptor(Descriptor),
 }
 
 /// A process with a library.
@@ -213,7 +227,7 @@ pub(super) struct Inhabitant {
     connections: Vec<Option<u32>>,
     /// By name: their ports, and ends that wait to be accepted.
     listeners: Vec<(u16, VecDeque<u32>)>,
-    /// By name: pairs of circuits.
+    /// By name.
     circuits: Vec<Circuits>,
     /// Kept for its allocation.
     ready: Vec<Ready>,
@@ -257,6 +271,11 @@ impl Inhabitant {
         self.circuits.get(circuit.0 as usize).copied()
     }
 
+    pub(super) fn add_descriptor(&mut self, descriptor: Descriptor) -> CircuitId {
+        self.circuits.push(Circuits::Descriptor(descriptor));
+        CircuitId(self.circuits.len() as u32 - 1)
+    }
+
     fn name(&mut self, end: u32) -> ConnectionId {
         self.connections.push(Some(end));
         ConnectionId(self.connections.len() as u32 - 1)
@@ -281,7 +300,7 @@ impl Lan {
     pub(super) fn move_onto_circuits(&mut self) {
         for (one, other) in self.settle_in().circuits {
             for (rank, peer) in [(one, other), (other, one)] {
-                let pair = Circuits {
+                let pair = Circuits::Pair {
                     out: self.circuit_between(rank, peer),
                     into: self.circuit_between(peer, rank),
                 };
@@ -369,6 +388,22 @@ impl Lan {
         of_library!(&self.inhabitants[rank as usize].machine, library => library.admit(to, tag, bytes))
     }
 
+    pub(super) fn library_admits_many(
+        &self,
+        rank: u32,
+        to: &[u32],
+        tag: u32,
+        bytes: Bytes,
+    ) -> Result<(), Refusal> {
+        let machine = &self.inhabitants[rank as usize].machine;
+        of_library!(machine, library => library.admit_multicast(to, tag, bytes))
+    }
+
+    /// A process does what its library asks for before anything is posted.
+    pub(super) fn enroll(&mut self, host: u32, thread: ThreadId, process: u32) {
+        self.settle(host, thread, process, false);
+    }
+
     /// A send or a receive is posted: the process turns to it when it has done what came before.
     pub(super) fn post_to_library(&mut self, rank: u32, request: RequestId, send: bool) {
         if send {
@@ -383,7 +418,12 @@ impl Lan {
         let Some(slot) = self.find(id) else { return };
         let (request, kind) = (Request(id.0), self.requests[slot].kind);
         let machine = &mut self.inhabitants[process as usize].machine;
+        let several = self.several.remove(&id);
         of_library!(machine, library => match kind {
+            Kind::Send(message) if several.is_some() => {
+                let to = several.unwrap_or_default();
+                library.multicast(now, request, &to, message.tag, message.bytes);
+            }
             Kind::Send(message) => library.send(now, request, message.to, message.tag, message.bytes),
             Kind::Recv { from, tag, capacity, .. } => library.receive(now, request, from, tag, capacity),
             Kind::Free => {}
