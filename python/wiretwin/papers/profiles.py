@@ -85,7 +85,11 @@ class Network:
     first_use_ms
         What the first message of a host to another takes besides.
     reserve_Mbit_s
-        What the circuits between the first two hosts have reserved, each way.
+        What the circuits between the first two hosts have reserved, each way; where circuits are set up by
+        calls, what each of them asks for.
+    circuits
+        Circuits are set up by calls: which are there from the start, ``demand``, ``all``, ``mesh``,
+        ``hypercube`` or ``tree``. None: permanent ones between every two hosts.
     buffer_kib, nodelay
         Of sockets: the size of both buffers of each, and whether both ends set ``TCP_NODELAY``.
     tcp
@@ -114,6 +118,7 @@ class Network:
     load: tuple[Load, ...] = ()
     first_use_ms: float = 0.0
     reserve_Mbit_s: float | None = None
+    circuits: str | None = None
     buffer_kib: int = 32
     tcp: str = "sunos41"
     nodelay: bool = True
@@ -192,7 +197,14 @@ def lan_json(network: Network) -> str:
         config["first_use_ps"] = _ps(network.first_use_ms * 1e3)
     if network.load:
         config["load"] = [_load(one, network.stack.split("/")[-1]) for one in network.load]
-    if network.reserve_Mbit_s is not None:
+    if network.circuits is not None:
+        switch = _kind(find_sheet("networks", network.switch or "asx100", "--switch"), "switch")
+        config["circuits"] = {
+            "topology": network.circuits,
+            "processing_ps": _ps(of(switch, "signal_us")),
+            "peak_kbit_s": round((network.reserve_Mbit_s or 0) * 1e3),
+        }
+    elif network.reserve_Mbit_s is not None:
         rate = round(network.reserve_Mbit_s * 1e6)
         config["reservations"] = [
             {"from": one, "to": 1 - one, "target_bit_s": rate, "minimum_bit_s": rate} for one in (0, 1)

@@ -27,11 +27,19 @@ class Ran:
         Of the time of a cable or ring that the program's own frames took; none on ATM.
     digest
         Of the run and of its results.
+    circuits, set_up_s
+        Circuits, and leaves of trees, that calls have set up, and when the last of them was there; 0 where
+        all are permanent.
+    to_several
+        Messages that went to several ranks as one.
     """
 
     elapsed_s: float
     share: float | None
     digest: str
+    circuits: int = 0
+    set_up_s: float = 0.0
+    to_several: int = 0
 
 
 def run_program(
@@ -65,6 +73,9 @@ def run_program(
         max(ran["elapsed_ps"]) / 1e12,
         ran["carried_ps"] / ran["end_ps"] if shared else None,
         f"{ran['digest']} {' '.join(ran['results'])}",
+        ran["circuits"],
+        ran["set_up_ps"] / 1e12,
+        ran["sent_to_several"],
     )
 
 

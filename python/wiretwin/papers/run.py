@@ -17,7 +17,8 @@ PAPERS: dict[str, ModuleType] = {
     "ong2000": ong2000,
     "vila1998": vila1998,
 }
-"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits."""
+"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits, and
+``BESIDE`` where experiments are run only when they are named."""
 
 
 def run_paper(
@@ -34,8 +35,9 @@ def run_paper(
     """
     if paper not in PAPERS:
         raise InputError(key="PAPER", value=paper, allowed=", ".join(PAPERS))
-    known = PAPERS[paper].EXPERIMENTS
-    chosen = list(known) if experiments is None else experiments
+    listed = PAPERS[paper].EXPERIMENTS
+    known = listed | getattr(PAPERS[paper], "BESIDE", {})
+    chosen = list(listed) if experiments is None else experiments
     for name in chosen:
         if name not in known:
             raise InputError(key="EXPERIMENT", value=name, allowed=", ".join(known))

@@ -151,6 +151,52 @@ def test_more_hosts_take_less_time_and_are_used_less_well() -> None:
     assert max(shared, key=lambda case: shared[case]).startswith("stack=socket/tcp/ethernet")
 
 
+def test_a_topology_has_its_circuits_and_the_time_that_one_processor_takes_for_them() -> None:
+    found = values("circuits")
+    over = "stack=pvm-fore/aal5 network=atm host=sparc2 adapter=series-200"
+    for hosts in (4, 16):
+        made = {
+            name: found[f"{over} mechanism={name} ports={hosts}", "circuits"]
+            for name in ("demand", "mesh", "hypercube", "tree", "all")
+        }
+        time = {name: found[f"{over} mechanism={name} ports={hosts}", "set_up_us"] for name in made}
+        # A message to all and its answers need a tree, and a circuit each way to each host, whatever is held.
+        least = 3 * (hosts - 1)
+        assert made["demand"] == least
+        assert made["all"] == hosts * (hosts - 1) + hosts - 1
+        assert made["demand"] <= made["tree"] <= made["hypercube"] <= made["all"]
+        # Two messages of a circuit are for the processor, 2 ms each.
+        assert all(time[name] > 4000 * made[name] - 4000 for name in made), time
+        assert time["tree"] < time["all"]
+
+
+def test_one_message_on_a_tree_takes_less_than_one_to_each_and_more_so_to_more_hosts() -> None:
+    found = values("circuits")
+    rounds = {case: value for (case, metric), value in found.items() if metric == "round_us"}
+    assert rounds
+    for case, value in rounds.items():
+        if "mechanism=multicast" in case and "size=65536" in case:
+            assert value < 0.7 * rounds[case.replace("mechanism=multicast", "mechanism=each")]
+
+
+def test_a_first_message_on_switched_circuits_waits_for_two_calls() -> None:
+    found = values("circuits")
+    [penalty] = [value for (_, metric), value in found.items() if metric == "first_penalty_us"]
+    # Two messages of either call are for the switch's processor, and drivers and lines come on top.
+    assert 8_000 < penalty < 16_000
+
+
+def test_adaptation_layers_and_trees_are_counted_by_trying_them() -> None:
+    of = {
+        (case.split()[0].removeprefix("stack=").split("/")[0], metric): value
+        for (case, metric), value in values("properties").items()
+    }
+    known = ("fore", "pvm-fore", "socket", "rpc", "pvm-advise")
+    assert [of[layer, "protocols"] for layer in known] == [2, 2, 2, 2, 1]
+    several = {layer for (layer, metric), value in of.items() if metric == "multicast" and value}
+    assert several == {"fore+reliable", "pvm-fore"}
+
+
 def test_what_the_interfaces_can_do_is_what_they_do_when_they_are_tried() -> None:
     found = values("table7")
     of = {
