@@ -7,7 +7,7 @@ use super::node::{Kind, Node, Slotted};
 use super::plan::{CircuitId, LineId, NodeId};
 use super::report::{CircuitReport, Delivery};
 use super::source::{Load, Source};
-use super::state::{LineCounters, Note, Store};
+use super::state::{Hop, LineCounters, NONE, Note, Store};
 
 /// Nodes, lines and circuits, and all cells under way.
 ///
@@ -47,6 +47,16 @@ pub enum LoadError {
         /// The place of the one that comes too early.
         place: usize,
     },
+    /// Buffers of a circuit whose last line has no credits: what finds none could not be held back.
+    NoCredits {
+        /// Which.
+        circuit: CircuitId,
+    },
+    /// A buffer for a circuit whose buffers are not counted.
+    NotCounted {
+        /// Which.
+        circuit: CircuitId,
+    },
     /// Traffic for a node that is no station, or for a station where no circuit begins.
     Station {
         /// The node.
@@ -62,6 +72,10 @@ impl std::fmt::Display for LoadError {
             }
             Self::Zero { name } => write!(f, "{name} = 0: above 0"),
             Self::Order { place } => write!(f, "playback: entry {place} comes before the one ahead of it"),
+            Self::NoCredits { circuit } => {
+                write!(f, "circuit {}: buffers, but no credits on its last line", circuit.0)
+            }
+            Self::NotCounted { circuit } => write!(f, "circuit {}: its buffers are not counted", circuit.0),
             Self::Station { node } => write!(f, "node {}: no station where a circuit begins", node.0),
         }
     }
@@ -178,12 +192,9 @@ impl Fabric {
     /// # Errors
     /// [`LoadError::Circuit`].
     pub fn tell(&mut self, circuit: CircuitId, told: bool) -> Result<(), LoadError> {
-        self.first_hop(circuit)?;
-        for &hop in &self.circuits[circuit.0 as usize] {
-            let hop = &self.store.hops[hop as usize];
-            if hop.branches == 0 {
-                self.store.ends[hop.end as usize].told = told;
-            }
+        for hop in self.ends_of(circuit)? {
+            let end = self.store.hops[hop as usize].end;
+            self.store.ends[end as usize].told = told;
         }
         Ok(())
     }
@@ -208,6 +219,60 @@ impl Fabric {
         self.nodes[node as usize].offer(hop, cells.get() as u32, Some(tag), &mut self.store);
         self.wake(node, self.now);
         Ok(())
+    }
+
+    /// From now on a circuit has so many buffers for PDUs where it ends. A PDU whose first cell finds none waits in
+    /// the adapter, and its credits with it, until [`Self::give`] gives one.
+    ///
+    /// # Errors
+    /// [`LoadError`], also where the last line of the circuit has no credits to hold cells back with.
+    ///
+    /// # Panics
+    /// If some of its PDUs have come already.
+    pub fn buffers(&mut self, circuit: CircuitId, count: u32) -> Result<(), LoadError> {
+        for hop in self.ends_of(circuit)? {
+            let Hop { feeder, end, .. } = self.store.hops[hop as usize];
+            if feeder == NONE {
+                return Err(LoadError::NoCredits { circuit });
+            }
+            if count == 0 || count == NONE {
+                return Err(LoadError::Zero { name: "buffers" });
+            }
+            let end = &mut self.store.ends[end as usize];
+            assert!(end.received == 0, "buffers are counted from the first cell on");
+            end.buffers = count;
+        }
+        Ok(())
+    }
+
+    /// A circuit has another buffer for PDUs where it ends.
+    ///
+    /// # Errors
+    /// [`LoadError`], also for a circuit whose buffers are not counted.
+    pub fn give(&mut self, now: SimTime, circuit: CircuitId) -> Result<(), LoadError> {
+        self.now = self.now.max(now);
+        for hop in self.ends_of(circuit)? {
+            let Hop { node, end, .. } = self.store.hops[hop as usize];
+            if self.store.ends[end as usize].buffers == NONE {
+                return Err(LoadError::NotCounted { circuit });
+            }
+            self.nodes[node as usize].give(hop, self.now, &mut self.store);
+            self.wake(node, self.now);
+        }
+        Ok(())
+    }
+
+    /// PDUs of a circuit of which a cell waits in host memory, those of a load of cells left out.
+    pub fn pdus_waiting(&self, circuit: CircuitId) -> usize {
+        let hop = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
+        self.store.ends[hop.end as usize].pdus.len()
+    }
+
+    /// The hops where a circuit ends.
+    fn ends_of(&self, circuit: CircuitId) -> Result<Vec<u32>, LoadError> {
+        self.first_hop(circuit)?;
+        let hops = self.circuits[circuit.0 as usize].iter().copied();
+        Ok(hops.filter(|&hop| self.store.hops[hop as usize].branches == 0).collect())
     }
 
     /// Cells of a circuit that wait in host memory.

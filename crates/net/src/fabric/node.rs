@@ -192,7 +192,15 @@ impl Node {
         debug_assert_eq!(hop.node, self.number, "a cell goes where its circuit does");
         hop.arrived += 1;
         if hop.branches == 0 {
-            self.take(number, cell, now, store);
+            let end = &mut store.ends[hop.end as usize];
+            if end.may_take() {
+                self.take(number, cell, now, store);
+            } else {
+                end.kept.push_back(cell);
+                hop.held += 1;
+                hop.longest = hop.longest.max(hop.held);
+                self.held += 1;
+            }
             return;
         }
         let last = store.cells.get(cell).last;
@@ -438,6 +446,9 @@ impl Node {
         end.longest_ps = end.longest_ps.max(latency);
         if end.cells == 0 {
             (end.tag, end.mixed) = (tag, false);
+            if end.buffers != NONE {
+                end.buffers -= 1;
+            }
         }
         end.cells += 1;
         end.mixed |= tag != end.tag;
@@ -452,6 +463,19 @@ impl Node {
         }
         if hop.feeder != NONE {
             self.owe(number, 0, store);
+        }
+    }
+
+    /// The host has another buffer for what a circuit brings: cells that waited for it are taken.
+    pub(super) fn give(&mut self, number: u32, now: SimTime, store: &mut Store) {
+        let end = store.hops[number as usize].end as usize;
+        store.ends[end].buffers += 1;
+        while store.ends[end].may_take()
+            && let Some(cell) = store.ends[end].kept.pop_front()
+        {
+            store.hops[number as usize].held -= 1;
+            self.held -= 1;
+            self.take(number, cell, now, store);
         }
     }
 
@@ -487,6 +511,8 @@ impl End {
             ordinal,
             next_tag: 0,
             told: false,
+            buffers: NONE,
+            kept: VecDeque::new(),
             cells: 0,
             tag: 0,
             mixed: false,
@@ -495,6 +521,12 @@ impl End {
             latency_ps: 0,
             longest_ps: 0,
         }
+    }
+
+    /// Whether the next cell that comes has a buffer: that of its PDU, or a free one.
+    #[inline]
+    const fn may_take(&self) -> bool {
+        self.cells > 0 || self.buffers > 0
     }
 
     /// The next cell to send: its tag, and whether it is the last of its PDU.

@@ -263,6 +263,9 @@ pub(super) struct End {
     pub next_tag: u32,
     /// Whether PDUs that come are told of one by one.
     pub told: bool,
+    /// Buffers for PDUs that come; [`NONE`] for any number. And cells that wait in the adapter for one.
+    pub buffers: u32,
+    pub kept: VecDeque<u32>,
     /// Of the PDU that comes in: its cells, their tag, and whether there was another.
     pub cells: u32,
     pub tag: u32,

@@ -172,6 +172,67 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// A host that gives buffers when it likes: what comes waits for them, and holds back its own circuit alone.
+    #[test]
+    fn what_finds_no_buffer_waits_and_holds_nobody_else_back(
+        buffers in 1_u32..5, cells in 1_u64..9, window in 1_u64..9, reads in prop::collection::vec(0_u32..4, 60),
+        seed in any::<u64>(),
+    ) {
+        let mut plan = Plan::new();
+        let nodes = [STATION, crossbar(3), STATION, STATION].map(|node| plan.node(node));
+        let line = credited(near(), Credits::cells(window));
+        for station in [0, 2, 3] {
+            plan.line(nodes[station], nodes[1], line);
+        }
+        let [slow, free] = [2, 3].map(|to| plan.circuit_along(&[nodes[0], nodes[1], nodes[to]]).unwrap());
+        let mut fabric = plan.build(seed).unwrap();
+        fabric.buffers(slow, buffers).unwrap();
+        fabric.tell(slow, true).unwrap();
+        for tag in 0..40 {
+            fabric.offer(SimTime::ZERO, slow, Cells::new(cells), tag).unwrap();
+        }
+        fabric.load(free, Load::Greedy, Cells::new(1)).unwrap();
+        let (mut came, mut given, mut delivered) = (0, 0, Vec::new());
+        for (step, read) in (1..).zip(reads) {
+            let now = at(Span::from_us(400 * step));
+            fabric.run_until(now);
+            fabric.take_delivered(&mut delivered);
+            for delivery in &delivered {
+                prop_assert_eq!((delivery.tag, u64::from(delivery.cells)), (came, cells));
+                came += 1;
+            }
+            prop_assert!(came - given <= buffers, "{} came, {} given back", came, given);
+            for _ in 0..read.min(came - given) {
+                fabric.give(now, slow).unwrap();
+                given += 1;
+            }
+            let books = fabric.audit();
+            prop_assert!(books.is_ok(), "{:?}", books);
+        }
+        // The other has at least the half that is its own, of the slots of 60 times 400 us.
+        let needed = loop_cells(OC3, Span::ZERO, Span::from_ns(500)).get();
+        let share = 8_480 * window.min(needed) / needed / 2;
+        prop_assert!(fabric.circuit(free).received + 20 >= share, "{:?}", fabric.circuit(free));
+        // As many come as there are buffers for, and all once they are given back.
+        for step in 61..=120 {
+            let now = at(Span::from_us(1_000 * step));
+            fabric.run_until(now);
+            fabric.take_delivered(&mut delivered);
+            came += delivered.len() as u32;
+            prop_assert_eq!(came, 40.min(given + buffers));
+            for _ in given..came {
+                fabric.give(now, slow).unwrap();
+            }
+            given = came;
+        }
+        prop_assert_eq!((came, fabric.pdus_waiting(slow)), (40, 0));
+        fabric.audit().unwrap();
+    }
+}
+
 #[test]
 fn a_lost_credit_is_gone_for_good_but_with_totals_or_where_the_count_is_taken() {
     let run = |scheme, resync| {
