@@ -193,6 +193,10 @@ def lan_json(network: Network) -> str:
         config["reassembly_timer_ps"] = _ps(network.reassembly_timer_us)
     if network.beside:
         config["beside"] = list(network.beside)
+    if network.stack.startswith("pvm-mapped") and network.adapter != "frames":
+        adapter = find_sheet("adapters", network.adapter, "--adapter")
+        if "mapped_buffers" in adapter.values:
+            config["mapped_buffers"] = round(of(adapter, "mapped_buffers"))
     if network.first_use_ms:
         config["first_use_ps"] = _ps(network.first_use_ms * 1e3)
     if network.load:

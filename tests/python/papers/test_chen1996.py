@@ -172,6 +172,14 @@ def test_programs_and_clients_on_one_network() -> None:
         assert lossless[f"program=md load=0 {end}", "time_s"] < lossless[f"program=md {end}", "time_s"]
         assert (lossless[f"program=all {end}", "lost_cells"] == 0) == (flow_control == "credits")
         assert 0.5 <= lossless[f"program=ttcp {end}", "jain"] <= 1
+        # Who computes keeps no call waiting: a turn of another process, and what streams take.
+        assert lossless[f"program=rpc {end}", "response_us"] < 20_000
+    ttcp = {
+        flow_control: lossless[f"program=ttcp transport=tcp flow_control={flow_control}", "throughput_Mbit_s"]
+        for flow_control in ("credits", "none")
+    }
+    assert ttcp["credits"] > 1.2 * ttcp["none"]
+    assert lossless["program=ttcp transport=tcp flow_control=credits", "jain"] > 0.98
     config = lan_json(cluster("pvm-mapped/aal5", 4, beside=("rpc/tcp/aal5", "framed/tcp/aal5")))
     params = json.dumps({"elements": 20_000, "rounds": 10, "costs_ps": {"add": 100_000}})
     clients = json.dumps([{**CLIENTS[0]}, {**CLIENTS[2]}])

@@ -205,6 +205,8 @@ pub struct Config {
     pub rendezvous_from: Option<Bytes>,
     /// What the first message of a rank to another takes besides, at its sender.
     pub first_use: Span,
+    /// Of `pvm-mapped`: buffers of a PDU each, of every connection, for what is sent, and as many for what comes.
+    pub mapped_buffers: u32,
     /// Whose packets are captured, and what each begins with.
     pub capture: Option<(u32, LinkType)>,
     /// The chance of each bit on a link, a cable or a ring to be wrong.
@@ -337,6 +339,13 @@ impl Config {
         };
         let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
         let first_use = Span::from_ps(first_use.unwrap_or(0));
+        let mapped_buffers = match top.optional("mapped_buffers") {
+            None => MAPPED_BUFFERS,
+            Some(at) if stack.message != Message::PvmMapped => {
+                return Err(at.refuse("nothing but of pvm-mapped"));
+            }
+            Some(at) => at.integer(1, 1 << 16)? as u32,
+        };
         Ok(Self {
             stack,
             hosts,
@@ -349,6 +358,7 @@ impl Config {
             stream_bytes,
             rendezvous_from,
             first_use,
+            mapped_buffers,
             capture,
             bit_error,
             reassembly_timer,
@@ -379,7 +389,10 @@ fn read_beside(top: &Fields<'_>, stack: Stack) -> Result<Vec<Stack>, JsonError> 
     Ok(found)
 }
 
-const CONFIG_KEYS: [&str; 23] = [
+/// Buffers of mapped memory where nothing else is said (choice): 144 KB of each connection, each way.
+const MAPPED_BUFFERS: u32 = 16;
+
+const CONFIG_KEYS: [&str; 24] = [
     "circuits",
     "stack",
     "hosts",
@@ -395,6 +408,7 @@ const CONFIG_KEYS: [&str; 23] = [
     "cut_messages",
     "stream_bytes",
     "first_use_ps",
+    "mapped_buffers",
     "rendezvous_from_bytes",
     "capture_host",
     "bit_error",

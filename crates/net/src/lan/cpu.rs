@@ -3,8 +3,13 @@
 //! A *thread* is a context that has work for it: a process, or the handler of an interrupt. Its work is a
 //! queue of [`Step`]s: time to be charged, and actions that are done once all before them is paid. An
 //! interrupt takes the processor from a process at once and gives it back when it has nothing left; what
-//! the process had begun goes on where it was. Interrupts do not interrupt each other. A process that wakes
-//! takes the processor from one that computes, as one that slept in the kernel comes first in 4.3BSD; else
+//! the process had begun goes on where it was. Interrupts do not interrupt each other.
+//!
+//! Processes share it as in 4.3BSD (S. Leffler and others 1989, chapter 4.4). One that wakes in the kernel takes
+//! it from one that computes, and comes before all that compute, whether or not an interrupt has just taken it
+//! from them. A process in the kernel gives it up when it sleeps or returns to its program. Of those that compute,
+//! or have returned, the one goes on that has used the least: counted in steps of [`STEP`], and a third of it
+//! forgotten each second. So one that has always something to read does not starve one that computes. Else
 //! processes take turns as they came.
 
 use std::collections::VecDeque;
@@ -57,6 +62,11 @@ struct Thread<A> {
     masked: bool,
     /// It sleeps in the middle of its steps.
     blocked: bool,
+    /// It has returned to its program, and has not run since.
+    returned: bool,
+    /// The time that it has had, less what is forgotten, as of this second.
+    used: Span,
+    second: u64,
     /// What its next step comes after.
     trail: SegmentId,
 }
@@ -99,6 +109,9 @@ impl<A: Copy> Cpu<A> {
             ready: false,
             masked: false,
             blocked: false,
+            returned: false,
+            used: Span::ZERO,
+            second: 0,
             trail: SegmentId::NONE,
         });
         id
@@ -136,13 +149,16 @@ impl<A: Copy> Cpu<A> {
         if self.of(thread).blocked || core::mem::replace(&mut self.of(thread).ready, true) {
             return;
         }
-        let computes = self.computes();
         match self.of(thread).level {
-            Level::Process if computes => {
-                self.preempt(now, trail);
-                self.processes.push_front(thread);
+            Level::Process => {
+                if self.since.is_some()
+                    && let Some(running) = self.running.filter(|&running| self.computes(running))
+                    && self.claim(thread, now) < self.claim(running, now)
+                {
+                    self.preempt(now, trail);
+                }
+                self.processes.push_back(thread);
             }
-            Level::Process => self.processes.push_back(thread),
             Level::Interrupt => {
                 self.interrupts.push_back(thread);
                 self.preempt(now, trail);
@@ -150,13 +166,54 @@ impl<A: Copy> Cpu<A> {
         }
     }
 
-    /// Whether a process does its program's own work.
-    fn computes(&self) -> bool {
-        self.since.is_some()
-            && self.running.is_some_and(|running| {
-                let thread = &self.threads[running.0 as usize];
-                matches!(thread.steps.front(), Some(Step::Charge(Activity::Compute, _)))
-            })
+    /// A process is back in its program: what it does next counts as begun there.
+    pub(crate) fn returned(&mut self, thread: ThreadId) {
+        self.of(thread).returned = true;
+    }
+
+    /// It has slept since.
+    pub(crate) fn slept(&mut self, thread: ThreadId) {
+        self.of(thread).returned = false;
+    }
+
+    /// Whether what a thread does next is its program's own work.
+    fn computes(&self, thread: ThreadId) -> bool {
+        let thread = &self.threads[thread.0 as usize];
+        matches!(thread.steps.front(), Some(Step::Charge(Activity::Compute, _)))
+    }
+
+    /// Who goes first of processes: the least. Nothing for those in the kernel, else a step for each [`STEP`]
+    /// that it has used, and the first one.
+    fn claim(&self, thread: ThreadId, now: SimTime) -> u64 {
+        let of = &self.threads[thread.0 as usize];
+        if !of.returned && !self.computes(thread) {
+            return 0;
+        }
+        1 + of.used_by(now).as_ps() / STEP.as_ps()
+    }
+
+    /// Takes the process that goes first, of several the one that came first.
+    fn elect(&mut self, now: SimTime) -> Option<ThreadId> {
+        let place = match self.processes.len() {
+            0 | 1 => 0,
+            count => (0..count).min_by_key(|&place| self.claim(self.processes[place], now))?,
+        };
+        let thread = self.processes.remove(place)?;
+        self.of(thread).returned = false;
+        Some(thread)
+    }
+
+    /// How long a process may compute before it is looked at again who goes first; `None` where another does.
+    fn turn(&self, thread: ThreadId, now: SimTime) -> Option<Span> {
+        let first = self.processes.iter().map(|&other| self.claim(other, now)).min();
+        match first {
+            None => Some(Span::MAX),
+            Some(first) if first < self.claim(thread, now) => None,
+            Some(_) => {
+                let used = self.threads[thread.0 as usize].used_by(now).as_ps();
+                Some(STEP - Span::from_ps(used % STEP.as_ps()))
+            }
+        }
     }
 
     /// A thread that runs sleeps from here on, whatever it has left to do.
@@ -177,17 +234,7 @@ impl<A: Copy> Cpu<A> {
             return;
         }
         if let Some(since) = self.since.take() {
-            let spent = now - since;
-            let place = self.place;
-            let thread = self.of(running);
-            if let Some(Step::Charge(activity, span)) = thread.steps.front_mut() {
-                *span -= spent;
-                let activity = *activity;
-                if spent > Span::ZERO {
-                    thread.trail = trail.push(thread.trail, activity, place, since, now);
-                }
-            }
-            self.busy += spent;
+            self.spend(running, since, now, trail);
             self.number = self.number.wrapping_add(1);
         }
         self.processes.push_front(running);
@@ -200,13 +247,25 @@ impl<A: Copy> Cpu<A> {
             return false;
         }
         let (Some(running), Some(since)) = (self.running, self.since.take()) else { return false };
-        let place = self.place;
-        let thread = self.of(running);
-        if let Some(Step::Charge(activity, _)) = thread.steps.pop_front() {
+        self.spend(running, since, now, trail);
+        true
+    }
+
+    /// Part of a thread's charge is paid, or all of it, which ends it.
+    fn spend(&mut self, thread: ThreadId, since: SimTime, now: SimTime, trail: &mut Trail) {
+        let (spent, place) = (now - since, self.place);
+        self.busy += spent;
+        let thread = self.of(thread);
+        (thread.used, thread.second) = (thread.used_by(now) + spent, second_of(now));
+        let Some(Step::Charge(activity, left)) = thread.steps.front_mut() else { return };
+        *left -= spent;
+        let (activity, over) = (*activity, *left == Span::ZERO);
+        if over {
+            thread.steps.pop_front();
+        }
+        if spent > Span::ZERO {
             thread.trail = trail.push(thread.trail, activity, place, since, now);
         }
-        self.busy += now - since;
-        true
     }
 
     /// What to do now.
@@ -217,9 +276,18 @@ impl<A: Copy> Cpu<A> {
         }
         loop {
             if self.running.is_none() {
-                self.running = self.interrupts.pop_front().or_else(|| self.processes.pop_front());
+                self.running = self.interrupts.pop_front().or_else(|| self.elect(now));
             }
             let Some(running) = self.running else { return Next::Idle };
+            if self.threads[running.0 as usize].returned {
+                // It has gone on without a pause: others may have used less.
+                if self.turn(running, now).is_none() {
+                    self.processes.push_back(running);
+                    self.running = None;
+                    continue;
+                }
+                self.of(running).returned = false;
+            }
             let thread = &mut self.threads[running.0 as usize];
             if thread.blocked {
                 thread.ready = false;
@@ -250,7 +318,15 @@ impl<A: Copy> Cpu<A> {
                 Some(Step::Charge(_, Span::ZERO)) => {
                     thread.steps.pop_front();
                 }
-                Some(Step::Charge(_, span)) => {
+                Some(Step::Charge(activity, mut span)) => {
+                    if activity == Activity::Compute && thread.level == Level::Process {
+                        let Some(turn) = self.turn(running, now) else {
+                            self.processes.push_back(running);
+                            self.running = None;
+                            continue;
+                        };
+                        span = span.min(turn);
+                    }
                     self.since = Some(now);
                     self.number = self.number.wrapping_add(1);
                     return Next::Busy(now + span, self.number);
@@ -263,6 +339,22 @@ impl<A: Copy> Cpu<A> {
         &mut self.threads[thread.0 as usize]
     }
 }
+
+impl<A> Thread<A> {
+    /// The time that it has had, less what is forgotten by now.
+    fn used_by(&self, now: SimTime) -> Span {
+        // After so long nothing is left that counts.
+        let seconds = (second_of(now) - self.second).min(64);
+        (0..seconds).fold(self.used, |used, _| used * 2 / 3)
+    }
+}
+
+const fn second_of(time: SimTime) -> u64 {
+    time.as_ps() / 1_000_000_000_000
+}
+
+/// Four ticks of 10 ms: what makes a priority of 4.3BSD worse by one.
+const STEP: Span = Span::from_ms(40);
 
 #[cfg(test)]
 mod tests {
@@ -342,6 +434,103 @@ mod tests {
             .collect();
         assert_eq!(shown, [(0, 0, 0), (0, 0, 40), (30, 70, 130)], "the interrupt is waiting to the process");
         assert_eq!(cpu.busy(), span(130));
+    }
+
+    /// Runs until this time: who had the processor, when, for how long, charge by charge.
+    fn shares(
+        cpu: &mut Cpu<u32>,
+        trail: &mut Trail,
+        until: u64,
+        mut did: impl FnMut(&mut Cpu<u32>, u64, u32),
+    ) {
+        let mut now = 0;
+        while now < until {
+            match cpu.next(at(now), trail) {
+                Next::Act(_, action) => did(cpu, now, action),
+                Next::Idle => return,
+                Next::Busy(end, number) => {
+                    now = end.as_ps();
+                    assert!(cpu.finish(number, end, trail));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_woken_by_an_interrupt_goes_before_one_that_computes() {
+        let (mut cpu, mut trail) = (Cpu::new(0), Trail::new(false));
+        let (process, reader) = (cpu.thread(Level::Process), cpu.thread(Level::Process));
+        let handler = cpu.thread(Level::Interrupt);
+        cpu.append(process, Step::Charge(Activity::Compute, span(1000)));
+        cpu.append(process, Step::Do(1));
+        cpu.append(handler, Step::Charge(Activity::Interrupt, span(30)));
+        cpu.append(handler, Step::Do(2));
+        cpu.wake(process, at(0), &mut trail);
+        let Next::Busy(..) = cpu.next(at(0), &trail) else { panic!("it computes") };
+        cpu.wake(handler, at(40), &mut trail);
+        let Next::Busy(_, number) = cpu.next(at(40), &trail) else { panic!("it handles") };
+        assert!(cpu.finish(number, at(70), &mut trail));
+        assert!(matches!(cpu.next(at(70), &trail), Next::Act(_, 2)));
+        // The handler wakes a reader while the one that computed waits to go on.
+        cpu.append(reader, Step::Charge(Activity::SocketReceive, span(5)));
+        cpu.append(reader, Step::Do(3));
+        cpu.wake(reader, at(70), &mut trail);
+        assert_eq!(run(&mut cpu, &mut trail, 70, None), [(75, 3), (1035, 1)]);
+    }
+
+    #[test]
+    fn one_that_always_has_something_to_do_shares_with_one_that_computes() {
+        let (mut cpu, mut trail) = (Cpu::new(0), Trail::new(false));
+        let (program, reader) = (cpu.thread(Level::Process), cpu.thread(Level::Process));
+        let ms = |number: u64| Span::from_ms(number);
+        cpu.append(program, Step::Charge(Activity::Compute, ms(60_000)));
+        cpu.wake(program, at(0), &mut trail);
+        // It reads for 1 ms, is back in its program, and reads again.
+        let read = |cpu: &mut Cpu<u32>, now, trail: &mut Trail| {
+            cpu.append(reader, Step::Charge(Activity::CopyOut, ms(1)));
+            cpu.append(reader, Step::Do(1));
+            cpu.wake(reader, at(now), trail);
+        };
+        read(&mut cpu, 0, &mut trail);
+        let (mut reads, mut longest, mut last, mut other) = (0, 0, 0, Trail::new(false));
+        shares(&mut cpu, &mut trail, ms(10_000).as_ps(), |cpu, now, _| {
+            (reads, longest, last) = (reads + 1, longest.max(now - last), now);
+            cpu.returned(reader);
+            read(cpu, now, &mut other);
+        });
+        assert!((4_900..=5_100).contains(&reads), "{reads} ms of 10 000");
+        // Steps of 40 ms, and as they are used up at most two at once.
+        assert!(longest <= ms(81).as_ps(), "{longest} ps without a turn");
+    }
+
+    #[test]
+    fn who_has_used_little_is_back_before_one_that_computes() {
+        let (mut cpu, mut trail) = (Cpu::new(0), Trail::new(false));
+        let (program, server) = (cpu.thread(Level::Process), cpu.thread(Level::Process));
+        cpu.append(program, Step::Charge(Activity::Compute, Span::from_ms(500)));
+        cpu.append(program, Step::Do(1));
+        cpu.wake(program, at(0), &mut trail);
+        let start = Span::from_ms(100).as_ps();
+        let Next::Busy(_, number) = cpu.next(at(0), &trail) else { panic!("it computes") };
+        // Nobody else waits: it is not looked at before its end.
+        cpu.append(server, Step::Charge(Activity::Trap, span(10)));
+        cpu.append(server, Step::Do(2));
+        cpu.wake(server, at(start), &mut trail);
+        assert!(!cpu.finish(number, at(Span::from_ms(500).as_ps()), &mut trail), "it was interrupted");
+        let Next::Busy(end, number) = cpu.next(at(start), &trail) else { panic!("it serves") };
+        assert!(cpu.finish(number, end, &mut trail));
+        assert!(matches!(cpu.next(end, &trail), Next::Act(_, 2)));
+        // Back in its program, which asks for more at once: before the one that has had 100 ms.
+        cpu.returned(server);
+        assert!(matches!(cpu.next(end, &trail), Next::Busy(..)), "nothing is asked yet");
+        cpu.append(server, Step::Charge(Activity::Trap, span(10)));
+        cpu.append(server, Step::Do(3));
+        cpu.wake(server, end, &mut trail);
+        let Next::Busy(again, number) = cpu.next(end, &trail) else { panic!("it serves") };
+        assert_eq!((again - end, cpu.finish(number, again, &mut trail)), (span(10), true));
+        assert!(matches!(cpu.next(again, &trail), Next::Act(_, 3)));
+        let done = run(&mut cpu, &mut trail, again.as_ps(), None);
+        assert_eq!(done, [(Span::from_ms(500).as_ps() + 20, 1)]);
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub(super) enum Action {
     Wrote { process: u32 },
     /// PDUs go to the adapter from memory that is mapped.
     Post { process: u32 },
+    /// There is a buffer of mapped memory again for who writes there.
+    MappedRoom { end: u32 },
     /// A datagram has left it.
     SentDatagram { process: u32, socket: SocketId },
     /// A datagram is there for a socket.
@@ -353,6 +355,7 @@ impl Lan {
             Action::Fetched { process, octets } => self.fetched(host, thread, process, octets),
             Action::Wrote { process } => self.wrote(host, thread, process),
             Action::Post { process } => self.post_mapped(host, thread, process),
+            Action::MappedRoom { end } => self.mapped_room(host, thread, end),
             Action::SentDatagram { process, socket } => self.sent_datagram(host, thread, process, socket),
             Action::DatagramCame { socket, datagram } => self.datagram_came(host, thread, socket, datagram),
             Action::TakeDatagram { process, socket } => self.take_datagram(host, thread, process, socket),
@@ -554,6 +557,8 @@ impl Lan {
         let process = &mut self.processes[rank as usize];
         process.completions = completions;
         process.state = State::Running;
+        let (host, thread) = (process.host, process.thread);
+        self.hosts[host as usize].cpu.returned(thread);
         self.resumed.push(rank);
         self.core.observe(RESUMED, u64::from(rank), waits.len() as u64);
     }

@@ -36,6 +36,8 @@ pub(super) enum Came {
     Frame { host: u32, packet: Packet, sent: Span, through: Span, stamps: Option<Stamps> },
     /// A frame was given up.
     Lost { packet: Packet },
+    /// A PDU has left host memory that was mapped: whose end of a connection it was.
+    Left { end: u32 },
     /// Nothing for now; look again then.
     Until(Option<SimTime>),
 }
@@ -75,7 +77,7 @@ impl Medium {
             }
             NetworkConfig::Switches => {
                 let plan = config.switches.as_ref().expect("a network of switches has its plan");
-                Access::Switches(Box::new(Switches::new(plan, hosts, seed)))
+                Access::Switches(Box::new(Switches::new(plan, hosts, config.mapped_buffers, seed)))
             }
             NetworkConfig::Ring { rate, hop, latency, target } => {
                 let config =
@@ -152,11 +154,26 @@ impl Medium {
         }
     }
 
-    /// Gives switches a PDU on the circuits of mapped memory.
-    pub(super) fn offer_mapped(&mut self, now: SimTime, way: [u32; 2], packet: Packet, octets: Bytes) {
+    /// Gives switches a PDU on the circuits of mapped memory, of this end of a connection.
+    pub(super) fn offer_mapped(
+        &mut self,
+        now: SimTime,
+        way: [u32; 2],
+        end: u32,
+        packet: Packet,
+        octets: Bytes,
+    ) {
         self.passed.taken += 1;
         if let Access::Switches(network) = &mut self.access {
             network.offer(now, MAPPED, way, packet, octets);
+            network.sends_mapped(way, end);
+        }
+    }
+
+    /// A PDU that has come on the circuits of mapped memory was read: its buffer is free.
+    pub(super) fn free_mapped(&mut self, now: SimTime, way: [u32; 2]) {
+        if let Access::Switches(network) = &mut self.access {
+            network.free_mapped(now, way);
         }
     }
 
@@ -247,7 +264,7 @@ impl Medium {
                     gige::Output::Timeout(time) => return Came::Until(time),
                 },
                 Access::Switches(network) => match network.poll(now) {
-                    Came::Until(time) => return Came::Until(time),
+                    came @ (Came::Until(_) | Came::Left { .. }) => return came,
                     came => (None, Some(came)),
                 },
             };

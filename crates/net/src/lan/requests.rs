@@ -35,7 +35,10 @@ impl Lan {
 
     /// It has slept.
     pub(super) fn pause_over(&mut self, rank: u32) {
-        self.processes[rank as usize].paused = false;
+        let process = &mut self.processes[rank as usize];
+        process.paused = false;
+        let (host, thread) = (process.host, process.thread);
+        self.hosts[host as usize].cpu.slept(thread);
         self.give(rank, Action::Progress { rank });
     }
 

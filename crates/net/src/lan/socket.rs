@@ -545,6 +545,7 @@ impl Lan {
                         self.raise(host, handler, trail, host);
                     }
                 }
+                Came::Left { end } => self.mapped_left(end),
                 Came::Lost { packet: LOAD_PACKET } => {}
                 Came::Lost { packet } => self.lose_packet(packet),
                 Came::Until(time) => {

@@ -76,6 +76,11 @@ impl Message {
         !matches!(self, Self::Fore | Self::Socket)
     }
 
+    /// Whether programs on it set `TCP_NODELAY`: not those that stream.
+    pub(super) const fn sets_nodelay(self) -> bool {
+        !matches!(self, Self::Framed)
+    }
+
     /// Whether it has circuits, and no sockets.
     #[must_use]
     pub const fn has_circuits(self) -> bool {

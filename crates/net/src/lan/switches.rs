@@ -86,14 +86,20 @@ pub(super) struct Switches {
     delivered: Vec<Delivery>,
     /// What has come, by when it is in host memory.
     came: VecDeque<(SimTime, Came)>,
+    /// Circuits of mapped memory whose PDUs wait in host memory: the end that sends, and how many.
+    sending: Vec<(CircuitId, u32, usize)>,
 }
 
 impl Switches {
-    pub(super) fn new(plan: &Plan, hosts: u32, seed: u64) -> Self {
+    /// With so many buffers for PDUs of mapped memory at the end of each circuit.
+    pub(super) fn new(plan: &Plan, hosts: u32, mapped_buffers: u32, seed: u64) -> Self {
         let mut fabric = plan.build(seed).expect("it was built when it was read");
         let circuits = plan.circuits();
         for circuit in 0..circuits as u32 {
             fabric.tell(CircuitId(circuit), true).expect("it is one of the plan");
+            if circuit >= hosts * (hosts - 1) {
+                fabric.buffers(CircuitId(circuit), mapped_buffers).expect("its lines have credits");
+            }
         }
         Self {
             fabric,
@@ -102,27 +108,49 @@ impl Switches {
             ways: (0..circuits as u32).map(|circuit| plan.way(CircuitId(circuit))).collect(),
             delivered: Vec::new(),
             came: VecDeque::new(),
+            sending: Vec::new(),
         }
     }
 
+    const fn circuit(&self, kind: u32, [from, to]: [u32; 2]) -> CircuitId {
+        CircuitId((kind * self.hosts + from) * (self.hosts - 1) + to - (to > from) as u32)
+    }
+
     /// Takes a PDU of so many octets, without its trailer, from one host to another.
-    pub(super) fn offer(
-        &mut self,
-        now: SimTime,
-        kind: u32,
-        [from, to]: [u32; 2],
-        packet: Packet,
-        octets: Bytes,
-    ) {
-        let circuit = CircuitId((kind * self.hosts + from) * (self.hosts - 1) + to - u32::from(to > from));
+    pub(super) fn offer(&mut self, now: SimTime, kind: u32, way: [u32; 2], packet: Packet, octets: Bytes) {
+        let circuit = self.circuit(kind, way);
         let cells = (octets.get() + TRAILER_OCTETS as u64).div_ceil(PAYLOAD_OCTETS as u64);
         self.under_way.given(circuit, packet, cells as u32);
         self.fabric.offer(now, circuit, Cells::new(cells), packet).expect("it has a circuit and cells");
     }
 
+    /// A PDU of mapped memory was offered by this end of a connection, which is told when it has left.
+    pub(super) fn sends_mapped(&mut self, way: [u32; 2], end: u32) {
+        let circuit = self.circuit(MAPPED, way);
+        match self.sending.iter_mut().find(|one| one.0 == circuit) {
+            Some((_, _, waiting)) => *waiting += 1,
+            None => self.sending.push((circuit, end, 1)),
+        }
+    }
+
+    /// A PDU of mapped memory was read.
+    pub(super) fn free_mapped(&mut self, now: SimTime, way: [u32; 2]) {
+        self.fabric.give(now, self.circuit(MAPPED, way)).expect("its buffers are counted");
+    }
+
     /// Lets time pass.
     pub(super) fn advance(&mut self, now: SimTime) {
         self.fabric.run_until(now);
+        let Self { fabric, sending, came, .. } = self;
+        sending.retain_mut(|(circuit, end, waiting)| {
+            let left = fabric.pdus_waiting(*circuit);
+            for _ in left..*waiting {
+                let later = came.iter().rev().take_while(|(time, _)| *time > now).count();
+                came.insert(came.len() - later, (now, Came::Left { end: *end }));
+            }
+            *waiting = left;
+            left > 0
+        });
         if !self.fabric.has_delivered() {
             return;
         }

@@ -25,6 +25,7 @@ HOSTS = 8
 SEEDS = range(1, 4)
 BUFFER_CELLS = 8192
 
+# A pause of 10 ms on average.
 CALL = {"kind": "calls", "bytes": 128, "reply_bytes": 1024, "pause_ps": 10_000_000_000}
 STREAM = {"kind": "stream", "bytes": 65536}
 CLIENTS: list[dict[str, Any]] = [

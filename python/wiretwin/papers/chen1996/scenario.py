@@ -12,7 +12,7 @@ from typing import Any
 
 from wiretwin._core import fabric_run
 from wiretwin.errors import InputError
-from wiretwin.papers.switches import Credits, an2, crossbar, line
+from wiretwin.papers.switches import Credits, an2, crossbar, line, output_queued
 from wiretwin.papers.values import DATA, Sheet, read_sheet
 
 __all__ = ["Plan", "Rules", "alpha", "an2", "paper", "run_all"]
@@ -46,6 +46,8 @@ class Rules:
         Cells that an input of a switch may send in a slot; the data file's where it is none.
     credits
         Of a circuit and line: a number of cells, ``"loop"``, or none for queues that lose.
+    one_queue
+        Outputs send cells of all circuits in the order in which they came, in place of AN2's turns.
     """
 
     preset: str = "bsd43_tahoe"
@@ -54,6 +56,7 @@ class Rules:
     packet_us: float | None = None
     inside_cells: int | None = None
     credits: Credits = "loop"
+    one_queue: bool = False
 
 
 @dataclass
@@ -68,7 +71,11 @@ class Plan:
     def switches(self, count: int, length_m: float) -> None:
         """Add a row of switches with lines of this length between them, ``s1``, ``s2``, …."""
         for number in range(1, count + 1):
-            self.nodes.append(crossbar(f"s{number}", inside_cells=self.rules.inside_cells))
+            if self.rules.one_queue:
+                switch = output_queued(f"s{number}", buffer_cells=8192) | {"service": "in-order"}
+            else:
+                switch = crossbar(f"s{number}", inside_cells=self.rules.inside_cells)
+            self.nodes.append(switch)
             if number > 1:
                 self._line(f"s{number - 1}", f"s{number}", length_m)
 

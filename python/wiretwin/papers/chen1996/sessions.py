@@ -240,7 +240,13 @@ def sensitivity() -> dict[str, dict[str, float]]:
             name: float(np.mean([_throughput(run["sessions"][place], 2.0) for run in reports]))
             for place, name in enumerate(PARKING_LOT)
         }
-    for what, rules in {"as predicted": Rules(), "100 us a packet": Rules(packet_us=100)}.items():
+    for what, rules in {
+        "as predicted": Rules(),
+        "100 us a packet": Rules(packet_us=100),
+        "credits of 5 cells": Rules(credits=5),
+        "queues that lose": Rules(credits=None),
+        "one queue at each output, that loses": Rules(credits=None, one_queue=True),
+    }.items():
         for size in (64, 2048):
             alone, beside = (_round_trip(rules, size, count) for count in (0, 3))
             ratio = beside / (alone + 3 * cells_of(size) * _cell_us())

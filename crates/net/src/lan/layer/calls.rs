@@ -90,6 +90,12 @@ impl Lan {
                 self.outcome(host, thread, process, Outcome::Changed { connection });
             }
             Call::Write { connection, content, wait } => {
+                if self.inhabitants[process as usize].end(connection).is_some_and(is_mapped) {
+                    // It has waited for a buffer.
+                    self.inhabitants[process as usize].current =
+                        Some(Call::Write { connection, content, wait });
+                    return self.begin_mapped(host, thread, process);
+                }
                 self.write_on(host, thread, process, connection, content, wait);
             }
             Call::Read { connection, most, wait } => {
@@ -159,9 +165,9 @@ impl Lan {
             Some(Call::Read { connection, .. }) => {
                 inhabitant.end(*connection).is_none_or(|end| self.is_there(end))
             }
-            Some(Call::Write { connection, .. }) => inhabitant
-                .end(*connection)
-                .is_none_or(|end| !self.ends[end as usize].full || self.is_over(end)),
+            Some(Call::Write { connection, .. }) => {
+                inhabitant.end(*connection).is_none_or(|end| self.has_room(end))
+            }
             Some(Call::Connect { .. }) => inhabitant.connecting.is_none_or(|end| {
                 self.ends[end as usize].machine.state().is_synchronized() || self.is_over(end)
             }),
@@ -189,7 +195,7 @@ impl Lan {
             if self.is_there(end) {
                 ready.push(Ready::Readable(name));
             }
-            if write == Some(name) && (is_mapped(end) || !self.ends[end as usize].full || self.is_over(end)) {
+            if write == Some(name) && self.has_room(end) {
                 ready.push(Ready::Writable(name));
             }
         }
@@ -198,10 +204,22 @@ impl Lan {
                 ready.push(Ready::Acceptable(ListenerId(at as u32)));
             }
         }
+        let wanted = write.and_then(|name| self.inhabitants[process as usize].end(name));
+        if let Some(end) = wanted.filter(|&end| is_mapped(end)) {
+            self.wants_mapped_room(end);
+        }
         ready.extend(self.sockets_with_datagrams(process).map(Ready::Datagram));
         ready.extend(self.signs_of(process));
         ready.extend(self.circuits_with_pdus(process).map(Ready::Pdu));
         self.inhabitants[process as usize].ready = ready;
+    }
+
+    /// Whether a write to an end would not wait.
+    fn has_room(&self, end: u32) -> bool {
+        if is_mapped(end) {
+            return self.has_mapped_room(end);
+        }
+        !self.ends[end as usize].full || self.is_over(end)
     }
 
     /// Whether a read of an end would get something: octets, or the end of them.
@@ -260,9 +278,8 @@ impl Lan {
     /// closed, and says so when it is asked.
     fn connect(&mut self, host: u32, thread: ThreadId, process: u32, to: Address) {
         let now = self.core.now();
-        let Some((mtu, nodelay)) = self.config.socket.as_ref().map(|one| (one.mtu, one.nodelay)) else {
-            return;
-        };
+        let Some(socket) = self.config.socket.as_ref() else { return };
+        let (mtu, nodelay) = (socket.mtu, self.sets_nodelay(process, socket));
         let listener = self.listening.get(&to).copied();
         let there = to.host.min(self.size() - 1);
         let first = self.ends.len() as u32;

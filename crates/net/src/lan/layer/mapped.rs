@@ -2,8 +2,11 @@
 //!
 //! What Chen, Brandt and Armstrong (1996) made of PVM's library: where it called sockets, it calls the
 //! driver (`ioctl`), whose buffers are mapped into the process. The library packs into such a buffer and
-//! unpacks out of it, so that octets are copied once at each end; buffers are taken from and go back to lists
-//! that were filled at the start. The network loses nothing, so that nothing is acknowledged or repeated.
+//! unpacks out of it, so that octets are copied once at each end. Buffers of one PDU are taken from and go back to
+//! lists that were filled at the start, two for each connection: who writes finds as much room as the first has
+//! buffers, and waits for one; what comes and finds none in the second waits in the adapter, and its credits with
+//! it, so that it holds back the sender's adapter and no other circuit. The network loses nothing, so that nothing
+//! is acknowledged or repeated.
 //!
 //! | call of the library | what it is | what it pays |
 //! |---|---|---|
@@ -11,8 +14,9 @@
 //! | select | a look at the lists; a call of the driver where it has to sleep | `select`; `trap` |
 //! | read | a look at what came | nothing |
 //!
-//! Choice: looking needs no call, as the lists lie in the mapped memory. Left out: an end of buffers; there are
-//! as many as messages need.
+//! Choices: looking needs no call, as the lists lie in the mapped memory. A buffer that was sent is free when its
+//! last cell has left it, for which the driver interrupts only where somebody waits; one that has come when its
+//! octets were read, into the message that the library puts together.
 
 use std::collections::VecDeque;
 
@@ -42,8 +46,12 @@ pub(in super::super) struct MappedEnd {
     name: ConnectionId,
     /// PDUs that it has sent and that have not been taken at the other end, in order.
     sent: VecDeque<Content>,
-    /// What has come and was not read.
+    /// Its buffers with PDUs that have not left it, and whether somebody found none.
+    used: u32,
+    full: bool,
+    /// What has come and was not read, and what is left of each PDU.
     inbox: Content,
+    unread: VecDeque<Bytes>,
     /// What brought it.
     came: SegmentId,
 }
@@ -60,7 +68,10 @@ impl Lan {
                 other: first + u32::from(end == first),
                 name,
                 sent: VecDeque::new(),
+                used: 0,
+                full: false,
                 inbox: Content::new(),
+                unread: VecDeque::new(),
                 came: SegmentId::NONE,
             });
         }
@@ -73,6 +84,25 @@ impl Lan {
     /// Whether there is something to read.
     pub(super) fn has_mapped(&self, end: u32) -> bool {
         !self.mapped(end).inbox.is_empty()
+    }
+
+    /// Whether a write would find a buffer.
+    pub(super) fn has_mapped_room(&self, end: u32) -> bool {
+        self.mapped(end).used < self.config.mapped_buffers
+    }
+
+    /// Somebody looks for room: where there is none it is told of the next.
+    pub(super) fn wants_mapped_room(&mut self, end: u32) {
+        let full = !self.has_mapped_room(end);
+        self.mapped[(end - FIRST) as usize].full |= full;
+    }
+
+    /// The buffers that a write takes, each with so many octets.
+    fn mapped_pdus(&self, end: u32, octets: Bytes) -> impl Iterator<Item = Bytes> + use<> {
+        let most = self.config.socket.as_ref().map_or(Bytes::MAX, |socket| Bytes::new(socket.mtu.into()));
+        let free = u64::from(self.config.mapped_buffers - self.mapped(end).used);
+        let count = octets.get().div_ceil(most.get()).min(free);
+        (0..count).map(move |at| most.min(octets - most * at))
     }
 
     /// Whether a call is one that goes through mapped memory.
@@ -94,13 +124,12 @@ impl Lan {
         let Some(call) = &self.inhabitants[process as usize].current else { return };
         let none = Bytes::new(0);
         match call {
-            Call::Write { content, .. } => {
-                let most = self.config.socket.as_ref().map_or(none, |socket| Bytes::new(socket.mtu.into()));
+            Call::Write { connection, content, .. } => {
+                let end = self.inhabitants[process as usize].end(*connection);
                 let (octets, mut steps) = (content.length(), core::mem::take(&mut self.scratch));
                 steps.clear();
                 steps.push(self.price(host, Activity::Trap, none, none));
-                for at in 0..octets.get().div_ceil(most.get()) {
-                    let pdu = most.min(octets - most * at);
+                for pdu in end.into_iter().flat_map(|end| self.mapped_pdus(end, octets)) {
                     steps.push(self.price(host, Activity::PacketOut, pdu, pdu));
                 }
                 steps.push(Step::Do(Action::Post { process }));
@@ -125,30 +154,57 @@ impl Lan {
 
     /// The driver has PDUs.
     pub(in super::super) fn post_mapped(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let Some(Call::Write { connection, mut content, .. }) =
+        let Some(Call::Write { connection, mut content, wait }) =
             self.inhabitants[process as usize].current.take()
         else {
             return;
         };
         let (now, trail) = (self.core.now(), self.hosts[host as usize].cpu.trail(thread));
-        let mtu = self.config.socket.as_ref().map_or(0, |socket| socket.mtu);
         if let Some(end) = self.inhabitants[process as usize].end(connection) {
             let (other, mine) = (self.mapped(end).other, (end - FIRST) as usize);
             let to = self.mapped[other as usize].host;
-            while !content.is_empty() {
+            for octets in self.mapped_pdus(end, content.length()) {
                 let mut pdu = Content::new();
-                let octets = content.move_to(Bytes::new(mtu.into()), &mut pdu);
-                self.mapped[mine].sent.push_back(pdu);
+                content.move_to(octets, &mut pdu);
+                let sender = &mut self.mapped[mine];
+                sender.sent.push_back(pdu);
+                sender.used += 1;
                 let packet = self.add_packet(Carried::Mapped { end: other, octets: octets.get() });
                 self.packets.follows(packet, trail);
                 if let Some(medium) = &mut self.medium {
                     medium.advance(now);
-                    medium.offer_mapped(now, [host, to], packet, octets);
+                    medium.offer_mapped(now, [host, to], end, packet, octets);
                 }
             }
             self.medium_due();
+            if !content.is_empty() {
+                self.mapped[mine].full = true;
+                if wait {
+                    return self.sleep(host, thread, process, Call::Write { connection, content, wait });
+                }
+            }
         }
         self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
+    }
+
+    /// A PDU has left the memory of an end: its driver interrupts where somebody waits for the buffer.
+    pub(in super::super) fn mapped_left(&mut self, end: u32) {
+        let one = &mut self.mapped[(end - FIRST) as usize];
+        one.used -= 1;
+        let host = one.host;
+        if core::mem::take(&mut one.full) {
+            let timer = self.hosts[host as usize].timer;
+            let none = Bytes::new(0);
+            let entry = self.price(host, Activity::Interrupt, none, none);
+            self.wake(host, timer, &[entry, Step::Do(Action::MappedRoom { end })]);
+        }
+    }
+
+    /// Who waits for a buffer goes on.
+    pub(in super::super) fn mapped_room(&mut self, host: u32, thread: ThreadId, end: u32) {
+        let trail = self.hosts[host as usize].cpu.trail(thread);
+        let process = self.mapped(end).process;
+        self.rouse_library(process, trail);
     }
 
     /// A PDU is in the memory of a process.
@@ -158,6 +214,7 @@ impl Lan {
         let pdu = self.mapped[other].sent.pop_front();
         let end = &mut self.mapped[end as usize];
         if let Some(mut pdu) = pdu {
+            end.unread.push_back(pdu.length());
             pdu.move_to(Bytes::MAX, &mut end.inbox);
         }
         end.came = trail;
@@ -170,8 +227,27 @@ impl Lan {
         let mut content = core::mem::take(&mut self.content);
         content.clear();
         let end = &mut self.mapped[(end - FIRST) as usize];
-        end.inbox.move_to(most, &mut content);
-        let (connection, came) = (end.name, end.came);
+        let mut read = end.inbox.move_to(most, &mut content);
+        let mut free = 0;
+        while let Some(pdu) = end.unread.front_mut().filter(|pdu| read >= **pdu) {
+            read -= *pdu;
+            free += 1;
+            end.unread.pop_front();
+        }
+        if let Some(pdu) = end.unread.front_mut() {
+            *pdu -= read;
+        }
+        let (connection, came, other) = (end.name, end.came, end.other as usize);
+        if let Some(medium) = &mut self.medium
+            && free > 0
+        {
+            let (now, from) = (self.core.now(), self.mapped[other].host);
+            medium.advance(now);
+            for _ in 0..free {
+                medium.free_mapped(now, [from, host]);
+            }
+            self.medium_due();
+        }
         self.insert(host, thread, &[Step::After(came)]);
         self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
         self.content = content;

@@ -336,7 +336,7 @@ impl Lan {
                 self.add_end(both[0], hosts[0], number + 1, config.mtu),
                 self.add_end(both[1], hosts[1], number, config.mtu),
             ];
-            self.open_connection(ends, config.nodelay);
+            self.open_connection(ends, self.sets_nodelay(both[0], config));
             for (process, end, rank) in [(both[0], ends[0], other), (both[1], ends[1], one)] {
                 let connection = self.name_connection(process, end, rank);
                 self.ends[end as usize].name = connection;
@@ -356,6 +356,14 @@ impl Lan {
             let machine = &mut self.inhabitants[process as usize].machine;
             of_library!(machine, library => library.handle(now, Outcome::Bound { socket, at }));
         }
+    }
+
+    /// Whether a process sets `TCP_NODELAY` of its sockets: ranks of the main stack where the network says so,
+    /// those beside as is usual on their stack.
+    fn sets_nodelay(&self, process: u32, config: &SocketConfig) -> bool {
+        let crew = self.crews.iter().rposition(|&first| first <= process).unwrap_or(0);
+        let beside = crew.checked_sub(1).and_then(|at| self.config.beside.get(at));
+        beside.map_or(config.nodelay, |stack| stack.message.sets_nodelay())
     }
 
     /// A process has a connection from the start.

@@ -78,6 +78,64 @@ fn a_message_through_mapped_memory_takes_what_the_sum_of_its_parts_says() {
 }
 
 #[test]
+fn lists_of_few_buffers_make_writers_wait_and_lose_nothing() {
+    let times: Vec<_> = [1, 2, 16]
+        .map(|buffers| {
+            let more: &'static str = Box::leak(format!(r#", "mapped_buffers": {buffers}"#).into_boxed_str());
+            let config = Config::from_json(&text("pvm-mapped/aal5", 3, CREDITS, more)).expect("a network");
+            // Each sends what is longer than any of the lists.
+            let params = RingParams { elements: 60_000, rounds: 1 };
+            let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+            let net = Lan::new(config, 7, false).expect("components with paths of their own");
+            let (net, outcomes) = run(net, BTreeMap::new(), program).expect("a ring");
+            assert!(outcomes.iter().all(|outcome| outcome.verified), "{buffers} buffers");
+            assert_eq!(net.losses(), Losses::default(), "{buffers} buffers");
+            outcomes[0].elapsed
+        })
+        .into();
+    assert!(times[0] > times[1] && times[1] > times[2], "{times:?}");
+}
+
+#[test]
+fn what_is_not_read_keeps_its_buffers_and_nobody_elses() {
+    use wiretwin_prog::{Comm, Outcome, Source, Tag, TagMatch, Work};
+    // Rank 2 computes for a second before it looks; 0 sends to it, then to 1, which answers at once.
+    let more = r#", "mapped_buffers": 4"#;
+    let config = Config::from_json(&text("pvm-mapped/aal5", 3, CREDITS, more)).expect("a network");
+    let net = Lan::new(config, 7, false).expect("components with paths of their own");
+    let program = async |comm: &mut LanComm| {
+        let start = comm.now();
+        let short = vec![3; 30_000];
+        let mut buffer = vec![0; 600_000];
+        match comm.rank().0 {
+            0 => {
+                comm.send(Rank(2), Tag(0), &short).await?;
+                comm.send(Rank(1), Tag(0), &short).await?;
+                comm.recv(Source::Rank(Rank(1)), TagMatch::Any, &mut buffer).await?;
+                assert!(comm.now() - start < Span::from_ms(900), "rank 2 holds back what goes to 1");
+                // More than there are buffers for: who sends it waits until it is read.
+                comm.send(Rank(2), Tag(0), &vec![4; 600_000]).await?;
+                assert!(comm.now() - start > Span::from_s(1), "it went where nobody reads");
+            }
+            1 => {
+                comm.recv(Source::Rank(Rank(0)), TagMatch::Any, &mut buffer).await?;
+                comm.send(Rank(0), Tag(0), &[1]).await?;
+            }
+            _ => {
+                comm.compute(Work { kind: "wait", count: 1 }, || ()).await;
+                for length in [30_000, 600_000] {
+                    let status = comm.recv(Source::Any, TagMatch::Any, &mut buffer).await?;
+                    assert_eq!(status.bytes, Bytes::new(length));
+                }
+            }
+        }
+        Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+    };
+    let costs = BTreeMap::from([("wait".to_string(), Span::from_s(1).as_ps())]);
+    run(net, costs, program).expect("a run that ends");
+}
+
+#[test]
 fn mapped_memory_is_quicker_than_tcp_at_every_size() {
     for bytes in [4, 1000, 4096, 20_000] {
         let of = |stack| round_trips(&mut lan(stack, 2), Bytes::new(bytes), 4).expect("an echo")[3];
@@ -167,6 +225,39 @@ fn clients_of_other_programs_run_beside_one() {
 }
 
 #[test]
+fn calls_are_answered_and_streams_go_on_beside_a_program_that_computes() {
+    // Each rank computes 300 ms at a time; prices of the host leave a stream less than all of it.
+    let beside = r#", "beside": ["rpc/tcp/aal5", "framed/tcp/aal5"]"#;
+    let config = Config::from_json(&text("pvm-mapped/aal5", 4, CREDITS, beside)).expect("a network");
+    let wanted = r#"[
+        {"kind": "calls", "from": 1, "to": 0, "bytes": 100, "reply_bytes": 1000, "pause_ps": 1000000000},
+        {"kind": "stream", "from": 2, "to": 0, "bytes": 65536}]"#;
+    let clients = clients(wanted, &config).expect("clients that can be");
+    let options = || RunOptions {
+        program: Program::Ring(RingParams { elements: 3_000, rounds: 1 }),
+        costs: BTreeMap::from([("add".to_string(), 400_000_000)]),
+        fault: None,
+    };
+    let (_, alone, _) = run_mixed(config.clone(), options(), &[], 1).expect("a run");
+    let (net, outcomes, seen) = run_mixed(config.clone(), options(), &clients, 1).expect("a run");
+    let slowest = |outcomes: &[wiretwin_prog::Outcome]| {
+        outcomes.iter().map(|outcome| outcome.elapsed).max().expect("four ranks")
+    };
+    let (alone, beside) = (slowest(&alone), slowest(&outcomes));
+    assert!(alone > Span::from_ms(800), "{alone}");
+    // A call waits for no more than the steps of other processes, not until somebody has computed.
+    let longest = seen[0].responses.iter().max().expect("calls");
+    assert!(seen[0].responses.len() > 20 && *longest < Span::from_ms(150), "{:?}", seen[0].responses);
+    // The stream gets a good part of what it gets beside a program that does nothing.
+    let idle = RunOptions { costs: BTreeMap::new(), ..options() };
+    let (quiet, _, _) = run_mixed(config, idle, &clients, 1).expect("a run");
+    drop(quiet);
+    let rate = seen[1].received as f64 * 8.0 / net.now().since_start().as_ps() as f64 * 1e6;
+    assert!(rate > 2.0, "{rate} Mbit/s");
+    assert!(beside > alone && beside < alone * 6, "{beside} of {alone} alone");
+}
+
+#[test]
 fn a_pause_is_for_ranks_with_a_message_layer() {
     let mut net = lan("framed/tcp/aal5", 2);
     net.post(0, Op::Pause(Span::from_us(5))).expect("it may sleep");
@@ -187,6 +278,8 @@ fn what_cannot_be_is_refused_with_the_reason() {
             "",
             "repeats nothing that is lost",
         ),
+        ("pvm-mapped/aal5", CREDITS, r#", "mapped_buffers": 0"#, "1 to 65536"),
+        ("framed/tcp/aal5", CREDITS, r#", "mapped_buffers": 4"#, "nothing but of pvm-mapped"),
         ("framed/tcp/aal5", r#", "credits": {"cells": 0}"#, "", "credits"),
         ("framed/tcp/aal5", r#", "credits": {"cells": 5, "resync_ns": 1000}"#, "", "resync_ns"),
         ("framed/tcp/aal5", CREDITS, r#", "cell_loss": 0.1"#, "cells_lost"),
