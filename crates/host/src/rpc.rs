@@ -1,8 +1,10 @@
 //! Remote procedure calls over real sockets: the machines of `wiretwin_msg::rpc`, driven.
 
+mod broadcast;
 mod client;
 mod server;
 
+pub use broadcast::{Heard, broadcast};
 pub use client::{RpcClient, RpcClientError};
 pub use server::{Reaction, RpcServer};
 

@@ -13,12 +13,13 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use wiretwin_host::{Reaction, RpcClient, RpcClientError, RpcServer, since_1970};
+use wiretwin_host::{Reaction, RpcClient, RpcClientError, RpcServer, broadcast, since_1970};
+use wiretwin_msg::rpc::broadcast;
 use wiretwin_msg::rpc::client::{Config, DATAGRAM_OCTETS, Failure, Retry, Transport};
 use wiretwin_msg::rpc::mapper::{Answer, Caller, Mapper, Question, Reading, SUPERUSER};
 use wiretwin_msg::rpc::record::DEFAULT_BUFFER;
 use wiretwin_msg::rpc::server::{self, CACHE_CALLS, Origin, Request, Service};
-use wiretwin_msg::rpc::{AuthStatus, Credential, Refusal};
+use wiretwin_msg::rpc::{AuthStatus, Call, Credential, Refusal, Target};
 use wiretwin_units::Span;
 use wiretwin_wire::rpc::System;
 use wiretwin_wire::rpc::portmap::{self, Entry, Mapping};
@@ -135,8 +136,13 @@ fn ask(question: Question<'_>, version: u32, stream: bool) -> Arc<[u8]> {
 
 /// The real `rpcbind`, once it answers.
 fn rpcbind() -> Running {
+    rpcbind_with(&[])
+}
+
+fn rpcbind_with(more: &[&str]) -> Running {
     let program = system_program("rpcbind").expect("it was found outside");
-    let running = Running(Command::new(program).args(["-f", "-w"]).spawn().expect("rpcbind starts"));
+    let mut command = Command::new(program);
+    let running = Running(command.args(["-f", "-w"]).args(more).spawn().expect("rpcbind starts"));
     let answers = |_: &u32| {
         let mut client = client(portmap::PROGRAM, 2, portmap::PORT, true, Credential::NONE);
         match client.call(0, &[]) {
@@ -408,5 +414,42 @@ fn a_server_of_libtirpc_answers_our_client() {
         let mut wrong = self::client(THEIRS, 5, port, stream, Credential::NONE);
         let error = wrong.call(0, &[]).expect_err("version 5").to_string();
         assert_eq!(error, "PROG_MISMATCH: the server has versions 3 to 3");
+    }
+}
+
+#[test]
+fn a_broadcast_reaches_our_server_through_rpcbind_and_silence_is_no_answer() {
+    const SHORT: &[Span] = &[Span::from_ms(100), Span::from_ms(200)];
+    const LONG: &[Span] = &[Span::from_s(10), Span::from_s(10)];
+    if !inside("a_broadcast_reaches_our_server_through_rpcbind_and_silence_is_no_answer") {
+        return;
+    }
+    // It calls for others only if it is told to.
+    let _rpcbind = rpcbind_with(&["-r"]);
+    let serving = Serving::start(&[our_service()], 0, ours());
+    let question = Question::Set(mapping(portmap::Transport::UDP, serving.port.into()));
+    assert_eq!(Reading::flag(&ask(question, 2, true)), Ok(true));
+    let call = |xid, procedure, arguments: &[u8]| {
+        let question = Question::CallIt { program: OURS, version: 1, procedure, arguments };
+        let target = Target {
+            program: portmap::PROGRAM,
+            version: question.version(),
+            procedure: question.procedure(),
+        };
+        let arguments = question.arguments().expect("short ones");
+        Call { xid, target, credential: Credential::NONE, arguments }
+    };
+    let all: SocketAddr = (Ipv4Addr::new(127, 255, 255, 255), portmap::PORT).into();
+    let block = [0, 0, 0, 4, b'a', b'b', b'c', b'd'];
+    let config = broadcast::Config { waits: LONG, enough: Some(1) };
+    let (answers, ended) = broadcast(config, call(7, 1, &block), all).expect("it is sent");
+    assert_eq!((ended.answers, ended.timed_out), (1, false));
+    assert_eq!(Reading::called(&answers[0].results), Ok((serving.port.into(), &block[..])));
+    // A procedure that there is not, arguments that are none: nobody answers.
+    for (xid, procedure, arguments) in [(8, 99, &block[..]), (9, 1, &[0, 0, 0, 9])] {
+        let config = broadcast::Config { waits: SHORT, enough: None };
+        let (answers, ended) = broadcast(config, call(xid, procedure, arguments), all).expect("it is sent");
+        assert_eq!(answers, []);
+        assert_eq!(ended, broadcast::Ended { answers: 0, sent: 2, timed_out: true });
     }
 }

@@ -31,7 +31,7 @@ fn a_lost_packet_is_sent_again_and_a_lost_acknowledgement_makes_no_copy() {
 }
 
 #[test]
-fn a_task_that_is_killed_in_mid_message_leaves_no_half_of_it() {
+fn what_a_task_has_written_before_it_is_killed_comes() {
     for routing in [Routing::Allow, Routing::Direct] {
         let mut machine = Machine::new(2);
         machine.routing = routing;
@@ -53,6 +53,68 @@ fn a_task_that_is_killed_in_mid_message_leaves_no_half_of_it() {
         machine.finish();
         assert!(machine.daemon_events.iter().any(|event| event.1 == daemon::Event::NobodyThere(first)));
     }
+}
+
+#[test]
+fn a_task_that_is_killed_in_mid_message_leaves_no_half_of_it() {
+    for routing in [Routing::Allow, Routing::Direct] {
+        for fragments in [1, 7, 24] {
+            let mut machine = Machine::new(2);
+            machine.routing = routing;
+            let ((one, first), (two, second), (three, third)) =
+                (machine.enrolled(1), machine.enrolled(2), machine.enrolled(1));
+            for sender in [one, three] {
+                machine.send(sender, second, 1, b"whole");
+                machine.recv(two, None, None);
+            }
+            machine
+                .with_task(two, |task, now| task.notify(now, Notice::TaskExit, 77, &[first]))
+                .expect("a task");
+            machine.finish();
+            machine.send(one, second, 2, &[1; 100_000]);
+            machine.kill_in_mid_message(one, fragments);
+            assert_eq!(octets(&machine.recv(two, None, Some(77))), first.0.to_be_bytes(), "it is told");
+            let text: Vec<u8> = (0..20_000_u32).map(|at| at as u8).collect();
+            machine.send(three, second, 2, &text);
+            assert_eq!(octets(&machine.recv(two, None, Some(2))), text, "nothing is before it or in it");
+            machine.finish();
+            assert!(machine.task(two).probe(None, None).is_none(), "{routing:?}, {fragments} fragments");
+            assert_eq!(machine.call(two, |task, now| task.pstat(now, first)), Err(PvmError::NoTask));
+            assert_eq!(machine.tid(three), Some(third));
+        }
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_in_mid_message_leaves_no_half_of_it() {
+    let mut machine = Machine::new(3);
+    let ((one, _), (two, second), (three, _)) =
+        (machine.enrolled(1), machine.enrolled(2), machine.enrolled(3));
+    let host = Tid::daemon(3).expect("a host");
+    machine.with_task(two, |task, now| task.notify(now, Notice::HostDelete, 71, &[host])).expect("a host");
+    machine.finish();
+    machine.send(three, second, 2, &[1; 100_000]);
+    // Some of its packets, not all of them, have come to the other daemon.
+    let begun = machine.wire.len();
+    machine.run_until(|machine| machine.wire.len() >= begun + 20);
+    machine.dark.insert(3);
+    machine.finish();
+    assert!(machine.task(two).probe(None, Some(2)).is_none(), "no half of it");
+    // The master finds it out as soon as it has something to say to it.
+    let there = machine.with_task(one, |task, now| task.mstat(now, "h3")).expect("asked");
+    let spawn = machine
+        .with_task(one, |task, now| task.spawn(now, &wanted("child", Where::Host("h3".into()), 1)))
+        .expect("asked");
+    machine.finish();
+    assert!(machine.answer(one, there).is_some(), "no call waits for ever");
+    let failed = Value::Spawned(vec![], vec![PvmError::HostFail]);
+    assert_eq!(machine.answer(one, spawn), Some(Ok(failed)));
+    assert_eq!(octets(&machine.recv(two, None, Some(71))), host.0.to_be_bytes());
+    machine.send(one, second, 2, b"more");
+    assert_eq!(octets(&machine.recv(two, None, Some(2))), b"more");
+    assert!(machine.task(two).probe(None, None).is_none());
+    // The task on it has lost its daemon, or waits for nobody: it hears of it when it asks.
+    assert!(matches!(machine.task(three).state(), State::Enrolled | State::Gone));
 }
 
 #[test]

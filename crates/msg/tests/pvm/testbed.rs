@@ -240,6 +240,24 @@ impl Machine {
         }
     }
 
+    /// Kills a process that has written so many more fragments: what it has handed over beyond them was never
+    /// written.
+    pub fn kill_in_mid_message(&mut self, process: Process, fragments: usize) {
+        let mine = self.tid(process);
+        let mut written = 0;
+        self.coming.retain(|_, coming| {
+            let its = match coming {
+                Coming::ToDaemon(writer, _) => *writer == process,
+                Coming::Route { from, .. } => Some(*from) == mine,
+                _ => false,
+            };
+            written += usize::from(its);
+            !its || written <= fragments
+        });
+        assert!(written > fragments, "it had more to write than {fragments}");
+        self.kill(process);
+    }
+
     /// Runs until this holds.
     ///
     /// # Panics

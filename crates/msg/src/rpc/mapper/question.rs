@@ -6,7 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use wiretwin_wire::rpc::portmap::{self, Entry, Mapping, Mappings};
-use wiretwin_wire::xdr::Reader;
+use wiretwin_wire::xdr::{Reader, Writer};
 use wiretwin_wire::{DecodeError, EmitError};
 
 use super::Registration;
@@ -22,6 +22,17 @@ pub enum Question<'a> {
     GetPort(Mapping),
     /// Version 2: asks for all. [`Reading::mappings`].
     Dump,
+    /// Version 2: has a procedure called over there, of which only results come back. [`Reading::called`].
+    CallIt {
+        /// Program number.
+        program: u32,
+        /// Version.
+        version: u32,
+        /// Procedure.
+        procedure: u32,
+        /// Its arguments.
+        arguments: &'a [u8],
+    },
     /// Versions 3 and 4: says where a program is. [`Reading::flag`].
     SetEntry(Entry<'a>),
     /// Versions 3 and 4: takes a program back, over one transport or, without a name, all.
@@ -45,6 +56,7 @@ impl Question<'_> {
             Self::Unset(_) => portmap::PROC_UNSET,
             Self::GetPort(_) => portmap::PROC_GETPORT,
             Self::Dump => portmap::PROC_DUMP,
+            Self::CallIt { .. } => portmap::PROC_CALLIT,
             Self::SetEntry(_) => SET,
             Self::UnsetEntry(_) => UNSET,
             Self::GetAddress(_) => GETADDR,
@@ -57,7 +69,7 @@ impl Question<'_> {
     /// The lowest version of the program that has it.
     pub const fn version(&self) -> u32 {
         match self {
-            Self::Set(_) | Self::Unset(_) | Self::GetPort(_) | Self::Dump => 2,
+            Self::Set(_) | Self::Unset(_) | Self::GetPort(_) | Self::Dump | Self::CallIt { .. } => 2,
             Self::GetVersionAddress(_) => 4,
             _ => 3,
         }
@@ -68,7 +80,8 @@ impl Question<'_> {
     /// # Errors
     /// [`EmitError`] for a string of more than 1024 octets.
     pub fn arguments(&self) -> Result<Arc<[u8]>, EmitError> {
-        let mut octets = vec![0; 3200];
+        let most = if let Self::CallIt { arguments, .. } = self { arguments.len() } else { 0 };
+        let mut octets = vec![0; 3200 + most];
         let end = match self {
             Self::Set(mapping) | Self::Unset(mapping) | Self::GetPort(mapping) => {
                 mapping.emit(&mut octets)?
@@ -77,6 +90,14 @@ impl Question<'_> {
             | Self::UnsetEntry(entry)
             | Self::GetAddress(entry)
             | Self::GetVersionAddress(entry) => entry.emit(&mut octets)?,
+            Self::CallIt { program, version, procedure, arguments } => {
+                let mut writer = Writer::new("indirect call", &mut octets);
+                writer.u32("prog", *program)?;
+                writer.u32("vers", *version)?;
+                writer.u32("proc", *procedure)?;
+                writer.counted("args", arguments, u32::MAX, "any number of octets")?;
+                writer.position()
+            }
             Self::Dump | Self::DumpEntries | Self::GetTime => 0,
         };
         Ok(octets[..end].into())
@@ -116,6 +137,17 @@ impl Reading {
         let mut reader = Reader::new(FORMAT, results);
         let octets = reader.counted("address", 1024, "0 to 1024 octets")?;
         reader.end().map(|()| String::from_utf8_lossy(octets).into_owned())
+    }
+
+    /// The port of the program that was called, and its results.
+    ///
+    /// # Errors
+    /// As [`Reading::flag`].
+    pub fn called(results: &[u8]) -> Result<(u32, &[u8]), DecodeError> {
+        let mut reader = Reader::new(FORMAT, results);
+        let port = reader.u32("port")?;
+        let found = reader.counted("res", u32::MAX, "any number of octets")?;
+        reader.end().map(|()| (port, found))
     }
 
     /// The mappings of version 2.
