@@ -40,7 +40,7 @@ fn told(done: Done) -> Option<library::Done> {
         Done::Failed { request, failure } => {
             let failure = match failure {
                 Failure::PeerLost { rank } => library::Failure::PeerLost { rank },
-                Failure::Mismatch { mismatch, .. } => library::Failure::Refused(mismatch.field),
+                Failure::Mismatch { mismatch, .. } => library::Failure::Refused(mismatch.reason),
             };
             library::Done::Failed { request, failure }
         }

@@ -587,6 +587,9 @@ impl Machine {
                 }
             }
         }
+        if self.policy.flow.is_none() && self.policy.window.is_none() {
+            return;
+        }
         for rank in 0..self.peers.len() {
             while let Some(packet) = self.peers[rank].credits.as_mut().and_then(Credits::pop) {
                 self.transmit(rank as u32, packet);

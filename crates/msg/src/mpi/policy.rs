@@ -111,11 +111,13 @@ pub struct Terms {
 pub struct Mismatch {
     /// The first field that differs.
     pub field: &'static str,
+    /// The same as a reason.
+    pub reason: &'static str,
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the peer has another {}", self.field)
+        f.write_str(self.reason)
     }
 }
 
@@ -127,18 +129,20 @@ impl Terms {
     /// # Errors
     /// [`Mismatch`].
     pub fn agree(&self, theirs: &Self) -> Result<(), Mismatch> {
-        let differs = [
-            ("rendezvous threshold", self.rendezvous_from != theirs.rendezvous_from),
-            ("length from which data are apart", self.apart_from != theirs.apart_from),
-            ("way of data", self.data != theirs.data),
-            ("way of synchronous sends", self.synchronous != theirs.synchronous),
-            ("eager window", self.window != theirs.window),
-            ("flow control", self.flow != theirs.flow),
-        ];
-        match differs.into_iter().find(|(_, differs)| *differs) {
-            Some((field, _)) => Err(Mismatch { field }),
-            None => Ok(()),
+        macro_rules! field {
+            ($name:literal, $differs:expr) => {
+                ($differs, Mismatch { field: $name, reason: concat!("the peer has another ", $name) })
+            };
         }
+        let differs = [
+            field!("rendezvous threshold", self.rendezvous_from != theirs.rendezvous_from),
+            field!("length from which data are apart", self.apart_from != theirs.apart_from),
+            field!("way of data", self.data != theirs.data),
+            field!("way of synchronous sends", self.synchronous != theirs.synchronous),
+            field!("eager window", self.window != theirs.window),
+            field!("flow control", self.flow != theirs.flow),
+        ];
+        differs.into_iter().find(|(differs, _)| *differs).map_or(Ok(()), |(_, mismatch)| Err(mismatch))
     }
 }
 
@@ -215,6 +219,13 @@ impl Policy {
         }
     }
 
+    /// The same over connections, which carry nobody's memory and stop a sender by themselves: data are sent,
+    /// and there is no window.
+    #[must_use]
+    pub fn over_streams() -> Self {
+        Self { data: Data::Sent, window: None, registrations: None, ..Self::general() }
+    }
+
     /// What a peer must have too.
     pub const fn terms(&self) -> Terms {
         Terms {
@@ -275,8 +286,9 @@ mod tests {
         }
         let lam = Policy::lam(Bytes::kib(128));
         assert_eq!(lam.socket_buffers, Some(Bytes::new(131_096)));
-        let mismatch = lam.terms().agree(&all[0].terms());
-        assert_eq!(mismatch, Err(Mismatch { field: "rendezvous threshold" }));
+        let mismatch = lam.terms().agree(&all[0].terms()).unwrap_err();
+        assert_eq!(mismatch.field, "rendezvous threshold");
+        assert_eq!(alloc::format!("{mismatch}"), "the peer has another rendezvous threshold");
     }
 
     #[test]

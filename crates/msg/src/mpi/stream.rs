@@ -27,7 +27,7 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::machine::{self, Incoming, Machine, Misuse, Outgoing, Transmit};
 use super::packet::{Kind, Packet};
-use super::policy::{Data, Policy};
+use super::policy::{Data, Policy, Terms};
 use crate::library::{
     Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
     Request,
@@ -166,6 +166,12 @@ impl StreamMpi {
     /// The machine behind it.
     pub const fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// What a peer is set to, which is told when all begin: see [`Machine::handle_terms`].
+    pub fn handle_terms(&mut self, now: SimTime, rank: u32, terms: &Terms) {
+        self.machine.handle_terms(now, rank, terms);
+        self.drain(now);
     }
 
     /// A send in any mode.

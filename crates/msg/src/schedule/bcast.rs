@@ -11,6 +11,11 @@ pub(super) fn plan(mut builder: Builder<'_>, algorithm: Algorithm) -> Plan {
     let whole = Region { offset: 0, length: bytes };
     match algorithm {
         Algorithm::Binomial => binomial(&mut builder, whole),
+        Algorithm::Linear if call.rank == call.root => {
+            let others = (0..call.size).filter(|rank| *rank != call.root);
+            builder.round(others.map(|peer| Step::Send { peer, region: whole }).collect());
+        }
+        Algorithm::Linear => builder.round(vec![Step::Recv { peer: call.root, region: whole }]),
         _ => {
             // Pieces are numbered from the root; all but the last few are of the same length.
             let piece = bytes.div_ceil(u64::from(call.size));

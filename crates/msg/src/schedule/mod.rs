@@ -12,20 +12,21 @@
 //! by the sizes in [`Thresholds`]. They are built from the published descriptions: Thakur,
 //! Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH" (2005); Bruck
 //! et al., "Efficient Algorithms for All-to-All Communications" (1997); Hensgen, Finkel, Manber, "Two
-//! Algorithms for Barrier Synchronization" (1988).
+//! Algorithms for Barrier Synchronization" (1988). What libraries did before that is in [`library`].
 //!
 //! Any number of ranks and any root. Where an algorithm wants a power of two, the ranks beyond it are
 //! folded into neighbours first and served again at the end.
 
 mod allgather;
 mod alltoall;
+mod barrier;
 mod bcast;
 mod block;
+pub mod library;
 mod reduce;
 mod rooted;
 
 use alloc::string::{String, ToString};
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -350,15 +351,17 @@ impl Collective {
     pub const fn algorithms(self) -> &'static [Algorithm] {
         use Algorithm as A;
         match self {
-            Self::Bcast => &[A::Binomial, A::ScatterRecursiveDoublingAllgather, A::ScatterRingAllgather],
-            Self::Reduce => &[A::Binomial, A::ReduceScatterGather],
+            Self::Bcast => {
+                &[A::Binomial, A::ScatterRecursiveDoublingAllgather, A::ScatterRingAllgather, A::Linear]
+            }
+            Self::Reduce => &[A::Binomial, A::ReduceScatterGather, A::Linear],
             Self::Allreduce => &[A::RecursiveDoubling, A::ReduceScatterAllgather, A::Ring],
             Self::ReduceScatter => &[A::RecursiveHalving, A::Pairwise, A::ReduceThenScatter],
             Self::Scan | Self::Exscan => &[A::RecursiveDoubling],
             Self::Gather | Self::Scatter => &[A::Binomial, A::Linear],
             Self::Allgather => &[A::RecursiveDoubling, A::Brucks, A::Ring],
             Self::Alltoall => &[A::Brucks, A::Pairwise, A::Scattered],
-            Self::Barrier => &[A::Dissemination],
+            Self::Barrier => &[A::Dissemination, A::RecursiveDoubling, A::Binomial, A::Linear],
         }
     }
 }
@@ -431,7 +434,7 @@ pub fn plan(call: &Call<'_>, thresholds: &Thresholds) -> Result<Plan, ScheduleEr
         Collective::Scatter => rooted::scatter(builder, algorithm),
         Collective::Allgather => allgather::plan(builder, algorithm),
         Collective::Alltoall => alltoall::plan(builder, algorithm),
-        Collective::Barrier => barrier(builder, algorithm),
+        Collective::Barrier => barrier::plan(builder, algorithm),
     })
 }
 
@@ -584,23 +587,6 @@ fn refuse_unfit(call: &Call<'_>, algorithm: Algorithm) -> Result<(), ScheduleErr
     }
     let algorithm = algorithm.name().to_string();
     Err(ScheduleError::NoSuchAlgorithm { collective: call.collective, algorithm, allowed })
-}
-
-/// Dissemination (Hensgen, Finkel, Manber 1988): in round k, signal the rank 2^k above.
-fn barrier(mut builder: Builder<'_>, algorithm: Algorithm) -> Plan {
-    let (rank, size) = (builder.call.rank, builder.call.size);
-    let nothing = Region { offset: 0, length: 0 };
-    let mut distance = 1;
-    while distance < size {
-        let to = add(rank, distance, size);
-        let from = subtract(rank, distance, size);
-        builder.round(vec![
-            Step::Send { peer: to, region: nothing },
-            Step::Recv { peer: from, region: nothing },
-        ]);
-        distance *= 2;
-    }
-    builder.finish(algorithm, nothing, nothing, 0)
 }
 
 /// A plan being made.

@@ -18,6 +18,13 @@ pub(super) fn reduce(mut builder: Builder<'_>, algorithm: Algorithm) -> Plan {
     let root = if call.commutative { call.root } else { 0 };
     if algorithm == Algorithm::Binomial {
         binomial(&mut builder, root, whole);
+    } else if algorithm == Algorithm::Linear {
+        if call.rank == root {
+            let others = (0..call.size).filter(|rank| *rank != root);
+            builder.bulk(others.map(|peer| Step::Reduce { peer, region: whole }).collect());
+        } else {
+            builder.bulk(vec![Step::Send { peer: root, region: whole }]);
+        }
     } else {
         let fold = Fold::new(call.size);
         let pieces = Blocks::cut(bytes, call.unit, fold.active);

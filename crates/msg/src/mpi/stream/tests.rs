@@ -199,6 +199,32 @@ fn what_a_stream_cannot_carry_is_refused() {
 }
 
 #[test]
+fn the_longest_message_takes_no_memory_of_its_length() {
+    let general = |rank| StreamMpi::new(rank, 2, Policy::over_streams(), Heads::Lam).expect("for streams");
+    let lam = |rank| StreamMpi::lam(rank, 2, Bytes::kib(64));
+    for ends in [pair(lam), pair(|rank| StreamMpi::mpich(rank, 2)), pair(general)] {
+        let mut cable = Cable::new(ends, u64::MAX);
+        cable.ends[0].send(NOW, Request(1), 1, 3, LONGEST);
+        cable.ends[1].receive(NOW, Request(9), Some(0), Some(3), LONGEST);
+        cable.run();
+        assert_eq!(cable.done[0], [Done::Sent(Request(1))]);
+        assert_eq!(cable.done[1], [Done::Received { request: Request(9), message: MessageId(1) }]);
+    }
+}
+
+#[test]
+fn a_peer_that_is_set_differently_fails_what_is_asked_of_it() {
+    let mut cable = Cable::new(pair(|rank| StreamMpi::lam(rank, 2, Bytes::new(1000))), u64::MAX);
+    cable.ends[0].handle_terms(NOW, 1, &Policy::lam(Bytes::new(2000)).terms());
+    cable.ends[0].send(NOW, Request(1), 1, 0, Bytes::new(1500));
+    cable.ends[0].receive(NOW, Request(2), Some(1), None, Bytes::new(1500));
+    cable.run();
+    let failure = Failure::Refused("the peer has another rendezvous threshold");
+    assert_eq!(cable.done[0], [1, 2].map(|request| Done::Failed { request: Request(request), failure }));
+    assert_eq!(cable.writes, [0, 0], "nothing goes out");
+}
+
+#[test]
 fn a_peer_that_goes_fails_what_hangs_on_it() {
     let mut cable = Cable::new(pair(|rank| StreamMpi::mpich(rank, 2)), 100);
     cable.ends[0].receive(NOW, Request(1), Some(1), None, Bytes::new(4));

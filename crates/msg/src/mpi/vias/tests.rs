@@ -172,3 +172,18 @@ fn policies_that_count_no_buffers_or_fetch_are_refused() {
     let get = Policy { data: Data::Get, ..Policy::mvich() };
     assert_eq!(ViaMpi::new(0, 2, get, Bytes::kib(32)).err(), Some(ViaError::Fetched));
 }
+
+#[test]
+fn messages_of_no_octets_and_of_the_most_there_are_come() {
+    let mut pair = Pair::new();
+    for (number, bytes) in [(1, Bytes::new(0)), (2, LONGEST)] {
+        pair.ends[0].send(NOW, Request(number), 1, 7, bytes);
+        pair.ends[1].receive(NOW, Request(10 + number), Some(0), None, LONGEST);
+        pair.settle();
+        let received = Done::Received { request: Request(10 + number), message: MessageId(number) };
+        assert_eq!(pair.done[1].pop(), Some(received), "{bytes:?}");
+    }
+    assert_eq!(pair.written[0].iter().sum::<u64>(), LONGEST.get());
+    assert_eq!(pair.ends[0].admit(1, 0, Bytes::new(2 << 30)), Err(Refusal::TooLong { most: LONGEST }));
+    assert!(pair.garbage.is_empty());
+}
