@@ -96,7 +96,7 @@ impl Workload {
                     comm.recv(Source::Rank(Rank(0)), TagMatch::Any, &mut octets).await?;
                 }
             }
-            Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+            Ok(Outcome::new(Span::ZERO, 0, true))
         };
         let lan = self.build();
         let start = Instant::now();

@@ -57,6 +57,11 @@ pub(crate) fn rank(layer: &str, seat: Seat, program: &str, outcome: &Outcome, sp
         .iter()
         .map(|&(kind, time)| (kind.to_owned(), Value::from(time.as_ps() / 1000)))
         .collect();
+    let points: Vec<_> = outcome
+        .points
+        .iter()
+        .map(|one| json!([one.bytes, one.time.as_ps() as f64 / 1e3, one.rounds]))
+        .collect();
     json!({
         "event": "rank",
         "program": program,
@@ -71,6 +76,7 @@ pub(crate) fn rank(layer: &str, seat: Seat, program: &str, outcome: &Outcome, sp
         "calls": split.calls,
         "digest": format!("{:016x}", outcome.digest),
         "verified": outcome.verified,
+        "points": points,
     })
     .to_string()
 }

@@ -73,5 +73,5 @@ pub async fn echo<C: Comm>(comm: &mut C, params: &EchoParams) -> Result<Outcome,
         }
         _ => {}
     }
-    Ok(Outcome { elapsed: elapsed(start, comm.now()), digest: seen, verified })
+    Ok(Outcome::new(elapsed(start, comm.now()), seen, verified))
 }

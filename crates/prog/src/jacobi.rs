@@ -207,7 +207,7 @@ pub async fn jacobi<C: Comm>(comm: &mut C, params: &JacobiParams) -> Result<Outc
         put(&mine, &mut bytes);
         comm.send(Rank(0), COLLECT, &bytes).await?;
     }
-    Ok(Outcome { elapsed, digest: digest_of(&mine), verified })
+    Ok(Outcome::new(elapsed, digest_of(&mine), verified))
 }
 
 const COLLECT: Tag = Tag(100);

@@ -168,7 +168,7 @@ async fn conclude<C: Comm>(
     let mine = words.flat_map(u64::to_le_bytes).collect::<Vec<_>>();
     if comm.rank().0 > 0 {
         comm.send(Rank(0), RESULT, &mine).await?;
-        return Ok(Outcome { elapsed, digest, verified: true });
+        return Ok(Outcome::new(elapsed, digest, true));
     }
     let mut whole = Trajectory { digest, energies };
     let mut theirs = vec![0; mine.len()];
@@ -183,7 +183,7 @@ async fn conclude<C: Comm>(
     let verified = whole == sequential(params) && whole.drift() < MOST_DRIFT;
     // The energies are in the digest, too: a share of one that was changed on its way is seen.
     let digest = whole.energies.iter().fold(whole.digest, |hash, energy| mix(hash ^ *energy as u64));
-    Ok(Outcome { elapsed, digest, verified })
+    Ok(Outcome::new(elapsed, digest, verified))
 }
 
 /// How this rank's block is cut out of the box; nothing in a direction that one rank has to itself.

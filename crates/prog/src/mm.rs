@@ -209,7 +209,7 @@ async fn on_mesh<T: Element, C: Comm>(comm: &mut C, params: &MmParams) -> Result
     }
     let elapsed = elapsed(start, comm.now());
     let verified = odd.is_empty() && (rank > 0 || params.rounds == 0 || first == sequential(params));
-    Ok(Outcome { elapsed, digest: digest(first.into_iter().chain(odd)), verified })
+    Ok(Outcome::new(elapsed, digest(first.into_iter().chain(odd)), verified))
 }
 
 /// Receives a stripe from the rank before in the given direction, if there is one, and sends it to the

@@ -16,6 +16,27 @@ pub struct Outcome {
     /// Whether what this rank can check is right: the received data, or the result against the
     /// sequential program.
     pub verified: bool,
+    /// What a program that measures has found, on the rank that did; of others nothing.
+    pub points: Vec<Point>,
+}
+
+impl Outcome {
+    /// That of a program that has a result, and measures nothing.
+    #[must_use]
+    pub const fn new(elapsed: Span, digest: u64, verified: bool) -> Self {
+        Self { elapsed, digest, verified, points: Vec::new() }
+    }
+}
+
+/// What messages of a size take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Point {
+    /// The size, bytes.
+    pub bytes: u64,
+    /// The time of one message: half of a round trip.
+    pub time: Span,
+    /// Round trips that were run for it.
+    pub rounds: u64,
 }
 
 /// Why a program failed.

@@ -238,11 +238,11 @@ pub async fn pde1<C: Comm>(comm: &mut C, params: &Pde1Params) -> Result<Outcome,
     })
     .await?;
     if rank > 0 {
-        return Ok(Outcome { elapsed, digest: digest_of(&mine), verified: converged });
+        return Ok(Outcome::new(elapsed, digest_of(&mine), converged));
     }
     let alone = sequential(params);
     let verified = converged && alone.converged && digest_of(&grid) == digest_of(&alone.grid);
-    Ok(Outcome { elapsed, digest: digest_of(&grid), verified })
+    Ok(Outcome::new(elapsed, digest_of(&grid), verified))
 }
 
 #[cfg(test)]

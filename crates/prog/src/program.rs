@@ -6,6 +6,7 @@ use crate::echo::{ANSWERED_BYTE, CHECKED_BYTE, EchoParams, MADE_BYTE, echo};
 use crate::jacobi::{JacobiParams, STENCIL_POINT, jacobi};
 use crate::md::{ATOM_PAIR, MdParams, md};
 use crate::mm::{MULTIPLY_ADD, MmParams, mm};
+use crate::netpipe::{Method, NetpipeParams, netpipe};
 use crate::outcome::{Outcome, ProgramError};
 use crate::pde::{PdeParams, SOR_POINT, pde};
 use crate::pde1::{Pde1Params, RELAX_POINT, pde1};
@@ -70,6 +71,13 @@ const MD_COARSE: &[Parameter] = &[
     DOWN,
     optional("across", 0, 1 << 20, 1),
 ];
+const NETPIPE: &[Parameter] = &[
+    optional("most", 1, LONGEST, 4 << 20),
+    optional("perturbation", 0, 8, 3),
+    optional("trial_us", 1, 10_000_000, Method::NETPIPE.trial_us),
+    optional("trials", 1, 1 << 10, Method::NETPIPE.trials),
+    optional("full", 0, 1, 0),
+];
 const PDE: &[Parameter] = &[needed("n", 2, SIDE), needed("accuracy", 1, 15), DOWN, ACROSS];
 const PDE1: &[Parameter] =
     &[needed("n", 1, 1 << 9), needed("accuracy", 1, 12), optional("check", 1, 1 << 20, 10), DOWN, ACROSS];
@@ -100,12 +108,26 @@ pub enum Program {
     Md(MdParams),
     /// The same, coarse-grained: other defaults.
     MdCoarse(MdParams),
+    /// NetPIPE: the time of a message over a schedule of sizes.
+    Netpipe(NetpipeParams),
 }
 
 impl Program {
     /// The programs' names.
-    pub const NAMES: [&str; 11] =
-        ["echo", "stream", "cast", "ring", "jacobi", "mm", "pde", "pde1", "pde2", "md", "md-coarse"];
+    pub const NAMES: [&str; 12] = [
+        "echo",
+        "stream",
+        "cast",
+        "ring",
+        "jacobi",
+        "mm",
+        "pde",
+        "pde1",
+        "pde2",
+        "md",
+        "md-coarse",
+        "netpipe",
+    ];
 
     /// The parameters of the program of this name; none: there is no such program.
     #[must_use]
@@ -122,6 +144,7 @@ impl Program {
             "pde2" => PDE2,
             "md" => MD,
             "md-coarse" => MD_COARSE,
+            "netpipe" => NETPIPE,
             _ => return None,
         })
     }
@@ -174,6 +197,11 @@ impl Program {
             }),
             "md" => Self::Md(dynamics()),
             "md-coarse" => Self::MdCoarse(dynamics()),
+            "netpipe" => Self::Netpipe(NetpipeParams {
+                most: values[0],
+                perturbation: values[1],
+                method: Method { trial_us: values[2], trials: values[3], full: values[4] == 1 },
+            }),
             _ => return None,
         })
     }
@@ -193,6 +221,7 @@ impl Program {
             Self::Pde2(_) => "pde2",
             Self::Md(_) => "md",
             Self::MdCoarse(_) => "md-coarse",
+            Self::Netpipe(_) => "netpipe",
         }
     }
 
@@ -200,7 +229,7 @@ impl Program {
     #[must_use]
     pub const fn work(&self) -> &'static [&'static str] {
         match self {
-            Self::Echo(_) | Self::Stream(_) | Self::Cast(_) => &[],
+            Self::Echo(_) | Self::Stream(_) | Self::Cast(_) | Self::Netpipe(_) => &[],
             Self::Ring(_) => &[ADD],
             Self::Jacobi(_) => &[STENCIL_POINT],
             Self::Mm(_) => &[MULTIPLY_ADD],
@@ -238,6 +267,7 @@ impl Program {
             Self::Pde1(params) => pde1(comm, params).await,
             Self::Pde2(params) => pde2(comm, params).await,
             Self::Md(params) | Self::MdCoarse(params) => md(comm, params).await,
+            Self::Netpipe(params) => netpipe(comm, params).await,
         }
     }
 }

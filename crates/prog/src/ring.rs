@@ -101,5 +101,5 @@ pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome,
     let digest = digest_of(&vector);
     let verified =
         digest == digest_of(&if params.rounds == 0 { Vec::new() } else { sequential(params, comm.size()) });
-    Ok(Outcome { elapsed, digest, verified })
+    Ok(Outcome::new(elapsed, digest, verified))
 }

@@ -53,5 +53,5 @@ pub async fn stream<C: Comm>(comm: &mut C, params: &StreamParams) -> Result<Outc
         }
         _ => {}
     }
-    Ok(Outcome { elapsed: elapsed(start, comm.now()), digest: seen, verified })
+    Ok(Outcome::new(elapsed(start, comm.now()), seen, verified))
 }

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use wiretwin_net::run::{run_named, run_traced};
 
+use crate::lan::points_of;
 use crate::world::{chrome_trace_of, refused, timeline_of, totals_of};
 
 /// Runs a shipped program in a simulated world; with the trace of a rank, if one is asked for.
@@ -38,6 +39,7 @@ fn run_program<'py>(
         item.set_item("elapsed_ps", outcome.elapsed.as_ps())?;
         item.set_item("digest", format!("{:016x}", outcome.digest))?;
         item.set_item("verified", outcome.verified)?;
+        item.set_item("points", points_of(outcome))?;
         outcomes.append(item)?;
     }
     let ends = (0..ranks)

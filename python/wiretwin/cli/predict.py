@@ -60,6 +60,7 @@ COMPILED_PROGRAMS = (
     "pde2",
     "md",
     "md-coarse",
+    "netpipe",
 )
 
 

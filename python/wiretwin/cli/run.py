@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +15,7 @@ from wiretwin.cli.predict import ArgsArgument, RanksOption, is_compiled, predict
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
-    from wiretwin.predict.named import NamedRun
+    from wiretwin.predict.named import NamedRun, Point
     from wiretwin.predict.records import Run
 
 __all__ = ["register", "run_table"]
@@ -27,6 +28,9 @@ class WorldChoice(StrEnum):
     simulated = "simulated"
 
 
+LIMITS = {"netpipe": "600s"}
+"""Of programs that take longer than others, when none is given."""
+
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
@@ -34,9 +38,10 @@ rank, and one more with timers around the MPI calls for the split of the time. E
 Simulated: as predict does, without freezing anything.
 
 The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
-(Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics),
-their parameters key=value. Live they run on --layer socket/tcp, socket/unix, shm or a messaging library
-such as mpi/openmpi: once, or with -o as often as a script, every launch kept.
+(Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics) and
+netpipe (half a round trip over NetPIPE's sizes, by its method), their parameters key=value. Live they run on
+--layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi: once, or with -o as often as
+a script, every launch kept.
 Simulated, what their work costs is given: add=0.8ns (ring), stencil-point=2ns (jacobi),
 multiply-add=0.3ns (mm), sor-point=2ns (pde), relax-point=2ns (pde1), smooth-point=2ns and
 transfer-point=2ns (pde2), atom-pair=2ns (md). The ranks of mm, md and the pdes form a mesh of down= x
@@ -57,6 +62,7 @@ Examples:
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
   wiretwin run mm --hosts 4 --ranks 4 --stack mpi/mpich --link wire --rate 100Mbit -- n=128 rounds=2
   wiretwin run md --hosts 4 --ranks 4 --stack pvm/pvm3+advise -- steps=20
+  wiretwin run netpipe --layer shm -- most=65536 trial_us=1000
   wiretwin run jacobi --hosts 4 --ranks 4 --link shared --rate 10Mbit -- rows=128 columns=128
 """
 
@@ -71,7 +77,7 @@ def register(app: typer.Typer) -> None:
         program: Annotated[
             Path,
             typer.Argument(
-                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde, md.",
+                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde, md, netpipe.",
                 show_default=False,
             ),
         ],
@@ -94,13 +100,16 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option("--out", "-o", help="Folder for the launches (live).", show_default="results/run-…"),
         ] = None,
-        limit: Annotated[str, typer.Option(help="Longest time for one launch.")] = "60s",
+        limit: Annotated[
+            str | None,
+            typer.Option(help="Longest time for one launch.", show_default="60s; of netpipe 600s"),
+        ] = None,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure.quantity import parse_time
 
-        limit_s = parse_time(limit, "--limit", least_s=1.0)
+        limit_s = parse_time(limit or LIMITS.get(program.name, "60s"), "--limit", least_s=1.0)
         if is_compiled(program):
             if out is not None and world is not WorldChoice.live:
                 raise InputError(key="--out", value=str(out), allowed="with --world live")
@@ -200,7 +209,10 @@ def _named(
 
 
 def named_table(run: NamedRun) -> Table:
-    """Return one row a rank: its time, where it went, the digest of its result."""
+    """Return one row a rank: its time, where it went, the digest of its result; or what was measured."""
+    measured = [one for one in run.ranks if one.points]
+    if measured:
+        return measured_table(run, measured[0].points)
     parts = list(run.ranks[0].parts_s)
     words = " ".join(f"{key}={value}" for key, value in run.parameters.items())
     return Table(
@@ -216,6 +228,24 @@ def named_table(run: NamedRun) -> Table:
         [
             (one.rank, one.total_s, *(one.parts_s[part] for part in parts), one.digest, one.verified)
             for one in run.ranks
+        ],
+    )
+
+
+def measured_table(run: NamedRun, points: Sequence[Point]) -> Table:
+    """Return one row a size: half a round trip, and what that makes in NetPIPE's megabits of 2^20."""
+    right = "" if all(one.verified for one in run.ranks) else "; messages came back wrong"
+    return Table(
+        f"{run.program.name} between 2 of {len(run.ranks)} ranks, {run.world}, {run.layer}{right}",
+        (
+            Column("bytes", "size"),
+            Column("time_us", "half a round trip [us]"),
+            Column("throughput_Mbit_s", "throughput [2^20 bit/s]"),
+            Column("rounds", "round trips"),
+        ),
+        [
+            (one.bytes, one.time_ns / 1e3, 8 * one.bytes / 2**20 / (one.time_ns / 1e9), one.rounds)
+            for one in points
         ],
     )
 

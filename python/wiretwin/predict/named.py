@@ -137,8 +137,22 @@ NAMED = {
             {"x": 12, "y": 80, "z": 80, "steps": 4, "down": 0, "across": 1},
             ("atom-pair",),
         ),
+        Named(
+            "netpipe",
+            "NetPIPE: half a round trip between ranks 0 and 1 over its schedule of sizes",
+            {"most": 4 << 20, "perturbation": 3, "trial_us": 250_000, "trials": 7, "full": 0},
+        ),
     )
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What a program that measures has found: a size in bytes, half a round trip, and how many were made."""
+
+    bytes: int
+    time_ns: float
+    rounds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +177,8 @@ class NamedRank:
         Live: its computation, by kind of work.
     counted
         Live: what its layer has counted, by name, if it counts.
+    points
+        What it has measured, in the order of sizes; of a program that measures nothing, none.
     """
 
     rank: int
@@ -173,6 +189,7 @@ class NamedRank:
     verified: bool
     compute_by_kind_s: dict[str, float] = field(default_factory=dict)
     counted: Mapping[str, int] = field(default_factory=dict)
+    points: tuple[Point, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +364,7 @@ def simulate(
             kept = pl.read_parquet(folder / timeline.FILE, memory_map=False)
     return [
         Simulated(
-            tuple(NamedRank(**rank) for rank in found["ranks"]),
+            tuple(NamedRank(**{**rank, "points": points_of(rank["points"])}) for rank in found["ranks"]),
             case.network,
             found["messages"],
             found["digest"],
@@ -478,7 +495,21 @@ def _rank(said: Mapping[str, Any]) -> NamedRank:
     total, elapsed, compute, comm = (said[f"{key}_ns"] / 1e9 for key in keys)
     parts = {"compute": compute, "comm": comm, "other": total - compute - comm}
     by_kind = {kind: time / 1e9 for kind, time in said["compute_by_kind_ns"].items()}
-    return NamedRank(said["rank"], total, elapsed, parts, said["digest"], said["verified"], by_kind)
+    return NamedRank(
+        said["rank"],
+        total,
+        elapsed,
+        parts,
+        said["digest"],
+        said["verified"],
+        by_kind,
+        points=points_of(said["points"]),
+    )
+
+
+def points_of(listed: Sequence[Sequence[float]]) -> tuple[Point, ...]:
+    """Return what a rank says that it has measured."""
+    return tuple(Point(int(size), time, int(rounds)) for size, time, rounds in listed)
 
 
 def _main(argv: Sequence[str]) -> int:
@@ -512,6 +543,7 @@ def _ranks(done: Mapping[str, Any]) -> list[dict[str, Any]]:
             "parts_s": {kind: int(totals[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS},
             "digest": outcome["digest"],
             "verified": outcome["verified"],
+            "points": outcome["points"],
         }
         for rank, outcome in enumerate(done["outcomes"])
     ]

@@ -395,7 +395,7 @@ mod tests {
                 let status = comm.recv(Source::Any, TagMatch::Any, &mut buffer).await?;
                 assert_eq!((status.tag, &buffer), (Tag(5), b"one"));
             }
-            Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+            Ok(Outcome::new(Span::ZERO, 0, true))
         };
         run(lan(&PLAIN, false), BTreeMap::new(), program).expect("a run that ends");
     }
@@ -406,13 +406,13 @@ mod tests {
             if comm.rank() == Rank(1) {
                 comm.recv(Source::Any, TagMatch::Any, &mut [0; 8]).await?;
             }
-            Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+            Ok(Outcome::new(Span::ZERO, 0, true))
         };
         let error = run(lan(&PLAIN, false), BTreeMap::new(), program).err().expect("a deadlock");
         assert!(error.to_string().starts_with("ranks [1] wait for what will not come"), "{error}");
         let empty = async |comm: &mut LanComm| {
             comm.send(Rank(1 - comm.rank().0), Tag(0), &[]).await?;
-            Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+            Ok(Outcome::new(Span::ZERO, 0, true))
         };
         let error = run(lan(&PLAIN, false), BTreeMap::new(), empty).err().expect("a refusal");
         assert_eq!(error.to_string(), "rank 0: this layer cannot do that: a message of 0 bytes");

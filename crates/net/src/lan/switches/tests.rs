@@ -178,7 +178,7 @@ fn queues_that_lose_are_made_up_for_by_tcp() {
         } else {
             comm.send(Rank(0), Tag(0), &message).await?;
         }
-        Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+        Ok(Outcome::new(Span::ZERO, 0, true))
     };
     let net = Lan::new(config, 7, false).expect("components with paths of their own");
     let (net, _) = run(net, BTreeMap::new(), program).expect("TCP repeats what is lost");

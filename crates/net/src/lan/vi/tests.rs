@@ -90,7 +90,7 @@ fn a_message_is_as_long_as_a_descriptor_takes() {
     assert_eq!(times.map(|times| times.len()), Ok(2));
 }
 
-const DONE: Ended = Ended { elapsed: Span::ZERO, digest: 0, verified: true };
+const DONE: Ended = Ended::new(Span::ZERO, 0, true);
 
 #[test]
 fn more_messages_than_receives_are_posted_are_lost_or_cost_the_connection() {
