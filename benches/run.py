@@ -70,6 +70,7 @@ BENCHES = (
     Bench("protocols", cargo_bench("wiretwin-proto", "sscop"), ("--", "--quick")),
     Bench("packets", cargo_bench("wiretwin-net", "packets"), ("--", "--quick")),
     Bench("lan", cargo_bench("wiretwin-net", "lan"), ("--", "--quick")),
+    Bench("mpi", cargo_bench("wiretwin-net", "mpi"), ("--", "--quick")),
     Bench("codec", cargo_bench("wiretwin-wire", "codec"), ("--", "--quick")),
     Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
     Bench("fabric", cargo_bench("wiretwin-net", "fabric"), ("--", "--quick")),

@@ -6,6 +6,7 @@
 use std::str::FromStr as _;
 
 use wiretwin_engine::Probability;
+use wiretwin_msg::mpi::SynchronousSend;
 use wiretwin_proto::{tcp, udp};
 use wiretwin_record::capture::LinkType;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
@@ -201,8 +202,11 @@ pub struct Config {
     pub socket: Option<SocketConfig>,
     /// VIs, where the stack has them.
     pub vi: Option<ViConfig>,
-    /// Where a layer of MPI begins with rendezvous, if not where its library does.
-    pub rendezvous_from: Option<Bytes>,
+    /// Where a layer of MPI begins with rendezvous, if not where its library does: everywhere the same, or by
+    /// rank.
+    pub rendezvous: Vec<Bytes>,
+    /// What else is set of MPI that is nobody's.
+    pub mpi: Option<MpiConfig>,
     /// What the first message of a rank to another takes besides, at its sender.
     pub first_use: Span,
     /// Of `pvm-mapped`: buffers of a PDU each, of every connection, for what is sent, and as many for what comes.
@@ -223,6 +227,24 @@ pub struct Config {
     pub reservations: Vec<Reservation>,
     /// Message layers of other programs on the same hosts, a rank of each on each host.
     pub beside: Vec<Stack>,
+}
+
+/// Settings of MPI that is nobody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MpiConfig {
+    /// The first length whose data are a message of their own behind the head; with heads of p4 then.
+    pub apart_from: Option<Bytes>,
+    /// How a synchronous send learns that it has matched.
+    pub synchronous: SynchronousSend,
+    /// Every message goes through a buffer of the library.
+    pub always_buffered: bool,
+}
+
+impl Config {
+    /// Where a rank begins with rendezvous, if that is set.
+    pub(super) fn rendezvous_of(&self, rank: u32) -> Option<Bytes> {
+        self.rendezvous.get(rank as usize).or(self.rendezvous.first()).copied()
+    }
 }
 
 impl NetworkConfig {
@@ -250,8 +272,10 @@ impl Config {
             refused(&top, "stack", &error.stack, &allowed)
         })?;
         let hosts = top.get("hosts")?.list("hosts")?;
-        if !(2..=64).contains(&hosts.len()) {
-            return Err(refused(&top, "hosts", &hosts.len().to_string(), "2 to 64 hosts"));
+        let most = if stack.has_many_hosts() { MANY_HOSTS } else { MOST_HOSTS };
+        if !(2..=most).contains(&hosts.len()) {
+            let allowed = format!("2 to {most} hosts");
+            return Err(refused(&top, "hosts", &hosts.len().to_string(), &allowed));
         }
         let over_vis = stack.message.is_over_vis();
         let hosts = hosts.iter().map(|at| read_host(at, over_vis)).collect::<Result<Vec<_>, _>>()?;
@@ -330,13 +354,9 @@ impl Config {
             Some(at) => Some(Span::from_ps(at.integer(1_000_000, LONGEST_PS)?)),
             None => None,
         };
-        let rendezvous_from = match top.optional("rendezvous_from_bytes") {
-            Some(at) if !matches!(stack.message, Message::MpiLam | Message::MpiMpich | Message::MpiMvich) => {
-                return Err(at.refuse("nothing here: only layers of MPI have rendezvous"));
-            }
-            Some(at) => Some(Bytes::new(at.integer(1, vi.as_ref().map_or(1 << 31, ViConfig::most_eager))?)),
-            None => None,
-        };
+        let most = vi.as_ref().map_or(1 << 31, ViConfig::most_eager);
+        let rendezvous = read_rendezvous(&top, &stack, hosts.len(), most)?;
+        let mpi = read_mpi(&top, &stack)?;
         let first_use = top.optional("first_use_ps").map(|at| at.integer(0, LONGEST_PS)).transpose()?;
         let first_use = Span::from_ps(first_use.unwrap_or(0));
         let mapped_buffers = match top.optional("mapped_buffers") {
@@ -356,7 +376,8 @@ impl Config {
             pdu_bytes,
             cut_messages,
             stream_bytes,
-            rendezvous_from,
+            rendezvous,
+            mpi,
             first_use,
             mapped_buffers,
             capture,
@@ -369,6 +390,54 @@ impl Config {
             beside: read_beside(&top, stack)?,
         })
     }
+}
+
+/// Hosts of a network, at most; and where packets go through one switch of Ethernet.
+const MOST_HOSTS: usize = 64;
+const MANY_HOSTS: usize = 1024;
+
+/// Reads from where there is rendezvous: a length for all, or one for each rank.
+fn read_rendezvous(
+    top: &Fields<'_>,
+    stack: &Stack,
+    hosts: usize,
+    most: u64,
+) -> Result<Vec<Bytes>, JsonError> {
+    let Some(at) = top.optional("rendezvous_from_bytes") else { return Ok(Vec::new()) };
+    if !stack.message.is_mpi() {
+        return Err(at.refuse("nothing here: only layers of MPI have rendezvous"));
+    }
+    if !at.value.is_array() {
+        return Ok(vec![Bytes::new(at.integer(1, most)?)]);
+    }
+    let list = at.list("lengths")?;
+    if list.len() != hosts || stack.message.is_over_vis() {
+        return Err(at.refuse("one length, or, over sockets, one for each host"));
+    }
+    list.iter().map(|at| at.integer(1, most).map(Bytes::new)).collect()
+}
+
+/// Reads what else is set of MPI that is nobody's.
+fn read_mpi(top: &Fields<'_>, stack: &Stack) -> Result<Option<MpiConfig>, JsonError> {
+    let Some(at) = top.optional("mpi") else { return Ok(None) };
+    if stack.message != Message::Mpi {
+        return Err(
+            at.refuse("nothing here: only mpi over tcp is set by its user, other layers as their library")
+        );
+    }
+    let fields = at.object(&["apart_from_bytes", "synchronous", "always_buffered"])?;
+    let synchronous = fields.get("synchronous")?;
+    let buffered = fields.get("always_buffered")?;
+    let apart = fields.optional("apart_from_bytes").map(|at| at.integer(1, 1 << 31)).transpose()?;
+    Ok(Some(MpiConfig {
+        apart_from: apart.map(Bytes::new),
+        synchronous: match text_of(&synchronous)?.as_str() {
+            "acknowledged" => SynchronousSend::Acknowledged,
+            "rendezvous" => SynchronousSend::Rendezvous,
+            _ => return Err(synchronous.refuse("acknowledged or rendezvous")),
+        },
+        always_buffered: buffered.value.as_bool().ok_or_else(|| buffered.refuse("true or false"))?,
+    }))
 }
 
 /// Reads the stacks of other programs.
@@ -392,7 +461,7 @@ fn read_beside(top: &Fields<'_>, stack: Stack) -> Result<Vec<Stack>, JsonError> 
 /// Buffers of mapped memory where nothing else is said (choice): 144 KB of each connection, each way.
 const MAPPED_BUFFERS: u32 = 16;
 
-const CONFIG_KEYS: [&str; 24] = [
+const CONFIG_KEYS: [&str; 25] = [
     "circuits",
     "stack",
     "hosts",
@@ -410,6 +479,7 @@ const CONFIG_KEYS: [&str; 24] = [
     "first_use_ps",
     "mapped_buffers",
     "rendezvous_from_bytes",
+    "mpi",
     "capture_host",
     "bit_error",
     "reassembly_timer_ps",

@@ -250,10 +250,7 @@ impl Lan {
         let (Kind::Send(message), rank) = (self.requests[slot].kind, self.requests[slot].rank) else {
             return;
         };
-        let process = &mut self.processes[rank as usize];
-        let peer = 1 << message.to;
-        if process.reached & peer == 0 {
-            process.reached |= peer;
+        if self.processes[rank as usize].reached.insert(message.to) {
             self.insert(host, thread, &[Step::Charge(Activity::FirstUse, first)]);
         }
     }
@@ -319,6 +316,7 @@ impl Lan {
                 Message::Framed
                 | Message::MpiLam
                 | Message::MpiMpich
+                | Message::Mpi
                 | Message::PvmAdvise
                 | Message::PvmNormal
                 | Message::Rpc
@@ -432,14 +430,19 @@ impl Lan {
 
     /// Resumes a rank if all that it waits for is complete.
     pub(super) fn resume_if_done(&mut self, rank: u32) -> bool {
-        let waits = core::mem::take(&mut self.processes[rank as usize].waits);
-        let done =
-            waits.iter().all(|request| self.find(*request).is_none_or(|slot| self.requests[slot].complete));
-        if done {
-            self.resume(rank, &waits);
+        let process = &self.processes[rank as usize];
+        let open =
+            |request: &RequestId| self.find(*request).is_some_and(|slot| !self.requests[slot].complete);
+        let next = process.waits[process.waited..].iter().position(open);
+        let waited = next.map_or(process.waits.len(), |at| process.waited + at);
+        self.processes[rank as usize].waited = waited;
+        if next.is_some() {
+            return false;
         }
+        let waits = core::mem::take(&mut self.processes[rank as usize].waits);
+        self.resume(rank, &waits);
         self.processes[rank as usize].waits = waits;
-        done
+        true
     }
 
     fn took(&mut self, host: u32, thread: ThreadId, rank: u32, payload: Payload) {

@@ -29,6 +29,7 @@
 //! | `capture` | what a host sends and receives, as octets |
 //! | `admission` | reserved bandwidth: who gets it |
 //! | `comm`, `run`, `echo`, `flood` | programs on it |
+//! | `collective` | collective operations of MPI on it |
 //! | `mixed` | clients of other programs beside one |
 
 pub mod activity;
@@ -39,6 +40,7 @@ mod asx100;
 pub mod capture;
 mod cell;
 mod circuit;
+pub mod collective;
 pub mod comm;
 pub mod config;
 mod core;
@@ -64,7 +66,7 @@ mod switches;
 pub mod trail;
 pub mod vi;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
@@ -112,6 +114,8 @@ struct Process {
     thread: cpu::ThreadId,
     state: State,
     waits: Vec<RequestId>,
+    /// So many of them, from the first, are complete.
+    waited: usize,
     /// Receives that no message has come for, in the order of posting.
     posted: VecDeque<RequestId>,
     /// Messages that no receive has been posted for.
@@ -125,8 +129,8 @@ struct Process {
     /// Sends of sockets that it has not finished, and whether the first finds no room.
     sends: VecDeque<Pending>,
     write_blocked: bool,
-    /// A bit for each rank that it has sent to.
-    reached: u64,
+    /// Ranks that it has sent to, where the first message to each costs something.
+    reached: BTreeSet<u32>,
     completions: Vec<Completion>,
 }
 
@@ -391,6 +395,7 @@ impl Lan {
             thread,
             state: State::Running,
             waits: Vec::new(),
+            waited: 0,
             posted: VecDeque::new(),
             unexpected: VecDeque::new(),
             in_call: false,
@@ -398,7 +403,7 @@ impl Lan {
             paused: false,
             sends: VecDeque::new(),
             write_blocked: false,
-            reached: 0,
+            reached: BTreeSet::new(),
             completions: Vec::new(),
         });
     }
@@ -543,6 +548,7 @@ impl Lan {
                     MessageLayer::Framed
                     | MessageLayer::MpiLam
                     | MessageLayer::MpiMpich
+                    | MessageLayer::Mpi
                     | MessageLayer::PvmAdvise
                     | MessageLayer::PvmNormal
                     | MessageLayer::Rpc
@@ -582,6 +588,7 @@ impl Lan {
                 let process = &mut self.processes[rank as usize];
                 process.state = State::Waiting;
                 process.waits.clear();
+                process.waited = 0;
                 process.waits.extend_from_slice(requests);
                 self.give(rank, Action::Progress { rank });
                 Ok(None)

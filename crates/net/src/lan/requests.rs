@@ -28,6 +28,7 @@ impl Lan {
         process.state = State::Waiting;
         process.paused = true;
         process.waits.clear();
+        process.waited = 0;
         let time = self.now() + span;
         self.core.at(time, To::Pause, rank, 0);
         Ok(())

@@ -649,6 +649,7 @@ impl Lan {
         end.came = trail;
         let process = end.process;
         if self.config.stack.message.is_library() {
+            self.stir(number);
             return self.rouse_library(process, trail);
         }
         self.rouse(host, process, trail);

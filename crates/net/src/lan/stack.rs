@@ -2,7 +2,7 @@
 //!
 //! | part | choices |
 //! |---|---|
-//! | message layer | `fore` (the adapter's own interface), `fore+reliable` (the same with segmentation and retransmission in the program), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `pvm-mapped` (PVM in memory of the adapter, over a network of switches), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `pvm-fore` (PVM over the adapter's interface), `rpc` (remote procedure calls) |
+//! | message layer | `fore` (the adapter's own interface), `fore+reliable` (the same with segmentation and retransmission in the program), `socket`, `framed` (messages with a head over sockets), `mpi-lam`, `mpi-mpich` (MPI with the heads and thresholds of these libraries), `mpi` (MPI with thresholds of one's own), `pvm-advise` (PVM from task to task), `pvm-normal` (PVM through its daemons), `pvm-mapped` (PVM in memory of the adapter, over a network of switches), `via` (messages straight over VIs), `mpi-mvich` (MPI over VIs), `pvm-fore` (PVM over the adapter's interface), `rpc` (remote procedure calls) |
 //! | transport | `tcp`, for all but `fore`, `fore+reliable`, `pvm-fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` and `rpc` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
@@ -27,6 +27,8 @@ pub enum Message {
     MpiLam,
     /// MPICH on p4: [`wiretwin_msg::mpi`].
     MpiMpich,
+    /// MPI as nobody's library does it, with thresholds to set: [`wiretwin_msg::mpi`].
+    Mpi,
     /// PVM, its messages over connections between tasks: [`wiretwin_msg::pvm`].
     PvmAdvise,
     /// The same, through a daemon on each host.
@@ -54,6 +56,7 @@ impl Message {
             Self::Framed => "framed",
             Self::MpiLam => "mpi-lam",
             Self::MpiMpich => "mpi-mpich",
+            Self::Mpi => "mpi",
             Self::PvmAdvise => "pvm-advise",
             Self::PvmNormal => "pvm-normal",
             Self::PvmFore => "pvm-fore",
@@ -79,6 +82,12 @@ impl Message {
     /// Whether programs on it set `TCP_NODELAY`: not those that stream.
     pub(super) const fn sets_nodelay(self) -> bool {
         !matches!(self, Self::Framed)
+    }
+
+    /// Whether it is one of MPI.
+    #[must_use]
+    pub const fn is_mpi(self) -> bool {
+        matches!(self, Self::MpiLam | Self::MpiMpich | Self::Mpi | Self::MpiMvich)
     }
 
     /// Whether it has circuits, and no sockets.
@@ -155,6 +164,11 @@ impl Stack {
         matches!(self.lower, Lower::Aal5 | Lower::Aal34)
     }
 
+    /// Whether it can be that of very many hosts: a message layer over TCP and a switch of Ethernet.
+    pub(super) const fn has_many_hosts(&self) -> bool {
+        matches!((self.transport, self.lower), (Transport::Tcp, Lower::Gige)) && self.message.is_library()
+    }
+
     const fn circuits(message: Message, lower: Lower) -> Self {
         Self { message, transport: Transport::None, lower }
     }
@@ -164,7 +178,7 @@ impl Stack {
     }
 
     /// Every stack that there is.
-    pub const ALL: [Self; 45] = [
+    pub const ALL: [Self; 49] = [
         Self::circuits(Message::Fore, Lower::Aal5),
         Self::circuits(Message::Fore, Lower::Aal34),
         Self::circuits(Message::ForeReliable, Lower::Aal5),
@@ -210,6 +224,10 @@ impl Stack {
         Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Ethernet },
         Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Fddi },
         Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Gige },
+        Self::tcp(Message::Mpi, Lower::Aal5),
+        Self::tcp(Message::Mpi, Lower::Ethernet),
+        Self::tcp(Message::Mpi, Lower::Fddi),
+        Self::tcp(Message::Mpi, Lower::Gige),
     ];
 }
 
@@ -247,9 +265,11 @@ impl FromStr for Stack {
             ["fore" | "fore+reliable" | "pvm-fore", "aal3" | "aal4"] => {
                 refuse("the adapter's driver treats types 3 and 4 as one: aal34")
             }
-            ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp", "aal34"] => {
-                refuse("IP travels in AAL 5 here")
-            }
+            [
+                "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich" | "mpi",
+                "tcp",
+                "aal34",
+            ] => refuse("IP travels in AAL 5 here"),
             ["fore" | "fore+reliable" | "pvm-fore", "ethernet" | "fddi" | "gige"] => {
                 refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
             }
@@ -257,7 +277,7 @@ impl FromStr for Stack {
                 "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
             ),
             [
-                "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich",
+                "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich" | "mpi",
                 "aal5" | "aal34" | "ethernet" | "fddi" | "gige",
             ] => refuse("a socket needs a transport, tcp or udp"),
             ["via" | "mpi-mvich", "tcp" | "udp", ..] => {
@@ -271,7 +291,7 @@ impl FromStr for Stack {
             ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
             ["socket" | "rpc", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
             ["socket" | "rpc", "udp"] => refuse("UDP needs a network under it"),
-            ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich", "tcp"] => {
+            ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich" | "mpi", "tcp"] => {
                 refuse("TCP needs a network under it")
             }
             _ => refuse("there is no such stack"),

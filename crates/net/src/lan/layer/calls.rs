@@ -189,16 +189,24 @@ impl Lan {
     pub(super) fn look(&mut self, process: u32, write: Option<ConnectionId>) {
         let mut ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
         ready.clear();
+        let mut stirred = core::mem::take(&mut self.inhabitants[process as usize].stirred);
         let inhabitant = &self.inhabitants[process as usize];
-        for (at, end) in inhabitant.connections.iter().enumerate() {
-            let (Some(end), name) = (*end, ConnectionId(at as u32)) else { continue };
-            if self.is_there(end) {
+        stirred.extend(write.map(|name| name.0));
+        stirred.retain(|&at| {
+            let name = ConnectionId(at);
+            let Some(end) = inhabitant.end(name) else { return false };
+            let readable = self.is_there(end);
+            if readable {
                 ready.push(Ready::Readable(name));
             }
             if write == Some(name) && self.has_room(end) {
                 ready.push(Ready::Writable(name));
             }
-        }
+            // Nobody says when something has come to mapped memory.
+            readable || is_mapped(end)
+        });
+        self.inhabitants[process as usize].stirred = stirred;
+        let inhabitant = &self.inhabitants[process as usize];
         for (at, (_, waiting)) in inhabitant.listeners.iter().enumerate() {
             if !waiting.is_empty() {
                 ready.push(Ready::Acceptable(ListenerId(at as u32)));
@@ -220,6 +228,16 @@ impl Lan {
             return self.has_mapped_room(end);
         }
         !self.ends[end as usize].full || self.is_over(end)
+    }
+
+    /// Something may have come to an end, or it is over.
+    pub(in super::super) fn stir(&mut self, number: u32) {
+        let end = &self.ends[number as usize];
+        if end.name != ConnectionId(u32::MAX)
+            && let Some(inhabitant) = self.inhabitants.get_mut(end.process as usize)
+        {
+            inhabitant.stirred.insert(end.name.0);
+        }
     }
 
     /// Whether a read of an end would get something: octets, or the end of them.
@@ -333,6 +351,7 @@ impl Lan {
         end.full = false;
         let (process, at, unnamed) = (end.process, end.at, end.name == ConnectionId(u32::MAX));
         let opened = end.machine.state() == State::Established;
+        self.stir(number);
         if opened
             && unnamed
             && let Some(&(owner, listener)) = self.listening.get(&at)

@@ -12,7 +12,7 @@
 mod calls;
 mod mapped;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use wiretwin_msg::fore::{Descriptor, Qos};
 use wiretwin_msg::framed::Framed;
@@ -105,20 +105,12 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
                 .extend((0..size).map(|rank| (rank, Machine::Framed(Box::new(Framed::new(rank, size))))));
             open = mesh();
         }
-        Message::MpiLam | Message::MpiMpich => {
-            let lam = message == Message::MpiLam;
-            let rank = |rank| {
-                let policy = if lam { Policy::lam(LAM_THRESHOLD) } else { Policy::mpich() };
-                let policy = match config.rendezvous_from {
-                    Some(from) => Policy { rendezvous_from: Some(from), ..policy },
-                    None => policy,
-                };
-                let heads = if lam { Heads::Lam } else { Heads::P4 };
-                let library =
-                    StreamMpi::new(rank, size, policy, heads).expect("both are policies for streams");
+        Message::MpiLam | Message::MpiMpich | Message::Mpi => {
+            processes.extend((0..size).map(|rank| {
+                let (policy, heads) = over_streams(message, config, rank);
+                let library = StreamMpi::new(rank, size, policy, heads).expect("policies for streams");
                 (rank, Machine::Mpi(Box::new(library)))
-            };
-            processes.extend((0..size).map(rank));
+            }));
             open = mesh();
         }
         Message::Via | Message::MpiMvich => {
@@ -127,7 +119,7 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
                 let machine = if message == Message::Via {
                     Machine::Via(Box::new(Messages::new(rank, size, transfer)))
                 } else {
-                    let library = ViaMpi::new(rank, size, mvich(config), transfer);
+                    let library = ViaMpi::new(rank, size, mvich(config, rank), transfer);
                     Machine::Mvich(Box::new(library.expect("a policy for VIs")))
                 };
                 (rank, machine)
@@ -192,11 +184,33 @@ fn over_circuits<L: Library>(library: L, rank: u32, config: &Config) -> Reliable
     }
 }
 
+/// A layer of MPI over streams, with the thresholds of a network, and whose heads it has.
+fn over_streams(message: Message, config: &Config, rank: u32) -> (Policy, Heads) {
+    let (policy, heads) = match message {
+        Message::MpiLam => (Policy::lam(LAM_THRESHOLD), Heads::Lam),
+        Message::MpiMpich => (Policy::mpich(), Heads::P4),
+        // Heads of its own would be one more format: it has the shorter ones.
+        _ => (Policy::over_streams(), Heads::Lam),
+    };
+    let policy = match &config.mpi {
+        None => policy,
+        Some(set) => Policy {
+            always_buffered: set.always_buffered,
+            synchronous: set.synchronous,
+            apart_from: set.apart_from,
+            ..policy
+        },
+    };
+    let heads = if policy.apart_from.is_some() { Heads::P4 } else { heads };
+    let rendezvous_from = config.rendezvous_of(rank).or(policy.rendezvous_from);
+    (Policy { rendezvous_from, ..policy }, heads)
+}
+
 /// MVICH, with the thresholds and buffers of a network.
-pub(super) fn mvich(config: &Config) -> Policy {
+pub(super) fn mvich(config: &Config, rank: u32) -> Policy {
     let policy = Policy::mvich();
     let flow = policy.flow.zip(config.vi.as_ref()).map(|(flow, vi)| vi.flow(flow));
-    let rendezvous_from = config.rendezvous_from.or(policy.rendezvous_from);
+    let rendezvous_from = config.rendezvous_of(rank).or(policy.rendezvous_from);
     Policy { flow, rendezvous_from, ..policy }
 }
 
@@ -225,6 +239,8 @@ pub(super) struct Inhabitant {
     asleep: bool,
     /// By name: its ends.
     connections: Vec<Option<u32>>,
+    /// Those of them that something may have come to since they were found empty.
+    stirred: BTreeSet<u32>,
     /// By name: their ports, and ends that wait to be accepted.
     listeners: Vec<(u16, VecDeque<u32>)>,
     /// By name.
@@ -248,6 +264,7 @@ impl Inhabitant {
             connecting: None,
             asleep: false,
             connections: Vec::new(),
+            stirred: BTreeSet::new(),
             listeners: Vec::new(),
             circuits: Vec::new(),
             ready: Vec::new(),
@@ -278,7 +295,9 @@ impl Inhabitant {
 
     fn name(&mut self, end: u32) -> ConnectionId {
         self.connections.push(Some(end));
-        ConnectionId(self.connections.len() as u32 - 1)
+        let name = self.connections.len() as u32 - 1;
+        self.stirred.insert(name);
+        ConnectionId(name)
     }
 }
 
@@ -342,6 +361,7 @@ impl Lan {
                 self.ends[end as usize].name = connection;
             }
         }
+        self.tell_terms(first);
         for (process, port) in listening.into_iter().map(|(process, port)| (first + process, port)) {
             let at = address(self.processes[process as usize].host, port);
             let listener = self.add_listener(process, at);
@@ -364,6 +384,28 @@ impl Lan {
         let crew = self.crews.iter().rposition(|&first| first <= process).unwrap_or(0);
         let beside = crew.checked_sub(1).and_then(|at| self.config.beside.get(at));
         beside.map_or(config.nodelay, |stack| stack.message.sets_nodelay())
+    }
+
+    /// Where ranks of a layer of MPI are not all set the same, they tell each other when they begin.
+    fn tell_terms(&mut self, first: u32) {
+        if self.config.rendezvous.windows(2).all(|two| two[0] == two[1]) {
+            return;
+        }
+        let (now, size) = (self.core.now(), self.size());
+        let terms = |lan: &Self, rank: u32| match &lan.inhabitants[(first + rank) as usize].machine {
+            Machine::Mpi(library) => Some(library.machine().policy().terms()),
+            _ => None,
+        };
+        for rank in 0..size {
+            for peer in (0..size).filter(|peer| *peer != rank) {
+                let theirs = terms(self, peer);
+                if let (Machine::Mpi(library), Some(theirs)) =
+                    (&mut self.inhabitants[(first + rank) as usize].machine, theirs)
+                {
+                    library.handle_terms(now, peer, &theirs);
+                }
+            }
+        }
     }
 
     /// A process has a connection from the start.
