@@ -1,7 +1,8 @@
-//! Arbitrary octets as heads of LAM and MPICH, and as what comes over a connection to a library.
+//! Arbitrary octets as heads of LAM, MPICH and MVICH, and as what comes over a connection to a library.
 
 use wiretwin_msg::library::{Call, ConnectionId, Content, Library, Outcome, Ready, Request};
 use wiretwin_msg::mpi::stream::{Heads, StreamMpi, fuzz};
+use wiretwin_msg::mpi::vias;
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime};
 
@@ -14,6 +15,7 @@ pub fn check(octets: &[u8]) {
     for heads in [Heads::Lam, Heads::P4] {
         fuzz::round_trip(heads, octets);
     }
+    vias::fuzz::round_trip(octets);
     let step = usize::from(octets.first().copied().unwrap_or(0)) % 90 + 1;
     for mut one in [StreamMpi::lam(0, 2, Bytes::new(200)), StreamMpi::mpich(0, 2)] {
         one.handle(NOW, Outcome::Given { connection: LINE, rank: 1 });
