@@ -149,6 +149,7 @@ class ProgramOutcome(TypedDict):
     elapsed_ps: int
     digest: str
     verified: bool
+    points: list[tuple[int, float, int]]
 
 class ProgramRun(TypedDict):
     """A shipped program that has run in the simulated world."""
@@ -232,6 +233,7 @@ class LanRun(TypedDict):
     """A program that has run on a local network."""
 
     elapsed_ps: npt.NDArray[np.uint64]
+    points: list[list[tuple[int, float, int]]]
     results: list[str]
     verified: bool
     end_ps: int
@@ -274,6 +276,34 @@ def lan_flood(config_json: str, bytes: int, gap_ps: int, length_ps: int, seed: i
     ------
     ValueError
         The configuration or a datagram of this length is refused.
+    """
+
+def lan_netpipe(
+    config_json: str, sizes: list[int], seed: int, full: bool = False
+) -> tuple[list[tuple[int, float, int]], str]:
+    """Run NetPIPE over these sizes: by size nanoseconds and round trips made; and the digest of the run.
+
+    A trial stops when its state repeats, unless `full`.
+
+    Raises
+    ------
+    ValueError
+        The configuration is refused.
+    RuntimeError
+        A message was refused or lost.
+    """
+
+def lan_collective(
+    config_json: str, collective: str, bytes: int, calls: int, seed: int
+) -> tuple[list[int], str]:
+    """Return how long each call of a collective of MPI takes, in picoseconds, and the digest of the run.
+
+    Raises
+    ------
+    ValueError
+        Configuration or collective are refused.
+    RuntimeError
+        A message was lost.
     """
 
 class LanClient(TypedDict):

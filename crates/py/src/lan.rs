@@ -1,10 +1,14 @@
 //! The local network as Python sees it: a configuration as JSON in, times as arrays out.
 
+use std::collections::BTreeMap;
+
 use numpy::PyArray1;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
+use wiretwin_msg::schedule::Collective;
 use wiretwin_net::lan::activity::Activity;
+use wiretwin_net::lan::collective::CollectiveError;
 use wiretwin_net::lan::comm::{LanComm, run};
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
 use wiretwin_net::lan::flood::flood;
@@ -12,6 +16,7 @@ use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan, mixed};
 use wiretwin_net::run::RunOptions;
 use wiretwin_prog::Outcome;
+use wiretwin_prog::netpipe::{self, Method};
 use wiretwin_record::capture::pcap::{Header, Writer};
 use wiretwin_record::capture::{CaptureError, LinkType};
 use wiretwin_units::{Bytes, Span};
@@ -189,6 +194,7 @@ fn program_result<'py>(py: Python<'py>, lan: &Lan, outcomes: &[Outcome]) -> PyRe
     let results = outcomes.iter().map(|one| format!("{:016x}", one.digest)).collect::<Vec<_>>();
     let (sent, again) = lan.segments();
     result.set_item("elapsed_ps", PyArray1::from_vec(py, elapsed))?;
+    result.set_item("points", outcomes.iter().map(points_of).collect::<Vec<_>>())?;
     result.set_item("results", results)?;
     result.set_item("verified", outcomes.iter().all(|one| one.verified))?;
     let (end, carried) = lan.finished();
@@ -204,6 +210,59 @@ fn program_result<'py>(py: Python<'py>, lan: &Lan, outcomes: &[Outcome]) -> PyRe
     result.set_item("set_up_ps", signalled.last.as_ps())?;
     result.set_item("sent_to_several", lan.sent_to_several())?;
     Ok(result)
+}
+
+/// NetPIPE over these sizes, in one run: by size its time and the round trips that were made; and the digest.
+#[pyfunction]
+#[pyo3(signature = (config_json, sizes, seed, full=false))]
+fn lan_netpipe(
+    py: Python<'_>,
+    config_json: &str,
+    sizes: Vec<u64>,
+    seed: u64,
+    full: bool,
+) -> PyResult<(Vec<(u64, f64, u64)>, String)> {
+    py.detach(|| {
+        let lan = build(config_json, seed, false)?;
+        let method = Method { full, ..Method::NETPIPE };
+        let body = async move |comm: &mut LanComm| netpipe::sweep(comm, &sizes.clone(), &method).await;
+        let (lan, outcomes) =
+            run(lan, BTreeMap::new(), body).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok((points_of(&outcomes[0]), lan.digest().to_string()))
+    })
+}
+
+/// Makes calls of a collective operation of MPI on a fresh network; returns how long each takes, in ps, and the digest.
+#[pyfunction]
+fn lan_collective(
+    py: Python<'_>,
+    config_json: &str,
+    collective: &str,
+    bytes: u64,
+    calls: u32,
+    seed: u64,
+) -> PyResult<(Vec<u64>, String)> {
+    py.detach(|| {
+        let Some(named) = Collective::from_name(collective) else {
+            let names = Collective::ALL.map(Collective::name).join(", ");
+            return Err(PyValueError::new_err(format!("no collective {collective:?}; allowed: {names}")));
+        };
+        let mut lan = build(config_json, seed, false)?;
+        let times = wiretwin_net::lan::collective::run(&mut lan, named, Bytes::new(bytes), calls).map_err(
+            |error| match error {
+                CollectiveError::Lost { .. } | CollectiveError::Failed { .. } => {
+                    PyRuntimeError::new_err(error.to_string())
+                }
+                _ => PyValueError::new_err(error.to_string()),
+            },
+        )?;
+        Ok((times.into_iter().map(Span::as_ps).collect(), lan.digest().to_string()))
+    })
+}
+
+/// What a program has measured: bytes, nanoseconds, round trips.
+pub fn points_of(outcome: &Outcome) -> Vec<(u64, f64, u64)> {
+    outcome.points.iter().map(|one| (one.bytes, one.time.as_ps() as f64 / 1e3, one.rounds)).collect()
 }
 
 /// Runs a shipped program beside clients of other programs on the same hosts.
@@ -276,6 +335,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_anatomy, module)?)?;
     module.add_function(wrap_pyfunction!(lan_capture, module)?)?;
     module.add_function(wrap_pyfunction!(lan_run, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_netpipe, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_collective, module)?)?;
     module.add_function(wrap_pyfunction!(lan_mixed, module)?)?;
     module.add_function(wrap_pyfunction!(lan_flood, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)

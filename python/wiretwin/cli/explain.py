@@ -31,6 +31,7 @@ Examples:
   wiretwin explain mpi-lam/tcp/gige 64KiB --nic acenic --mtu 9000
   wiretwin explain mpi-mvich/gige 32KiB
   wiretwin explain socket/tcp/gige 4KiB --duplex half-in-bursts
+  wiretwin explain mpi/tcp/gige 32KiB --nic sk-net --switch-over 16KiB
 """
 
 WIDTH = 40
@@ -79,7 +80,7 @@ def _table(found: Anatomy, bars: bool) -> Table:
 OPTIONS = {
     "ethernet": ("--host",),
     "fddi": ("--host",),
-    "gige": ("--nic", "--mtu", "--duplex"),
+    "gige": ("--nic", "--mtu", "--duplex", "--switch-over"),
 }
 """Which options a network that is not ATM has."""
 ATM_OPTIONS = ("--host", "--adapter", "--link", "--switch", "--back-to-back")
@@ -101,7 +102,8 @@ def _network(stack: str, given: dict[str, Any]) -> Pair:
         from wiretwin.papers.ong2000.settings import of_stack
 
         nic, mtu = given.get("--nic", "gnic-ii"), given.get("--mtu", 1500)
-        return of_stack(stack, nic, mtu, given.get("--duplex", "full"))
+        duplex, switch_over = given.get("--duplex", "full"), given.get("--switch-over")
+        return of_stack(stack, nic, mtu, duplex, switch_over)
     host = given.get("--host", "4/690")
     if lower in OPTIONS:
         return Network(stack, host)
@@ -140,6 +142,13 @@ def register(app: typer.Typer) -> None:
         duplex: Annotated[
             str | None, typer.Option(help="Over gige: full, half or half-in-bursts.", show_default="full")
         ] = None,
+        switch_over: Annotated[
+            str | None,
+            typer.Option(
+                help="Over gige, of MPI: the first length that goes by rendezvous.",
+                show_default="the library's",
+            ),
+        ] = None,
         trace: Annotated[
             Path | None,
             typer.Option(
@@ -171,6 +180,7 @@ def register(app: typer.Typer) -> None:
             "--nic": nic,
             "--mtu": mtu,
             "--duplex": duplex,
+            "--switch-over": switch_over and parse_size(switch_over, "--switch-over"),
         }
         network = _network(stack, {key: value for key, value in given.items() if value is not None})
         refuse_unwritable(trace, pcap, out)

@@ -31,6 +31,7 @@ Examples:
   wiretwin papers lin1995 --out lin1995.html
   wiretwin papers lin1995 --fit
   wiretwin papers lin1995 table2 --sensitivity
+  wiretwin papers ong2000 --live
 """
 
 COLUMNS = (
@@ -101,7 +102,7 @@ def _refuse_together(given: dict[str, bool], paper: str | None) -> None:
     found = [name for name, one in given.items() if one]
     if paper is None and found:
         raise InputError(key=found[0], reason="is given without a paper", allowed="wiretwin papers PAPER …")
-    for verb in ("--fit", "--sensitivity"):
+    for verb in ("--fit", "--live", "--sensitivity"):
         others = [name for name in found if name != verb]
         if verb in found and others:
             raise InputError(key=others[0], reason=f"is given with {verb}", allowed=f"{verb} alone")
@@ -146,6 +147,24 @@ def _sensitivity(paper: str, experiments: list[str]) -> list[Effect]:
     return found
 
 
+def _live_table(paper: str, write: bool) -> Table:
+    """Measure this machine for a paper's experiments; with `write` the values go on file."""
+    from wiretwin import scratch
+    from wiretwin.errors import InputError
+    from wiretwin.papers import PAPERS
+
+    able = [name for name, module in PAPERS.items() if hasattr(module, "measured")]
+    if paper not in able:
+        raise InputError(key="PAPER", value=paper, allowed=f"with --live: {', '.join(able)}")
+    with scratch.folder(what="live") as folder:
+        found = PAPERS[paper].measured(folder)
+    rows: list[list[object]] = [[key, before, value] for key, (before, value) in found.items()]
+    if write:
+        PAPERS[paper].write_live({key: value for key, (_, value) in found.items()})
+    columns = (Column("key", "value"), Column("before", "on file"), Column("measured", "measured"))
+    return Table("This machine", columns, rows)
+
+
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
@@ -157,8 +176,14 @@ def register(app: typer.Typer) -> None:
         ] = None,
         quick: Annotated[bool, typer.Option("--quick", help="Fewer sizes.")] = False,
         refit: Annotated[bool, typer.Option("--fit", help="Fit the profiles again and print them.")] = False,
+        live: Annotated[
+            bool,
+            typer.Option(
+                "--live", help="Measure this machine, where experiments are about machines of today."
+            ),
+        ] = False,
         write: Annotated[
-            bool, typer.Option("--write", help="With --fit: write the fitted values into the data files.")
+            bool, typer.Option("--write", help="With --fit or --live: write the values into the data files.")
         ] = False,
         sensitive: Annotated[
             bool,
@@ -177,12 +202,26 @@ def register(app: typer.Typer) -> None:
         from wiretwin.papers.records import digest
 
         _refuse_together(
-            {"--fit": refit, "--sensitivity": sensitive, "--quick": quick, "--out": out is not None}, paper
+            {
+                "--fit": refit,
+                "--live": live,
+                "--sensitivity": sensitive,
+                "--quick": quick,
+                "--out": out is not None,
+            },
+            paper,
         )
-        if write and not refit:
-            raise InputError(key="--write", reason="is given without --fit", allowed="--fit --write")
+        if write and not (refit or live):
+            raise InputError(
+                key="--write",
+                reason="is given without --fit or --live",
+                allowed="--fit --write, --live --write",
+            )
         if paper is None:
             emit(_list_table(), form)
+            return
+        if live:
+            emit(_live_table(paper, write), form)
             return
         if refit:
             if paper not in PAPERS:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from wiretwin.papers.ong2000.netpipe import netpipe
-from wiretwin.papers.ong2000.settings import Constant, Setting, paper, sheets
+from wiretwin.papers.ong2000.settings import Constant, Setting, asked_by, paper, sheets
 
 __all__ = ["Advice", "Choice", "advise"]
 
@@ -84,7 +84,7 @@ def _values(one: Setting) -> dict[str, tuple[str, int, Sequence[int]]]:
     found: dict[str, tuple[str, int, Sequence[int]]] = {
         "mtu": ("mtu_bytes", one.mtu, paper()["mtu_bytes"][one.nic])
     }
-    asked = paper()["mpi"].get(one.library or "", {})
+    asked = asked_by(one.library)
     if one.library is None:
         found["buffer_kib"] = ("buffer_kib", one.buffer_kib, BUFFERS_KIB)
     elif asked:

@@ -79,6 +79,7 @@ def _experiment(name: str, records: list[Record]) -> Section:
     if sized:
         figures, chips = _figures(name, sized)
         blocks += figures
+        blocks += _rates(name, sized, records)
     if over_rho:
         figures, chips = against_rho.figures(name, over_rho)
         blocks += figures
@@ -225,6 +226,61 @@ def _figures(name: str, records: list[Record]) -> tuple[list[FigureBlock], list[
         Chip(label, LIGHT.series.index(look.colour), look.dash, look.symbol) for label, look in shown.items()
     ]
     return blocks, chips if len(chips) > 1 else []
+
+
+def _rates(name: str, sized: list[Record], records: list[Record]) -> list[FigureBlock]:
+    """Draw throughput against size and against time (the signature), where both are known of each size."""
+    rates = {record.case: record for record in records if record.metric == "throughput_Mbit_s"}
+    both = [(one, rates[one.case]) for one in sized if one.case in rates]
+    times = {one.case: one.predicted for one, _ in both}
+    curves = {
+        case: points for case, points in _curves([one for _, one in both], SIZE).items() if len(points) > 4
+    }
+    if not curves:
+        return []
+    labels = _labels(list(curves))
+    shown = looks(list(labels.values()))
+    columns = [Column("Case"), Column("Size", True), Column("Throughput", True), Column("Time [us]", True)]
+    rows = [
+        [labels[case], f"{at:g}", _number(one.predicted), _number(times[one.case])]
+        for case, points in curves.items()
+        for at, one in points
+        if _doubles(at)
+    ]
+    blocks = []
+    for ident, title, against_time in (
+        (f"{name}-throughput", "Throughput by size", False),
+        (f"{name}-signature", "Signature: throughput by time", True),
+    ):
+        figure = base.empty(420, LIGHT, ident)
+        for case, points in curves.items():
+            label, look = labels[case], shown[labels[case]]
+            places = [times[one.case] / 1e6 if against_time else at for at, one in points]
+            figure.add_trace(
+                go.Scatter(
+                    x=places,
+                    y=[one.predicted for _, one in points],
+                    customdata=[words.size_text(int(at)) for at, _ in points],
+                    mode="lines+markers",
+                    name=words.escape(label),
+                    meta={"layer": label, "part": "curve"},
+                    line={"color": look.colour, "dash": look.dash},
+                    marker={"size": 4, "symbol": look.symbol},
+                    hovertemplate=f"{words.escape(label)}: %{{customdata}}, %{{y:.0f}} Mbit/s<extra></extra>",
+                )
+            )
+        places = [
+            times[one.case] / 1e6 if against_time else at for points in curves.values() for at, one in points
+        ]
+        if against_time:
+            base.time_axis(figure, min(places), max(places), 1.0, "x")
+        else:
+            base.size_axis(figure, int(min(places)), int(max(places)), title="Message size")
+        base.caption_y(figure, "Throughput [2^20 bit/s]")
+        highest = max((one for _, one in both), key=lambda one: one.predicted)
+        summary = f"{len(curves)} cases; the highest is {_number(highest.predicted)} Mbit/s."
+        blocks.append(FigureBlock(ident, title, summary, figure, Table(title, columns, rows)))
+    return blocks
 
 
 def _latency(

@@ -10,12 +10,12 @@ from typing import Any
 
 from wiretwin.errors import InputError, StorageError
 
-__all__ = ["DATA", "Sheet", "Value", "read_sheet", "sheet_names", "write_fitted"]
+__all__ = ["DATA", "Sheet", "Value", "read_sheet", "sheet_names", "write_fitted", "write_measured"]
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 """The folder of data files."""
 
-KNOWN = ("input", "choice", "fit")
+KNOWN = ("input", "choice", "fit", "measured")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Value:
     value
         The number, in the unit that ends its key.
     by
-        How it is known: ``input``, ``choice`` or ``fit``.
+        How it is known: ``input``, ``choice``, ``fit`` or, on the machine at hand, ``measured``.
     source
         Where it comes from, in words.
     low, high
@@ -186,4 +186,24 @@ def write_fitted(path: Path, key: str, value: float, low: float, high: float) ->
     text, count = line.subn(written, text)
     if count != 1:
         raise InputError(path, f"values.{key}", reason="is no fitted value on a line of its own")
+    write_atomically(path, text.encode())
+
+
+def write_measured(path: Path, key: str, value: float) -> None:
+    """Write a measured value into its line of a data file.
+
+    Raises
+    ------
+    InputError
+        The file has no such value, or it is not a measured one.
+    StorageError
+        The file cannot be written.
+    """
+    from wiretwin.results import write_atomically
+
+    line = re.compile(rf'^{re.escape(key)} = \{{ value = [^,]+, by = "measured"', re.M)
+    written = f'{key} = {{ value = {value:.4g}, by = "measured"'
+    text, count = line.subn(written, path.read_text(encoding="utf-8"))
+    if count != 1:
+        raise InputError(path, f"values.{key}", reason="is no measured value on a line of its own")
     write_atomically(path, text.encode())

@@ -11,7 +11,7 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.papers import PAPERS, ong2000
-from wiretwin.papers.ong2000.netpipe import bases, netpipe, sizes
+from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
 from wiretwin.papers.ong2000.settings import (
     FOLDER,
     NICS,
@@ -20,7 +20,9 @@ from wiretwin.papers.ong2000.settings import (
     of_stack,
     paper,
     setting,
+    sheets,
 )
+from wiretwin.papers.ong2000.today import MEASURED, switch_over
 from wiretwin.papers.values import DATA
 
 PAGE = DATA.resolve().parent / "docs" / "papers" / "ong2000.csv"
@@ -171,3 +173,68 @@ def test_the_command_knows_the_paper(capsysbinary: pytest.CaptureFixture[bytes])
         main(["papers", "--format", "csv"])
     assert ended.value.code == 0
     assert {"ong2000,tcp", "ong2000,mtu"} <= set(capsysbinary.readouterr().out.decode().split())
+
+
+def test_trials_that_stop_say_what_whole_ones_do() -> None:
+    for one in (
+        Setting("sk-net"),
+        Setting("gnic-ii", library="mpi-lam"),
+        Setting("sk-net", 8500, library="mpi-mpich", asked_kib=16),
+    ):
+        # The last one's first round trip waits for a delayed acknowledgment, the others do not.
+        for wanted in ([1024, 16_384], [65_536]):
+            short, whole = (netpipe(one, wanted, full=full) for full in (False, True))
+            assert short.time_us == pytest.approx(whole.time_us, rel=1e-6), one.case
+
+
+def test_collectives_are_quicker_where_the_library_has_a_tree() -> None:
+    records, runs = PAPERS["ong2000"].experiment("open-collectives", quick=True)
+    found = {one.case: one.predicted for one in records}
+    assert len(found) == len(runs)
+
+    def time(library: str, ports: int, program: str, size: int) -> float:
+        keys = {f"stack={library}/tcp/gige", f"ports={ports}", f"program={program}", f"size={size}"}
+        (case,) = [case for case in found if keys <= set(case.split())]
+        return found[case]
+
+    assert time("mpi-lam", 4, "bcast", 65_536) > 1.2 * time("mpi-mpich", 4, "bcast", 65_536)
+    assert time("mpi-lam", 8, "bcast", 65_536) < 2 * time("mpi-lam", 4, "bcast", 65_536)
+
+
+def test_then_and_now_says_where_what_is_read_off_has_moved() -> None:
+    records, _ = PAPERS["ong2000"].experiment("now", quick=True)
+    found = {(one.case, one.metric): one.predicted for one in records}
+
+    def value(metric: str, *parts: str) -> float:
+        (case,) = [
+            case for case, one in found if one == metric and set(parts) <= set(f"{case} link=1G".split())
+        ]
+        return found[case, metric]
+
+    tcp, fabric = "stack=mpi/tcp/gige", "stack=mpi-mvich/gige"
+    then = value("latency_us", tcp, "host=p3-450", "mtu=9000")
+    assert value("latency_us", fabric, "link=400G") < value("latency_us", tcp, "link=400G") < then
+    assert value("throughput_Mbit_s", fabric, "link=400G") > 10 * value(
+        "throughput_Mbit_s", fabric, "link=10G"
+    )
+
+
+def test_a_curve_crosses_another_once_it_stays_below() -> None:
+    def curve(*times: float) -> Signature:
+        return Signature((1, 2, 4, 8), times, "")
+
+    assert switch_over(curve(1, 2, 3, 4), curve(2, 1, 4, 3)) == 8
+    assert switch_over(curve(1, 2, 3, 4), curve(2, 1, 2, 3)) == 2
+    assert switch_over(curve(1, 2, 3, 4), curve(2, 3, 4, 5)) is None
+
+
+def test_the_generic_layer_takes_a_switch_over_and_others_refuse_one() -> None:
+    early = of_stack("mpi/tcp/gige", "sk-net", switch_over=1024)
+    assert netpipe(early, [1024]).time_us > netpipe(of_stack("mpi/tcp/gige", "sk-net"), [1024]).time_us
+    with pytest.raises(InputError, match="only MPI has rendezvous"):
+        of_stack("socket/tcp/gige", switch_over=1024)
+
+
+def test_what_is_measured_of_this_machine_is_what_is_on_file_of_one_of_today() -> None:
+    measured = {key for key, value in sheets()["today"].values.items() if value.by == "measured"}
+    assert measured == set(MEASURED)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from wiretwin.papers.fit import Fit, fit, joined, spread_of, write_residuals
-from wiretwin.papers.ong2000 import beyond
+from wiretwin.papers.ong2000 import beyond, today
 from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
 from wiretwin.papers.ong2000.settings import (
     FOLDER,
@@ -27,9 +28,19 @@ from wiretwin.papers.ong2000.settings import (
     sheets,
 )
 from wiretwin.papers.records import Record, Role, case
-from wiretwin.papers.values import write_fitted
+from wiretwin.papers.values import write_fitted, write_measured
 
-__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "calibration", "experiment", "refit", "write_fit"]
+__all__ = [
+    "EXPERIMENTS",
+    "PAPER",
+    "TITLE",
+    "calibration",
+    "experiment",
+    "measured",
+    "refit",
+    "write_fit",
+    "write_live",
+]
 
 TITLE = "Ong & Farrell 2000: LAM, MPICH and MVICH over Gigabit Ethernet"
 
@@ -68,6 +79,9 @@ def _record(experiment: str, name: str, metric: str, value: float) -> Record:
     if published is not None:
         role: Role = "calibration"
         return Record(PAPER, experiment, name, metric, value, None, None, role, published)
+    if "host=today" in name:
+        # The residuals of other hosts say nothing of these.
+        return Record(PAPER, experiment, name, metric, value, None, None, "prediction")
     half = 1.645 * _spread()
     low, high = value * math.exp(-half), value * math.exp(half)
     return Record(PAPER, experiment, name, metric, value, low, high, "prediction")
@@ -261,3 +275,15 @@ def write_fit(fitted: Fit) -> None:
         write_fitted(sheets()[one.sheet].path, one.key, one.value, one.low, one.high)
     spreads = {"spread": spread_of(fitted.residuals)}
     write_residuals(FOLDER / "fit.toml", PAPER, spreads, fitted.residuals)
+
+
+def measured(folder: Path) -> dict[str, tuple[float, float]]:
+    """Measure this machine: by key, what is on file of a machine of today, and what was found."""
+    sheet = sheets()["today"]
+    return {key: (sheet[key], value) for key, value in today.measured(folder).items()}
+
+
+def write_live(values: Mapping[str, float]) -> None:
+    """Write what was measured into the profile of a machine of today."""
+    for key, value in values.items():
+        write_measured(sheets()["today"].path, key, value)

@@ -1,11 +1,12 @@
-"""What Ong & Farrell left open: VIs on SK-NET, longer descriptors, MPICH's buffers, shares of processors."""
+"""What Ong & Farrell left open: longer descriptors, MPICH's buffers, shares of processors, collectives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from wiretwin.papers.ong2000.netpipe import bases, netpipe
+from wiretwin.papers.ong2000.netpipe import SEED, bases, netpipe
 from wiretwin.papers.ong2000.settings import Setting
+from wiretwin.papers.ong2000.today import now
 from wiretwin.papers.records import case
 
 __all__ = ["EXPERIMENTS", "Found"]
@@ -75,9 +76,34 @@ def _shares(quick: bool) -> tuple[list[Found], list[str]]:
     return found, runs
 
 
+COLLECTIVES = ("barrier", "bcast", "allreduce", "alltoall")
+CALLS = 3
+"""Calls of a collective; the last one counts."""
+
+
+def _collectives(quick: bool) -> tuple[list[Found], list[str]]:
+    """Call collectives as each library did them, around a switch, on SK-NET."""
+    from wiretwin._core import lan_collective
+
+    found, runs = [], []
+    for library in ("mpi-lam", "mpi-mpich", "mpi"):
+        for hosts in (4, 8) if quick else (4, 8, 16):
+            one = Setting("sk-net", library=library, hosts=hosts)
+            for name in COLLECTIVES:
+                for size in (0,) if name == "barrier" else (1024, 65_536):
+                    times, digest = lan_collective(one.lan_json(), name, size, CALLS, SEED)
+                    parts = dict(part.split("=", 1) for part in one.case.split())
+                    named = case(**{**parts, "program": name, "size": size or None})
+                    found.append((named, "time_us", times[-1] / 1e6))
+                    runs.append(digest)
+    return found, runs
+
+
 EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Found], list[str]]]] = {
     "open-vis": _vis,
     "open-mpich": _mpich,
     "open-cpu": _shares,
+    "open-collectives": _collectives,
+    "now": now,
 }
 """By name: makes values, and the digests of the runs."""

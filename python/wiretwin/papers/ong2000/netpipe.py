@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from wiretwin._core import lan_echo
+from wiretwin._core import lan_netpipe
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.papers.ong2000.settings import Setting, paper
 
 __all__ = ["Signature", "bases", "netpipe", "sizes"]
 
 SEED = 2000
-ROUNDS = 4
-"""The first, which opens the window, and three trials: the best of them counts."""
-
 MEGABIT = 1 << 20
 """Bits of a megabit as NetPIPE 2 has it."""
 
@@ -47,9 +42,9 @@ class Signature:
     Attributes
     ----------
     sizes_bytes, time_us
-        Ascending sizes, and the time of a message of each: half the best round trip.
+        Ascending sizes, and the time of a message of each: half a round trip.
     digest
-        Of its runs.
+        Of the run.
     """
 
     sizes_bytes: tuple[int, ...]
@@ -68,25 +63,26 @@ class Signature:
         return max(self.throughput_Mbit_s)
 
 
-def netpipe(setting: Setting, wanted: Sequence[int], seed: int = SEED) -> Signature:
-    """Measure these sizes.
+def netpipe(setting: Setting, wanted: Sequence[int], seed: int = SEED, *, full: bool = False) -> Signature:
+    """Measure these sizes with the program `netpipe`; with `full`, trials run to their end.
 
     Raises
     ------
     InputError
-        The network is refused.
+        The network is refused, or a message is.
     SimulationError
         A connection was given up.
     """
-    import hashlib
-
     ordered = sorted(set(wanted))
+    most = setting.most_bytes
+    if most is not None and ordered and ordered[-1] > most:
+        raise InputError(
+            key="size", value=ordered[-1], allowed=f"at most {most} bytes, which a descriptor takes"
+        )
     try:
-        runs = lan_echo(setting.lan_json(), ordered, ROUNDS, seed)
+        points, digest = lan_netpipe(setting.lan_json(), ordered, seed, full)
     except ValueError as error:
         raise InputError(reason=str(error)) from None
     except RuntimeError as error:
         raise SimulationError(str(error)) from None
-    times = tuple(float(np.min(run["round_trip_ps"][1:])) / 2e6 for run in runs)
-    whole = hashlib.sha256("".join(run["digest"] for run in runs).encode()).hexdigest()[:32]
-    return Signature(tuple(ordered), times, whole)
+    return Signature(tuple(size for size, _, _ in points), tuple(time / 1e3 for _, time, _ in points), digest)

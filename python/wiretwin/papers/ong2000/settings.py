@@ -19,6 +19,7 @@ __all__ = [
     "PAPER",
     "Constant",
     "Setting",
+    "asked_by",
     "constants",
     "of_stack",
     "paper",
@@ -42,6 +43,9 @@ MOST_MTU = 9000
 """The longest packet of jumbo frames."""
 
 ENCAPSULATION_OCTETS = 18
+SWITCH = {"forwarding": "stored", "latency_ps": 5_000_000, "port_bytes": 1 << 20}
+"""Between more than two hosts. Choice: the paper has none; 5 us and 1 MiB a port."""
+
 OVER_VIS = ("via", "mpi-mvich")
 """Stacks over VIs: no sockets, and a driver of their own."""
 
@@ -60,7 +64,7 @@ def sheets() -> dict[str, Sheet]:
     return {sheet.name: sheet for sheet in map(read_sheet, (FOLDER / f"{one}.toml" for one in _FILES))}
 
 
-_FILES = ("host", *NICS, "m-via")
+_FILES = ("host", *NICS, "m-via", "today/host", "today/nic", "today/vi")
 
 
 def constants() -> dict[Constant, float]:
@@ -75,7 +79,7 @@ def constants() -> dict[Constant, float]:
 
 @dataclass(frozen=True)
 class Setting:
-    """Two hosts back to back.
+    """Hosts back to back, or, if there are more than two, around a switch.
 
     Attributes
     ----------
@@ -83,7 +87,7 @@ class Setting:
         The adapter, the largest IP packet in octets, the size of both socket buffers; a library asks for
         buffers of its own.
     library
-        ``mpi-lam``, ``mpi-mpich``, ``via`` or ``mpi-mvich``; none for sockets.
+        ``mpi-lam``, ``mpi-mpich``, ``mpi``, ``via`` or ``mpi-mvich``; none for sockets.
     asked_kib, switch_over, transfer_kib
         Instead of what the library has: the socket buffers that it asks for, the first length that goes by
         rendezvous, the longest message of a descriptor.
@@ -91,6 +95,10 @@ class Setting:
         ``full``, as the paper has it; ``half``, ``half-in-bursts``: both hosts share the line.
     overrides
         Values to use instead of those on file.
+    hosts
+        How many.
+    host, driver, device, tcp, rate_Gbit_s
+        Whose prices; VIs whose and of which device; the rules of TCP; what the line carries.
     """
 
     nic: str
@@ -102,6 +110,12 @@ class Setting:
     transfer_kib: int | None = None
     duplex: str = "full"
     overrides: Mapping[Constant, float] = field(default_factory=dict)
+    hosts: int = 2
+    host: str = "p3-450"
+    driver: str = "m-via"
+    device: str = "m-via"
+    tcp: str = "linux22"
+    rate_Gbit_s: int = 1
 
     @property
     def case(self) -> str:
@@ -109,12 +123,14 @@ class Setting:
         return case(
             stack=self.stack,
             network="gige",
-            host="p3-450",
+            host=self.host,
             nic=self.nic,
             mtu=self.mtu,
             buffer_kib=self.asked_kib if self.library else self.buffer_kib,
             transfer_kib=self.transfer_kib,
             switch_over=self.switch_over,
+            link=f"{self.rate_Gbit_s}G" if self.rate_Gbit_s > 1 else None,
+            ports=self.hosts if self.hosts > 2 else None,
         )
 
     @property
@@ -135,7 +151,11 @@ class Setting:
     @property
     def _transfer(self) -> int:
         kib = self.transfer_kib
-        return round(self._value("m-via", "transfer_bytes")) if kib is None else kib << 10
+        return round(self._value(self.driver, "transfer_bytes")) if kib is None else kib << 10
+
+    def value(self, key: str) -> float:
+        """Return a value of what drives its VIs."""
+        return self._value(self.driver, key)
 
     def under(self, overrides: Mapping[Constant, float]) -> Setting:
         """Return it with other values."""
@@ -145,11 +165,11 @@ class Setting:
     def between(self) -> str:
         """The hosts and what is between them, in words."""
         line = {
-            "full": "back to back",
+            "full": "back to back" if self.hosts == 2 else "around a switch",
             "half": "in half duplex",
             "half-in-bursts": "in half duplex with bursts",
         }[self.duplex]
-        return f"2 p3-450 with {self.nic}, MTU {self.mtu}, {line}"
+        return f"{self.hosts} {self.host} with {self.nic}, MTU {self.mtu}, {line}"
 
     def _value(self, sheet: str, key: str) -> float:
         return self.overrides.get((sheet, key), sheets()[sheet][key])
@@ -158,7 +178,7 @@ class Setting:
         """Return the configuration of the network as JSON, the packets of a host captured."""
 
         def host(key: str) -> float:
-            return self._value("p3-450", key)
+            return self._value(self.host, key)
 
         def nic(key: str) -> float:
             return self._value(self.nic, key)
@@ -177,7 +197,7 @@ class Setting:
         copy = host("copy_ns_per_byte")
 
         def mvia(key: str) -> float:
-            return self._value("m-via", key)
+            return self._value(self.driver, key)
 
         prices: dict[str, dict[str, int]] = {
             "trap": price(host("trap_us")),
@@ -204,7 +224,7 @@ class Setting:
         }
         driver = mvia if self.is_over_vis else nic
         one = {
-            "name": "p3-450",
+            "name": self.host,
             "cache_bytes": round(host("cache_bytes")),
             "prices": prices,
             "bus": {"setup_ps": 0, "byte_ps": 0},
@@ -224,12 +244,12 @@ class Setting:
         return json.dumps(
             {
                 "stack": self.stack,
-                "hosts": [one, one],
+                "hosts": [one] * self.hosts,
                 "pdu_bytes": 4096,
                 "cut_messages": True,
                 "stream_bytes": 1 << 22,
                 "gige": {
-                    "rate_bit_s": 1_000_000_000,
+                    "rate_bit_s": self.rate_Gbit_s * 1_000_000_000,
                     **({} if self.duplex == "full" else {"duplex": self.duplex}),
                     "propagation_ps": 25_000,
                     "adapter": {
@@ -242,6 +262,7 @@ class Setting:
                         "coalesce_ps": ps(driver("coalesce_us")),
                         "pause": self.duplex == "full",
                     },
+                    **({"switch": SWITCH} if self.hosts > 2 else {}),
                 },
                 **({} if capture_host is None else {"capture_host": capture_host}),
                 **(self._vi() if self.is_over_vis else self._sockets()),
@@ -249,15 +270,15 @@ class Setting:
         )
 
     def _sockets(self) -> dict[str, Any]:
-        asked = paper()["mpi"][self.library] if self.library else {}
+        asked = asked_by(self.library)
         buffer = asked.get("buffer_bytes", self.buffer_kib * 1024)
         if self.library and self.asked_kib is not None:
             buffer = self.asked_kib * 1024
         if self.library == "mpi-mpich":
-            buffer = round(buffer * self._value("p3-450", "mpich_buffer_factor"))
+            buffer = round(buffer * self._value(self.host, "mpich_buffer_factor"))
         socket = {
-            "tcp": "linux22",
-            "buffer_bytes": min(buffer, MOST_BUFFER),
+            "tcp": self.tcp,
+            "buffer_bytes": min(buffer, MOST_BUFFER) if self.tcp == "linux22" else buffer,
             "nodelay": True,
             "mtu_bytes": self.mtu,
             "encapsulation_bytes": ENCAPSULATION_OCTETS,
@@ -268,11 +289,11 @@ class Setting:
 
     def _vi(self) -> dict[str, Any]:
         def mvia(key: str) -> int:
-            return round(self._value("m-via", key))
+            return round(self._value(self.driver, key))
 
         vi = {
-            "device": "m-via",
-            "reliability": "unreliable-delivery",
+            "device": self.device,
+            "reliability": "unreliable-delivery" if self.device == "m-via" else "reliable-delivery",
             "mtu_bytes": self.mtu,
             "max_transfer_bytes": self._transfer,
             "buffers": mvia("buffers"),
@@ -287,6 +308,7 @@ LIBRARIES = {
     "socket/tcp/gige": None,
     "mpi-lam/tcp/gige": "mpi-lam",
     "mpi-mpich/tcp/gige": "mpi-mpich",
+    "mpi/tcp/gige": "mpi",
     "via/gige": "via",
     "mpi-mvich/gige": "mpi-mvich",
 }
@@ -296,8 +318,24 @@ LIBRARIES = {
 DUPLEX = ("full", "half", "half-in-bursts")
 
 
-def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500, duplex: str = "full") -> Setting:
-    """Return two hosts with this stack.
+GENERAL = {"buffer_bytes": 131_072, "rendezvous_from_bytes": 65_536}
+"""What MPI that is nobody's asks for, if its user sets nothing else."""
+
+
+def asked_by(library: str | None) -> Mapping[str, int]:
+    """Return the socket buffers and the switch-over of a library over sockets; of others nothing."""
+    asked: Mapping[str, int] = {"mpi": GENERAL, **paper()["mpi"]}.get(library or "", {})
+    return asked
+
+
+def of_stack(
+    stack: str,
+    nic: str = NICS[0],
+    mtu: int = 1500,
+    duplex: str = "full",
+    switch_over: int | None = None,
+) -> Setting:
+    """Return two hosts with this stack; of MPI with a switch-over of one's own.
 
     Raises
     ------
@@ -313,7 +351,10 @@ def of_stack(stack: str, nic: str = NICS[0], mtu: int = 1500, duplex: str = "ful
         raise InputError(key="--mtu", value=mtu, allowed=f"576 to {MOST_MTU}")
     if duplex not in DUPLEX:
         raise InputError(key="--duplex", value=duplex, allowed=", ".join(DUPLEX))
-    return Setting(nic, mtu, library=LIBRARIES[stack], duplex=duplex)
+    library = LIBRARIES[stack]
+    if switch_over is not None and not (library or "").startswith("mpi"):
+        raise InputError(key="--switch-over", value=switch_over, allowed="nothing: only MPI has rendezvous")
+    return Setting(nic, mtu, library=library, duplex=duplex, switch_over=switch_over)
 
 
 def setting(row: Mapping[str, Any]) -> Setting:
