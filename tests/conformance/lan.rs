@@ -72,7 +72,7 @@ fn try_run(
 ) -> Result<usize, RunError> {
     let program = async move |comm: &mut LanComm| -> Result<Outcome, ProgramError> {
         body(comm).await;
-        Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+        Ok(Outcome::new(Span::ZERO, 0, true))
     };
     run(lan(stack, ranks), BTreeMap::new(), program).map(|(_, outcomes)| outcomes.len())
 }

@@ -27,7 +27,7 @@ fn run_on(ranks: u32, cores: u32, rendezvous_from_bytes: u64, body: impl AsyncFn
     let world = World::new(model(ranks, cores, rendezvous_from_bytes), 1, false);
     let finished = run_body(world, async move |comm: &mut SimComm| {
         body(comm).await;
-        Ok(Outcome { elapsed: Span::ZERO, digest: 0, verified: true })
+        Ok(Outcome::new(Span::ZERO, 0, true))
     });
     match finished {
         Ok(finished) => assert_eq!(finished.outcomes.len(), ranks as usize),
