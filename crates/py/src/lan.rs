@@ -221,7 +221,7 @@ fn lan_netpipe(
     sizes: Vec<u64>,
     seed: u64,
     full: bool,
-) -> PyResult<(Vec<(u64, f64, u64)>, String)> {
+) -> PyResult<(Vec<Measured>, String)> {
     py.detach(|| {
         let lan = build(config_json, seed, false)?;
         let method = Method { full, ..Method::NETPIPE };
@@ -261,7 +261,10 @@ fn lan_collective(
 }
 
 /// What a program has measured: bytes, nanoseconds, round trips.
-pub fn points_of(outcome: &Outcome) -> Vec<(u64, f64, u64)> {
+pub type Measured = (u64, f64, u64);
+
+/// All that a rank has measured.
+pub fn points_of(outcome: &Outcome) -> Vec<Measured> {
     outcome.points.iter().map(|one| (one.bytes, one.time.as_ps() as f64 / 1e3, one.rounds)).collect()
 }
 
