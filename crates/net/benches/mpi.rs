@@ -58,6 +58,9 @@ fn network(stack: &str, hosts: usize) -> Lan {
 /// Seconds, and segments with text.
 type Took = (f64, u64);
 
+/// Its name, the seconds that it may take, and what it does.
+type Workload = (&'static str, f64, fn() -> Took);
+
 /// A gigabyte from rank 0 to rank 1.
 fn gigabyte(stack: &str) -> Took {
     let mut lan = network(stack, 2);
@@ -115,7 +118,7 @@ fn main() {
     let arguments = Arguments::of_process();
     let mut heap = PlainHeap::default();
     heap.turn();
-    let workloads: [(&str, f64, fn() -> Took); 3] = [
+    let workloads: [Workload; 3] = [
         ("net/mpi-lam 1 GB, MTU 1500", 0.7, || gigabyte("mpi-lam/tcp/gige")),
         ("net/mpi-mpich 1 GB, MTU 1500", 0.7, || gigabyte("mpi-mpich/tcp/gige")),
         ("net/netpipe sweep of mpi-lam", 2.0, sweep),
