@@ -73,5 +73,5 @@ pub async fn cast<C: Comm>(comm: &mut C, params: &CastParams) -> Result<Outcome,
     let elapsed = elapsed(start, comm.now());
     let last: Vec<f64> =
         answer(&message(params.rounds, bytes)).iter().map(|octet| f64::from(*octet)).collect();
-    Ok(Outcome { elapsed, digest: digest_of(&last), verified })
+    Ok(Outcome::new(elapsed, digest_of(&last), verified))
 }

@@ -31,7 +31,7 @@ where
 }
 
 async fn done(comm: &LanComm) -> Result<Outcome, ProgramError> {
-    Ok(Outcome { elapsed: comm.now(), digest: 0, verified: true })
+    Ok(Outcome::new(comm.now(), 0, true))
 }
 
 #[test]
