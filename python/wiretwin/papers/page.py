@@ -2,8 +2,8 @@
 
 ``python -m wiretwin.papers.page lin1995 docs/papers/lin1995.md "why they changed"`` runs everything. All
 values go into a CSV file beside the page, those that are not of one size of an echo into the page's table
-too. A value that was there and is another now is listed on the page, old and new, with the reason; without a
-reason nothing is written.
+too. A value that was there and is another now is listed on the page of changes, old and new, with the reason;
+without a reason nothing is written.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from wiretwin.papers.programs import orders
 from wiretwin.papers.records import Record, digest
 from wiretwin.papers.run import run_paper
 
-__all__ = ["committed", "main", "updated", "values_csv"]
+__all__ = ["changes", "committed", "main", "updated", "values_csv"]
 
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
+DIGEST = re.compile(r"Digest of the run: `(\w*)`")
 RHO = (0.3, 0.5, 0.7, 0.9, 1.1)
 """The values of rho that a page shows."""
 Key = tuple[str, str, str]
@@ -67,10 +68,24 @@ def values_csv(records: list[Record]) -> str:
     return lines.getvalue()
 
 
-def updated(
-    text: str, old: dict[Key, tuple[str, str, str]], records: list[Record], digest_now: str, reason: str
+def updated(text: str, records: list[Record], digest_now: str) -> str:
+    """Return a page with these values."""
+    lines = ["| experiment | case | metric | model | interval | published |", "|---|---|---|---|---|---|"]
+    lines += [
+        f"| {key[0]} | `{key[1]}` | {key[2]} | {' | '.join(values)} |"
+        for key, values in _rows(records).items()
+        if _listed(key)
+    ]
+    if found := orders(records):
+        lines += ["", "Programs, fastest first:", "", *(f"- {order}" for order in found)]
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    return DIGEST.sub(f"Digest of the run: `{digest_now}`", head) + "\n".join([BEGIN, *lines, END]) + tail
+
+
+def changes(
+    old: dict[Key, tuple[str, str, str]], records: list[Record], was: str, now: str, reason: str
 ) -> str:
-    """Return a page with these values, and with those that changed listed.
+    """Return what lists the values that changed, came or went between two digests; nothing where none has.
 
     Raises
     ------
@@ -79,53 +94,49 @@ def updated(
     """
     new = _rows(records)
     changed = [key for key in old if key in new and old[key][0] != new[key][0]]
-    if changed and not reason:
+    came, went = len(new.keys() - old.keys()), len(old.keys() - new.keys())
+    if not (changed or came or went):
+        return ""
+    if not reason:
         raise InputError(
             key="REASON",
-            reason=f"is needed: {len(changed)} values would change",
+            reason=f"is needed: {len(changed) + came + went} values would change, come or go",
             allowed="why, in a sentence",
         )
-    lines = ["| experiment | case | metric | model | interval | published |", "|---|---|---|---|---|---|"]
-    lines += [
-        f"| {key[0]} | `{key[1]}` | {key[2]} | {' | '.join(values)} |"
-        for key, values in new.items()
-        if _listed(key)
-    ]
-    if found := orders(records):
-        lines += ["", "Programs, fastest first:", "", *(f"- {order}" for order in found)]
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    before = re.search(r"Digest of the run: `(\w+)`", text)
-    head = re.sub(r"Digest of the run: `\w*`", f"Digest of the run: `{digest_now}`", head)
-    page = head + "\n".join([BEGIN, *lines, END]) + tail
-    if changed:
-        was = before[1] if before else ""
-        page = page.rstrip() + f"\n\n### {reason}\n\nFrom `{was}` to `{digest_now}`.\n\n"
-        page += "| experiment | case | metric | old | new |\n|---|---|---|---|---|\n"
-        whole = [key for key in changed if _listed(key)]
-        page += "".join(
-            f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |\n" for key in whole
-        )
-        if len(whole) < len(changed):
-            ratios = [abs(float(new[key][0]) / float(old[key][0]) - 1) for key in changed]
-            page += (
-                f"\nValues of one size that changed: {len(changed) - len(whole)}; of all, the furthest by "
-            )
-            page += f"{100 * max(ratios):.0f} %.\n"
-    return page
+    whole = [key for key in changed if _listed(key)]
+    lines = ["", f"## `{was[:8]}` to `{now[:8]}`", "", reason]
+    lines += ["", f"New values: {came}; gone: {went}; changed: {len(changed)}."]
+    if whole:
+        lines += ["", "| experiment | case | metric | old | new |", "|---|---|---|---|---|"]
+    lines += [f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |" for key in whole]
+    if len(whole) < len(changed):
+        furthest = 100 * max(abs(float(new[key][0]) / float(old[key][0]) - 1) for key in changed)
+        lines += [
+            "",
+            f"Values of one size that changed: {len(changed) - len(whole)}; of all, the furthest by",
+        ]
+        lines += [f"{furthest:.0f} %."]
+    return "\n".join([*lines, ""])
 
 
 def main(arguments: list[str]) -> None:
-    """Write the page and its file."""
+    """Write the page, the file of its values, and what has changed since."""
     paper, path, reason = arguments[0], Path(arguments[1]), " ".join(arguments[2:])
     records: list[Record] = []
     runs: list[str] = []
     for _count, _name, made, digests in run_paper(paper):
         records += made
         runs += digests
-    beside = path.with_suffix(".csv")
-    old = committed(beside.read_text(encoding="utf-8")) if beside.exists() else {}
-    path.write_text(updated(path.read_text(encoding="utf-8"), old, records, digest(records, runs), reason))
-    beside.write_text(values_csv(records))
+    text, now = path.read_text(encoding="utf-8"), digest(records, runs)
+    values, history = path.with_suffix(".csv"), path.with_name(f"{path.stem}-changes.md")
+    old = committed(values.read_text(encoding="utf-8")) if values.exists() else {}
+    before = DIGEST.search(text)
+    found = changes(old, records, before[1] if before else "", now, reason) if old else ""
+    if found:
+        listed = history.read_text(encoding="utf-8") if history.exists() else f"# Changes: {paper}\n"
+        history.write_text(listed + found, encoding="utf-8")
+    path.write_text(updated(text, records, now), encoding="utf-8")
+    values.write_text(values_csv(records), encoding="utf-8")
 
 
 if __name__ == "__main__":

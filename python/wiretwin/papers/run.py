@@ -17,8 +17,7 @@ PAPERS: dict[str, ModuleType] = {
     "ong2000": ong2000,
     "vila1998": vila1998,
 }
-"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits, and
-``BESIDE`` where experiments are run only when they are named."""
+"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits."""
 
 
 def run_paper(
@@ -35,9 +34,8 @@ def run_paper(
     """
     if paper not in PAPERS:
         raise InputError(key="PAPER", value=paper, allowed=", ".join(PAPERS))
-    listed = PAPERS[paper].EXPERIMENTS
-    known = listed | getattr(PAPERS[paper], "BESIDE", {})
-    chosen = list(listed) if experiments is None else experiments
+    known = PAPERS[paper].EXPERIMENTS
+    chosen = list(known) if experiments is None else experiments
     for name in chosen:
         if name not in known:
             raise InputError(key="EXPERIMENT", value=name, allowed=", ".join(known))

@@ -17,25 +17,27 @@ from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import constants, fit
 from wiretwin.papers.lin1995_pvm import is_pvm
 from wiretwin.papers.lin1995_settings import socket_setting
-from wiretwin.papers.page import committed, updated, values_csv
+from wiretwin.papers.page import changes, committed, updated, values_csv
 from wiretwin.papers.profiles import Network
 from wiretwin.papers.records import Record, case, digest
 from wiretwin.papers.report import fit_errors, render
 from wiretwin.papers.values import DATA, read_sheet, write_fitted
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995.md"
+PAGES = Path(__file__).resolve().parents[3] / "docs" / "papers"
 
 
-def test_the_predictions_on_the_page_are_those_of_the_model() -> None:
+@pytest.mark.parametrize("paper", ["lin1995", "ong2000"])
+def test_the_predictions_on_the_page_are_those_of_the_model(paper: str) -> None:
     records: list[Record] = []
     runs: list[str] = []
-    for _count, _name, made, digests in run_paper("lin1995"):
+    for _count, _name, made, digests in run_paper(paper):
         records += made
         runs += digests
-    text = PAGE.read_text()
+    page = PAGES / f"{paper}.md"
+    text = page.read_text()
     assert f"Digest of the run: `{digest(records, runs)}`" in text
-    stored = PAGE.with_suffix(".csv").read_text()
-    assert updated(text, committed(stored), records, digest(records, runs), "") == text
+    stored = page.with_suffix(".csv").read_text()
+    assert updated(text, records, digest(records, runs)) == text
     assert values_csv(records) == stored
 
 
@@ -191,16 +193,18 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> None:
     old = Record("p", "e", "c", "t0_us", 10.0, 9.0, 11.0, "prediction")
     new = Record("p", "e", "c", "t0_us", 12.0, 11.0, 13.0, "prediction")
-    blank = "Digest of the run: `none`\n\n<!-- values -->\n<!-- end of values -->\n\n## Changed\n"
-    text = updated(blank, {}, [old], "d1", "")
+    blank = "Digest of the run: `0`\n\n<!-- values -->\n<!-- end of values -->\n\nBehind.\n"
     stored = committed(values_csv([old]))
     assert stored == {("e", "c", "t0_us"): ("10", "9 to 11", "")}
-    with pytest.raises(InputError, match="1 values would change"):
-        updated(text, stored, [new], "d2", "")
-    changed = updated(text, stored, [new], "d2", "the bus is slower")
-    assert "Digest of the run: `d2`" in changed
-    assert "### the bus is slower\n\nFrom `d1` to `d2`." in changed
+    assert changes(stored, [old], "d1", "d1", "") == ""
+    with pytest.raises(InputError, match="1 values would change, come or go"):
+        changes(stored, [new], "d1", "d2", "")
+    changed = changes(stored, [new], "d1", "d2", "The bus is slower.")
+    assert "## `d1` to `d2`\n\nThe bus is slower.\n\nNew values: 0; gone: 0; changed: 1.\n" in changed
     assert "| e | `c` | t0_us | 10 | 12 |" in changed
+    page = updated(blank, [new], "d2")
+    assert page.startswith("Digest of the run: `d2`\n\n<!-- values -->\n| experiment |")
+    assert page.endswith("<!-- end of values -->\n\nBehind.\n")
 
 
 @pytest.mark.parametrize(
