@@ -29,7 +29,7 @@ LINES: list[dict[str, Any]] = [
     SAMPLES,
     SAMPLES | {"step": 1, "bytes": 8, "first_ns": None, "loop": "prtt", "messages": 4, "delay_ns": 100},
     {"event": "error", "place": "schedule[1]", "reason": "the peer has gone"},
-    {"event": "done", "crossing_ns": [81.5, 412.0]},
+    {"event": "done", "crossing_ns": [81.5, 412.0], "counted": {"sent_again": 3}},
 ]
 OCTETS = b"".join(json.dumps(line).encode() + b"\n" for line in LINES)
 
@@ -38,11 +38,12 @@ def use(octets: bytes) -> Outcome:
     """What a launch makes of a probe's output, as in `wiretwin.measure.launch.launch`."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "stdout-0").write_bytes(octets)
-        hello, steps, said, _, crossing_ns = _parse(Path(folder))
+        hello, steps, said, _, crossing_ns, counted = _parse(Path(folder))
     assert hello is None or isinstance(hello, dict)
     assert said is None or isinstance(said, str)
-    outcome = Outcome("ok", said, hello, steps, 0.1, crossing_ns)
+    outcome = Outcome("ok", said, hello, steps, 0.1, crossing_ns, counted)
     assert crossing_ns is None or all(0 < time < 1e9 for time in crossing_ns)
+    assert all(type(count) is int and 0 <= count < 1 << 64 for count in counted.values())
     columns = outcome.columns()
     if columns is not None:
         assert set(columns) == set(SAMPLE_COLUMNS) - {"launch", "layer"}
@@ -58,6 +59,7 @@ def test_the_seed_is_read_whole() -> None:
     assert len(outcome.steps) == 2
     assert outcome.medians("echo") == {4: 200.0}
     assert outcome.crossing_ns == (81.5, 412.0)
+    assert outcome.counted == {"sent_again": 3}
 
 
 @SETTINGS
