@@ -8,9 +8,6 @@
 //! was opened, the later half of all that is near goes back to the wheel. So a push and a pop cost a
 //! bounded number of moves and the sorting of a short run, whatever the distribution of times.
 //!
-//! As long as there are few events in all, they just stand in order: a simulation of a handful of components never has
-//! more.
-//!
 //! After the hierarchical wheels of Varghese and Lauck (1987), scheme 7, opened lazily as the ladder
 //! queue of Tang, Goh and Thng (2005) opens its rungs, but with fixed digits in place of rungs sized
 //! by what they hold: no estimate that can be wrong, and no more than eleven levels.
@@ -31,9 +28,6 @@ use crate::event::Event;
 /// A slot of at most so many events is sorted rather than spread.
 const RUN_EVENTS: u64 = 20;
 
-/// So many events stand in order; one more, and they go where many are kept, until none is left.
-const FEW_EVENTS: usize = 24;
-
 /// A heap of more than so many events makes the later half of what is near go back to the wheel.
 const HEAP_EVENTS: usize = 512;
 
@@ -52,11 +46,8 @@ pub struct EventQueue {
     /// numbers of which a pop has just written one, and wait for that store.
     left: u64,
     moves: u64,
-    /// The time of the event popped last, in ps; never after `near_last` where events are many.
+    /// The time of the event popped last, in ps; never after `near_last`.
     now: u64,
-    /// All events, the latest first, while they are few; nothing is near or far then.
-    few: Vec<Event>,
-    are_few: bool,
     /// Events up to this time, in ps, are near; those after it are in the wheel.
     near_last: u64,
     /// Near events, the earliest first; those before `run_next` are gone.
@@ -114,8 +105,6 @@ impl EventQueue {
             left: 0,
             moves: 0,
             now: 0,
-            few: Vec::with_capacity(FEW_EVENTS),
-            are_few: true,
             near_last: 0,
             run: Vec::new(),
             run_next: 0,
@@ -145,7 +134,7 @@ impl EventQueue {
     }
 
     /// How often events were moved between being pushed and popped, a passage through the heap
-    /// counting as its depth: work, told without a clock. Few events that stand in order are not counted.
+    /// counting as its depth: work, told without a clock.
     ///
     /// Bounded whatever the distribution of times: an event goes down at most eleven levels, and
     /// what is sent back has been paid for by as many pushes.
@@ -157,7 +146,7 @@ impl EventQueue {
     pub fn resident_bytes(&self) -> usize {
         self.arena.resident_bytes()
             + size_of::<Self>()
-            + (self.few.capacity() + self.run.capacity() + self.heap.capacity()) * size_of::<Event>()
+            + (self.run.capacity() + self.heap.capacity()) * size_of::<Event>()
             + self.wheel.resident_bytes()
     }
 
@@ -167,48 +156,15 @@ impl EventQueue {
         let seq = self.next_seq;
         self.next_seq += 1;
         let event = Event { time, seq, index };
-        // With nothing left of many, they are few again.
-        if self.are_few || seq == self.left {
-            self.push_few(event);
-        } else {
-            self.push_many(event);
-        }
-        seq
-    }
-
-    /// Adds an event to those that stand in order, unless they are too many.
-    #[inline]
-    fn push_few(&mut self, event: Event) {
-        self.are_few = true;
-        if self.few.len() == FEW_EVENTS {
-            self.are_few = false;
-            self.near_last = self.near_last.max(self.now);
-            for at in (0..FEW_EVENTS).rev() {
-                self.push_many(self.few[at]);
-            }
-            self.few.clear();
-            return self.push_many(event);
-        }
-        // The last in sequence: behind all that are not after it.
-        let mut at = self.few.len();
-        while at > 0 && self.few[at - 1].time <= event.time {
-            at -= 1;
-        }
-        self.few.insert(at, event);
-    }
-
-    /// Adds an event where many are kept.
-    #[inline]
-    fn push_many(&mut self, event: Event) {
-        let time = event.time.as_ps();
-        if time > self.near_last {
-            if time < self.far_first {
-                self.far_first = time;
+        if time.as_ps() > self.near_last {
+            if time.as_ps() < self.far_first {
+                self.far_first = time.as_ps();
             }
             self.wheel.insert(&mut self.arena, event);
         } else {
             self.push_near(event);
         }
+        seq
     }
 
     /// Takes the earliest event.
@@ -222,10 +178,6 @@ impl EventQueue {
     /// Where it is after, nothing changes: events pushed before it cost what they would have.
     #[inline]
     pub fn pop_through(&mut self, last: SimTime) -> Option<Event> {
-        if self.are_few {
-            let event = self.few.pop_if(|event| event.time <= last)?;
-            return Some(self.popped(event));
-        }
         if self.heap.is_empty() && self.lane.is_empty() {
             if self.run_next == self.run.len() && !self.open_through(last) {
                 return None;
@@ -243,9 +195,6 @@ impl EventQueue {
 
     /// The time of the earliest event, found once and then remembered.
     pub fn next_time(&mut self) -> Option<SimTime> {
-        if self.are_few {
-            return self.few.last().map(|event| event.time);
-        }
         let run = self.run.get(self.run_next).map(|event| event.time);
         let heap = self.heap.peek().map(|late| late.0.time);
         let lane = self.lane.first(&self.arena).map(|event| event.time);
