@@ -54,3 +54,10 @@ def test_a_tool_that_does_not_end_costs_its_round_only(
     assert peers.readings("pvm", hangs, (0, 0)) == {}
     assert "did not end within 0.1 s; left out of this round" in capsys.readouterr().err
     assert peers.readings("pvm", works, (0, 0)) == {64: 1.0}
+
+
+def test_what_a_tool_spends_once_at_its_start_falls_out_of_two_runs(peers: ModuleType) -> None:
+    start_us, message_us = 50_000.0, 4.75
+    short, long = ((count, message_us + start_us / count) for count in (5000, 20000))
+    assert short[1] == pytest.approx(14.75)
+    assert peers.past_start(short, long) == pytest.approx(message_us)
