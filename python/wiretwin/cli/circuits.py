@@ -21,6 +21,7 @@ control (VBR), with a number of its own on the link of each host. What is guaran
 \b
 Examples:
   wiretwin circuits ring --ranks 4 --hosts ws1,ws2
+  wiretwin circuits star --ranks 8 --hosts ws1,ws2,ws3:4 --backup 25Mbit --control 64kbit
   wiretwin circuits mesh --ranks 16 --across 4 --hosts ws1:4=0.5,ws2:4,ws3:8=6 -o circuits.json
 """
 
@@ -50,9 +51,9 @@ def register(app: typer.Typer) -> None:
             int | None,
             typer.Option(help="Ranks across a mesh or torus.", show_default="as square as it goes"),
         ] = None,
-        line: Annotated[float, typer.Option(help="Of each host's line, in Mbit/s.")] = 149.76,
-        backup: Annotated[float, typer.Option(help="Peak rate of a backup circuit, in Mbit/s.")] = 50.0,
-        control: Annotated[float, typer.Option(help="Rate of a control circuit, in Mbit/s.")] = 1.0,
+        line: Annotated[str, typer.Option(help="Rate of each host's line.")] = "149.76Mbit",
+        backup: Annotated[str, typer.Option(help="Peak rate of a backup circuit.")] = "50Mbit",
+        control: Annotated[str, typer.Option(help="Rate of a control circuit.")] = "1Mbit",
         out: Annotated[
             Path | None, typer.Option("--out", "-o", help="All of it as JSON besides.", show_default="none")
         ] = None,
@@ -60,17 +61,20 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         import json
 
+        from wiretwin.cli.folders import refuse_unwritable
+        from wiretwin.measure.quantity import parse_rate
         from wiretwin.results import write_atomically
         from wiretwin.scenario.circuits import lay_out, parse_hosts
 
+        refuse_unwritable(out)
         found = lay_out(
             topology,
             ranks,
             parse_hosts(hosts),
             across=across,
-            line_Mbit_s=line,
-            backup_Mbit_s=backup,
-            control_Mbit_s=control,
+            line_Mbit_s=parse_rate(line, "--line") / 1e6,
+            backup_Mbit_s=parse_rate(backup, "--backup") / 1e6,
+            control_Mbit_s=parse_rate(control, "--control") / 1e6,
         )
         rows = [[getattr(one, column.key) for column in COLUMNS] for one in found.circuits]
         emit(Table(f"{topology} of {ranks} ranks: {len(rows)} circuits", COLUMNS, rows), form)

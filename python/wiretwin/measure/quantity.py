@@ -1,4 +1,4 @@
-"""Sizes, times and shares as a person writes them: ``64KiB``, ``30s``, ``5%``."""
+"""Sizes, times, rates and shares as a person writes them: ``64KiB``, ``30s``, ``10Mbit``, ``5%``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ from decimal import Decimal
 
 from wiretwin.errors import InputError
 
-__all__ = ["MAX_SIZE", "format_size", "format_time", "parse_share", "parse_size", "parse_time"]
+__all__ = [
+    "MAX_SIZE",
+    "format_rate",
+    "format_size",
+    "format_time",
+    "parse_rate",
+    "parse_share",
+    "parse_size",
+    "parse_time",
+]
 
 MAX_SIZE = 1 << 26
 """The largest message measured, 64 MiB."""
@@ -21,6 +30,7 @@ _SIZE_UNITS = {
     "MiB": 1 << 20,
 }
 _TIME_UNITS = {"ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60"}
+_RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
 _NUMBER = r"(\d+(?:\.\d+)?)\s*"
 
 
@@ -65,6 +75,30 @@ def parse_time(text: str, key: str = "time", *, least_s: float = 0.0, most_s: fl
     return seconds
 
 
+def parse_rate(text: str, key: str = "--rate", *, least_bit_s: int = 1, most_bit_s: int = 10**12) -> int:
+    """Read a rate in bit/s: ``10Mbit``, ``1.5Gbit``, ``100 Mbit/s``. A bare number is refused.
+
+    Raises
+    ------
+    InputError
+        Without a unit, not of that form, not a whole number of bit/s, or outside `least_bit_s` to
+        `most_bit_s`.
+    """
+    ends = " to ".join(
+        format_rate(end).removesuffix("/s").replace(" ", "") for end in (least_bit_s, most_bit_s)
+    )
+    allowed = f"a number with a unit ({', '.join(_RATE_UNITS)}) from {ends}, such as 100Mbit"
+    match = re.fullmatch(_NUMBER + r"(?:([A-Za-z]+)(?:/s)?)?", text.strip())
+    if match is not None and match[2] is None:
+        raise InputError(key=key, value=text, allowed=allowed, reason="has no unit")
+    if match is None or match[2] not in _RATE_UNITS:
+        raise InputError(key=key, value=text, allowed=allowed, reason="is not a rate")
+    rate = Decimal(match[1]) * _RATE_UNITS[match[2]]
+    if rate != int(rate) or not least_bit_s <= rate <= most_bit_s:
+        raise InputError(key=key, value=text, allowed=allowed, reason="is out of range")
+    return int(rate)
+
+
 def parse_share(text: str, key: str = "share") -> float:
     """Read a share: ``5%`` is 0.05. A bare number is refused.
 
@@ -91,6 +125,14 @@ def format_size(size: int) -> str:
         if size >= bytes_ and size * 4 % bytes_ == 0:
             return f"{size / bytes_:g} {unit}"
     return f"{size} B"
+
+
+def format_rate(rate_bit_s: int) -> str:
+    """Write a rate: ``10 Mbit/s``."""
+    for unit, worth in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
+        if rate_bit_s >= worth:
+            return f"{rate_bit_s / worth:g} {unit}"
+    return f"{rate_bit_s} bit/s"
 
 
 def format_time(seconds: float) -> str:

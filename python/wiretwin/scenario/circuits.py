@@ -161,7 +161,7 @@ def lay_out(
         ("--control", control_Mbit_s, line_Mbit_s),
     ):
         if not 0 < value <= most:
-            raise InputError(key=key, value=value, allowed=f"above 0 and at most {most:g} Mbit/s")
+            raise InputError(key=key, value=f"{value:g} Mbit/s", allowed=f"above 0, to {most:g} Mbit/s")
     placement = _place(hosts, ranks)
     numbers = {host.name: FIRST_VCI for host in hosts}
     guaranteed = {host.name: 0.0 for host in hosts}
@@ -182,7 +182,7 @@ def lay_out(
                 if guaranteed[ends[0]] > line_Mbit_s:
                     raise InputError(
                         key="--control",
-                        value=control_Mbit_s,
+                        value=f"{control_Mbit_s:g} Mbit/s",
                         reason=f"makes {guaranteed[ends[0]]:g} Mbit/s guaranteed on the line of {ends[0]}",
                         allowed=f"what fits {line_Mbit_s:g} Mbit/s with all circuits of a host",
                     )

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.errors import InputError
-from wiretwin.measure.quantity import parse_time
+from wiretwin.measure.quantity import format_rate, parse_rate, parse_time
 
-__all__ = ["Host", "Link", "Plan", "parse_link", "parse_rate"]
+__all__ = ["Host", "Link", "Plan", "parse_link"]
 
 MOST_HOSTS = 64
 PRIVATE = ("/tmp", "/run", "/dev/shm")
@@ -193,7 +193,7 @@ def parse_link(
         return Link(mtu=mtu, offload=offload)
     if rate is None:
         raise InputError(key="--rate", reason=f"is needed with --link {kind}", allowed="such as 10Mbit")
-    rate_bit_s = parse_rate(rate)
+    rate_bit_s = parse_rate(rate, least_bit_s=RATES[0], most_bit_s=RATES[1])
     if kind == "shared":
         return Link("shared", mtu=mtu, offload=False, rate_bit_s=rate_bit_s)
     if only not in (None, "tcp", "udp", "icmp"):
@@ -224,35 +224,6 @@ def _held(text: str) -> dict[str, int]:
             raise InputError(key="--hold", value=text, allowed=allowed)
         held[match[1]] = round(1e9 * parse_time(match[2], "--hold", most_s=1.0))
     return held
-
-
-_RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
-
-
-def parse_rate(text: str, key: str = "--rate") -> int:
-    """Read a rate in bit/s: ``10Mbit``, ``1.5Gbit``, ``100 Mbit/s``. Rates are decimal.
-
-    Raises
-    ------
-    InputError
-        Without a unit, not of that form, or outside 10 kbit/s to 10 Gbit/s.
-    """
-    allowed = "a number with a unit (kbit, Mbit, Gbit) from 10kbit to 10Gbit, such as 100Mbit"
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)(?:/s)?", text.strip())
-    if match is None or match[2] not in _RATE_UNITS:
-        raise InputError(key=key, value=text, allowed=allowed, reason="is not a rate")
-    rate = Decimal(match[1]) * _RATE_UNITS[match[2]]
-    if rate != int(rate) or not RATES[0] <= rate <= RATES[1]:
-        raise InputError(key=key, value=text, allowed=allowed, reason="is out of range")
-    return int(rate)
-
-
-def format_rate(rate_bit_s: int) -> str:
-    """Write a rate: ``10 Mbit/s``."""
-    for unit, worth in (("Gbit/s", 10**9), ("Mbit/s", 10**6), ("kbit/s", 10**3)):
-        if rate_bit_s >= worth:
-            return f"{rate_bit_s / worth:g} {unit}"
-    return f"{rate_bit_s} bit/s"
 
 
 def _share(text: str, key: str) -> float:

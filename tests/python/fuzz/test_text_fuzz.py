@@ -13,12 +13,13 @@ from mutate import SETTINGS, edited
 
 from wiretwin.errors import InputError
 from wiretwin.measure.layers import parse_layers
-from wiretwin.measure.quantity import MAX_SIZE, parse_share, parse_size, parse_time
+from wiretwin.measure.quantity import MAX_SIZE, parse_rate, parse_share, parse_size, parse_time
 from wiretwin.measure.schedule import parse_sizes
 
 CASES: list[tuple[Callable[..., Any], list[str], Callable[[Any], bool]]] = [
     (parse_size, ["64KiB", "1.5MiB", "4"], lambda size: 1 <= size <= MAX_SIZE),
     (parse_time, ["30s", "500ms", "2min"], lambda seconds: math.isfinite(seconds) and seconds >= 0),
+    (parse_rate, ["10Mbit", "1.5 Gbit/s", "64kbit"], lambda rate: 1 <= rate <= 10**12),
     (parse_share, ["5%", "0.05"], math.isfinite),
     (parse_sizes, ["lin", "powers", "4,8,64KiB", "netpipe"], lambda sizes: bool(sizes) and min(sizes) >= 1),
     (parse_layers, ["shm,socket/tcp+spin+nagle", "mpi4py/mpich"], lambda layers: bool(layers)),

@@ -6,7 +6,7 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
-from wiretwin.measure.quantity import format_size, format_time, parse_share, parse_time
+from wiretwin.measure.quantity import format_size, format_time, parse_rate, parse_share, parse_time
 
 
 def test_each_configuration_has_one_name() -> None:
@@ -81,6 +81,13 @@ def test_a_wrong_time_is_refused(text: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_time(text, "--budget", least_s=1.0)
     assert words in str(caught.value)
+
+
+def test_rates_are_decimal_and_bare_numbers_refused() -> None:
+    assert [parse_rate(text) for text in ("10kbit", "2.5Mbit", "10 Gbit/s")] == [10_000, 2_500_000, 10**10]
+    for text, words in (("5", "has no unit"), ("9kbit", "out of range"), ("5MiB/s", "is not a rate")):
+        with pytest.raises(InputError, match=words):
+            parse_rate(text, least_bit_s=10_000)
 
 
 def test_shares_are_read_and_bare_numbers_refused() -> None:

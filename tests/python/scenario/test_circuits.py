@@ -67,7 +67,10 @@ def test_every_circuit_of_a_link_has_a_number_of_its_own() -> None:
         (lambda: lay_out("mesh", 8, alone(8), across=3), "a divisor of 8"),
         (lambda: lay_out("ring", 8, alone(8), across=2), "for a mesh or a torus"),
         (lambda: lay_out("star", 60, alone(60), control_Mbit_s=5.0), "guaranteed on the line of h0"),
-        (lambda: lay_out("ring", 4, alone(4), backup_Mbit_s=200.0), "at most 149.76"),
+        (
+            lambda: lay_out("ring", 4, alone(4), backup_Mbit_s=200.0),
+            "'200 Mbit/s' is not allowed here; allowed: above 0, to 149.76",
+        ),
         (lambda: parse_hosts("a,a"), "twice"),
         (lambda: parse_hosts("a:0"), "NAME"),
         (lambda: parse_hosts("a=-1"), "NAME"),
@@ -93,3 +96,32 @@ def test_the_command_prints_circuits_and_keeps_them(
     kept = json.loads(out.read_text())
     assert kept["placement"] == ["a", "a", "b", "b"]
     assert len(kept["circuits"]) == 12
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["--line", "fast"],
+            "--line: 'fast' is not a rate; allowed: a number with a unit (kbit, Mbit, Gbit)",
+        ),
+        (["--backup", "50"], "--backup: '50' has no unit; allowed: a number with a unit (kbit, Mbit, Gbit)"),
+        (["--control", "0kbit"], "--control: '0kbit' is out of range"),
+        (["--backup", "1Gbit"], "--backup: '1000 Mbit/s' is not allowed here; allowed: above 0, to 149.76"),
+        (
+            ["--line", "64 kbit/s", "--backup", "64kbit"],
+            "--control: '1 Mbit/s' is not allowed here; allowed: ",
+        ),
+        (["--control", "100Mbit"], "--control: '100 Mbit/s' makes 200 Mbit/s guaranteed on the line of "),
+        (["-o", "/no/such/place.json"], "/no/such/place.json: not written"),
+    ],
+)
+def test_the_command_refuses_before_it_prints(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["circuits", "ring", "--hosts", "a,b,c,d", *words])
+    assert ended.value.code in (2, 6)
+    said = capsys.readouterr()
+    assert message in said.err
+    assert not said.out
