@@ -43,6 +43,7 @@ class Bar:
         )
         self._shown = self._progress.console.is_terminal
         self._begun = time.monotonic()
+        self._before: int | None = None
         self._task = self._progress.add_task(title, total=1.0, left="", words="")
 
     def __enter__(self) -> Bar:
@@ -79,10 +80,14 @@ class Bar:
         Parameters
         ----------
         done, total
-            Stages behind, and all of them.
+            Stages behind, and all of them. Those that were behind already at the first call but one took no
+            time here.
         words
             What is happening.
         """
         elapsed = time.monotonic() - self._begun
-        left = elapsed / done * (total - done) if done else 0.0
+        if self._before is None:
+            self._before = max(0, done - 1)
+        here = done - self._before
+        left = elapsed / here * (total - done) if here else 0.0
         self.show(elapsed, left, words)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
+import logging
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,6 +36,8 @@ class Cluster:
                 allowed="`pip install distributed`, or to leave --dask out: the cores of this machine",
             ) from None  # fmt: skip
         # What the package has no types for is taken as it comes.
+        # What goes wrong with a cluster is an error of ours, told once, in place of its log.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         connect: Any = distributed.Client
         start: Any = distributed.LocalCluster
         completed: Any = distributed.as_completed
@@ -56,6 +62,8 @@ class Cluster:
                 raise MeasureError(f"--dask {address}: no worker came within {CONNECT_LIMIT_S} s") from None
             raise
         self.room = 2 * max(1, sum(self._client.nthreads().values()))
+        # Keys are the scheduler's: those of another sweep that it serves must not be ours.
+        self._name = f"wiretwin-{uuid.uuid4().hex}"
         self._tasks: dict[str, Task] = {}
         self._coming: Any = completed(with_results=False)
 
@@ -72,7 +80,9 @@ class Cluster:
 
     def submit(self, task: Task) -> None:
         """Hand over a run."""
-        future = self._client.submit(do, task, key=f"run-{task.point}-{task.replication}", pure=False)
+        key = f"{self._name}-{task.point}-{task.replication}"
+        with _connected():
+            future = self._client.submit(do, task, key=key, pure=False)
         self._tasks[future.key] = task
         self._coming.add(future)
 
@@ -82,11 +92,13 @@ class Cluster:
         Raises
         ------
         MeasureError
-            There has been no worker for `SILENCE_LIMIT_S` seconds.
+            There has been no worker for `SILENCE_LIMIT_S` seconds, or the scheduler is gone.
         """
-        yield self._one(self._next())
-        while not self._coming.is_empty() and self._coming.has_ready():
-            yield self._one(self._next())
+        with _connected():
+            came = [self._one(self._next())]
+            while not self._coming.is_empty() and self._coming.has_ready():
+                came.append(self._one(self._next()))
+        yield from came
 
     def _next(self) -> Any:
         import distributed
@@ -100,10 +112,14 @@ class Cluster:
                 raise MeasureError(f"--dask: there has been no worker for {SILENCE_LIMIT_S} s")
 
     def _one(self, future: Any) -> tuple[Task, Result]:
+        import distributed
+
         task = self._tasks.pop(future.key)
         error = future.exception()
         if error is None:
             return task, future.result()
+        if isinstance(error, distributed.KilledWorker):
+            return task, Result.of_lost(f"workers that did it have died: {error}")
         return task, Result({}, None, f"{type(error).__name__}: {error}", 0.0)
 
     def close(self) -> None:
@@ -111,6 +127,15 @@ class Cluster:
         self._client.close()
         if self._own is not None:
             self._own.close()
+
+
+@contextlib.contextmanager
+def _connected() -> Iterator[None]:
+    """Say so where the scheduler is gone."""
+    try:
+        yield
+    except (concurrent.futures.CancelledError, asyncio.CancelledError, OSError) as error:
+        raise MeasureError(f"--dask: the scheduler is gone: {type(error).__name__}") from error
 
 
 def _version() -> str:

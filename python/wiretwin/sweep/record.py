@@ -8,6 +8,7 @@ that had ended. A line that was cut off by a crash is left out, and its run is d
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import io
 import json
@@ -79,6 +80,8 @@ class Run:
         Why it failed.
     seconds
         What it took.
+    lost
+        Those that did it died: it is done again when the sweep is gone on with.
     """
 
     point: int
@@ -88,6 +91,7 @@ class Run:
     digest: str | None
     error: str | None
     seconds: float
+    lost: bool = False
 
 
 class Folder:
@@ -107,23 +111,44 @@ class Folder:
         self.path = path
         self.plan = plan
         self.runs: dict[tuple[int, int], Run] = {}
+        self._of: dict[int, dict[int, Run]] = {}
+        self._lock: int | None = None
 
     @classmethod
     def open(cls, path: Path, plan: Plan) -> Folder:
-        """Make a folder, or go on with one of the same plan.
+        """Make a folder, or go on with one of the same plan; nobody else can until it is released.
 
         Raises
         ------
         InputError
-            Something else is there, or a sweep of another plan.
+            Something else is there, a sweep of another plan, or one that is under way.
         StorageError
             It cannot be written.
         """
-        if not path.exists():
-            try:
-                path.mkdir(parents=True)
-            except OSError as error:
-                raise StorageError(path, error.strerror or str(error)) from error
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise StorageError(path, error.strerror or str(error)) from error
+        try:
+            found = cls._found(path, plan, lock)
+        except BaseException:
+            os.close(lock)
+            raise
+        found._lock = lock
+        return found
+
+    @classmethod
+    def _found(cls, path: Path, plan: Plan, lock: int) -> Folder:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                key="--out", value=str(path), reason="is that of a sweep under way",
+                allowed="to wait for its end, or a new folder",
+            ) from None  # fmt: skip
+        # A kill may have left a folder with nothing in it.
+        if not any(path.iterdir()):
             write_atomically(path / PLAN, plan.model_dump_json(indent=1).encode() + b"\n")
             return cls(path, plan)
         found = cls.read(path)
@@ -165,7 +190,8 @@ class Folder:
         for number, line in enumerate(lines, 1):
             try:
                 run = Run(**json.loads(line))
-                self.runs[run.point, run.replication] = run
+                if not run.lost:
+                    self._keep(run)
             except (ValueError, TypeError) as error:
                 if number < len(lines):
                     raise InputError(
@@ -200,11 +226,15 @@ class Folder:
         except OSError as error:
             kept = f"{len(self.runs)} runs are kept; the same command goes on"
             raise StorageError(file, error.strerror or str(error), kept) from error
+        self._keep(run)
+
+    def _keep(self, run: Run) -> None:
         self.runs[run.point, run.replication] = run
+        self._of.setdefault(run.point, {})[run.replication] = run
 
     def of(self, point: int) -> list[Run]:
         """Return the runs of a point, by replication."""
-        return [run for (at, _), run in sorted(self.runs.items()) if at == point]
+        return [run for _, run in sorted(self._of.get(point, {}).items())]
 
     @property
     def failed(self) -> list[Run]:
@@ -233,6 +263,12 @@ class Folder:
         data = io.BytesIO()
         self.frame(points).write_parquet(data)
         write_atomically(self.path / "runs.parquet", data.getvalue())
+
+    def release(self) -> None:
+        """Let others go on with the folder."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
 
 def finite(values: Sequence[float]) -> list[float]:

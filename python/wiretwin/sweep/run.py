@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import wiretwin
-from wiretwin.errors import InputError, InterruptedRun
+from wiretwin.errors import InputError, InterruptedRun, MeasureError
 from wiretwin.scenario import Scenario
 from wiretwin.sweep.plan import Axis, Value, parse_axis, place, points, seed_of
 from wiretwin.sweep.record import Folder, Plan, Run, Until, finite
@@ -151,8 +151,10 @@ def sweep(
     ------
     InputError
         Something is wrong in what was given; nothing has run.
+    MeasureError
+        The cluster is gone; what had ended is kept, and the same call goes on.
     InterruptedRun
-        The user interrupted; what had ended is kept, and the same call goes on.
+        The user interrupted; the same.
     """
     found = scenario if isinstance(scenario, Scenario) else Scenario.read(scenario)
     axes = tuple(parse_axis(text, found) for text in over)
@@ -179,10 +181,13 @@ def sweep(
         confidence=confidence,
     )
     result = Sweep(Folder.open(Path(out), plan), axes, combined)
-    todo = _Todo(result, placed, found)
-    if todo.waiting:
-        _work(result, todo, lambda: _pool(dask, min(cores, len(todo.waiting))), progress)
-    result.folder.close(result.points)
+    try:
+        todo = _Todo(result, placed, found)
+        if todo.waiting:
+            _work(result, todo, lambda: _pool(dask, min(cores, len(todo.waiting))), progress)
+        result.folder.close(result.points)
+    finally:
+        result.folder.release()
     return result
 
 
@@ -253,26 +258,20 @@ def _work(result: Sweep, todo: _Todo, start: Callable[[], Pool], progress: Progr
                 under_way += 1
             for task, came in pool.ended():
                 under_way -= 1
-                folder.append(
-                    Run(
-                        task.point,
-                        task.replication,
-                        task.seed,
-                        came.metrics,
-                        came.digest,
-                        came.error,
-                        came.seconds,
-                    )
-                )
+                folder.append(Run(task.point, task.replication, task.seed, **vars(came)))
                 todo.consider(task.point)
                 if progress is not None:
                     words = ", ".join(f"{key}={value}" for key, value in result.points[task.point].items())
                     progress(len(folder.runs), todo.total, words)
     except KeyboardInterrupt:
-        # What is on disk counts: the interrupt may have come just after a run was written.
-        kept = len(Folder.read(folder.path).runs)
-        raise InterruptedRun(
-            f"interrupted: {kept} of {todo.total} runs are kept in {folder.path}; the same command goes on"
-        ) from None
+        raise InterruptedRun(f"interrupted: {_kept(folder, todo)}") from None
+    except MeasureError as error:
+        raise MeasureError(f"{error}; {_kept(folder, todo)}") from error
     finally:
         pool.close()
+
+
+def _kept(folder: Folder, todo: _Todo) -> str:
+    # What is on disk counts: an interrupt may have come just after a run was written.
+    kept = len(Folder.read(folder.path).runs)
+    return f"{kept} of {todo.total} runs are kept in {folder.path}; the same command goes on"

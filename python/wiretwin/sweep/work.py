@@ -32,12 +32,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a run; `error` where it failed."""
+    """What came of a run; `error` where it failed, `lost` where only those that did it died."""
 
     metrics: dict[str, float]
     digest: str | None
     error: str | None
     seconds: float
+    lost: bool = False
+
+    @classmethod
+    def of_lost(cls, error: str) -> Result:
+        """Return that of a run that nobody lived to end."""
+        return cls({}, None, error, 0.0, lost=True)
 
 
 class Pool(Protocol):
@@ -50,7 +56,7 @@ class Pool(Protocol):
         """Hand over a run."""
 
     def ended(self) -> Iterator[tuple[Task, Result]]:
-        """Wait until at least one run has ended; yield those that have."""
+        """Wait until at least one run has ended, or died with its worker; yield those that have ended."""
 
     def close(self) -> None:
         """End all processes; runs under way are lost."""

@@ -1,4 +1,4 @@
-"""A sweep on a real scheduler with two workers, one of which is killed."""
+"""Sweeps on a real scheduler with two workers: one is killed, then the scheduler."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin.errors import InputError
-from wiretwin.sweep.run import sweep
+from wiretwin.errors import InputError, MeasureError
+from wiretwin.sweep.run import Progress, Sweep, sweep
 
 SCENARIO = """
 [network]
@@ -51,42 +51,57 @@ def said(log: Path, pattern: str, running: subprocess.Popen[bytes]) -> str:
     return found[1]
 
 
-def test_a_worker_that_is_killed_has_its_runs_done_by_the_other(tmp_path: Path) -> None:
-    file = tmp_path / "s.toml"
-    file.write_text(SCENARIO)
-    one, two, three = (tmp_path / f"{name}.log" for name in ("scheduler", "worker-1", "worker-2"))
+@contextlib.contextmanager
+def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """Run a scheduler and two workers: its address, and the three of them."""
     scheduler = ("dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     with contextlib.ExitStack() as stack:
-        running = stack.enter_context(started(*scheduler, log=one))
-        address = said(one, r"Scheduler at:\s+(tcp://\S+)", running)
-        worker = (
-            "dask_worker",
-            address,
-            "--nthreads",
-            "1",
-            "--no-nanny",
-            "--no-dashboard",
-            "--host",
-            "127.0.0.1",
-        )
-        first = stack.enter_context(started(*worker, log=two))
-        second = stack.enter_context(started(*worker, log=three))
-        for log, running in ((two, first), (three, second)):
-            said(log, r"(Registered to)", running)
-        killed: list[int] = []
+        running = [stack.enter_context(started(*scheduler, log=folder / "scheduler.log"))]
+        address = said(folder / "scheduler.log", r"Scheduler at:\s+(tcp://\S+)", running[0])
+        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+        logs = [folder / f"worker-{number}.log" for number in (1, 2)]
+        for log in logs:
+            running.append(stack.enter_context(started("dask_worker", address, *options, log=log)))
+        for log, worker in zip(logs, running[1:], strict=True):
+            said(log, r"(Registered to)", worker)
+        yield address, running
 
-        def kill(done: int, total: int, words: str) -> None:
-            if done == 2 and not killed:
-                killed.append(done)
-                first.send_signal(signal.SIGKILL)
 
-        found = sweep(file, OVER, tmp_path / "far", replications=3, dask=address, progress=kill)
-        assert killed == [2]
+def test_who_is_killed_has_its_runs_done_by_others(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    file.write_text(SCENARIO)
+    killed: list[int] = []
+    with cluster(tmp_path) as (address, (scheduler, first, _)):
+
+        def kill(whom: subprocess.Popen[bytes], after: int) -> Progress:
+            def told(done: int, total: int, words: str) -> None:
+                if done == after:
+                    killed.append(done)
+                    whom.kill()
+
+            return told
+
+        found = sweep(file, OVER, tmp_path / "far", replications=3, dask=address, progress=kill(first, 2))
         assert first.wait(LIMIT_S) == -signal.SIGKILL
         assert len(found.folder.runs) == 6
         assert not found.folder.failed
+
+        def other(done: int, total: int, words: str) -> None:
+            """Run another sweep on the same scheduler while this one is under way."""
+            if done == 1:
+                over = ["echo.size=16 B"]
+                beside.append(sweep(file, over, tmp_path / "beside", replications=1, dask=address))
+                kill(scheduler, 1)(done, total, words)
+
+        beside: list[Sweep] = []
+        with pytest.raises(MeasureError, match=r"the scheduler is gone: .* of 6 runs are kept in"):
+            sweep(file, OVER, tmp_path / "cut", replications=3, dask=address, progress=other)
+    assert killed == [2, 1]
     near = sweep(file, OVER, tmp_path / "near", replications=3, workers=1)
     assert near.digest == found.digest
+    assert sweep(file, OVER, tmp_path / "cut", replications=3, workers=1).digest == near.digest
+    alone = sweep(file, ["echo.size=16 B"], tmp_path / "alone", replications=1, workers=1)
+    assert [one.digest for one in beside] == [alone.digest]
 
 
 def test_a_scheduler_that_is_not_there_is_named(tmp_path: Path) -> None:

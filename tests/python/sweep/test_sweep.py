@@ -16,6 +16,7 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.scenario import Scenario
+from wiretwin.sweep.record import Folder
 from wiretwin.sweep.run import Sweep, interval, sweep
 
 SCENARIO = """
@@ -110,6 +111,7 @@ def test_a_folder_of_something_else_is_left_alone(file: Path, whole: Sweep, tmp_
         sweep(file, OVER[:1], whole.folder.path, replications=3)
     with pytest.raises(InputError, match="another replications"):
         sweep(file, OVER, whole.folder.path, replications=4)
+    (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InputError, match="holds no sweep"):
         sweep(file, OVER, tmp_path)
     folder = tmp_path / "damaged"
@@ -118,6 +120,33 @@ def test_a_folder_of_something_else_is_left_alone(file: Path, whole: Sweep, tmp_
     (folder / "runs.jsonl").write_bytes(b"{}\n" + (whole.folder.path / "runs.jsonl").read_bytes())
     with pytest.raises(InputError, match="line 1: is damaged"):
         sweep(file, OVER, folder, replications=3)
+
+
+def test_a_folder_is_filled_by_one_sweep_at_a_time(file: Path, whole: Sweep, tmp_path: Path) -> None:
+    # A kill may come before anything is in it.
+    (tmp_path / "out").mkdir()
+    plan = whole.folder.plan
+    here = Folder.open(tmp_path / "out", plan)
+    with pytest.raises(InputError, match="a sweep under way; allowed: to wait for its end"):
+        sweep(file, OVER, here.path, replications=3)
+    here.release()
+    assert Folder.open(here.path, plan).plan == plan
+
+
+def test_a_run_whose_workers_died_is_done_again(file: Path, whole: Sweep, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "sweep.json").write_bytes((whole.folder.path / "sweep.json").read_bytes())
+    lines = (whole.folder.path / "runs.jsonl").read_text().splitlines()
+    lost = json.loads(lines[4]) | {"metrics": {}, "digest": None, "error": "died", "lost": True}
+    (folder / "runs.jsonl").write_text("\n".join([*lines[:4], json.dumps(lost), *lines[5:], ""]))
+    told: list[int] = []
+    again = sweep(
+        file, OVER, folder, replications=3, workers=1, progress=lambda done, total, words: told.append(done)
+    )
+    assert told == [12], "it alone"
+    assert not again.folder.failed
+    assert again.digest == whole.digest
 
 
 def test_a_point_that_is_too_wide_gets_more_replications(file: Path, tmp_path: Path) -> None:
