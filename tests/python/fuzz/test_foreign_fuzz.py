@@ -16,7 +16,7 @@ from wiretwin.understand.foreign.reading import Reading
 GOLDEN = Path(__file__).parents[1] / "understand" / "foreign"
 SEEDS = {
     "netpipe": "nptcp.out",
-    "osu": "osu.txt",
+    "osu": "osu-7.4.txt",
     "imb": "imb.txt",
     "sockperf": "sockperf-log.csv",
     "iperf3": "iperf3.json",

@@ -1,4 +1,4 @@
-"""What other programs write: golden files are theirs, but for OSU's, of the documented form."""
+"""What other programs write: the golden files are what each of them printed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ GOLDEN = Path(__file__).parent / "foreign"
 FILES = {
     "nptcp.out": "netpipe",
     "npmpich2.out": "netpipe",
-    "osu.txt": "osu",
+    "osu-5.3.txt": "osu",
+    "osu-7.4.txt": "osu",
+    "osu-7.4-percentiles.txt": "osu",
     "imb.txt": "imb",
     "sockperf-log.csv": "sockperf",
     "sockperf.txt": "sockperf",
@@ -58,8 +60,10 @@ def test_values_are_those_of_the_file(tmp_path: Path) -> None:
         table = size_table(result.samples())
         return dict(zip(table["bytes"].to_list(), table["value_us"].to_list(), strict=True))
 
-    osu = half_us("osu.txt")
-    assert (osu[0], osu[1048576]) == (pytest.approx(0.45), pytest.approx(133.07))
+    osu = half_us("osu-5.3.txt")
+    assert (osu[0], osu[1048576]) == (pytest.approx(0.58), pytest.approx(30.80))
+    newer = half_us("osu-7.4.txt")
+    assert (min(newer), newer[1], newer[1048576]) == (1, pytest.approx(0.57), pytest.approx(30.70))
     imb = half_us("imb.txt")
     assert (imb[0], imb[65536]) == (pytest.approx(4.50), pytest.approx(12.44))
     for line in (GOLDEN / "nptcp.out").read_text().splitlines():
@@ -114,6 +118,7 @@ def test_several_runs_give_intervals_a_fit_and_a_comparison(tmp_path: Path) -> N
         ("osu", "# OSU MPI Bandwidth Test v5\n1 2\n", "line 1", "is another test"),
         ("osu", "# OSU MPI Latency Test v5\n1 2\n4 -1\n", "line 3", "'4 -1'"),
         ("osu", "1 2\n", "no title", ""),
+        ("osu", "# OSU MPI Latency Test v7.4\n1 0.57 Pass\n2 0.58 Fail\n", "line 3", "came damaged"),
         (
             "imb",
             "# Benchmarking PingPong\n#bytes #repetitions t[usec] Mbytes/sec\n0 x 1 1\n",
@@ -147,9 +152,9 @@ def test_a_size_that_nothing_says_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_the_command_imports(tmp_path: Path) -> None:
-    shutil.copy(GOLDEN / "osu.txt", tmp_path)
+    shutil.copy(GOLDEN / "osu-7.4.txt", tmp_path)
     out = tmp_path / "result"
-    argv = ["import", str(tmp_path / "osu.txt"), "--tool", "osu", "--layer", "mpi/mpich", "-o", str(out)]
+    argv = ["import", str(tmp_path / "osu-7.4.txt"), "--tool", "osu", "--layer", "mpi/mpich", "-o", str(out)]
     assert CliRunner().invoke(_build(), argv).exit_code == 0
     assert Result.open(out).manifest.layers[0].layer == "mpi/mpich"
     bad = CliRunner().invoke(_build(), [*argv[:2], "--tool", "nuttcp", "-o", str(tmp_path / "x")])

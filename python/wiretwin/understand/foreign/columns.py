@@ -18,12 +18,13 @@ _IMB = "BYTES REPETITIONS USEC MBYTES_PER_S, as IMB-MPI1 PingPong prints"
 def read_osu(file: Path, text: str, size_bytes: int | None = None) -> Reading:
     """Read what ``osu_latency`` prints: a size and the mean of half a round trip, microseconds.
 
-    Lines before the title and empty ones are passed over; further columns, of percentiles, too.
+    Lines before the title and empty ones are passed over; further columns, of percentiles or of a validation
+    that has passed, too.
 
     Raises
     ------
     InputError
-        It is another test, or a line under the title is no line of it.
+        It is another test, a line under the title is no line of it, or a validation has failed.
     """
     rows: list[Row] = []
     version = None
@@ -41,6 +42,10 @@ def read_osu(file: Path, text: str, size_bytes: int | None = None) -> Reading:
         value = nanoseconds(half_us * 2000) if half_us is not None else None
         if size is None or value is None:
             raise bad_line(file, line, content, "is no size and latency", _OSU)
+        if words[-1] == "Fail":
+            raise bad_line(
+                file, line, content, "is of messages that came damaged", "a validation that says Pass"
+            )
         rows.append(Row(size, 1, value))
     if version is None:
         raise InputError(file, reason="has no title of an OSU test", allowed="the output of osu_latency")
