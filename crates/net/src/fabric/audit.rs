@@ -47,8 +47,7 @@ impl Fabric {
             }
             for branch in branches {
                 let next = &store.hops[branch.next_hop as usize];
-                let line = &store.directions
-                    [self.nodes[hop.node as usize].outward[usize::from(branch.port)] as usize];
+                let line = &store.directions[branch.direction as usize];
                 // Lost cells are counted by line: where others share it, they cannot be told apart.
                 let reached = next.arrived + flying[branch.next_hop as usize];
                 let sent = branch.sent;
@@ -73,7 +72,7 @@ impl Fabric {
         let store = &self.store;
         let mut told = vec![0_u64; store.branches.len()];
         let mut totals = vec![false; store.branches.len()];
-        for note in store.directions.iter().flat_map(|direction| &direction.notes) {
+        for note in store.directions.iter().flat_map(|direction| direction.notes.iter()) {
             match note.note {
                 Note::More(cells) => told[note.branch as usize] += u64::from(cells),
                 Note::Total(_) | Note::Answer(_) => totals[note.branch as usize] = true,
@@ -83,8 +82,7 @@ impl Fabric {
         for (number, branch) in store.branches.iter().enumerate().filter(|(_, branch)| branch.window != NONE)
         {
             let next = &store.hops[branch.next_hop as usize];
-            let node = &self.nodes[store.hops[branch.hop as usize].node as usize];
-            let direction = node.outward[usize::from(branch.port)] as usize;
+            let direction = branch.direction as usize;
             let line = &store.directions[direction];
             let back = &store.directions[direction ^ 1];
             borrowed[direction] += u64::from(branch.outstanding.saturating_sub(branch.window));

@@ -8,13 +8,14 @@ use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 use super::clock::Domain;
 use super::cross::{ByCircuit, Matcher};
 use super::error::PlanError;
+use super::lane::Lane;
 use super::network::Fabric;
 use super::node::{Kind, Node as Running};
 use super::plan::{
     Arbiter, CircuitId, Credits, Discard, LineId, Node, NodeId, Plan, Scheme, Service, Window, loop_cells,
     slots_of,
 };
-use super::state::{Branch, Direction, End, Faulty, Hop, LineCounters, More, NONE, Pool, Store};
+use super::state::{Beginning, Branch, Direction, End, Faulty, Hop, LineCounters, More, NONE, Pool, Store};
 use crate::cell_switch::MOST_PORTS;
 use crate::cell_switch::crossbar::{Islip, Matching, Pim, Requests};
 
@@ -50,15 +51,20 @@ impl Plan {
             hops: Vec::new(),
             refused: Vec::new(),
             branches: Vec::new(),
+            links: Vec::new(),
             directions: Vec::new(),
+            beginnings: Vec::new(),
             ends: Vec::new(),
+            kept: Vec::new(),
             delivered: Vec::new(),
             hops_made: 0,
         };
         let mut nodes = self.running(&ports, seed);
         self.lay_lines(&mut nodes, &mut store, seed);
-        let circuits =
-            (0..).zip(&trees).map(|(number, tree)| self.lay_circuit(number, tree, &mut store)).collect();
+        let circuits = (0..)
+            .zip(&trees)
+            .map(|(number, tree)| self.lay_circuit(number, tree, &nodes, &mut store))
+            .collect();
         Ok(Fabric::new(nodes, store, circuits, self.resyncs(), seed))
     }
 
@@ -327,16 +333,16 @@ impl Plan {
                     Node::SharedBuffer(spec) => Kind::Shared {
                         in_order: (spec.service == Service::InOrder).then(|| vec![VecDeque::new(); count]),
                         outputs: 0,
-                        buffer: spec.buffer.get().min(u64::from(NONE)) as u32,
                     },
                     Node::Station(_) => Kind::Station { slotted: None },
                 };
                 let mut running = Running::new(number, kind, count);
-                running.discard = match node {
-                    Node::Crossbar(spec) => spec.discard,
-                    Node::SharedBuffer(spec) => spec.discard,
-                    Node::Station(_) => Discard::Tail,
+                (running.discard, running.buffer) = match node {
+                    Node::Crossbar(spec) => (spec.discard, NONE),
+                    Node::SharedBuffer(spec) => (spec.discard, spec.buffer.get().min(u64::from(NONE)) as u32),
+                    Node::Station(_) => (Discard::Tail, NONE),
                 };
+                running.latency = node.latency();
                 for &(line, side) in lines {
                     running.outward.push(line.0 * 2 + u32::from(side));
                     running.inward.push(line.0 * 2 + u32::from(1 - side));
@@ -398,8 +404,8 @@ impl Plan {
                     to_local: theirs.local,
                     crossed: if same { slots(line.delay + latency) } else { 0 },
                     straight: if same { slots(line.delay) } else { 0 },
-                    flying: VecDeque::with_capacity(16),
-                    notes: VecDeque::with_capacity(16),
+                    flying: Lane::new(),
+                    notes: Lane::new(),
                     shared,
                     pool: shared,
                     scheme: line.credits.map_or(Scheme::Increments, |credits| credits.scheme),
@@ -426,7 +432,7 @@ impl Plan {
     }
 
     /// Makes the hops and branches of a circuit; the number of its first hop.
-    fn lay_circuit(&self, circuit: u32, tree: &[Place], store: &mut Store) -> Vec<u32> {
+    fn lay_circuit(&self, circuit: u32, tree: &[Place], nodes: &[Running], store: &mut Store) -> Vec<u32> {
         let begin = store.hops.len() as u32;
         let mut numbers = Vec::new();
         let mut ordinal = 0;
@@ -443,10 +449,14 @@ impl Plan {
                 .unwrap_or_else(|| limit.map_or(NONE, |cells| cells.get().min(u64::from(NONE)) as u32));
             let discard = if promised.is_some() { Discard::Tail } else { discard };
             let is_end = place.onward.is_empty();
-            let end = if is_end || place.from.is_none() {
-                store.ends.push(End::new(if is_end { ordinal } else { 0 }));
-                ordinal += u32::from(is_end);
+            let end = if is_end {
+                store.ends.push(End::new(ordinal));
+                store.kept.push(VecDeque::new());
+                ordinal += 1;
                 (store.ends.len() - 1) as u32
+            } else if place.from.is_none() {
+                store.beginnings.push(Beginning::default());
+                (store.beginnings.len() - 1) as u32
             } else {
                 NONE
             };
@@ -487,12 +497,13 @@ impl Plan {
                 }
                 store.branches.push(Branch {
                     hop: numbers[at],
-                    node: place.node.0,
                     input: place.port,
                     port,
+                    direction,
+                    place: nodes[place.node.0 as usize].place(place.port, port),
                     queued: false,
                     next_hop: numbers[next],
-                    next: NONE,
+                    beginning: if place.from.is_none() { store.hops[numbers[at] as usize].end } else { NONE },
                     cursor: NONE,
                     waiting: 0,
                     outstanding: 0,
@@ -501,6 +512,7 @@ impl Plan {
                     turns: 0,
                     blocked: false,
                 });
+                store.links.push(NONE);
             }
         }
         debug_assert_eq!(numbers.first(), Some(&begin));

@@ -21,6 +21,11 @@ pub(super) struct Domain {
     places: u64,
     /// By place of the wheel, whether it has a bit.
     occupied: Vec<u64>,
+    /// Nodes woken last, all of one slot and one word, that the wheel does not show yet: many in turn are
+    /// woken for one slot.
+    woken_slot: u64,
+    woken_word: u32,
+    woken: u64,
     /// The next slot that concerns a node; `u64::MAX` for none.
     next: u64,
     /// The slot after the last that was run: none before it is run any more.
@@ -43,6 +48,9 @@ impl Domain {
             words,
             places,
             occupied: vec![0; places as usize / 64],
+            woken_slot: u64::MAX,
+            woken_word: 0,
+            woken: 0,
             next: u64::MAX,
             ahead: 0,
         }
@@ -83,15 +91,27 @@ impl Domain {
     pub(super) fn wake(&mut self, node: u32, slot: u64) {
         debug_assert!(slot >= self.ahead, "slot {slot} was run: {} is next", self.ahead);
         debug_assert!(self.next == u64::MAX || slot < self.next + self.places, "further than the wheel");
-        let place = slot & (self.places - 1);
-        self.wheel[place as usize * self.words + (node / 64) as usize] |= 1 << (node % 64);
-        self.occupied[(place / 64) as usize] |= 1 << (place % 64);
-        self.next = self.next.min(slot);
+        if (slot, node / 64) != (self.woken_slot, self.woken_word) {
+            self.show();
+            (self.woken_slot, self.woken_word) = (slot, node / 64);
+            let place = slot & (self.places - 1);
+            self.occupied[(place / 64) as usize] |= 1 << (place % 64);
+            self.next = self.next.min(slot);
+        }
+        self.woken |= 1 << (node % 64);
+    }
+
+    /// Puts the nodes woken last on the wheel.
+    #[inline]
+    fn show(&mut self) {
+        let place = (self.woken_slot & (self.places - 1)) as usize;
+        self.wheel[place * self.words + self.woken_word as usize] |= std::mem::take(&mut self.woken);
     }
 
     /// Begins the next slot: its number. Its nodes are then taken word by word.
     #[inline]
     pub(super) fn begin(&mut self) -> u64 {
+        self.show();
         let slot = self.next;
         let slots = slot - self.slot;
         if slots == 1 {

@@ -4,19 +4,26 @@ use wiretwin_units::{Cells, SimTime};
 
 use super::node::{Kind, Node, ones};
 use super::plan::Scheme;
-use super::state::{Flight, NONE, Note, NoteFlight, Store};
+use super::state::{Flight, Hop, NONE, Note, NoteFlight, Store};
 
 impl Node {
-    /// A hop has made room for a cell.
+    /// A hop has made room for a cell, of which whoever feeds it by credits is to be told.
     #[inline]
-    pub(super) fn owe(&mut self, number: u32, port: usize, store: &mut Store) {
-        let hop = &mut store.hops[number as usize];
+    pub(super) fn owe(&mut self, number: u32, hop: &mut Hop) {
+        if hop.feeder == NONE {
+            return;
+        }
         hop.freed = hop.freed.wrapping_add(1);
         hop.owed += 1;
+        self.stand_owing(number, hop);
+    }
+
+    #[inline]
+    fn stand_owing(&mut self, number: u32, hop: &mut Hop) {
         if !hop.owing {
             hop.owing = true;
-            self.owing[port].push_back(number);
-            self.owing_ports |= 1 << port;
+            self.owing[usize::from(hop.port)].push_back(number);
+            self.owing_ports |= 1 << hop.port;
         }
     }
 
@@ -35,10 +42,10 @@ impl Node {
             line.counters.markers += 1;
             self.put(direction, port, Flight { slot: 0, hop, cell: NONE }, slot, now, store);
         }
+        let Store { hops, directions, domains, .. } = store;
         for port in ones(self.owing_ports) {
-            let direction = self.outward[port];
+            let line = &mut directions[self.outward[port] as usize];
             if self.slow >> port & 1 == 1 {
-                let line = &mut store.directions[direction as usize];
                 if line.more.note_free > now {
                     continue;
                 }
@@ -49,27 +56,22 @@ impl Node {
             if self.owing[port].is_empty() {
                 self.owing_ports &= !(1 << port);
             }
-            let hop = &mut store.hops[number as usize];
+            let hop = &mut hops[number as usize];
             hop.owing = false;
             let (owed, answers) = (std::mem::take(&mut hop.owed), std::mem::take(&mut hop.answers));
             let (branch, freed) = (hop.feeder, hop.freed);
-            let line = &mut store.directions[direction as usize];
             line.counters.credits += 1;
             let note = match line.scheme {
                 _ if answers => Note::Answer(freed),
                 Scheme::Totals => Note::Total(freed),
                 Scheme::Increments => Note::More(owed),
             };
-            if let Some(faults) = &mut line.more.faults
-                && faults.stream.happens(faults.credits)
-            {
-                line.counters.credits_lost += 1;
+            if line.faulty && line.loses_note() {
                 continue;
             }
-            let arrives = store.fly(direction, slot, now, false);
-            let line = &mut store.directions[direction as usize];
+            let arrives = line.fly(slot, now, false, domains);
             line.notes.push_back(NoteFlight { slot: arrives, branch, note });
-            store.domains[line.to_domain as usize].wake(line.to_local, arrives);
+            domains[line.to_domain as usize].wake(line.to_local, arrives);
         }
     }
 
@@ -78,64 +80,63 @@ impl Node {
         let hop = &mut store.hops[number as usize];
         hop.freed = sent.wrapping_sub(hop.held);
         (hop.owed, hop.answers) = (0, true);
-        let port = usize::from(hop.port);
-        if !hop.owing {
-            hop.owing = true;
-            self.owing[port].push_back(number);
-            self.owing_ports |= 1 << port;
-        }
+        self.stand_owing(number, hop);
     }
 
-    /// Something was said of a branch's credits, by what came in at a port.
+    /// Something was said of the credits of a branch that sends in this direction, if there is such a branch.
     #[inline]
-    pub(super) fn credit(&mut self, port: usize, number: u32, note: Note, store: &mut Store) {
-        let direction = self.outward[port] as usize;
-        let ours = store.branches.get(number as usize).filter(|branch| {
-            branch.window != NONE && usize::from(branch.port) == port && branch.node == self.number
+    pub(super) fn credit(&mut self, direction: u32, number: u32, note: Note, store: &mut Store) {
+        let Store { branches, links, directions, .. } = store;
+        let line = &mut directions[direction as usize];
+        let ours = branches
+            .get_mut(number as usize)
+            .filter(|branch| branch.window != NONE && branch.direction == direction);
+        let known = ours.and_then(|branch| {
+            let new = match note {
+                Note::More(cells) => branch.outstanding.checked_sub(cells),
+                Note::Total(freed) | Note::Answer(freed) => {
+                    let under_way = (branch.sent as u32).wrapping_sub(freed);
+                    (under_way <= branch.window + line.shared).then_some(under_way)
+                }
+            };
+            Some((branch, new?))
         });
-        let new = ours.and_then(|branch| match note {
-            Note::More(cells) => branch.outstanding.checked_sub(cells),
-            Note::Total(freed) | Note::Answer(freed) => {
-                let under_way = (branch.sent as u32).wrapping_sub(freed);
-                let most = branch.window + store.directions[direction].shared;
-                (under_way <= most).then_some(under_way)
-            }
-        });
-        let Some(new) = new else {
-            store.directions[self.inward[port] as usize].counters.credits_refused += 1;
+        let Some((branch, new)) = known else {
+            directions[direction as usize ^ 1].counters.credits_refused += 1;
             return;
         };
-        let branch = &mut store.branches[number as usize];
-        let borrowed = branch.outstanding.saturating_sub(branch.window);
-        let borrows = new.saturating_sub(branch.window);
-        let repaired =
-            if matches!(note, Note::Answer(_)) { branch.outstanding.saturating_sub(new) } else { 0 };
-        branch.outstanding = new;
-        let line = &mut store.directions[direction];
-        line.counters.repaired += u64::from(repaired);
-        line.pool = (line.pool + borrowed).saturating_sub(borrows);
-        let free = line.pool > 0 && !line.more.blocked.is_empty();
+        let before = std::mem::replace(&mut branch.outstanding, new);
+        if matches!(note, Note::Answer(_)) {
+            line.counters.repaired += u64::from(before.saturating_sub(new));
+        }
+        let mut free = false;
+        if line.shared > 0 {
+            let borrowed = before.saturating_sub(branch.window);
+            line.pool = (line.pool + borrowed).saturating_sub(new.saturating_sub(branch.window));
+            free = line.pool > 0 && !line.more.blocked.is_empty();
+        }
         if branch.waiting > 0 && !branch.queued {
             if matches!(self.kind, Kind::Shared { in_order: Some(_), .. }) {
                 return;
             }
-            self.stand(number, store);
+            self.stand(number, branch, links, directions);
         }
         if free {
-            self.unblock(direction, store);
+            self.unblock(direction as usize, store);
         }
     }
 
     /// As many of those that wait for shared cells go on as there are.
     fn unblock(&mut self, direction: usize, store: &mut Store) {
-        let mut free = store.directions[direction].pool;
+        let Store { branches, links, directions, .. } = store;
+        let mut free = directions[direction].pool;
         while free > 0 {
-            let Some(number) = store.directions[direction].more.blocked.pop_front() else { return };
-            let branch = &mut store.branches[number as usize];
+            let Some(number) = directions[direction].more.blocked.pop_front() else { return };
+            let branch = &mut branches[number as usize];
             branch.blocked = false;
             // One that stands in its turn already, or has sent all it had, leaves the cell to others.
             if branch.waiting > 0 && !branch.queued {
-                self.stand(number, store);
+                self.stand(number, branch, links, directions);
                 free -= 1;
             }
         }

@@ -92,8 +92,7 @@ impl Node {
                 fair.turns[output as usize] = fair.turns[output as usize].max(*turns);
                 *turns += 1;
             }
-            let direction = self.outward[output as usize];
-            if let Some(branch) = self.turn(place, direction, store) {
+            if let Some(branch) = self.turn(place, store) {
                 self.send(branch, output as usize, slot, now, store);
             }
             if self.rings[place].head == NONE

@@ -31,6 +31,7 @@ mod credit;
 mod cross;
 mod error;
 mod hosts;
+mod lane;
 mod network;
 mod node;
 mod plan;

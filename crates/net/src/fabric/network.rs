@@ -146,7 +146,7 @@ impl Fabric {
         if load == Load::Greedy {
             let Self { store, nodes, .. } = self;
             let hop_state = &store.hops[hop as usize];
-            store.ends[hop_state.end as usize].endless = true;
+            store.beginnings[hop_state.end as usize].endless = true;
             let node = hop_state.node;
             let branch = hop_state.first;
             if store.branches[branch as usize].waiting == 0 {
@@ -265,7 +265,7 @@ impl Fabric {
     /// PDUs of a circuit of which a cell waits in host memory, those of a load of cells left out.
     pub fn pdus_waiting(&self, circuit: CircuitId) -> usize {
         let hop = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
-        self.store.ends[hop.end as usize].pdus.len()
+        self.store.beginnings[hop.end as usize].pdus.len()
     }
 
     /// The hops where a circuit ends.
@@ -356,8 +356,7 @@ impl Fabric {
             return;
         }
         for (number, branch) in (0..).zip(&self.store.branches) {
-            let ours = usize::from(branch.port) == port && branch.node == from;
-            if ours && branch.outstanding > 0 {
+            if branch.direction == direction && branch.outstanding > 0 {
                 node.markers[port].push_back(number);
             }
         }
@@ -467,9 +466,7 @@ impl Fabric {
     pub fn forge_credit(&mut self, line: LineId, back: bool, branch: u32, cells: u32) {
         let direction = line.0 * 2 + u32::from(back);
         let from = self.store.directions[direction as usize].from;
-        let node = &mut self.nodes[from as usize];
-        let port = node.outward.iter().position(|&out| out == direction).expect("a line has its port");
-        node.credit(port, branch, Note::More(cells), &mut self.store);
+        self.nodes[from as usize].credit(direction, branch, Note::More(cells), &mut self.store);
         self.wake(from, self.now);
     }
 }

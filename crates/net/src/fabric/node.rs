@@ -6,9 +6,10 @@ use wiretwin_engine::Stream;
 use wiretwin_units::{SimTime, Span};
 
 use super::cross::Matcher;
+use super::lane::Lane;
 use super::plan::{CircuitId, Discard};
 use super::report::Delivery;
-use super::state::{Cell, End, Flight, Hop, NONE, NoteFlight, Store};
+use super::state::{Beginning, Branch, Cell, Direction, End, Flight, Hop, NONE, NoteFlight, Store};
 use crate::cell_switch::crossbar::{Matching, Requests};
 
 /// Branches that may send, in their turns.
@@ -25,7 +26,7 @@ pub(super) enum Kind {
     /// A ring for each input and output.
     Crossbar { requests: Requests, matching: Matching, matcher: Matcher, iterations: u8, inside: u8 },
     /// A ring for each output, or the order in which cells came; outputs that have cells.
-    Shared { in_order: Option<Vec<VecDeque<u32>>>, outputs: u64, buffer: u32 },
+    Shared { in_order: Option<Vec<VecDeque<u32>>>, outputs: u64 },
     /// One ring.
     Station { slotted: Option<Box<Slotted>> },
 }
@@ -50,7 +51,7 @@ pub(super) struct Node {
     pub inward: Vec<u32>,
     pub outward: Vec<u32>,
     /// By port, hops that owe credits; and the ports that have some.
-    pub owing: Vec<VecDeque<u32>>,
+    pub owing: Vec<Lane<u32>>,
     pub owing_ports: u64,
     /// By port, branches whose count is to be taken; and the ports that have some.
     pub markers: Vec<VecDeque<u32>>,
@@ -63,8 +64,11 @@ pub(super) struct Node {
     /// Cells that wait here.
     pub held: u32,
     pub longest: u32,
-    /// What is refused where a queue is full.
+    /// Cells that it has room for; [`NONE`] for any number. And what is refused where a queue is full.
+    pub buffer: u32,
     pub discard: Discard,
+    /// From the queue to the line, or to host memory.
+    pub latency: Span,
 }
 
 /// The places of the ones of a word, from the least.
@@ -94,7 +98,7 @@ impl Node {
             rings: vec![EMPTY; rings],
             inward: Vec::new(),
             outward: Vec::new(),
-            owing: vec![VecDeque::new(); ports],
+            owing: vec![Lane::new(); ports],
             owing_ports: 0,
             markers: vec![VecDeque::new(); ports],
             marker_ports: 0,
@@ -103,7 +107,18 @@ impl Node {
             free_from: vec![SimTime::ZERO; ports],
             held: 0,
             longest: 0,
+            buffer: NONE,
             discard: Discard::Tail,
+            latency: Span::ZERO,
+        }
+    }
+
+    /// The ring of branches from one port to another.
+    pub(super) fn place(&self, input: u8, output: u8) -> u32 {
+        match &self.kind {
+            Kind::Crossbar { requests, .. } => u32::from(input) * requests.ports() as u32 + u32::from(output),
+            Kind::Shared { .. } => output.into(),
+            Kind::Station { .. } => 0,
         }
     }
 
@@ -112,12 +127,11 @@ impl Node {
     pub(super) fn run(&mut self, slot: u64, now: SimTime, store: &mut Store) -> bool {
         let ports = self.inward.len();
         // Where cells compete for one buffer the ports come first in turns.
-        let from = if matches!(self.kind, Kind::Shared { .. }) { (slot % ports as u64) as usize } else { 0 };
-        for port in from..ports {
+        let first = if matches!(self.kind, Kind::Shared { .. }) { (slot % ports as u64) as usize } else { 0 };
+        let mut port = first;
+        for _ in 0..ports {
             self.arrivals(port, slot, now, store);
-        }
-        for port in 0..from {
-            self.arrivals(port, slot, now, store);
+            port = if port + 1 == ports { 0 } else { port + 1 };
         }
         if let Kind::Station { slotted: Some(slotted) } = &mut self.kind {
             let number = slotted.stream.bits();
@@ -161,19 +175,16 @@ impl Node {
 
     #[inline]
     fn arrivals(&mut self, port: usize, slot: u64, now: SimTime, store: &mut Store) {
-        let direction = self.inward[port] as usize;
-        while let Some(&NoteFlight { slot: at, branch, note }) = store.directions[direction].notes.front() {
-            if at > slot {
-                break;
-            }
-            store.directions[direction].notes.pop_front();
-            self.credit(port, branch, note, store);
+        let inward = self.inward[port];
+        let direction = inward as usize;
+        while let Some(NoteFlight { branch, note, .. }) =
+            store.directions[direction].notes.pop_front_if(|note| note.slot <= slot)
+        {
+            self.credit(inward ^ 1, branch, note, store);
         }
-        while let Some(&Flight { slot: at, hop, cell }) = store.directions[direction].flying.front() {
-            if at > slot {
-                break;
-            }
-            store.directions[direction].flying.pop_front();
+        while let Some(Flight { hop, cell, .. }) =
+            store.directions[direction].flying.pop_front_if(|flight| flight.slot <= slot)
+        {
             if cell == NONE {
                 let sent =
                     store.directions[direction].more.marks.pop_front().expect("a marker has its count");
@@ -188,25 +199,29 @@ impl Node {
     /// A cell has come.
     #[inline]
     fn receive(&mut self, number: u32, cell: u32, now: SimTime, store: &mut Store) {
-        let hop = &mut store.hops[number as usize];
+        let Store { hops, cells, ends, kept, delivered, .. } = store;
+        let hop = &mut hops[number as usize];
         debug_assert_eq!(hop.node, self.number, "a cell goes where its circuit does");
         hop.arrived += 1;
         if hop.branches == 0 {
-            let end = &mut store.ends[hop.end as usize];
+            let end = &mut ends[hop.end as usize];
             if end.may_take() {
-                self.take(number, cell, now, store);
+                end.take(cells.remove(cell), hop.circuit, now + self.latency, delivered);
+                self.owe(number, hop);
             } else {
-                end.kept.push_back(cell);
+                kept[hop.end as usize].push_back(cell);
                 hop.held += 1;
                 hop.longest = hop.longest.max(hop.held);
                 self.held += 1;
             }
             return;
         }
-        let last = store.cells.get(cell).last;
-        if !admits(hop, self.held, &self.kind, self.discard, last) {
+        let room = hop.held < hop.limit && self.held < self.buffer;
+        let admitted =
+            if hop.plain { room } else { admits(hop, room, self.held, self.discard, cells.get(cell).last) };
+        if !admitted {
             store.refused[number as usize] += 1;
-            store.cells.remove(cell);
+            cells.remove(cell);
             return;
         }
         self.enqueue(number, cell, store);
@@ -214,93 +229,93 @@ impl Node {
 
     #[inline]
     fn enqueue(&mut self, number: u32, cell: u32, store: &mut Store) {
-        let hop = &mut store.hops[number as usize];
-        let kept = store.cells.get_mut(cell);
+        let Store { hops, cells, branches, links, directions, .. } = store;
+        let hop = &mut hops[number as usize];
+        let kept = cells.get_mut(cell);
         (kept.next, kept.copies) = (NONE, hop.branches);
         if hop.held == 0 {
             hop.head = cell;
         } else {
-            store.cells.get_mut(hop.tail).next = cell;
+            cells.get_mut(hop.tail).next = cell;
         }
         hop.tail = cell;
         hop.held += 1;
         hop.longest = hop.longest.max(hop.held);
         self.held += 1;
         self.longest = self.longest.max(self.held);
-        let (first, branches) = (hop.first, u32::from(hop.branches));
-        for number in first..first + branches {
-            let branch = &mut store.branches[number as usize];
+        for (number, branch) in
+            (hop.first..).zip(&mut branches[hop.first as usize..][..usize::from(hop.branches)])
+        {
             branch.waiting += 1;
             if branch.cursor == NONE {
                 branch.cursor = cell;
             }
-            if let Kind::Shared { in_order: Some(order), outputs, .. } = &mut self.kind {
+            if let Kind::Shared { in_order: Some(order), outputs } = &mut self.kind {
                 order[usize::from(branch.port)].push_back(number);
                 *outputs |= 1 << branch.port;
             } else if !branch.queued {
-                self.stand(number, store);
+                self.stand(number, branch, links, directions);
             }
         }
     }
 
     /// A branch that has cells and may send them takes its place in its ring.
     #[inline]
-    pub(super) fn stand(&mut self, number: u32, store: &mut Store) {
-        let branch = &store.branches[number as usize];
-        let (port, input) = (branch.port, branch.input);
-        let direction = self.outward[usize::from(port)];
-        if !store.may_send(branch, direction) {
-            if !branch.blocked && store.directions[direction as usize].shared > 0 {
-                store.branches[number as usize].blocked = true;
-                store.directions[direction as usize].more.blocked.push_back(number);
+    pub(super) fn stand(
+        &mut self,
+        number: u32,
+        branch: &mut Branch,
+        links: &mut [u32],
+        directions: &mut [Direction],
+    ) {
+        if !branch.may_send(directions) {
+            let line = &mut directions[branch.direction as usize];
+            if !branch.blocked && line.shared > 0 {
+                branch.blocked = true;
+                line.more.blocked.push_back(number);
             }
             return;
         }
-        let place = match &mut self.kind {
-            Kind::Crossbar { requests, matcher, .. } => {
-                requests.set(u32::from(input), u32::from(port), true);
-                if let Matcher::ByCircuit(fair) = matcher {
-                    let branch = &mut store.branches[number as usize];
-                    branch.turns = branch.turns.max(fair.turns[usize::from(port)]);
-                }
-                usize::from(input) * self.outward.len() + usize::from(port)
-            }
-            Kind::Shared { outputs, .. } => {
-                *outputs |= 1 << port;
-                usize::from(port)
-            }
-            Kind::Station { .. } => 0,
-        };
-        let ring = &mut self.rings[place];
-        let branch = &mut store.branches[number as usize];
-        (branch.queued, branch.next) = (true, NONE);
-        if ring.head == NONE {
-            ring.head = number;
-        } else {
-            store.branches[ring.tail as usize].next = number;
+        branch.queued = true;
+        if let Kind::Crossbar { matcher: Matcher::ByCircuit(fair), .. } = &self.kind {
+            branch.turns = branch.turns.max(fair.turns[usize::from(branch.port)]);
         }
-        ring.tail = number;
+        let ring = &mut self.rings[branch.place as usize];
+        links[number as usize] = NONE;
+        let before = std::mem::replace(&mut ring.tail, number);
+        if ring.head != NONE {
+            links[before as usize] = number;
+            return;
+        }
+        ring.head = number;
+        match &mut self.kind {
+            Kind::Crossbar { requests, .. } => {
+                requests.set(branch.input.into(), branch.port.into(), true);
+            }
+            Kind::Shared { outputs, .. } => *outputs |= 1 << branch.port,
+            Kind::Station { .. } => {}
+        }
     }
 
     /// Takes the first branch of a ring that may send; the others of the ring go on waiting.
     #[inline]
-    pub(super) fn turn(&mut self, place: usize, direction: u32, store: &mut Store) -> Option<u32> {
+    pub(super) fn turn(&mut self, place: usize, store: &mut Store) -> Option<u32> {
+        let Store { branches, links, directions, .. } = store;
         loop {
             let ring = &mut self.rings[place];
             let number = ring.head;
             if number == NONE {
                 return None;
             }
-            let branch = &mut store.branches[number as usize];
-            ring.head = branch.next;
+            ring.head = links[number as usize];
+            let branch = &mut branches[number as usize];
             branch.queued = false;
-            let branch = &store.branches[number as usize];
-            if branch.waiting > 0 && store.may_send(branch, direction) {
-                return Some(number);
-            }
-            // What it counted on was shared, and another has it by now.
             if branch.waiting > 0 {
-                self.stand(number, store);
+                if branch.may_send(directions) {
+                    return Some(number);
+                }
+                // What it counted on was shared, and another has it by now.
+                self.stand(number, branch, links, directions);
             }
         }
     }
@@ -311,18 +326,17 @@ impl Node {
         let Kind::Shared { outputs, .. } = &self.kind else { return };
         for port in ones(outputs & !busy) {
             let Kind::Shared { in_order, .. } = &mut self.kind else { return };
-            let direction = self.outward[port];
             let (found, left) = if let Some(order) = in_order {
                 // Behind the first that may not send nobody does: that is what one queue is.
                 let first = order[port].front().copied();
                 let ready =
-                    first.filter(|&number| store.may_send(&store.branches[number as usize], direction));
+                    first.filter(|&number| store.branches[number as usize].may_send(&store.directions));
                 if ready.is_some() {
                     order[port].pop_front();
                 }
                 (ready, Some(!order[port].is_empty()))
             } else {
-                (self.turn(port, direction, store), None)
+                (self.turn(port, store), None)
             };
             if let Some(branch) = found {
                 self.send(branch, port, slot, now, store);
@@ -338,7 +352,7 @@ impl Node {
     #[inline]
     fn speak(&mut self, busy: u64, slot: u64, now: SimTime, store: &mut Store) {
         if busy & 1 == 0
-            && let Some(branch) = self.turn(0, self.outward[0], store)
+            && let Some(branch) = self.turn(0, store)
         {
             self.send(branch, 0, slot, now, store);
         }
@@ -347,56 +361,50 @@ impl Node {
     /// Sends the next cell of a branch.
     #[inline]
     pub(super) fn send(&mut self, number: u32, port: usize, slot: u64, now: SimTime, store: &mut Store) {
-        let direction = self.outward[port];
-        let branch = &mut store.branches[number as usize];
-        let next_hop = branch.next_hop;
+        let Store { hops, cells, branches, links, directions, beginnings, .. } = store;
+        let branch = &mut branches[number as usize];
+        let direction = branch.direction;
         branch.sent += 1;
         if branch.window != NONE {
             if branch.outstanding >= branch.window {
-                store.directions[direction as usize].pool -= 1;
+                directions[direction as usize].pool -= 1;
             }
             branch.outstanding += 1;
         }
-        let hop = &mut store.hops[branch.hop as usize];
         let moved = if matches!(self.kind, Kind::Station { .. }) {
-            let end = &mut store.ends[hop.end as usize];
-            let (tag, last) = end.cut();
-            if !end.endless {
-                branch.waiting -= 1;
-            }
-            store.cells.add(Cell { born: now, tag, next: NONE, copies: 0, last })
+            let beginning = &mut beginnings[branch.beginning as usize];
+            let (tag, last) = beginning.cut();
+            branch.waiting -= u32::from(!beginning.endless);
+            cells.add(Cell { born: now, tag, next: NONE, copies: 0, last })
         } else {
             let cell = branch.cursor;
-            branch.cursor = store.cells.get(cell).next;
+            let kept = cells.get_mut(cell);
+            branch.cursor = kept.next;
             branch.waiting -= 1;
-            let kept = store.cells.get_mut(cell);
             kept.copies -= 1;
             if kept.copies > 0 {
                 let copy = *kept;
-                store.cells.add(copy)
+                cells.add(copy)
             } else {
                 // Branches take cells in one order: the last to take one takes the first of all.
+                let hop = &mut hops[branch.hop as usize];
                 debug_assert_eq!(hop.head, cell, "the first cell is the first that all have sent");
                 hop.head = kept.next;
                 hop.held -= 1;
                 self.held -= 1;
-                let owes = hop.feeder != NONE;
-                if owes {
-                    let (input, hop) = (usize::from(hop.port), branch.hop);
-                    self.owe(hop, input, store);
-                }
+                self.owe(branch.hop, hop);
                 cell
             }
         };
-        let branch = &store.branches[number as usize];
+        let flight = Flight { slot: 0, hop: branch.next_hop, cell: moved };
         if branch.waiting > 0 && !matches!(self.kind, Kind::Shared { in_order: Some(_), .. }) {
-            self.stand(number, store);
+            self.stand(number, branch, links, directions);
         }
-        self.put(direction, port, Flight { slot: 0, hop: next_hop, cell: moved }, slot, now, store);
+        self.put(direction, port, flight, slot, now, store);
     }
 
     /// Puts a cell or a marker on a line.
-    #[inline]
+    #[inline(always)] // a sixth of what a cell costs is spent on calls otherwise
     pub(super) fn put(
         &mut self,
         direction: u32,
@@ -406,64 +414,18 @@ impl Node {
         now: SimTime,
         store: &mut Store,
     ) {
-        let arrives = store.fly(direction, slot, now, true);
+        let Store { cells, directions, domains, .. } = store;
+        let line = &mut directions[direction as usize];
+        let arrives = line.fly(slot, now, true, domains);
         if self.slow >> port & 1 == 1 {
-            self.free_from[port] = store.directions[direction as usize].more.transmitter.free_at();
+            self.free_from[port] = line.more.transmitter.free_at();
         }
-        let line = &mut store.directions[direction as usize];
-        let is_cell = flight.cell != NONE;
-        line.counters.cells += u64::from(is_cell);
-        if line.faulty
-            && let Some(faults) = &mut line.more.faults
-        {
-            let likelihood = if is_cell { faults.cells } else { faults.credits };
-            if faults.stream.happens(likelihood) {
-                if is_cell {
-                    line.counters.lost += 1;
-                    store.cells.remove(flight.cell);
-                } else {
-                    line.counters.credits_lost += 1;
-                    line.more.marks.pop_back();
-                }
-                return;
-            }
+        line.counters.cells += u64::from(flight.cell != NONE);
+        if line.faulty && line.loses(flight, cells) {
+            return;
         }
         line.flying.push_back(Flight { slot: arrives, ..flight });
-        store.domains[line.to_domain as usize].wake(line.to_local, arrives);
-    }
-
-    /// A cell has come to where its circuit ends.
-    fn take(&mut self, number: u32, cell: u32, now: SimTime, store: &mut Store) {
-        let Cell { born, tag, last, .. } = *store.cells.get(cell);
-        store.cells.remove(cell);
-        let hop = &store.hops[number as usize];
-        let (circuit, end_number) = (hop.circuit, hop.end);
-        let end = &mut store.ends[end_number as usize];
-        let time = now + store.directions[self.outward[0] as usize].more.latency;
-        let latency = (time - born).as_ps();
-        end.received += 1;
-        end.latency_ps = end.latency_ps.saturating_add(latency);
-        end.longest_ps = end.longest_ps.max(latency);
-        if end.cells == 0 {
-            (end.tag, end.mixed) = (tag, false);
-            if end.buffers != NONE {
-                end.buffers -= 1;
-            }
-        }
-        end.cells += 1;
-        end.mixed |= tag != end.tag;
-        if last {
-            end.pdus_in += 1;
-            if end.told {
-                let (tag, cells, mixed, ordinal) = (end.tag, end.cells, end.mixed, end.ordinal);
-                let circuit = CircuitId(circuit);
-                store.delivered.push(Delivery { time, circuit, end: ordinal, tag, cells, mixed });
-            }
-            end.cells = 0;
-        }
-        if hop.feeder != NONE {
-            self.owe(number, 0, store);
-        }
+        domains[line.to_domain as usize].wake(line.to_local, arrives);
     }
 
     /// The host has another buffer for what a circuit brings: cells that waited for it are taken.
@@ -471,11 +433,14 @@ impl Node {
         let end = store.hops[number as usize].end as usize;
         store.ends[end].buffers += 1;
         while store.ends[end].may_take()
-            && let Some(cell) = store.ends[end].kept.pop_front()
+            && let Some(cell) = store.kept[end].pop_front()
         {
-            store.hops[number as usize].held -= 1;
+            let Store { hops, cells, ends, delivered, .. } = &mut *store;
+            let hop = &mut hops[number as usize];
+            hop.held -= 1;
             self.held -= 1;
-            self.take(number, cell, now, store);
+            ends[end].take(cells.remove(cell), hop.circuit, now + self.latency, delivered);
+            self.owe(number, hop);
         }
     }
 
@@ -483,22 +448,20 @@ impl Node {
     pub(super) fn offer(&mut self, hop: u32, cells: u32, tag: Option<u32>, store: &mut Store) {
         let Hop { branches, first, end, .. } = store.hops[hop as usize];
         debug_assert_eq!(branches, 1, "a circuit leaves a station by its one line");
-        let end = &mut store.ends[end as usize];
-        let tag = tag.unwrap_or_else(|| {
-            end.next_tag = end.next_tag.wrapping_add(1);
-            end.next_tag
-        });
-        end.pdus.push_back((tag, cells));
+        let beginning = &mut store.beginnings[end as usize];
+        let tag = tag.unwrap_or_else(|| beginning.tag());
+        beginning.pdus.push_back((tag, cells));
         self.add(first, cells, store);
     }
 
     /// So many cells more wait in host memory, those beyond the PDUs that are known each a PDU of its own.
     #[inline]
     pub(super) fn add(&mut self, number: u32, cells: u32, store: &mut Store) {
-        let branch = &mut store.branches[number as usize];
+        let Store { branches, links, directions, .. } = store;
+        let branch = &mut branches[number as usize];
         branch.waiting = branch.waiting.saturating_add(cells);
         if !branch.queued {
-            self.stand(number, store);
+            self.stand(number, branch, links, directions);
         }
     }
 }
@@ -506,13 +469,9 @@ impl Node {
 impl End {
     pub(super) fn new(ordinal: u32) -> Self {
         Self {
-            pdus: VecDeque::new(),
-            endless: false,
             ordinal,
-            next_tag: 0,
             told: false,
             buffers: NONE,
-            kept: VecDeque::new(),
             cells: 0,
             tag: 0,
             mixed: false,
@@ -529,13 +488,46 @@ impl End {
         self.cells > 0 || self.buffers > 0
     }
 
+    /// A cell has come to where its circuit ends, and is in host memory at this time.
+    #[inline]
+    fn take(&mut self, cell: Cell, circuit: u32, time: SimTime, delivered: &mut Vec<Delivery>) {
+        let Cell { born, tag, last, .. } = cell;
+        let latency = (time - born).as_ps();
+        self.received += 1;
+        self.latency_ps = self.latency_ps.saturating_add(latency);
+        self.longest_ps = self.longest_ps.max(latency);
+        if self.cells == 0 {
+            (self.tag, self.mixed) = (tag, false);
+            if self.buffers != NONE {
+                self.buffers -= 1;
+            }
+        }
+        self.cells += 1;
+        self.mixed |= tag != self.tag;
+        if last {
+            self.pdus_in += 1;
+            if self.told {
+                let Self { tag, cells, mixed, ordinal, .. } = *self;
+                let circuit = CircuitId(circuit);
+                delivered.push(Delivery { time, circuit, end: ordinal, tag, cells, mixed });
+            }
+            self.cells = 0;
+        }
+    }
+}
+
+impl Beginning {
+    /// The tag of the next PDU that has none of its own.
+    #[inline]
+    const fn tag(&mut self) -> u32 {
+        self.next_tag = self.next_tag.wrapping_add(1);
+        self.next_tag
+    }
+
     /// The next cell to send: its tag, and whether it is the last of its PDU.
     #[inline]
     fn cut(&mut self) -> (u32, bool) {
-        let Some((tag, left)) = self.pdus.front_mut() else {
-            self.next_tag = self.next_tag.wrapping_add(1);
-            return (self.next_tag, true);
-        };
+        let Some((tag, left)) = self.pdus.front_mut() else { return (self.tag(), true) };
         *left -= 1;
         let cut = (*tag, *left == 0);
         if cut.1 {
@@ -545,17 +537,8 @@ impl End {
     }
 }
 
-/// Whether a cell finds room, by the rules of its queue.
-#[inline]
-fn admits(hop: &mut Hop, held: u32, kind: &Kind, discard: Discard, last: bool) -> bool {
-    let buffer = match kind {
-        Kind::Shared { buffer, .. } => *buffer,
-        _ => u32::MAX,
-    };
-    let room = hop.held < hop.limit && held < buffer;
-    if hop.plain {
-        return room;
-    }
+/// Whether a cell is let in, by the rules of its queue, given whether there is room for it.
+fn admits(hop: &mut Hop, room: bool, held: u32, discard: Discard, last: bool) -> bool {
     let first = std::mem::replace(&mut hop.at_start, last);
     match discard {
         Discard::Early { threshold } if first && u64::from(held) > threshold.get() => {

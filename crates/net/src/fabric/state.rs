@@ -6,6 +6,7 @@ use wiretwin_engine::{Probability, Stream};
 use wiretwin_units::{BitRate, SimTime, Span, Transmitter};
 
 use super::clock::Domain;
+use super::lane::Lane;
 use super::plan::Scheme;
 use super::report::Delivery;
 
@@ -52,10 +53,13 @@ impl Pool {
     }
 
     #[inline]
-    pub(super) fn remove(&mut self, number: u32) {
-        self.cells[number as usize].next = self.free;
+    pub(super) fn remove(&mut self, number: u32) -> Cell {
+        let cell = &mut self.cells[number as usize];
+        let removed = *cell;
+        cell.next = self.free;
         self.free = number;
         self.used -= 1;
+        removed
     }
 
     #[inline]
@@ -105,7 +109,7 @@ pub(super) struct Hop {
     /// The cell that finds no room is refused and no other, whatever the rule of the node.
     pub plain: bool,
     pub circuit: u32,
-    /// Where it begins or ends, which station's end it is.
+    /// Where it begins, or where it ends: which of those beginnings or ends.
     pub end: u32,
     pub longest: u32,
     pub arrived: u64,
@@ -116,17 +120,19 @@ pub(super) struct Hop {
 #[repr(align(64))]
 pub(super) struct Branch {
     pub hop: u32,
-    /// The node of its hop, and the port by which cells come to it.
-    pub node: u32,
+    /// The port by which cells come to its hop.
     pub input: u8,
-    /// The port by which they leave.
+    /// The port by which they leave, and the direction of the line behind it.
     pub port: u8,
+    pub direction: u32,
+    /// Its ring, of those of the node.
+    pub place: u32,
     /// Whether it stands in its ring.
     pub queued: bool,
     /// Where it goes.
     pub next_hop: u32,
-    /// The next of its ring.
-    pub next: u32,
+    /// At a station, what feeds it.
+    pub beginning: u32,
     /// The cell that it sends next, if any waits.
     pub cursor: u32,
     pub waiting: u32,
@@ -181,8 +187,8 @@ pub(super) struct Faulty {
 /// One direction of a line.
 #[derive(Clone, Debug)]
 pub(super) struct Direction {
-    pub flying: VecDeque<Flight>,
-    pub notes: VecDeque<NoteFlight>,
+    pub flying: Lane<Flight>,
+    pub notes: Lane<NoteFlight>,
     pub from: u32,
     pub to_domain: u32,
     pub to_local: u32,
@@ -244,28 +250,38 @@ pub(super) struct Store {
     /// By hop, the cells that were refused.
     pub refused: Vec<u64>,
     pub branches: Vec<Branch>,
+    /// By branch, the next of its ring.
+    pub links: Vec<u32>,
     pub directions: Vec<Direction>,
+    pub beginnings: Vec<Beginning>,
     pub ends: Vec<End>,
+    /// By end, cells that wait in the adapter for a buffer.
+    pub kept: Vec<VecDeque<u32>>,
     pub delivered: Vec<Delivery>,
     /// Cells that have reached the end of a line.
     pub hops_made: u64,
 }
 
-/// A circuit's end at a station: what waits in host memory, or what has come.
-#[derive(Clone, Debug)]
-pub(super) struct End {
+/// A circuit's beginning at a station: what waits in host memory.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beginning {
     /// PDUs that wait, each with the cells it has left.
     pub pdus: VecDeque<(u32, u32)>,
     /// There are always more.
     pub endless: bool,
+    pub next_tag: u32,
+}
+
+/// A circuit's end at a station: what has come. One line of a cache.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(super) struct End {
     /// Which of the ends of its circuit.
     pub ordinal: u32,
-    pub next_tag: u32,
     /// Whether PDUs that come are told of one by one.
     pub told: bool,
-    /// Buffers for PDUs that come; [`NONE`] for any number. And cells that wait in the adapter for one.
+    /// Buffers for PDUs that come; [`NONE`] for any number.
     pub buffers: u32,
-    pub kept: VecDeque<u32>,
     /// Of the PDU that comes in: its cells, their tag, and whether there was another.
     pub cells: u32,
     pub tag: u32,
@@ -277,29 +293,56 @@ pub(super) struct End {
     pub longest_ps: u64,
 }
 
-impl Store {
+impl Direction {
     /// When a cell that begins now arrives.
     #[inline]
-    pub(super) fn fly(&mut self, direction: u32, slot: u64, now: SimTime, data: bool) -> u64 {
-        let line = &mut self.directions[direction as usize];
-        if line.crossed > 0 {
-            return slot + u64::from(if data { line.crossed } else { line.straight });
+    pub(super) fn fly(&mut self, slot: u64, now: SimTime, data: bool, domains: &[Domain]) -> u64 {
+        if self.crossed > 0 {
+            return slot + u64::from(if data { self.crossed } else { self.straight });
         }
+        self.fly_between(now, data, domains)
+    }
+
+    /// The same where clocks or rates differ.
+    fn fly_between(&mut self, now: SimTime, data: bool, domains: &[Domain]) -> u64 {
         let bits = wiretwin_units::Cells::new(1).bits();
-        let more = &mut line.more;
+        let more = &mut self.more;
         let sent = if data {
             more.transmitter.send(now, bits).expect("a cell takes less than 213 days").end + more.latency
         } else {
             now + more.rate.time_for(bits).expect("a cell takes less than 213 days")
         };
-        self.domains[line.to_domain as usize].slot_from(sent + more.delay)
+        domains[self.to_domain as usize].slot_from(sent + more.delay)
     }
 
-    /// Whether a branch may send.
+    /// Whether what is put on a line with faults is lost, and counted as such.
+    pub(super) fn loses(&mut self, flight: Flight, cells: &mut Pool) -> bool {
+        let Some(faults) = &mut self.more.faults else { return false };
+        let is_cell = flight.cell != NONE;
+        let lost = faults.stream.happens(if is_cell { faults.cells } else { faults.credits });
+        if lost && is_cell {
+            self.counters.lost += 1;
+            cells.remove(flight.cell);
+        } else if lost {
+            self.counters.credits_lost += 1;
+            self.more.marks.pop_back();
+        }
+        lost
+    }
+
+    /// Whether what is said of credits on a line with faults is lost, and counted as such.
+    pub(super) fn loses_note(&mut self) -> bool {
+        let Some(faults) = &mut self.more.faults else { return false };
+        let lost = faults.stream.happens(faults.credits);
+        self.counters.credits_lost += u64::from(lost);
+        lost
+    }
+}
+
+impl Branch {
+    /// Whether it may send; a window without credits is beyond what is ever under way.
     #[inline]
-    pub(super) fn may_send(&self, branch: &Branch, direction: u32) -> bool {
-        branch.window == NONE
-            || branch.outstanding < branch.window
-            || self.directions[direction as usize].pool > 0
+    pub(super) fn may_send(&self, directions: &[Direction]) -> bool {
+        self.outstanding < self.window || directions[self.direction as usize].pool > 0
     }
 }
