@@ -110,10 +110,12 @@ def changes(
         lines += ["", "| experiment | case | metric | old | new |", "|---|---|---|---|---|"]
     lines += [f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |" for key in whole]
     if len(whole) < len(changed):
-        furthest = 100 * max(abs(float(new[key][0]) / float(old[key][0]) - 1) for key in changed)
+        # What was nothing has no share to change by.
+        shares = [(float(new[key][0]), float(old[key][0])) for key in changed if float(old[key][0])]
+        furthest = 100 * max((abs(now / before - 1) for now, before in shares), default=0.0)
         lines += [
             "",
-            f"Values of one size that changed: {len(changed) - len(whole)}; of all, the furthest by",
+            f"Values in the file alone that changed: {len(changed) - len(whole)}; of all, the furthest by",
         ]
         lines += [f"{furthest:.0f} %."]
     return "\n".join([*lines, ""])

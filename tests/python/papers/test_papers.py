@@ -205,6 +205,12 @@ def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> No
     page = updated(blank, [new], "d2")
     assert page.startswith("Digest of the run: `d2`\n\n<!-- values -->\n| experiment |")
     assert page.endswith("<!-- end of values -->\n\nBehind.\n")
+    # Points of rho that the page leaves to the file, of which one was nothing.
+    before = [Record("p", "e", f"rho={rho}", "loss", loss, None, None, "prediction")
+              for rho, loss in ((0.35, 0.0), (0.4, 2.0))]  # fmt: skip
+    after = [replace(one, predicted=3.0) for one in before]
+    furthest = changes(committed(values_csv(before)), after, "d1", "d2", "More.")
+    assert "in the file alone that changed: 2; of all, the furthest by\n50 %." in furthest
 
 
 @pytest.mark.parametrize(
