@@ -62,6 +62,10 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.errors import InputError
 
+        for folder in (prediction, run):
+            if not folder.exists():
+                allowed = "a folder of `predict` or `run`, or a result of `measure`"
+                raise InputError(folder, reason="no such file or folder", allowed=allowed)
         results = [(folder / "manifest.json").exists() for folder in (prediction, run)]
         if all(results):
             if split:

@@ -65,8 +65,25 @@ COMPILED_PROGRAMS = (
 
 
 def is_compiled(program: Path) -> bool:
-    """Return whether a program is named that is compiled in; a file of that name has its folder before it."""
-    return program.parent == Path() and program.name in COMPILED_PROGRAMS
+    """Return whether a program is named that is compiled in; a file of that name has its folder before it.
+
+    Raises
+    ------
+    InputError
+        It is a bare word, and neither a program nor a file.
+    """
+    if program.parent != Path():
+        return False
+    if program.name not in COMPILED_PROGRAMS and not program.suffix and not program.exists():
+        from wiretwin.errors import InputError
+
+        raise InputError(
+            key="program",
+            value=program.name,
+            reason="no such file",
+            allowed=f"a Python script that uses mpi4py (.py), or {', '.join(COMPILED_PROGRAMS)}",
+        )
+    return program.name in COMPILED_PROGRAMS
 
 
 def register(app: typer.Typer) -> None:

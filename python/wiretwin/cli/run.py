@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
-from wiretwin.cli.predict import ArgsArgument, RanksOption, is_compiled, prediction_table
+from wiretwin.cli.predict import COMPILED_PROGRAMS, ArgsArgument, RanksOption, is_compiled, prediction_table
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
@@ -269,9 +269,8 @@ def _live(
     from wiretwin.predict.records import Launch
 
     if where.options["between"] is not None:
-        raise InputError(
-            key="--between", reason="is for compiled programs", allowed="echo, stream, ring, jacobi"
-        )
+        allowed = ", ".join(COMPILED_PROGRAMS)
+        raise InputError(key="--between", reason="is for compiled programs", allowed=allowed)
     if layer not in (None, LAYER):
         raise InputError(key="--layer", value=layer, allowed=f"{LAYER}, which scripts run on live")
     with (
