@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
-from wiretwin.cli.predict import COMPILED_PROGRAMS, ArgsArgument, RanksOption, is_compiled, prediction_table
+from wiretwin.cli.predict import COMPILED_PROGRAMS, ArgsArgument, is_compiled, prediction_table
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ multiply-add=0.3ns (mm), sor-point=2ns (pde), relax-point=2ns (pde1), smooth-poi
 transfer-point=2ns (pde2), atom-pair=2ns (md). The ranks of mm, md and the pdes form a mesh of down= x
 across= ranks, as square as their number allows if that is left out.
 
-With --hosts the ranks live on hosts of a testbed, in turn; see `wiretwin testbed`. With --between a
-compiled program's live on two machines over ssh.
+With --hosts the ranks live on hosts of a testbed, in turn, one for each if --ranks is left out; see
+`wiretwin testbed`. With --between a compiled program's live on two machines over ssh.
 
 {LINKS_HELP}
 \b
@@ -83,7 +83,12 @@ def register(app: typer.Typer) -> None:
         ],
         args: ArgsArgument = None,
         world: Annotated[WorldChoice, typer.Option(help="Where it runs.")] = WorldChoice.live,
-        ranks: RanksOption = 2,
+        ranks: Annotated[
+            int | None,
+            typer.Option(
+                "--ranks", "-n", help="How many ranks.", show_default="2; with --hosts one for each"
+            ),
+        ] = None,
         launches: Annotated[int, typer.Option(help="Launches that count (live).")] = 7,
         splits: Annotated[int, typer.Option(help="Launches with timers around the MPI calls (live).")] = 1,
         twin: Annotated[Path | None, typer.Option(help="The twin (simulated).", show_default=False)] = None,
@@ -109,6 +114,8 @@ def register(app: typer.Typer) -> None:
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure.quantity import parse_time
 
+        if ranks is None:
+            ranks = max(2, where.options["hosts"] or 2)
         limit_s = parse_time(limit or LIMITS.get(program.name, "60s"), "--limit", least_s=1.0)
         if is_compiled(program):
             if out is not None and world is not WorldChoice.live:

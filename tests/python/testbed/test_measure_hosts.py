@@ -136,6 +136,13 @@ def test_programs_run_on_the_hosts_of_a_testbed_that_stands(tmp_path: Path) -> N
         assert record["launcher"][-4:] == ["-hosts", "h1,h2", "-n", "2"]
 
 
+def test_each_host_has_a_rank_unless_told_otherwise() -> None:
+    need_testbed()
+    done = wiretwin("run", "ring", "--hosts", "3", "--format", "json", "--", "elements=8", "rounds=1")
+    assert done.returncode == 0, done.stderr
+    assert [row["verified"] for row in json.loads(done.stdout)] == [True] * 3
+
+
 def test_hosts_are_for_the_live_world() -> None:
     done = wiretwin("run", "ring", "--world", "simulated", "--hosts", "2")
     assert (done.returncode, "--hosts: says where ranks live; allowed: with --world live" in done.stderr) == (
