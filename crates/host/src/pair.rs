@@ -4,7 +4,7 @@
 //! matched. Made for measuring.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
 use rustix::event::PollFd;
@@ -23,6 +23,46 @@ pub fn drive<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("a live future is ready at its first poll"),
+    }
+}
+
+/// A send that is made at the first poll, and then over.
+///
+/// Beside an `async fn` that awaits nothing, this and [`Receiving`] leave no state behind: a compiler puts
+/// the two calls of an echo into the loop around them, where a state machine of each would be filled in,
+/// called and its result read back from memory between the coming of a message and the answer.
+struct Sending<'p, 'm, S> {
+    pair: &'p mut Pair<S>,
+    to: Rank,
+    tag: Tag,
+    message: &'m [u8],
+}
+
+/// A receive, like [`Sending`].
+struct Receiving<'p, 'm, S> {
+    pair: &'p mut Pair<S>,
+    from: Source,
+    tag: TagMatch,
+    buffer: &'m mut [u8],
+}
+
+impl<S: Stream> Future for Sending<'_, '_, S> {
+    type Output = Result<(), CommError>;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { pair, to, tag, message } = self.get_mut();
+        Poll::Ready(pair.send_now(*to, *tag, message))
+    }
+}
+
+impl<S: Stream> Future for Receiving<'_, '_, S> {
+    type Output = Result<Status, CommError>;
+
+    #[inline(always)]
+    fn poll(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { pair, from, tag, buffer } = self.get_mut();
+        Poll::Ready(pair.recv_now(*from, *tag, buffer))
     }
 }
 
@@ -82,6 +122,29 @@ impl<S: Stream> Pair<S> {
         }
     }
 
+    #[inline(always)]
+    fn send_now(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        self.check_rank(to)?;
+        let sent = if tag == Tag::CONTROL {
+            self.stream.send_control(message)
+        } else {
+            self.stream.send_all(message)
+        };
+        sent.map_err(|failure| self.fail(failure))
+    }
+
+    #[inline(always)]
+    fn recv_now(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
+        let tag = self.check_match(from, tag)?;
+        let received = if tag == Tag::CONTROL {
+            self.stream.recv_control(buffer)
+        } else {
+            self.stream.recv_exact(buffer)
+        };
+        received.map_err(|failure| self.fail(failure))?;
+        Ok(Status { source: self.peer(), tag, bytes: Bytes::new(buffer.len() as u64) })
+    }
+
     #[cold]
     fn fail(&self, failure: Failure) -> CommError {
         match failure {
@@ -110,27 +173,19 @@ impl<S: Stream> Comm for Pair<S> {
         self.clock.now()
     }
 
-    #[inline]
-    async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
-        self.check_rank(to)?;
-        let sent = if tag == Tag::CONTROL {
-            self.stream.send_control(message)
-        } else {
-            self.stream.send_all(message)
-        };
-        sent.map_err(|failure| self.fail(failure))
+    #[inline(always)]
+    fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> impl Future<Output = Result<(), CommError>> {
+        Sending { pair: self, to, tag, message }
     }
 
-    #[inline]
-    async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
-        let tag = self.check_match(from, tag)?;
-        let received = if tag == Tag::CONTROL {
-            self.stream.recv_control(buffer)
-        } else {
-            self.stream.recv_exact(buffer)
-        };
-        received.map_err(|failure| self.fail(failure))?;
-        Ok(Status { source: self.peer(), tag, bytes: Bytes::new(buffer.len() as u64) })
+    #[inline(always)]
+    fn recv(
+        &mut self,
+        from: Source,
+        tag: TagMatch,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<Status, CommError>> {
+        Receiving { pair: self, from, tag, buffer }
     }
 
     async fn exchange(

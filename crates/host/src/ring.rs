@@ -1,10 +1,11 @@
 //! A one-way ring between two processes in shared memory: single producer, single consumer, no
 //! locks and no system calls.
 //!
-//! A message of up to [`INLINE`] bytes travels in one cache line together with the flag that
-//! announces it, so that one line moves between the cores per message. A longer one is cut into
-//! chunks in the bulk area, each announced by a line of its own: the consumer copies a chunk out
-//! while the producer copies the next one in.
+//! A message of up to [`INLINE`] bytes travels in one cache line together with the mark that
+//! announces it, so that one line moves between the cores per message. The mark and the first bytes
+//! are one word, stored at once and last: a message of up to [`SHORT`] bytes is a single store and a
+//! single load. A longer one than fits is cut into chunks in the bulk area, each announced by a line of
+//! its own: the consumer copies a chunk out while the producer copies the next one in.
 //!
 //! A line is free again when the consumer has said so; it says so seldom (a quarter of the ring at
 //! a time, or with a chunk), on a line of its own. Neither end waits for that line to cross while the
@@ -14,8 +15,10 @@
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes a line carries beside its flag.
-pub(crate) const INLINE: usize = LINE - 8;
+/// Bytes a line carries beside its mark.
+pub(crate) const INLINE: usize = LINE - 1;
+/// Bytes that lie in one word with the mark.
+const SHORT: usize = 7;
 /// A cache line, in bytes.
 const LINE: usize = 64;
 /// Lines in a ring.
@@ -33,9 +36,11 @@ const REPORTS: usize = 2 * LINE;
 /// Bytes of shared memory for one ring, a multiple of the page size.
 pub(crate) const RING_BYTES: usize = (REPORTS + LINES as usize * LINE + BULK).next_multiple_of(4096);
 
-/// Set in a flag whose line announces a chunk in the bulk area.
-const IN_BULK: u64 = 1 << 31;
+/// The lowest byte of a line's first word is its mark: the length of the message; or this bit, and the length
+/// of a chunk in the bulk area above; and [`lap`].
+const IN_BULK: u64 = 1 << 6;
 const LENGTH: u64 = IN_BULK - 1;
+const MARK: u64 = 0xff;
 
 /// The shared memory of one ring.
 #[derive(Clone, Copy, Debug)]
@@ -63,13 +68,14 @@ impl Area {
         REPORTS + (number % LINES) as usize * LINE
     }
 
-    fn flag(&self, number: u64) -> &AtomicU64 {
+    /// The word that is stored last: the mark and up to [`SHORT`] bytes.
+    fn word(&self, number: u64) -> &AtomicU64 {
         self.counter(Self::line_at(number))
     }
 
     fn payload(&self, number: u64) -> *mut u8 {
         // SAFETY: the payload of any line lies inside the ring's memory.
-        unsafe { self.0.as_ptr().add(Self::line_at(number) + 8) }
+        unsafe { self.0.as_ptr().add(Self::line_at(number) + 1) }
     }
 
     fn bulk(&self, position: u64) -> *mut u8 {
@@ -78,10 +84,41 @@ impl Area {
     }
 }
 
-/// The lap of a line: differs from that of the line's earlier use, and from the zero of fresh
-/// memory until 2^32 laps have passed.
+/// The lap of a line, one bit of its mark: differs from that of the line's last use, and at first from the
+/// zero of fresh memory. One bit is enough, for no line is used again before its consumer has done with it.
 const fn lap(number: u64) -> u64 {
-    (number / LINES + 1) & 0xffff_ffff
+    (!(number / LINES) & 1) << 7
+}
+
+/// At most [`SHORT`] bytes as the low bytes of a word, without a call.
+#[inline(always)]
+fn pack(bytes: &[u8]) -> u64 {
+    let half = |at: usize| u64::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    let word = |at: usize| half(at) | half(at + 2) << 16;
+    match bytes.len() {
+        length @ 4..=SHORT => word(0) | word(length - 4) << (8 * (length - 4)),
+        length @ 2..4 => half(0) | half(length - 2) << (8 * (length - 2)),
+        1 => u64::from(bytes[0]),
+        _ => 0,
+    }
+}
+
+/// The reverse of [`pack`].
+#[inline(always)]
+fn unpack(word: u64, buffer: &mut [u8]) {
+    let length = buffer.len();
+    match length {
+        4..=SHORT => {
+            buffer[..4].copy_from_slice(&(word as u32).to_le_bytes());
+            buffer[length - 4..].copy_from_slice(&((word >> (8 * (length - 4))) as u32).to_le_bytes());
+        }
+        2..4 => {
+            buffer[..2].copy_from_slice(&(word as u16).to_le_bytes());
+            buffer[length - 2..].copy_from_slice(&((word >> (8 * (length - 2))) as u16).to_le_bytes());
+        }
+        1 => buffer[0] = word as u8,
+        _ => {}
+    }
 }
 
 /// Copies at most [`INLINE`] bytes without a call: two overlapping moves of half the length or more.
@@ -165,16 +202,13 @@ impl Producer {
 
     /// Sends the whole message if it fits in a line and a line is known to be free; false if not.
     ///
-    /// The way of nearly every short message: no more than a copy and a flag.
+    /// The way of nearly every short message: no more than a word, and what does not fit in it.
     #[inline(always)]
     pub fn push_line(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > INLINE || self.line.wrapping_sub(self.lines_done) >= LINES {
             return false;
         }
-        // SAFETY: the line is free (checked above), its payload is INLINE bytes long, and the
-        // consumer reads it only after the flag is stored.
-        unsafe { copy_short(bytes.as_ptr(), self.area.payload(self.line), bytes.len()) };
-        self.announce(bytes.len() as u64);
+        self.put(bytes);
         if self.line.wrapping_sub(self.lines_done) >= ASK {
             // Nothing waits for this until the next message, nor then if it has come.
             self.lines_done = self.area.lines_done().load(Ordering::Acquire);
@@ -195,18 +229,33 @@ impl Producer {
         if bytes.len() > INLINE {
             return self.push_chunk(bytes);
         }
-        // SAFETY: the line is free (checked above), its payload is INLINE bytes long, and the
-        // consumer reads it only after the flag is stored.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.area.payload(self.line), bytes.len());
-        }
-        self.announce(bytes.len() as u64);
+        self.put(bytes);
         Some(bytes.len())
     }
 
-    #[inline]
+    /// Puts a message of up to [`INLINE`] bytes into the line, which is free.
+    #[inline(always)]
+    fn put(&mut self, bytes: &[u8]) {
+        let length = bytes.len();
+        let first = if length <= SHORT {
+            pack(bytes)
+        } else {
+            // SAFETY: both hold INLINE bytes, of which SHORT go with the mark; the line is free, and the consumer
+            // reads it only after the mark is stored.
+            unsafe {
+                let rest = self.area.payload(self.line).add(SHORT);
+                copy_short(bytes.as_ptr().add(SHORT), rest, length - SHORT);
+            }
+            pack(&bytes[..SHORT])
+        };
+        self.announce(first << 8 | length as u64);
+    }
+
+    #[inline(always)]
     fn announce(&mut self, what: u64) {
-        self.area.flag(self.line).store(lap(self.line) << 32 | what, Ordering::Release);
+        let word = what | lap(self.line);
+        // In memory the mark comes first, whatever the order of bytes here: the payload follows it.
+        self.area.word(self.line).store(word.to_le(), Ordering::Release);
         self.line += 1;
     }
 
@@ -221,12 +270,12 @@ impl Producer {
             }
         }
         // SAFETY: `length` bytes from this position are inside the bulk area and free (checked
-        // above); the consumer reads them only after the flag is stored.
+        // above); the consumer reads them only after the mark is stored.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.area.bulk(self.position), length);
         }
         self.position = after(self.position, length);
-        self.announce(IN_BULK | length as u64);
+        self.announce((length as u64) << 8 | IN_BULK);
         Some(length)
     }
 }
@@ -255,18 +304,28 @@ impl Consumer {
             // message would have stood behind this one until its line had come.
             self.report();
         }
-        let flag = self.area.flag(self.line);
-        let expected = lap(self.line) << 32 | buffer.len() as u64;
+        let word = self.area.word(self.line);
+        let expected = lap(self.line) | buffer.len() as u64;
         let mut left = looks;
-        while flag.load(Ordering::Acquire) != expected {
+        let first = loop {
+            let word = u64::from_le(word.load(Ordering::Acquire));
+            if word & MARK == expected {
+                break word >> 8;
+            }
             left -= 1;
             if left == 0 {
                 return false;
             }
             std::hint::spin_loop();
+        };
+        if let Some((short, rest)) = buffer.split_at_mut_checked(SHORT) {
+            unpack(first, short);
+            // SAFETY: both hold INLINE bytes, of which SHORT came with the mark; it was stored (release) after
+            // the rest was written, and seen (acquire).
+            unsafe { copy_short(self.area.payload(self.line).add(SHORT), rest.as_mut_ptr(), rest.len()) };
+        } else {
+            unpack(first, buffer);
         }
-        // SAFETY: the flag (acquire) was stored after so many bytes were written here.
-        unsafe { copy_short(self.area.payload(self.line), buffer.as_mut_ptr(), buffer.len()) };
         self.line += 1;
         true
     }
@@ -274,14 +333,21 @@ impl Consumer {
     /// What has come and not been taken, if anything.
     #[inline]
     pub fn peek(&self) -> Option<Announced> {
-        let flag = self.area.flag(self.line).load(Ordering::Acquire);
-        if flag >> 32 != lap(self.line) {
+        let word = u64::from_le(self.area.word(self.line).load(Ordering::Acquire));
+        if (word ^ lap(self.line)) & (MARK ^ IN_BULK ^ LENGTH) != 0 {
             return None;
         }
-        let in_bulk = flag & IN_BULK != 0;
+        let in_bulk = word & IN_BULK != 0;
         // Never more than the area holds, whatever the other process may have written.
-        let most = if in_bulk { CHUNK.min(BULK - self.position as usize % BULK) } else { INLINE };
-        Some(Announced { length: ((flag & LENGTH) as usize).min(most), in_bulk })
+        let length = if in_bulk {
+            usize::try_from(word >> 8)
+                .unwrap_or(usize::MAX)
+                .min(CHUNK)
+                .min(BULK - self.position as usize % BULK)
+        } else {
+            (word & LENGTH) as usize
+        };
+        Some(Announced { length, in_bulk })
     }
 
     /// Takes what has come, up to the length of `buffer`; the number of bytes.
@@ -290,7 +356,7 @@ impl Consumer {
         let Announced { length, in_bulk } = announced;
         let count = (length - self.taken).min(buffer.len());
         let from = if in_bulk { self.area.bulk(self.position) } else { self.area.payload(self.line) };
-        // SAFETY: `peek` saw the flag (acquire) that the producer stored after writing `length`
+        // SAFETY: `peek` saw the mark (acquire) that the producer stored after or with the `length`
         // bytes here, and it bounded `length` by the area; `taken + count <= length`.
         unsafe {
             std::ptr::copy_nonoverlapping(from.add(self.taken), buffer.as_mut_ptr(), count);
@@ -419,6 +485,48 @@ mod tests {
     }
 
     #[test]
+    fn every_length_that_fits_in_a_line_comes_whole_by_either_way() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        // Three laps and more, of payloads that set every bit of a mark.
+        for number in 0..8 * (INLINE + 1) {
+            let length = number % (INLINE + 1);
+            let message: Vec<u8> = (0..length).map(|at| (0xff ^ at ^ number) as u8).collect();
+            let mut buffer = vec![0x11; length];
+            if (number / (INLINE + 1)).is_multiple_of(2) {
+                assert!(producer.push_line(&message));
+            } else {
+                assert_eq!(producer.push(&message), Some(length));
+            }
+            if number / (INLINE + 1) % 4 < 2 {
+                assert!(consumer.take_line(&mut buffer, 1));
+            } else {
+                assert_eq!(pull(&mut consumer, &mut buffer), Some(length));
+            }
+            assert_eq!(buffer, message, "message {number} of {length} bytes");
+            assert_eq!(consumer.peek(), None);
+        }
+    }
+
+    #[test]
+    fn a_message_of_another_length_is_not_taken_for_the_one_expected() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        for length in 0..=INLINE {
+            assert!(producer.push_line(&vec![0xff; length]));
+            for other in (0..=INLINE).filter(|&other| other != length) {
+                assert!(!consumer.take_line(&mut vec![0; other], 1), "{other} for {length}");
+            }
+            assert_eq!(pull(&mut consumer, &mut [0; INLINE]), Some(length));
+        }
+        assert_eq!(producer.push(&[7; INLINE + 1]), Some(INLINE + 1));
+        for length in 0..=INLINE {
+            assert!(!consumer.take_line(&mut vec![0; length], 1), "{length} for a chunk");
+        }
+        assert_eq!(pull(&mut consumer, &mut [0; LINE]), Some(LINE));
+    }
+
+    #[test]
     fn an_empty_message_is_a_message() {
         let memory = Memory::new();
         let (mut producer, mut consumer) = memory.ends();
@@ -482,10 +590,10 @@ mod tests {
     fn a_length_that_the_other_process_made_up_stays_inside_the_area() {
         let memory = Memory::new();
         let (_, mut consumer) = memory.ends();
-        consumer.area.flag(0).store(lap(0) << 32 | 0x7fff_ffff, Ordering::Release);
+        consumer.area.word(0).store((u64::MAX << 8 | lap(0) | LENGTH).to_le(), Ordering::Release);
         let mut buffer = [0; 4096];
         assert_eq!(pull(&mut consumer, &mut buffer), Some(INLINE));
-        consumer.area.flag(1).store(lap(1) << 32 | IN_BULK | 0x7fff_ffff, Ordering::Release);
+        consumer.area.word(1).store((u64::MAX << 8 | lap(1) | IN_BULK | LENGTH).to_le(), Ordering::Release);
         let mut large = vec![0; 1 << 20];
         assert_eq!(pull(&mut consumer, &mut large), Some(CHUNK));
     }
@@ -497,7 +605,9 @@ mod tests {
         unsafe impl Send for Shared {}
         let memory = Memory::new();
         let shared = Shared(memory.0);
-        let lengths: Vec<usize> = (0..400).map(|at| (at * at * 7) % 20_011).collect();
+        // Half of them short.
+        let lengths: Vec<usize> =
+            (0..800).map(|at| if at % 4 < 2 { at % LINE } else { (at * at * 7) % 20_011 }).collect();
         let theirs = lengths.clone();
         let sender = std::thread::spawn(move || {
             let shared = shared;

@@ -203,12 +203,12 @@ impl AsFd for ShmStream {
 }
 
 impl Stream for ShmStream {
-    #[inline]
+    #[inline(always)]
     fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
         if self.producer.push_line(message) { Ok(()) } else { self.send_pieces(message) }
     }
 
-    #[inline]
+    #[inline(always)]
     fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
         if self.consumer.take_line(buffer, BURST) { Ok(()) } else { self.recv_pieces(buffer) }
     }
