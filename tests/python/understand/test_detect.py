@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import numpy as np
 import pytest
 from provoke import CASES, Case, need, provoke
 from recorded import FOLDER, load, save
@@ -61,6 +62,25 @@ def test_a_message_in_two_writes_stalls_once_and_twice_if_both_sides_do_so() -> 
     (found,) = detect(dataclasses.replace(view, loops={**view.loops, "two_write": both}))
     assert found.name == "delayed-acknowledgement"
     assert found.evidence[1].endswith("for each direction")
+
+
+def test_a_curve_that_climbs_into_the_band_is_no_stall_and_one_that_jumps_into_it_is() -> None:
+    view = recorded(CASES["nagle"])
+    one = view.loops["echo"]
+    # Half round trips of PVM's daemons where other work kept both cores, in microseconds.
+    climbs = {16384: 93.3, 65536: 1296.6, 262144: 9887.8, 524288: 16162.2, 786432: 24170.8, 1048576: 34546.2}
+    jumps = climbs | {262144: 1500.0, 524288: 2200.0}
+
+    def with_curve(curve: dict[int, float]) -> View:
+        sizes = np.array(list(curve))
+        values = np.tile(2000.0 * np.array(list(curve.values())), (3, 1))
+        return dataclasses.replace(view, loops={"echo": dataclasses.replace(one, sizes=sizes, values=values)})
+
+    find = DETECTORS["delayed-acknowledgement"].find
+    assert find(with_curve(climbs)) == []
+    (found,) = find(with_curve(jumps))
+    assert found.sizes == (786432,)
+    assert found.evidence[0] == "half a round trip of 786432 B takes 24.2 ms; the layer can do it in 2.200 ms"
 
 
 def test_each_library_whose_eager_limit_a_word_sets_has_a_counter_run() -> None:
