@@ -10,19 +10,26 @@
 //! A switch has a queue at each port: it forwards a frame when it has it whole, or, cutting through, as soon as
 //! it has its head and the way out is free.
 //!
-//! Left out: half duplex (carrier extension, bursts), errors on the line, descriptors that the host is late to
-//! give back, a switch that sends PAUSE.
+//! What happens inside is done when somebody asks, each thing at its own time: between two hosts the time that
+//! [`Output::Timeout`] names is not that of the next thing but a bound for when a host may hear of one, so that
+//! whoever drives this looks once per interrupt rather than once per step of each frame.
+//!
+//! Left out: errors on the line, a switch that sends PAUSE.
 
+mod event;
+mod frames;
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use wiretwin_engine::Stream;
-use wiretwin_units::{BitRate, Bytes, SimTime, Span};
+use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
 
+use self::event::{COUNT_MASK, Event};
+use self::frames::{Frame, Frames, Place};
 use crate::csma_cd::{self, CsmaCd, StationId};
+use crate::upcoming::Upcoming;
 
 /// Preamble, delimiter and gap: octets of the line beside a frame's.
 pub const LINE_OCTETS: Bytes = Bytes::new(20);
@@ -162,91 +169,52 @@ pub enum Output<P> {
     Timeout(Option<SimTime>),
 }
 
-#[derive(Clone, Debug)]
-struct Frame<P> {
-    to: u32,
-    octets: Bytes,
-    payload: P,
-    stamps: Stamps,
+#[derive(Clone, Copy, Debug)]
+enum Job {
+    Out(Place),
+    In(Place),
 }
 
 #[derive(Clone, Debug)]
-enum Job<P> {
-    Out(Frame<P>),
-    In(Frame<P>),
-}
-
-#[derive(Clone, Debug)]
-struct Station<P> {
+struct Station {
     /// Waits to be fetched.
-    ring: VecDeque<Frame<P>>,
+    ring: VecDeque<Place>,
     /// Whole on the adapter, outward.
-    outward: VecDeque<Frame<P>>,
+    outward: VecDeque<Place>,
     /// Whole on the adapter, inward.
-    inward: VecDeque<Frame<P>>,
+    inward: VecDeque<Place>,
     /// Octets of those, and of the one on the bus.
     held: Bytes,
-    on_bus: Option<Job<P>>,
+    /// Octets of frames on the line to it, in full duplex.
+    coming: Bytes,
+    on_bus: Option<Job>,
     sending: bool,
-    /// Where it is on the line that all share.
-    on_line: usize,
+    /// The frame that it has on the line that all share.
+    on_line: Place,
     paused_until: SimTime,
     /// It has told its sender to stop.
     pausing: bool,
     /// In the host's memory, and not told of.
-    ready: VecDeque<Frame<P>>,
+    ready: VecDeque<Place>,
     /// Receive descriptors that are with the adapter's work or the host.
     used: u32,
-    /// Counts what was told, so that an old timer does not tell.
-    told: u64,
+    /// Counts what was told, in 24 bits, so that an old timer does not tell.
+    told: u32,
 }
 
 /// A way out of the switch.
 #[derive(Clone, Debug)]
-struct PortOut<P> {
-    queue: VecDeque<Frame<P>>,
+struct PortOut {
+    queue: VecDeque<Place>,
     held: Bytes,
     sending: bool,
 }
 
-#[derive(Clone, Debug)]
-enum Event<P> {
-    /// The bus of a station is free.
-    Bus(u32),
-    /// A station has sent its frame.
-    Sent(u32),
-    /// A frame may go on in the switch.
-    Forward(Frame<P>),
-    /// A way out of the switch has sent its frame.
-    Forwarded(u32),
-    /// A frame has come whole to a station.
-    Came(Frame<P>),
-    /// A station is to pause until then; a time that has passed lets it go on.
-    Pause(u32, SimTime),
-    /// A pause may be over.
-    Resume(u32),
-    /// The first frame that a host was not told of has waited long enough.
-    Tell(u32, u64),
-}
-
-#[derive(Debug)]
-struct Due<P>(SimTime, u64, Event<P>);
-
-impl<P> PartialEq for Due<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.1 == other.1
-    }
-}
-impl<P> Eq for Due<P> {}
-impl<P> PartialOrd for Due<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl<P> Ord for Due<P> {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0, self.1).cmp(&(other.0, other.1))
-    }
+/// What is to be told, in order.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Deliver { station: u32, place: Place },
+    Lost { place: Place, in_switch: bool },
 }
 
 /// What went through.
@@ -270,29 +238,41 @@ pub struct Counters {
 
 /// The line that all share, in half duplex.
 #[derive(Debug)]
-struct Shared<P> {
-    cable: CsmaCd<usize>,
+struct Shared {
+    cable: CsmaCd<Place>,
     /// When it is to look again.
     due: Option<SimTime>,
-    /// Frames on it, and places for more.
-    frames: Vec<Option<Frame<P>>>,
-    free: Vec<usize>,
 }
 
 /// The network.
-#[derive(Debug)]
 pub struct Gige<P> {
     config: Config,
-    shared: Option<Shared<P>>,
-    stations: Vec<Station<P>>,
-    ports: Vec<PortOut<P>>,
-    events: BinaryHeap<Reverse<Due<P>>>,
-    order: u64,
-    outputs: VecDeque<Output<P>>,
+    shared: Option<Shared>,
+    stations: Vec<Station>,
+    ports: Vec<PortOut>,
+    frames: Frames<P>,
+    upcoming: Upcoming,
+    outputs: VecDeque<Told>,
+    times: Times,
     counters: Counters,
 }
 
-impl<P> Gige<P> {
+/// Times that no frame changes; the shortest ones of those that it does.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// A frame on a host's bus.
+    bus: Span,
+    /// A frame on the line, to its end.
+    line: Span,
+    /// A quarter of a receiver's memory on the line.
+    quarter: Span,
+    /// What follows a frame on the line before another may.
+    gap: Span,
+    /// The longest pause.
+    pause: Span,
+}
+
+impl<P: Copy> Gige<P> {
     /// A network of so many hosts; `backoff` gives each its stream, in half duplex.
     ///
     /// # Panics
@@ -307,7 +287,7 @@ impl<P> Gige<P> {
             assert!(fits(&config, stations), "a line of at most half a slot");
             let places: Vec<Span> = (0..u64::from(stations)).map(|at| config.propagation * at).collect();
             let cable = CsmaCd::new(rules, &places, backoff).expect("2 hosts or more, at 1 Mbit/s or more");
-            Shared { cable, due: None, frames: Vec::new(), free: Vec::new() }
+            Shared { cable, due: None }
         });
         let joined = stations == 2 || config.switch.is_some() || shared.is_some();
         assert!(joined, "more than two hosts need a switch");
@@ -316,6 +296,7 @@ impl<P> Gige<P> {
             outward: VecDeque::new(),
             inward: VecDeque::new(),
             held: Bytes::new(0),
+            coming: Bytes::new(0),
             on_bus: None,
             sending: false,
             on_line: 0,
@@ -326,14 +307,24 @@ impl<P> Gige<P> {
             told: 0,
         };
         let port = || PortOut { queue: VecDeque::new(), held: Bytes::new(0), sending: false };
+        let Adapter { bus_setup, bus_byte, frame, receive, .. } = config.adapter;
+        let on_line = |octets: Bytes| config.rate.time_for(octets.bits()).unwrap_or(Span::MAX);
+        let times = Times {
+            bus: bus_setup + bus_byte * SHORTEST.get() + frame,
+            line: on_line(SHORTEST) + config.propagation,
+            quarter: on_line(Bytes::new(receive.get() / 4)),
+            gap: on_line(LINE_OCTETS),
+            pause: config.rate.time_for(Bits::new(QUANTUM_BITS * LONGEST_PAUSE)).unwrap_or(Span::MAX),
+        };
         Self {
             config,
             shared,
             stations: (0..stations).map(|_| station()).collect(),
             ports: (0..stations).map(|_| port()).collect(),
-            events: BinaryHeap::new(),
-            order: 0,
+            frames: Frames::new(),
+            upcoming: Upcoming::new(),
             outputs: VecDeque::new(),
+            times,
             counters: Counters::default(),
         }
     }
@@ -361,13 +352,13 @@ impl<P> Gige<P> {
     /// A host has a frame for another; `false` where its ring is full.
     pub fn offer(&mut self, now: SimTime, from: u32, to: u32, octets: Bytes, payload: P) -> bool {
         self.handle_timeout(now);
-        let station = &mut self.stations[from as usize];
-        if station.ring.len() >= self.config.adapter.send_frames as usize {
+        if !self.has_room(from) {
             return false;
         }
         self.counters.taken += 1;
         let octets = octets.max(SHORTEST);
-        station.ring.push_back(Frame { to, octets, payload, stamps: Stamps::default() });
+        let place = self.frames.put(Frame { to, octets, payload, stamps: Stamps::default() });
+        self.stations[from as usize].ring.push_back(place);
         self.bus(now, from);
         true
     }
@@ -384,26 +375,80 @@ impl<P> Gige<P> {
     pub fn handle_timeout(&mut self, now: SimTime) {
         loop {
             let due = self.shared.as_ref().and_then(|shared| shared.due).filter(|due| *due <= now);
-            let own = self.events.peek().map(|Reverse(Due(time, ..))| *time).filter(|time| *time <= now);
+            let own = self.upcoming.next_time().filter(|time| *time <= now);
             match (due, own) {
                 (Some(due), own) if own.is_none_or(|own| due <= own) => {
                     self.shared.as_mut().expect("it is due").cable.handle_timeout(due);
                     self.on_cable(due);
                 }
                 (_, Some(_)) => {
-                    let Some(Reverse(Due(time, _, event))) = self.events.pop() else { return };
-                    self.happen(time, event);
+                    let Some(index) = self.upcoming.next() else { return };
+                    self.happen(self.upcoming.now(), Event::of(index));
                 }
                 _ => return,
             }
         }
     }
 
-    /// What happened; the next time that something may when that is all.
+    /// What happened; when that is all, a time before which nothing else does that anybody is told of.
     pub fn poll_output(&mut self) -> Output<P> {
-        let next = self.events.peek().map(|Reverse(Due(time, ..))| *time);
-        let due = self.shared.as_ref().and_then(|shared| shared.due);
-        self.outputs.pop_front().unwrap_or(Output::Timeout(next.into_iter().chain(due).min()))
+        match self.outputs.pop_front() {
+            Some(Told::Deliver { station, place }) => {
+                let Frame { payload, stamps, .. } = *self.frames.take(place);
+                Output::Deliver { station, payload, stamps }
+            }
+            Some(Told::Lost { place, in_switch }) => {
+                Output::Lost { payload: self.frames.take(place).payload, in_switch }
+            }
+            None => {
+                let due = self.shared.as_ref().and_then(|shared| shared.due);
+                Output::Timeout(self.next_told().into_iter().chain(due).min())
+            }
+        }
+    }
+
+    /// Nobody is told of anything before this.
+    ///
+    /// Between two hosts with room in their memories: a host is told when so many frames have crossed its bus,
+    /// one after the other, or when the timer of the first is up; and a frame that comes has to cross the bus,
+    /// one that goes out the line before. Elsewhere: the next thing that happens.
+    fn next_told(&self) -> Option<SimTime> {
+        let first = self.upcoming.next_time()?;
+        let Adapter { receive, coalesce, coalesce_frames, .. } = self.config.adapter;
+        let ([one, other], Some(few)) = (self.stations.as_slice(), self.upcoming.few()) else {
+            return Some(first);
+        };
+        let is_roomy = |station: &Station| station.held + station.coming <= Bytes::new(receive.get() / 2);
+        if self.shared.is_some() || self.config.switch.is_some() || !is_roomy(one) || !is_roomy(other) {
+            return Some(first);
+        }
+        let Times { bus, line, quarter, .. } = self.times;
+        // From when a frame has crossed a station's bus until its host is told.
+        let waits = [one, other].map(|station| {
+            let others = u64::from(coalesce_frames).saturating_sub(station.ready.len() as u64 + 1);
+            let full = bus * others;
+            if station.ready.is_empty() { full.min(coalesce) } else { full }
+        });
+        let comes = waits.map(|wait| bus + wait);
+        let goes = [line + comes[1], line + comes[0]];
+        let mut told = None;
+        for (time, index) in few {
+            let lag = match Event::of(index) {
+                Event::Bus(at) => match self.stations[at as usize].on_bus {
+                    Some(Job::In(_)) => waits[at as usize].min(bus + goes[at as usize]),
+                    _ => comes[at as usize].min(goes[at as usize]),
+                },
+                Event::Sent(at) | Event::Stop(at) | Event::Go(at) | Event::Resume(at) => {
+                    comes[at as usize].min(goes[at as usize])
+                }
+                Event::Came(place) => comes[self.frames[place].to as usize],
+                Event::Tell(at, told) if self.stations[at as usize].told != told => continue,
+                Event::Tell(..) | Event::Forward(_) | Event::Forwarded(_) => Span::ZERO,
+            };
+            told = Some(told.map_or(time + lag, |told: SimTime| told.min(time + lag)));
+        }
+        // What is not on a line yet fills no more than a quarter of a memory until then.
+        told.map(|told| told.min(first + quarter))
     }
 
     /// Does what the line that all share asks for.
@@ -413,21 +458,16 @@ impl<P> Gige<P> {
             match shared.cable.poll_output() {
                 csma_cd::Output::Sent { station, began, due, .. } => {
                     let at = u32::from(station.0);
-                    let frame = shared.frames[self.stations[at as usize].on_line].as_mut();
-                    let stamps = &mut frame.expect("it is on the line").stamps;
+                    let stamps = &mut self.frames[self.stations[at as usize].on_line].stamps;
                     (stamps.sent, stamps.gone) = (began, due);
                     self.line_is_free(now, at);
                 }
                 csma_cd::Output::Failed { station, frame, .. } => {
-                    let Frame { payload, .. } = shared.take(frame.payload);
                     self.counters.given_up += 1;
-                    self.outputs.push_back(Output::Lost { payload, in_switch: false });
+                    self.outputs.push_back(Told::Lost { place: frame.payload, in_switch: false });
                     self.line_is_free(now, station.0.into());
                 }
-                csma_cd::Output::Deliver { frame, .. } => {
-                    let frame = shared.take(frame.payload);
-                    self.came(now, frame);
-                }
+                csma_cd::Output::Deliver { frame, .. } => self.came(now, frame.payload),
                 csma_cd::Output::Timeout(due) => return shared.due = due,
             }
         }
@@ -440,31 +480,34 @@ impl<P> Gige<P> {
         self.bus(now, at);
     }
 
-    fn at(&mut self, time: SimTime, event: Event<P>) {
-        self.order += 1;
-        self.events.push(Reverse(Due(time, self.order, event)));
+    fn at(&mut self, time: SimTime, event: Event) {
+        self.upcoming.at(time, event.index());
     }
 
-    fn happen(&mut self, now: SimTime, event: Event<P>) {
+    fn happen(&mut self, now: SimTime, event: Event) {
         match event {
             Event::Bus(at) => self.bus_done(now, at),
             Event::Sent(at) => self.line_is_free(now, at),
-            Event::Forward(frame) => self.queue(now, frame),
+            Event::Forward(place) => self.queue(now, place),
             Event::Forwarded(port) => {
                 let way = &mut self.ports[port as usize];
                 way.sending = false;
                 self.forward(now, port);
             }
-            Event::Came(frame) => self.came(now, frame),
-            Event::Pause(at, until) => {
-                let station = &mut self.stations[at as usize];
-                station.paused_until = until;
-                if until > now {
-                    self.at(until, Event::Resume(at));
-                } else {
-                    self.send(now, at);
-                    self.bus(now, at);
-                }
+            Event::Came(place) => {
+                let Frame { to, octets, .. } = self.frames[place];
+                self.stations[to as usize].coming -= octets;
+                self.came(now, place);
+            }
+            Event::Stop(at) => {
+                let until = now + self.times.pause;
+                self.stations[at as usize].paused_until = until;
+                self.at(until, Event::Resume(at));
+            }
+            Event::Go(at) => {
+                self.stations[at as usize].paused_until = SimTime::ZERO;
+                self.send(now, at);
+                self.bus(now, at);
             }
             Event::Resume(at) => {
                 if self.stations[at as usize].paused_until <= now {
@@ -487,25 +530,17 @@ impl<P> Gige<P> {
             return;
         }
         let room = station.used < self.config.adapter.receive_frames;
-        let mut job = if room && let Some(frame) = station.inward.pop_front() {
+        let (job, octets) = if room && let Some(place) = station.inward.pop_front() {
             station.used += 1;
-            Job::In(frame)
+            self.frames[place].stamps.stored = now;
+            (Job::In(place), self.frames[place].octets)
         } else if station.outward.len() < OUTWARD_FRAMES
-            && let Some(frame) = station.ring.pop_front()
+            && let Some(place) = station.ring.pop_front()
         {
-            Job::Out(frame)
+            self.frames[place].stamps.fetched = now;
+            (Job::Out(place), self.frames[place].octets)
         } else {
             return;
-        };
-        let octets = match &mut job {
-            Job::In(frame) => {
-                frame.stamps.stored = now;
-                frame.octets
-            }
-            Job::Out(frame) => {
-                frame.stamps.fetched = now;
-                frame.octets
-            }
         };
         station.on_bus = Some(job);
         let Adapter { bus_setup, bus_byte, frame, .. } = self.config.adapter;
@@ -515,15 +550,15 @@ impl<P> Gige<P> {
     fn bus_done(&mut self, now: SimTime, at: u32) {
         let station = &mut self.stations[at as usize];
         match station.on_bus.take() {
-            Some(Job::Out(mut frame)) => {
-                frame.stamps.there = now;
-                station.outward.push_back(frame);
+            Some(Job::Out(place)) => {
+                self.frames[place].stamps.there = now;
+                station.outward.push_back(place);
                 self.send(now, at);
             }
-            Some(Job::In(mut frame)) => {
-                frame.stamps.taken = now;
-                station.held -= frame.octets;
-                station.ready.push_back(frame);
+            Some(Job::In(place)) => {
+                self.frames[place].stamps.taken = now;
+                station.held -= self.frames[place].octets;
+                station.ready.push_back(place);
                 let (waiting, told) = (station.ready.len(), station.told);
                 if waiting >= self.config.adapter.coalesce_frames as usize {
                     self.tell(now, at);
@@ -543,13 +578,10 @@ impl<P> Gige<P> {
         if station.ready.is_empty() {
             return;
         }
-        station.told += 1;
+        station.told = (station.told + 1) & COUNT_MASK;
         self.counters.interrupts += 1;
-        while let Some(frame) = station.ready.pop_front() {
-            self.counters.delivered += 1;
-            let Frame { payload, stamps, .. } = frame;
-            self.outputs.push_back(Output::Deliver { station: at, payload, stamps });
-        }
+        self.counters.delivered += station.ready.len() as u64;
+        self.outputs.extend(station.ready.drain(..).map(|place| Told::Deliver { station: at, place }));
     }
 
     /// Puts the next frame of a station on its line.
@@ -558,11 +590,12 @@ impl<P> Gige<P> {
         if station.sending || station.paused_until > now {
             return;
         }
-        let Some(mut frame) = station.outward.pop_front() else { return };
+        let Some(place) = station.outward.pop_front() else { return };
         station.sending = true;
+        let frame = &mut self.frames[place];
+        let octets = frame.octets;
         if let Some(shared) = &mut self.shared {
-            let (to, octets) = (Some(StationId(frame.to as u16)), frame.octets);
-            let place = shared.put(frame);
+            let to = Some(StationId(frame.to as u16));
             station.on_line = place;
             let offered = csma_cd::Frame { to, octets, payload: place };
             let taken = shared.cable.offer(now, StationId(at as u16), offered);
@@ -572,35 +605,37 @@ impl<P> Gige<P> {
             shared.due = Some(due);
             return;
         }
-        let time = self.time_of(frame.octets);
-        frame.stamps.sent = now;
-        frame.stamps.gone = now + time;
-        let line = self.config.rate.time_for(LINE_OCTETS.bits()).unwrap_or(Span::ZERO);
         let Config { propagation, switch, rate, .. } = self.config;
-        self.at(now + time + line, Event::Sent(at));
+        let time = rate.time_for(octets.bits()).unwrap_or(Span::MAX);
+        (frame.stamps.sent, frame.stamps.gone) = (now, now + time);
+        let to = frame.to as usize;
+        self.at(now + time + self.times.gap, Event::Sent(at));
         match switch {
-            None => self.at(now + time + propagation, Event::Came(frame)),
+            None => {
+                self.stations[to].coming += octets;
+                self.at(now + time + propagation, Event::Came(place));
+            }
             Some(switch) => {
                 let known = match switch.forwarding {
                     Forwarding::Stored => time,
                     Forwarding::CutThrough => rate.time_for(HEAD_OCTETS.bits()).unwrap_or(Span::ZERO),
                 };
-                self.at(now + propagation + known + switch.latency, Event::Forward(frame));
+                self.at(now + propagation + known + switch.latency, Event::Forward(place));
             }
         }
     }
 
     /// A frame joins those of its way out of the switch.
-    fn queue(&mut self, now: SimTime, frame: Frame<P>) {
+    fn queue(&mut self, now: SimTime, place: Place) {
         let Some(switch) = self.config.switch else { return };
-        let port = frame.to;
+        let Frame { to: port, octets, .. } = self.frames[place];
         let way = &mut self.ports[port as usize];
-        if way.held + frame.octets > switch.port {
+        if way.held + octets > switch.port {
             self.counters.lost_in_switch += 1;
-            return self.outputs.push_back(Output::Lost { payload: frame.payload, in_switch: true });
+            return self.outputs.push_back(Told::Lost { place, in_switch: true });
         }
-        way.held += frame.octets;
-        way.queue.push_back(frame);
+        way.held += octets;
+        way.queue.push_back(place);
         self.forward(now, port);
     }
 
@@ -609,28 +644,30 @@ impl<P> Gige<P> {
         if way.sending || self.stations[port as usize].pausing {
             return;
         }
-        let Some(mut frame) = way.queue.pop_front() else { return };
+        let Some(place) = way.queue.pop_front() else { return };
+        let Config { rate, propagation, .. } = self.config;
+        let frame = &mut self.frames[place];
         way.sending = true;
         way.held -= frame.octets;
-        let time = self.time_of(frame.octets);
-        let line = self.config.rate.time_for(LINE_OCTETS.bits()).unwrap_or(Span::ZERO);
-        frame.stamps.sent = now;
-        frame.stamps.gone = now + time;
-        self.at(now + time + line, Event::Forwarded(port));
-        self.at(now + time + self.config.propagation, Event::Came(frame));
+        let time = rate.time_for(frame.octets.bits()).unwrap_or(Span::MAX);
+        (frame.stamps.sent, frame.stamps.gone) = (now, now + time);
+        self.stations[port as usize].coming += frame.octets;
+        self.at(now + time + self.times.gap, Event::Forwarded(port));
+        self.at(now + time + propagation, Event::Came(place));
     }
 
     /// A frame has come whole.
-    fn came(&mut self, now: SimTime, mut frame: Frame<P>) {
+    fn came(&mut self, now: SimTime, place: Place) {
+        let frame = &mut self.frames[place];
         let at = frame.to;
         let station = &mut self.stations[at as usize];
         if station.held + frame.octets > self.config.adapter.receive {
             self.counters.lost += 1;
-            return self.outputs.push_back(Output::Lost { payload: frame.payload, in_switch: false });
+            return self.outputs.push_back(Told::Lost { place, in_switch: false });
         }
         station.held += frame.octets;
         frame.stamps.came = now;
-        station.inward.push_back(frame);
+        station.inward.push_back(place);
         self.pace(now, at);
         self.bus(now, at);
     }
@@ -650,7 +687,6 @@ impl<P> Gige<P> {
         station.pausing = stop;
         self.counters.pauses += u64::from(stop);
         // The PAUSE frame takes the line like any other, and the switch itself obeys it at once.
-        let quanta = self.config.rate.time_for(wiretwin_units::Bits::new(QUANTUM_BITS * LONGEST_PAUSE));
         let arrives = now + self.time_of(SHORTEST) + self.config.propagation;
         if self.config.switch.is_some() {
             if go {
@@ -658,24 +694,7 @@ impl<P> Gige<P> {
             }
             return;
         }
-        let until = if stop { arrives + quanta.unwrap_or(Span::MAX) } else { now };
-        self.at(arrives, Event::Pause(1 - at, until));
-    }
-}
-
-impl<P> Shared<P> {
-    fn put(&mut self, frame: Frame<P>) -> usize {
-        let place = self.free.pop().unwrap_or(self.frames.len());
-        if place == self.frames.len() {
-            self.frames.push(None);
-        }
-        self.frames[place] = Some(frame);
-        place
-    }
-
-    fn take(&mut self, place: usize) -> Frame<P> {
-        self.free.push(place);
-        self.frames[place].take().expect("a frame is on the line until it has come or is given up")
+        self.at(arrives, if stop { Event::Stop(1 - at) } else { Event::Go(1 - at) });
     }
 }
 

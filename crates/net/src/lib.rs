@@ -31,6 +31,7 @@ mod queue;
 pub mod run;
 pub mod service;
 pub mod timed_token;
+mod upcoming;
 pub mod world;
 
 pub use comm::{Fault, SimComm};

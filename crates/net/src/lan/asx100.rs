@@ -366,8 +366,8 @@ mod tests {
 
         /// Lets everything happen, with counts checked at each event.
         fn run(&mut self) {
-            while let Some(event) = self.core.schedule.next() {
-                match parts(event.index) {
+            while let Some(index) = self.core.next() {
+                match parts(index) {
                     (To::Link, link, _) => {
                         if let Some((_, cell)) = self.core.arrive(LinkId(link)) {
                             self.came.push((link, cell.vc, cell.index));

@@ -2,13 +2,14 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_engine::{Probability, Schedule, Stream, Trace, TraceDigest, TraceEvent};
+use wiretwin_engine::{Probability, Stream, Trace, TraceDigest, TraceEvent};
 use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
 
 use super::activity::Activity;
 use super::cell::{Cell, PduTable};
 use super::fault::{LineEnd, LineErrors};
 use super::trail::Trail;
+use crate::upcoming::Upcoming;
 
 /// Which component an event is for; the top 8 bits of its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +167,7 @@ impl Link {
 
 /// What all components share.
 pub(crate) struct Core {
-    pub(crate) schedule: Schedule,
+    pub(crate) upcoming: Upcoming,
     pub(crate) links: Vec<Link>,
     pub(crate) pdus: PduTable,
     pub(crate) trail: Trail,
@@ -178,7 +179,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(trail: bool) -> Self {
         Self {
-            schedule: Schedule::new(),
+            upcoming: Upcoming::new(),
             links: Vec::new(),
             pdus: PduTable::default(),
             trail: Trail::new(trail),
@@ -188,21 +189,20 @@ impl Core {
     }
 
     pub(crate) const fn now(&self) -> SimTime {
-        self.schedule.now()
+        self.upcoming.now()
     }
 
     /// Schedules an event, which the models do for the present or the future only.
     pub(crate) fn at(&mut self, time: SimTime, to: To, component: u32, local: u32) {
         self.carrying += usize::from(carries(to));
-        let scheduled = self.schedule.at(time, index(to, component, local));
-        debug_assert!(scheduled.is_ok(), "a model schedules nothing in the past");
+        self.upcoming.at(time, index(to, component, local));
     }
 
     /// The next event, with the time now its own.
     pub(crate) fn next(&mut self) -> Option<u64> {
-        let event = self.schedule.next()?;
-        self.carrying -= usize::from(carries(parts(event.index).0));
-        Some(event.index)
+        let index = self.upcoming.next()?;
+        self.carrying -= usize::from(carries(parts(index).0));
+        Some(index)
     }
 
     /// Events that carry cells and frames.

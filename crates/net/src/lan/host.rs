@@ -154,7 +154,15 @@ impl Lan {
             let now = self.core.now();
             match self.hosts[host as usize].cpu.next(now, &self.core.trail) {
                 Next::Act(thread, action) => self.act(host, thread, action),
-                Next::Busy(end, number) => return self.core.at(end, To::Cpu, host, number),
+                Next::Busy(end, number) => {
+                    // Where nothing else is to be done before, it need not go through the queue.
+                    let alone =
+                        self.stirred.is_empty() && self.resumed.is_empty() && self.core.upcoming.pass(end);
+                    if !alone {
+                        return self.core.at(end, To::Cpu, host, number);
+                    }
+                    self.hosts[host as usize].cpu.finish(number, end, &mut self.core.trail);
+                }
                 Next::Idle => return,
             }
         }

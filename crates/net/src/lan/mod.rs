@@ -232,7 +232,7 @@ pub struct Lan {
     /// Whom messages to several are for, until their library has them.
     several: BTreeMap<RequestId, Vec<u32>>,
     sent_to_several: u64,
-    medium: Option<Medium>,
+    medium: Option<Box<Medium>>,
     finished: (SimTime, Span),
     generators: Vec<Generator>,
     // Kept for their allocations.
@@ -319,7 +319,7 @@ impl Lan {
                 for number in 0..size {
                     lan.add_host(number, LinkId(u32::MAX))?;
                 }
-                lan.medium = Medium::new(&lan.config, seed, &mut lan.streams)?;
+                lan.medium = Medium::new(&lan.config, seed, &mut lan.streams)?.map(Box::new);
             }
         }
         if lan.config.network.has_cells() {
@@ -450,7 +450,7 @@ impl Lan {
         Losses {
             on_links: self.core.links.iter().map(|link| link.passed().lost).sum(),
             in_switches: self.switches.iter().map(|switch| switch.passed().lost).sum::<u64>()
-                + self.medium.as_ref().map_or(0, Medium::refused),
+                + self.medium.as_ref().map_or(0, |medium| medium.refused()),
             in_adapters: self.adapters.iter().map(|adapter| adapter.passed().lost).sum(),
             pdus: self.pdus_lost,
             timed_out: self.timed_out,
@@ -502,10 +502,10 @@ impl Lan {
         self.switches.iter().map(Switch::deepest).max().unwrap_or(0)
     }
 
-    /// How many events were scheduled.
+    /// How many events there were.
     #[must_use]
     pub const fn events(&self) -> u64 {
-        self.core.schedule.scheduled()
+        self.core.upcoming.given()
     }
 
     /// PDUs of which a cell is still somewhere.

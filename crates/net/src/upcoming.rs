@@ -1,0 +1,161 @@
+//! What is to come, the soonest of it apart.
+//!
+//! A network of two hosts has a handful of events pending: one for each processor, one for the wire, a few timers.
+//! A list of so few, sorted, costs less than any queue for many. What does not fit goes to a [`Schedule`], and all
+//! that is in the list comes before all that is there. Order is that of the schedule alone: by time, and those of one
+//! instant as they were given.
+
+use wiretwin_engine::Schedule;
+use wiretwin_units::SimTime;
+
+/// So many stand apart.
+const FEW: usize = 16;
+
+/// Events with their times, and the clock.
+pub(crate) struct Upcoming {
+    now: SimTime,
+    /// The last one first.
+    soon: Vec<(SimTime, u64)>,
+    schedule: Schedule,
+    /// The time of the first in the schedule; of one in the list too, where that came before it.
+    far: SimTime,
+    given: u64,
+}
+
+impl Upcoming {
+    pub(crate) fn new() -> Self {
+        Self {
+            now: SimTime::ZERO,
+            soon: Vec::with_capacity(FEW + 1),
+            schedule: Schedule::new(),
+            far: SimTime::MAX,
+            given: 0,
+        }
+    }
+
+    /// The clock.
+    pub(crate) const fn now(&self) -> SimTime {
+        self.now
+    }
+
+    /// How many events are to come.
+    pub(crate) const fn pending(&self) -> usize {
+        self.soon.len() + self.schedule.pending()
+    }
+
+    /// How many there ever were.
+    pub(crate) const fn given(&self) -> u64 {
+        self.given
+    }
+
+    /// When the next event is due.
+    pub(crate) fn next_time(&self) -> Option<SimTime> {
+        match self.soon.last() {
+            Some(&(time, _)) => Some(time),
+            None => (self.schedule.pending() > 0).then_some(self.far),
+        }
+    }
+
+    /// All that is to come, in no order that counts; `None` where it is more than a few.
+    pub(crate) fn few(&self) -> Option<impl Iterator<Item = (SimTime, u64)> + '_> {
+        (self.schedule.pending() == 0).then(|| self.soon.iter().copied())
+    }
+
+    /// Another event, at the present or in the future.
+    pub(crate) fn at(&mut self, time: SimTime, index: u64) {
+        debug_assert!(time >= self.now, "{time} has passed: the clock is at {}", self.now);
+        self.given += 1;
+        if time >= self.far {
+            return self.put_far(time, index);
+        }
+        if self.soon.len() >= FEW {
+            let (last, of_last) = self.soon[0];
+            if last <= time {
+                return self.put_far(time, index);
+            }
+            // One of the schedule's at the same instant came after it: then it stays before that.
+            if last < self.far {
+                self.soon.remove(0);
+                self.put_far(last, of_last);
+            }
+        }
+        self.soon.push((time, index));
+        let mut place = self.soon.len() - 1;
+        while place > 0 && self.soon[place - 1].0 <= time {
+            self.soon[place] = self.soon[place - 1];
+            place -= 1;
+        }
+        self.soon[place] = (time, index);
+    }
+
+    fn put_far(&mut self, time: SimTime, index: u64) {
+        let scheduled = self.schedule.at(time, index);
+        debug_assert!(scheduled.is_ok(), "its clock is never ahead");
+        self.far = self.far.min(time);
+    }
+
+    /// The next event, with the clock at its time.
+    pub(crate) fn next(&mut self) -> Option<u64> {
+        let (time, index) = match self.soon.pop() {
+            Some(event) => event,
+            None => {
+                let event = self.schedule.next()?;
+                self.far = self.schedule.next_time().unwrap_or(SimTime::MAX);
+                (event.time, event.index)
+            }
+        };
+        self.now = time;
+        Some(index)
+    }
+
+    /// Moves the clock if no event is due until then, that instant included: as if one had been given, and taken.
+    pub(crate) fn pass(&mut self, time: SimTime) -> bool {
+        if self.next_time().is_some_and(|due| due <= time) {
+            return false;
+        }
+        self.now = time;
+        self.given += 1;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wiretwin_engine::Stream;
+
+    use super::*;
+
+    #[test]
+    fn it_gives_what_a_schedule_alone_gives() {
+        // Times that often meet, few and many pending, and what is given while others are taken.
+        for (seed, spread, most) in [(1, 3, 8), (2, 40, 40), (3, 1_000, 300), (4, 5, 300), (5, 1, 20)] {
+            let mut chance = Stream::derive(seed, "upcoming");
+            let (mut upcoming, mut schedule) = (Upcoming::new(), Schedule::new());
+            for number in 0..20_000 {
+                if (upcoming.pending() as u64) < chance.below(most) {
+                    let time = SimTime::from_ps(schedule.now().as_ps() + chance.below(spread));
+                    upcoming.at(time, number);
+                    schedule.at(time, number).expect("it is not in the past");
+                } else {
+                    assert_eq!(upcoming.next_time(), schedule.next_time());
+                    let event = schedule.next();
+                    assert_eq!(upcoming.next(), event.map(|event| event.index), "of seed {seed}");
+                    assert_eq!(upcoming.now(), schedule.now());
+                }
+                assert_eq!(upcoming.pending(), schedule.pending());
+                assert_eq!(upcoming.given(), schedule.scheduled());
+            }
+        }
+    }
+
+    #[test]
+    fn the_clock_passes_to_where_nothing_is_due() {
+        let mut upcoming = Upcoming::new();
+        upcoming.at(SimTime::from_ps(10), 7);
+        assert!(upcoming.pass(SimTime::from_ps(9)));
+        assert_eq!((upcoming.now(), upcoming.given()), (SimTime::from_ps(9), 2));
+        assert!(!upcoming.pass(SimTime::from_ps(10)), "what is due at that instant was given first");
+        assert_eq!(upcoming.next(), Some(7));
+        assert!(upcoming.pass(SimTime::from_ps(10)));
+    }
+}
