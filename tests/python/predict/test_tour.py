@@ -69,10 +69,10 @@ def test_an_interrupt_says_where_what_was_reached_is(
             if stage in step.words:
                 raise KeyboardInterrupt
 
-        return real(folder, layers=MPI, tell=tell_and_stop, **options)
+        return real(folder, layers=MPI, tell=tell_and_stop, **options | {"measure_s": 2.0})
 
     monkeypatch.setattr("wiretwin.tour.tour", interrupted)
-    ended = wiretwin("tour", "-o", "round", "--budget", "5s", "--launches", 1)
+    ended = wiretwin("tour", "-o", "round", "--launches", 1)
     assert ended.code == InterruptedRun.exit_code
     assert ended.err == "wiretwin: interrupted; what was measured and predicted is kept in round\n"
     assert Path("round/result").exists() == (stage != "measuring")
