@@ -323,6 +323,9 @@ def lan_mixed(config_json: str, name: str, params_json: str, clients_json: str, 
     Each has `kind` (`calls` or `stream`), `from`, `to` and `bytes`, and calls `reply_bytes` and `pause_ps`.
     """
 
+def lan_try(config_json: str, ability: str, seed: int) -> tuple[bool, str]:
+    """Try what an interface can do, on three hosts or more; return whether it did, and what came of it."""
+
 def lan_prices() -> list[str]:
     """Return the names of the activities that a host's profile has a price for."""
 

@@ -86,7 +86,7 @@ fn run_on(stack: &str, ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 's
 }
 
 macro_rules! layers {
-    ($($name:ident $stack:literal,)*) => {
+    ($($name:ident $stack:literal $($groups:ident)?,)*) => {
         $(mod $name {
             use super::LanComm;
 
@@ -94,7 +94,7 @@ macro_rules! layers {
                 super::run_on($stack, ranks, body);
             }
 
-            wiretwin_tests::conformance!(run);
+            wiretwin_tests::conformance!(run $(, $groups)?);
         })*
     };
 }
@@ -103,8 +103,8 @@ layers! {
     framed "framed/tcp/fddi",
     mpi_lam "mpi-lam/tcp/fddi",
     mpi_mpich "mpi-mpich/tcp/fddi",
-    pvm_advise "pvm-advise/tcp/fddi",
-    pvm_normal "pvm-normal/udp/fddi",
+    pvm_advise "pvm-advise/tcp/fddi" groups,
+    pvm_normal "pvm-normal/udp/fddi" groups,
     fore_reliable "fore+reliable/aal5",
     fore_reliable_aal34 "fore+reliable/aal34",
     pvm_fore "pvm-fore/aal5",
@@ -222,6 +222,7 @@ mod rpc {
         2 a_receive_says_what_it_got,
         2 a_message_too_long_is_truncated_and_the_next_is_whole,
         3 a_rank_that_is_not_there_is_refused,
+        2 groups_are_refused_by_name,
     );
 }
 
@@ -240,6 +241,7 @@ mod socket {
         5 a_wildcard_takes_from_everyone_in_order,
         3 a_rank_that_is_not_there_is_refused,
         5 a_ring_shifts,
+        2 groups_are_refused_by_name,
     );
 }
 
@@ -257,6 +259,7 @@ mod fore {
         5 a_wildcard_takes_from_everyone_in_order,
         3 a_rank_that_is_not_there_is_refused,
         5 a_ring_shifts,
+        2 groups_are_refused_by_name,
     );
 }
 
@@ -273,6 +276,7 @@ mod rpc_udp {
         2 messages_of_one_sender_keep_their_order,
         2 a_receive_says_what_it_got,
         3 a_rank_that_is_not_there_is_refused,
+        2 groups_are_refused_by_name,
     );
 }
 
@@ -289,6 +293,7 @@ mod datagram {
         3 source_and_tag_choose_among_what_has_come,
         5 a_wildcard_takes_from_everyone_in_order,
         3 a_rank_that_is_not_there_is_refused,
+        2 groups_are_refused_by_name,
     );
 }
 
@@ -308,5 +313,6 @@ mod via {
         2 posted_receives_are_served_in_the_order_of_posting,
         2 a_receive_says_what_it_got,
         3 a_rank_that_is_not_there_is_refused,
+        2 groups_are_refused_by_name,
     );
 }

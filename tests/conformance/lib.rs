@@ -4,12 +4,17 @@
 //! [`conformance!`], which makes one test for each body below.
 
 mod echo;
+mod groups;
 mod matching;
 mod refusal;
 mod traffic;
 
 pub use echo::{
     every_size_comes_back_unchanged, every_size_of_a_datagram_comes_back_unchanged, exchange_meets_head_on,
+};
+pub use groups::{
+    a_barrier_waits_for_the_last, a_message_to_a_group_goes_to_its_members, groups_are_refused_by_name,
+    groups_that_are_misused_say_so, members_of_a_group_are_numbered,
 };
 pub use matching::{
     a_receive_says_what_it_got, a_wildcard_takes_from_everyone_in_order,
@@ -37,10 +42,23 @@ pub fn message(number: u64, length: usize) -> Vec<u8> {
     (0..length).map(|at| byte(number, at)).collect()
 }
 
-/// One test for each body, run by `$run(ranks, body)`.
+/// One test for each body, run by `$run(ranks, body)`; with `groups`, of an interface that has them.
 #[macro_export]
 macro_rules! conformance {
     ($run:path) => {
+        $crate::conformance!(@all $run);
+        $crate::conformance!($run; 2 groups_are_refused_by_name,);
+    };
+    ($run:path, groups) => {
+        $crate::conformance!(@all $run);
+        $crate::conformance!($run;
+            4 members_of_a_group_are_numbered,
+            3 a_barrier_waits_for_the_last,
+            5 a_message_to_a_group_goes_to_its_members,
+            2 groups_that_are_misused_say_so,
+        );
+    };
+    (@all $run:path) => {
         $crate::conformance!($run;
             2 every_size_comes_back_unchanged,
             2 exchange_meets_head_on,

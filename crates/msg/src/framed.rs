@@ -335,6 +335,7 @@ impl Library for Framed {
             | Outcome::Pdu { .. }
             | Outcome::NoPdu { .. }
             | Outcome::Fore(_)
+            | Outcome::Started { .. }
             | Outcome::Failed(_) => {}
         }
     }

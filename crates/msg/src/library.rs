@@ -22,6 +22,7 @@
 //!
 //! [`framed`](crate::framed) is the smallest example.
 
+use alloc::string::String;
 use core::fmt;
 
 use wiretwin_proto::{MessageId, Output};
@@ -30,8 +31,10 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use crate::fore::{Answer, Ask, Sign};
 
 mod content;
+mod wish;
 
 pub use content::{Content, Front};
+pub use wish::Wish;
 
 /// Names what a process has asked of its library. A message is named by the send that made it: its
 /// [`MessageId`] has the same number.
@@ -172,6 +175,12 @@ pub enum Call {
     },
     /// Sets circuits up or clears them. [`Outcome::Fore`].
     Fore(Ask),
+    /// Starts a process of a program on this host (`fork`, `exec`). [`Outcome::Started`], or [`Outcome::Failed`]
+    /// where there is no such program.
+    Start {
+        /// Its name.
+        program: String,
+    },
     /// Waits until something can be read, taken or accepted, a connection has ended, or one has room
     /// (`select`). [`Outcome::Ready`], with nothing ready where the time came first.
     Select {
@@ -330,6 +339,13 @@ pub enum Outcome<'a> {
     },
     /// What a call for circuits came to.
     Fore(Answer),
+    /// A process was started, and has made a connection to this one.
+    Started {
+        /// Its number.
+        process: u32,
+        /// The connection.
+        connection: ConnectionId,
+    },
     /// A connection to several ranks at once, on which can be written and nothing read. Comes before the first
     /// [`Library::multicast`] to them, without a call.
     Tree {
@@ -378,6 +394,8 @@ pub enum CallError {
     },
     /// There is no such call here: circuits and sockets are not of one process.
     NoSuchCall,
+    /// There is no such program (`ENOENT`).
+    NoSuchProgram,
 }
 
 impl fmt::Display for CallError {
@@ -390,6 +408,7 @@ impl fmt::Display for CallError {
                 write!(f, "{} octets, this takes {}", bytes.get(), most.get())
             }
             Self::NoSuchCall => f.write_str("sockets are called for where there are circuits alone"),
+            Self::NoSuchProgram => f.write_str("there is no such program"),
         }
     }
 }
@@ -441,7 +460,14 @@ pub enum Done {
         /// The message.
         message: MessageId,
     },
-    /// Either: it has come to nothing.
+    /// A wish: it has come to this number.
+    Answered {
+        /// Which.
+        request: Request,
+        /// The number; [`Wish`] says of what.
+        number: u32,
+    },
+    /// Any of them: it has come to nothing.
     Failed {
         /// Which.
         request: Request,
@@ -470,19 +496,29 @@ pub enum Event {
 /// Outputs of a library.
 pub type LibraryOutput = Output<Call, Done, Event>;
 
+/// Why a daemon sends nothing for itself.
+const NO_RANK: &str = "a message of a daemon";
+
 /// Why a message layer without trees takes no message to several.
 pub const NO_MULTICAST: &str = "one message to several ranks";
 
 /// The library of a message layer in one process.
+///
+/// A daemon, which no rank lives in, sends and receives nothing of its own: what a library does not say of
+/// messages is that it takes none.
 pub trait Library {
     /// Whether a send would be taken.
     ///
     /// # Errors
     /// [`Refusal`], where it would not.
-    fn admit(&self, to: u32, tag: u32, bytes: Bytes) -> Result<(), Refusal>;
+    fn admit(&self, _to: u32, _tag: u32, _bytes: Bytes) -> Result<(), Refusal> {
+        Err(Refusal::Unsupported(NO_RANK))
+    }
 
     /// The process sends; [`Library::admit`] has said that it may.
-    fn send(&mut self, now: SimTime, request: Request, to: u32, tag: u32, bytes: Bytes);
+    fn send(&mut self, _now: SimTime, request: Request, _to: u32, _tag: u32, _bytes: Bytes) {
+        debug_assert!(false, "request {request:?} was not admitted");
+    }
 
     /// Whether one send to several ranks would be taken: each of them once, and not the process itself.
     ///
@@ -500,12 +536,27 @@ pub trait Library {
     /// The process posts a receive; `None` takes anyone's, or any tag.
     fn receive(
         &mut self,
-        now: SimTime,
+        _now: SimTime,
         request: Request,
-        from: Option<u32>,
-        tag: Option<u32>,
-        capacity: Bytes,
-    );
+        _from: Option<u32>,
+        _tag: Option<u32>,
+        _capacity: Bytes,
+    ) {
+        debug_assert!(false, "request {request:?} is of no rank");
+    }
+
+    /// Whether the interface has what is wished for.
+    ///
+    /// # Errors
+    /// [`Refusal`], where it has not.
+    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
+        Err(Refusal::Unsupported(wish.unsupported()))
+    }
+
+    /// The process wishes for this; [`Library::admit_wish`] has said that it may.
+    fn wish(&mut self, _now: SimTime, request: Request, _wish: Wish) {
+        debug_assert!(false, "request {request:?} was not admitted");
+    }
 
     /// The process ends: what it has kept back goes now, or never.
     fn leave(&mut self, _now: SimTime) {}

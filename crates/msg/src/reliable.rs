@@ -27,7 +27,7 @@ use wiretwin_units::{Bytes, SimTime};
 
 use crate::library::{
     Call, CallError, CircuitId, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput,
-    NO_MULTICAST, Outcome, Ready, Refusal, Request,
+    NO_MULTICAST, Outcome, Ready, Refusal, Request, Wish,
 };
 
 pub mod channel;
@@ -392,6 +392,7 @@ impl<L: Library> Reliable<L> {
             | Call::Post { .. }
             | Call::SendPdu { .. }
             | Call::Fore(_)
+            | Call::Start { .. }
             | Call::ReceivePdu { .. } => self.inner.handle(now, Outcome::Failed(CallError::NoSuchCall)),
         }
         true
@@ -515,6 +516,24 @@ impl<L: Library> Library for Reliable<L> {
     ) {
         self.inner.receive(now, request, from, tag, capacity);
         self.settle(now);
+    }
+
+    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
+        match wish {
+            Wish::HangUp { .. } if self.is_switched() => Ok(()),
+            _ => Err(Refusal::Unsupported(wish.unsupported())),
+        }
+    }
+
+    fn wish(&mut self, _now: SimTime, request: Request, wish: Wish) {
+        let answered = match wish {
+            Wish::HangUp { rank } => self.hang_up(rank),
+            _ => Err(wish.unsupported()),
+        };
+        self.outputs.push_back(Output::Deliver(match answered {
+            Ok(number) => Done::Answered { request, number },
+            Err(why) => Done::Failed { request, failure: Failure::Refused(why) },
+        }));
     }
 
     fn leave(&mut self, now: SimTime) {

@@ -135,6 +135,9 @@ impl fmt::Display for CommError {
 
 impl std::error::Error for CommError {}
 
+/// Why an interface without groups takes none of their calls.
+pub const NO_GROUPS: &str = "groups of ranks";
+
 /// One message to each of these ranks.
 #[must_use]
 pub fn to_each<'a>(to: &[Rank], tag: Tag, message: &'a [u8]) -> Vec<Outgoing<'a>> {
@@ -200,6 +203,49 @@ pub trait Comm {
         sends: &[Outgoing<'_>],
         receives: &mut [Incoming<'_>],
     ) -> Result<(), CommError>;
+
+    /// Joins the group of this name, which comes to be with its first member (`pvm_joingroup`). Returns this
+    /// rank's instance in it: the lowest that is free, from 0.
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] with [`NO_GROUPS`] where an interface has no groups, as for all calls of
+    /// groups; [`CommError::Transport`] with the interface's own error where it refuses: a group without a name,
+    /// one that the rank is in already.
+    async fn join_group(&mut self, _group: &str) -> Result<u32, CommError> {
+        Err(CommError::Unsupported(NO_GROUPS))
+    }
+
+    /// Leaves a group (`pvm_lvgroup`), which is no more without members.
+    ///
+    /// # Errors
+    /// As [`Comm::join_group`]; where there is no such group, or this rank is not in it.
+    async fn leave_group(&mut self, _group: &str) -> Result<(), CommError> {
+        Err(CommError::Unsupported(NO_GROUPS))
+    }
+
+    /// How many are in a group (`pvm_gsize`).
+    ///
+    /// # Errors
+    /// As [`Comm::join_group`]; where there is no such group.
+    async fn group_size(&mut self, _group: &str) -> Result<u32, CommError> {
+        Err(CommError::Unsupported(NO_GROUPS))
+    }
+
+    /// Returns when so many `members` of a group have called this (`pvm_barrier`).
+    ///
+    /// # Errors
+    /// As [`Comm::leave_group`]; where another member waits for another number.
+    async fn group_barrier(&mut self, _group: &str, _members: u32) -> Result<(), CommError> {
+        Err(CommError::Unsupported(NO_GROUPS))
+    }
+
+    /// Sends one `message` to all of a group but this rank, which need not be in it (`pvm_bcast`).
+    ///
+    /// # Errors
+    /// As [`Comm::send`] and [`Comm::group_size`]; where nobody else is in it.
+    async fn group_cast(&mut self, _group: &str, _tag: Tag, _message: &[u8]) -> Result<(), CommError> {
+        Err(CommError::Unsupported(NO_GROUPS))
+    }
 
     /// Runs `body` for its result. A live world lets it take the time it takes; a simulated one
     /// charges what the host profile says `work` costs.

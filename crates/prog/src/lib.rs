@@ -23,7 +23,9 @@ mod recorded;
 pub mod ring;
 pub mod stream;
 
-pub use comm::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work, to_each};
+pub use comm::{
+    Comm, CommError, Incoming, NO_GROUPS, Outgoing, Rank, Source, Status, Tag, TagMatch, Work, to_each,
+};
 pub use data::digest_of;
 pub use grid::Mesh;
 pub use outcome::{Outcome, Point, ProgramError};

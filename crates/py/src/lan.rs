@@ -7,6 +7,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_msg::schedule::Collective;
+use wiretwin_net::lan::ability::{Ability, try_ability};
 use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::collective::CollectiveError;
 use wiretwin_net::lan::comm::{LanComm, run};
@@ -298,6 +299,27 @@ fn lan_mixed<'py>(
     Ok(result)
 }
 
+/// Tries what an interface can do, on three hosts or more: whether it has done it, and what it did or said.
+#[pyfunction]
+fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyResult<(bool, String)> {
+    py.detach(|| {
+        let Some(wanted) = Ability::from_name(ability) else {
+            let names = Ability::ALL.map(Ability::name).join(", ");
+            return Err(PyValueError::new_err(format!("no ability {ability:?}; allowed: {names}")));
+        };
+        let config = Config::from_json(config_json).map_err(refused)?;
+        if config.hosts.len() < 3 {
+            let hosts = config.hosts.len();
+            return Err(PyValueError::new_err(format!(
+                "{hosts} hosts; allowed: 3 or more, to try {ability}"
+            )));
+        }
+        let trial =
+            try_ability(config, seed, wanted).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok((trial.able, trial.evidence))
+    })
+}
+
 /// The names of the activities that a host's profile has a price for.
 #[pyfunction]
 fn lan_prices() -> Vec<&'static str> {
@@ -342,5 +364,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_collective, module)?)?;
     module.add_function(wrap_pyfunction!(lan_mixed, module)?)?;
     module.add_function(wrap_pyfunction!(lan_flood, module)?)?;
+    module.add_function(wrap_pyfunction!(lan_try, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)
 }

@@ -65,6 +65,21 @@ def _orders_table(found: list[Order]) -> Table:
     return Table("Fastest first", columns, rows)
 
 
+def _tried_table() -> Table:
+    from wiretwin.papers.lin1995_interfaces import evidence
+
+    rows: list[list[object]] = [
+        [case, ability, "yes" if tried.able else "no", tried.evidence] for case, ability, tried in evidence()
+    ]
+    columns = (
+        Column("case", "case"),
+        Column("ability", "ability"),
+        Column("able", "able"),
+        Column("evidence", "what came of it"),
+    )
+    return Table("What was tried", columns, rows)
+
+
 def _list_table() -> Table:
     from wiretwin.papers import PAPERS
 
@@ -254,6 +269,8 @@ def register(app: typer.Typer) -> None:
         emit(_records_table(records), form)
         if form is Format.table and (found := orders(records)):
             emit(_orders_table(found), form)
+        if form is Format.table and any(one.experiment == "table7" for one in records):
+            emit(_tried_table(), form)
         print(f"digest {digest(records, runs)}", file=sys.stderr)
         if out is not None:
             from wiretwin.papers.report import render

@@ -5,21 +5,32 @@ Nothing here is typed in: each property is tried on the simulated interface itse
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from wiretwin._core import lan_try
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.echo import measure, try_echo
+from wiretwin.papers.anatomy import anatomy, lines
+from wiretwin.papers.echo import SEED, measure, try_echo
 from wiretwin.papers.lin1995_pvm import pvm_setting
 from wiretwin.papers.lin1995_settings import PAPER, Setting, fore_setting, program_setting, socket_setting
-from wiretwin.papers.profiles import Network
+from wiretwin.papers.profiles import Network, lan_json
 from wiretwin.papers.records import Record
 
-__all__ = ["interfaces", "table7"]
+__all__ = ["ABILITIES", "Tried", "evidence", "interfaces", "table7", "tried"]
 
 CELL_LOSS = 0.001
 LOSS_BYTES = 4096
 LOSS_ROUNDS = 40
 LARGEST = 1 << 20
+ABILITIES = (
+    "spawn",
+    "dynamic-groups",
+    "data-encapsulation",
+    "authentication",
+    "concurrent-server",
+    "buffered-send",
+)
+"""What is tried by a small program on three hosts, which says what came of it."""
 
 
 def interfaces() -> list[Setting]:
@@ -37,7 +48,14 @@ def interfaces() -> list[Setting]:
         pvm_setting("advise"),
         pvm_setting("normal"),
         over,
+        *(_of_datagrams(socket_setting("atm", layer=layer)) for layer in ("socket", "rpc")),
     ]
+
+
+def _of_datagrams(setting: Setting) -> Setting:
+    """Return the same over UDP."""
+    network = replace(setting.network, stack=setting.network.stack.replace("/tcp/", "/udp/"))
+    return Setting(setting.case.replace("/tcp/", "/udp/"), network)
 
 
 def _takes(network: Network, size: int) -> bool:
@@ -47,6 +65,47 @@ def _takes(network: Network, size: int) -> bool:
     except (InputError, SimulationError):
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a trial.
+
+    Attributes
+    ----------
+    able
+        Whether the interface did it.
+    evidence
+        What it did, or said instead.
+    """
+
+    able: bool
+    evidence: str
+
+
+def tried(network: Network, ability: str) -> Tried:
+    """Try one of `ABILITIES` on three hosts.
+
+    Raises
+    ------
+    InputError
+        The network, or the ability, is refused.
+    """
+    try:
+        able, evidence = lan_try(lan_json(replace(network, hosts=3)), ability, SEED)
+    except ValueError as error:
+        raise InputError(reason=str(error)) from None
+    return Tried(able, evidence)
+
+
+def evidence() -> list[tuple[str, str, Tried]]:
+    """Return what came of the trial of each ability of each interface."""
+    return [(one.case, name, tried(one.network, name)) for one in interfaces() for name in ABILITIES]
+
+
+def _passes_sockets(network: Network) -> bool:
+    """Whether a message passes the socket layer on its way, and not the device driver alone."""
+    return any(line.activity == "socket_send" for line in lines(anatomy(network, 1024)))
 
 
 def largest(network: Network) -> int:
@@ -76,6 +135,8 @@ def table7(quick: bool) -> tuple[list[Record], list[str]]:
             ("reliability", float(trial.lost == 0)),
             ("latency_us", curve.latency_us[0]),
             ("throughput_Mbit_s", 8 * curve.throughput_MB_s[2]),
+            ("through_sockets", float(_passes_sockets(network))),
+            *((one.replace("-", "_"), float(tried(network, one).able)) for one in ABILITIES),
         ):
             records.append(Record(PAPER, "table7", setting.case, metric, value, None, None, "prediction"))
     return records, runs

@@ -197,17 +197,41 @@ def test_adaptation_layers_and_trees_are_counted_by_trying_them() -> None:
     assert several == {"fore+reliable", "pvm-fore"}
 
 
+def _layer(case: str) -> str:
+    layer, lower = case.split()[0].removeprefix("stack=").split("/", 1)
+    return f"{layer}/udp" if lower.startswith("udp") and not layer.startswith("pvm") else layer
+
+
 def test_what_the_interfaces_can_do_is_what_they_do_when_they_are_tried() -> None:
     found = values("table7")
-    of = {
-        (case.split()[0].removeprefix("stack=").split("/")[0], metric): value
-        for (case, metric), value in found.items()
-    }
+    of = {(_layer(case), metric): value for (case, metric), value in found.items()}
     assert of["fore", "max_transfer_bytes"] == 4096
     assert of["fore", "reliability"] == 0
     assert of["fore", "carries_empty_messages"] == 0
+    assert (of["rpc/udp", "max_transfer_bytes"], of["socket/udp", "reliability"]) == (8756, 0)
     for layer in ("fore+reliable", "rpc", "pvm-advise", "pvm-normal", "pvm-fore"):
         assert (of[layer, "max_transfer_bytes"], of[layer, "reliability"]) == (1 << 20, 1), layer
     assert of["fore", "latency_us"] == min(
         value for (_, metric), value in of.items() if metric == "latency_us"
     )
+    able = {
+        metric: {layer for (layer, of_metric), value in of.items() if of_metric == metric and value}
+        for metric in ("spawn", "dynamic_groups", "authentication", "data_encapsulation", "through_sockets")
+    }
+    pvm, rpc, sockets = {"pvm-advise", "pvm-normal"}, {"rpc", "rpc/udp"}, {"socket", "socket/udp"}
+    assert able["spawn"] == able["dynamic_groups"] == pvm
+    assert able["authentication"] == rpc
+    assert able["data_encapsulation"] == pvm | rpc | {"pvm-fore"}
+    assert able["through_sockets"] == pvm | rpc | sockets
+
+
+def test_a_trial_says_what_came_of_it_and_refuses_what_it_does_not_know() -> None:
+    from wiretwin.errors import InputError
+    from wiretwin.papers.lin1995_interfaces import interfaces, tried
+
+    network = interfaces()[0].network
+    trial = tried(network, "dynamic-groups")
+    assert not trial.able
+    assert trial.evidence == "rank 0: this layer cannot do that: groups of ranks"
+    with pytest.raises(InputError, match='no ability "telepathy"; allowed: spawn, dynamic-groups'):
+        tried(network, "telepathy")

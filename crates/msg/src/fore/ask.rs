@@ -34,6 +34,8 @@ pub enum Ask {
         request: RequestId,
         /// As it was asked for.
         flow: Dataflow,
+        /// What is asked of the network for the circuit back, where it is duplex; a sign tells when that is there.
+        back: Qos,
     },
     /// `atm_connect`. [`Answer::Asked`], and a sign later.
     Connect {
@@ -45,7 +47,7 @@ pub enum Ask {
         asap: u32,
         /// What is asked of the network.
         qos: Qos,
-        /// Simplex, or a place on a tree.
+        /// Simplex, duplex, or a place on a tree.
         flow: Dataflow,
     },
     /// `atm_close`. [`Answer::Closed`].

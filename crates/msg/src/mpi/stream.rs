@@ -489,6 +489,7 @@ impl Library for StreamMpi {
             | Outcome::Pdu { .. }
             | Outcome::NoPdu { .. }
             | Outcome::Fore(_)
+            | Outcome::Started { .. }
             | Outcome::Tree { .. }
             | Outcome::Branch { .. }
             | Outcome::Failed(_) => {}

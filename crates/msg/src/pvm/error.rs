@@ -14,10 +14,10 @@ macro_rules! errors {
             /// All there are.
             pub const ALL: [Self; [$($code),*].len()] = [$(Self::$name),*];
 
-            /// Its name in `pvm3.h`, and what the manual says of it.
-            const fn words(self) -> (&'static str, &'static str) {
+            /// Its name in `pvm3.h`, its number, and what the manual says of it.
+            pub const fn text(self) -> &'static str {
                 match self {
-                    $(Self::$name => (concat!("Pvm", stringify!($name)), $text),)*
+                    $(Self::$name => concat!("Pvm", stringify!($name), " (", $code, "): ", $text),)*
                 }
             }
         }
@@ -105,8 +105,7 @@ impl PvmError {
 
 impl fmt::Display for PvmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, text) = self.words();
-        write!(f, "{name} ({}): {text}", self.code())
+        f.write_str(self.text())
     }
 }
 

@@ -14,7 +14,7 @@ use wiretwin_units::{Bytes, SimTime};
 
 use crate::library::{
     Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
-    Request,
+    Request, Wish,
 };
 use crate::matching::{Envelope, Matcher, Pattern, PostOutcome, Posted};
 
@@ -28,6 +28,8 @@ use super::{Encoding, Fragment, Head, Message, Signature, Tid};
 
 pub mod daemon;
 mod line;
+pub mod server;
+mod wish;
 
 use line::Line;
 
@@ -56,6 +58,8 @@ enum Ends {
     Call(CallId),
     /// A send to several at once.
     Request(Request),
+    /// A wish, which has come to this.
+    Wish(Request, u32),
 }
 
 /// The library of one rank.
@@ -74,6 +78,8 @@ pub struct Rank {
     out: VecDeque<Out>,
     /// Sends whose fragments are not all written.
     sends: BTreeMap<CallId, Request>,
+    /// What was wished for and is not answered.
+    wishes: BTreeMap<CallId, Request>,
     /// Calls that have no outcome.
     busy: u32,
     /// Something was written since the last look.
@@ -92,6 +98,9 @@ pub struct Rank {
 pub fn task_of(rank: u32) -> Tid {
     Tid::task(rank + 1, 1).expect("a virtual machine has at most 4095 hosts")
 }
+
+/// Why a tag is not taken.
+const LARGE_TAG: &str = "a tag of 2147483648 and more";
 
 /// Whom a message that goes to several is for: a number as multicasts have it, of no daemon.
 const SEVERAL: Tid = Tid(0x4000_0000);
@@ -121,6 +130,7 @@ impl Rank {
             branches: BTreeMap::new(),
             out: VecDeque::new(),
             sends: BTreeMap::new(),
+            wishes: BTreeMap::new(),
             busy: 0,
             wrote: false,
             matcher: Matcher::new(),
@@ -152,8 +162,15 @@ impl Rank {
                 Output::Transmit(task::Transmit::WriteDaemon(fragment)) => {
                     self.put(Tid::MY_DAEMON, &fragment)
                 }
+                // A task that there is no connection to from the start is reached through the daemons.
+                Output::Transmit(task::Transmit::Listen(peer)) => self.task.handle_route_closed(now, peer),
                 // What is there from the start is not made again.
                 Output::Transmit(_) => {}
+                Output::Deliver(answer) if self.wishes.contains_key(&answer.call) => {
+                    if let Some(request) = self.wishes.remove(&answer.call) {
+                        self.fulfilled(request, answer);
+                    }
+                }
                 Output::Deliver(answer) => match self.out.back_mut().filter(|out| out.ends.is_none()) {
                     Some(last) => last.ends = Some(Ends::Call(answer.call)),
                     None => self.ended(answer.call),
@@ -180,6 +197,7 @@ impl Rank {
         match ends {
             Ends::Call(call) => self.ended(call),
             Ends::Request(request) => self.done(Done::Sent(request)),
+            Ends::Wish(request, number) => self.done(Done::Answered { request, number }),
         }
     }
 
@@ -290,7 +308,7 @@ impl Rank {
         for ends in gone.into_iter().filter_map(|out| out.ends) {
             let request = match ends {
                 Ends::Call(call) => self.sends.remove(&call),
-                Ends::Request(request) => Some(request),
+                Ends::Request(request) | Ends::Wish(request, _) => Some(request),
             };
             if let Some(request) = request {
                 let failure = Failure::PeerLost { rank: rank_of(line.peer) };
@@ -320,7 +338,7 @@ impl Library for Rank {
             return Err(Refusal::Unsupported("a rank that is not there"));
         }
         if tag > MOST_TAG {
-            return Err(Refusal::Unsupported("a tag of 2147483648 and more"));
+            return Err(Refusal::Unsupported(LARGE_TAG));
         }
         // `pvm_pkbyte` counts in an int.
         let most = Bytes::new((1 << 31) - 4);
@@ -359,29 +377,29 @@ impl Library for Rank {
     /// `pvm_mcast`, over a connection to all of them: packed once, written once. Whatever is below has made the
     /// connection; by itself a task has none, and admits none.
     fn multicast(&mut self, now: SimTime, request: Request, to: &[u32], tag: u32, bytes: Bytes) {
-        let length = packed_octets(self.usage.encoding, Kind::Byte, bytes.get());
-        let range = Payload::whole(request.message(), bytes);
-        let whole = Piece::Message { range, fill: (length - bytes).get() as u8 };
-        if self.usage.encoding != Encoding::InPlace {
-            self.work(WorkKind::XdrOpaqueOut, length);
-        }
+        let packed = self.packed(request, bytes);
         let Some(connection) = self.trees.iter().find(|tree| tree.0 == to).map(|tree| tree.1) else {
             let rank = to.first().copied().unwrap_or(self.rank);
             return self.done(Done::Failed { request, failure: Failure::PeerLost { rank } });
         };
-        let mut packed = Packed::cut(self.usage.encoding, Kind::Byte, &whole);
-        if packed.parts.is_empty() {
-            packed.parts.push(whole);
-        }
         let head = Head { encoding: packed.encoding, tag, context: 0, wait: 0 };
         let message = Message { to: SEVERAL, from: task_of(self.rank), head, parts: packed.parts };
         let (kind, count) = (WorkKind::LibrarySend, message.parts.len() as u32);
-        self.outputs.push_back(Output::Work(Work { kind, bytes: length, count }));
+        let bytes = message.length();
+        self.outputs.push_back(Output::Work(Work { kind, bytes, count }));
         for fragment in message.fragments() {
             let ends = fragment.last.then_some(Ends::Request(request));
             self.out.push_back(Out { connection, content: line::content(&fragment), ends });
         }
         self.pump(now);
+    }
+
+    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
+        Self::admits_wish(wish)
+    }
+
+    fn wish(&mut self, now: SimTime, request: Request, wish: Wish) {
+        self.wishes(now, request, wish);
     }
 
     fn receive(

@@ -158,7 +158,8 @@ impl<L: Library> Reliable<L> {
             (Purpose::Take { request, host, tree }, Answer::Opened { circuit: by, .. }) => {
                 let Some(circuit) = self.dial.listener else { return };
                 let flow = if tree.is_some() { Dataflow::Multicast } else { Dataflow::Simplex };
-                self.ask(Ask::Accept { circuit, by, request, flow }, Purpose::Accept { host, tree });
+                let back = Qos::default();
+                self.ask(Ask::Accept { circuit, by, request, flow, back }, Purpose::Accept { host, tree });
             }
             (Purpose::Accept { host, tree }, Answer::Accepted { by }) => self.accepted(now, by, host, tree),
             (Purpose::Connect(circuit), Answer::Refused { error }) => self.not_connected(now, circuit, error),
@@ -250,6 +251,18 @@ impl<L: Library> Reliable<L> {
             }
         }
         let _ = now;
+    }
+
+    /// Clears the circuit to a rank, once all that was sent on it has come; the next message asks for another.
+    /// How many were cleared.
+    pub(super) fn hang_up(&mut self, rank: u32) -> Result<u32, &'static str> {
+        let Some(line) = self.lines.iter_mut().find(|line| line.rank == rank) else { return Ok(0) };
+        if line.wanted || line.channel.is_waiting() {
+            return Err("what was sent on the circuit has not all come");
+        }
+        let Some(circuit) = line.out.take() else { return Ok(0) };
+        self.ask(Ask::Close { circuit }, Purpose::Close);
+        Ok(1)
     }
 
     /// Makes the calls again that are due.

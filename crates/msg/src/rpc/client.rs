@@ -381,6 +381,11 @@ impl<B: Body> Client<B> {
         !self.queued.is_empty() || self.batched > 0
     }
 
+    /// Who calls from now on.
+    pub fn set_credential(&mut self, credential: Credential) {
+        self.config.credential = credential;
+    }
+
     /// Whether batched calls wait in the buffer.
     pub const fn has_batched(&self) -> bool {
         self.batched > 0

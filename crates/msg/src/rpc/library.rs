@@ -35,10 +35,11 @@ use super::server::{self, CACHE_CALLS, Origin, Server, Service};
 use super::{Argument, Credential, Incoming, Matter, Refusal as Denied};
 use crate::library::{
     Address, Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready,
-    Refusal, Request, SocketId,
+    Refusal, Request, SocketId, Wish,
 };
 
 mod daemon;
+mod user;
 
 pub use daemon::PortMapper;
 
@@ -108,6 +109,8 @@ struct Asked {
     message: MessageId,
     /// Where it is answered, the call.
     call: Option<server::RequestId>,
+    /// Who says to call.
+    user: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +132,8 @@ pub struct RpcRank {
     calls: Option<SocketId>,
     /// A call has been answered.
     has_served: bool,
+    /// Who has said to make the last call that was received.
+    user: Option<u32>,
     peers: Vec<Peer>,
     server: Server<Address, Matter>,
     lines: BTreeMap<ConnectionId, (Line, Records)>,
@@ -187,6 +192,7 @@ impl RpcRank {
             serves: None,
             calls: None,
             has_served: false,
+            user: None,
             peers: (0..size).map(peer).collect(),
             server,
             lines: BTreeMap::new(),
@@ -406,7 +412,8 @@ impl RpcRank {
             self.server.no_reply(now, request.id);
         }
         let call = answered.then_some(request.id);
-        self.asked.push_back(Asked { source, tag, message: payload.message, call });
+        let user = request.credential.who().and_then(Result::ok).map(|who| who.uid);
+        self.asked.push_back(Asked { source, tag, message: payload.message, call, user });
         self.serve();
     }
 
@@ -459,6 +466,7 @@ impl RpcRank {
             if let Some(call) = asked.call {
                 self.open.push_back((asked.source, call));
             }
+            self.user = asked.user;
             self.done(Done::Received { request: one.request, message: asked.message });
         }
     }
@@ -552,6 +560,14 @@ impl Library for RpcRank {
         _capacity: Bytes,
     ) {
         self.posted.push(Posted { request, from, tag, calling: false });
+    }
+
+    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
+        Self::admits_wish(wish)
+    }
+
+    fn wish(&mut self, _now: SimTime, request: Request, wish: Wish) {
+        self.wishes(request, &wish);
     }
 
     fn leave(&mut self, now: SimTime) {
@@ -698,6 +714,7 @@ impl Library for RpcRank {
             | Outcome::Pdu { .. }
             | Outcome::NoPdu { .. }
             | Outcome::Fore(_)
+            | Outcome::Started { .. }
             | Outcome::Tree { .. }
             | Outcome::Branch { .. } => {}
         }

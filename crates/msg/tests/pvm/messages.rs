@@ -189,7 +189,7 @@ fn groups_over_all_hosts_meet_at_barriers_and_broadcast() {
         assert_eq!(machine.answer(process, call), Some(Ok(Value::Number(4))));
     }
     let text = packed(b"all of you");
-    assert_eq!(machine.number(all[1].0, |task, now| task.bcast(now, "ring", 6, text)), 0);
+    assert_eq!(machine.number(all[1].0, |task, now| task.bcast(now, "ring", 6, text)), 3, "to so many");
     for &(process, _) in [&all[0], &all[2], &all[3]] {
         assert_eq!(octets(&machine.recv(process, Some(all[1].1), Some(6))), b"all of you\0\0");
     }

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use wiretwin_engine::Executor;
-use wiretwin_msg::library::{Failure, NO_MULTICAST};
+use wiretwin_msg::library::{Failure, NO_MULTICAST, Wish};
 use wiretwin_prog::{
     Comm, CommError, Incoming, Outcome, Outgoing, ProgramError, Rank, Source, Status, Tag, TagMatch, Work,
     to_each,
@@ -35,6 +35,9 @@ pub struct LanComm {
     process: u32,
     shared: Rc<Shared>,
 }
+
+/// To how many a message goes, while nobody knows.
+const UNKNOWN: usize = 1 << 31;
 
 fn refused(error: LanError) -> CommError {
     match error {
@@ -121,6 +124,49 @@ impl LanComm {
         Ok(())
     }
 
+    /// Asks for what is no message: the number that it came to.
+    async fn wish(&self, wish: &Wish) -> Result<u32, CommError> {
+        let request = self.post(Op::Wish(wish))?;
+        let completion = self.wait(&[request]).await?[0];
+        succeeded(&completion).map(|()| completion.number)
+    }
+
+    /// Starts processes of a program (`pvm_spawn`): how many were started.
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] where the interface starts none; [`CommError::Transport`] where none was
+    /// started, with the interface's own error.
+    pub async fn spawn(&mut self, program: &str, count: u32) -> Result<u32, CommError> {
+        self.wish(&Wish::Spawn { program: program.into(), count }).await
+    }
+
+    /// Clears the circuit to a rank (`atm_close`), on which all has come that was sent; the next message to it
+    /// asks for another. Whether there was one.
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] where circuits are there for good; [`CommError::Transport`] while something
+    /// is on its way.
+    pub async fn hang_up(&mut self, rank: Rank) -> Result<bool, CommError> {
+        self.check(rank)?;
+        self.wish(&Wish::HangUp { rank: rank.0 }).await.map(|cleared| cleared > 0)
+    }
+
+    /// Lets messages say from now on that they are of this user (AUTH_SYS).
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] where messages say nothing of the kind.
+    pub async fn identify(&mut self, user: u32) -> Result<(), CommError> {
+        self.wish(&Wish::Identify { user }).await.map(drop)
+    }
+
+    /// The user that the last message says it is of.
+    ///
+    /// # Errors
+    /// As [`LanComm::identify`]; [`CommError::Transport`] where it did not say.
+    pub async fn caller(&mut self) -> Result<u32, CommError> {
+        self.wish(&Wish::Caller).await
+    }
+
     /// Until the network says that the rank goes on.
     async fn resumed(&self) {
         poll_fn(|_| {
@@ -203,6 +249,39 @@ impl Comm for LanComm {
             }
         }
         outcome
+    }
+
+    async fn join_group(&mut self, group: &str) -> Result<u32, CommError> {
+        self.wish(&Wish::Join { group: group.into() }).await
+    }
+
+    async fn leave_group(&mut self, group: &str) -> Result<(), CommError> {
+        self.wish(&Wish::Leave { group: group.into() }).await.map(drop)
+    }
+
+    async fn group_size(&mut self, group: &str) -> Result<u32, CommError> {
+        self.wish(&Wish::Size { group: group.into() }).await
+    }
+
+    async fn group_barrier(&mut self, group: &str, members: u32) -> Result<(), CommError> {
+        self.wish(&Wish::Barrier { group: group.into(), members }).await.map(drop)
+    }
+
+    async fn group_cast(&mut self, group: &str, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        let bytes = Bytes::new(message.len() as u64);
+        let request = self.post(Op::Wish(&Wish::Cast { group: group.into(), tag: tag.0, bytes }))?;
+        // To how many it goes is known when the group has said who is in it; until then it is kept.
+        self.shared.payloads.borrow_mut().insert(request, (message.to_vec(), UNKNOWN));
+        let completion = self.wait(&[request]).await?[0];
+        let mut payloads = self.shared.payloads.borrow_mut();
+        if let Some((_, takers)) = payloads.get_mut(&request) {
+            *takers = (*takers + completion.number as usize).saturating_sub(UNKNOWN);
+            if *takers == 0 {
+                payloads.remove(&request);
+            }
+        }
+        drop(payloads);
+        succeeded(&completion)
     }
 
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {

@@ -497,7 +497,7 @@ impl Lan {
         completions.clear();
         for &request in waits {
             let Some(slot) = self.find(request) else { continue };
-            let failure = self.requests[slot].failure;
+            let (failure, number) = (self.requests[slot].failure, self.requests[slot].number);
             if failure.is_some() {
                 let (source, tag, bytes) = (rank, 0, Bytes::new(0));
                 let truncated = false;
@@ -508,6 +508,7 @@ impl Lan {
                     bytes,
                     message: request,
                     truncated,
+                    number,
                     failure,
                 });
                 self.close(request);
@@ -525,6 +526,7 @@ impl Lan {
                             bytes: message.bytes,
                             message: id,
                             truncated: message.bytes > capacity,
+                            number,
                             failure,
                         });
                         let others = self.message(id).map_or(0, |message| {
@@ -553,6 +555,7 @@ impl Lan {
                         bytes,
                         message: request,
                         truncated: false,
+                        number,
                         failure,
                     };
                     completions.push(completion);

@@ -32,6 +32,7 @@
 //! | `collective` | collective operations of MPI on it |
 //! | `mixed` | clients of other programs beside one |
 
+pub mod ability;
 pub mod activity;
 mod adaptation;
 mod adapter;
@@ -140,6 +141,8 @@ struct Request {
     rank: u32,
     complete: bool,
     failure: Option<Failure>,
+    /// Of a wish: what it came to.
+    number: u32,
     kind: Kind,
 }
 
@@ -232,6 +235,7 @@ pub struct Lan {
     /// Whom messages to several are for, until their library has them.
     several: BTreeMap<RequestId, Vec<u32>>,
     sent_to_several: u64,
+    wishes: layer::Wishes,
     medium: Option<Box<Medium>>,
     finished: (SimTime, Span),
     generators: Vec<Generator>,
@@ -286,6 +290,7 @@ impl Lan {
             signalling: None,
             several: BTreeMap::new(),
             sent_to_several: 0,
+            wishes: layer::Wishes::default(),
             medium: None,
             finished: (SimTime::ZERO, Span::ZERO),
             generators: Vec::new(),
@@ -560,6 +565,7 @@ impl Lan {
                 }
                 Ok(Some(request))
             }
+            Op::Wish(wish) => self.post_wish(rank, wish).map(Some),
             Op::Multicast { to, tag, bytes } => self.post_multicast(rank, to, tag, bytes).map(Some),
             Op::Recv { from, tag, capacity } => {
                 if let Some(from) = from {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use wiretwin_msg::library::{Failure, Refusal};
+use wiretwin_msg::library::{Failure, Refusal, Wish};
 use wiretwin_units::{Bytes, Span};
 
 /// Names a request of a network. Never reused.
@@ -32,6 +32,8 @@ pub enum Op<'a> {
         /// The length of the message.
         bytes: Bytes,
     },
+    /// Asks for what is no message; returns its request, whose completion has the number that it came to.
+    Wish(&'a Wish),
     /// Posts a receive; returns its request.
     Recv {
         /// Whose message; `None` takes anyone's.
@@ -64,6 +66,8 @@ pub struct Completion {
     pub message: RequestId,
     /// The message was longer than the buffer.
     pub truncated: bool,
+    /// Of a wish: what it came to.
+    pub number: u32,
     /// It came to nothing; then nothing else here says anything.
     pub failure: Option<Failure>,
 }

@@ -56,7 +56,7 @@ impl Lan {
             None => self.requests.len() as u32,
         };
         let id = RequestId(self.serial << 24 | u64::from(slot));
-        let request = Request { id, rank, complete: false, failure: None, kind };
+        let request = Request { id, rank, complete: false, failure: None, number: 0, kind };
         match self.requests.get_mut(slot as usize) {
             Some(entry) => *entry = request,
             None => self.requests.push(request),

@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use wiretwin_msg::fore::driver::{self, DEVICE, Done, Transmit};
 use wiretwin_msg::fore::switch::{self, Act};
-use wiretwin_msg::fore::{Answer, Ask, CallControl, CallId, Descriptor, Driver, Endpoint, Qos, Sign, Want};
+use wiretwin_msg::fore::{
+    Answer, Ask, CallControl, CallId, Dataflow, Descriptor, Driver, Endpoint, Sign, Want,
+};
 use wiretwin_msg::library::{CircuitId, Outcome, Ready};
 use wiretwin_msg::reliable::topology::Topology;
 use wiretwin_proto::{MessageId, Output, Payload};
@@ -128,7 +130,7 @@ pub(super) struct Signalling {
     /// Calls that wait: whose.
     connecting: BTreeMap<CallId, (u32, CircuitId)>,
     /// What has become of descriptors and was not told, by process.
-    signs: Vec<Vec<(CircuitId, Sign)>>,
+    signs: BTreeMap<u32, Vec<(CircuitId, Sign)>>,
     /// When each host, and then call control, is to be looked at.
     alarms: Vec<SimTime>,
     serial: u32,
@@ -198,7 +200,7 @@ impl Lan {
             outs: vec![BTreeMap::new(); size as usize],
             inboxes: BTreeMap::new(),
             connecting: BTreeMap::new(),
-            signs: vec![Vec::new(); self.processes.len()],
+            signs: BTreeMap::new(),
             alarms: vec![SimTime::MAX; size as usize + 1],
             serial: 0,
             signalled: Signalled::default(),
@@ -276,9 +278,15 @@ impl Lan {
             }
             Ask::Listen { .. } if !driver.is_asked(one) => Ok(Answer::NoRequest),
             Ask::Listen { .. } => driver.listen(one, call).map(|()| listened(driver)),
-            Ask::Accept { by, request, flow, .. } => driver
-                .accept(now, one, other, request, Qos::default(), flow, call)
-                .map(|()| Answer::Accepted { by }),
+            Ask::Accept { by, request, flow, back, .. } => {
+                driver.accept(now, one, other, request, back, flow, call).map(|()| {
+                    // The circuit back is there later.
+                    if flow == Dataflow::Duplex {
+                        signalling.connecting.insert(call, (process, by));
+                    }
+                    Answer::Accepted { by }
+                })
+            }
             Ask::Connect { circuit, host: to, asap, qos, flow } => {
                 let to = Endpoint { nsap: address_of(to), asap };
                 driver.connect(now, one, to, qos, aal, flow, call).map(|()| {
@@ -302,8 +310,8 @@ impl Lan {
     pub(super) fn signs_of(&self, process: u32) -> Vec<Ready> {
         let Some(signalling) = &self.signalling else { return Vec::new() };
         let host = self.processes[process as usize].host;
-        let told =
-            signalling.signs[process as usize].iter().map(|(circuit, sign)| Ready::Circuit(*circuit, *sign));
+        let told = signalling.signs.get(&process).into_iter().flatten();
+        let told = told.map(|(circuit, sign)| Ready::Circuit(*circuit, *sign));
         let driver = &signalling.drivers[host as usize];
         let mine = signalling.inboxes.range((host, Descriptor(0))..=(host, Descriptor(u32::MAX)));
         let asked = mine
@@ -315,7 +323,7 @@ impl Lan {
     /// It was told.
     pub(super) fn signs_told(&mut self, process: u32) {
         if let Some(signalling) = &mut self.signalling {
-            signalling.signs[process as usize].clear();
+            signalling.signs.remove(&process);
         }
     }
 
@@ -412,12 +420,13 @@ impl Lan {
                 _ => continue,
             };
             if let Some((process, circuit)) = whose {
-                signalling.signs[process as usize].push((circuit, sign));
+                signalling.signs.entry(process).or_default().push((circuit, sign));
                 roused.push(process);
             }
         }
         // Requests that wait are a sign too.
-        roused.extend(self.processes.iter().position(|one| one.host == host).map(|at| at as u32));
+        let here = self.processes.iter().enumerate().filter(|(_, one)| one.host == host);
+        roused.extend(here.map(|(at, _)| at as u32));
         for process in roused {
             self.rouse_library(process, super::trail::SegmentId::NONE);
         }

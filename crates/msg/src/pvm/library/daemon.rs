@@ -12,12 +12,13 @@ use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::pvm::{self as wire, HEADER_OCTETS, MESSAGE_OCTETS};
 
 use crate::library::{
-    Address, Call, ConnectionId, Content, Event, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
-    SocketId,
+    Address, Call, CallError, ConnectionId, Content, Event, Library, LibraryOutput, Outcome, Ready, SocketId,
 };
 use crate::pvm::body::Piece;
-use crate::pvm::daemon::{self, Config, DATAGRAM_OCTETS, HostEntry, StreamId, Timing, Transmit};
-use crate::pvm::{Head, Packet};
+use crate::pvm::daemon::{
+    self, Config, DATAGRAM_OCTETS, Demand, HostEntry, SpawnId, StreamId, Timing, Transmit,
+};
+use crate::pvm::{Head, Packet, PvmError};
 
 use super::line::{self, Line};
 
@@ -32,6 +33,8 @@ pub struct Daemon {
     lines: BTreeMap<ConnectionId, Line>,
     /// To tasks, in order.
     out: VecDeque<(ConnectionId, Content)>,
+    /// Tasks that are being started, in order.
+    starts: VecDeque<SpawnId>,
     busy: u32,
     outputs: VecDeque<LibraryOutput>,
 }
@@ -63,6 +66,7 @@ impl Daemon {
             socket: None,
             lines: BTreeMap::new(),
             out: VecDeque::new(),
+            starts: VecDeque::new(),
             busy: 0,
             outputs: VecDeque::new(),
         }
@@ -91,6 +95,10 @@ impl Daemon {
                     self.outputs.push_back(Output::Event(Event::SentAgain));
                 }
                 Output::Event(daemon::Event::Garbage { .. } | daemon::Event::Stray(_)) => self.garbage(),
+                Output::Deliver(Demand::Spawn { id, file: program, .. }) => {
+                    self.starts.push_back(id);
+                    self.call(Call::Start { program });
+                }
                 // What is there from the start is not made or ended here.
                 Output::Transmit(_) | Output::Deliver(_) | Output::Event(_) => {}
                 Output::Timeout(due) => break due,
@@ -104,6 +112,13 @@ impl Daemon {
 
     fn garbage(&mut self) {
         self.outputs.push_back(Output::Event(Event::Garbage { what: "a packet of PVM" }));
+    }
+
+    /// What became of the start of a task.
+    fn started(&mut self, now: SimTime, result: Result<i32, PvmError>) {
+        if let Some(id) = self.starts.pop_front() {
+            self.daemon.handle_spawned(now, id, result);
+        }
     }
 
     /// A datagram of the daemon of a host.
@@ -135,22 +150,6 @@ impl Daemon {
 }
 
 impl Library for Daemon {
-    fn admit(&self, _to: u32, _tag: u32, _bytes: Bytes) -> Result<(), Refusal> {
-        Err(Refusal::Unsupported("a daemon that sends for itself"))
-    }
-
-    fn send(&mut self, _now: SimTime, _request: Request, _to: u32, _tag: u32, _bytes: Bytes) {}
-
-    fn receive(
-        &mut self,
-        _now: SimTime,
-        _request: Request,
-        _from: Option<u32>,
-        _tag: Option<u32>,
-        _capacity: Bytes,
-    ) {
-    }
-
     fn progress(&mut self, now: SimTime) {
         if self.busy > 0 {
             return;
@@ -173,6 +172,12 @@ impl Library for Daemon {
         self.busy -= 1;
         match outcome {
             Outcome::Bound { socket, .. } => self.socket = Some(socket),
+            Outcome::Started { process, connection } => {
+                self.started(now, Ok(process as i32));
+                self.lines.insert(connection, Line::new(self.daemon.tid()));
+                self.daemon.handle_connected(now, StreamId(connection.0));
+            }
+            Outcome::Failed(CallError::NoSuchProgram) => self.started(now, Err(PvmError::NoFile)),
             Outcome::Ready(ready) => {
                 self.daemon.handle_timeout(now);
                 let mut writable = None;

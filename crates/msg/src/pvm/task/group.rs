@@ -112,7 +112,7 @@ impl<B: Body> Task<B> {
         self.of_group(now, tag::GS_BARRIER, group, Some(count))
     }
 
-    /// Sends a message to all in a group but this task (`pvm_bcast`): [`Value::Done`].
+    /// Sends a message to all in a group but this task (`pvm_bcast`): [`Value::Number`], how many they are.
     ///
     /// # Errors
     /// As [`Task::joingroup`]; [`PvmError::BadParam`] for a tag of 2^31 and more.
@@ -263,7 +263,7 @@ impl<B: Body> Task<B> {
             (Ok((_, tids)), Some(_)) if tids.iter().all(|&tid| tid == self.tid) => Err(PvmError::NoInst),
             (Ok((_, tids)), Some(message)) => {
                 self.send_to_many(now, &tids, &message);
-                Ok(Value::Done)
+                Ok(Value::Number(tids.iter().filter(|&&tid| tid != self.tid).count() as i32))
             }
         };
         self.answer(call, result);

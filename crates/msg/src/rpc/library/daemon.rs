@@ -5,13 +5,11 @@ use core::net::{Ipv4Addr, SocketAddrV4};
 
 use alloc::format;
 use wiretwin_proto::Output;
-use wiretwin_units::{Bytes, SimTime};
+use wiretwin_units::SimTime;
 use wiretwin_wire::rpc::portmap::{Transport as Over, UniversalAddress};
 
 use super::{PROGRAM, SERVER_PORT, VERSION, server_config};
-use crate::library::{
-    Address, Call, ConnectionId, Event, Library, LibraryOutput, Outcome, Ready, Refusal, Request, SocketId,
-};
+use crate::library::{Address, Call, ConnectionId, Event, Library, LibraryOutput, Outcome, Ready, SocketId};
 use crate::rpc::mapper::{Answer, Caller, Mapper, Registration, UNKNOWN};
 use crate::rpc::matter::{Records, content_of, datagram_of, read};
 use crate::rpc::record::DEFAULT_BUFFER;
@@ -114,23 +112,6 @@ impl PortMapper {
 }
 
 impl Library for PortMapper {
-    fn admit(&self, _to: u32, _tag: u32, _bytes: Bytes) -> Result<(), Refusal> {
-        Err(Refusal::Unsupported("a message of a daemon"))
-    }
-
-    // No rank's process: nothing is ever posted to it.
-    fn send(&mut self, _now: SimTime, _request: Request, _to: u32, _tag: u32, _bytes: Bytes) {}
-
-    fn receive(
-        &mut self,
-        _now: SimTime,
-        _request: Request,
-        _from: Option<u32>,
-        _tag: Option<u32>,
-        _capacity: Bytes,
-    ) {
-    }
-
     fn progress(&mut self, _now: SimTime) {
         self.outputs.push_back(Output::Transmit(Call::Select { write: None, until: None, idle: true }));
     }

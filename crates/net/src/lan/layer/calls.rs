@@ -151,6 +151,7 @@ impl Lan {
             Call::ReceivePdu { circuit, wait } => self.receive_pdu(host, thread, process, circuit, wait),
             Call::ReceiveFrom { socket, wait } => self.receive_datagram(host, thread, process, socket, wait),
             Call::Fore(ask) => self.fore_call(host, thread, process, ask),
+            Call::Start { program } => self.start_program(host, thread, process, &program),
         }
     }
 

@@ -39,6 +39,7 @@ use super::stack::{Message, Stack, Transport};
 use super::{Kind, Lan, RequestId, State};
 
 pub(super) use mapped::{MappedEnd, is_mapped};
+pub(super) use wishes::Wishes;
 
 /// The library of a process.
 pub(super) enum Machine {
@@ -46,6 +47,7 @@ pub(super) enum Machine {
     Mpi(Box<StreamMpi>),
     Pvm(Box<pvm::Rank>),
     PvmDaemon(Box<pvm::daemon::Daemon>),
+    PvmGroups(Box<pvm::server::GroupServer>),
     Rpc(Box<RpcRank>),
     ForeReliable(Box<Reliable<Framed>>),
     PvmFore(Box<Reliable<pvm::Rank>>),
@@ -64,6 +66,7 @@ macro_rules! of_library {
             Machine::Mpi($library) => $call,
             Machine::Pvm($library) => $call,
             Machine::PvmDaemon($library) => $call,
+            Machine::PvmGroups($library) => $call,
             Machine::Rpc($library) => $call,
             Machine::ForeReliable($library) => $call,
             Machine::PvmFore($library) => $call,
@@ -75,6 +78,8 @@ macro_rules! of_library {
         }
     };
 }
+
+mod wishes;
 
 /// Who lives where.
 pub(super) struct Settlement {
@@ -468,8 +473,13 @@ impl Lan {
         let Some(slot) = self.find(id) else { return };
         let (request, kind) = (Request(id.0), self.requests[slot].kind);
         let machine = &mut self.inhabitants[process as usize].machine;
-        let several = self.several.remove(&id);
+        let (several, wish) = (self.several.remove(&id), self.wishes.take(id));
         of_library!(machine, library => match kind {
+            _ if wish.is_some() => {
+                if let Some(wish) = wish {
+                    library.wish(now, request, wish);
+                }
+            }
             Kind::Send(message) if several.is_some() => {
                 let to = several.unwrap_or_default();
                 library.multicast(now, request, &to, message.tag, message.bytes);
@@ -525,7 +535,10 @@ impl Lan {
             let machine = &mut self.inhabitants[process as usize].machine;
             let output: LibraryOutput = of_library!(machine, library => library.poll_output());
             match output {
-                Output::Work(work) => self.charge(host, &work, &mut steps),
+                Output::Work(work) => {
+                    self.wishes.note(&work);
+                    self.charge(host, &work, &mut steps);
+                }
                 Output::Transmit(call) => {
                     self.inhabitants[process as usize].calls.push_back(call);
                     steps.push(Step::Do(Action::Call { process }));
@@ -550,6 +563,10 @@ impl Lan {
                 let (receive, message) = (RequestId(request.0), RequestId(message.0));
                 self.note_message(host, thread, process, message);
                 return self.complete(receive, message);
+            }
+            Done::Answered { request, number } => {
+                self.answered(RequestId(request.0), number);
+                request
             }
             Done::Failed { request, failure } => {
                 if let Some(slot) = self.find(RequestId(request.0)) {

@@ -27,14 +27,6 @@ impl Script {
 }
 
 impl Library for Script {
-    fn admit(&self, _: u32, _: u32, _: Bytes) -> Result<(), Refusal> {
-        Err(Refusal::Unsupported("anything"))
-    }
-
-    fn send(&mut self, _: SimTime, _: Request, _: u32, _: u32, _: Bytes) {}
-
-    fn receive(&mut self, _: SimTime, _: Request, _: Option<u32>, _: Option<u32>, _: Bytes) {}
-
     fn progress(&mut self, _now: SimTime) {
         self.asked = false;
     }
@@ -51,7 +43,9 @@ impl Library for Script {
     }
 }
 
+mod circuits;
 mod over_udp;
+mod wishes;
 
 const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 9188, "encapsulation_bytes": 8}"#;
 const FRAMES: &str = r#"{"kind": "frames"}"#;
