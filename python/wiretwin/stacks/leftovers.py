@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 __all__ = ["Leftovers", "none_left"]
 
 _FOLDER = Path("/dev/shm")
+_PROC = Path("/proc")
 _PATTERNS = ("mpich_shm_*", "mpich_*", "ucx_shm_posix_*", "vader_segment.*", "sm_segment.*", "psm2_shm.*")
 _IPC_RMID = 0
 """``shmctl(2)``, ``semctl(2)``: remove."""
@@ -118,18 +120,34 @@ def remove_since(before: Leftovers, uid: int) -> None:
 def _used() -> set[str]:
     """Return the files of shared memory that a living process has in its memory or open.
 
-    Open ones are looked at first: what is mapped between the two looks is found by the second.
+    Open ones are looked at first: what is mapped between the two looks is found by the second. A process that
+    has been killed and has yet to be given a core to end on is none of the living.
     """
     found = set()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
+    for link in (link for one in _living() for link in one.glob("fd/*")):
         with contextlib.suppress(OSError):
             path = os.readlink(link)
             if path.startswith("/dev/shm/"):
                 found.add(path)
-    for maps in Path("/proc").glob("[0-9]*/maps"):
+    for one in _living():
         with contextlib.suppress(OSError):
-            for line in maps.read_text("utf-8", "replace").splitlines():
+            for line in (one / "maps").read_text("utf-8", "replace").splitlines():
                 path = line.partition("/")[2]
                 if path.startswith("dev/shm/"):
                     found.add("/" + path)
     return found
+
+
+def _living() -> list[Path]:
+    return [one for one in _PROC.glob("[0-9]*") if not _dying(one)]
+
+
+def _dying(process: Path) -> bool:
+    """Whether a process is beyond doing anything: SIGKILL is on its way to it, or it has ended."""
+    try:
+        lines = (process / "status").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return True
+    status = dict(line.split(":", 1) for line in lines if ":" in line)
+    pending = int(status.get("SigPnd", "0"), 16) | int(status.get("ShdPnd", "0"), 16)
+    return status.get("State", "").strip()[:1] in ("Z", "X") or bool(pending >> (signal.SIGKILL - 1) & 1)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from wiretwin.stacks import leftovers
 from wiretwin.stacks.leftovers import Leftovers, none_left
 
 ORPHAN = """
@@ -79,3 +80,26 @@ def test_a_file_that_its_maker_has_open_and_not_yet_mapped_stays(file: Path) -> 
         before = Leftovers(frozenset(), frozenset(), frozenset())
         assert file not in before.lost_since(os.geteuid()).files
     assert file in before.lost_since(os.geteuid()).files
+
+
+@pytest.mark.parametrize(
+    ("state", "own", "shared", "uses"),
+    [
+        ("S (sleeping)", "0000000000000000", "0000000000000000", True),
+        ("R (running)", "0000000000004000", "0000000000000002", True),
+        ("R (running)", "0000000000000000", "0000000000000100", False),
+        ("D (disk sleep)", "0000000000000100", "0000000000000000", False),
+        ("Z (zombie)", "0000000000000000", "0000000000000000", False),
+    ],
+    ids=["sleeps", "other signals", "killed", "a thread killed", "ended"],
+)
+def test_who_has_been_killed_and_waits_for_a_core_uses_nothing(
+    state: str, own: str, shared: str, uses: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = tmp_path / "4711"
+    (process / "fd").mkdir(parents=True)
+    (process / "fd" / "3").symlink_to("/dev/shm/mpich_shm_open")
+    (process / "maps").write_text("7f00-7f01 rw-s 00000000 00:19 7  /dev/shm/mpich_shm_mapped\n")
+    (process / "status").write_text(f"Name:\trank\nState:\t{state}\nSigPnd:\t{own}\nShdPnd:\t{shared}\n")
+    monkeypatch.setattr(leftovers, "_PROC", tmp_path)
+    assert leftovers._used() == ({"/dev/shm/mpich_shm_open", "/dev/shm/mpich_shm_mapped"} if uses else set())
