@@ -61,6 +61,9 @@ impl Plan {
         };
         let mut nodes = self.running(&ports, seed);
         self.lay_lines(&mut nodes, &mut store, seed);
+        for place in trees.iter().flatten() {
+            nodes[place.node.0 as usize].copies |= place.onward.len() > 1;
+        }
         let circuits = (0..)
             .zip(&trees)
             .map(|(number, tree)| self.lay_circuit(number, tree, &nodes, &mut store))

@@ -4,7 +4,7 @@ use wiretwin_engine::Stream;
 use wiretwin_units::SimTime;
 
 use super::node::{Kind, Node, ones};
-use super::state::{NONE, Store};
+use super::state::{Branch, Hop, NONE, Store};
 use crate::cell_switch::crossbar::{Islip, Matching, Pim, Requests};
 
 #[derive(Clone, Debug)]
@@ -28,25 +28,30 @@ impl Node {
     #[inline]
     pub(super) fn cross(&mut self, busy: u64, slot: u64, now: SimTime, store: &mut Store) {
         let Kind::Crossbar { iterations, inside, .. } = self.kind else { return };
+        let mut outputs = busy;
         if inside == 1 {
-            if self.pair_up(iterations, true, busy, 0, store) {
-                self.send_pairs(slot, now, store);
-            }
-            return;
-        }
-        // Round by round: an input that is quicker than its line may be matched in several.
-        let (mut outputs, mut full, mut turns) = (busy, 0, [0_u8; 64]);
-        for round in 0..iterations {
-            if !self.pair_up(1, round == 0, outputs, full, store) {
+            if !self.pair_up(iterations, true, busy, 0, store) {
                 return;
             }
-            let Kind::Crossbar { matching, .. } = &self.kind else { return };
-            for (input, output) in matching.pairs() {
-                outputs |= 1 << output;
-                turns[input as usize] += 1;
-                full |= u64::from(turns[input as usize] == inside) << input;
-            }
             self.send_pairs(slot, now, store);
+        } else {
+            // Round by round: an input that is quicker than its line may be matched in several.
+            let (mut full, mut turns) = (0, [0_u8; 64]);
+            for round in 0..iterations {
+                if !self.pair_up(1, round == 0, outputs, full, store) {
+                    break;
+                }
+                let Kind::Crossbar { matching, .. } = &self.kind else { return };
+                for (input, output) in matching.pairs() {
+                    outputs |= 1 << output;
+                    turns[input as usize] += 1;
+                    full |= u64::from(turns[input as usize] == inside) << input;
+                }
+                self.send_pairs(slot, now, store);
+            }
+        }
+        if !self.crossed.is_empty() {
+            self.copy(outputs, slot, now, store);
         }
     }
 
@@ -78,29 +83,70 @@ impl Node {
     /// Lets every pair send.
     #[inline]
     fn send_pairs(&mut self, slot: u64, now: SimTime, store: &mut Store) {
-        let ports = self.outward.len();
         let Kind::Crossbar { matching, .. } = &self.kind else { return };
         let mut inputs = matching.inputs();
         while inputs != 0 {
             let input = inputs.trailing_zeros();
             inputs &= inputs - 1;
-            let Kind::Crossbar { matching, matcher, .. } = &mut self.kind else { return };
+            let Kind::Crossbar { matching, .. } = &self.kind else { return };
             let output = matching.paired(input);
-            let place = input as usize * ports + output as usize;
-            if let Matcher::ByCircuit(fair) = matcher {
-                let turns = &mut store.branches[self.rings[place].head as usize].turns;
-                fair.turns[output as usize] = fair.turns[output as usize].max(*turns);
-                *turns += 1;
+            self.send_pair(input, output, slot, now, store);
+        }
+    }
+
+    /// Lets the circuit whose turn it is send from an input to an output.
+    #[inline(always)] // it is called for every cell, and from another place for a few
+    fn send_pair(&mut self, input: u32, output: u32, slot: u64, now: SimTime, store: &mut Store) {
+        let place = input as usize * self.outward.len() + output as usize;
+        let Kind::Crossbar { matcher, .. } = &mut self.kind else { return };
+        if let Matcher::ByCircuit(fair) = matcher {
+            let turns = &mut store.branches[self.rings[place].head as usize].turns;
+            fair.turns[output as usize] = fair.turns[output as usize].max(*turns);
+            *turns += 1;
+        }
+        if let Some(number) = self.turn(place, store) {
+            if self.copies {
+                let Branch { hop, cursor, .. } = store.branches[number as usize];
+                if store.hops[hop as usize].branches > 1 {
+                    self.crossed.push((hop, cursor));
+                }
             }
-            if let Some(branch) = self.turn(place, store) {
-                self.send(branch, output as usize, slot, now, store);
-            }
-            if self.rings[place].head == NONE
-                && let Kind::Crossbar { requests, .. } = &mut self.kind
-            {
-                requests.set(input, output, false);
+            self.send(number, output as usize, slot, now, store);
+        }
+        if self.rings[place].head == NONE
+            && let Kind::Crossbar { requests, .. } = &mut self.kind
+        {
+            requests.set(input, output, false);
+        }
+    }
+
+    /// Lets outputs that no input was matched with have a copy of a cell that has just crossed, where its circuit's
+    /// turn has come there: an input drives all of them at once. What is left of a cell asks again, as any does.
+    #[cold]
+    fn copy(&mut self, taken: u64, slot: u64, now: SimTime, store: &mut Store) {
+        let mut crossed = std::mem::take(&mut self.crossed);
+        let mut taken = match &self.kind {
+            Kind::Crossbar { matching, inside: 1, .. } => !matching.free_outputs(),
+            _ => taken,
+        };
+        // Whose copies come first goes round.
+        let first = (slot % crossed.len() as u64) as usize;
+        crossed.rotate_left(first);
+        for &(hop, cell) in &crossed {
+            let Hop { first, branches, .. } = store.hops[hop as usize];
+            for number in first..first + u32::from(branches) {
+                let branch = &store.branches[number as usize];
+                let (input, output) = (u32::from(branch.input), u32::from(branch.port));
+                let its_turn = self.rings[branch.place as usize].head == number;
+                let free = taken >> output & 1 == 0;
+                if free && its_turn && branch.cursor == cell && branch.may_send(&store.directions) {
+                    taken |= 1 << output;
+                    self.send_pair(input, output, slot, now, store);
+                }
             }
         }
+        crossed.clear();
+        self.crossed = crossed;
     }
 }
 

@@ -69,6 +69,10 @@ pub(super) struct Node {
     pub discard: Discard,
     /// From the queue to the line, or to host memory.
     pub latency: Span,
+    /// Whether a circuit goes on from here by several ports; and the cells of such circuits that have just
+    /// crossed, each with its hop.
+    pub copies: bool,
+    pub crossed: Vec<(u32, u32)>,
 }
 
 /// The places of the ones of a word, from the least.
@@ -110,6 +114,8 @@ impl Node {
             buffer: NONE,
             discard: Discard::Tail,
             latency: Span::ZERO,
+            copies: false,
+            crossed: Vec::new(),
         }
     }
 

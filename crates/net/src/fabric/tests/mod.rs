@@ -2,6 +2,7 @@
 
 mod bad;
 mod books;
+mod copies;
 mod fair;
 mod hosts;
 mod queues;
