@@ -8,8 +8,10 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from wiretwin.papers import against_rho
+from wiretwin.papers import against_rho, matchings
 from wiretwin.papers.anatomy import Anatomy, lines
+from wiretwin.papers.curves import Quantity, draw
+from wiretwin.papers.curves import chips as chips_of
 from wiretwin.papers.programs import orders
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
@@ -39,7 +41,8 @@ def render(paper: str, records: list[Record], out: Path) -> Path:
         _experiment(name, [record for record in records if record.experiment == name]) for name in experiments
     ]
     fitted = [record for record in records if record.published is not None]
-    said = f"{len(fitted)} values that the model was fitted to, {len(records) - len(fitted)} predicted"
+    values = "value" if len(fitted) == 1 else "values"
+    said = f"{len(fitted)} {values} that the model was fitted to, {len(records) - len(fitted)} predicted"
     page = Page(title=PAPERS[paper].TITLE, subtitle=said, sections=sections)
     write_atomically(out, html(page).encode())
     return out
@@ -82,6 +85,12 @@ def _experiment(name: str, records: list[Record]) -> Section:
         blocks += _rates(name, sized, records)
     if over_rho:
         figures, chips = against_rho.figures(name, over_rho)
+        blocks += figures
+    if turns := [record for record in records if record.metric == "round_trip_us" and "size=" in record.case]:
+        figure, chips = _round_trips(name, turns)
+        blocks.append(figure)
+    if any(record.metric == "matched_share" for record in records):
+        figures, chips = matchings.figures(name, records)
         blocks += figures
     compared = [record for record in records if record.published is not None]
     if compared:
@@ -222,10 +231,28 @@ def _figures(name: str, records: list[Record]) -> tuple[list[FigureBlock], list[
         for number, (title, (curves, axis)) in enumerate(drawn.items())
         if curves
     ]
-    chips = [
-        Chip(label, LIGHT.series.index(look.colour), look.dash, look.symbol) for label, look in shown.items()
-    ]
-    return blocks, chips if len(chips) > 1 else []
+    return blocks, chips_of(shown) if len(shown) > 1 else []
+
+
+def _round_trips(name: str, records: list[Record]) -> tuple[FigureBlock, list[Chip]]:
+    """Draw round trips against size, a curve for each case."""
+    found = _curves(records, SIZE)
+    labels = _labels(list(found))
+    curves = {labels[case]: points for case, points in found.items()}
+    shown = looks(list(curves))
+    figure = base.empty(420, LIGHT, f"{name}-round-trip")
+    table, values = draw(figure, Quantity("Round trip", "us"), "size", "Case", curves, shown)
+    sizes = [int(at) for points in curves.values() for at, _ in points]
+    base.size_axis(figure, min(sizes), max(sizes), title="Message size")
+    if max(values) > against_rho.DECADE * min(values):
+        base.time_axis(figure, min(values) / 1e6, max(values) / 1e6, 1e-6, "y")
+        base.caption_y(figure, "Round trip, with its 90 % interval")
+    else:
+        figure.update_yaxes(rangemode="tozero")
+        base.caption_y(figure, "Round trip [us], with its 90 % interval")
+    summary = f"{len(curves)} cases: {_number(min(values))} to {_number(max(values))} us."
+    block = FigureBlock(f"{name}-round-trip", "Round trips by size", summary, figure, table)
+    return block, chips_of(shown) if len(shown) > 1 else []
 
 
 def _rates(name: str, sized: list[Record], records: list[Record]) -> list[FigureBlock]:

@@ -12,14 +12,16 @@ import pytest
 
 from wiretwin._core import fabric_run, lan_mixed, pim_pairs, switch_carries
 from wiretwin.errors import InputError
-from wiretwin.papers import chen1996
+from wiretwin.papers import chen1996, matchings
 from wiretwin.papers.chen1996.cluster import cluster
 from wiretwin.papers.chen1996.mixed import CLIENTS, NETWORKS
-from wiretwin.papers.chen1996.pim import interval
+from wiretwin.papers.chen1996.pim import SHARES, estimate, interval
 from wiretwin.papers.chen1996.scenario import Plan, Rules, an2
 from wiretwin.papers.chen1996.sessions import cells_of, six_plan
 from wiretwin.papers.page import committed, values_csv
 from wiretwin.papers.profiles import lan_json
+from wiretwin.papers.records import Record, Role
+from wiretwin.papers.report import render
 from wiretwin.papers.values import DATA, read_sheet
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "chen1996.md"
@@ -74,10 +76,46 @@ def test_a_switch_that_cannot_be_is_refused_by_name() -> None:
         chen1996.refit()
 
 
-def test_an_interval_is_that_of_student() -> None:
+def test_an_interval_is_that_of_student_and_ends_where_the_metric_does() -> None:
     mean, half = interval([1.0, 2.0, 3.0, 4.0])
     # t(0.95, 3) = 2.3534, standard deviation 1.2910.
     assert (mean, round(half, 4)) == (2.5, 1.5191)
+    values = [0.1, 0.9, 0.95]
+    assert interval(values)[0] + interval(values)[1] > 1
+    assert estimate("jain", values)[1:] == (0.0, 1.0)
+    assert estimate("deviation_percent", values)[1] < 0
+    assert estimate("time_s", values)[2] > 1
+    for (_, _, metric), (_, ends, _) in stored().items():
+        if ends and metric != "deviation_percent":
+            low, high = (float(end) for end in ends.split(" to "))
+            assert low >= 0
+            assert metric not in SHARES or high <= 1
+
+
+def test_the_page_draws_matchings_by_load_and_ports_and_round_trips_by_size(tmp_path: Path) -> None:
+    records = []
+    for (experiment, name, metric), (value, ends, published) in stored().items():
+        low, high = (float(end) for end in ends.split(" to ")) if ends else (None, None)
+        known = float(published) if published else None
+        role: Role = "calibration" if published else "prediction"
+        records.append(Record("chen1996", experiment, name, metric, float(value), low, high, role, known))
+    blocks, chips = matchings.figures("pim", records)
+    assert [block.id for block in blocks] == [
+        "pim-matched_share-load",
+        "pim-matched_share-ports",
+        "pim-efficiency-load",
+        "pim-efficiency-ports",
+    ]
+    assert [chip.layer for chip in chips] == matchings.LABELS
+    # Share by ports at full load: four curves of five sizes, the first round's the lowest.
+    rows = blocks[1].table.rows
+    assert len(rows) == 20
+    assert rows[4][:3] == ["PIM, 1 round", "64", "63.51"]
+    curves = {name for trace in blocks[3].figure.data if (name := trace.name) is not None}
+    assert curves == set(matchings.LABELS)
+    text = render("chen1996", records, tmp_path / "page.html").read_text()
+    assert all(f'id="{name}-round-trip"' in text for name in ("echo-under-load", "pvm"))
+    assert "1 value that the model was fitted to" in text
 
 
 def test_one_session_alone_is_the_calibration_figure() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from wiretwin._core import lan_mixed, lan_run
 from wiretwin.papers.chen1996.cluster import STACKS, box, cluster, priced
-from wiretwin.papers.chen1996.pim import interval, jain
+from wiretwin.papers.chen1996.pim import estimate, jain
 from wiretwin.papers.chen1996.scenario import alpha
 from wiretwin.papers.profiles import lan_json
 from wiretwin.papers.records import Record, case
@@ -66,8 +66,7 @@ def mixed(quick: bool) -> tuple[list[Record], list[str]]:
         ]
         for program, metric, each, load in values:
             name = case(program=program, load=load, transport=transport, flow_control=flow_control)
-            mean, half = interval(each) if len(each) > 1 else (each[0], None)
-            low, high = (None, None) if half is None else (mean - half, mean + half)
+            mean, low, high = estimate(metric, each) if len(each) > 1 else (each[0], None, None)
             records.append(Record(PAPER, "mixed", name, metric, mean, low, high, "prediction"))
     return records, runs
 

@@ -79,8 +79,23 @@ def _carries(scheduler: str, iterations: int, ports: int, load: float, quick: bo
 
 def _record(name: str, metric: str, values: Sequence[float]) -> Record:
     """Return the mean of replications with its 90 % interval."""
+    return Record("chen1996", "pim", name, metric, *estimate(metric, values), "prediction")
+
+
+SHARES = ("matched_share", "efficiency", "jain", "cell_loss_ratio", "tcp_retransmission_ratio")
+"""Metrics that end at 1."""
+
+
+def estimate(metric: str, values: Sequence[float]) -> tuple[float, float, float]:
+    """Return the mean of replications and the ends of its 90 % interval, which ends where the metric does.
+
+    No share is above 1 and nothing but a deviation below 0, though Student's interval may reach there.
+    """
     mean, half = interval(values)
-    return Record("chen1996", "pim", name, metric, mean, mean - half, mean + half, "prediction")
+    low, high = mean - half, mean + half
+    if metric in SHARES:
+        high = min(high, 1.0)
+    return mean, low if metric == "deviation_percent" else max(low, 0.0), high
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from wiretwin.papers.chen1996.pim import interval, jain
+from wiretwin.papers.chen1996.pim import estimate, jain
 from wiretwin.papers.chen1996.scenario import Json, Plan, Rules, an2, paper, run_all
-from wiretwin.papers.records import Record, Role, case
+from wiretwin.papers.records import Record, case
 
 __all__ = ["echo_under_load", "parking_lot", "sensitivity", "six_sessions"]
 
@@ -28,10 +28,10 @@ def _record(
     published: float | None = None,
 ) -> Record:
     """Return the mean of replications; a prediction has their 90 % interval."""
-    mean, half = interval(values)
-    role: Role = "prediction" if published is None else "calibration"
-    low, high = (mean - half, mean + half) if published is None else (None, None)
-    return Record(PAPER, experiment, name, metric, mean, low, high, role, published)
+    mean, low, high = estimate(metric, values)
+    if published is None:
+        return Record(PAPER, experiment, name, metric, mean, low, high, "prediction")
+    return Record(PAPER, experiment, name, metric, mean, None, None, "calibration", published)
 
 
 def _starts(seed: int, count: int) -> list[int]:
