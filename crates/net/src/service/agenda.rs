@@ -8,41 +8,45 @@ use wiretwin_units::SimTime;
 /// is known without a search: for tens of parts that change at each cell that is less than a queue of events.
 #[derive(Clone, Debug)]
 pub(super) struct Agenda {
-    times: Vec<SimTime>,
-    /// By node, the part that is first below it: 1 is the root, the leaves are the last half.
-    first: Vec<u32>,
+    /// By node, what is first below it: 1 is the root, the leaves are the last half. Time above, part below:
+    /// the lesser is first. A walk carries what is first so far, so that it waits for no load of the level before.
+    first: Vec<u128>,
+}
+
+const fn entry(part: usize, time: SimTime) -> u128 {
+    (time.as_ps() as u128) << 64 | part as u128
 }
 
 impl Agenda {
     /// Nobody has anything to do.
     pub(super) fn new(parts: usize) -> Self {
         let leaves = parts.next_power_of_two().max(2);
-        let mut first: Vec<u32> = (0..2 * leaves).map(|node| node.saturating_sub(leaves) as u32).collect();
+        let mut first: Vec<_> =
+            (0..2 * leaves).map(|node| entry(node.saturating_sub(leaves), SimTime::MAX)).collect();
         for node in (1..leaves).rev() {
             first[node] = first[2 * node];
         }
-        Self { times: vec![SimTime::MAX; leaves], first }
+        Self { first }
     }
 
     /// A part acts next at this time; [`SimTime::MAX`] is never.
     #[inline]
     pub(super) fn set(&mut self, part: usize, time: SimTime) {
-        let leaves = self.times.len();
-        self.times[part] = time;
-        let mut node = (leaves + part) / 2;
-        while node > 0 {
-            let (left, right) = (self.first[2 * node], self.first[2 * node + 1]);
-            let later = self.times[right as usize] < self.times[left as usize];
-            self.first[node] = if later { right } else { left };
+        let mut node = self.first.len() / 2 + part;
+        let mut first = entry(part, time);
+        self.first[node] = first;
+        while node > 1 {
+            first = first.min(self.first[node ^ 1]);
             node /= 2;
+            self.first[node] = first;
         }
     }
 
     /// Who is first, and when.
     #[inline]
     pub(super) fn next(&self) -> (SimTime, usize) {
-        let part = self.first[1] as usize;
-        (self.times[part], part)
+        let first = self.first[1];
+        (SimTime::from_ps((first >> 64) as u64), first as u64 as usize)
     }
 }
 
