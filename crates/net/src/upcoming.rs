@@ -17,7 +17,7 @@ pub(crate) struct Upcoming {
     /// The last one first.
     soon: Vec<(SimTime, u64)>,
     schedule: Schedule,
-    /// The time of the first in the schedule; of one in the list too, where that came before it.
+    /// The time of the first in the schedule, before which all in the list are due.
     far: SimTime,
     given: u64,
 }
@@ -69,15 +69,14 @@ impl Upcoming {
             return self.put_far(time, index);
         }
         if self.soon.len() >= FEW {
-            let (last, of_last) = self.soon[0];
+            let last = self.soon[0].0;
             if last <= time {
+                if last == time {
+                    self.make_last_far();
+                }
                 return self.put_far(time, index);
             }
-            // One of the schedule's at the same instant came after it: then it stays before that.
-            if last < self.far {
-                self.soon.remove(0);
-                self.put_far(last, of_last);
-            }
+            self.make_last_far();
         }
         self.soon.push((time, index));
         let mut place = self.soon.len() - 1;
@@ -86,6 +85,16 @@ impl Upcoming {
             place -= 1;
         }
         self.soon[place] = (time, index);
+    }
+
+    /// The last instant of the list goes to the schedule whole: nothing in the list is ever due when something there is.
+    fn make_last_far(&mut self) {
+        let last = self.soon[0].0;
+        let count = self.soon.iter().take_while(|(time, _)| *time == last).count();
+        for place in (0..count).rev() {
+            self.put_far(last, self.soon[place].1);
+        }
+        self.soon.drain(..count);
     }
 
     fn put_far(&mut self, time: SimTime, index: u64) {
@@ -142,6 +151,7 @@ mod tests {
                     assert_eq!(upcoming.next(), event.map(|event| event.index), "of seed {seed}");
                     assert_eq!(upcoming.now(), schedule.now());
                 }
+                assert!(upcoming.soon.len() <= FEW, "the list stays short, whatever meets");
                 assert_eq!(upcoming.pending(), schedule.pending());
                 assert_eq!(upcoming.given(), schedule.scheduled());
             }
