@@ -33,7 +33,7 @@ use crate::library::{
 pub mod channel;
 mod dial;
 pub mod pdu;
-mod root;
+pub mod root;
 pub mod topology;
 
 use channel::{Channel, ChannelOutput, Config, Passed};

@@ -8,6 +8,8 @@ mod mpi;
 mod mutated;
 #[path = "../../../fuzz/checks/pvm_machines.rs"]
 mod pvm_machines;
+#[path = "../../../fuzz/checks/reliable_root.rs"]
+mod reliable_root;
 #[path = "../../../fuzz/checks/rpc_machines.rs"]
 mod rpc_machines;
 #[path = "../../../fuzz/checks/via.rs"]
@@ -36,4 +38,9 @@ fn mpi_libraries_hold_for_any_input() {
 #[test]
 fn the_fore_interface_holds_for_any_calls_and_messages() {
     mutated::check_corpus("fore", fore::check);
+}
+
+#[test]
+fn a_tree_brings_everything_to_all_of_its_leaves_whatever_is_lost() {
+    mutated::check_corpus("reliable_root", reliable_root::check);
 }
