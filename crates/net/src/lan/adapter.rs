@@ -24,6 +24,7 @@ use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::stack::{Lower, Message};
 use super::trail::SegmentId;
+use super::train::{Coming, Crossing};
 
 /// A PDU that came, for its circuit's reader.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,14 @@ pub(super) struct Adapter {
     receive_fifo: VecDeque<Cell>,
     // Of a Series-200.
     job: Option<Job>,
+    /// When it began; and when it ends, where no event was scheduled for that.
+    job_began: SimTime,
+    unhurried: Option<SimTime>,
+    /// Cells of trains that will come, in order; and when it is to look for one.
+    pub(super) coming: VecDeque<Coming>,
+    pub(super) looks_at: Option<SimTime>,
+    /// The last cell that it sent in a train.
+    pub(super) crossing: Option<Crossing>,
     to_send: VecDeque<(u32, SegmentId)>,
     sending: Option<u32>,
     send_trail: SegmentId,
@@ -79,6 +88,11 @@ impl Adapter {
             circuits: Vec::new(),
             receive_fifo: VecDeque::new(),
             job: None,
+            job_began: SimTime::ZERO,
+            unhurried: None,
+            coming: VecDeque::new(),
+            looks_at: None,
+            crossing: None,
             to_send: VecDeque::new(),
             sending: None,
             send_trail: SegmentId::NONE,
@@ -130,28 +144,66 @@ impl Adapter {
         self.circuits.get(usize::from(vc.vci())).copied().filter(|&circuit| circuit != u32::MAX)
     }
 
+    /// The number of its host.
+    pub(super) const fn host(&self) -> u32 {
+        self.host
+    }
+
+    /// Its processor has something to do.
+    pub(super) const fn is_working(&self) -> bool {
+        self.job.is_some()
+    }
+
+    /// When its job ends, where no event was scheduled for that.
+    pub(super) const fn unhurried(&self) -> Option<SimTime> {
+        self.unhurried
+    }
+
+    /// When its job began.
+    pub(super) const fn job_began(&self) -> SimTime {
+        self.job_began
+    }
+
+    /// That job has an event of its own from now on, or has ended.
+    pub(super) const fn hurry(&mut self) -> Option<SimTime> {
+        self.unhurried.take()
+    }
+
+    /// It has nothing to send, nothing to hand over and no last cell of a PDU: nobody hears of what it does.
+    pub(super) fn only_takes_in(&self) -> bool {
+        let fifo = &self.receive_fifo;
+        self.sending.is_none()
+            && self.to_send.is_empty()
+            && self.to_hand.is_empty()
+            && fifo.len() <= LOOKED_THROUGH
+            && fifo.iter().all(|cell| !cell.last)
+    }
+
     /// Cells that came from the line: taken, given to the reassembler, lost for want of room.
     pub(super) fn passed(&self) -> Passed {
         Passed { held: self.receive_fifo.len() as u64, ..self.passed }
     }
 }
 
+/// The longest FIFO that is looked through for the last cell of a PDU.
+const LOOKED_THROUGH: usize = 4;
 /// A cell's payload on the bus.
-const CELL_BYTES: Bytes = Bytes::new(PAYLOAD_OCTETS as u64);
+pub(super) const CELL_BYTES: Bytes = Bytes::new(PAYLOAD_OCTETS as u64);
 /// The local numbers of DMA events.
 const OUTWARD: u32 = 0;
 const INWARD: u32 = 1;
+/// Nobody waits for it.
+pub(super) const UNHEARD: u32 = 2;
 
 impl Lan {
-    /// A cell has come to an adapter.
-    pub(super) fn cell_came(&mut self, number: u32, mut cell: Cell) {
-        let now = self.core.now();
+    /// Whether a cell that comes to an adapter has a circuit, and room in the FIFO.
+    fn is_taken(&mut self, number: u32, cell: &Cell) -> bool {
         let adapter = &mut self.adapters[number as usize];
         adapter.passed.taken += 1;
         if cell.pdu == PduId::NONE {
             // Load: nobody has opened its circuit, and it goes no further than the line.
             adapter.passed.given += 1;
-            return;
+            return false;
         }
         let room = match adapter.config {
             AdapterConfig::Series100 { receive_fifo_cells, .. }
@@ -161,8 +213,25 @@ impl Lan {
         if adapter.receive_fifo.len() >= room || adapter.circuit(cell.vc).is_none() {
             adapter.passed.lost += 1;
             self.core.pdus.gone(cell.pdu);
+            return false;
+        }
+        true
+    }
+
+    /// A cell of a train is there for the processor of a Series-200.
+    pub(super) fn put_in_fifo(&mut self, number: u32, cell: Cell) {
+        if self.is_taken(number, &cell) {
+            self.adapters[number as usize].receive_fifo.push_back(cell);
+        }
+    }
+
+    /// A cell has come to an adapter.
+    pub(super) fn cell_came(&mut self, number: u32, mut cell: Cell) {
+        if !self.is_taken(number, &cell) {
             return;
         }
+        let now = self.core.now();
+        let adapter = &mut self.adapters[number as usize];
         match adapter.config {
             AdapterConfig::Series100 { interrupt_delay, .. } => {
                 let first = !core::mem::replace(&mut adapter.handling, true);
@@ -183,6 +252,7 @@ impl Lan {
     }
 
     /// Feeds a cell to its circuit's reassembler: the work that is, and the PDU that it completes.
+    #[inline]
     fn reassemble(&mut self, number: u32, cell: Cell) -> (Works, Option<Delivery>) {
         let now = self.core.now();
         let adapter = &mut self.adapters[number as usize];
@@ -258,6 +328,7 @@ impl Lan {
 
     /// The next cell of what a circuit has to send, if any, and the work that it is. The cell has no trail
     /// yet.
+    #[inline]
     pub(super) fn cut(&mut self, circuit: u32) -> Option<(Works, Cell)> {
         let at = &mut self.circuits[circuit as usize];
         let mut works = Works::default();
@@ -288,14 +359,17 @@ impl Lan {
 
     /// Whether a cell may be put behind those that wait for the line; else when it may.
     fn room_at(&self, number: u32, fifo_cells: u32, coming: usize) -> Option<SimTime> {
-        let link = self.core.link(self.adapters[number as usize].out);
-        let config = link.config();
-        let cell = config.rate.time_for(config.cell_bits).unwrap_or(Span::MAX);
-        let slots = u64::from(fifo_cells).saturating_sub(coming as u64 + 1);
-        let free = link.free_at();
+        let adapter = &self.adapters[number as usize];
+        let link = self.core.link(adapter.out);
+        let (now, cell) = (self.core.now(), link.cell_time());
+        let (free, more) = Crossing::before(adapter.crossing, now, link.free_at());
+        if free <= now {
+            return None;
+        }
+        let slots = u64::from(fifo_cells).saturating_sub((coming + more) as u64 + 1);
         // Those that wait are sent one after the other: at this instant one place fewer is taken.
         let room = SimTime::from_ps(free.as_ps().saturating_sub(cell.as_ps().saturating_mul(slots)));
-        (room > self.core.now()).then_some(room)
+        (room > now).then_some(room)
     }
 
     // Series-100
@@ -416,6 +490,10 @@ impl Lan {
 
     /// The adapter's processor takes its next job, if it has none.
     pub(super) fn transmit(&mut self, number: u32) {
+        if self.core.trains {
+            self.catch_up(number);
+            self.hurry(number);
+        }
         let now = self.core.now();
         let place = number as u16;
         let adapter = &mut self.adapters[number as usize];
@@ -469,8 +547,36 @@ impl Lan {
         } else {
             return;
         };
-        self.adapters[number as usize].job = Some(job);
-        self.core.at(now + span, To::Firmware, number, 0);
+        let adapter = &mut self.adapters[number as usize];
+        (adapter.job, adapter.job_began) = (Some(job), now);
+        if matches!(job, Job::TakeIn { delivery: None, .. }) && self.is_unhurried(number) {
+            self.adapters[number as usize].unhurried = Some(now + span);
+            self.await_cell(number);
+        } else {
+            self.core.at(now + span, To::Firmware, number, 0);
+        }
+    }
+
+    /// A job to take a cell in that completes nothing has ended at `time`, before now, and the next one begins if there
+    /// is a cell for it.
+    pub(super) fn take_in_unheard(&mut self, number: u32, time: SimTime) {
+        let adapter = &mut self.adapters[number as usize];
+        let AdapterConfig::Series200 { aal5, aal34, .. } = adapter.config else { return };
+        adapter.unhurried = None;
+        let ended = adapter.job.take();
+        let next = adapter.receive_fifo.pop_front();
+        if ended.is_some() {
+            let host = adapter.host;
+            let (_, end) = self.hosts[host as usize].take_bus(time, CELL_BYTES);
+            self.core.quiet = self.core.quiet.max(end);
+        }
+        let Some(cell) = next else { return };
+        let (works, delivery) = self.reassemble(number, cell);
+        debug_assert!(delivery.is_none(), "the last cell of a PDU has an event");
+        let span = works.priced(if self.config.stack.lower == Lower::Aal34 { &aal34 } else { &aal5 });
+        let adapter = &mut self.adapters[number as usize];
+        adapter.job = Some(Job::TakeIn { trail: SegmentId::NONE, delivery });
+        (adapter.job_began, adapter.unhurried) = (time, Some(time + span));
     }
 
     /// Looks again later, unless it is to look earlier already.
@@ -478,24 +584,39 @@ impl Lan {
         let adapter = &mut self.adapters[number as usize];
         if adapter.will_look_at.is_none_or(|at| at > time) {
             adapter.will_look_at = Some(time);
+            self.await_cell_sent(number);
             self.core.at(time, To::Transmit, number, 0);
         }
     }
 
     /// The adapter's processor has done its job.
     pub(super) fn firmware_done(&mut self, number: u32) {
-        let adapter = &mut self.adapters[number as usize];
-        match adapter.job.take() {
-            Some(Job::TakeUp(circuit)) => adapter.sending = Some(circuit),
+        if self.core.trains {
+            self.take_what_came(number, self.core.now());
+        }
+        let job = self.adapters[number as usize].job.take();
+        match job {
+            Some(Job::TakeUp(circuit)) => self.adapters[number as usize].sending = Some(circuit),
+            Some(Job::Send(cell)) if self.send_ahead(number, cell) => {}
             Some(Job::Send(mut cell)) => {
-                cell.trail = self.dma(number, cell.trail, OUTWARD);
+                self.core.stepwise += usize::from(self.core.trains);
+                let (end, trail) = self.dma(number, cell.trail);
+                cell.trail = trail;
+                self.core.at(end, To::Dma, number, OUTWARD);
                 self.adapters[number as usize].outward.push_back(cell);
             }
             Some(Job::TakeIn { trail, delivery }) => {
-                let trail = self.dma(number, trail, INWARD);
-                self.adapters[number as usize].inward.push_back((delivery, trail));
+                let (end, trail) = self.dma(number, trail);
+                if delivery.is_some() || !self.core.trains {
+                    self.core.at(end, To::Dma, number, INWARD);
+                    self.adapters[number as usize].inward.push_back((delivery, trail));
+                } else {
+                    // Of a cell that completes nothing nobody hears.
+                    self.core.quiet = self.core.quiet.max(end);
+                }
             }
             Some(Job::Hand(delivery, trail)) => {
+                let adapter = &mut self.adapters[number as usize];
                 adapter.handed.push_back((delivery, trail));
                 if !core::mem::replace(&mut adapter.handling, true) {
                     let (host, handler) = (adapter.host, adapter.handler);
@@ -505,15 +626,17 @@ impl Lan {
             None => {}
         }
         self.transmit(number);
+        if self.core.trains {
+            self.take_what_comes_now(number);
+        }
     }
 
-    /// A cell's payload crosses the bus.
-    fn dma(&mut self, number: u32, trail: SegmentId, way: u32) -> SegmentId {
+    /// A cell's payload crosses the bus: until when.
+    fn dma(&mut self, number: u32, trail: SegmentId) -> (SimTime, SegmentId) {
         let now = self.core.now();
         let host = self.adapters[number as usize].host;
         let (start, end) = self.hosts[host as usize].take_bus(now, CELL_BYTES);
-        self.core.at(end, To::Dma, number, way);
-        self.core.trail.push(trail, Activity::Dma, host as u16, start, end)
+        (end, self.core.trail.push(trail, Activity::Dma, host as u16, start, end))
     }
 
     /// It has crossed.
@@ -524,7 +647,9 @@ impl Lan {
                 let out = adapter.out;
                 self.core.send(out, cell);
             }
-        } else if let Some((Some(delivery), trail)) = adapter.inward.pop_front() {
+        } else if way == INWARD
+            && let Some((Some(delivery), trail)) = adapter.inward.pop_front()
+        {
             adapter.to_hand.push_back((delivery, trail));
             self.transmit(number);
         }

@@ -234,6 +234,37 @@ impl Switch {
         core.at(out, To::Element, self.number, CROSSED);
     }
 
+    /// A cell that would come in at `port` at `time`, before which no other comes: where nobody contends with it, and the
+    /// control processor says nothing until it has left, it passes at once. Its link, the name it has there, and when
+    /// that link begins to send it.
+    #[inline]
+    pub(crate) fn pass(
+        &mut self,
+        core: &Core,
+        port: u32,
+        vc: Vc,
+        time: SimTime,
+        silent_until: SimTime,
+    ) -> Option<(LinkId, Vc, SimTime)> {
+        if self.fabric.free_at() > time || !self.crossing.is_empty() {
+            return None;
+        }
+        let routes = &self.routes[port as usize];
+        let at = routes.binary_search_by_key(&vc, |route| route.0).ok()?;
+        let &[branch] = routes[at].1.as_slice() else { return None };
+        let output = &self.outputs[branch.port as usize];
+        let mut fabric = self.fabric;
+        let out = fabric.send(time, CELL).ok()?.end + self.config.delay;
+        let idle = !output.waiting && output.queues.iter().all(VecDeque::is_empty);
+        if !idle || core.link(output.link).free_at() > out || silent_until <= out {
+            return None;
+        }
+        self.fabric = fabric;
+        self.passed.taken += 1;
+        self.passed.given += 1;
+        Some((output.link, branch.vc, out))
+    }
+
     /// An event of its own.
     pub(crate) fn handle(&mut self, core: &mut Core, local: u32) {
         if local == CROSSED { self.crossed(core) } else { self.port_free(core, local) }
@@ -241,6 +272,7 @@ impl Switch {
 
     fn crossed(&mut self, core: &mut Core) {
         let (port, cell) = self.crossing.pop_front().expect("one event for each cell that crosses");
+        core.stepwise = core.stepwise.saturating_sub(1);
         let routes = &self.routes[port as usize];
         let Ok(at) = routes.binary_search_by_key(&cell.vc, |route| route.0) else {
             if cell.vc == SIGNALLING {

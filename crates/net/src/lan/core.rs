@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_engine::{Probability, Stream, Trace, TraceDigest, TraceEvent};
+use wiretwin_engine::{Digest, Probability, Stream, Trace, TraceDigest, TraceEvent};
 use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
 
 use super::activity::Activity;
@@ -49,10 +49,12 @@ pub(crate) enum To {
     Pause,
     /// A driver or call control may have something to do.
     Signalling,
+    /// A cell of a train comes to an adapter that has nothing to do.
+    Coming,
 }
 
 impl To {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Cpu,
         Self::Link,
         Self::Element,
@@ -70,6 +72,7 @@ impl To {
         Self::Vi,
         Self::Pause,
         Self::Signalling,
+        Self::Coming,
     ];
 }
 
@@ -123,12 +126,34 @@ pub struct Passed {
     pub held: u64,
 }
 
+/// What came to the end of a link, and when: a number that tells it from anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Came {
+    cells: u64,
+    mixed: u64,
+}
+
+impl Came {
+    /// Another cell. Each step is one to one in what was before it.
+    fn note(&mut self, time: SimTime, index: u32) {
+        const ODD: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xff51_afd7_ed55_8ccd];
+        self.cells += 1;
+        let mixed = (self.mixed ^ time.as_ps()).wrapping_mul(ODD[0]).rotate_left(29);
+        self.mixed = (mixed ^ u64::from(index)).wrapping_mul(ODD[1]).rotate_left(31);
+    }
+}
+
 /// One direction of a fibre.
 pub(crate) struct Link {
     line: Transmitter,
     config: LinkConfig,
+    /// Of one cell by itself.
+    cell_time: Span,
     to: Port,
     in_flight: VecDeque<Cell>,
+    /// Cells on it that their receiver has already: those of trains.
+    ahead: u64,
+    came: Came,
     loss: Option<(Probability, Stream)>,
     /// Where its bits may be wrong.
     end: Option<LineEnd>,
@@ -138,7 +163,18 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(config: LinkConfig, to: Port, loss: Option<(Probability, Stream)>) -> Self {
         let line = Transmitter::new(config.rate);
-        Self { line, config, to, in_flight: VecDeque::new(), loss, end: None, passed: Passed::default() }
+        Self {
+            line,
+            config,
+            cell_time: config.rate.time_for(config.cell_bits).unwrap_or(Span::MAX),
+            to,
+            in_flight: VecDeque::new(),
+            ahead: 0,
+            came: Came::default(),
+            loss,
+            end: None,
+            passed: Passed::default(),
+        }
     }
 
     /// The same, with wrong bits.
@@ -156,12 +192,32 @@ impl Link {
         self.line.free_at()
     }
 
-    pub(crate) fn config(&self) -> &LinkConfig {
-        &self.config
+    /// How long one cell by itself takes on the line, rounded up.
+    pub(crate) const fn cell_time(&self) -> Span {
+        self.cell_time
     }
 
     pub(crate) fn passed(&self) -> Passed {
-        Passed { held: self.in_flight.len() as u64, ..self.passed }
+        Passed { held: self.in_flight.len() as u64 + self.ahead, ..self.passed }
+    }
+
+    /// Where it ends.
+    pub(crate) const fn to(&self) -> Port {
+        self.to
+    }
+
+    /// What its line would be after a cell that it is given at `time`, and when that would have come.
+    pub(crate) fn would_send(&self, time: SimTime) -> (Transmitter, SimTime) {
+        let mut line = self.line;
+        let sent = line.send(time, self.config.cell_bits).expect("a run ends before virtual time does");
+        (line, sent.end + self.config.propagation)
+    }
+
+    /// A cell of a train comes to its end at `time`.
+    pub(crate) fn arrived_ahead(&mut self, time: SimTime, index: u32) {
+        self.ahead -= 1;
+        self.passed.given += 1;
+        self.came.note(time, index);
     }
 }
 
@@ -174,6 +230,12 @@ pub(crate) struct Core {
     pub(crate) digest: TraceDigest,
     /// Events that carry cells and frames, which may be load.
     carrying: usize,
+    /// Cells may go in trains.
+    pub(crate) trains: bool,
+    /// Where they may: cells that go step by step, up to the end of the switch.
+    pub(crate) stepwise: usize,
+    /// When the last bus will have been crossed of those crossings that nobody waits for.
+    pub(crate) quiet: SimTime,
 }
 
 impl Core {
@@ -185,6 +247,9 @@ impl Core {
             trail: Trail::new(trail),
             digest: TraceDigest::new(),
             carrying: 0,
+            trains: false,
+            stepwise: 0,
+            quiet: SimTime::ZERO,
         }
     }
 
@@ -216,6 +281,16 @@ impl Core {
         self.digest.record(TraceEvent { time, kind, a, b });
     }
 
+    /// The digest of all observable points; what came over each link is one, of this kind.
+    pub(crate) fn digest_with_links(&self, kind: u32) -> Digest {
+        let mut digest = self.digest.clone();
+        for (number, link) in (0..).zip(&self.links) {
+            let Came { cells, mixed } = link.came;
+            digest.record(TraceEvent { time: SimTime::ZERO, kind, a: number << 40 | cells, b: mixed });
+        }
+        digest.value()
+    }
+
     pub(crate) fn add_link(&mut self, link: Link) -> LinkId {
         self.links.push(link);
         LinkId(self.links.len() as u32 - 1)
@@ -240,8 +315,24 @@ impl Core {
         sent.end
     }
 
+    /// Sends a cell of a train at `time`; returns when it comes.
+    pub(crate) fn send_ahead(&mut self, id: LinkId, time: SimTime) -> SimTime {
+        let link = &mut self.links[id.0 as usize];
+        let (line, arrival) = link.would_send(time);
+        link.line = line;
+        link.passed.taken += 1;
+        link.ahead += 1;
+        arrival
+    }
+
+    /// A cell of a train has come to the end of a link.
+    pub(crate) fn arrive_ahead(&mut self, id: LinkId, time: SimTime, index: u32) {
+        self.links[id.0 as usize].arrived_ahead(time, index);
+    }
+
     /// Takes the cell that has come to the end of a link, unless it is lost there.
     pub(crate) fn arrive(&mut self, id: LinkId) -> Option<(Port, Cell)> {
+        let now = self.now();
         let link = &mut self.links[id.0 as usize];
         let cell = link.in_flight.pop_front().expect("an arrival is scheduled for each cell sent");
         if let Some((probability, stream)) = &mut link.loss
@@ -258,6 +349,7 @@ impl Core {
             return None;
         };
         link.passed.given += 1;
+        link.came.note(now, cell.index);
         Some((link.to, cell))
     }
 }

@@ -139,6 +139,12 @@ impl Host {
         Self { cpu, config, timer, bus_free: SimTime::ZERO, background }
     }
 
+    /// When so many bytes would have crossed the bus, if nobody has it.
+    pub(super) fn would_cross(&self, now: SimTime, bytes: Bytes) -> Option<SimTime> {
+        let bus = &self.config.bus;
+        (self.bus_free <= now).then(|| now + bus.setup + bus.byte * bytes.get())
+    }
+
     /// Takes the bus for so many bytes behind whoever has it: from when to when.
     pub(super) fn take_bus(&mut self, now: SimTime, bytes: Bytes) -> (SimTime, SimTime) {
         let start = now.max(self.bus_free);

@@ -24,6 +24,7 @@
 //! | `load` | stations that only generate |
 //! | `adaptation` | AAL 5 and AAL 3/4 of a circuit |
 //! | `adapter` | adapters: cell by cell through a FIFO, or with a processor of their own |
+//! | `train` | cells that nobody contends with |
 //! | `asx100` | a cell switch |
 //! | `fault` | wrong bits on lines |
 //! | `capture` | what a host sends and receives, as octets |
@@ -65,6 +66,7 @@ mod socket;
 pub mod stack;
 mod switches;
 pub mod trail;
+mod train;
 pub mod vi;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -360,6 +362,7 @@ impl Lan {
         if let Some(config) = lan.config.circuits {
             lan.start_signalling(config);
         }
+        lan.core.trains = lan.may_have_trains();
         Ok(lan)
     }
 
@@ -432,9 +435,10 @@ impl Lan {
     }
 
     /// A digest of every cell that came to the end of a link and every completion, with its time.
+    /// Cells that go in trains may count before they are there.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.core.digest.value()
+        self.core.digest_with_links(CELLS_CAME)
     }
 
     /// All segments, where the trail is on.
@@ -622,7 +626,7 @@ impl Lan {
             if !self.resumed.is_empty() {
                 return true;
             }
-            if !self.has_work() {
+            if !self.has_work() && !self.await_quiet() {
                 return false;
             }
             let Some(index) = self.core.next() else { return false };
@@ -655,10 +659,15 @@ impl Lan {
                 }
             }
             To::Link => {
+                if let Port::Adapter(adapter) = self.core.link(LinkId(component)).to() {
+                    self.take_earlier(adapter);
+                }
                 let Some((port, cell)) = self.core.arrive(LinkId(component)) else { return };
-                self.core.observe(CELL_CAME, u64::from(component), u64::from(cell.index));
                 match port {
-                    Port::Adapter(adapter) => self.cell_came(adapter, cell),
+                    Port::Adapter(adapter) => {
+                        self.came_step_by_step();
+                        self.cell_came(adapter, cell);
+                    }
                     Port::Element { element, port } => {
                         self.switches[element as usize].take(&mut self.core, port, cell);
                     }
@@ -682,6 +691,7 @@ impl Lan {
             To::Reassembly => self.reassembly_due(component),
             To::Vi => self.vi_due(component),
             To::Pause => self.pause_over(component),
+            To::Coming => self.cell_due(component),
         }
     }
 
@@ -718,8 +728,8 @@ impl Lan {
     }
 }
 
-/// Observable points: a cell at the end of a link.
-const CELL_CAME: u32 = 1;
+/// Observable points: the cells that came to the end of a link.
+const CELLS_CAME: u32 = 1;
 /// A message is complete at its receiver.
 const MESSAGE_CAME: u32 = 2;
 /// A rank goes on.

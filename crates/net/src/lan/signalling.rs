@@ -542,6 +542,7 @@ impl Lan {
         circuit.leaves.push(leaf);
         circuit.reserved = BitRate::new(u64::from(peak_kbit_s) * 1000).ok();
         circuit.spacing = spacing(circuit.reserved);
+        self.take_before_change(leaf_port);
         self.adapters[leaf_port as usize].expect(into, leaf);
         if let Some(signalling) = &mut self.signalling {
             signalling.outs[port as usize].insert(vc.vci(), sender);
@@ -560,6 +561,7 @@ impl Lan {
         });
         let Some(at) = found else { return };
         let leaf = self.circuits[sender as usize].leaves.remove(at);
+        self.take_before_change(leaf_port);
         self.adapters[leaf_port as usize].expect_no_more(into);
         for packet in core::mem::take(&mut self.circuits[leaf as usize].packets) {
             self.lose_packet(packet);
@@ -575,6 +577,12 @@ impl Lan {
     }
 
     // Time
+
+    /// When call control speaks next, if nobody speaks to it.
+    pub(super) fn control_speaks(&self) -> SimTime {
+        let last = self.signalling.as_ref().and_then(|one| one.alarms.last());
+        last.copied().unwrap_or(SimTime::MAX)
+    }
 
     fn set_signalling_alarm(&mut self, at: u32, due: Option<SimTime>) {
         let now = self.core.now();
