@@ -8,10 +8,6 @@
 //! was opened, the later half of all that is near goes back to the wheel. So a push and a pop cost a
 //! bounded number of moves and the sorting of a short run, whatever the distribution of times.
 //!
-//! As long as there are *few* events in all, they just stand in order: a simulation of a handful of
-//! components never has more. Where they go to and fro between few and many, they soon stay many: each
-//! time that few become many doubles how long they are kept so at least.
-//!
 //! After the hierarchical wheels of Varghese and Lauck (1987), scheme 7, opened lazily as the ladder
 //! queue of Tang, Goh and Thng (2005) opens its rungs, but with fixed digits in place of rungs sized
 //! by what they hold: no estimate that can be wrong, and no more than eleven levels.
@@ -28,12 +24,6 @@ use wiretwin_units::SimTime;
 use self::arena::{Arena, Lane};
 use self::wheel::Wheel;
 use crate::event::Event;
-
-/// So many events stand in order; one more, and they go where many are kept.
-const FEW_EVENTS: usize = 24;
-
-/// Of many, so many that are left may become few again.
-const FEW_AGAIN: usize = 12;
 
 /// A slot of at most so many events is sorted rather than spread.
 const RUN_EVENTS: u64 = 20;
@@ -56,16 +46,9 @@ pub struct EventQueue {
     /// numbers of which a pop has just written one, and wait for that store.
     left: u64,
     moves: u64,
-    /// The time of the event popped last, in ps; never after `near_last` where events are many.
+    /// The time of the event popped last, in ps; never after `near_last`.
     now: u64,
-    /// All events, the latest first, while they are few; nothing is near or far then.
-    few: Vec<Event>,
-    are_few: bool,
-    /// The sequence number from which many may become few again.
-    many_until: u64,
-    /// How many pushes they stay many for, next time.
-    stay_many: u64,
-    /// Events up to this time, in ps, are near, which all are while they are few; those after it are in the wheel.
+    /// Events up to this time, in ps, are near; those after it are in the wheel.
     near_last: u64,
     /// Near events, the earliest first; those before `run_next` are gone.
     run: Vec<Event>,
@@ -122,11 +105,7 @@ impl EventQueue {
             left: 0,
             moves: 0,
             now: 0,
-            few: Vec::with_capacity(FEW_EVENTS),
-            are_few: true,
-            many_until: 0,
-            stay_many: FEW_EVENTS as u64,
-            near_last: u64::MAX,
+            near_last: 0,
             run: Vec::new(),
             run_next: 0,
             heap: BinaryHeap::new(),
@@ -155,7 +134,7 @@ impl EventQueue {
     }
 
     /// How often events were moved between being pushed and popped, a passage through the heap
-    /// counting as its depth: work, told without a clock. Few events that stand in order are not counted.
+    /// counting as its depth: work, told without a clock.
     ///
     /// Bounded whatever the distribution of times: an event goes down at most eleven levels, and
     /// what is sent back has been paid for by as many pushes.
@@ -167,7 +146,7 @@ impl EventQueue {
     pub fn resident_bytes(&self) -> usize {
         self.arena.resident_bytes()
             + size_of::<Self>()
-            + (self.few.capacity() + self.run.capacity() + self.heap.capacity()) * size_of::<Event>()
+            + (self.run.capacity() + self.heap.capacity()) * size_of::<Event>()
             + self.wheel.resident_bytes()
     }
 
@@ -176,71 +155,16 @@ impl EventQueue {
     pub fn push(&mut self, time: SimTime, index: u64) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
-        self.insert(Event { time, seq, index });
-        seq
-    }
-
-    /// Adds an event. While events are few, all times are near.
-    #[inline]
-    fn insert(&mut self, event: Event) {
-        let time = event.time.as_ps();
-        if time > self.near_last {
-            if time < self.far_first {
-                self.far_first = time;
+        let event = Event { time, seq, index };
+        if time.as_ps() > self.near_last {
+            if time.as_ps() < self.far_first {
+                self.far_first = time.as_ps();
             }
             self.wheel.insert(&mut self.arena, event);
         } else {
             self.push_near(event);
         }
-    }
-
-    /// Adds an event to those that stand in order, unless they are too many.
-    fn push_few(&mut self, event: Event) {
-        if self.few.len() == FEW_EVENTS {
-            self.make_many();
-            return self.insert(event);
-        }
-        // The last in sequence: behind all that are not after it.
-        let mut at = self.few.len();
-        while at > 0 && self.few[at - 1].time <= event.time {
-            at -= 1;
-        }
-        self.few.insert(at, event);
-    }
-
-    /// Moves the few that stand in order to where many are kept, for a while.
-    #[cold]
-    #[inline(never)]
-    fn make_many(&mut self) {
-        self.are_few = false;
-        self.many_until = self.next_seq.saturating_add(self.stay_many);
-        self.stay_many = self.stay_many.saturating_mul(2);
-        self.wheel.rebase(self.now);
-        self.near_last = self.now;
-        self.far_first = 0;
-        self.moves += self.few.len() as u64;
-        while let Some(event) = self.few.pop() {
-            self.insert(event);
-        }
-    }
-
-    /// Makes the events of the wheel few, where nothing is near and they are no more than that.
-    #[cold]
-    #[inline(never)]
-    fn make_few(&mut self) {
-        while self.open() {
-            // What is opened is the run, or the lane: in order either way.
-            self.few.extend_from_slice(&self.run[self.run_next..]);
-            self.run_next = self.run.len();
-            while let Some(&event) = self.lane.first(&self.arena) {
-                self.few.push(event);
-                self.lane.drop_first(&mut self.arena);
-            }
-        }
-        self.moves += self.few.len() as u64;
-        self.few.reverse();
-        self.are_few = true;
-        self.near_last = u64::MAX;
+        seq
     }
 
     /// Takes the earliest event.
@@ -255,36 +179,22 @@ impl EventQueue {
     #[inline]
     pub fn pop_through(&mut self, last: SimTime) -> Option<Event> {
         if self.heap.is_empty() && self.lane.is_empty() {
-            let Some(&event) = self.run.get(self.run_next) else {
-                return self.pop_after_run(last);
-            };
-            if event.time > last {
+            if self.run_next == self.run.len() && !self.open_through(last) {
                 return None;
             }
-            self.run_next += 1;
-            return Some(self.popped(event));
+            if let Some(&event) = self.run.get(self.run_next) {
+                if event.time > last {
+                    return None;
+                }
+                self.run_next += 1;
+                return Some(self.popped(event));
+            }
         }
         self.pop_of_three(last)
     }
 
-    /// As [`EventQueue::pop_through`], where nothing is in the run, the heap or the lane.
-    #[inline(never)]
-    fn pop_after_run(&mut self, last: SimTime) -> Option<Event> {
-        if !self.are_few {
-            if self.len() > FEW_AGAIN || self.next_seq < self.many_until {
-                return if self.open_through(last) { self.pop_of_three(last) } else { None };
-            }
-            self.make_few();
-        }
-        let event = self.few.pop_if(|event| event.time <= last)?;
-        Some(self.popped(event))
-    }
-
     /// The time of the earliest event, found once and then remembered.
     pub fn next_time(&mut self) -> Option<SimTime> {
-        if self.are_few {
-            return self.few.last().map(|event| event.time);
-        }
         let run = self.run.get(self.run_next).map(|event| event.time);
         let heap = self.heap.peek().map(|late| late.0.time);
         let lane = self.lane.first(&self.arena).map(|event| event.time);
@@ -329,9 +239,6 @@ impl EventQueue {
     /// Adds an event whose time is not after `near_last`.
     #[inline(never)]
     fn push_near(&mut self, event: Event) {
-        if self.are_few {
-            return self.push_few(event);
-        }
         let time = event.time.as_ps();
         if self.lane.is_empty() && time == self.now {
             self.lane_time = time;
@@ -399,6 +306,7 @@ impl EventQueue {
 
     /// As [`EventQueue::open`], but only where the wheel's earliest event is not after `last`: so no
     /// event is made near before the clock reaches it.
+    #[inline(never)]
     fn open_through(&mut self, last: SimTime) -> bool {
         if last < SimTime::MAX && self.find_far_first().is_none_or(|first| first > last.as_ps()) {
             return false;

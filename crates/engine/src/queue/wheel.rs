@@ -45,12 +45,6 @@ impl Wheel {
         self.base
     }
 
-    /// Begins anew at a time; it holds no event.
-    pub(super) fn rebase(&mut self, base: u64) {
-        debug_assert!(self.levels == 0, "events would lie where the old base says");
-        self.base = base;
-    }
-
     /// Bytes allocated beside the arena's.
     pub(super) const fn resident_bytes(&self) -> usize {
         size_of::<[[Chain; SLOTS]; LEVELS]>()
