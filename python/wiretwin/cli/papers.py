@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from wiretwin.papers.fit import Fit
     from wiretwin.papers.lin1995_sensitivity import Effect
     from wiretwin.papers.programs import Order
+    from wiretwin.papers.records import Tried
 
 __all__ = ["register"]
 
@@ -65,11 +67,9 @@ def _orders_table(found: list[Order]) -> Table:
     return Table("Fastest first", columns, rows)
 
 
-def _tried_table() -> Table:
-    from wiretwin.papers.lin1995_interfaces import evidence
-
+def _tried_table(trials: Iterable[tuple[str, str, Tried]]) -> Table:
     rows: list[list[object]] = [
-        [case, ability, "yes" if tried.able else "no", tried.evidence] for case, ability, tried in evidence()
+        [case, ability, "yes" if tried.able else "no", tried.evidence] for case, ability, tried in trials
     ]
     columns = (
         Column("case", "case"),
@@ -269,8 +269,11 @@ def register(app: typer.Typer) -> None:
         emit(_records_table(records), form)
         if form is Format.table and (found := orders(records)):
             emit(_orders_table(found), form)
-        if form is Format.table and any(one.experiment == "table7" for one in records):
-            emit(_tried_table(), form)
+        if form is Format.table:
+            rebuilt = {one.experiment for one in records}
+            for name, trials in getattr(PAPERS[paper], "EVIDENCE", {}).items():
+                if name in rebuilt:
+                    emit(_tried_table(trials()), form)
         print(f"digest {digest(records, runs)}", file=sys.stderr)
         if out is not None:
             from wiretwin.papers.report import render

@@ -13,7 +13,7 @@ from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit, joined
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
 from wiretwin.papers.lin1995_circuits import circuits, properties
 from wiretwin.papers.lin1995_fore import pvm_fore, scaling
-from wiretwin.papers.lin1995_interfaces import table7
+from wiretwin.papers.lin1995_interfaces import evidence, table7
 from wiretwin.papers.lin1995_programs import table5, table6
 from wiretwin.papers.lin1995_pvm import PVM_KEYS, ROUTES, VERSIONS, is_pvm, pvm_setting
 from wiretwin.papers.lin1995_sensitivity import Effect, effects, steady_summary
@@ -34,6 +34,7 @@ from wiretwin.papers.records import Record, Role
 from wiretwin.papers.values import DATA
 
 __all__ = [
+    "EVIDENCE",
     "EXPERIMENTS",
     "LOADS",
     "PAPER",
@@ -295,6 +296,9 @@ EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "circuits": circuits,
 }
 """What there is, by name: makes the records, and the digests of the runs."""
+
+EVIDENCE = {"table7": evidence}
+"""What values that say yes or no rest on, by experiment: case, ability and what came of its trial."""
 
 
 def experiment(name: str, *, quick: bool = False) -> tuple[list[Record], list[str]]:

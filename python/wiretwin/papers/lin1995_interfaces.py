@@ -5,7 +5,8 @@ Nothing here is typed in: each property is tried on the simulated interface itse
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cache
 
 from wiretwin._core import lan_try
 from wiretwin.errors import InputError, SimulationError
@@ -14,9 +15,9 @@ from wiretwin.papers.echo import SEED, measure, try_echo
 from wiretwin.papers.lin1995_pvm import pvm_setting
 from wiretwin.papers.lin1995_settings import PAPER, Setting, fore_setting, program_setting, socket_setting
 from wiretwin.papers.profiles import Network, lan_json
-from wiretwin.papers.records import Record
+from wiretwin.papers.records import Record, Tried
 
-__all__ = ["ABILITIES", "Tried", "evidence", "interfaces", "table7", "tried"]
+__all__ = ["ABILITIES", "evidence", "interfaces", "table7", "tried"]
 
 CELL_LOSS = 0.001
 LOSS_BYTES = 4096
@@ -67,22 +68,6 @@ def _takes(network: Network, size: int) -> bool:
     return True
 
 
-@dataclass(frozen=True)
-class Tried:
-    """What came of a trial.
-
-    Attributes
-    ----------
-    able
-        Whether the interface did it.
-    evidence
-        What it did, or said instead.
-    """
-
-    able: bool
-    evidence: str
-
-
 def tried(network: Network, ability: str) -> Tried:
     """Try one of `ABILITIES` on three hosts.
 
@@ -98,9 +83,10 @@ def tried(network: Network, ability: str) -> Tried:
     return Tried(able, evidence)
 
 
-def evidence() -> list[tuple[str, str, Tried]]:
+@cache
+def evidence() -> tuple[tuple[str, str, Tried], ...]:
     """Return what came of the trial of each ability of each interface."""
-    return [(one.case, name, tried(one.network, name)) for one in interfaces() for name in ABILITIES]
+    return tuple((one.case, name, tried(one.network, name)) for one in interfaces() for name in ABILITIES)
 
 
 def _passes_sockets(network: Network) -> bool:
@@ -123,6 +109,7 @@ def table7(quick: bool) -> tuple[list[Record], list[str]]:
     """Return the properties of each interface: 1 is yes, 0 is no, where the metric is no amount."""
     records: list[Record] = []
     runs: list[str] = []
+    able = {(case, ability): trial.able for case, ability, trial in evidence()}
     for setting in interfaces():
         network = setting.network
         lossy = replace(network, cell_loss=CELL_LOSS)
@@ -136,7 +123,7 @@ def table7(quick: bool) -> tuple[list[Record], list[str]]:
             ("latency_us", curve.latency_us[0]),
             ("throughput_Mbit_s", 8 * curve.throughput_MB_s[2]),
             ("through_sockets", float(_passes_sockets(network))),
-            *((one.replace("-", "_"), float(tried(network, one).able)) for one in ABILITIES),
+            *((one.replace("-", "_"), float(able[setting.case, one])) for one in ABILITIES),
         ):
             records.append(Record(PAPER, "table7", setting.case, metric, value, None, None, "prediction"))
     return records, runs

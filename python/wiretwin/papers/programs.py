@@ -12,7 +12,10 @@ from wiretwin.papers.echo import SEED
 from wiretwin.papers.profiles import Network, lan_json
 from wiretwin.papers.records import Record
 
-__all__ = ["Order", "Ran", "orders", "run_program"]
+__all__ = ["SIDED", "Order", "Ran", "orders", "run_program"]
+
+SIDED = ("mm", "pde")
+"""Programs whose size is no message's: the rows, and columns, of what they compute."""
 
 
 @dataclass(frozen=True)

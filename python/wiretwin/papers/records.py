@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Literal
 
-__all__ = ["Record", "Role", "case", "digest"]
+__all__ = ["Record", "Role", "Tried", "case", "digest"]
 
 Role = Literal["calibration", "prediction"]
 
@@ -63,6 +63,22 @@ class Record:
     high: float | None
     role: Role
     published: float | None = None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a trial.
+
+    Attributes
+    ----------
+    able
+        Whether the interface did it.
+    evidence
+        What it did, or said instead.
+    """
+
+    able: bool
+    evidence: str
 
 
 def case(**keys: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from wiretwin.papers import against_rho, matchings
 from wiretwin.papers.anatomy import Anatomy, lines
 from wiretwin.papers.curves import Quantity, draw
 from wiretwin.papers.curves import chips as chips_of
-from wiretwin.papers.programs import orders
-from wiretwin.papers.records import Record
+from wiretwin.papers.programs import SIDED, orders
+from wiretwin.papers.records import Record, Tried
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look, looks
 from wiretwin.plot.theme import LIGHT
@@ -22,6 +22,9 @@ from wiretwin.report.writer import html
 from wiretwin.results import write_atomically
 
 __all__ = ["render", "render_anatomy"]
+
+Trial = tuple[str, str, Tried]
+"""A case, what was tried on it, and what came of that."""
 
 LAYERS = ("program", "message", "system", "transport", "adaptation", "driver", "adapter", "link", "switch")
 
@@ -37,8 +40,14 @@ def render(paper: str, records: list[Record], out: Path) -> Path:
     from wiretwin.papers.run import PAPERS
 
     experiments = list(dict.fromkeys(record.experiment for record in records))
+    trials = getattr(PAPERS[paper], "EVIDENCE", {})
     sections = [
-        _experiment(name, [record for record in records if record.experiment == name]) for name in experiments
+        _experiment(
+            name,
+            [record for record in records if record.experiment == name],
+            trials[name]() if name in trials else (),
+        )
+        for name in experiments
     ]
     fitted = [record for record in records if record.published is not None]
     values = "value" if len(fitted) == 1 else "values"
@@ -52,7 +61,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
 
 
-def _experiment(name: str, records: list[Record]) -> Section:
+def _experiment(name: str, records: list[Record], trials: Sequence[Trial]) -> Section:
     rows = [
         [
             record.case,
@@ -97,13 +106,15 @@ def _experiment(name: str, records: list[Record]) -> Section:
         blocks.append(fit_errors(name, compared))
     if found := orders(records):
         ordered = [
-            [one.of, str(at), who, _number(time)]
+            [one.of.removeprefix(f"{name} "), str(at), who, _number(time)]
             for one in found
             for at, (who, time) in enumerate(one.fastest_first, 1)
         ]
         heads = [Column("Program"), Column("Place", True), Column("Over"), Column("Time [s]", True)]
         title = "Stacks and networks, fastest first"
         blocks.append(TableBlock(f"{name}-orders", title, Table(title, heads, ordered)))
+    if trials:
+        blocks.append(_tried(name, trials))
     values = TableBlock(f"{name}-values", "Values", table)
     lead = "Published values appear only where the model was fitted to them; the others are predictions."
     folded = len(rows) > 30
@@ -113,6 +124,25 @@ def _experiment(name: str, records: list[Record]) -> Section:
     if folded:
         groups.append(Group([values], f"All {len(rows)} values", folded=True))
     return Section(name, name, name, lead, groups, chips)
+
+
+def _tried(name: str, trials: Sequence[Trial]) -> TableBlock:
+    """Say of each interface what was tried on it, and what came of that."""
+    rows = [
+        [
+            dict(part.split("=", 1) for part in case.split())["stack"],
+            ability,
+            "yes" if trial.able else "no",
+            trial.evidence,
+        ]
+        for case, ability, trial in trials
+    ]
+    heads = [Column("Interface"), Column("Ability"), Column("Able"), Column("What came of it")]
+    able = sum(trial.able for _, _, trial in trials)
+    interfaces = len({case for case, _, _ in trials})
+    summary = f"{interfaces} interfaces, each tried: {able} of {len(trials)} trials were a yes."
+    title = "What was tried"
+    return TableBlock(f"{name}-tried", title, Table(title, heads, rows, stacked=True), summary)
 
 
 def fit_errors(name: str, records: list[Record]) -> FigureBlock:
@@ -154,7 +184,9 @@ def _labels(cases: list[str]) -> dict[str, str]:
 
 
 def _joined(parts: list[dict[str, str]], keys: list[str]) -> list[str]:
-    return [" ".join(_told(key, one[key]) for key in keys if key in one) for one in parts]
+    return [
+        " ".join(_told(key, one[key], one.get("program", "")) for key in keys if key in one) for one in parts
+    ]
 
 
 def _symbol(metric: str) -> str:
@@ -164,8 +196,9 @@ def _symbol(metric: str) -> str:
     )
 
 
-def _told(key: str, value: str) -> str:
-    return {"buffer_kib": f"{value} KiB", "load": f"load {value}", "size": f"{value} B"}.get(key, value)
+def _told(key: str, value: str, program: str) -> str:
+    size = f"n = {value}" if program in SIDED else f"{value} B"
+    return {"buffer_kib": f"{value} KiB", "load": f"load {value}", "size": size}.get(key, value)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
+import re
 import tomllib
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from wiretwin.errors import InputError
 from wiretwin.papers import lin1995, run_paper
 from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import constants, fit
+from wiretwin.papers.lin1995_interfaces import ABILITIES, interfaces
 from wiretwin.papers.lin1995_pvm import is_pvm
 from wiretwin.papers.lin1995_settings import socket_setting
 from wiretwin.papers.page import changes, committed, updated, values_csv
@@ -239,6 +242,28 @@ def test_a_report_shows_every_value(tmp_path: Path) -> None:
     assert "The fit against what is published" in text
     assert "Latency by size, in small steps" in text
     assert "http://" not in text.split("<script")[0]
+
+
+def test_a_report_shows_what_was_tried_as_the_table_does(tmp_path: Path) -> None:
+    made = Record("lin1995", "table7", "stack=fore/aal5", "spawn", 0.0, None, None, "prediction")
+    page = render("lin1995", [made], tmp_path / "page.html").read_text()
+    trials = lin1995.EVIDENCE["table7"]()
+    assert len({case for case, _, _ in trials}) == len(interfaces())
+    assert {ability for _, ability, _ in trials} == set(ABILITIES)
+    shown = re.findall(r'data-label="What came of it">([^<]*)</td>', page)
+    assert shown == [html.escape(trial.evidence) for _, _, trial in trials]
+    able = re.findall(r'data-label="Able">([^<]*)</td>', page)
+    assert able == ["yes" if trial.able else "no" for _, _, trial in trials]
+
+
+def test_the_size_of_a_matrix_is_no_number_of_bytes() -> None:
+    def value(program: str, size: int) -> Record:
+        return Record(
+            "lin1995", "x", f"program={program} size={size}", "time_s", 1, None, None, "calibration", 1
+        )
+
+    lines = fit_errors("x", [value("mm", 32), value("pde", 16), value("cast", 4)]).figure.data[0].y
+    assert list(lines) == ["mm n = 32 time", "pde n = 16 time", "cast 4 B time"]
 
 
 def test_the_figure_of_errors_shows_the_furthest_of_them() -> None:
