@@ -1,6 +1,8 @@
 //! The live worlds: TCP, Unix stream sockets and shared memory between threads of this process,
 //! each rank with connections of its own, as separate processes have them.
 
+mod mpi;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
