@@ -15,7 +15,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from wiretwin.errors import InputError
 from wiretwin.faults import explain, shown
@@ -28,7 +36,7 @@ TABLES: Final = ("network", "echo", "twin", "program", "port", "background", "ta
 """The tables of a scenario."""
 
 
-def _with_unit(what: str, units: Mapping[str, float], most: float) -> BeforeValidator:
+def _with_unit(what: str, units: Mapping[str, float], most: float, *, whole: bool = False) -> BeforeValidator:
     """Read a text with a unit into the base unit; a number alone is taken for what it is not."""
 
     def read(value: object) -> object:
@@ -44,6 +52,8 @@ def _with_unit(what: str, units: Mapping[str, float], most: float) -> BeforeVali
             raise ValueError(f"{value!r}; allowed is {what} with one of {', '.join(units)}") from None
         if not 0 <= found <= most:
             raise ValueError(f"{value!r}; allowed is from 0 to {most:g} {next(iter(units))}")
+        if whole and not found.is_integer():
+            raise ValueError(f"{value!r}; allowed is a whole number of {next(iter(units))}, not {found:g}")
         return found
 
     example = f"12 {next(iter(units))}"
@@ -56,7 +66,8 @@ Megabits = Annotated[
     float, _with_unit("a rate", {"Mbit/s": 1.0, "kbit/s": 1e-3, "Gbit/s": 1e3, "bit/s": 1e-6}, 1e6)
 ]
 Octets = Annotated[
-    float, _with_unit("a size", {"B": 1.0, "KiB": _KIB, "MiB": _KIB**2, "kB": 1e3, "MB": 1e6}, 2.0**30)
+    float,
+    _with_unit("a size", {"B": 1.0, "KiB": _KIB, "MiB": _KIB**2, "kB": 1e3, "MB": 1e6}, 2.0**30, whole=True),
 ]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 
@@ -95,6 +106,13 @@ class NetworkTable(_Table):
     first_use: Milliseconds = 0.0
     reserve: Megabits | None = None
     load: tuple[LoadTable, ...] = ()
+
+    @field_validator("buffer")
+    @classmethod
+    def _of_kib(cls, value: float) -> float:
+        if value < _KIB or value % _KIB:
+            raise ValueError(f"'{value:g} B'; allowed is a whole number of KiB, at least one")
+        return value
 
     @property
     def lower(self) -> str:

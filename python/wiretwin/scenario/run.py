@@ -60,29 +60,14 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
 
 def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
     from wiretwin.papers.echo import try_echo
-    from wiretwin.papers.profiles import Load, Network
+    from wiretwin.scenario.network import built, check
 
-    frames = table.lower in ("ethernet", "fddi")
-    if frames and (table.adapter is not None or table.switch is not None):
-        key = "adapter" if table.adapter is not None else "switch"
-        raise InputError(
-            key=f"network.{key}", value=getattr(table, key), allowed=f"nothing, on {table.lower}"
-        )
-    network = Network(
-        stack=table.stack,
-        host=table.host,
-        adapter="frames" if frames else table.adapter or "series-200",
-        switch=table.switch,
-        link=table.link,
-        hosts=table.hosts,
-        cell_loss=table.cell_loss or None,
-        load=tuple(Load(**one.model_dump()) for one in table.load),
-        first_use_ms=table.first_use,
-        reserve_Mbit_s=table.reserve,
-        buffer_kib=max(1, round(table.buffer / 1024)),
-        nodelay=table.nodelay,
-    )
-    (trial,) = try_echo(network, [round(wanted.size)], wanted.rounds, seed)
+    try:
+        (trial,) = try_echo(built(table), [round(wanted.size)], wanted.rounds, seed)
+    except InputError:
+        # By the key of the scenario, where it has one.
+        check(table)
+        raise
     half = trial.round_trip_us / 2
     ended = len(half) > 0
     metrics = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import wiretwin
 from wiretwin.errors import InputError, InterruptedRun, MeasureError
 from wiretwin.scenario import Scenario
+from wiretwin.scenario.model import NetworkTable
 from wiretwin.sweep.plan import Axis, Value, parse_axis, place, points, seed_of
 from wiretwin.sweep.record import Folder, Plan, Run, Until, finite
 from wiretwin.sweep.work import Pool, Task
@@ -159,7 +160,9 @@ def sweep(
     found = scenario if isinstance(scenario, Scenario) else Scenario.read(scenario)
     axes = tuple(parse_axis(text, found) for text in over)
     combined = tuple(points(axes))
-    placed = [place(found, axes, point).document for point in combined]
+    scenarios = [place(found, axes, point) for point in combined]
+    _check(scenarios, combined)
+    placed = [one.document for one in scenarios]
     cores = workers if workers is not None else os.cpu_count() or 1
     bounds = {"--replications": replications, "--workers": cores, "--most": most or 10 * replications}
     for key, value in bounds.items():
@@ -189,6 +192,28 @@ def sweep(
     finally:
         result.folder.release()
     return result
+
+
+def _check(scenarios: Sequence[Scenario], combined: Sequence[Mapping[str, Value]]) -> None:
+    """Refuse networks that cannot be, each kind of them looked at once, before anything runs."""
+    from wiretwin.scenario.network import check
+
+    seen: set[NetworkTable] = set()
+    for scenario, point in zip(scenarios, combined, strict=True):
+        if scenario.network is None:
+            continue
+        # The others are within their bounds as they are.
+        table = scenario.network.model_copy(
+            update={"load": (), "cell_loss": 0.0, "first_use": 0.0, "hosts": 2}
+        )
+        if table in seen:
+            continue
+        seen.add(table)
+        try:
+            check(table)
+        except InputError as error:
+            words = ", ".join(f"{key}={value}" for key, value in point.items())
+            raise InputError(reason=f"--over {words}: {error}") from None
 
 
 def _pool(dask: str | None, workers: int) -> Pool:

@@ -77,6 +77,12 @@ def test_networks_of_frames_and_of_cells_run(stack: str) -> None:
         (changed("network.load.0.law", "fractal"), "constant"),
         (changed("network.cell_loss", float("nan")), "network.cell_loss"),
         (changed("network.buffer", "-3 KiB"), "from 0 to"),
+        (changed("network.buffer", "1500 B"), "network.buffer: '1500 B'; allowed is a whole number of KiB"),
+        (
+            changed("network.buffer", "0 B"),
+            "network.buffer: '0 B'; allowed is a whole number of KiB, at least one",
+        ),
+        (changed("echo.size", "1.5 B"), "echo.size: '1.5 B'; allowed is a whole number of B, not 1.5"),
         (changed("seed", -1), "seed = -1"),
     ],
 )
@@ -88,13 +94,28 @@ def test_what_is_wrong_is_named_before_anything_runs(document: dict[str, Any], m
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        ("network.host", "cray", "cray"),
-        ("network.stack", "fore/aal9", "no such stack"),
-        ("network.switch", "asx9", "asx9"),
+        ("network.host", "cray", r"network\.host: 'cray' is not allowed here; allowed: 4/690, alpha-170"),
+        ("network.host", "software", r"network\.host: 'software' is not allowed here; allowed: 4/690"),
+        ("network.adapter", "series-9", r"network\.adapter: 'series-9' .* allowed: otto, series-100"),
+        ("network.stack", "fore/aal9", r"network\.stack: 'fore/aal9' .* allowed: fore/aal5.*no such stack"),
+        ("network.stack", "fore/aal1", r"network\.stack: 'fore/aal1' .*refuses AAL types 0, 1 and 2"),
+        ("network.stack", "rpc/aal5", r"network\.stack: 'rpc/aal5' .* rpc/tcp/aal5"),
+        (
+            "network.stack",
+            "pvm-normal/tcp/aal5",
+            r"network\.stack: 'pvm-normal/tcp/aal5' .* pvm-normal/udp/aal5",
+        ),
+        ("network.stack", "fore/ethernet", r"network\.stack: 'fore/ethernet'"),
+        ("network.stack", "mpi/tcp/gige", r"network\.stack: 'mpi/tcp/gige' .* one on aal5, aal34"),
+        ("network.switch", "asx9", r"network\.switch: 'asx9' is not allowed here; allowed: an2, asx100$"),
+        ("network.switch", "fddi", r"network\.switch: 'fddi' is not allowed here; allowed: an2, asx100$"),
+        ("network.link", "taxi", r"network\.link: 'taxi' is not allowed here; allowed: oc3c, taxi100$"),
         ("network.stack", "socket/tcp/ethernet", "network.adapter"),
+        ("network.nodelay", False, r"network\.nodelay: False .* nothing, on circuits without sockets"),
+        ("network.buffer", "16 KiB", r"network\.buffer: '16384 B' .* nothing, on circuits without sockets"),
     ],
 )
-def test_a_name_that_no_file_has_is_refused(path: str, value: str, message: str) -> None:
+def test_a_name_that_no_file_has_is_refused(path: str, value: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         simulate(Scenario.of(changed(path, value)))
 

@@ -169,11 +169,13 @@ def test_a_point_that_is_too_wide_gets_more_replications(file: Path, tmp_path: P
 def test_a_run_that_fails_is_kept_with_its_reason_and_the_others_go_on(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(SCENARIO)
-    running = command(file, "--over", "host=sparc2,cray", "-o", tmp_path / "out", "--replications", "1")
+    over = "reserve=1 Mbit/s,1 Gbit/s"
+    running = command(file, "--over", over, "-o", tmp_path / "out", "--replications", "1")
     out, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 4
-    assert "1 runs failed; the first, at host=cray" in err
-    assert "sparc2" in out
+    assert "1 runs failed; the first, at reserve=1 Gbit/s" in err
+    assert "link 0 carries 98.148148 Mbit/s" in err
+    assert "1 Mbit/s" in out
     assert lines(tmp_path / "out") == 2
 
 

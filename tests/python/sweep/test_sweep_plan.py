@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.scenario import Scenario
 from wiretwin.sweep.plan import Axis, parse_axis, place, points, seed_of
+from wiretwin.sweep.run import sweep
 
 NETWORK = {
     "stack": "fore/aal5",
@@ -87,3 +90,22 @@ def test_seeds_are_those_of_the_replication() -> None:
     assert seeds != [
         seed_of(SCENARIO.model_copy(update={"seed": 2}), replication) for replication in range(100)
     ]
+
+
+@pytest.mark.parametrize(
+    ("over", "message"),
+    [
+        ("stack=fore/aal5,fore/aal1", r"--over stack=fore/aal1: network\.stack: 'fore/aal1' .*fore/aal5"),
+        ("host=sparc2,sparc9", r"--over host=sparc9: network\.host: 'sparc9' .* allowed: 4/690, alpha-170"),
+        (
+            "nodelay=true,false",
+            r"--over nodelay=False: network\.nodelay: False .* on circuits without sockets",
+        ),
+    ],
+)
+def test_a_network_that_cannot_be_is_refused_before_anything_runs(
+    tmp_path: Path, over: str, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        sweep(SCENARIO, [over], tmp_path / "swept", workers=1)
+    assert not (tmp_path / "swept").exists()
