@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterator
+from typing import Literal
 
 from wiretwin.rpc.check import Meaning
 from wiretwin.rpc.tree import (
@@ -45,6 +46,8 @@ _TAKEN = frozenset(
     | {"int", "float", "bool", "bytes", "str", "list", "None"}
 )
 INDENT = "    "
+Way = Literal["pack", "unpack"]
+"""Into the octets, and out of them."""
 
 
 def generate(meaning: Meaning, source: str) -> str:
@@ -251,31 +254,26 @@ class _Generator:
 
     def packs(self, declaration: Declaration, value: str) -> str:
         """Return a statement that packs."""
-        kind = declaration.type
-        if declaration.shape == "one":
-            return self.pack_one(kind, value)
-        bound = self.bound(declaration)
-        if declaration.shape == "optional":
-            return f"packer.optional({value}, {self.packer_of(kind)})"
-        if isinstance(kind, Primitive) and kind.name in ("opaque", "string"):
-            method = "fixed" if declaration.shape == "fixed" else kind.name
-            return f"packer.{method}({', '.join(part for part in (value, bound) if part)})"
-        method = "vector" if declaration.shape == "fixed" else "array"
-        return f"packer.{method}({value}, {bound or '0xFFFFFFFF'}, {self.packer_of(kind)})"
+        return self._declared("pack", declaration, [value])
 
     def unpacks(self, declaration: Declaration) -> str:
         """Return an expression that unpacks."""
-        kind = declaration.type
+        return self._declared("unpack", declaration, [])
+
+    def _declared(self, way: Way, declaration: Declaration, given: list[str]) -> str:
+        """Return the call for a declaration: packer and unpacker have the same methods."""
+        kind, bound = declaration.type, self.bound(declaration)
         if declaration.shape == "one":
-            return self.unpack_one(kind)
-        bound = self.bound(declaration)
+            return self._one(way, kind, given)
         if declaration.shape == "optional":
-            return f"unpacker.optional({self.unpacker_of(kind)})"
-        if isinstance(kind, Primitive) and kind.name in ("opaque", "string"):
+            method, given = "optional", [*given, self._function(way, kind)]
+        elif isinstance(kind, Primitive) and kind.name in ("opaque", "string"):
             method = "fixed" if declaration.shape == "fixed" else kind.name
-            return f"unpacker.{method}({bound})"
-        method = "vector" if declaration.shape == "fixed" else "array"
-        return f"unpacker.{method}({bound or '0xFFFFFFFF'}, {self.unpacker_of(kind)})"
+            given = [*given, bound] if bound else given
+        else:
+            method = "vector" if declaration.shape == "fixed" else "array"
+            given = [*given, bound or "0xFFFFFFFF", self._function(way, kind)]
+        return f"{way}er.{method}({', '.join(given)})"
 
     def bound(self, declaration: Declaration) -> str:
         return "" if declaration.bound is None else str(self.meaning.value(declaration.bound))
@@ -287,44 +285,35 @@ class _Generator:
         return kind
 
     def pack_one(self, kind: Type, value: str) -> str:
-        found = self.given(kind)
-        if isinstance(found, Declaration):
-            return self.packs(found, value)
-        if not isinstance(found, Primitive):
-            return f"pack_{_safe(found.name)}(packer, {value})"
-        if found.name in _SMALL:
-            return f"packer.small({value}, {found.name!r}, {', '.join(map(str, _SMALL[found.name]))})"
-        if found.name == "quadruple":
-            return f"packer.fixed({value}, 16, 'quadruple')"
-        return f"packer.{_PLAIN[found.name][0] if found.name in _PLAIN else found.name}({value})"
+        return self._one("pack", kind, [value])
 
-    def unpack_one(self, kind: Type) -> str:
+    def _one(self, way: Way, kind: Type, given: list[str]) -> str:
         found = self.given(kind)
         if isinstance(found, Declaration):
-            return self.unpacks(found)
+            return self._declared(way, found, given)
         if not isinstance(found, Primitive):
-            return f"unpack_{_safe(found.name)}(unpacker)"
+            return f"{way}_{_safe(found.name)}({', '.join([f'{way}er', *given])})"
+        method = _PLAIN[found.name][0] if found.name in _PLAIN else found.name
         if found.name in _SMALL:
-            return f"unpacker.small({found.name!r}, {', '.join(map(str, _SMALL[found.name]))})"
-        if found.name == "quadruple":
-            return "unpacker.fixed(16, 'quadruple')"
-        return f"unpacker.{_PLAIN[found.name][0] if found.name in _PLAIN else found.name}()"
+            method, given = "small", [*given, repr(found.name), *map(str, _SMALL[found.name])]
+        elif found.name == "quadruple":
+            method, given = "fixed", [*given, "16", "'quadruple'"]
+        return f"{way}er.{method}({', '.join(given)})"
 
     def packer_of(self, kind: Type) -> str:
-        found = self.given(kind)
-        if isinstance(found, Primitive) and found.name in (*_PLAIN, "string"):
-            return f"Packer.{_PLAIN[found.name][0] if found.name in _PLAIN else found.name}"
-        if isinstance(found, Primitive | Declaration):
-            return f"lambda packer, value: {self.pack_one(kind, 'value')}"
-        return f"pack_{_safe(found.name)}"
+        return self._function("pack", kind)
 
     def unpacker_of(self, kind: Type) -> str:
+        return self._function("unpack", kind)
+
+    def _function(self, way: Way, kind: Type) -> str:
         found = self.given(kind)
         if isinstance(found, Primitive) and found.name in (*_PLAIN, "string"):
-            return f"Unpacker.{_PLAIN[found.name][0] if found.name in _PLAIN else found.name}"
+            return f"{way.title()}er.{_PLAIN[found.name][0] if found.name in _PLAIN else found.name}"
         if isinstance(found, Primitive | Declaration):
-            return f"lambda unpacker: {self.unpack_one(kind)}"
-        return f"unpack_{_safe(found.name)}"
+            given = ["value"] if way == "pack" else []
+            return f"lambda {', '.join([f'{way}er', *given])}: {self._one(way, kind, given)}"
+        return f"{way}_{_safe(found.name)}"
 
     # Programs
 
