@@ -192,7 +192,8 @@ def _joined(parts: list[dict[str, str]], keys: list[str]) -> list[str]:
 def _symbol(metric: str) -> str:
     """Return a metric without its unit."""
     return next(
-        (name for name in ("r_max", "n_half", "t0") if metric.startswith(name)), metric.rsplit("_", 1)[0]
+        (name for name in ("r_max", "n_half", "t0", "throughput") if metric.startswith(name)),
+        metric.rsplit("_", 1)[0],
     )
 
 
@@ -333,10 +334,10 @@ def _rates(name: str, sized: list[Record], records: list[Record]) -> list[Figure
             times[one.case] / 1e6 if against_time else at for points in curves.values() for at, one in points
         ]
         if against_time:
-            base.time_axis(figure, min(places), max(places), 1.0, "x")
+            base.time_axis(figure, min(places), max(places), 1.0, "x", "Time of a message")
         else:
             base.size_axis(figure, int(min(places)), int(max(places)), title="Message size")
-        base.caption_y(figure, "Throughput [2^20 bit/s]")
+        base.caption_y(figure, "Throughput [Mbit/s, of 2^20 bits each]")
         highest = max((one for _, one in both), key=lambda one: one.predicted)
         summary = f"{len(curves)} cases; the highest is {_number(highest.predicted)} Mbit/s."
         blocks.append(FigureBlock(ident, title, summary, figure, Table(title, columns, rows)))
