@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.numbers import whole
 
 if TYPE_CHECKING:
     from wiretwin.papers.advise import Advice
@@ -54,8 +55,17 @@ def register(app: typer.Typer) -> None:
             list[str] | None,
             typer.Option(help="The length of messages; again for more.", show_default=", ".join(SIZES)),
         ] = None,
-        draws: Annotated[int, typer.Option(min=2, max=1000, help="How often the constants are drawn.")] = 20,
-        seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 1,
+        draws: Annotated[
+            int,
+            typer.Option(
+                parser=whole("--draws", 2, 1000),
+                metavar="<2 to 1000>",
+                help="How often the constants are drawn.",
+            ),
+        ] = 20,
+        seed: Annotated[
+            int, typer.Option(parser=whole("--seed"), metavar="<0 or more>", help="Of the draws.")
+        ] = 1,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.progress import Bar
@@ -72,6 +82,9 @@ def register(app: typer.Typer) -> None:
                 one, sizes, draws=draws, seed=seed, tell=lambda tried: bar.stage(tried, tried, "settings")
             )
         emit(_table(found), form)
+        if all(one.best == one.before for one in found.choices):
+            print(f"none of {found.tried} settings tried is faster than those on file", file=sys.stderr)
+            return
         sure = (
             f"{found.faster:.2f} times as fast as with those on file ({found.low:.2f} to {found.high:.2f}); "
             f"better under {100 * found.sure:.0f} % of {found.draws} draws of the constants; "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.numbers import whole
 
 if TYPE_CHECKING:
     from wiretwin.papers.anatomy import Anatomy, Pair
@@ -137,7 +138,13 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="Over gige: both adapters.", show_default="gnic-ii")
         ] = None,
         mtu: Annotated[
-            int | None, typer.Option(help="Over gige: the largest IP packet.", show_default="1500")
+            int | None,
+            typer.Option(
+                parser=whole("--mtu", 576, 9000),
+                metavar="<576 to 9000>",
+                help="Over gige: the largest IP packet.",
+                show_default="1500",
+            ),
         ] = None,
         duplex: Annotated[
             str | None, typer.Option(help="Over gige: full, half or half-in-bursts.", show_default="full")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.numbers import whole
 
 __all__ = ["register"]
 
@@ -32,7 +33,12 @@ def register(app: typer.Typer) -> None:
         scenario: Annotated[Path, typer.Argument(help="The scenario's file.")],
         seed: Annotated[
             int | None,
-            typer.Option(min=0, help="In place of the scenario's own.", show_default="the scenario's"),
+            typer.Option(
+                parser=whole("--seed"),
+                metavar="<0 or more>",
+                help="In place of the scenario's own.",
+                show_default="the scenario's",
+            ),
         ] = None,
         form: FormatOption = Format.table,
     ) -> None:

@@ -28,6 +28,8 @@ _SIZE_UNITS = {
     "MB": 10**6,
     "KiB": 1 << 10,
     "MiB": 1 << 20,
+    "GB": 10**9,
+    "GiB": 1 << 30,
 }
 _TIME_UNITS = {"ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60"}
 _RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}

@@ -122,6 +122,18 @@ def test_version() -> None:
             ["measure", "--precision", "5"],
             "wiretwin: --precision: '5' has no percent sign; allowed: a percentage",
         ),
+        (
+            ["advise", "--stack=via/gige", "--draws=1001"],
+            "wiretwin: --draws: 1001 is not allowed here; allowed: 2 to 1000",
+        ),
+        (
+            ["explain", "via/gige", "4", "--mtu", "x"],
+            "wiretwin: --mtu: 'x' is no whole number; allowed: 576 to 9000",
+        ),
+        (
+            ["simulate", "no.toml", "--seed=-1"],
+            "wiretwin: --seed: -1 is not allowed here; allowed: 0 or more",
+        ),
         (["measure", "--format", "xml"], "'xml' is not one of"),
         (["measure", "--nosuch"], "No such option: --nosuch"),
         *(

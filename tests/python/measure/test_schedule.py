@@ -66,6 +66,7 @@ def test_size_lists_are_read(text: str, sizes: list[int]) -> None:
         ("nosuch", "'nosuch' is not a size list"),
         ("0", "'0' is out of range"),
         ("65MiB", "'65MiB' is out of range"),
+        ("3GiB", "'3GiB' is out of range"),
         ("1.5", "'1.5' is out of range"),
         ("4 parsec", "'4 parsec' is not a size"),
         ("8..4", "'8..4' runs backwards"),
