@@ -64,9 +64,17 @@ def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
 
     try:
         (trial,) = try_echo(built(table), [round(wanted.size)], wanted.rounds, seed)
-    except InputError:
+    except InputError as error:
         # By the key of the scenario, where it has one.
         check(table)
+        said = str(error)
+        _, _, allowed = said.partition("; allowed: ")
+        if said.startswith("network: reservations"):
+            shown = f"{table.reserve:g} Mbit/s"
+            raise InputError(key="network.reserve", value=shown, allowed=allowed) from None
+        if said.startswith("a message of "):
+            _, _, allowed = said.partition(": ")
+            raise InputError(key="echo.size", value=f"{wanted.size:g} B", allowed=allowed) from None
         raise
     half = trial.round_trip_us / 2
     ended = len(half) > 0

@@ -111,6 +111,11 @@ def test_what_is_wrong_is_named_before_anything_runs(document: dict[str, Any], m
         ("network.switch", "fddi", r"network\.switch: 'fddi' is not allowed here; allowed: an2, asx100$"),
         ("network.link", "taxi", r"network\.link: 'taxi' is not allowed here; allowed: oc3c, taxi100$"),
         ("network.stack", "socket/tcp/ethernet", "network.adapter"),
+        (
+            "network.reserve",
+            "1 Gbit/s",
+            r"network\.reserve: '1000 Mbit/s' .* what is left .* carries 98\.148148",
+        ),
         ("network.nodelay", False, r"network\.nodelay: False .* nothing, on circuits without sockets"),
         ("network.buffer", "16 KiB", r"network\.buffer: '16384 B' .* nothing, on circuits without sockets"),
     ],
@@ -118,6 +123,12 @@ def test_what_is_wrong_is_named_before_anything_runs(document: dict[str, Any], m
 def test_a_name_that_no_file_has_is_refused(path: str, value: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         simulate(Scenario.of(changed(path, value)))
+
+
+def test_a_message_that_no_datagram_takes_is_refused_by_its_key() -> None:
+    document = changed("network.stack", "rpc/udp/aal5") | {"echo": {"size": "16 KiB"}}
+    with pytest.raises(InputError, match=r"echo\.size: '16384 B' .* this interface takes at most 8756"):
+        simulate(Scenario.of(document))
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
