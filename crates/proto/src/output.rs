@@ -22,13 +22,14 @@ pub enum Output<P, D, E> {
 
 /// Work that a machine has done, in units that a host profile has a price for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)] // so that no field is read together with one that was not written with it
 pub struct Work {
     /// What was done.
     pub kind: WorkKind,
-    /// To how many bytes in all.
-    pub bytes: Bytes,
     /// How many times.
     pub count: u32,
+    /// To how many bytes in all.
+    pub bytes: Bytes,
 }
 
 /// Kinds of work.

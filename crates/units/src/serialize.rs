@@ -58,23 +58,48 @@ impl Serializer {
     /// # Errors
     /// [`TooLong`] where the span exceeds [`Span::MAX`]; nothing is carried then.
     pub fn push(&mut self, bits: Bits) -> Result<Span, TooLong> {
-        if bits != self.last {
-            let (ps, parts) = divide(bits, self.rate).ok_or(TooLong { bits, rate: self.rate })?;
-            (self.last, self.last_ps, self.last_parts) = (bits, ps, parts);
-        }
-        let rate = self.rate.get();
+        let next = self.after(bits, self.carried)?;
+        self.take(bits, &next);
+        Ok(next.span)
+    }
+
+    /// What the line would be after a piece, with so much carried before it.
+    #[inline]
+    fn after(&self, bits: Bits, carried: u64) -> Result<After, TooLong> {
+        let too_long = TooLong { bits, rate: self.rate };
+        let (ps, parts) = if bits == self.last {
+            (self.last_ps, self.last_parts)
+        } else {
+            divide(bits, self.rate).ok_or(too_long)?
+        };
         // Both are below the rate; written so that their sum cannot overflow.
-        let room = rate - self.last_parts;
-        let whole = self.carried >= room;
-        let ps = self.last_ps.checked_add(u64::from(whole)).ok_or(TooLong { bits, rate: self.rate })?;
-        self.carried = if whole { self.carried - room } else { self.carried + self.last_parts };
-        Ok(Span::from_ps(ps))
+        let room = self.rate.get() - parts;
+        let whole = carried >= room;
+        let span = Span::from_ps(ps.checked_add(u64::from(whole)).ok_or(too_long)?);
+        Ok(After { span, carried: if whole { carried - room } else { carried + parts }, ps, parts })
+    }
+
+    /// Sends a piece. Few and small stores: the next piece often follows at once.
+    #[inline]
+    const fn take(&mut self, bits: Bits, after: &After) {
+        self.carried = after.carried;
+        if bits.get() != self.last.get() {
+            (self.last, self.last_ps, self.last_parts) = (bits, after.ps, after.parts);
+        }
     }
 
     /// Forgets what is carried: the next piece begins at a whole picosecond.
     pub const fn reset(&mut self) {
         self.carried = 0;
     }
+}
+
+/// A piece's time, what is carried after it, and its exact time.
+struct After {
+    span: Span,
+    carried: u64,
+    ps: u64,
+    parts: u64,
 }
 
 /// The exact time of `bits`: whole picoseconds, and what is left in parts of 1/rate ps.
@@ -129,22 +154,33 @@ impl Transmitter {
         now < self.free_at
     }
 
+    /// When a piece that is handed in at `now` would be on the line.
+    ///
+    /// # Errors
+    /// [`TooLong`] where it would end after [`SimTime::MAX`].
+    #[inline]
+    pub fn would_send(&self, now: SimTime, bits: Bits) -> Result<Transmission, TooLong> {
+        Ok(self.plan(now, bits)?.0)
+    }
+
     /// Takes a piece at `now`.
     ///
     /// # Errors
     /// [`TooLong`] where it would end after [`SimTime::MAX`]; the transmitter is unchanged then.
+    #[inline]
     pub fn send(&mut self, now: SimTime, bits: Bits) -> Result<Transmission, TooLong> {
-        let mut line = self.line;
-        let start = if now > self.free_at {
-            line.reset();
-            now
-        } else {
-            self.free_at
-        };
-        let span = line.push(bits)?;
-        let end = start.checked_add(span).ok_or(TooLong { bits, rate: line.rate() })?;
-        (self.line, self.free_at) = (line, end);
-        Ok(Transmission { start, end })
+        let (sent, after) = self.plan(now, bits)?;
+        self.line.take(bits, &after);
+        self.free_at = sent.end;
+        Ok(sent)
+    }
+
+    #[inline]
+    fn plan(&self, now: SimTime, bits: Bits) -> Result<(Transmission, After), TooLong> {
+        let (start, carried) = if now > self.free_at { (now, 0) } else { (self.free_at, self.line.carried) };
+        let after = self.line.after(bits, carried)?;
+        let end = start.checked_add(after.span).ok_or(TooLong { bits, rate: self.rate() })?;
+        Ok((Transmission { start, end }, after))
     }
 }
 
@@ -173,7 +209,9 @@ mod tests {
     fn a_busy_transmitter_is_never_a_picosecond_off_the_exact_instant() {
         let mut port = Transmitter::new(OC3);
         for sent in 1..=10_000_u128 {
-            let end = port.send(SimTime::ZERO, Cells::new(1).bits()).unwrap().end;
+            let would = port.would_send(SimTime::ZERO, Cells::new(1).bits());
+            assert_eq!(would, port.send(SimTime::ZERO, Cells::new(1).bits()));
+            let end = would.unwrap().end;
             assert_eq!(u128::from(end.as_ps()), sent * 424 * 1_000_000_000_000 / 155_520_000);
         }
     }
@@ -205,6 +243,7 @@ mod tests {
         );
         assert_eq!(port, before);
         assert!(port.send(SimTime::MAX, Bits::new(1)).is_err());
+        assert!(port.would_send(SimTime::MAX, Bits::new(1)).is_err());
         assert_eq!(port, before);
     }
 

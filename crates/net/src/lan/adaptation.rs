@@ -9,7 +9,7 @@ use wiretwin_wire::aal34::sar::{Mid, SAR_PAYLOAD_OCTETS, SegmentType};
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
 
 use super::activity::Activity;
-use super::cell::{Cell, Pdu};
+use super::cell::{Cell, Marks, Pdu};
 use super::stack::Lower;
 
 /// A cell as it is cut.
@@ -17,9 +17,7 @@ use super::stack::Lower;
 pub(super) struct Cut {
     pub(super) number: u64,
     pub(super) index: u32,
-    pub(super) last: bool,
-    pub(super) congestion: bool,
-    pub(super) loss_priority: bool,
+    pub(super) marks: Marks,
     /// Of AAL 3/4: the sequence number and the tag.
     pub(super) sequence: u8,
     pub(super) tag: u8,
@@ -41,6 +39,11 @@ fn work<T>(kind: WorkKind, bytes: Bytes, aal34: bool) -> Option<Asked<T>> {
         WorkKind::Crc if !aal34 => Some(Asked::Work(Activity::Crc, bytes)),
         _ => None,
     }
+}
+
+const fn marks(last: bool, congestion: bool, loss_priority: bool) -> Marks {
+    let marks = Marks::NONE.with(Marks::LAST, last);
+    marks.with(Marks::CONGESTION, congestion).with(Marks::LOSS_PRIORITY, loss_priority)
 }
 
 pub(super) enum Sender {
@@ -89,9 +92,7 @@ impl Sender {
                     Output::Transmit(sar) => Some(Asked::Give(Cut {
                         number: sar.cpcs.0,
                         index: sar.index,
-                        last: sar.last.is_some(),
-                        congestion: sar.congestion,
-                        loss_priority: sar.loss_priority,
+                        marks: marks(sar.last.is_some(), sar.congestion, sar.loss_priority),
                         sequence: 0,
                         tag: 0,
                     })),
@@ -103,9 +104,7 @@ impl Sender {
                     Output::Transmit(sar) => Some(Asked::Give(Cut {
                         number: sar.cpcs.0,
                         index: sar.index,
-                        last: sar.trailer.is_some(),
-                        congestion: sar.congestion,
-                        loss_priority: sar.loss_priority,
+                        marks: marks(sar.trailer.is_some(), sar.congestion, sar.loss_priority),
                         sequence: sar.sequence.get() as u8,
                         tag: sar.header.map_or(0, |header| header.tag),
                     })),
@@ -162,7 +161,9 @@ impl Receiver {
     }
 
     pub(super) fn take(&mut self, now: SimTime, cell: &Cell, pdu: &Pdu) {
-        let Cell { index, last, congestion, loss_priority, corrupted, .. } = *cell;
+        let Cell { index, marks, .. } = *cell;
+        let (last, corrupted) = (marks.has(Marks::LAST), marks.has(Marks::CORRUPTED));
+        let (congestion, loss_priority) = (marks.has(Marks::CONGESTION), marks.has(Marks::LOSS_PRIORITY));
         match self {
             Self::Aal5(receiver) => {
                 let trailer = aal5::Trailer { payload: pdu.payload, uu: 0, cpi: 0 };

@@ -176,7 +176,7 @@ impl Adapter {
             && self.to_send.is_empty()
             && self.to_hand.is_empty()
             && fifo.len() <= LOOKED_THROUGH
-            && fifo.iter().all(|cell| !cell.last)
+            && fifo.iter().all(|cell| !cell.is_last())
     }
 
     /// Cells that came from the line: taken, given to the reassembler, lost for want of room.
@@ -344,16 +344,8 @@ impl Lan {
             let cells = at.sender.cells(&payload);
             at.pdu = self.core.pdus.add(payload, cut.number, cells, (cut.sequence, cut.tag));
         }
-        let cell = Cell {
-            vc: at.vc,
-            pdu: at.pdu,
-            index: cut.index,
-            last: cut.last,
-            congestion: cut.congestion,
-            loss_priority: cut.loss_priority,
-            corrupted: false,
-            trail: SegmentId::NONE,
-        };
+        let cell =
+            Cell { vc: at.vc, pdu: at.pdu, index: cut.index, marks: cut.marks, trail: SegmentId::NONE };
         Some((works, cell))
     }
 
@@ -535,7 +527,7 @@ impl Lan {
             let adapter = &mut self.adapters[number as usize];
             cell.trail = self.core.trail.push(adapter.send_trail, Activity::SendCell, place, now, now + span);
             adapter.send_trail = cell.trail;
-            if cell.last {
+            if cell.is_last() {
                 adapter.sending = None;
             }
             (Job::Send(cell), span)
@@ -575,7 +567,7 @@ impl Lan {
         debug_assert!(delivery.is_none(), "the last cell of a PDU has an event");
         let span = works.priced(if self.config.stack.lower == Lower::Aal34 { &aal34 } else { &aal5 });
         let adapter = &mut self.adapters[number as usize];
-        adapter.job = Some(Job::TakeIn { trail: SegmentId::NONE, delivery });
+        adapter.job = Some(Job::TakeIn { trail: SegmentId::NONE, delivery: None });
         (adapter.job_began, adapter.unhurried) = (time, Some(time + span));
     }
 

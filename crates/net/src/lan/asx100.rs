@@ -253,13 +253,12 @@ impl Switch {
         let at = routes.binary_search_by_key(&vc, |route| route.0).ok()?;
         let &[branch] = routes[at].1.as_slice() else { return None };
         let output = &self.outputs[branch.port as usize];
-        let mut fabric = self.fabric;
-        let out = fabric.send(time, CELL).ok()?.end + self.config.delay;
+        let out = self.fabric.would_send(time, CELL).ok()?.end + self.config.delay;
         let idle = !output.waiting && output.queues.iter().all(VecDeque::is_empty);
         if !idle || core.link(output.link).free_at() > out || silent_until <= out {
             return None;
         }
-        self.fabric = fabric;
+        self.fabric.send(time, CELL).ok()?;
         self.passed.taken += 1;
         self.passed.given += 1;
         Some((output.link, branch.vc, out))
@@ -341,7 +340,7 @@ mod tests {
     use wiretwin_proto::{MessageId, Payload};
     use wiretwin_units::Bytes;
 
-    use super::super::cell::PduId;
+    use super::super::cell::{Marks, PduId};
     use super::super::core::{Link, LinkConfig, Port, parts};
     use super::super::trail::SegmentId;
     use super::*;
@@ -379,16 +378,7 @@ mod tests {
             let payload = Payload::whole(MessageId(0), Bytes::new(40));
             let pdu = self.core.pdus.add(payload, 0, 1, (0, 0));
             assert_ne!(pdu, PduId::NONE);
-            Cell {
-                vc,
-                pdu,
-                index,
-                last: true,
-                congestion: false,
-                loss_priority: false,
-                corrupted: false,
-                trail: SegmentId::NONE,
-            }
+            Cell { vc, pdu, index, marks: Marks::LAST, trail: SegmentId::NONE }
         }
 
         fn take(&mut self, port: u32, vc: Vc, index: u32) {

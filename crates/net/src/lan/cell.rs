@@ -34,6 +34,29 @@ impl Vc {
     }
 }
 
+/// What is said of a cell, a bit each, in one word: single octets would be copied piece by piece, and read before they
+/// are all there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks(u32);
+
+impl Marks {
+    pub(crate) const NONE: Self = Self(0);
+    pub(crate) const LAST: Self = Self(1);
+    pub(crate) const CONGESTION: Self = Self(2);
+    pub(crate) const LOSS_PRIORITY: Self = Self(4);
+    pub(crate) const CORRUPTED: Self = Self(8);
+
+    pub(crate) const fn has(self, mark: Self) -> bool {
+        self.0 & mark.0 != 0
+    }
+
+    /// With a mark, or without.
+    #[must_use]
+    pub(crate) const fn with(self, mark: Self, is: bool) -> Self {
+        Self(if is { self.0 | mark.0 } else { self.0 & !mark.0 })
+    }
+}
+
 /// A cell. What it carries stands in its PDU's entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
@@ -41,11 +64,15 @@ pub(crate) struct Cell {
     pub(crate) pdu: PduId,
     /// Which cell of its PDU.
     pub(crate) index: u32,
-    pub(crate) last: bool,
-    pub(crate) congestion: bool,
-    pub(crate) loss_priority: bool,
-    pub(crate) corrupted: bool,
+    pub(crate) marks: Marks,
     pub(crate) trail: SegmentId,
+}
+
+impl Cell {
+    /// Whether its PDU ends with it.
+    pub(crate) const fn is_last(&self) -> bool {
+        self.marks.has(Marks::LAST)
+    }
 }
 
 /// What the cells of one PDU carry together.

@@ -206,11 +206,10 @@ impl Link {
         self.to
     }
 
-    /// What its line would be after a cell that it is given at `time`, and when that would have come.
-    pub(crate) fn would_send(&self, time: SimTime) -> (Transmitter, SimTime) {
-        let mut line = self.line;
-        let sent = line.send(time, self.config.cell_bits).expect("a run ends before virtual time does");
-        (line, sent.end + self.config.propagation)
+    /// When a cell that its line is given at `time` would have come.
+    pub(crate) fn would_arrive(&self, time: SimTime) -> SimTime {
+        let sent = self.line.would_send(time, self.config.cell_bits);
+        sent.expect("a run ends before virtual time does").end + self.config.propagation
     }
 
     /// A cell of a train comes to its end at `time`.
@@ -318,11 +317,10 @@ impl Core {
     /// Sends a cell of a train at `time`; returns when it comes.
     pub(crate) fn send_ahead(&mut self, id: LinkId, time: SimTime) -> SimTime {
         let link = &mut self.links[id.0 as usize];
-        let (line, arrival) = link.would_send(time);
-        link.line = line;
+        let sent = link.line.send(time, link.config.cell_bits).expect("a run ends before virtual time does");
         link.passed.taken += 1;
         link.ahead += 1;
-        arrival
+        sent.end + link.config.propagation
     }
 
     /// A cell of a train has come to the end of a link.

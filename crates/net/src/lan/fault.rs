@@ -16,7 +16,7 @@ use wiretwin_wire::cell::{
     self as wire, CELL_OCTETS, Gfc, HEADER_OCTETS, HecMode, HecReceiver, HecVerdict, Interface, PayloadType,
 };
 
-use super::cell::{Cell, Vc};
+use super::cell::{Cell, Marks, Vc};
 
 /// The least and the most that the probability of a wrong bit may be, besides none.
 pub const BIT_ERROR_RATES: (f64, f64) = (1e-12, 0.01);
@@ -122,7 +122,7 @@ impl LineEnd {
     /// What becomes of a cell in whose header the bits of a mask are wrong, and perhaps some of its payload.
     fn judge(&mut self, mut cell: Cell, mask: [u8; HEADER_OCTETS], payload: bool) -> Option<Cell> {
         if payload {
-            cell.corrupted = true;
+            cell.marks = cell.marks.with(Marks::CORRUPTED, true);
             self.found.payloads += 1;
         }
         if mask == [0; HEADER_OCTETS] && self.headers.mode() == HecMode::Correction {
@@ -149,10 +149,12 @@ impl LineEnd {
     }
 
     fn header_of(&self, cell: &Cell) -> [u8; HEADER_OCTETS] {
-        let payload_type =
-            PayloadType::User { congestion: cell.congestion, auu: self.marks_last && cell.last };
-        let repr =
-            wire::Repr { gfc: Gfc::default(), vc: cell.vc.id(), payload_type, clp: cell.loss_priority };
+        let payload_type = PayloadType::User {
+            congestion: cell.marks.has(Marks::CONGESTION),
+            auu: self.marks_last && cell.is_last(),
+        };
+        let clp = cell.marks.has(Marks::LOSS_PRIORITY);
+        let repr = wire::Repr { gfc: Gfc::default(), vc: cell.vc.id(), payload_type, clp };
         let mut view =
             wire::Cell::new_checked(Interface::Uni, [0; CELL_OCTETS]).expect("as long as a cell is");
         repr.emit(&mut view).expect("circuits have the paths of a user-network interface");
@@ -166,9 +168,12 @@ impl LineEnd {
         let view = wire::Cell::new_checked(Interface::Uni, octets).expect("as long as a cell is");
         let PayloadType::User { congestion, auu } = view.payload_type() else { return None };
         let vc = Vc::new(view.vc().vpi.get(), view.vc().vci.0);
-        let last = if self.marks_last { auu } else { cell.last };
-        let corrupted = cell.corrupted || vc != cell.vc || last != cell.last;
-        Some(Cell { vc, last, congestion, loss_priority: view.clp(), corrupted, ..cell })
+        let last = if self.marks_last { auu } else { cell.is_last() };
+        let other = vc != cell.vc || last != cell.is_last();
+        let corrupted = cell.marks.has(Marks::CORRUPTED) || other;
+        let marks = cell.marks.with(Marks::LAST, last).with(Marks::CONGESTION, congestion);
+        let marks = marks.with(Marks::LOSS_PRIORITY, view.clp()).with(Marks::CORRUPTED, corrupted);
+        Some(Cell { vc, marks, ..cell })
     }
 }
 
@@ -190,10 +195,7 @@ mod tests {
             vc: Vc::new(0, 33),
             pdu: PduId::NONE,
             index: 3,
-            last,
-            congestion: false,
-            loss_priority: false,
-            corrupted: false,
+            marks: Marks::NONE.with(Marks::LAST, last),
             trail: SegmentId::NONE,
         }
     }
@@ -206,7 +208,7 @@ mod tests {
     fn one_wrong_bit_is_put_right_and_the_next_header_is_only_checked() {
         let mut end = end();
         let taken = end.judge(cell(true), ONE, false).expect("it is put right");
-        assert_eq!((taken.vc, taken.last, taken.corrupted), (Vc::new(0, 33), true, false));
+        assert_eq!((taken.vc, taken.marks), (Vc::new(0, 33), Marks::LAST));
         assert!(end.judge(cell(false), ONE, false).is_none(), "in detection mode it is dropped");
         assert!(end.judge(cell(false), ONE, false).is_none(), "and so is the next");
         assert!(end.judge(cell(false), RIGHT, false).is_some(), "until a header without an error comes");
@@ -244,8 +246,8 @@ mod tests {
                 Some(taken) => {
                     altered += 1;
                     assert_eq!(end.found.altered, 1);
-                    let same = taken.vc == Vc::new(0, 33) && !taken.last;
-                    assert_eq!(taken.corrupted, !same, "{taken:?}");
+                    let same = taken.vc == Vc::new(0, 33) && !taken.is_last();
+                    assert_eq!(taken.marks.has(Marks::CORRUPTED), !same, "{taken:?}");
                 }
             }
         }
@@ -256,7 +258,7 @@ mod tests {
     fn wrong_bits_of_a_payload_are_told_to_the_adaptation_layer() {
         let mut end = end();
         let taken = end.judge(cell(false), RIGHT, true).expect("the header is right");
-        assert!(taken.corrupted);
+        assert!(taken.marks.has(Marks::CORRUPTED));
         assert_eq!(end.found, LineErrors { payloads: 1, ..LineErrors::default() });
     }
 

@@ -15,7 +15,7 @@ use wiretwin_wire::aal5;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
 
 use super::asx100::Branch;
-use super::cell::{Cell, PduId, Vc};
+use super::cell::{Cell, Marks, PduId, Vc};
 use super::circuit::FIRST_VCI;
 use super::config::{Config, NetworkConfig};
 use super::core::{LinkId, Port, To};
@@ -281,10 +281,7 @@ impl Lan {
                         vc,
                         pdu: PduId::NONE,
                         index,
-                        last: index + 1 == count,
-                        congestion: false,
-                        loss_priority: false,
-                        corrupted: false,
+                        marks: Marks::NONE.with(Marks::LAST, index + 1 == count),
                         trail: SegmentId::NONE,
                     };
                     self.core.send(link, cell);

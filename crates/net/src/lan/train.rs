@@ -102,7 +102,7 @@ impl Lan {
                 Coming { at, sent: crossed, link: out, cell }
             }
             Port::Element { element, port } => {
-                let (_, first) = link.would_send(crossed);
+                let first = link.would_arrive(crossed);
                 let silent_until = self.control_speaks();
                 let switch = &mut self.switches[element as usize];
                 let passed = switch.pass(&self.core, port, cell.vc, first, silent_until);
@@ -168,7 +168,7 @@ impl Lan {
         }
         if !self.is_unhurried(number) {
             self.await_cell(number);
-        } else if coming.cell.last {
+        } else if coming.cell.is_last() {
             self.look_for_cell(number, coming.at);
         }
     }
@@ -184,7 +184,7 @@ impl Lan {
             return;
         }
         let unheard = self.is_unhurried(number);
-        let matters = adapter.coming.iter().find(|coming| coming.cell.last || !unheard);
+        let matters = adapter.coming.iter().find(|coming| coming.cell.is_last() || !unheard);
         if let Some(at) = matters.map(|coming| coming.at) {
             self.look_for_cell(number, at);
         }
