@@ -52,7 +52,7 @@ pub(super) struct Adapter {
     handling: bool,
     /// Circuits by the VCI on which they come in, on path 0.
     circuits: Vec<u32>,
-    receive_fifo: VecDeque<Cell>,
+    pub(super) receive_fifo: VecDeque<Cell>,
     // Of a Series-200.
     job: Option<Job>,
     /// When it began; and when it ends, where no event was scheduled for that.
@@ -197,7 +197,7 @@ pub(super) const UNHEARD: u32 = 2;
 
 impl Lan {
     /// Whether a cell that comes to an adapter has a circuit, and room in the FIFO.
-    fn is_taken(&mut self, number: u32, cell: &Cell) -> bool {
+    pub(super) fn is_taken(&mut self, number: u32, cell: &Cell) -> bool {
         let adapter = &mut self.adapters[number as usize];
         adapter.passed.taken += 1;
         if cell.pdu == PduId::NONE {
@@ -553,16 +553,23 @@ impl Lan {
     /// is a cell for it.
     pub(super) fn take_in_unheard(&mut self, number: u32, time: SimTime) {
         let adapter = &mut self.adapters[number as usize];
-        let AdapterConfig::Series200 { aal5, aal34, .. } = adapter.config else { return };
         adapter.unhurried = None;
         let ended = adapter.job.take();
-        let next = adapter.receive_fifo.pop_front();
         if ended.is_some() {
             let host = adapter.host;
             let (_, end) = self.hosts[host as usize].take_bus(time, CELL_BYTES);
             self.core.quiet = self.core.quiet.max(end);
         }
-        let Some(cell) = next else { return };
+        if let Some(cell) = self.adapters[number as usize].receive_fifo.pop_front() {
+            self.begin_unheard(number, cell, time);
+        }
+    }
+
+    /// Begins to take in a cell where nobody hears of its end.
+    pub(super) fn begin_unheard(&mut self, number: u32, cell: Cell, time: SimTime) {
+        let AdapterConfig::Series200 { aal5, aal34, .. } = self.adapters[number as usize].config else {
+            return;
+        };
         let (works, delivery) = self.reassemble(number, cell);
         debug_assert!(delivery.is_none(), "the last cell of a PDU has an event");
         let span = works.priced(if self.config.stack.lower == Lower::Aal34 { &aal34 } else { &aal5 });

@@ -143,8 +143,7 @@ impl Lan {
                 }
                 (None, false) => match adapter.coming.front() {
                     Some(&Coming { at, .. }) if at < now => {
-                        self.take_first(number);
-                        self.take_in_unheard(number, at);
+                        self.take_in_first(number, at);
                     }
                     _ => return,
                 },
@@ -251,6 +250,21 @@ impl Lan {
     fn take_coming(&mut self, number: u32, before: SimTime) {
         while self.adapters[number as usize].coming.front().is_some_and(|coming| coming.at < before) {
             self.take_first(number);
+        }
+    }
+
+    /// The processor has nothing to do: the first cell that came goes past the FIFO where that holds none.
+    fn take_in_first(&mut self, number: u32, at: SimTime) {
+        if !self.adapters[number as usize].receive_fifo.is_empty() {
+            self.take_first(number);
+            return self.take_in_unheard(number, at);
+        }
+        let Some(Coming { link, cell, .. }) = self.adapters[number as usize].coming.pop_front() else {
+            return;
+        };
+        self.core.arrive_ahead(link, at, cell.index);
+        if self.is_taken(number, &cell) {
+            self.begin_unheard(number, cell, at);
         }
     }
 
