@@ -1,6 +1,5 @@
 //! What travels on a stream or in a datagram: heads as octets, bodies as handles.
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 
 use wiretwin_proto::Payload;
@@ -9,72 +8,12 @@ use wiretwin_units::Bytes;
 /// Octets that are known, and ranges of messages that are not, in order.
 ///
 /// A range of no octets comes with the octet before it: it is how a message without octets is known.
-///
-/// It takes two words where nothing is in it: memory comes with what is put in first, stays with it, and goes from
-/// one to another with all that is in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Content {
-    held: Option<Box<Held>>,
-    length: u64,
-}
-
-/// Octets that are moved again rather than given room for as many more.
-const FEW_OCTETS: usize = 256;
-
-#[derive(Clone, Debug, Default)]
-struct Held {
     octets: VecDeque<u8>,
     parts: VecDeque<Part>,
+    length: u64,
 }
-
-impl Held {
-    /// Room for so many octets more: while they are few, for no others.
-    fn make_room(&mut self, octets: usize) {
-        if self.octets.len() < FEW_OCTETS {
-            self.octets.reserve_exact(octets);
-        }
-    }
-
-    /// Puts a part behind: most have a head and a body alone.
-    fn push(&mut self, part: Part) {
-        if self.parts.len() < 2 {
-            self.parts.reserve_exact(1);
-        }
-        self.parts.push_back(part);
-    }
-
-    fn count(&mut self, octets: u64) {
-        match self.parts.back_mut() {
-            Some(Part::Octets(count)) => *count += octets,
-            _ => self.push(Part::Octets(octets)),
-        }
-    }
-
-    /// A range that goes on where the last one ends becomes one with it.
-    fn push_body(&mut self, body: Payload) {
-        if let Some(Part::Body(last)) = self.parts.back_mut()
-            && last.message == body.message
-            && last.start + last.length == body.start
-            && body.length > Bytes::new(0)
-        {
-            last.length += body.length;
-            return;
-        }
-        self.push(Part::Body(body));
-    }
-}
-
-/// Whatever memory they have.
-impl PartialEq for Content {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.held, &other.held) {
-            (Some(one), Some(other)) => one.octets == other.octets && one.parts == other.parts,
-            _ => self.is_empty() && other.is_empty(),
-        }
-    }
-}
-
-impl Eq for Content {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -97,7 +36,7 @@ impl Content {
     /// Nothing.
     #[must_use]
     pub const fn new() -> Self {
-        Self { held: None, length: 0 }
+        Self { octets: VecDeque::new(), parts: VecDeque::new(), length: 0 }
     }
 
     /// How many octets it takes.
@@ -109,32 +48,13 @@ impl Content {
     /// Whether nothing is in it, not even a range of no octets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.parts().is_none_or(VecDeque::is_empty)
-    }
-
-    /// Whether it has memory, of what is or was in it.
-    #[must_use]
-    pub const fn has_memory(&self) -> bool {
-        self.held.is_some()
-    }
-
-    fn parts(&self) -> Option<&VecDeque<Part>> {
-        self.held.as_ref().map(|held| &held.parts)
-    }
-
-    fn front_part(&self) -> Option<&Part> {
-        self.parts().and_then(VecDeque::front)
-    }
-
-    fn held(&mut self) -> &mut Held {
-        self.held.get_or_insert_default()
+        self.parts.is_empty()
     }
 
     /// The first octet, where it is known.
     #[must_use]
     pub fn first_octet(&self) -> Option<u8> {
-        let held = self.held.as_ref()?;
-        matches!(held.parts.front(), Some(Part::Octets(_))).then(|| held.octets.front().copied()).flatten()
+        matches!(self.parts.front(), Some(Part::Octets(_))).then(|| self.octets.front().copied()).flatten()
     }
 
     /// Puts octets behind.
@@ -142,52 +62,51 @@ impl Content {
         if octets.is_empty() {
             return;
         }
-        let held = self.held();
-        held.octets.extend(octets);
-        held.count(octets.len() as u64);
-        self.length += octets.len() as u64;
-    }
-
-    /// Puts words behind, big endian.
-    pub fn push_words(&mut self, words: &[u32]) {
-        self.held().make_room(4 * words.len());
-        words.iter().for_each(|word| self.push_octets(&word.to_be_bytes()));
+        self.octets.extend(octets);
+        self.count(octets.len() as u64);
     }
 
     /// Puts so many zeros behind.
     pub fn push_zeros(&mut self, count: u64) {
         if count > 0 {
-            let held = self.held();
-            held.octets.extend(core::iter::repeat_n(0, count as usize));
-            held.count(count);
-            self.length += count;
+            self.octets.extend(core::iter::repeat_n(0, count as usize));
+            self.count(count);
+        }
+    }
+
+    fn count(&mut self, octets: u64) {
+        self.length += octets;
+        match self.parts.back_mut() {
+            Some(Part::Octets(count)) => *count += octets,
+            _ => self.parts.push_back(Part::Octets(octets)),
         }
     }
 
     /// Puts a range of a message behind; one that goes on where the last one ends becomes one with it.
     pub fn push_body(&mut self, body: Payload) {
         self.length += body.length.get();
-        self.held().push_body(body);
+        if let Some(Part::Body(last)) = self.parts.back_mut()
+            && last.message == body.message
+            && last.start + last.length == body.start
+            && body.length > Bytes::new(0)
+        {
+            last.length += body.length;
+            return;
+        }
+        self.parts.push_back(Part::Body(body));
     }
 
     /// Moves up to `most` octets from the front of this behind those of another; returns how many.
     pub fn move_to(&mut self, most: Bytes, to: &mut Self) -> Bytes {
-        if most.get() >= self.length && to.is_empty() {
-            core::mem::swap(self, to);
-            return to.length();
-        }
-        let Some(held) = &mut self.held else { return Bytes::new(0) };
-        let into = to.held();
         let mut left = most.get();
-        while let Some(part) = held.parts.front_mut() {
+        while let Some(part) = self.parts.front_mut() {
             match part {
                 Part::Octets(count) if left > 0 => {
                     let moved = left.min(*count);
                     let whole = moved == *count;
                     *count -= moved;
-                    into.make_room(moved as usize);
-                    into.octets.extend(held.octets.drain(..moved as usize));
-                    into.count(moved);
+                    to.octets.extend(self.octets.drain(..moved as usize));
+                    to.count(moved);
                     left -= moved;
                     if !whole {
                         break;
@@ -199,7 +118,7 @@ impl Content {
                     let whole = moved == body.length;
                     body.start += moved;
                     body.length -= moved;
-                    into.push_body(part);
+                    to.push_body(part);
                     left -= moved.get();
                     if !whole {
                         break;
@@ -207,18 +126,17 @@ impl Content {
                 }
                 _ => break,
             }
-            held.parts.pop_front();
+            self.parts.pop_front();
         }
-        let moved = most.get() - left;
-        self.length -= moved;
-        to.length += moved;
-        Bytes::new(moved)
+        let moved = Bytes::new(most.get() - left);
+        self.length -= moved.get();
+        moved
     }
 
     /// What is in front.
     #[must_use]
     pub fn front(&self) -> Front {
-        match self.front_part() {
+        match self.parts.front() {
             None => Front::Nothing,
             Some(Part::Octets(count)) => Front::Octets(Bytes::new(*count)),
             Some(Part::Body(body)) => Front::Body(*body),
@@ -231,18 +149,17 @@ impl Content {
         if into.is_empty() {
             return true;
         }
-        let Some(held) = &mut self.held else { return false };
-        let Some(Part::Octets(count)) = held.parts.front_mut() else { return false };
+        let Some(Part::Octets(count)) = self.parts.front_mut() else { return false };
         let wanted = into.len() as u64;
         if *count < wanted {
             return false;
         }
         *count -= wanted;
         if *count == 0 {
-            held.parts.pop_front();
+            self.parts.pop_front();
         }
         self.length -= wanted;
-        for (place, octet) in into.iter_mut().zip(held.octets.drain(..wanted as usize)) {
+        for (place, octet) in into.iter_mut().zip(self.octets.drain(..wanted as usize)) {
             *place = octet;
         }
         true
@@ -251,7 +168,7 @@ impl Content {
     /// How many octets there are before the next range of a message.
     #[must_use]
     pub fn octets_in_front(&self) -> u64 {
-        match self.front_part() {
+        match self.parts.front() {
             Some(Part::Octets(count)) => *count,
             _ => 0,
         }
@@ -263,20 +180,19 @@ impl Content {
         if self.octets_in_front() < 4 * N as u64 {
             return None;
         }
-        let mut octets = self.held.as_ref()?.octets.iter().copied();
+        let mut octets = self.octets.iter().copied();
         let mut octet = || u32::from(octets.next().unwrap_or(0));
         Some(core::array::from_fn(|_| octet() << 24 | octet() << 16 | octet() << 8 | octet()))
     }
 
     /// Takes up to so many octets of the range of a message in front; `None` where none is.
     pub fn take_body(&mut self, most: Bytes) -> Option<Payload> {
-        let held = self.held.as_mut()?;
-        let Some(Part::Body(body)) = held.parts.front_mut() else { return None };
+        let Some(Part::Body(body)) = self.parts.front_mut() else { return None };
         let taken = Payload { length: most.min(body.length), ..*body };
         body.start += taken.length;
         body.length -= taken.length;
         if body.length == Bytes::new(0) {
-            held.parts.pop_front();
+            self.parts.pop_front();
         }
         self.length -= taken.length.get();
         Some(taken)
@@ -284,10 +200,8 @@ impl Content {
 
     /// Forgets everything; the memory stays.
     pub fn clear(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.octets.clear();
-            held.parts.clear();
-        }
+        self.octets.clear();
+        self.parts.clear();
         self.length = 0;
     }
 }
@@ -368,22 +282,6 @@ mod tests {
             prop_assert!(left.is_empty());
             prop_assert_eq!(read, whole);
         }
-    }
-
-    #[test]
-    fn what_moves_whole_takes_its_memory_with_it_and_what_is_cut_does_not() {
-        let (mut content, mut read) = (Content::new(), Content::new());
-        assert!(!content.has_memory(), "nothing was in it");
-        content.push_words(&[1, 2]);
-        assert_eq!(content.move_to(Bytes::new(4), &mut read), Bytes::new(4));
-        assert!(content.has_memory() && read.has_memory());
-        assert!(read.take_octets(&mut [0; 4]));
-        let mut last = Content::new();
-        assert_eq!(content.move_to(Bytes::MAX, &mut last), Bytes::new(4));
-        assert!(!content.has_memory() && content.is_empty());
-        assert_eq!(last.peek_words(), Some([2]));
-        assert_eq!(read, content, "with memory or without, nothing is nothing");
-        assert_ne!(last, read);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! One rank's library: requests in, packets out, packets in, requests done.
 
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
@@ -213,12 +212,12 @@ struct Sending {
     cancelling: bool,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Receiving {
     incoming: Incoming,
     posted: Option<Posted>,
     /// The rendezvous that it has matched: whose, envelope, octets, the sender's number.
-    matched: Option<Box<(u32, Envelope, Bytes, u64)>>,
+    matched: Option<(u32, Envelope, Bytes, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -230,12 +229,12 @@ struct Arrived {
 
 #[derive(Clone, Debug)]
 struct Peer {
-    refused: Option<Box<Failure>>,
+    refused: Option<Failure>,
     /// Eager octets that may still be sent.
     window: Bytes,
     /// Eager octets matched here, and not yet told.
     matched: Bytes,
-    credits: Option<Box<Credits>>,
+    credits: Option<Credits>,
 }
 
 /// The library of one rank.
@@ -271,7 +270,7 @@ impl Machine {
             refused: None,
             window: policy.window.unwrap_or(Bytes::MAX),
             matched: Bytes::new(0),
-            credits: policy.flow.map(Credits::new).map(Box::new),
+            credits: policy.flow.map(Credits::new),
         };
         Self {
             rank,
@@ -321,8 +320,8 @@ impl Machine {
 
     fn refuse(&mut self, rank: u32, failure: Failure) {
         let Some(peer) = self.peers.get_mut(rank as usize) else { return };
-        peer.refused = Some(Box::new(failure));
-        peer.credits = self.policy.flow.map(Credits::new).map(Box::new);
+        peer.refused = Some(failure);
+        peer.credits = self.policy.flow.map(Credits::new);
         let sends: Vec<u64> =
             self.sends.iter().filter(|(_, send)| send.outgoing.to == rank).map(|(&id, _)| id).collect();
         for id in sends {
@@ -332,9 +331,8 @@ impl Machine {
                 self.done(Done::Failed { request: Request(id), failure });
             }
         }
-        let theirs = |receive: &Receiving| match &receive.matched {
-            Some(matched) => matched.0 == rank,
-            None => receive.incoming.pattern.source == Some(rank),
+        let theirs = |receive: &Receiving| {
+            receive.matched.map_or(receive.incoming.pattern.source == Some(rank), |(from, ..)| from == rank)
         };
         let receives: Vec<u64> =
             self.receives.iter().filter(|(_, receive)| theirs(receive)).map(|(&id, _)| id).collect();
@@ -372,7 +370,7 @@ impl Machine {
                 return Err(Misuse::NoBuffer { needed: bytes, left });
             }
         }
-        if let Some(failure) = peer.refused.as_deref().copied() {
+        if let Some(failure) = peer.refused {
             self.done(Done::Failed { request, failure });
             return Ok(());
         }
@@ -426,7 +424,7 @@ impl Machine {
             let size = self.peers.len() as u32;
             let peer = self.peers.get(source as usize).ok_or(Misuse::NoSuchRank { rank: source, size })?;
             // What came before the peer was lost may still be taken.
-            if let Some(failure) = peer.refused.as_deref().copied()
+            if let Some(failure) = peer.refused
                 && self.probe(&incoming.pattern).is_none()
             {
                 self.done(Done::Failed { request, failure });
@@ -506,8 +504,7 @@ impl Machine {
 
     /// The data of a rendezvous were fetched.
     pub fn handle_fetched(&mut self, now: SimTime, receive: u64, body: Payload) {
-        let Some((from, envelope, bytes, send)) =
-            self.receives.get(&receive).and_then(|one| one.matched.as_deref().copied())
+        let Some((from, envelope, bytes, send)) = self.receives.get(&receive).and_then(|one| one.matched)
         else {
             return;
         };
@@ -594,7 +591,7 @@ impl Machine {
             return;
         }
         for rank in 0..self.peers.len() {
-            while let Some(packet) = self.peers[rank].credits.as_mut().and_then(|credits| credits.pop()) {
+            while let Some(packet) = self.peers[rank].credits.as_mut().and_then(Credits::pop) {
                 self.transmit(rank as u32, packet);
             }
             let half = self.policy.window.map(|window| Bytes::new(window.get() / 2));
@@ -654,10 +651,7 @@ impl Machine {
                 _ => self.garbage(from, packet.kind),
             },
             Kind::Data => {
-                let matched = self
-                    .receives
-                    .get(&packet.receive)
-                    .and_then(|receive| receive.matched.as_deref().copied());
+                let matched = self.receives.get(&packet.receive).and_then(|receive| receive.matched);
                 match matched.filter(|(whose, _, _, send)| *whose == from && *send == packet.send) {
                     Some((_, envelope, bytes, _)) => {
                         if self.policy.always_buffered && self.policy.data == Data::Sent {
@@ -765,7 +759,7 @@ impl Machine {
                 self.received(receive, packet.envelope, packet.bytes, packet.body);
             }
             _ => {
-                receiving.matched = Some(Box::new((from, packet.envelope, packet.bytes, packet.send)));
+                receiving.matched = Some((from, packet.envelope, packet.bytes, packet.send));
                 if self.policy.data != Data::Sent {
                     self.register(buffer, wanted);
                 }

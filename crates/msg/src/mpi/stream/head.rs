@@ -99,6 +99,10 @@ impl Heads {
     }
 }
 
+fn push(content: &mut Content, words: &[u32]) {
+    words.iter().for_each(|word| content.push_octets(&word.to_be_bytes()));
+}
+
 fn length(bytes: Bytes) -> u32 {
     // Longer messages are not admitted.
     bytes.get() as u32
@@ -127,7 +131,7 @@ impl Head {
             _ => SHORT,
         };
         let Envelope { context, source, tag } = envelope;
-        content.push_words(&[length(bytes), tag, flags, source, context, self.number]);
+        push(content, &[length(bytes), tag, flags, source, context, self.number]);
         if let (Kind::Eager { .. } | Kind::Data, Some(body)) = (kind, self.packet.body) {
             content.push_body(body);
         }
@@ -137,10 +141,10 @@ impl Head {
         let Packet { kind, envelope, bytes, body, .. } = self.packet;
         let Envelope { context, source, tag } = envelope;
         let p4 = |content: &mut Content, kind: u32, octets: usize, id: u32| {
-            content.push_words(&[kind, self.to, self.from, 0, octets as u32, id, 0, self.from]);
+            push(content, &[kind, self.to, self.from, 0, octets as u32, id, 0, self.from]);
         };
         let mode = |content: &mut Content, mode: u32| {
-            content.push_words(&[mode, context, source, self.to, self.from, self.number]);
+            push(content, &[mode, context, source, self.to, self.from, self.number]);
         };
         match kind {
             Kind::Data => p4(content, P4_DATA, bytes.get() as usize, self.number),
@@ -148,27 +152,27 @@ impl Head {
                 p4(content, P4_PACKET, REPLY, 0);
                 mode(content, MPICH_OK_TO_SEND);
                 // How much is wanted takes the place of the receive's handle.
-                content.push_words(&[self.number, self.packet.receive as u32, length(bytes)]);
+                push(content, &[self.number, self.packet.receive as u32, length(bytes)]);
             }
             Kind::Cancel => {
                 p4(content, P4_PACKET, CANCEL, 0);
                 mode(content, MPICH_ANTI_SEND);
-                content.push_words(&[self.number]);
+                push(content, &[self.number]);
             }
             Kind::Cancelled { done } => {
                 p4(content, P4_PACKET, CANCELLED, 0);
                 mode(content, MPICH_ANTI_SEND_OK);
-                content.push_words(&[self.number, u32::from(done)]);
+                push(content, &[self.number, u32::from(done)]);
             }
             Kind::Request => {
                 p4(content, P4_PACKET, REQUEST, 0);
                 mode(content, MPICH_REQUEST_SEND);
-                content.push_words(&[tag, length(bytes), 0, self.number, 0]);
+                push(content, &[tag, length(bytes), 0, self.number, 0]);
             }
             _ if apart_from.is_some_and(|from| bytes >= from) => {
                 p4(content, P4_PACKET, PACKET, 0);
                 mode(content, MPICH_LONG);
-                content.push_words(&[tag, length(bytes), 0, self.number]);
+                push(content, &[tag, length(bytes), 0, self.number]);
                 let mut second = Content::new();
                 p4(&mut second, P4_FOLLOWS, bytes.get() as usize, 0);
                 second.push_body(body?);
@@ -177,7 +181,7 @@ impl Head {
             _ => {
                 p4(content, P4_PACKET, PACKET + bytes.get() as usize, 0);
                 mode(content, MPICH_SHORT);
-                content.push_words(&[tag, length(bytes), 0, self.number]);
+                push(content, &[tag, length(bytes), 0, self.number]);
             }
         }
         if let (Kind::Eager { .. } | Kind::Data, Some(body)) = (kind, body) {

@@ -224,7 +224,8 @@ impl Lan {
 
     /// A process reads what came, where it lies.
     pub(super) fn read_mapped(&mut self, host: u32, thread: ThreadId, process: u32, end: u32, most: Bytes) {
-        let mut content = self.spare_content();
+        let mut content = core::mem::take(&mut self.content);
+        content.clear();
         let end = &mut self.mapped[(end - FIRST) as usize];
         let mut read = end.inbox.move_to(most, &mut content);
         let mut free = 0;
@@ -249,6 +250,6 @@ impl Lan {
         }
         self.insert(host, thread, &[Step::After(came)]);
         self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
-        self.keep_content(content);
+        self.content = content;
     }
 }
