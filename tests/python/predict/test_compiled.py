@@ -133,7 +133,10 @@ def test_the_interval_spans_the_states_of_the_host(fitted: Path) -> None:
         (["ring", "--passes", "0"], "--passes: 0 is not allowed here; allowed: 1 to 1000"),
         (["pde2", "--", "smooth-point=1ns"], "transfer-point: is needed where other work is given"),
         (["jacobi", "--", "rows=0"], "rows is 0"),
-        (["sort"], "program: 'sort' no such file; allowed: the file of a Python script"),
+        (
+            ["sort"],
+            "program: 'sort' no such file; allowed: a Python script that uses mpi4py (.py), or echo, stream, ",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_before_anything_runs(words: list[str], said: str, fitted: Path) -> None:
