@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from predict_help import TWIN, nothing_left, wiretwin
 
+from wiretwin.cli.predict import COMPILED_PROGRAMS
 from wiretwin.errors import InputError
 from wiretwin.predict import compiled
 from wiretwin.predict.compiled import predict_compiled
@@ -152,3 +154,12 @@ def test_work_that_few_cores_do_not_do_has_to_be_given(fitted: Path, monkeypatch
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
     with pytest.raises(InputError, match="add: cannot be measured: 1 rank, as many as there are cores"):
         predict_compiled(NAMED["ring"], twin=fitted, layer=LAYER, ranks=4)
+
+
+def test_the_names_of_compiled_programs_are_those_that_there_are() -> None:
+    source = (Path(__file__).parents[3] / "crates/prog/src/program.rs").read_text()
+    listed = re.search(r"pub const NAMES: \[&str; (\d+)\] = \[(.*?)\];", source, re.DOTALL)
+    assert listed is not None
+    names = tuple(re.findall(r'"([^"]+)"', listed[2]))
+    assert len(names) == int(listed[1])
+    assert names == COMPILED_PROGRAMS
