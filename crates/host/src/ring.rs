@@ -306,7 +306,9 @@ impl Consumer {
         }
         let word = self.area.word(self.line);
         let expected = lap(self.line) | buffer.len() as u64;
-        let mut left = looks;
+        // Hidden from the compiler, which would unroll the loop: a processor would foretell the looks otherwise
+        // than those of a plain loop, and a message take another time.
+        let mut left = std::hint::black_box(looks);
         let first = loop {
             let word = u64::from_le(word.load(Ordering::Acquire));
             if word & MARK == expected {
