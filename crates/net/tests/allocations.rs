@@ -43,9 +43,9 @@ fn a_steady_network_does_not_allocate() {
         ("socket/tcp/fddi", "frames", false, 0),
         ("socket/udp/aal5", "series-200", true, 0),
         ("socket/udp/ethernet", "frames", false, 0),
-        ("pvm-advise/tcp/aal5", "series-200", true, 40),
-        ("pvm-normal/udp/aal5", "series-200", true, 174),
-        ("pvm-normal/udp/ethernet", "frames", false, 174),
+        ("pvm-advise/tcp/aal5", "series-200", true, 20),
+        ("pvm-normal/udp/aal5", "series-200", true, 137),
+        ("pvm-normal/udp/ethernet", "frames", false, 137),
     ];
     for (stack, adapter, switch, of_heads) in stacks {
         let of = |rounds| {

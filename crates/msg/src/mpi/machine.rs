@@ -1,5 +1,6 @@
 //! One rank's library: requests in, packets out, packets in, requests done.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
@@ -212,12 +213,12 @@ struct Sending {
     cancelling: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Receiving {
     incoming: Incoming,
     posted: Option<Posted>,
     /// The rendezvous that it has matched: whose, envelope, octets, the sender's number.
-    matched: Option<(u32, Envelope, Bytes, u64)>,
+    matched: Option<Box<(u32, Envelope, Bytes, u64)>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -229,12 +230,12 @@ struct Arrived {
 
 #[derive(Clone, Debug)]
 struct Peer {
-    refused: Option<Failure>,
+    refused: Option<Box<Failure>>,
     /// Eager octets that may still be sent.
     window: Bytes,
     /// Eager octets matched here, and not yet told.
     matched: Bytes,
-    credits: Option<Credits>,
+    credits: Option<Box<Credits>>,
 }
 
 /// The library of one rank.
@@ -270,7 +271,7 @@ impl Machine {
             refused: None,
             window: policy.window.unwrap_or(Bytes::MAX),
             matched: Bytes::new(0),
-            credits: policy.flow.map(Credits::new),
+            credits: policy.flow.map(Credits::new).map(Box::new),
         };
         Self {
             rank,
@@ -320,8 +321,8 @@ impl Machine {
 
     fn refuse(&mut self, rank: u32, failure: Failure) {
         let Some(peer) = self.peers.get_mut(rank as usize) else { return };
-        peer.refused = Some(failure);
-        peer.credits = self.policy.flow.map(Credits::new);
+        peer.refused = Some(Box::new(failure));
+        peer.credits = self.policy.flow.map(Credits::new).map(Box::new);
         let sends: Vec<u64> =
             self.sends.iter().filter(|(_, send)| send.outgoing.to == rank).map(|(&id, _)| id).collect();
         for id in sends {
@@ -331,8 +332,9 @@ impl Machine {
                 self.done(Done::Failed { request: Request(id), failure });
             }
         }
-        let theirs = |receive: &Receiving| {
-            receive.matched.map_or(receive.incoming.pattern.source == Some(rank), |(from, ..)| from == rank)
+        let theirs = |receive: &Receiving| match &receive.matched {
+            Some(matched) => matched.0 == rank,
+            None => receive.incoming.pattern.source == Some(rank),
         };
         let receives: Vec<u64> =
             self.receives.iter().filter(|(_, receive)| theirs(receive)).map(|(&id, _)| id).collect();
@@ -370,7 +372,7 @@ impl Machine {
                 return Err(Misuse::NoBuffer { needed: bytes, left });
             }
         }
-        if let Some(failure) = peer.refused {
+        if let Some(failure) = peer.refused.as_deref().copied() {
             self.done(Done::Failed { request, failure });
             return Ok(());
         }
@@ -424,7 +426,7 @@ impl Machine {
             let size = self.peers.len() as u32;
             let peer = self.peers.get(source as usize).ok_or(Misuse::NoSuchRank { rank: source, size })?;
             // What came before the peer was lost may still be taken.
-            if let Some(failure) = peer.refused
+            if let Some(failure) = peer.refused.as_deref().copied()
                 && self.probe(&incoming.pattern).is_none()
             {
                 self.done(Done::Failed { request, failure });
@@ -504,7 +506,8 @@ impl Machine {
 
     /// The data of a rendezvous were fetched.
     pub fn handle_fetched(&mut self, now: SimTime, receive: u64, body: Payload) {
-        let Some((from, envelope, bytes, send)) = self.receives.get(&receive).and_then(|one| one.matched)
+        let Some((from, envelope, bytes, send)) =
+            self.receives.get(&receive).and_then(|one| one.matched.as_deref().copied())
         else {
             return;
         };
@@ -591,7 +594,7 @@ impl Machine {
             return;
         }
         for rank in 0..self.peers.len() {
-            while let Some(packet) = self.peers[rank].credits.as_mut().and_then(Credits::pop) {
+            while let Some(packet) = self.peers[rank].credits.as_mut().and_then(|credits| credits.pop()) {
                 self.transmit(rank as u32, packet);
             }
             let half = self.policy.window.map(|window| Bytes::new(window.get() / 2));
@@ -651,7 +654,10 @@ impl Machine {
                 _ => self.garbage(from, packet.kind),
             },
             Kind::Data => {
-                let matched = self.receives.get(&packet.receive).and_then(|receive| receive.matched);
+                let matched = self
+                    .receives
+                    .get(&packet.receive)
+                    .and_then(|receive| receive.matched.as_deref().copied());
                 match matched.filter(|(whose, _, _, send)| *whose == from && *send == packet.send) {
                     Some((_, envelope, bytes, _)) => {
                         if self.policy.always_buffered && self.policy.data == Data::Sent {
@@ -759,7 +765,7 @@ impl Machine {
                 self.received(receive, packet.envelope, packet.bytes, packet.body);
             }
             _ => {
-                receiving.matched = Some((from, packet.envelope, packet.bytes, packet.send));
+                receiving.matched = Some(Box::new((from, packet.envelope, packet.bytes, packet.send)));
                 if self.policy.data != Data::Sent {
                     self.register(buffer, wanted);
                 }

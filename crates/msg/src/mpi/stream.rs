@@ -17,6 +17,7 @@ mod head;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -39,6 +40,9 @@ pub use head::{Heads, LAM_HEAD, P4_HEAD};
 
 /// The longest message: lengths are `int` in both libraries.
 pub const LONGEST: Bytes = Bytes::new(i32::MAX as u64);
+
+/// Outputs that are kept room for in any case.
+const ROOM: usize = 64;
 
 /// What fuzz targets call.
 #[doc(hidden)]
@@ -81,9 +85,9 @@ struct Line {
     rank: u32,
     ended: bool,
     inbox: Content,
-    body: Option<Body>,
+    body: Option<Box<Body>>,
     /// The head of a message of MPICH whose data come apart.
-    announced: Option<Packet>,
+    announced: Option<Box<Packet>>,
     /// What the read at hand was asked for.
     asked: Bytes,
 }
@@ -301,7 +305,7 @@ impl StreamMpi {
                     None if body.left.is_zero() => {}
                     None => return true,
                 }
-                let Body { mut packet, message, .. } = *body;
+                let Body { mut packet, message, .. } = **body;
                 line.body = None;
                 let rank = line.rank;
                 packet.body = message.map(|message| Payload::whole(message, packet.bytes));
@@ -316,18 +320,18 @@ impl StreamMpi {
                 self.machine.handle_packet(now, rank, packet);
                 return false;
             }
-            let (rank, announced) = (line.rank, line.announced);
+            let (rank, announced) = (line.rank, line.announced.as_deref().copied());
             match Head::parse(self.heads, announced, &mut line.inbox) {
                 Ok(None) => return !line.inbox.is_empty() || announced.is_some(),
                 Ok(Some(Head { packet, number, .. })) if announced.is_none() && head::is_apart(&packet) => {
-                    line.announced = Some(Packet { send: number.into(), ..packet });
+                    line.announced = Some(Box::new(Packet { send: number.into(), ..packet }));
                 }
                 Ok(Some(Head { mut packet, number, .. })) => {
                     line.announced = None;
                     if matches!(packet.kind, Kind::Eager { .. } | Kind::Data) {
                         packet.send = number.into();
                         packet.receive = number.into();
-                        line.body = Some(Body { packet, message: None, left: packet.bytes });
+                        line.body = Some(Box::new(Body { packet, message: None, left: packet.bytes }));
                         continue;
                     }
                     self.short(now, rank, packet, number);
@@ -444,7 +448,9 @@ impl Library for StreamMpi {
             Outcome::Wrote { rest, .. } => {
                 self.writing = false;
                 if rest.is_empty() {
-                    self.spare.push(rest);
+                    if rest.has_memory() {
+                        self.spare.push(rest);
+                    }
                     if let Some(send) = self.writes.pop_front().and_then(|write| write.frees) {
                         self.machine.handle_sent(now, send);
                     }
@@ -469,8 +475,17 @@ impl Library for StreamMpi {
                     content.move_to(Bytes::MAX, &mut line.inbox);
                     asked = line.asked;
                 }
+                let more = self.take_in(now, connection);
+                // Connections are many: one from which nothing waits gives its memory back.
+                if let Some(Some(line)) = self.lines.get_mut(connection.0 as usize)
+                    && line.inbox.is_empty()
+                    && line.inbox.has_memory()
+                {
+                    core::mem::swap(&mut line.inbox, content);
+                    line.inbox = Content::new();
+                }
                 // What was asked for is all there: there may be more of the message.
-                if self.take_in(now, connection) && came >= asked {
+                if more && came >= asked {
                     self.read(connection);
                 }
             }
@@ -498,6 +513,11 @@ impl Library for StreamMpi {
     }
 
     fn poll_output(&mut self) -> LibraryOutput {
-        self.outputs.pop_front().unwrap_or(Output::Timeout(None))
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        // Once for each of many connections at most: that memory is not kept.
+        self.outputs.shrink_to(ROOM);
+        Output::Timeout(None)
     }
 }

@@ -76,6 +76,8 @@ pub struct Rank {
     trees: Vec<(Vec<u32>, ConnectionId)>,
     branches: BTreeMap<ConnectionId, Assembly<Piece>>,
     out: VecDeque<Out>,
+    /// Memory for what is written next.
+    spare: Vec<Content>,
     /// Sends whose fragments are not all written.
     sends: BTreeMap<CallId, Request>,
     /// What was wished for and is not answered.
@@ -98,6 +100,9 @@ pub struct Rank {
 pub fn task_of(rank: u32) -> Tid {
     Tid::task(rank + 1, 1).expect("a virtual machine has at most 4095 hosts")
 }
+
+/// Contents that are kept for their memory: fragments are written one by one.
+const SPARE: usize = 8;
 
 /// Why a tag is not taken.
 const LARGE_TAG: &str = "a tag of 2147483648 and more";
@@ -129,6 +134,7 @@ impl Rank {
             trees: Vec::new(),
             branches: BTreeMap::new(),
             out: VecDeque::new(),
+            spare: Vec::new(),
             sends: BTreeMap::new(),
             wishes: BTreeMap::new(),
             busy: 0,
@@ -210,7 +216,7 @@ impl Rank {
 
     fn put(&mut self, to: Tid, fragment: &Fragment<Piece>) {
         if let Some(&connection) = self.connections.get(&to) {
-            let content = line::content(fragment);
+            let content = line::content(fragment, self.spare.pop().unwrap_or_default());
             self.out.push_back(Out { connection, content, ends: None });
         }
     }
@@ -389,7 +395,8 @@ impl Library for Rank {
         self.outputs.push_back(Output::Work(Work { kind, bytes, count }));
         for fragment in message.fragments() {
             let ends = fragment.last.then_some(Ends::Request(request));
-            self.out.push_back(Out { connection, content: line::content(&fragment), ends });
+            let content = line::content(&fragment, self.spare.pop().unwrap_or_default());
+            self.out.push_back(Out { connection, content, ends });
         }
         self.pump(now);
     }
@@ -491,6 +498,9 @@ impl Library for Rank {
                 match mine {
                     Some(out) if !rest.is_empty() => out.content = rest,
                     Some(_) => {
+                        if rest.has_memory() && self.spare.len() < SPARE {
+                            self.spare.push(rest);
+                        }
                         if let Some(ends) = self.out.pop_front().and_then(|out| out.ends) {
                             self.written(ends);
                         }

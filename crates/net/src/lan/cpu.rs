@@ -71,6 +71,17 @@ struct Thread<A> {
     trail: SegmentId,
 }
 
+/// What a queue keeps room for in any case.
+const ROOM: usize = 64;
+
+/// Gives memory back of what was a long queue.
+pub(super) fn relax<T>(queue: &mut VecDeque<T>) {
+    let capacity = queue.capacity();
+    if capacity > ROOM && queue.len() < capacity / 4 {
+        queue.shrink_to(capacity / 2);
+    }
+}
+
 /// The processor.
 pub(crate) struct Cpu<A> {
     place: u16,
@@ -313,6 +324,7 @@ impl<A: Copy> Cpu<A> {
                 }
                 Some(Step::Do(action)) => {
                     thread.steps.pop_front();
+                    relax(&mut thread.steps);
                     return Next::Act(running, action);
                 }
                 Some(Step::Charge(_, Span::ZERO)) => {

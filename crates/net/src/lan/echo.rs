@@ -151,7 +151,7 @@ impl Lan {
         process.waits.clear();
         process.posted.clear();
         for slot in 0..self.requests.len() {
-            let request = self.requests[slot];
+            let request = &self.requests[slot];
             let forgotten = match request.kind {
                 Kind::Send(message) => !message.matched,
                 Kind::Recv { .. } => true,

@@ -503,7 +503,8 @@ impl Lan {
         completions.clear();
         for &request in waits {
             let Some(slot) = self.find(request) else { continue };
-            let (failure, number) = (self.requests[slot].failure, self.requests[slot].number);
+            let (failure, number) =
+                (self.requests[slot].failure.as_deref().copied(), self.requests[slot].number);
             if failure.is_some() {
                 let (source, tag, bytes) = (rank, 0, Bytes::new(0));
                 let truncated = false;

@@ -137,12 +137,12 @@ struct Process {
     completions: Vec<Completion>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Request {
     id: RequestId,
     rank: u32,
     complete: bool,
-    failure: Option<Failure>,
+    failure: Option<Box<Failure>>,
     /// Of a wish: what it came to.
     number: u32,
     kind: Kind,
@@ -244,7 +244,7 @@ pub struct Lan {
     // Kept for their allocations.
     scratch: Vec<Step<Action>>,
     asked: Vec<Step<Action>>,
-    content: Content,
+    contents: Vec<Content>,
     streams: Streams,
 }
 
@@ -298,7 +298,7 @@ impl Lan {
             generators: Vec::new(),
             scratch: Vec::new(),
             asked: Vec::new(),
-            content: Content::new(),
+            contents: Vec::new(),
             streams: Streams::new(seed),
             config,
         };

@@ -43,16 +43,31 @@ pub(super) struct End {
     pub(super) content: Content,
     /// A writer that does not wait found no room.
     pub(super) full: bool,
-    /// Messages written and not read whole: with the place in the stream where each ends.
-    written: VecDeque<(RequestId, u64)>,
-    end: u64,
-    /// Octets that its process has read.
+    /// Messages that go this way, from the first on; not of a library's.
+    messages: Option<Box<Messages>>,
+    /// Octets that its process has read; not of a library's.
     read: u64,
     /// What brought the last octets, and what the machine was last called for.
     pub(super) came: SegmentId,
     called: SegmentId,
     deadline: SimTime,
     scheduled: SimTime,
+}
+
+/// Messages of a stream of its own.
+#[derive(Default)]
+struct Messages {
+    /// Those not read whole: with the place in the stream where each ends.
+    written: VecDeque<(RequestId, u64)>,
+    /// Where the last one ends.
+    end: u64,
+}
+
+impl End {
+    /// The first message that is not read whole, and where it ends.
+    fn first_written(&self) -> Option<(RequestId, u64)> {
+        self.messages.as_ref().and_then(|messages| messages.written.front().copied())
+    }
 }
 
 /// A send that its process has not finished.
@@ -178,8 +193,7 @@ impl Lan {
             name: ConnectionId(u32::MAX),
             content: Content::new(),
             full: false,
-            written: VecDeque::new(),
-            end: 0,
+            messages: None,
             read: 0,
             came: SegmentId::NONE,
             called: SegmentId::NONE,
@@ -252,8 +266,9 @@ impl Lan {
     pub(super) fn post_socket_send(&mut self, rank: u32, request: RequestId, to: u32, bytes: Bytes) {
         let number = self.circuit_between(rank, to);
         let end = &mut self.ends[number as usize];
-        end.end += bytes.get();
-        end.written.push_back((request, end.end));
+        let messages = end.messages.get_or_insert_default();
+        messages.end += bytes.get();
+        messages.written.push_back((request, messages.end));
         let process = &mut self.processes[rank as usize];
         process.sends.push_back(Pending { request, left: bytes, begun: false });
         self.give(rank, Action::Progress { rank });
@@ -341,7 +356,7 @@ impl Lan {
     pub(super) fn read(&mut self, host: u32, thread: ThreadId, rank: u32, from: u32) {
         let now = self.core.now();
         let (theirs, number) = (self.circuit_between(from, rank), self.circuit_between(rank, from));
-        let Some(&(_, end)) = self.ends[theirs as usize].written.front() else { return };
+        let Some((_, end)) = self.ends[theirs as usize].first_written() else { return };
         let mine = &mut self.ends[number as usize];
         let most = Bytes::new(end - mine.read);
         let octets = match mine.machine.receive(now, most) {
@@ -358,10 +373,12 @@ impl Lan {
         let mine = &mut self.ends[number as usize];
         mine.read += octets.get();
         let read = mine.read;
-        if let Some(&(message, end)) = self.ends[theirs as usize].written.front()
+        if let Some((message, end)) = self.ends[theirs as usize].first_written()
             && end == read
         {
-            self.ends[theirs as usize].written.pop_front();
+            if let Some(messages) = &mut self.ends[theirs as usize].messages {
+                messages.written.pop_front();
+            }
             self.message_came(host, thread, rank, message);
         }
         self.insert(host, thread, &[Step::Do(Action::Progress { rank })]);

@@ -89,7 +89,7 @@ impl Daemon {
                     }
                 }
                 Output::Transmit(Transmit::Write(stream, fragment)) => {
-                    self.out.push_back((ConnectionId(stream.0), line::content(&fragment)));
+                    self.out.push_back((ConnectionId(stream.0), line::content(&fragment, Content::new())));
                 }
                 Output::Event(daemon::Event::SentAgain { .. }) => {
                     self.outputs.push_back(Output::Event(Event::SentAgain));

@@ -100,9 +100,8 @@ pub(super) fn push(content: &mut Content, piece: &Piece) {
     }
 }
 
-/// A fragment as content.
-pub(super) fn content(fragment: &Fragment<Piece>) -> Content {
-    let mut content = Content::new();
+/// A fragment as content, in the memory of one that is empty.
+pub(super) fn content(fragment: &Fragment<Piece>, mut content: Content) -> Content {
     content.push_octets(&heads(fragment));
     push(&mut content, &fragment.body);
     content

@@ -53,7 +53,7 @@ impl GroupServer {
             match self.server.poll_output(now) {
                 Output::Work(work) => self.outputs.push_back(Output::Work(work)),
                 Output::Transmit(Transmit::WriteDaemon(fragment)) => {
-                    self.out.push_back(line::content(&fragment));
+                    self.out.push_back(line::content(&fragment, Content::new()));
                 }
                 // The daemon's connection is there from the start.
                 Output::Transmit(Transmit::ConnectDaemon) => self.server.task.handle_daemon_open(now),

@@ -11,18 +11,22 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::super::Lan;
 use super::super::activity::Activity;
-use super::super::cpu::{Step, ThreadId};
+use super::super::cpu::{Step, ThreadId, relax};
 use super::super::host::Action;
 use super::{address, is_mapped};
 
 /// The first port that the system chooses (4.3BSD: those below are for the superuser).
 const FIRST_PORT: u16 = 1024;
 
+/// Of so many that were read the memory is kept.
+const SPARE_CONTENTS: usize = 64;
+
 impl Lan {
     /// A process makes its library's next call.
     pub(in super::super) fn begin_call(&mut self, host: u32, thread: ThreadId, process: u32) {
         let inhabitant = &mut self.inhabitants[process as usize];
         let Some(call) = inhabitant.calls.pop_front() else { return };
+        relax(&mut inhabitant.calls);
         if self.config.stack.message.is_over_vis() {
             // No system calls: what posting costs, the NIC says.
             inhabitant.current = Some(call);
@@ -393,6 +397,10 @@ impl Lan {
         };
         content.move_to(taken, &mut end.content);
         let rest = content.length() > Bytes::new(0);
+        if !content.has_memory() {
+            // All of it went: its writer has the memory of another for what it writes next.
+            content = self.contents.pop().unwrap_or_default();
+        }
         let call = Call::Write { connection, content, wait };
         if taken == Bytes::new(0) {
             end.full = true;
@@ -445,6 +453,19 @@ impl Lan {
         }
     }
 
+    /// Nothing, with the memory of what was read before, if there is any.
+    pub(super) fn spare_content(&mut self) -> Content {
+        self.contents.pop().unwrap_or_default()
+    }
+
+    /// Keeps the memory of what has been read.
+    pub(super) fn keep_content(&mut self, mut content: Content) {
+        if content.has_memory() && self.contents.len() < SPARE_CONTENTS {
+            content.clear();
+            self.contents.push(content);
+        }
+    }
+
     fn was_read(
         &mut self,
         host: u32,
@@ -453,16 +474,20 @@ impl Lan {
         connection: ConnectionId,
         octets: Bytes,
     ) {
-        let mut content = core::mem::take(&mut self.content);
-        content.clear();
+        let mut content = self.spare_content();
         if let Some(end) = self.inhabitants[process as usize].end(connection)
             && octets > Bytes::new(0)
         {
             let other = self.ends[end as usize].other;
-            let moved = self.ends[other as usize].content.move_to(octets, &mut content);
+            let theirs = &mut self.ends[other as usize].content;
+            let moved = theirs.move_to(octets, &mut content);
             debug_assert_eq!(moved, octets, "what TCP delivers was written");
+            if theirs.is_empty() {
+                let empty = core::mem::take(theirs);
+                self.keep_content(empty);
+            }
         }
         self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
-        self.content = content;
+        self.keep_content(content);
     }
 }

@@ -224,8 +224,7 @@ impl Lan {
 
     /// A process reads what came, where it lies.
     pub(super) fn read_mapped(&mut self, host: u32, thread: ThreadId, process: u32, end: u32, most: Bytes) {
-        let mut content = core::mem::take(&mut self.content);
-        content.clear();
+        let mut content = self.spare_content();
         let end = &mut self.mapped[(end - FIRST) as usize];
         let mut read = end.inbox.move_to(most, &mut content);
         let mut free = 0;
@@ -250,6 +249,6 @@ impl Lan {
         }
         self.insert(host, thread, &[Step::After(came)]);
         self.outcome(host, thread, process, Outcome::Read { connection, content: &mut content });
-        self.content = content;
+        self.keep_content(content);
     }
 }

@@ -570,7 +570,7 @@ impl Lan {
             }
             Done::Failed { request, failure } => {
                 if let Some(slot) = self.find(RequestId(request.0)) {
-                    self.requests[slot].failure = Some(failure);
+                    self.requests[slot].failure = Some(Box::new(failure));
                 }
                 request
             }
