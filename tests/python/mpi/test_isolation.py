@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import random
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -187,6 +188,36 @@ def test_installed_modules_are_found_and_the_programs_own_are_not(tmp_path: Path
     done = preimport(names)
     assert "not_installed_at_all" not in done
     assert {"fractions", "json.decoder", "numpy.linalg"} <= set(done)
+
+
+def test_what_is_loaded_on_first_use_is_loaded_before_too(tmp_path: Path) -> None:
+    package = tmp_path / "elsewhere" / "lazy_wiretwin_test"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("def taken(): return 'a function'\n")
+    (package / "taken.py").write_text("")
+    (package / "later.py").write_text("")
+    script = tmp_path / "program" / "main.py"
+    script.parent.mkdir()
+    script.write_text(
+        "import argparse, sys\nimport numpy as np\nimport lazy_wiretwin_test as lazy\n"
+        "def f():\n    return np.random.default_rng(1), lazy.taken(), lazy.later, sys.argv\n"
+        "def g():\n    return argparse.ArgumentParser().add_argument('--n')\n"
+    )
+    # In an interpreter of its own, for this one has loaded all of it.
+    ask = (
+        "import sys\nfrom pathlib import Path\nfrom wiretwin.mpi.preimport import preimport, scan\n"
+        "preimport(scan(Path(sys.argv[1]))[0])\nbefore = set(sys.modules)\n"
+        "sys.path.insert(0, str(Path(sys.argv[1]).parent))\nimport main\nmain.f(), main.g()\n"
+        "print(*sorted(set(sys.modules) - before), main.f()[1])"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{package.parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", ask, str(script)], capture_output=True, text=True, env=environment, timeout=60
+    )
+    assert done.stdout.split("\n")[0] == "main a function", done.stderr
 
 
 def test_import_time_of_installed_modules_is_not_computation(tmp_path: Path) -> None:
