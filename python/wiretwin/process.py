@@ -20,6 +20,8 @@ from wiretwin import scratch
 MARK = "WIRETWIN_LAUNCH"
 #: How long a process may take to obey SIGTERM before it is killed, in seconds.
 GRACE_S = 1.0
+KILLED_S = 10.0
+"""How long a killed process may take to be gone, on a busy host, before we go on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +128,22 @@ def child(
         finally:
             if process.poll() is None:
                 end_tree(process)
-            # What the child started and left behind is still of its process group.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _end_group(process.pid)
+
+
+def _end_group(group: int) -> None:
+    """End what a child, which is gone, has started and left behind: it is still of its process group."""
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    members = set()
+    for entry in os.listdir("/proc"):
+        with contextlib.suppress(ValueError, OSError):
+            if os.getpgid(int(entry)) == group:
+                members.add(int(entry))
+    # Until they are given a core to end on, they are still there.
+    await_gone(members, KILLED_S)
 
 
 def run(

@@ -1,3 +1,4 @@
+import contextlib
 import sys
 
 import psutil
@@ -34,6 +35,18 @@ def test_an_exception_inside_the_block_leaves_no_child():
     with pytest.raises(KeyboardInterrupt), process.child([sys.executable, "-c", "input()"]) as (p, _, _):
         raise KeyboardInterrupt
     assert p.poll() is not None
+
+
+def test_what_a_child_leaves_behind_is_gone_when_the_block_ends():
+    # The memory of the one that is left takes a while to be given back.
+    left = "import time; memory = b'x' * (256 << 20); print('on', flush=True); time.sleep(100)"
+    leaves = (
+        f"import subprocess as s, sys; p = s.Popen([sys.executable, '-c', {left!r}], stdout=s.PIPE);"
+        "p.stdout.readline(); print(p.pid)"
+    )
+    done = process.run([sys.executable, "-c", leaves], limit_s=60)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        assert psutil.Process(int(done.stdout)).status() == psutil.STATUS_ZOMBIE
 
 
 def test_the_environment_holds_numerical_libraries_to_one_thread():
