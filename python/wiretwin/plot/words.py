@@ -6,8 +6,10 @@ import html
 import math
 from datetime import UTC, datetime
 
-DASH, MINUS, NARROW, THIN, BLANK = "\u2013", "\u2212", "\u202f", "\u2009", "\u00a0"
-"""A dash for ranges, a minus sign, blanks: in thousands, about a dash, before a unit."""
+DASH, MINUS, NARROW, BLANK = "\u2013", "\u2212", "\u202f", "\u00a0"
+"""A dash for ranges, a minus sign, blanks: in thousands, before a unit."""
+TO = f"{NARROW}{DASH}\u2060{NARROW}"
+"""Between the ends of an interval: no line breaks there, which a dash would allow without the word joiner."""
 
 _TIME = ((1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s"))
 _RATE = ((1.0, "MB/s"), (1e3, "GB/s"))
@@ -76,7 +78,7 @@ def _range(low: float, high: float, value: float, scale: float) -> str:
         ends = [_like(end / scale, value / scale, significant) for end in (low, high)]
         if ends[0] != ends[1] or low == high:
             break
-    return f"{ends[0]}{THIN}{DASH}{THIN}{ends[1]}"
+    return f"{ends[0]}{TO}{ends[1]}"
 
 
 def _like(number: float, pattern: float, significant: int) -> str:

@@ -32,6 +32,8 @@ class Ranking:
 
     order: list[dict[str, Any]]
     leaders: list[dict[str, Any]]
+    unsure: list[dict[str, Any]]
+    """Of them, those that have no interval, and so could be in front or not: they were launched once."""
 
     @property
     def clear(self) -> bool:
@@ -52,13 +54,16 @@ def rank(rows: list[dict[str, Any]], value: str, low: str, high: str, least: boo
     order = sorted(rows, key=lambda row: row[value] if least else -row[value])
     best = order[0]
 
+    def without(row: dict[str, Any]) -> bool:
+        return any(end is None or not math.isfinite(end) for end in (row[low], row[high]))
+
     def apart(row: dict[str, Any]) -> bool:
-        ends = (best[low], best[high], row[low], row[high])
-        if any(end is None or not math.isfinite(end) for end in ends):
+        if without(best) or without(row):
             return False
         return bool(best[high] < row[low] if least else best[low] > row[high])
 
-    return Ranking(order, [best] + [row for row in order[1:] if not apart(row)])
+    leaders = [best] + [row for row in order[1:] if not apart(row)]
+    return Ranking(order, leaders, [row for row in leaders if without(row)])
 
 
 def common_size(curves: pl.DataFrame) -> int | None:
@@ -163,16 +168,23 @@ def _busy(inputs: Inputs) -> list[Markup]:
 
 def _cut_short(inputs: Inputs) -> list[Markup]:
     stopped: dict[str, Any] = inputs.manifest.get("stopped") or {}
-    short = [name for name, why in stopped.items() if why in ("budget", "interrupt")]
-    if not short:
-        return []
-    which = "Every layer" if len(short) == len(stopped) else words.list_text(short)
-    verb = "was" if len(short) in (1, len(stopped)) else "were"
-    return [
-        Markup(
-            "{} {} stopped by the time budget or an interrupt before the intervals were narrow enough."
-        ).format(which, verb)
-    ]
+    seconds = (inputs.manifest.get("options") or {}).get("budget_s")
+    budget = f"the time budget of {float(seconds):g}{words.BLANK}s" if seconds else "the time budget"
+    told = []
+    for end, by, more in (
+        ("budget", budget, "; with a larger one they become so"),
+        ("interrupt", "an interrupt", ""),
+    ):
+        short = [name for name, why in stopped.items() if why == end]
+        if short:
+            which = "Every layer" if len(short) == len(stopped) else words.list_text(short)
+            verb = "was" if len(short) in (1, len(stopped)) else "were"
+            told.append(
+                Markup("{} {} stopped by {} before the intervals were narrow enough{}.").format(
+                    which, verb, by, more
+                )
+            )
+    return told
 
 
 def _failures(inputs: Inputs) -> list[Markup]:
@@ -238,12 +250,26 @@ def _small_messages(inputs: Inputs) -> list[Markup]:
 
 
 def _shared(where: str, ranking: Ranking, figure: Callable[[dict[str, Any]], str], verdict: str) -> Markup:
+    if ranking.unsure:
+        return _launched_once(where, ranking, verdict)
     if len(ranking.leaders) == len(ranking.order) and len(ranking.order) > 3:
         return Markup("{} the layers cannot be told apart: their intervals overlap.").format(where)
     named = [str(Markup("{} ({})").format(_name(row["layer"]), figure(row))) for row in ranking.leaders]
     which = "neither" if len(named) == 2 else "none"
     return Markup("{} the intervals of {} overlap, so {} is called {}.").format(
         where, Markup(words.list_text(named)), which, verdict
+    )
+
+
+def _launched_once(where: str, ranking: Ranking, verdict: str) -> Markup:
+    """Say that nothing can be said: one launch has no interval."""
+    once = [str(_name(row["layer"])) for row in ranking.unsure]
+    if len(once) == len(ranking.order):
+        who = "every layer was" if len(once) > 2 else "both were"
+    else:
+        who = f"{words.list_text(once)} {'was' if len(once) == 1 else 'were'}"
+    return Markup("{} none is called {}: {} launched only once, which does not allow a ranking.").format(
+        where, verdict, Markup(who)
     )
 
 

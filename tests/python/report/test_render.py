@@ -29,7 +29,7 @@ from wiretwin.report.findings import (
     small,
 )
 from wiretwin.report.inputs import gather
-from wiretwin.report.sections import setting
+from wiretwin.report.sections import curves, setting
 from wiretwin.report.writer import compose
 
 MOST_BYTES = 6_000_000
@@ -261,6 +261,12 @@ def test_overlapping_intervals_are_not_ranked() -> None:
     assert (largest.best["layer"], largest.clear) == ("c", True)
 
 
+def best_by_size(inputs: Any) -> Any:
+    """The table of the quickest layers."""
+    (section,) = curves.build(inputs)
+    return next(block for group in section.groups for block in group.blocks if block.id == "best")
+
+
 def test_without_intervals_nothing_is_ranked() -> None:
     inputs = gather(result=report_data.result(launches=1))
     found = small(inputs)
@@ -270,6 +276,26 @@ def test_without_intervals_nothing_is_ranked() -> None:
     assert "faster" not in text
     assert "spin" not in text
     assert "quickest here" not in headline(inputs)
+    assert "At 4\u00a0B none is called quickest: every layer was launched only once" in text
+    assert "For large messages none is called the fastest: every layer was launched" in text
+    assert "overlap" not in text
+    best = best_by_size(inputs)
+    assert [row[1:3] for row in best.table.rows] == [["not known", "one launch only"]]
+    assert "launched only once has no interval" in best.summary
+
+
+def test_a_layer_launched_once_is_named_as_why_nothing_is_ranked() -> None:
+    frame = report_data.samples(launches=4, layers=("socket/unix", "socket/tcp"))
+    number = frame.filter(pl.col("layer") == "socket/tcp")["launch"].min()
+    frame = frame.filter((pl.col("layer") != "socket/tcp") | (pl.col("launch") == number))
+    inputs = gather(result=report_data.FakeResult(report_data.manifest(frame), frame))
+    text = "\n".join(map(str, findings(inputs))).replace("\u00a0", " ")
+    assert (
+        "At 4 B none is called quickest: <strong>socket/tcp</strong> was launched only once, which does not "
+        "allow a ranking." in text
+    )
+    best = best_by_size(inputs)
+    assert {row[2] for row in best.table.rows} == {"one launch only"}
 
 
 def test_hosts_of_a_testbed_and_what_joins_them_are_named_at_the_top() -> None:
@@ -327,7 +353,12 @@ def test_a_spent_budget_is_told() -> None:
     result = report_data.result(launches=3)
     result.manifest["stopped"] = {"shm": "budget", "socket/tcp": "narrow"}
     held = "\n".join(map(str, cautions(gather(result=result))))
-    assert held.count("shm was stopped by the time budget") == 1
+    assert held.count("shm was stopped by the time budget of 40\u00a0s before the intervals were narrow") == 1
+    assert "interrupt" not in held
+    result.manifest["stopped"] = {"shm": "interrupt", "socket/tcp": "interrupt"}
+    held = "\n".join(map(str, cautions(gather(result=result))))
+    assert held.count("Every layer was stopped by an interrupt before the intervals were narrow enough.") == 1
+    assert "budget" not in held
 
 
 def test_the_quickest_layers_are_joined_over_sizes() -> None:

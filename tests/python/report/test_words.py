@@ -50,9 +50,9 @@ def test_sizes_are_exact_where_they_can_be() -> None:
 
 def test_an_interval_shows_ends_that_differ() -> None:
     text = words.time_interval_text(4.906e-6, 4.871e-6, 4.952e-6)
-    assert text == "4.91\u00a0µs (4.87\u2009\u2013\u20094.95)"
+    assert text == "4.91\u00a0µs (4.87\u202f\u2013\u2060\u202f4.95)"
     narrow = words.time_interval_text(4.906e-6, 4.9058e-6, 4.9062e-6)
-    assert narrow == "4.91\u00a0µs (4.9058\u2009\u2013\u20094.9062)"
+    assert narrow == "4.91\u00a0µs (4.9058\u202f\u2013\u2060\u202f4.9062)"
 
 
 def test_no_interval_no_brackets() -> None:

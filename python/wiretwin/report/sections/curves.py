@@ -181,6 +181,7 @@ def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
     if not found:
         return None
     rows = []
+    once = any(ranking.unsure for _, _, _, ranking in found)
     for first, last, leaders, ranking in found:
         at = (
             words.size_text(first)
@@ -189,12 +190,16 @@ def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
         )
         rest = [row for row in ranking.order if row not in leaders]
         ahead = words.times_text(rest[0]["time_us"] / leaders[0]["time_us"]) if rest else ""
-        names = words.list_text([row["layer"] for row in leaders])
+        names = (
+            words.list_text([row["layer"] for row in leaders])
+            if len(ranking.unsure) < len(leaders)
+            else "not known"
+        )
         rows.append(
             [
                 at,
                 names,
-                "alone" if len(leaders) == 1 else "overlap",
+                "alone" if len(leaders) == 1 else "one launch only" if ranking.unsure else "overlap",
                 ahead and f"{ahead} ({rest[0]['layer']})",
             ]
         )
@@ -210,8 +215,9 @@ def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
         "best",
         "Which layer for which size",
         Table("The quickest layer by message size", columns, rows, stacked=True),
-        "Layers whose intervals overlap share a row: here they cannot be told apart. A layer takes part "
-        "up to the longest message it was measured with.",
+        "Layers whose intervals overlap share a row: here they cannot be told apart. "
+        + ("A layer launched only once has no interval and cannot be ranked. " if once else "")
+        + "A layer takes part up to the longest message it was measured with.",
     )
 
 

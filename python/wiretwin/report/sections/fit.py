@@ -139,7 +139,7 @@ def _segment(name: str, part: dict[str, Any], p: float | None) -> list[str]:
         words.size_text(part["to_bytes"]) if part.get("to_bytes") is not None else "no end",
         words.time_interval_text(base["value"] / 1e9, base["low"] / 1e9, base["high"] / 1e9),
         f"{words.digits(slope['value'])} ns ({words.digits(slope['low'])}"
-        f"{words.THIN}{words.DASH}{words.THIN}{words.digits(slope['high'])})",
+        f"{words.TO}{words.digits(slope['high'])})",
         f"{int(part.get('samples', 0)):,}".replace(",", words.NARROW),
         verdict,
     ]
