@@ -519,3 +519,83 @@ fn what_hangs_on_a_lost_peer_fails_and_the_rest_goes_on() {
         assert!(matches!(world.ranks[0].done.get(&Request(2)), Some(Done::Received(_))), "from another");
     }
 }
+
+#[test]
+fn a_receive_from_any_source_fails_when_nobody_is_left_to_send() {
+    for policy in policies() {
+        let mut world = pair(&policy);
+        let machine = &mut world.ranks[0].machine;
+        let pattern = Pattern { source: None, ..FROM_ZERO.pattern };
+        let anyone = Incoming { pattern, ..FROM_ZERO };
+        machine.receive(NOW, Request(1), anyone).expect("posted");
+        machine.handle_lost(NOW, 2);
+        machine.receive(NOW, Request(2), anyone).expect("posted");
+        assert_eq!(machine.open(), 2, "{}: rank 1 may still send", policy.name);
+        machine.handle_lost(NOW, 1);
+        machine.receive(NOW, Request(3), anyone).expect("taken, and failed");
+        assert_eq!(machine.open(), 0, "{}", policy.name);
+        world.drain(0);
+        for request in [1, 2, 3].map(Request) {
+            let failed = Done::Failed { request, failure: Failure::PeerLost { rank: 1 } };
+            assert_eq!(world.ranks[0].done.get(&request), Some(&failed), "{}", policy.name);
+        }
+    }
+}
+
+#[test]
+fn an_eager_message_of_a_peer_that_went_may_be_taken_and_a_rendezvous_may_not() {
+    for policy in policies() {
+        for source in [Some(0), None] {
+            let mut world = pair(&policy);
+            let pattern = Pattern { source, tag: None, ..FROM_ZERO.pattern };
+            let incoming = Incoming { pattern, capacity: Bytes::new(LONG), ..FROM_ZERO };
+            let sender = &mut world.ranks[0].machine;
+            sender.send(NOW, Request(1), to_one(LONG, Mode::Standard)).expect("sent");
+            sender.send(NOW, Request(2), to_one(1, Mode::Standard)).expect("sent");
+            world.drain(0);
+            carry(&mut world);
+            let receiver = &mut world.ranks[1].machine;
+            receiver.handle_lost(NOW, 0);
+            receiver.handle_lost(NOW, 2);
+            receiver.receive(NOW, Request(8), incoming).expect("posted");
+            receiver.receive(NOW, Request(9), incoming).expect("taken, and failed");
+            assert_eq!((receiver.open(), receiver.kept().0), (0, Bytes::new(0)), "{}", policy.name);
+            world.drain(1);
+            let done = &world.ranks[1].done;
+            let Some(Done::Received(received)) = done.get(&Request(8)) else {
+                panic!("{}: {:?}", policy.name, done.get(&Request(8)))
+            };
+            assert_eq!(received.bytes, Bytes::new(1), "{}: the short one has come", policy.name);
+            let rank = if source.is_some() { 0 } else { 2 };
+            let failed = Done::Failed { request: Request(9), failure: Failure::PeerLost { rank } };
+            assert_eq!(done.get(&Request(9)), Some(&failed), "{}", policy.name);
+        }
+    }
+}
+
+#[test]
+fn a_buffered_send_to_a_peer_that_went_gives_its_memory_back_and_a_cancelled_one_its_answer() {
+    for policy in policies() {
+        let mut world = pair(&policy);
+        let machine = &mut world.ranks[0].machine;
+        machine.attach(Bytes::new(LONG));
+        machine.send(NOW, Request(1), to_one(LONG, Mode::Buffered)).expect("it fits");
+        machine.send(NOW, Request(2), to_one(LONG, Mode::Standard)).expect("sent");
+        machine.cancel(NOW, Request(2));
+        machine.handle_lost(NOW, 1);
+        let other = Outgoing { to: 2, ..to_one(LONG, Mode::Buffered) };
+        machine.send(NOW, Request(3), other).expect("the memory is free again");
+        let told: Vec<_> = core::iter::from_fn(|| match machine.poll_output() {
+            Output::Timeout(_) => None,
+            output => Some(output),
+        })
+        .filter_map(|output| match output {
+            Output::Deliver(done @ (Done::Cancelled { .. } | Done::Failed { .. })) => Some(done),
+            _ => None,
+        })
+        .collect();
+        let (request, failure) = (Request(2), Failure::PeerLost { rank: 1 });
+        let both = [Done::Cancelled { request, done: false }, Done::Failed { request, failure }];
+        assert_eq!(told, both, "{}", policy.name);
+    }
+}

@@ -1,5 +1,7 @@
 //! One rank's library: requests in, packets out, packets in, requests done.
 
+mod lost;
+
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -10,7 +12,7 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::credit::Credits;
 use super::packet::{Kind, Packet};
-use super::policy::{Data, Mismatch, Policy, SynchronousSend, Terms};
+use super::policy::{Data, Mismatch, Policy, SynchronousSend};
 use crate::library::Request;
 use crate::matching::{Envelope, Matcher, Pattern, PostOutcome, Posted};
 use crate::protocol::{Mode, Protocol};
@@ -257,6 +259,8 @@ pub struct Machine {
     registered: VecDeque<(u64, Bytes)>,
     /// Packets to this rank itself.
     own: VecDeque<Packet>,
+    /// Why there is nothing to come of any other rank.
+    alone: Option<Failure>,
     outputs: VecDeque<MachineOutput>,
 }
 
@@ -288,6 +292,7 @@ impl Machine {
             buffered: Bytes::new(0),
             registered: VecDeque::new(),
             own: VecDeque::new(),
+            alone: None,
             outputs: VecDeque::new(),
         }
     }
@@ -305,47 +310,6 @@ impl Machine {
     /// Requests that are not done.
     pub fn open(&self) -> usize {
         self.sends.len() + self.receives.len()
-    }
-
-    /// What the peer's library is set to: requests with a peer that is set differently fail.
-    pub fn handle_terms(&mut self, _now: SimTime, rank: u32, terms: &Terms) {
-        if let Err(mismatch) = self.policy.terms().agree(terms) {
-            self.refuse(rank, Failure::Mismatch { rank, mismatch });
-        }
-    }
-
-    /// The peer has gone.
-    pub fn handle_lost(&mut self, _now: SimTime, rank: u32) {
-        self.refuse(rank, Failure::PeerLost { rank });
-    }
-
-    fn refuse(&mut self, rank: u32, failure: Failure) {
-        let Some(peer) = self.peers.get_mut(rank as usize) else { return };
-        peer.refused = Some(Box::new(failure));
-        peer.credits = self.policy.flow.map(Credits::new).map(Box::new);
-        let sends: Vec<u64> =
-            self.sends.iter().filter(|(_, send)| send.outgoing.to == rank).map(|(&id, _)| id).collect();
-        for id in sends {
-            if let Some(send) = self.sends.remove(&id)
-                && !send.told
-            {
-                self.done(Done::Failed { request: Request(id), failure });
-            }
-        }
-        let theirs = |receive: &Receiving| match &receive.matched {
-            Some(matched) => matched.0 == rank,
-            None => receive.incoming.pattern.source == Some(rank),
-        };
-        let receives: Vec<u64> =
-            self.receives.iter().filter(|(_, receive)| theirs(receive)).map(|(&id, _)| id).collect();
-        for id in receives {
-            if let Some(receive) = self.receives.remove(&id) {
-                if let Some(posted) = receive.posted {
-                    self.matcher.cancel(posted, id);
-                }
-                self.done(Done::Failed { request: Request(id), failure });
-            }
-        }
     }
 
     /// `MPI_Buffer_attach`: so many octets for buffered sends, instead of those before.
@@ -422,16 +386,16 @@ impl Machine {
         if self.sends.contains_key(&request.0) || self.receives.contains_key(&request.0) {
             return Err(Misuse::RequestInUse(request));
         }
-        if let Some(source) = incoming.pattern.source {
-            let size = self.peers.len() as u32;
-            let peer = self.peers.get(source as usize).ok_or(Misuse::NoSuchRank { rank: source, size })?;
-            // What came before the peer was lost may still be taken.
-            if let Some(failure) = peer.refused.as_deref().copied()
-                && self.probe(&incoming.pattern).is_none()
-            {
-                self.done(Done::Failed { request, failure });
-                return Ok(());
-            }
+        let (source, size) = (incoming.pattern.source, self.peers.len() as u32);
+        if let Some(rank) = source.filter(|&rank| rank >= size) {
+            return Err(Misuse::NoSuchRank { rank, size });
+        }
+        // What came before the peer was lost may still be taken.
+        if let Some(failure) = self.hopeless(source)
+            && self.probe(&incoming.pattern).is_none()
+        {
+            self.done(Done::Failed { request, failure });
+            return Ok(());
         }
         self.receives.insert(request.0, Receiving { incoming, posted: None, matched: None });
         loop {
