@@ -122,7 +122,12 @@ def register(app: typer.Typer) -> None:
     @app.command(help=HELP)
     def explain(
         stack: Annotated[str, typer.Argument(help="A stack, such as fore/aal5.")],
-        size: Annotated[str, typer.Argument(help="The length of the message, such as 4096 or 4KiB.")],
+        size: Annotated[
+            str,
+            typer.Argument(
+                help="The length of the message, such as 4096 or 4KiB, or 0 where the stack carries it."
+            ),
+        ],
         host: Annotated[
             str | None, typer.Option(help="Both hosts, where not over gige.", show_default="4/690")
         ] = None,
@@ -191,7 +196,7 @@ def register(app: typer.Typer) -> None:
         }
         network = _network(stack, {key: value for key, value in given.items() if value is not None})
         refuse_unwritable(trace, pcap, out)
-        found = anatomy(network, parse_size(size, "SIZE"))
+        found = anatomy(network, parse_size(size, "SIZE", least=0))
         emit(_table(found, bars=form is Format.table), form)
         if trace is not None:
             write_atomically(trace, chrome_trace(found).encode())

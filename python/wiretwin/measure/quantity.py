@@ -36,20 +36,20 @@ _RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
 _NUMBER = r"(\d+(?:\.\d+)?)\s*"
 
 
-def parse_size(text: str, key: str = "size") -> int:
+def parse_size(text: str, key: str = "size", *, least: int = 1) -> int:
     """Read a message size in bytes: ``4``, ``4B``, ``64KiB``, ``1.5MiB``, ``8kB``.
 
     Raises
     ------
     InputError
-        Not of that form, not a whole number of bytes, or outside 1 B to 64 MiB.
+        Not of that form, not a whole number of bytes, or outside `least` bytes to 64 MiB.
     """
-    allowed = "a whole number of bytes from 1 to 64MiB, such as 4, 64KiB, 1MiB, 8kB"
+    allowed = f"a whole number of bytes from {least} to 64MiB, such as 4, 64KiB, 1MiB, 8kB"
     match = re.fullmatch(_NUMBER + r"([A-Za-z]*)", text.strip())
     if match is None or match[2] not in _SIZE_UNITS:
         raise InputError(key=key, value=text, allowed=allowed, reason="is not a size")
     size = Decimal(match[1]) * _SIZE_UNITS[match[2]]
-    if size != int(size) or not 1 <= size <= MAX_SIZE:
+    if size != int(size) or not least <= size <= MAX_SIZE:
         raise InputError(key=key, value=text, allowed=allowed, reason="is out of range")
     return int(size)
 

@@ -95,7 +95,7 @@ def anatomy(network: Pair, size: int) -> Anatomy:
     try:
         found = lan_anatomy(network.lan_json(), size, ROUNDS, SEED)
     except ValueError as error:
-        raise InputError(reason=str(error)) from None
+        raise _refused(error) from None
     except RuntimeError as error:
         raise SimulationError(str(error)) from None
     path = found["path"]
@@ -143,6 +143,12 @@ def cpu_shares(network: Pair, size: int) -> tuple[dict[str, float], str]:
     return {layer: span / whole for layer, span in spans.items()}, found["digest"]
 
 
+def _refused(error: ValueError) -> InputError:
+    """Say that it is the size where the message layer does not carry a message of that length."""
+    reason = str(error)
+    return InputError(key="SIZE" if reason.startswith("a message of ") else None, reason=reason)
+
+
 def _refuse_long(size: int) -> None:
     if size > MOST_BYTES:
         raise InputError(
@@ -169,7 +175,7 @@ def capture(network: Pair, size: int, host: int = 0) -> bytes:
     try:
         return lan_capture(network.lan_json(capture_host=host), size, ROUNDS, SEED)
     except ValueError as error:
-        raise InputError(reason=str(error)) from None
+        raise _refused(error) from None
     except RuntimeError as error:
         raise SimulationError(str(error)) from None
 
