@@ -382,13 +382,11 @@ def _moved(piece: Piece, start: int, value: float, rate: float) -> Line:
     kept = abs(rate - piece.rate.value) <= 1e-12 * piece.rate.value
     if kept and abs(value - piece.at(start)) <= 1e-9 * abs(value):
         return Line(start, piece.base, piece.rate, piece)
-    base = value - rate * start
-    shift = base - piece.base.value
     factor = rate / piece.rate.value if piece.rate.value else 1.0
     return Line(
         start,
-        Interval(base, piece.base.low + shift, piece.base.high + shift).clipped(-rate * start),
-        Interval(rate, factor * piece.rate.low, factor * piece.rate.high).clipped(0.0),
+        piece.base.moved_to(value - rate * start).clipped(-rate * start),
+        piece.rate.moved_to(rate, factor).clipped(0.0),
         piece,
     )
 

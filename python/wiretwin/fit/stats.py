@@ -70,6 +70,15 @@ class Interval:
         """Return the interval with nothing below ``low``."""
         return Interval(max(low, self.value), max(low, self.low), max(low, self.high))
 
+    def moved_to(self, value: float, factor: float = 1.0) -> Interval:
+        """Return an interval ``factor`` times as wide around another value.
+
+        Made of the widths to either side, none of which is negative: were the ends moved, rounding could
+        put one on the wrong side of the value.
+        """
+        below, above = self.value - self.low, self.high - self.value
+        return Interval(value, value - factor * below, value + factor * above)
+
     def separate_from(self, other: Interval) -> bool:
         """Whether the two intervals have no value in common."""
         return self.high < other.low or other.high < self.low

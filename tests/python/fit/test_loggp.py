@@ -150,6 +150,21 @@ def test_overheads_that_overlap_are_reduced_in_proportion_and_said() -> None:
         assert value(split.latency, size) == 0
 
 
+def test_what_is_reduced_stays_within_its_interval_whatever_is_rounded() -> None:
+    """Of intervals without width, a last digit decides."""
+    stream = np.random.default_rng(3)
+    for _ in range(50):
+        low, high = stream.uniform(1, 2), stream.uniform(2, 4)
+        starts = (0, int(stream.integers(1, 1 << 16)))
+        half = [piece(0, 1e3 * low, 0.1 * low), piece(starts[1], 1e3 * high, 0.1 * low)]
+        send = [piece(start, float(stream.uniform(-9e3, 9e3)), 0.1 * high) for start in starts]
+        recv = [piece(start, float(stream.uniform(-9e3, 9e3)), 0.1 * low) for start in starts]
+        split = loggp.compose(half, send, recv, largest=1 << 20, confidence=0.95)
+        for line in (*split.send, *split.recv, *split.latency):
+            for found in (line.base, line.rate):
+                assert found.low <= found.value <= found.high, found
+
+
 def test_overheads_that_overlap_are_kept_on_request_with_a_negative_latency() -> None:
     half, send, recv = [piece(0, 1000, 0.05)], [piece(0, 900, 0.03)], [piece(0, 300, 0.01)]
     split = loggp.compose(half, send, recv, largest=1 << 20, confidence=0.95, keep_overlap=True)
