@@ -1,7 +1,7 @@
 """A real-time priority for what is timed, on a host that has other things to do.
 
-With WIRETWIN_PRIORITY set to a number (1 to 97; needs root, or `ulimit -r`), ranks of real runs, probes
-and measuring passes are scheduled before everything ordinary while they are timed. The launcher is
+With WIRETWIN_PRIORITY set to a number (1 to 97; needs root, or `ulimit -r`), ranks of real runs, probes of
+mpi4py and measuring passes are scheduled before everything ordinary while they are timed. The launcher is
 not: an MPI's proxies wait in loops, and two of them at such a priority would leave nothing of two cores.
 """
 

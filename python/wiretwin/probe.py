@@ -1,15 +1,13 @@
 """A probe process: ``python -m wiretwin.probe SPEC``, see the probe protocol reference.
 
-Started for every launch, so it imports little but the compiled core.
+Started for every launch, so it imports nothing but the compiled core.
 """
 
 import sys
 
-from wiretwin import priority
 from wiretwin._core import probe_main
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python -m wiretwin.probe SPEC  (SPEC is the path of a JSON file)")
-    priority.take()
     sys.exit(probe_main(sys.argv[1]))
