@@ -1,8 +1,9 @@
 """A real-time priority for what is timed, on a host that has other things to do.
 
 With WIRETWIN_PRIORITY set to a number (1 to 97; needs root, or `ulimit -r`), ranks of real runs, probes of
-mpi4py and measuring passes are scheduled before everything ordinary while they are timed. The launcher is
-not: an MPI's proxies wait in loops, and two of them at such a priority would leave nothing of two cores.
+mpi4py, ranks of an MPI that sleep while they wait (`+yield`) and measuring passes are scheduled before
+everything ordinary while they are timed. The launcher is not: an MPI's proxies wait in loops, and two of
+them at such a priority would leave nothing of two cores.
 """
 
 from __future__ import annotations

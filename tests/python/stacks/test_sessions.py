@@ -13,7 +13,7 @@ import pytest
 from stacks_help import LIBRARIES, installed
 from watching import Watch, becomes, marked_processes
 
-from wiretwin import scratch
+from wiretwin import priority, scratch
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.schedule import Step
@@ -120,9 +120,9 @@ def test_ranks_are_pinned_unless_the_launcher_binds() -> None:
 
 
 def kill(wanted: str, number: int = signal.SIGKILL) -> None:
-    """Kill the first of this test's processes whose command line has `wanted` in it."""
+    """Kill the first of this test's processes that runs `wanted`, which a launcher names behind its own."""
     for pid, words in sorted(marked_processes().items()):
-        if wanted in words and "setpriv" not in words and "-c " not in words:
+        if wanted in " ".join(words.split()[:3]):
             os.kill(pid, number)
             return
     raise AssertionError(f"no process {wanted}: {marked_processes()}")
@@ -154,6 +154,26 @@ def test_whatever_is_killed_the_launch_fails_at_once_and_keeps_its_steps(name: s
     assert outcome.error
     assert outcome.seconds < LIMIT_S
     assert [step["bytes"] for step in outcome.steps] == [64]
+
+
+def test_ranks_that_sleep_while_they_wait_go_before_others_where_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    configuration = installed("mpi/mpich+yield")
+    classes = []
+
+    def look(ranks: list[psutil.Process]) -> None:
+        classes.extend(os.sched_getscheduler(rank.pid) for rank in ranks)
+        kill(PROBE)
+
+    monkeypatch.setenv(priority.VARIABLE, "3")
+    watch = Watch(b'"samples"', look, LIMIT_S) if os.geteuid() == 0 else None
+    outcome = launch(configuration, [quick("echo"), LONG], limit_s=LIMIT_S, pins=None)
+    if watch is None:
+        assert "no real-time priority 3" in str(outcome.error)
+        return
+    watch.join()
+    assert classes == [os.SCHED_FIFO] * 2
 
 
 @pytest.mark.parametrize("name", ["mpi/mpich", "mpi/lam"])

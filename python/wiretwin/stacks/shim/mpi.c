@@ -6,7 +6,8 @@
  * Options: `max_bytes` (a longer message is refused; 0 for none), `why` (the words of that refusal),
  * `report` (names of MPI_T control variables separated by blanks, whose values go to `effective`), `idle_us` (a
  * rank that waits gives way: it asks ASKS times, then sleeps for so long between questions; 0 to wait as the
- * library does). */
+ * library does). Ranks that give way take the real-time priority in WIRETWIN_PRIORITY, if one is asked for,
+ * when MPI_Init is over and until MPI_Finalize: in those two they wait in a loop. */
 #define _GNU_SOURCE
 #include "wiretwin_shim.h"
 
@@ -209,6 +210,14 @@ static int failed(layer *self, int code) {
     return kind == MPI_ERR_TRUNCATE ? WT_TRUNCATED : WT_TRANSPORT;
 }
 
+/* Goes before everything ordinary, or no longer. */
+static int in_front(const layer *self, int on) {
+    const char *text = getenv("WIRETWIN_PRIORITY");
+    if (!self->idle_ns || !text || !*text) return 1;
+    struct sched_param priority = {.sched_priority = on ? atoi(text) : 0};
+    return !sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &priority);
+}
+
 int wt_open(const char *options, void **out, wt_info *info, char *error, size_t room) {
     settings with;
     layer *self = calloc(1, sizeof *self);
@@ -240,6 +249,11 @@ int wt_open(const char *options, void **out, wt_info *info, char *error, size_t 
     self->max_bytes = with.max_bytes;
     self->idle_ns = with.idle_us * 1000;
     if (self->idle_ns) prctl(PR_SET_TIMERSLACK, 1000UL, 0, 0, 0); /* 50 us by default */
+    if (!in_front(self, 1)) {
+        snprintf(error, room, "no real-time priority %.20s (WIRETWIN_PRIORITY): needs root and 1 to 97", getenv("WIRETWIN_PRIORITY"));
+        free(self);
+        return WT_TRANSPORT;
+    }
     memcpy(self->why, with.why, sizeof self->why);
     report(self, &with, info);
     *out = self;
@@ -404,6 +418,7 @@ const char *wt_error(void *me) { return ((layer *)me)->error; }
 
 void wt_close(void *me) {
     layer *self = me;
+    in_front(self, 0);
     MPI_Comm_free(&self->data);
     MPI_Comm_free(&self->control);
     MPI_Finalize();
