@@ -6,8 +6,8 @@
 For each layer and rate a testbed joins four hosts by a wire of that rate. An echo between two of them, and
 nothing else, gives the network of the prediction; one rank alone gives the price of the program's work.
 The prediction is written down before the program runs on all four. What is compared is communication: the
-time of rank 0 less its computation. With --docs the table in that page, between its two markers, is made
-anew from everything in --out, which grows from run to run.
+time of rank 0 less its computation. With --docs the tables in that page, between its two markers, are made
+anew from everything in --out, which grows from run to run; the newest of each case counts.
 """
 
 from __future__ import annotations
@@ -19,18 +19,25 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from wiretwin import _core
-from wiretwin.errors import WiretwinError
+from wiretwin.errors import MeasureError, WiretwinError
 from wiretwin.fit.api import fit
+from wiretwin.measure import host
 from wiretwin.measure.api import measure
+from wiretwin.measure.launch import launch
+from wiretwin.measure.layers import parse_layers
+from wiretwin.measure.schedule import steps
 from wiretwin.predict.hosts import echo_network
 from wiretwin.predict.named import NAMED, parse_parameters, run_live
 from wiretwin.priority import VARIABLE
+from wiretwin.results import Clock, Launch, Layer, Result
 from wiretwin.testbed import Testbed, parse_link
 
 BEGIN = "<!-- hosts: begin -->"
@@ -39,6 +46,9 @@ HOSTS = 4
 LAYERS = "socket/tcp,mpi/lam,mpi/openmpi+yield,mpi/mpich+yield,pvm/pvm3+advise,pvm/pvm3"
 #: The daemons of its launcher wait in a loop, and would leave nothing of two cores: only its ranks go first.
 POLLS = "mpi/mpich"
+#: Its daemons carry the messages, and by those before decide when to send one again.
+REMEMBERS = ("pvm/pvm3",)
+ECHOES = 3
 #: A message of 256 KiB takes 0.2 s at 10 Mbit/s.
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
 PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
@@ -122,6 +132,45 @@ def predict(program: str, words: Sequence[str], network: str, cost_ps: int) -> t
     return first["elapsed_ps"] / 1e12, compute, first["digest"]
 
 
+def echo_alone(layer: str, bed: Testbed, out: Path) -> Result:
+    """Echo each size by itself, with daemons of its own, as a program has them; all sizes `ECHOES` times.
+
+    How long a daemon waits before it sends again follows from what it has carried before, and after an
+    echo of short messages that is too short for long ones.
+    """
+    (configuration,) = parse_layers(layer)
+    stack = configuration.kind.stack
+    assert stack is not None, f"{layer} has daemons"
+    cpus = host.measuring_cpus()
+    result = Result.create(
+        out, seed=1, created_utc=now(), host=host.describe(),
+        layers=[Layer(layer=configuration.kind.name, name=layer, options=dict(configuration.options))],
+    )  # fmt: skip
+    for turn in range(1, ECHOES + 1):
+        parts = []
+        for size in SIZES:
+            schedule = [step for step in steps([size], "curves", seconds=1.0) if step.loop == "echo"]
+            with stack.up(bed, configuration.options) as session:
+                outcome = launch(
+                    configuration, schedule, limit_s=60.0, pins=cpus, place=bed, session=session
+                )  # fmt: skip
+            if outcome.status != "ok" or outcome.hello is None:
+                raise MeasureError(f"{layer}, {size} bytes: {outcome.error}")
+            result.manifest.layers[0].clock = Clock.model_validate(outcome.hello["clock"])
+            parts.append(outcome.columns() or {})
+        record = Launch(
+            launch=turn, name=layer, order=turn - 1, started_utc=now(), seconds=0.0, status="ok", error=None
+        )
+        result.append(record, {key: np.concatenate([part[key] for part in parts]) for key in parts[0]})
+    result.finish("complete")
+    return result
+
+
+def now() -> str:
+    """Return the time of day as results have it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def one_network(
     layer: str,
     rate: str,
@@ -130,7 +179,6 @@ def one_network(
     out: Path,
     programs: Sequence[tuple[str, tuple[str, ...]]] = PROGRAMS,
     priority: int | None = None,
-    echoes: int = 3,
 ) -> None:
     """Measure, predict and run programs on one layer at one rate; append to `out`."""
     with (
@@ -138,10 +186,13 @@ def one_network(
         Testbed.up(HOSTS, parse_link("wire", rate=rate, delay="5us"), share=[scratch]) as bed,
         in_front(layer, priority),
     ):
-        result = measure(
-            [layer], sizes=SIZES, purpose="curves", budget=f"{budget_s:g}s", launches=echoes, place=bed,
-            out=Path(scratch, "result"),
-        )  # fmt: skip
+        if layer in REMEMBERS:
+            result = echo_alone(layer, bed, Path(scratch, "result"))
+        else:
+            result = measure(
+                [layer], sizes=SIZES, purpose="curves", budget=f"{budget_s:g}s", launches=ECHOES, place=bed,
+                out=Path(scratch, "result"),
+            )  # fmt: skip
         costs_of = fit(result, endpoints="skip").layer(layer)
         network = json.dumps(echo_network(costs_of, HOSTS, cores=len(os.sched_getaffinity(0))))
         for program, words in programs:
@@ -154,7 +205,6 @@ def one_network(
                 "program": program,
                 "words": list(words),
                 "priority": priority,
-                "echoes": costs_of.r_max_MB_s.launches,
                 "costs": costs_of.model_dump(mode="json"),
                 "cost_ps": cost,
                 "predicted_s": seconds,
@@ -193,38 +243,73 @@ def line(row: dict[str, Any]) -> str:
     """Return a row of the table."""
     comm, whole = actual(row)
     return (
-        f"| `{' '.join([row['program'], *row['words']])}` | {row['layer']} | {row['rate']} | "
+        f"| `{title(row)}` | {row['layer']} | {row['rate']} | "
         f"{1e3 * row['predicted_comm_s']:.1f} | {1e3 * comm:.1f} | {100 * error(row):+.1f} % | "
         f"{100 * comm / whole:.0f} % |"
     )
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Return the section's tables and their summary."""
-    newest = {(row["layer"], row["rate"], row["program"], *row["words"]): row for row in rows}
-    rows = list(newest.values())
-    text = []
-    for title, group in (
-        ("Where communication dominates", [row for row in rows if dominated(row)]),
-        ("Where computation does", [row for row in rows if not dominated(row)]),
-    ):
-        if not group:
-            continue
-        errors = sorted(abs(error(row)) for row in group)
+    """Return the section's tables, one a rate, and their summary."""
+    rows = newest(rows)
+    most = [row for row in rows if dominated(row)]
+    whole = [comm / elapsed for comm, elapsed in map(actual, rows)]
+    text = [
+        f"{len(rows)} cases, {len(most)} where communication dominates (at least {DOMINATES:.0%} of the time; "
+        f"here {min(whole):.0%} to {max(whole):.0%}). {spread('Of those', most)}",
+        "",
+    ]
+    layers = list(dict.fromkeys(row["layer"] for row in rows))
+    for rate in dict.fromkeys(row["rate"] for row in rows):
+        at = {(title(row), row["layer"]): row for row in rows if row["rate"] == rate}
+        columns = [layer for layer in layers if any(key[1] == layer for key in at)]
         text += [
-            f"{title} ({len(group)} cases): median error {100 * statistics.median(errors):.1f} %, "
-            f"worst {100 * errors[-1]:.1f} %.",
+            f"At {rate}/s, predicted / actual ms and the error{apart(at.values())}:",
             "",
-            "| program | layer | rate | predicted ms | actual ms | error | share of the whole |",
-            "|---|---|---|---|---|---|---|",
-            *(line(row) for row in group),
-            "",
+            f"| | {' | '.join(columns)} |",
+            f"|---|{'---|' * len(columns)}",
         ]
+        for name in dict.fromkeys(key[0] for key in at):
+            cells = [cell(at[name, layer]) if (name, layer) in at else "" for layer in columns]
+            text.append(f"| `{name}` | {' | '.join(cells)} |")
+        middle = [spread("", [row for row in at.values() if row["layer"] == layer]) for layer in columns]
+        text += [f"| median, worst | {' | '.join(middle)} |", ""]
     return "\n".join(text).rstrip()
+
+
+def newest(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the newest row of each case, in the order of the first."""
+    return list({(row["layer"], row["rate"], title(row)): row for row in rows}.values())
+
+
+def title(row: dict[str, Any]) -> str:
+    """Return a program with its parameters."""
+    return " ".join([row["program"], *row["words"]])
+
+
+def cell(row: dict[str, Any]) -> str:
+    """Return a case in short; in brackets where computation dominates."""
+    text = f"{1e3 * row['predicted_comm_s']:.1f} / {1e3 * actual(row)[0]:.1f} {100 * error(row):+.1f} %"
+    return text if dominated(row) else f"({text})"
+
+
+def apart(rows: Iterable[dict[str, Any]]) -> str:
+    """Return what brackets mean, if there are any."""
+    return "" if all(map(dominated, rows)) else ", in brackets where computation dominates"
+
+
+def spread(of: str, rows: list[dict[str, Any]]) -> str:
+    """Return the median and the worst error of cases in which communication dominates."""
+    errors = sorted(abs(error(row)) for row in rows if dominated(row))
+    if not errors:
+        return ""
+    middle, worst = (f"{100 * value:.1f} %" for value in (statistics.median(errors), errors[-1]))
+    return f"{of}: median error {middle}, worst {worst}." if of else f"{middle}, {worst}"
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the bench's line."""
+    rows = newest(rows)
     errors = [abs(error(row)) for row in rows if dominated(row)]
     middle = statistics.median(errors) if errors else None
     return {
@@ -245,7 +330,6 @@ def main() -> int:
     parser.add_argument("--programs", default=",".join(dict.fromkeys(name for name, _ in PROGRAMS)))
     parser.add_argument("--launches", type=int, default=3)
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of echo a layer and rate")
-    parser.add_argument("--echoes", type=int, default=3, help="launches of the echo that the budget is for")
     parser.add_argument(
         "--priority",
         type=int,
@@ -268,9 +352,8 @@ def main() -> int:
         for rate in options.rates.split(","):
             try:
                 one_network(
-                    layer, rate, options.launches, options.budget, options.out, chosen, options.priority,
-                    options.echoes,
-                )  # fmt: skip
+                    layer, rate, options.launches, options.budget, options.out, chosen, options.priority
+                )
             except WiretwinError as failure:
                 print(f"{layer} at {rate}: {failure}", file=sys.stderr)
     if not options.out.exists():
