@@ -254,9 +254,10 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     rows = newest(rows)
     most = [row for row in rows if dominated(row)]
     whole = [comm / elapsed for comm, elapsed in map(actual, rows)]
+    most_text = f"{len(most)} where communication dominates"
     text = [
-        f"{len(rows)} cases, {len(most)} where communication dominates (at least {DOMINATES:.0%} of the time; "
-        f"here {min(whole):.0%} to {max(whole):.0%}). {spread('Of those', most)}",
+        f"{len(rows)} cases, {most_text} (at least {DOMINATES:.0%} of the time; here {min(whole):.0%} to "
+        f"{max(whole):.0%}). {spread('Of those', most)}",
         "",
     ]
     layers = list(dict.fromkeys(row["layer"] for row in rows))
