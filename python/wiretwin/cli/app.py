@@ -108,8 +108,10 @@ def main(argv: list[str] | None = None) -> None:
 
 def _as_option(error: InputError, arguments: list[str]) -> InputError:
     """Name an argument of the Python API as the option that the user gave for it."""
-    option = f"--{(error.key or '').replace('_', '-')}"
-    if error.file is not None or not any(word.split("=")[0] == option for word in arguments):
+    if error.file is not None or not error.key:
+        return error
+    option = f"--{error.key.replace('_', '-')}"
+    if not any(word.split("=")[0] == option for word in arguments):
         return error
     renamed = InputError(key=option, value=error.value, allowed=error.allowed, reason=error.reason)
     return renamed.with_traceback(error.__traceback__)

@@ -170,6 +170,7 @@ def test_what_is_no_program_is_refused(tmp_path: Path, twin: Path, verb: str, na
         (["--layer", "shm"], "overhead_send was not fitted for this layer"),
         (["--seed", "-1"], "--seed: -1 is not allowed here; allowed: 0 to"),
         (["--twin", "nowhere.toml"], "nowhere.toml: cannot be read"),
+        (["--twin", "nowhere.toml", "--", "n=1"], "wiretwin: nowhere.toml: cannot be read"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(
