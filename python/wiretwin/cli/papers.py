@@ -173,10 +173,18 @@ def _live_table(paper: str, write: bool) -> Table:
         raise InputError(key="PAPER", value=paper, allowed=f"with --live: {', '.join(able)}")
     with scratch.folder(what="live") as folder:
         found = PAPERS[paper].measured(folder)
-    rows: list[list[object]] = [[key, before, value] for key, (before, value) in found.items()]
+    rows: list[list[object]] = [
+        [key, before, one.value, one.low, one.high] for key, (before, one) in found.items()
+    ]
     if write:
-        PAPERS[paper].write_live({key: value for key, (_, value) in found.items()})
-    columns = (Column("key", "value"), Column("before", "on file"), Column("measured", "measured"))
+        PAPERS[paper].write_live({key: one for key, (_, one) in found.items()})
+    columns = (
+        Column("key", "value"),
+        Column("before", "on file"),
+        Column("measured", "measured"),
+        Column("low", "low (90 %)"),
+        Column("high", "high (90 %)"),
+    )
     return Table("This machine", columns, rows)
 
 

@@ -14,6 +14,7 @@ from wiretwin.papers.curves import Quantity, draw
 from wiretwin.papers.curves import chips as chips_of
 from wiretwin.papers.programs import SIDED, orders
 from wiretwin.papers.records import Record, Tried
+from wiretwin.papers.values import Sheet
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look, looks
 from wiretwin.plot.theme import LIGHT
@@ -41,11 +42,13 @@ def render(paper: str, records: list[Record], out: Path) -> Path:
 
     experiments = list(dict.fromkeys(record.experiment for record in records))
     trials = getattr(PAPERS[paper], "EVIDENCE", {})
+    inputs = getattr(PAPERS[paper], "INPUTS", {})
     sections = [
         _experiment(
             name,
             [record for record in records if record.experiment == name],
             trials[name]() if name in trials else (),
+            inputs[name]() if name in inputs else None,
         )
         for name in experiments
     ]
@@ -61,13 +64,19 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4g}" if abs(value) < 1e4 else f"{value:.0f}"
 
 
-def _experiment(name: str, records: list[Record], trials: Sequence[Trial]) -> Section:
+def _interval(low: float | None, high: float | None) -> str:
+    return "" if low is None else f"{_number(low)} to {_number(high)}"
+
+
+def _experiment(
+    name: str, records: list[Record], trials: Sequence[Trial], inputs: Sheet | None = None
+) -> Section:
     rows = [
         [
             record.case,
             record.metric,
             _number(record.predicted),
-            "" if record.low is None else f"{_number(record.low)} to {_number(record.high)}",
+            _interval(record.low, record.high),
             record.role,
             _number(record.published),
             "" if record.published is None else f"{100 * (record.predicted / record.published - 1):+.1f} %",
@@ -115,6 +124,8 @@ def _experiment(name: str, records: list[Record], trials: Sequence[Trial]) -> Se
         blocks.append(TableBlock(f"{name}-orders", title, Table(title, heads, ordered)))
     if trials:
         blocks.append(_tried(name, trials))
+    if inputs is not None:
+        blocks.append(_inputs(name, inputs))
     values = TableBlock(f"{name}-values", "Values", table)
     lead = "Published values appear only where the model was fitted to them; the others are predictions."
     folded = len(rows) > 30
@@ -124,6 +135,24 @@ def _experiment(name: str, records: list[Record], trials: Sequence[Trial]) -> Se
     if folded:
         groups.append(Group([values], f"All {len(rows)} values", folded=True))
     return Section(name, name, name, lead, groups, chips)
+
+
+def _inputs(name: str, sheet: Sheet) -> TableBlock:
+    """List the values of a host: how each is known, with its interval where it has one."""
+    rows = [
+        [key, _number(one.value), _interval(one.low, one.high), one.by, one.source]
+        for key, one in sheet.values.items()
+    ]
+    heads = [
+        Column("Value"),
+        Column("Number", True),
+        Column("90 % interval", True),
+        Column("Known by"),
+        Column("Source"),
+    ]
+    known = [one.by for one in sheet.values.values()]
+    summary = f"{len(known)} values, {known.count('measured')} of them measured."
+    return TableBlock(f"{name}-inputs", sheet.title, Table(sheet.title, heads, rows, stacked=True), summary)
 
 
 def _tried(name: str, trials: Sequence[Trial]) -> TableBlock:

@@ -31,7 +31,7 @@ class Value:
     source
         Where it comes from, in words.
     low, high
-        Ends of the 90 % interval of a fitted value.
+        Ends of the 90 % interval of a fitted or measured value.
     """
 
     value: float
@@ -176,21 +176,11 @@ def write_fitted(path: Path, key: str, value: float, low: float, high: float) ->
     StorageError
         The file cannot be written.
     """
-    from wiretwin.results import write_atomically
-
-    text = path.read_text(encoding="utf-8")
-    line = re.compile(
-        rf'^{re.escape(key)} = \{{ value = [^,]+,(?: low = [^,]+, high = [^,]+,)? by = "fit"', re.M
-    )
-    written = f'{key} = {{ value = {value:.5g}, low = {low:.4g}, high = {high:.4g}, by = "fit"'
-    text, count = line.subn(written, text)
-    if count != 1:
-        raise InputError(path, f"values.{key}", reason="is no fitted value on a line of its own")
-    write_atomically(path, text.encode())
+    _write(path, key, "fit", f"value = {value:.5g}, low = {low:.4g}, high = {high:.4g}")
 
 
-def write_measured(path: Path, key: str, value: float) -> None:
-    """Write a measured value into its line of a data file.
+def write_measured(path: Path, key: str, value: float, low: float, high: float) -> None:
+    """Write a measured value with its interval into its line of a data file.
 
     Raises
     ------
@@ -199,11 +189,18 @@ def write_measured(path: Path, key: str, value: float) -> None:
     StorageError
         The file cannot be written.
     """
+    _write(path, key, "measured", f"value = {value:.4g}, low = {low:.4g}, high = {high:.4g}")
+
+
+def _write(path: Path, key: str, by: str, written: str) -> None:
+    """Write a value that is known in this way into its line."""
     from wiretwin.results import write_atomically
 
-    line = re.compile(rf'^{re.escape(key)} = \{{ value = [^,]+, by = "measured"', re.M)
-    written = f'{key} = {{ value = {value:.4g}, by = "measured"'
-    text, count = line.subn(written, path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    line = re.compile(
+        rf'^{re.escape(key)} = \{{ value = [^,]+,(?: low = [^,]+, high = [^,]+,)? by = "{by}"', re.M
+    )
+    text, count = line.subn(f'{key} = {{ {written}, by = "{by}"', text)
     if count != 1:
-        raise InputError(path, f"values.{key}", reason="is no measured value on a line of its own")
+        raise InputError(path, f"values.{key}", reason=f"is no {by} value on a line of its own")
     write_atomically(path, text.encode())

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import tomllib
+from pathlib import Path
 
 import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.papers import PAPERS, ong2000
+from wiretwin.papers.ong2000 import today
 from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
 from wiretwin.papers.ong2000.settings import (
     FOLDER,
@@ -23,7 +26,7 @@ from wiretwin.papers.ong2000.settings import (
     sheets,
 )
 from wiretwin.papers.ong2000.today import MEASURED, switch_over
-from wiretwin.papers.values import DATA
+from wiretwin.papers.values import DATA, read_sheet
 
 PAGE = DATA.resolve().parent / "docs" / "papers" / "ong2000.csv"
 
@@ -238,3 +241,21 @@ def test_the_generic_layer_takes_a_switch_over_and_others_refuse_one() -> None:
 def test_what_is_measured_of_this_machine_is_what_is_on_file_of_one_of_today() -> None:
     measured = {key for key, value in sheets()["today"].values.items() if value.by == "measured"}
     assert measured == set(MEASURED)
+
+
+def test_a_machine_is_measured_in_rounds_and_what_lies_between_them_is_the_interval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = itertools.count(10)
+    monkeypatch.setattr(today, "_round", lambda folder: dict.fromkeys(MEASURED, float(next(made))))
+    found = today.measured(tmp_path)
+    assert next(made) == 10 + today.ROUNDS
+    assert all(10 < one.low < one.value < one.high < 9 + today.ROUNDS for one in found.values())
+    sheet = tmp_path / "today.toml"
+    sheet.write_bytes(sheets()["today"].path.read_bytes())
+    monkeypatch.setattr(ong2000, "sheets", lambda: {"today": read_sheet(sheet)})
+    for _ in range(2):
+        ong2000.write_live(found)
+    written = read_sheet(sheet).values
+    assert {key for key, one in written.items() if one.low is not None} == set(MEASURED)
+    assert written["trap_us"].high == pytest.approx(found["trap_us"].high, rel=1e-3)

@@ -11,7 +11,7 @@ import math
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wiretwin.papers.fit import Fit, fit, joined, spread_of, write_residuals
 from wiretwin.papers.ong2000 import beyond, today
@@ -30,8 +30,12 @@ from wiretwin.papers.ong2000.settings import (
 from wiretwin.papers.records import Record, Role, case
 from wiretwin.papers.values import write_fitted, write_measured
 
+if TYPE_CHECKING:
+    from wiretwin.fit.stats import Interval
+
 __all__ = [
     "EXPERIMENTS",
+    "INPUTS",
     "PAPER",
     "TITLE",
     "calibration",
@@ -277,13 +281,17 @@ def write_fit(fitted: Fit) -> None:
     write_residuals(FOLDER / "fit.toml", PAPER, spreads, fitted.residuals)
 
 
-def measured(folder: Path) -> dict[str, tuple[float, float]]:
+def measured(folder: Path) -> dict[str, tuple[float, Interval]]:
     """Measure this machine: by key, what is on file of a machine of today, and what was found."""
     sheet = sheets()["today"]
     return {key: (sheet[key], value) for key, value in today.measured(folder).items()}
 
 
-def write_live(values: Mapping[str, float]) -> None:
+def write_live(values: Mapping[str, Interval]) -> None:
     """Write what was measured into the profile of a machine of today."""
-    for key, value in values.items():
-        write_measured(sheets()["today"].path, key, value)
+    for key, found in values.items():
+        write_measured(sheets()["today"].path, key, found.value, found.low, found.high)
+
+
+INPUTS = {"now": lambda: sheets()["today"]}
+"""By experiment, the host whose values a reader wants beside what comes of them."""
