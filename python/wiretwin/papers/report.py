@@ -8,7 +8,7 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from wiretwin.papers import against_rho, matchings
+from wiretwin.papers import against_rho, collectives, matchings, shares
 from wiretwin.papers.anatomy import Anatomy, lines
 from wiretwin.papers.curves import Quantity, draw
 from wiretwin.papers.curves import chips as chips_of
@@ -109,6 +109,12 @@ def _experiment(
         blocks.append(figure)
     if any(record.metric == "matched_share" for record in records):
         figures, chips = matchings.figures(name, records)
+        blocks += figures
+    if any(record.metric == "cpu_share" for record in records):
+        figures, chips = shares.figures(name, records)
+        blocks += figures
+    if any(map(collectives.is_call, records)):
+        figures, chips = collectives.figures(name, records)
         blocks += figures
     compared = [record for record in records if record.published is not None]
     if compared:

@@ -7,12 +7,13 @@ import itertools
 import json
 import math
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from wiretwin.errors import InputError
-from wiretwin.papers import PAPERS, ong2000
+from wiretwin.papers import PAPERS, collectives, ong2000, shares
 from wiretwin.papers.ong2000 import today
 from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
 from wiretwin.papers.ong2000.settings import (
@@ -26,7 +27,10 @@ from wiretwin.papers.ong2000.settings import (
     sheets,
 )
 from wiretwin.papers.ong2000.today import MEASURED, switch_over
+from wiretwin.papers.records import Record
+from wiretwin.papers.report import render
 from wiretwin.papers.values import DATA, read_sheet
+from wiretwin.plot.words import size_text
 
 PAGE = DATA.resolve().parent / "docs" / "papers" / "ong2000.csv"
 
@@ -259,3 +263,43 @@ def test_a_machine_is_measured_in_rounds_and_what_lies_between_them_is_the_inter
     written = read_sheet(sheet).values
     assert {key for key, one in written.items() if one.low is not None} == set(MEASURED)
     assert written["trap_us"].high == pytest.approx(found["trap_us"].high, rel=1e-3)
+
+
+def test_the_page_draws_what_layers_take_and_collectives_and_lists_the_host_of_today(tmp_path: Path) -> None:
+    with PAGE.open() as file:
+        kept = [
+            row
+            for row in csv.DictReader(file)
+            if row["experiment"] in ("open-cpu", "open-collectives", "now")
+        ]
+    records = []
+    for row in kept:
+        low, high = map(float, row["interval"].split(" to ")) if row["interval"] else (None, None)
+        name, metric, value = row["case"], row["metric"], float(row["predicted"])
+        records.append(Record("ong2000", row["experiment"], name, metric, value, low, high, "prediction"))
+
+    [bars], chips = shares.figures("open-cpu", records)
+    assert [chip.layer for chip in chips] == ["message", "system", "transport", "driver"]
+    drawn = {trace.name: dict(zip(trace.y, trace.x, strict=True)) for trace in bars.figure.data}
+    listed = [one for one in records if one.metric == "cpu_share"]
+    assert sum(value > 0 for parts in drawn.values() for value in parts.values()) == len(listed)
+    whole = sum(one.predicted for one in listed if "stack=mpi-lam/" in one.case and "size=32768 " in one.case)
+    bar = f"mpi-lam/tcp/gige, {size_text(32768)}"
+    assert sum(parts[bar] for parts in drawn.values()) == pytest.approx(100 * whole)
+    assert bars.table.rows[5][0] == bar
+    assert float(bars.table.rows[5][-1]) == pytest.approx(100 * whole, rel=0.01)
+
+    calls, chips = collectives.figures("open-collectives", records)
+    assert [chip.layer for chip in chips] == ["mpi-lam", "mpi-mpich", "mpi"]
+    assert len(calls) == 7, "a barrier, and three operations of two sizes"
+    assert all(len(call.table.rows) == 9 for call in calls), "three libraries with 4, 8 and 16 hosts"
+    points = sum(
+        len(trace.x) for call in calls for trace in call.figure.data if trace.meta["part"] == "curve"
+    )
+    assert points == sum(map(collectives.is_call, records))
+    assert not any(collectives.is_call(replace(one, metric="time_s")) for one in records)
+
+    text = render("ong2000", records, tmp_path / "page.html").read_text()
+    assert all(f'id="{block.id}"' in text for block in (bars, *calls))
+    assert 'id="now-inputs"' in text
+    assert all(key in text for key in MEASURED)

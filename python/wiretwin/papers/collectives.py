@@ -1,0 +1,62 @@
+"""Figures of collective operations on a paper's page: how long a call takes by the number of hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from wiretwin.papers.curves import Point, Quantity, chips, draw
+from wiretwin.papers.records import Record
+from wiretwin.plot import base, words
+from wiretwin.plot.base import looks
+from wiretwin.plot.theme import LIGHT
+from wiretwin.report.page import Chip, FigureBlock
+
+__all__ = ["figures", "is_call"]
+
+_OF_ALL = ("barrier", "bcast", "allgather", "alltoall", "gather", "scatter")
+_REDUCING = ("reduce", "allreduce", "reduce-scatter", "scan", "exscan")
+OPERATIONS = frozenset((*_OF_ALL, *_REDUCING))
+TIME = Quantity("Time of a call", "us")
+
+
+def is_call(record: Record) -> bool:
+    """Whether a value is how long a collective operation takes between so many hosts."""
+    keys = dict(part.split("=", 1) for part in record.case.split())
+    return record.metric == "time_us" and keys.get("program") in OPERATIONS and "ports" in keys
+
+
+def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], list[Chip]]:
+    """Draw a figure for each operation and size, and in it a curve for each library.
+
+    Parameters
+    ----------
+    name
+        The experiment.
+    records
+        Its values; those that are no such times are left out.
+    """
+    calls: dict[tuple[str, int], dict[str, list[Point]]] = {}
+    for record in records:
+        if is_call(record):
+            keys = dict(part.split("=", 1) for part in record.case.split())
+            which = (keys["program"], int(keys.get("size", 0)))
+            library = keys["stack"].split("/")[0]
+            calls.setdefault(which, {}).setdefault(library, []).append((float(keys["ports"]), record))
+    shown = looks(list(dict.fromkeys(library for curves in calls.values() for library in curves)))
+    blocks = []
+    for (program, size), curves in calls.items():
+        ident = f"{name}-{program}-{size}"
+        figure = base.empty(340, LIGHT, ident)
+        table, values = draw(figure, TIME, "hosts", "Library", curves, shown)
+        places = sorted({at for points in curves.values() for at, _ in points})
+        ticks = [f"{at:g}" for at in places]
+        figure.update_xaxes(title={"text": "hosts"}, type="log", tickvals=places, ticktext=ticks)
+        base.time_axis(figure, min(values) / 1e6, max(values) / 1e6, 1e-6, "y")
+        base.caption_y(figure, "Time of a call, with its 90 % interval")
+        title = f"{program}, {words.size_text(size)} each" if size else program
+        last = {library: points[-1][1].predicted for library, points in curves.items()}
+        first = min(last, key=last.__getitem__)
+        said = f"With {places[-1]:g} hosts {first} is the quickest: {words.time_text(last[first] / 1e6)}."
+        blocks.append(FigureBlock(ident, title, said, figure, replace(table, caption=title), half=True))
+    return blocks, chips(shown)
