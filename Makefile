@@ -60,7 +60,7 @@ fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS 
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
 	$(BIN)/python benches/accuracy.py
 
-accuracy-hosts: $(BUILD)/core.stamp ## predicted against actual, two programs on four hosts, over sockets and libraries
+accuracy-hosts: $(BUILD)/core.stamp ## predicted against actual, four programs on four hosts, over sockets and libraries
 	$(BIN)/python benches/accuracy_hosts.py
 
 lock: $(BUILD)/venv.stamp ## refresh the pinned dependencies

@@ -254,10 +254,10 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     rows = newest(rows)
     most = [row for row in rows if dominated(row)]
     whole = [comm / elapsed for comm, elapsed in map(actual, rows)]
-    most_text = f"{len(most)} where communication dominates"
+    where = "in all of which" if len(most) == len(rows) else f"in {len(most)} of which"
     text = [
-        f"{len(rows)} cases, {most_text} (at least {DOMINATES:.0%} of the time; here {min(whole):.0%} to "
-        f"{max(whole):.0%}). {spread('Of those', most)}",
+        f"{len(rows)} cases, {where} communication dominates (at least {DOMINATES:.0%} of the time; here "
+        f"{min(whole):.0%} to {max(whole):.0%}). {spread('Of those', most)}",
         "",
     ]
     layers = list(dict.fromkeys(row["layer"] for row in rows))
@@ -265,7 +265,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         at = {(title(row), row["layer"]): row for row in rows if row["rate"] == rate}
         columns = [layer for layer in layers if any(key[1] == layer for key in at)]
         text += [
-            f"At {rate}/s, predicted / actual ms and the error{apart(at.values())}:",
+            f"At {rate.replace('M', ' M')}/s, predicted / actual ms and the error{apart(at.values())}:",
             "",
             f"| | {' | '.join(columns)} |",
             f"|---|{'---|' * len(columns)}",
