@@ -172,7 +172,7 @@ def _cut_short(inputs: Inputs) -> list[Markup]:
     budget = f"the time budget of {float(seconds):g}{words.BLANK}s" if seconds else "the time budget"
     told = []
     for end, by, more in (
-        ("budget", budget, "; with a larger one they become so"),
+        ("budget", budget, "; a larger one makes them narrower"),
         ("interrupt", "an interrupt", ""),
     ):
         short = [name for name, why in stopped.items() if why == end]
