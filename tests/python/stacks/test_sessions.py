@@ -196,7 +196,7 @@ def test_when_we_are_killed_ourselves_daemons_and_ranks_end_too(name: str) -> No
     scratch.sweep(HERE.directory)
 
 
-def test_a_session_serves_several_launches_and_halts_its_daemons() -> None:
+def test_a_session_serves_several_launches_and_ends_its_daemons() -> None:
     configuration = installed("mpi/lam")
     stack = STACKS["mpi/lam"]
     with stack.up(HERE, configuration.options) as session:
@@ -209,4 +209,4 @@ def test_a_session_serves_several_launches_and_halts_its_daemons() -> None:
                 configuration, [quick("echo")], limit_s=LIMIT_S, pins=None, place=HERE, session=session
             )
             assert (outcome.status, outcome.error) == ("ok", None)
-    assert not psutil.pid_exists(daemon)
+    assert daemon not in marked_processes()
