@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.measure.word import Word, fixed
-from wiretwin.place import Apart, HostPlace, Place
+from wiretwin.place import Place
 from wiretwin.process import MARK
 from wiretwin.stacks import leftovers, unprivileged
-from wiretwin.stacks.base import Command, Refusal, Session, Stack, StackError, by_signal
+from wiretwin.stacks.base import Command, Refusal, Session, Stack, by_signal
 from wiretwin.stacks.build import build_at
 from wiretwin.stacks.daemons import Household, household
 from wiretwin.stacks.mpi import debian, effective_environment, version_line
@@ -28,7 +28,6 @@ from wiretwin.stacks.mpi import debian, effective_environment, version_line
 __all__ = ["Lam"]
 
 BOOT_LIMIT_S = 60.0
-HALT_LIMIT_S = 15.0
 LAMD_MAX_BYTES = 8192
 """The longest message that module ``lamd`` was ever seen to carry."""
 
@@ -149,31 +148,21 @@ class Lam(Stack):
             first = place.hosts[0]
             home.run(first.command(boot, env=env), "lamboot", limit_s=BOOT_LIMIT_S, env=env)
             most = LAMD_MAX_BYTES if options["rpi"] == "lamd" else 0
-            try:
-                yield LamSession(
-                    place,
-                    home,
-                    rpi,
-                    env,
-                    shim=shim,
-                    options={"max_bytes": most, "why": "as LAM's daemons carry no more"} if most else {},
-                    report={
-                        "launcher": version_line("laminfo", "-version", "lam", "full") or "LAM",
-                        "environment": effective_environment({}),
-                        "user": who.pw_name,
-                        "launcher_options": " ".join(rpi),
-                    },
-                )
-            finally:
-                # On hosts of this machine the household ends the daemons, at once; lamhalt takes 3 s to wait.
-                if isinstance(place, Apart):
-                    self._halt(first, home, env)
-
-    @staticmethod
-    def _halt(first: HostPlace, home: Household, env: Mapping[str, str]) -> None:
-        halt = first.command(unprivileged.unprivileged(["lamhalt"]), env=env)
-        with contextlib.suppress(StackError):  # the household ends what does not obey
-            home.run(halt, "lamhalt", limit_s=HALT_LIMIT_S, env=env)
+            # The household ends the daemons, at once; `lamhalt` takes 3 s to wait for them.
+            yield LamSession(
+                place,
+                home,
+                rpi,
+                env,
+                shim=shim,
+                options={"max_bytes": most, "why": "as LAM's daemons carry no more"} if most else {},
+                report={
+                    "launcher": version_line("laminfo", "-version", "lam", "full") or "LAM",
+                    "environment": effective_environment({}),
+                    "user": who.pw_name,
+                    "launcher_options": " ".join(rpi),
+                },
+            )
 
     @staticmethod
     def _rpi(options: Mapping[str, Any]) -> list[str]:
