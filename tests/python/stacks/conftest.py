@@ -22,7 +22,7 @@ def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = Leftovers.now()
     yield
     assert {child.pid for child in psutil.Process().children(recursive=True)} - family == set()
-    # What a keeper ends after we were killed may start one more process on its way.
+    # Where a test kills us, a keeper ends them, and is not waited for.
     becomes({}, marked_processes)
     # Other jobs may be at work on this host: only what nobody uses any more counts.
     for uid in {os.geteuid(), unprivileged.identity().pw_uid}:
