@@ -8,11 +8,22 @@ by themselves: they look at what a quiet machine does.
 
 from __future__ import annotations
 
+import signal
+
 import pytest
 
 HOSTS = "hosts"
 ROOMS = {"remote", "stacks", "testbed", "understand", "wire"}
 PAGES = {"libraries.md", "machines.md", "stacks.md", "testbed.md", "understand.md", "add-a-layer.md"}
+
+
+def pytest_configure() -> None:
+    """Hear interrupts, also where a shell started the tests behind itself, which ignores them.
+
+    The programs that tests interrupt would inherit that, and run on.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def group_of(item: pytest.Item) -> str:
