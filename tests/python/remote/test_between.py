@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from machines import LIMIT_S, Machines
 
@@ -205,8 +206,14 @@ def sessions(machines: Machines, name: str) -> set[int]:
     )
     *lines, own = done.stdout.splitlines()
     found = {int(line.split()[1]) for line in lines if line.startswith(own) and "sshd" in line.split()[-1]}
-    listening = min(found)  # the first of them: the others are its children
-    return found - {listening}
+    # The one that listens started the others; its number need not be the least, for numbers begin anew.
+    return {pid for pid in found if parent(pid) in found}
+
+
+def parent(pid: int) -> int | None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).ppid()
+    return None
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)])
