@@ -41,7 +41,7 @@ def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], li
     """
     drawn: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for record in records:
-        keys = dict(part.split("=", 1) for part in record.case.split())
+        keys = record.keys
         if "rho" in keys and record.metric in METRICS:
             curves = drawn.setdefault((record.metric, keys["program"]), {})
             label = MECHANISMS[keys["mechanism"]]

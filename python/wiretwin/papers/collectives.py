@@ -22,7 +22,7 @@ TIME = Quantity("Time of a call", "us")
 
 def is_call(record: Record) -> bool:
     """Whether a value is how long a collective operation takes between so many hosts."""
-    keys = dict(part.split("=", 1) for part in record.case.split())
+    keys = record.keys
     return record.metric == "time_us" and keys.get("program") in OPERATIONS and "ports" in keys
 
 
@@ -39,7 +39,7 @@ def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], li
     calls: dict[tuple[str, int], dict[str, list[Point]]] = {}
     for record in records:
         if is_call(record):
-            keys = dict(part.split("=", 1) for part in record.case.split())
+            keys = record.keys
             which = (keys["program"], int(keys.get("size", 0)))
             library = keys["stack"].split("/")[0]
             calls.setdefault(which, {}).setdefault(library, []).append((float(keys["ports"]), record))

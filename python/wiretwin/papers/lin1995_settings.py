@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wiretwin.papers.profiles import Network
-from wiretwin.papers.records import case
+from wiretwin.papers.records import case, keys_of
 from wiretwin.papers.values import DATA
 
 __all__ = [
@@ -98,5 +98,5 @@ def sized(name: str, size: int, **more: object) -> str:
 
 def renamed(name: str, **values: object) -> str:
     """Return a case with these values in place of its own."""
-    keys = dict(part.split("=", 1) for part in name.split())
+    keys = keys_of(name)
     return case(**{**keys, **values})

@@ -51,7 +51,7 @@ def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], li
     ):
         curves: dict[str, list[Point]] = {}
         for record in records:
-            keys = dict(part.split("=", 1) for part in record.case.split())
+            keys = record.keys
             if record.metric == metric and varied in keys and keys.get(fixed[0]) == fixed[1]:
                 curves.setdefault(_label(keys), []).append((float(keys[varied]), record))
         if len({at for points in curves.values() for at, _ in points}) < 2:

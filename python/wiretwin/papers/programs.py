@@ -108,7 +108,7 @@ def orders(records: Iterable[Record]) -> list[Order]:
     for record in records:
         if record.metric != "time_s":
             continue
-        keys = dict(part.split("=", 1) for part in record.case.split())
+        keys = record.keys
         if not {"program", "stack", "network"} <= set(keys):
             continue
         of = " ".join(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Literal
 
-__all__ = ["Record", "Role", "Tried", "case", "digest"]
+__all__ = ["Record", "Role", "Tried", "case", "digest", "keys_of"]
 
 Role = Literal["calibration", "prediction"]
 
@@ -64,6 +64,11 @@ class Record:
     role: Role
     published: float | None = None
 
+    @property
+    def keys(self) -> dict[str, str]:
+        """The keys of its case, and their values."""
+        return keys_of(self.case)
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -87,6 +92,11 @@ def case(**keys: object) -> str:
     if unknown:
         raise ValueError(f"no such key of a case: {', '.join(sorted(unknown))}")
     return " ".join(f"{key}={keys[key]}" for key in CASE_KEYS if keys.get(key) is not None)
+
+
+def keys_of(name: str) -> dict[str, str]:
+    """Read a case: its keys, and their values."""
+    return dict(part.split("=", 1) for part in name.split())
 
 
 def digest(records: Iterable[Record], runs: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from wiretwin.papers.anatomy import Anatomy, lines
 from wiretwin.papers.curves import Quantity, draw
 from wiretwin.papers.curves import chips as chips_of
 from wiretwin.papers.programs import SIDED, orders
-from wiretwin.papers.records import Record, Tried
+from wiretwin.papers.records import Record, Tried, keys_of
 from wiretwin.papers.values import Sheet
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look, looks
@@ -165,7 +165,7 @@ def _tried(name: str, trials: Sequence[Trial]) -> TableBlock:
     """Say of each interface what was tried on it, and what came of that."""
     rows = [
         [
-            dict(part.split("=", 1) for part in case.split())["stack"],
+            keys_of(case)["stack"],
             ability,
             "yes" if trial.able else "no",
             trial.evidence,
@@ -207,7 +207,7 @@ def fit_errors(name: str, records: list[Record]) -> FigureBlock:
 
 def _labels(cases: list[str]) -> dict[str, str]:
     """Name each case by what tells it from the others."""
-    parts = [dict(part.split("=", 1) for part in case.split()) for case in cases]
+    parts = [keys_of(case) for case in cases]
     keys = list(dict.fromkeys(key for one in parts for key in one))
     telling = [key for key in keys if len({one.get(key) for one in parts}) > 1]
     # Where the stack tells networks apart, the network and the adapter go without saying.
@@ -256,7 +256,7 @@ def _curves(records: list[Record], axis: _Axis) -> Curves:
     """Sort values by case, without the key that they are drawn against."""
     curves: Curves = {}
     for record in records:
-        keys = dict(part.split("=", 1) for part in record.case.split())
+        keys = record.keys
         at = float(keys.pop(axis.key))
         curves.setdefault(" ".join(f"{key}={value}" for key, value in keys.items()), []).append((at, record))
     for points in curves.values():

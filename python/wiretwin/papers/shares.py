@@ -32,7 +32,7 @@ def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], li
     bars: dict[tuple[str, int], dict[str, float]] = {}
     for record in records:
         if record.metric == "cpu_share":
-            keys = dict(part.split("=", 1) for part in record.case.split())
+            keys = record.keys
             bars.setdefault((keys["stack"], int(keys["size"])), {})[keys["layer"]] = 100 * record.predicted
     found = {layer for parts in bars.values() for layer in parts}
     layers = [*(layer for layer in LAYERS if layer in found), *sorted(found - set(LAYERS))]

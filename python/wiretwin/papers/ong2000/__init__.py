@@ -27,7 +27,7 @@ from wiretwin.papers.ong2000.settings import (
     setting,
     sheets,
 )
-from wiretwin.papers.records import Record, Role, case
+from wiretwin.papers.records import Record, Role, case, keys_of
 from wiretwin.papers.values import write_fitted, write_measured
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def calibration() -> dict[tuple[str, str], float]:
 
 
 def _sized(one: Setting, size: int) -> str:
-    return case(**{**dict(part.split("=", 1) for part in one.case.split()), "size": size})
+    return case(**{**keys_of(one.case), "size": size})
 
 
 def _case(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from wiretwin.papers.ong2000.netpipe import SEED, bases, netpipe
 from wiretwin.papers.ong2000.settings import Setting
 from wiretwin.papers.ong2000.today import now
-from wiretwin.papers.records import case
+from wiretwin.papers.records import case, keys_of
 
 __all__ = ["EXPERIMENTS", "Found"]
 
@@ -70,7 +70,7 @@ def _shares(quick: bool) -> tuple[list[Found], list[str]]:
         for size in SHARE_SIZES[1:] if quick else SHARE_SIZES:
             shares, digest = cpu_shares(one, size)
             for layer, share in shares.items():
-                parts = dict(part.split("=", 1) for part in one.case.split())
+                parts = keys_of(one.case)
                 found.append((case(**{**parts, "size": size, "layer": layer}), "cpu_share", share))
             runs.append(digest)
     return found, runs
@@ -92,7 +92,7 @@ def _collectives(quick: bool) -> tuple[list[Found], list[str]]:
             for name in COLLECTIVES:
                 for size in (0,) if name == "barrier" else (1024, 65_536):
                     times, digest = lan_collective(one.lan_json(), name, size, CALLS, SEED)
-                    parts = dict(part.split("=", 1) for part in one.case.split())
+                    parts = keys_of(one.case)
                     named = case(**{**parts, "program": name, "size": size or None})
                     found.append((named, "time_us", times[-1] / 1e6))
                     runs.append(digest)
