@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -12,6 +13,11 @@ from house import ROOT, files
 LINES = 800
 # Written by a tool: one entry a dependency.
 LOCKS = ["Cargo.lock", "requirements/runtime.txt", "requirements/dev.txt", "fuzz/Cargo.lock"]
+
+# Folders and files at the top.
+TOP = {"benches", "crates", "data", "docs", "examples", "fuzz", "python", "requirements", "tests", ".ci"}
+TOP |= {"CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", ".gitignore"}
+TOP |= {"Cargo.lock", "Cargo.toml", "pyproject.toml", "rustfmt.toml"}
 
 # A path of the machine it was written on: a home, a working folder, a private folder of `/tmp`.
 MACHINE_PATH = re.compile(r"(?<![\w.~-])/(?:work|root|home|Users)/[\w.-]")
@@ -83,3 +89,11 @@ def test_no_two_test_files_of_python_have_one_name() -> None:
     names = [path.name for path in sorted((ROOT / "tests" / "python").rglob("*.py"))]
     twice = {name for name in names if names.count(name) > 1} - {"conftest.py", "__init__.py"}
     assert not twice
+
+
+def test_the_tree_holds_at_its_top_what_it_is_known_to_hold() -> None:
+    """What a command left in the working folder is easily taken in with everything else."""
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.splitlines()
+    assert {name.partition("/")[0] for name in listed} <= TOP
