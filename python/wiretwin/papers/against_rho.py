@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from wiretwin.papers.curves import Point, Quantity, chips, draw
+from wiretwin.papers.curves import Drawn, Point, Quantity, chips, draw
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look, looks
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.page import Chip, FigureBlock
+from wiretwin.report.page import FigureBlock
 
 __all__ = ["figures"]
 
@@ -29,15 +29,10 @@ DECADE = 10.0
 """Times whose largest is further than so many times from the least stand on a logarithmic scale."""
 
 
-def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], list[Chip]]:
+def figures(name: str, records: Sequence[Record]) -> Drawn:
     """Draw values against rho, a figure for each program and metric and a curve for each mechanism.
 
-    Parameters
-    ----------
-    name
-        The experiment.
-    records
-        Its values; those without a rho are left out.
+    What has no rho is left out.
     """
     drawn: dict[tuple[str, str], dict[str, list[Point]]] = {}
     for record in records:
@@ -51,7 +46,7 @@ def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], li
         _figure(f"{name}-{program.lower()}-{metric}", metric, program, curves, shown)
         for (metric, program), curves in drawn.items()
     ]
-    return blocks, chips(shown)
+    return blocks, chips(shown) if blocks else []
 
 
 def _figure(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wiretwin.papers.curves import Point, Quantity, chips, draw
+from wiretwin.papers.curves import Drawn, Point, Quantity, chips, draw
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
 from wiretwin.plot.base import looks
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.page import Chip, FigureBlock
+from wiretwin.report.page import FigureBlock
 
 __all__ = ["figures", "is_call"]
 
@@ -26,15 +26,10 @@ def is_call(record: Record) -> bool:
     return record.metric == "time_us" and keys.get("program") in OPERATIONS and "ports" in keys
 
 
-def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], list[Chip]]:
+def figures(name: str, records: Sequence[Record]) -> Drawn:
     """Draw a figure for each operation and size, and in it a curve for each library.
 
-    Parameters
-    ----------
-    name
-        The experiment.
-    records
-        Its values; those that are no such times are left out.
+    What is no time of a call is left out.
     """
     calls: dict[tuple[str, int], dict[str, list[Point]]] = {}
     for record in records:

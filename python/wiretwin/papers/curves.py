@@ -14,13 +14,16 @@ from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.page import Chip, Column, Table
+from wiretwin.report.page import Chip, Column, FigureBlock, Table
 
-__all__ = ["Curves", "Point", "Quantity", "chips", "draw"]
+__all__ = ["Curves", "Drawn", "Point", "Quantity", "chips", "draw"]
 
 Point = tuple[float, Record]
 Curves = Mapping[str, list[Point]]
 """By label, values and where each stands."""
+Drawn = tuple[list[FigureBlock], list[Chip]]
+"""Figures that a module of one kind makes of an experiment, by its name and its values, and the chips of
+their curves; none where no value is of the kind."""
 Values = NDArray[np.float64]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wiretwin.papers.curves import Point, Quantity, chips, draw
+from wiretwin.papers.curves import Drawn, Point, Quantity, chips, draw
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
 from wiretwin.plot.base import looks
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.page import Chip, FigureBlock
+from wiretwin.report.page import FigureBlock
 
 __all__ = ["figures"]
 
@@ -31,15 +31,10 @@ SHARE = Quantity("Share of a maximal matching", "%", 100.0)
 CARRIED = Quantity("Throughput", "% of the outputs", 100.0)
 
 
-def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], list[Chip]]:
+def figures(name: str, records: Sequence[Record]) -> Drawn:
     """Draw what rounds find of a matching and what a switch carries, by the load and by the number of ports.
 
-    Parameters
-    ----------
-    name
-        The experiment.
-    records
-        Its values; those without a load and a number of ports are left out.
+    What has no load or no number of ports is left out.
     """
     shown = looks(LABELS)
     blocks = []

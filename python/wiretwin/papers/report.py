@@ -94,28 +94,19 @@ def _experiment(
     ]
     table = Table(f"All values of {name}", columns, rows, stacked=True)
     blocks: list[FigureBlock | TableBlock] = []
-    over_rho = [record for record in records if " rho=" in record.case]
     sized = [record for record in records if " size=" in record.case and record.metric == "latency_us"]
     chips: list[Chip] = []
     if sized:
         figures, chips = _figures(name, sized)
         blocks += figures
         blocks += _rates(name, sized, records)
-    if over_rho:
-        figures, chips = against_rho.figures(name, over_rho)
-        blocks += figures
     if turns := [record for record in records if record.metric == "round_trip_us" and "size=" in record.case]:
         figure, chips = _round_trips(name, turns)
         blocks.append(figure)
-    if any(record.metric == "matched_share" for record in records):
-        figures, chips = matchings.figures(name, records)
+    for kind in (against_rho, matchings, shares, collectives):
+        figures, own = kind.figures(name, records)
         blocks += figures
-    if any(record.metric == "cpu_share" for record in records):
-        figures, chips = shares.figures(name, records)
-        blocks += figures
-    if any(map(collectives.is_call, records)):
-        figures, chips = collectives.figures(name, records)
-        blocks += figures
+        chips = own or chips
     compared = [record for record in records if record.published is not None]
     if compared:
         blocks.append(fit_errors(name, compared))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from wiretwin.papers.curves import chips
+from wiretwin.papers.curves import Drawn, chips
 from wiretwin.papers.records import Record
 from wiretwin.plot import base, words
 from wiretwin.plot.base import looks
 from wiretwin.plot.theme import LIGHT
-from wiretwin.report.page import Chip, Column, FigureBlock, Table
+from wiretwin.report.page import Column, FigureBlock, Table
 
 __all__ = ["figures"]
 
@@ -19,21 +19,18 @@ LAYERS = ("program", "message", "system", "transport", "driver")
 """From the program down, as they are stacked."""
 
 
-def figures(name: str, records: Sequence[Record]) -> tuple[list[FigureBlock], list[Chip]]:
+def figures(name: str, records: Sequence[Record]) -> Drawn:
     """Draw a bar for each stack and size, and what each layer takes as a part of it.
 
-    Parameters
-    ----------
-    name
-        The experiment.
-    records
-        Its values; those that are no share of the processors are left out.
+    What is no share of the processors is left out.
     """
     bars: dict[tuple[str, int], dict[str, float]] = {}
     for record in records:
         if record.metric == "cpu_share":
             keys = record.keys
             bars.setdefault((keys["stack"], int(keys["size"])), {})[keys["layer"]] = 100 * record.predicted
+    if not bars:
+        return [], []
     found = {layer for parts in bars.values() for layer in parts}
     layers = [*(layer for layer in LAYERS if layer in found), *sorted(found - set(LAYERS))]
     shown = looks(layers)

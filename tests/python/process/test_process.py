@@ -39,7 +39,7 @@ def test_an_exception_inside_the_block_leaves_no_child():
 
 def test_what_a_child_leaves_behind_is_gone_when_the_block_ends():
     # The memory of the one that is left takes a while to be given back.
-    left = "import time; memory = b'x' * (256 << 20); print('on', flush=True); time.sleep(100)"
+    left = "import signal; memory = b'x' * (256 << 20); print('on', flush=True); signal.pause()"
     leaves = (
         f"import subprocess as s, sys; p = s.Popen([sys.executable, '-c', {left!r}], stdout=s.PIPE);"
         "p.stdout.readline(); print(p.pid)"
