@@ -256,8 +256,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     whole = [comm / elapsed for comm, elapsed in map(actual, rows)]
     where = "in all of which" if len(most) == len(rows) else f"in {len(most)} of which"
     text = [
-        f"{len(rows)} cases, {where} communication dominates (at least {DOMINATES:.0%} of the time; here "
-        f"{min(whole):.0%} to {max(whole):.0%}). {spread('Of those', most)}",
+        f"{len(rows)} cases, {where} communication dominates (at least {100 * DOMINATES:.0f} % of the time; "
+        f"here {100 * min(whole):.0f} to {100 * max(whole):.0f} %). {spread('Of those', most)}",
         "",
     ]
     layers = list(dict.fromkeys(row["layer"] for row in rows))
