@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from wiretwin.papers.curves import Drawn, Point, Quantity, chips, draw
@@ -50,8 +50,26 @@ def figures(name: str, records: Sequence[Record]) -> Drawn:
         base.time_axis(figure, min(values) / 1e6, max(values) / 1e6, 1e-6, "y")
         base.caption_y(figure, "Time of a call, with its 90 % interval")
         title = f"{program}, {words.size_text(size)} each" if size else program
-        last = {library: points[-1][1].predicted for library, points in curves.items()}
-        first = min(last, key=last.__getitem__)
-        said = f"With {places[-1]:g} hosts {first} is the quickest: {words.time_text(last[first] / 1e6)}."
+        last = {library: points[-1][1] for library, points in curves.items()}
+        said = f"With {places[-1]:g} hosts {_quickest(last)}."
         blocks.append(FigureBlock(ident, title, said, figure, replace(table, caption=title), half=True))
     return blocks, chips(shown)
+
+
+def _quickest(times: Mapping[str, Record]) -> str:
+    """Say which library takes the least: it is the quickest only where its interval touches no other's."""
+    first = min(times, key=lambda library: times[library].predicted)
+    high = _ends(times[first])[1]
+    near = [library for library, one in times.items() if library != first and _ends(one)[0] <= high]
+    took = words.time_text(times[first].predicted / 1e6)
+    if not near:
+        return f"{first} is the quickest: {took}"
+    return f"{first} takes the least, {took}, and cannot be told from {words.list_text(near)}"
+
+
+def _ends(record: Record) -> tuple[float, float]:
+    """Return the ends of a value's interval, both the value itself where it has none."""
+    return (
+        record.predicted if record.low is None else record.low,
+        record.predicted if record.high is None else record.high,
+    )
