@@ -293,17 +293,22 @@ class Running:
         return None
 
     def end(self, *, clean: bool) -> None:
-        """End whatever is left of the launch, ranks that a launcher started included."""
+        """End whatever is left of the launch, ranks and agents that a launcher started included.
+
+        A launcher may be gone before its agents are (Open MPI's awaits none of them): those of a launch
+        that ended well are given a moment to leave by themselves.
+        """
         try:
-            if not clean:
-                self._end_all()
+            if clean:
+                await_gone(marked(str(self.directory)), GRACE_S)
+            elif self.apart is not None:
+                self.apart.end(str(self.directory))
+            self._end_all()
         finally:
             if self.session is not None:
                 self.session.after(clean=clean)
 
     def _end_all(self) -> None:
-        if self.apart is not None:
-            self.apart.end(str(self.directory))
         for number in (signal.SIGTERM, signal.SIGKILL):
             left = {process.pid for process in self.processes if process.poll() is None}
             left |= marked(str(self.directory))

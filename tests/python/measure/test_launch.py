@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,9 @@ from watching import Watch, marked_processes
 from wiretwin import scratch
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
+from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
+from wiretwin.process import MARK
 from wiretwin.results import SAMPLE_COLUMNS
 
 LIMIT_S = 60.0
@@ -163,3 +167,19 @@ def test_options_take_effect_in_the_kernel() -> None:
     effective = outcome.hello["effective"]
     assert effective["nodelay"] is False
     assert effective["wait"] == "spin"
+
+
+@pytest.mark.parametrize("stays", ["0.2", "60"])
+def test_what_a_launcher_leaves_behind_is_gone_at_the_end(stays: str) -> None:
+    """Open MPI's launcher ends before its agents do."""
+    with rendezvous() as directory:
+        running = Running(directory, time.monotonic() + LIMIT_S)
+        told, left = directory / "told", directory / "left"
+        agent = f"setsid sh -c 'sleep {stays}; echo left >{left}' & echo $! >{told}"
+        marked = dict(os.environ) | {MARK: str(directory)}
+        running.processes.append(subprocess.Popen(["sh", "-c", agent], env=marked))
+        assert running.wait(None) == ("ok", None)
+        assert int(told.read_text()) in marked_processes()
+        running.end(clean=True)
+        assert marked_processes() == {}
+        assert left.exists() == (stays == "0.2"), "one that leaves by itself is let go, another is ended"

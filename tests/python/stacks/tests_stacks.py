@@ -71,7 +71,8 @@ def nothing_left() -> Iterator[None]:
     """Hold that no process of ours and no file in shared places is left."""
     before, own = _files(), marked_processes()
     yield
-    assert marked_processes().keys() <= own.keys(), marked_processes()
+    left = {pid: words for pid, words in marked_processes().items() if pid not in own}
+    assert left == {}
     becomes(set(), lambda: _files() - before)
 
 
