@@ -94,7 +94,7 @@ def end_tree(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    psutil.wait_procs(alive, timeout=grace_s)
+    await_gone({member.pid for member in alive}, KILLED_S)
 
 
 @contextlib.contextmanager

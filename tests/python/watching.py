@@ -7,8 +7,10 @@ what other tests and other users of the host do at the same time is not looked a
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable
+from operator import itemgetter
 from pathlib import Path
 
 import psutil
@@ -16,6 +18,8 @@ import psutil
 from wiretwin.process import MARK
 
 FOLDER = "wiretwin-"
+RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "LAMRANK")
+"""Where the launchers of MPICH, Open MPI and LAM tell a process its rank."""
 PAUSE_S = 0.05
 
 
@@ -27,7 +31,7 @@ class Watch(threading.Thread):
     said
         What a rank must have written to its standard output.
     act
-        Called with the launch's ranks, in the order of their process identifiers.
+        Called with the launch's processes in the order of their ranks.
     limit_s
         How long to wait for it, in seconds.
     """
@@ -44,7 +48,7 @@ class Watch(threading.Thread):
             for _ in range(self._pauses):
                 for folder, ranks in launches().items():
                     if ranks and self._said in said(folder):
-                        self._act(sorted(ranks, key=lambda one: one.pid))
+                        self._act(ranks)
                         return
                 pause.wait(PAUSE_S)
             raise AssertionError(f"no rank said {self._said!r}; at work: {launches()}")
@@ -72,20 +76,24 @@ def becomes(expected: object, look: Callable[[], object], limit_s: float = 10.0)
 
 def marked_processes() -> dict[int, str]:
     """Return the command line of every process that carries the mark of a launch or session of this test."""
-    return {one.pid: " ".join(words) for one, words in _marked()}
+    return {one.pid: " ".join(words) for one, words, _ in _marked()}
 
 
 def launches() -> dict[Path, list[psutil.Process]]:
-    """Return the ranks that are at work, by the folder of their launch."""
-    found: dict[Path, list[psutil.Process]] = {}
-    for process, words in _marked():
+    """Return the processes that are at work by the folder of their launch, each in the order of its ranks.
+
+    A process has its rank in the name of its specification, or in the environment from its launcher. The
+    numbers of processes tell nothing: they begin anew when they have reached their end.
+    """
+    found: dict[Path, list[tuple[int, psutil.Process]]] = {}
+    for process, words, environment in _marked():
         if "python" not in words[0] or not any("probe" in word for word in words[1:3]):
             continue
         for folder in (parent for word in words for parent in Path(word).parents):
             if folder.name.startswith(FOLDER):
-                found.setdefault(folder, []).append(process)
+                found.setdefault(folder, []).append((_rank(words, environment), process))
                 break
-    return found
+    return {folder: [one for _, one in sorted(found[folder], key=itemgetter(0))] for folder in found}
 
 
 def said(folder: Path) -> bytes:
@@ -99,7 +107,13 @@ def said(folder: Path) -> bytes:
     return b"".join(texts)
 
 
-def _marked() -> list[tuple[psutil.Process, list[str]]]:
+def _rank(words: list[str], environment: dict[str, str]) -> int:
+    """Return the rank of a process; -1 where nothing says it."""
+    own = re.fullmatch(r"spec-(\d+)\.json", Path(words[-1]).name)
+    return int(own[1] if own else next((environment[key] for key in RANKS if key in environment), "-1"))
+
+
+def _marked() -> list[tuple[psutil.Process, list[str], dict[str, str]]]:
     found = []
     for process in psutil.process_iter():
         try:
@@ -107,5 +121,5 @@ def _marked() -> list[tuple[psutil.Process, list[str]]]:
         except psutil.Error:
             continue
         if words and MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
-            found.append((process, words))
+            found.append((process, words, environment))
     return found

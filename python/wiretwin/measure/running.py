@@ -18,7 +18,7 @@ from typing import Any, Literal
 from wiretwin import scratch
 from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.place import HERE, Apart, Place, host_of
-from wiretwin.process import MARK, await_gone, marked
+from wiretwin.process import KILLED_S, MARK, await_gone, marked
 from wiretwin.stacks import Session, leftovers
 
 __all__ = ["BY_ADDRESS", "GRACE_S", "Interruption", "Running", "rendezvous"]
@@ -317,6 +317,6 @@ class Running:
             for pid in left:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
-            await_gone(left, GRACE_S)
+            await_gone(left, GRACE_S if number == signal.SIGTERM else KILLED_S)
         for process in self.processes:
-            process.wait(GRACE_S)
+            process.wait(KILLED_S)

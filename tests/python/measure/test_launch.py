@@ -8,18 +8,21 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
-from watching import Watch, marked_processes
+import watching
+from watching import Watch, becomes, marked_processes
 
 from wiretwin import scratch
+from wiretwin.measure import running
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
-from wiretwin.process import MARK
+from wiretwin.process import MARK, await_gone
 from wiretwin.results import SAMPLE_COLUMNS
 
 LIMIT_S = 60.0
@@ -169,17 +172,46 @@ def test_options_take_effect_in_the_kernel() -> None:
     assert effective["wait"] == "spin"
 
 
-@pytest.mark.parametrize("stays", ["0.2", "60"])
-def test_what_a_launcher_leaves_behind_is_gone_at_the_end(stays: str) -> None:
+@pytest.mark.parametrize("leaves", [True, False])
+def test_what_a_launcher_leaves_behind_is_gone_at_the_end(
+    leaves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Open MPI's launcher ends before its agents do."""
     with rendezvous() as directory:
-        running = Running(directory, time.monotonic() + LIMIT_S)
-        told, left = directory / "told", directory / "left"
-        agent = f"setsid sh -c 'sleep {stays}; echo left >{left}' & echo $! >{told}"
+        task = Running(directory, time.monotonic() + LIMIT_S)
+        began, leave, left = directory / "began", directory / "leave", directory / "left"
+        os.mkfifo(leave)
+        agent = f"setsid sh -c 'echo >{began}; read word <{leave} && echo >{left}' &"
         marked = dict(os.environ) | {MARK: str(directory)}
-        running.processes.append(subprocess.Popen(["sh", "-c", agent], env=marked))
-        assert running.wait(None) == ("ok", None)
-        assert int(told.read_text()) in marked_processes()
-        running.end(clean=True)
+        task.processes.append(subprocess.Popen(["sh", "-c", agent], env=marked))
+        assert task.wait(None) == ("ok", None)
+        becomes(True, began.exists, LIMIT_S)
+
+        def let_it_go(pids: set[int], limit_s: float) -> None:
+            """Let the agent leave now that it is waited for, however long a busy host takes for it."""
+            leave.write_text("go\n")
+            await_gone(pids, LIMIT_S)
+
+        if leaves:
+            monkeypatch.setattr(running, "await_gone", let_it_go)
+        task.end(clean=True)
         assert marked_processes() == {}
-        assert left.exists() == (stays == "0.2"), "one that leaves by itself is let go, another is ended"
+        assert left.exists() == leaves, "one that leaves by itself is let go, another is ended"
+
+
+@pytest.mark.parametrize("told_by", ["spec", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "LAMRANK"])
+def test_a_watch_has_the_processes_in_the_order_of_their_ranks(
+    told_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever numbers they were given: those begin anew when they have reached their end."""
+    numbers = [32_766, 32_767, 301, 302]
+    found = []
+    for rank, pid in enumerate(numbers):
+        spec = f"spec-{rank}.json" if told_by == "spec" else "spec.json"
+        words = ["python", "-m", "wiretwin.probe", f"/dev/shm/wiretwin-abc/{spec}"]
+        found.append((SimpleNamespace(pid=pid), words, {} if told_by == "spec" else {told_by: str(rank)}))
+    with monkeypatch.context() as patch:
+        patch.setattr(watching, "_marked", lambda: [found[at] for at in (2, 0, 3, 1)])
+        ((folder, ranks),) = watching.launches().items()
+    assert folder == Path("/dev/shm/wiretwin-abc")
+    assert [one.pid for one in ranks] == numbers

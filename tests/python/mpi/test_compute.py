@@ -114,8 +114,8 @@ def test_measured_computation_is_that_of_the_program(run: Simulate) -> None:
         assert len(durations) == 4
         assert durations[1] > 100 * durations[2]
         assert durations[1] > 2 * MS
-    scaled = run(program, compute=Measured(10.0))
-    assert scaled.compute.durations_ps[0][1] > 5 * done.compute.durations_ps[0][1]
+    # Not between two runs: the second may have a core that is slower.
+    assert Measured(10.0).charge(0, 1, 0, ("program.py", 6), 1234) == 12_340
     with pytest.raises(InputError, match="above 0"):
         Measured(0.0)
 
