@@ -8,7 +8,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -188,6 +188,44 @@ def marked(token: str) -> set[int]:
             with contextlib.suppress(OSError):
                 if wanted in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
                     found.add(int(entry))
+    return found
+
+
+def end_all(find: Callable[[], set[int]], grace_s: float = GRACE_S) -> None:
+    """End the processes that are found: TERM, and KILL after `grace_s` seconds, until none is found any more.
+
+    What was being started at a look is found by the next one. A killed process is waited for `KILLED_S`
+    seconds at most.
+    """
+    deadline = time.monotonic() + grace_s + KILLED_S
+    number, limit_s = signal.SIGTERM, grace_s
+    while (left := find()) and time.monotonic() < deadline:
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+        await_gone(left, limit_s)
+        number, limit_s = signal.SIGKILL, max(0.0, deadline - time.monotonic())
+
+
+def killed_children(pid: int) -> dict[int, tuple[str, int]]:
+    """Find the children of a process that a signal has ended and that it has yet to ask for.
+
+    Returns
+    -------
+    dict
+        Their names and the signals, by process number.
+    """
+    found = {}
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for member in psutil.Process(pid).children():
+            with contextlib.suppress(OSError):
+                head, _, rest = (
+                    Path("/proc", str(member.pid), "stat").read_text("utf-8", "replace").rpartition(")")
+                )
+                fields = rest.split()
+                # proc(5): field 3 is the state, the last one how it ended, as waitpid(2) gives it.
+                if fields[0] == "Z" and os.WIFSIGNALED(status := int(fields[-1])):
+                    found[member.pid] = (head.partition("(")[2], os.WTERMSIG(status))
     return found
 
 

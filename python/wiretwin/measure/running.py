@@ -18,7 +18,7 @@ from typing import Any, Literal
 from wiretwin import scratch
 from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.place import HERE, Apart, Place, host_of
-from wiretwin.process import KILLED_S, MARK, await_gone, marked
+from wiretwin.process import KILLED_S, MARK, await_gone, end_all, killed_children, marked
 from wiretwin.stacks import Session, leftovers
 
 __all__ = ["BY_ADDRESS", "GRACE_S", "Interruption", "Running", "rendezvous"]
@@ -106,6 +106,8 @@ class Running:
     """The place, if its hosts are other machines."""
     made: Place | None = None
     """The place, if its hosts were made for the occasion and may be gone."""
+    _seen: set[int] = field(default_factory=set)
+    """Processes of launchers that were killed before the last look."""
 
     def start(
         self,
@@ -247,6 +249,9 @@ class Running:
                     return "interrupted", "interrupted by the user"
                 if not ready and left <= LOOK_S:
                     break
+                if not ready and (helper := self._unnoticed()) is not None:
+                    self.killed = True
+                    return "failed", helper
                 # A rank cannot tell a host that is gone from one that is slow.
                 if not ready and self.made is not None and (trouble := self.made.trouble()) is not None:
                     return "failed", trouble
@@ -268,6 +273,24 @@ class Running:
         finally:
             for descriptor in waiting:
                 os.close(descriptor)
+
+    def _unnoticed(self) -> str | None:
+        """Say which process of a launcher has been killed since before the last look, without its noticing.
+
+        MPICH's launcher never does if it happens before that process has called back.
+        """
+        killed: dict[int, tuple[str, int]] = {}
+        for process in self.processes:
+            if process.poll() is None:
+                killed |= killed_children(process.pid)
+        again, self._seen = killed.keys() & self._seen, set(killed)
+        if not again:
+            return None
+        name, number = killed[min(again)]
+        return (
+            f"{name} of the launcher was ended by signal {number} ({signal.Signals(number).name}), "
+            "which the launcher does not notice"
+        )
 
     def _describe(self, number: int, code: int) -> str:
         who = f"rank {number}" if len(self.processes) > 1 else "the launcher"
@@ -309,14 +332,10 @@ class Running:
                 self.session.after(clean=clean)
 
     def _end_all(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            left = {process.pid for process in self.processes if process.poll() is None}
-            left |= marked(str(self.directory))
-            if not left:
-                return
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-            await_gone(left, GRACE_S if number == signal.SIGTERM else KILLED_S)
+        def left() -> set[int]:
+            ours = {process.pid for process in self.processes if process.poll() is None}
+            return ours | marked(str(self.directory))
+
+        end_all(left, GRACE_S)
         for process in self.processes:
             process.wait(KILLED_S)

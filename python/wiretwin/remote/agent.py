@@ -22,7 +22,7 @@ from typing import Any
 
 from wiretwin.errors import WiretwinError
 from wiretwin.place import Here, HostPlace, read_counters
-from wiretwin.process import MARK, await_gone
+from wiretwin.process import MARK, end_all
 from wiretwin.remote.folder import OWN, Mirror, Watch
 
 __all__ = ["main"]
@@ -157,7 +157,7 @@ class Agent:
         """End the processes whose mark begins so, and remove the shared memory they leave."""
         from wiretwin.stacks import leftovers
 
-        _end_marked(question["mark"])
+        end_all(lambda: _marked(question["mark"]), GRACE_S)
         if self.before is not None:
             leftovers.remove_since(self.before, os.geteuid())
 
@@ -214,17 +214,6 @@ def _refusal(question: dict[str, Any]) -> list[str] | None:
 
     refused = refusal(parse_layer(question["layer"]), _Several())
     return None if refused is None else [refused.reason, refused.cure]
-
-
-def _end_marked(mark: str) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        left = _marked(mark)
-        if not left:
-            return
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-        await_gone(left, GRACE_S)
 
 
 def _marked(mark: str) -> set[int]:

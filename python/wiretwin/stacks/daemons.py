@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wiretwin.place import Place
-from wiretwin.process import MARK, await_gone, ending, marked
+from wiretwin.process import MARK, end_all, ending, marked
 from wiretwin.stacks.base import StackError, scratch
 
 __all__ = ["Household", "household"]
@@ -82,15 +82,7 @@ class Household:
 
     def end_all(self) -> None:
         """End every process that carries the mark: TERM, then KILL."""
-        token = self.mark[MARK]
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            left = marked(token)
-            if not left:
-                return
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, number)
-            await_gone(left, GRACE_S)
+        end_all(lambda: marked(self.mark[MARK]), GRACE_S)
 
 
 def _said(log: Path, lines: int = 8) -> str:

@@ -16,6 +16,7 @@ import sys
 import time
 
 GRACE_S = 2.0
+KILLED_S = 10.0
 STEP_S = 0.02
 
 
@@ -36,12 +37,15 @@ def main(mark: str, directory: str) -> int:
         signal.signal(number, signal.SIG_IGN)
     if sys.stdin.buffer.read():
         return 0
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        for pid in carriers(mark):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
-        deadline = time.monotonic() + GRACE_S
-        while carriers(mark) and time.monotonic() < deadline:
+    for number, limit_s in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, KILLED_S)):
+        told: set[int] = set()
+        deadline = time.monotonic() + limit_s
+        # What was being started at a look is found by a later one.
+        while (left := set(carriers(mark))) and time.monotonic() < deadline:
+            for pid in left - told:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+            told |= left
             time.sleep(STEP_S)
     shutil.rmtree(directory, ignore_errors=True)
     return 0

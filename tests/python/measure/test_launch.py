@@ -215,3 +215,20 @@ def test_a_watch_has_the_processes_in_the_order_of_their_ranks(
         ((folder, ranks),) = watching.launches().items()
     assert folder == Path("/dev/shm/wiretwin-abc")
     assert [one.pid for one in ranks] == numbers
+
+
+def test_a_process_of_a_launcher_that_is_killed_is_noticed_though_the_launcher_does_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As MPICH's, before that process has called back."""
+    monkeypatch.setattr(running, "LOOK_S", 0.05)
+    with rendezvous() as directory:
+        task = Running(directory, time.monotonic() + LIMIT_S)
+        launcher = "sh -c 'kill -KILL $$' & sh -c 'exit 1' & exec sleep 600"
+        task.processes.append(subprocess.Popen(["sh", "-c", launcher]))
+        try:
+            status, error = task.wait(None)
+        finally:
+            task.end(clean=False)
+    assert status == "failed"
+    assert error == "sh of the launcher was ended by signal 9 (SIGKILL), which the launcher does not notice"

@@ -1,4 +1,5 @@
 import signal
+import subprocess
 import sys
 
 import psutil
@@ -75,6 +76,12 @@ def test_what_a_child_leaves_behind_is_gone_when_the_block_ends():
     )
     done = process.run([sys.executable, "-c", leaves], limit_s=60)
     assert ended(int(done.stdout))
+
+
+def test_what_is_found_only_after_others_have_gone_is_ended_too():
+    asleep = [subprocess.Popen(["sleep", "600"]) for _ in range(4)]
+    process.end_all(lambda: {one.pid for one in [one for one in asleep if one.poll() is None][:1]})
+    assert [one.wait(0) for one in asleep] == [-15, -9, -9, -9]
 
 
 def test_the_environment_holds_numerical_libraries_to_one_thread():

@@ -255,19 +255,10 @@ def test_a_probe_killed_in_mid_measurement_costs_its_launch_only(tmp_path: Path)
     need_testbed()
     out = tmp_path / "result"
     with measuring(*FEW, "-o", str(out)) as (running, _):
-        probe = None
-        while probe is None:
-            for entry in os.listdir("/proc"):
-                with contextlib.suppress(OSError):
-                    line = Path(f"/proc/{entry}/cmdline").read_bytes() if entry.isdigit() else b""
-                    if (
-                        b"wiretwin.probe" in line
-                        and b"spec-1" in line
-                        and str(os.environ["WIRETWIN_TESTBEDS"]).encode() in line
-                    ):
-                        probe = int(entry)
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(probe, signal.SIGKILL)
+        until(running, lambda: residents(b"python", b"wiretwin.probe", b"spec-1") != set())
+        for probe in residents(b"python", b"wiretwin.probe", b"spec-1"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(probe, signal.SIGKILL)
         before = len(list(out.glob("samples/*")))
         until(running, lambda: len(list(out.glob("samples/*"))) >= before + 3)
         running.send_signal(signal.SIGINT)
@@ -276,16 +267,20 @@ def test_a_probe_killed_in_mid_measurement_costs_its_launch_only(tmp_path: Path)
     assert folders() == []
 
 
-def residents(words: bytes) -> set[int]:
-    """The processes of this test's testbeds whose program or arguments have these words in them."""
+def residents(words: bytes, *more: bytes) -> set[int]:
+    """The processes of this test's testbeds with these words in the program's name, and more behind it."""
     base, found = os.environ["WIRETWIN_TESTBEDS"].encode(), set()
     for entry in os.listdir("/proc"):
         with contextlib.suppress(OSError):
             if entry.isdigit() and base in Path(f"/proc/{entry}/environ").read_bytes():
                 program, *arguments = Path(f"/proc/{entry}/cmdline").read_bytes().split(b"\0")
-                if words in program and b"-c" not in arguments[:3]:
+                if words in program and b"-c" not in arguments[:3] and has(arguments, more):
                     found.add(int(entry))
     return found
+
+
+def has(arguments: list[bytes], words: tuple[bytes, ...]) -> bool:
+    return all(any(word in one for one in arguments) for word in words)
 
 
 @pytest.mark.parametrize(
@@ -300,11 +295,21 @@ def test_a_launchers_daemon_killed_on_a_host_costs_its_launch_only(
     need_layer(layer)
     out = tmp_path / "result"
     with measuring(*FEW, "-o", str(out), layers=layer) as (running, _):
-        while not (found := residents(daemon)):
-            assert running.poll() is None
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(max(found), signal.SIGKILL)
-        until(running, lambda: failed_and_gone_on(out))
+        struck = 0
+
+        def failed_and_gone_on() -> bool:
+            """Kill a daemon of a launch, and of a later one if that launch was past being hurt."""
+            nonlocal struck
+            statuses = ended(out)
+            if "failed" in statuses:
+                return "ok" in statuses[statuses.index("failed") :]
+            if len(statuses) > struck and (found := residents(daemon)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(max(found), signal.SIGKILL)
+                    struck = len(statuses) + 1
+            return False
+
+        until(running, failed_and_gone_on)
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=LIMIT_S)
         assert running.returncode == 130
@@ -313,12 +318,11 @@ def test_a_launchers_daemon_killed_on_a_host_costs_its_launch_only(
     assert folders() == []
 
 
-def failed_and_gone_on(out: Path) -> bool:
-    """Whether a launch has failed, and one after it has not."""
+def ended(out: Path) -> list[str]:
+    """How the launches have ended that are stored already."""
     with contextlib.suppress(Exception):
-        statuses = [one.status for one in Result.open(out).manifest.launches]
-        return "failed" in statuses and "ok" in statuses[statuses.index("failed") :]
-    return False
+        return [one.status for one in Result.open(out).manifest.launches]
+    return []
 
 
 @pytest.mark.parametrize(
