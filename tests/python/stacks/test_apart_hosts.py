@@ -128,15 +128,14 @@ def test_a_killed_daemon_is_named_by_the_next_launch(
     layer: str, daemon: str, words: str, bed: Testbed
 ) -> None:
     configuration = configured(layer, bed)
-    before = {process.pid for process in psutil.process_iter() if process.name() == daemon}
     with STACKS[layer].up(bed, configuration.options) as session:
         started = [
             process
-            for process in psutil.process_iter()
-            if process.name() == daemon
-            and process.pid not in before
-            and MARK in process.environ()
-            and process.environ().get("PYTEST_OF", str(os.getpid())) == str(os.getpid())
+            for process in psutil.process_iter(["name", "environ"])
+            if process.info["name"] == daemon
+            and MARK in (process.info["environ"] or {})
+            and process.info["environ"].get("PYTEST_OF", str(os.getpid())) == str(os.getpid())
+            and str(bed.directory) in process.info["environ"][MARK]
         ]
         assert len(started) >= 4
         for process in started:

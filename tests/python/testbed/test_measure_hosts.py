@@ -320,8 +320,8 @@ def test_a_launchers_daemon_killed_on_a_host_costs_its_launch_only(
 
 def ended(out: Path) -> list[str]:
     """How the launches have ended that are stored already."""
-    with contextlib.suppress(Exception):
-        return [one.status for one in Result.open(out).manifest.launches]
+    with contextlib.suppress(OSError, ValueError):
+        return [one["status"] for one in json.loads((out / "manifest.json").read_text())["launches"]]
     return []
 
 
