@@ -48,7 +48,8 @@ class Watch(threading.Thread):
             for _ in range(self._pauses):
                 for folder, ranks in launches().items():
                     if ranks and self._said in said(folder):
-                        self._act(ranks)
+                        # Who was being started when the list was made is on the next one.
+                        self._act(launches().get(folder, ranks))
                         return
                 pause.wait(PAUSE_S)
             raise AssertionError(f"no rank said {self._said!r}; at work: {launches()}")
