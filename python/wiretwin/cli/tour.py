@@ -44,6 +44,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError
         from wiretwin.measure.quantity import parse_time
+        from wiretwin.predict.compare import LOST, lost_share
         from wiretwin.tour import Step
         from wiretwin.tour import tour as go_round
 
@@ -59,5 +60,12 @@ def register(app: typer.Typer) -> None:
         if form is Format.table and done.result is not None:
             emit(summary_table(done.result), form)
         emit(comparison_table(done.comparisons), form)
+        lost = max((lost_share(one.run) or 0.0 for one in done.comparisons), default=0.0)
+        if lost >= LOST:
+            print(
+                f"note: the host was busy: for up to {100 * lost:.0f} % of a program's actual time a rank "
+                "had no core, which a prediction knows nothing of",
+                file=sys.stderr,
+            )
         print(f"the loop took {done.seconds:.0f} s; twin: {folder / 'twin.toml'}", file=sys.stderr)
         print(f"report: {done.report}", file=sys.stderr)

@@ -7,6 +7,7 @@ writes them to the file that WIRETWIN_LIVE_OUT names:
     {"per_rank_s": [...], "split": null or [{"rank", "compute_s", "mpi_s", "calls": {name: [n, s]}}],
      "echo_us": half the round trip of 64 KiB before the program began, or null,
      "crossing_ns": [before, after]: a cache line to the core of rank 1 and back, or null,
+     "queued_s": the longest that a rank was ready to run and had no core, or null,
      "environment": {...}}
 
 With WIRETWIN_LIVE_SPLIT=1 every call of a communicator, request or message is timed: `mpi_s` is the
@@ -169,6 +170,7 @@ def main(argv: list[str]) -> int:
     before = _crossed(own, out, "before")
     gc.collect()
     status = 0
+    queued = _queued_s(size)
     own.Barrier()
     begin = perf_counter()
     try:
@@ -194,13 +196,15 @@ def main(argv: list[str]) -> int:
         print(f"wiretwin: rank {rank} exited with status {status}", file=sys.stderr, flush=True)
         own.Abort(status)
     seconds = (ended[0] if ended else end) - begin
+    if queued is not None:
+        queued = min(seconds, (_queued_s(size) or queued) - queued)
     split = None
     if splitter is not None:
         inside = splitter.inside
         calls = {name: cell for name, cell in sorted(splitter.calls.items()) if cell[0]}
         split = {"rank": rank, "compute_s": seconds - inside, "mpi_s": inside, "calls": calls}
     after = _crossed(own, out, "after")
-    gathered = own.gather((seconds, split), root=0)
+    gathered = own.gather((seconds, split, queued), root=0)
     priority.give_back()
     if rank == 0 and out and gathered is not None:
         report = {
@@ -208,6 +212,7 @@ def main(argv: list[str]) -> int:
             "split": [one[1] for one in gathered] if splitter is not None else None,
             "echo_us": echo_us,
             "crossing_ns": None if before is None or after is None else [before, after],
+            "queued_s": max((one[2] for one in gathered if one[2] is not None), default=None),
             "environment": {
                 "threads": {name: os.environ.get(name) for name in _THREADS},
                 "ranks": size,
@@ -275,6 +280,19 @@ def _crossed(own: Any, out: str | None, when: str) -> float | None:
             found = crossing_ns(Path(out).with_name(f"crossing-{when}"), rank == 0, _CROSSING_LIMIT_S)
     own.Barrier()
     return found
+
+
+def _queued_s(ranks: int) -> float | None:
+    """Return how long this thread has been ready to run and without a core so far, in seconds.
+
+    None where the kernel does not say, and where ranks share cores: there they queue for each other.
+    """
+    if ranks > len(os.sched_getaffinity(0)):
+        return None
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def _status(code: Any) -> int:

@@ -28,6 +28,8 @@ ECHO_BYTES = 1 << 16
 LAUNCHES = 7
 #: Within this factor of the twin's echo, the host is taken to be in the state it was measured in.
 SAME_HOST = 1.35
+#: A share of the actual time that the ranks had no core for, which a reader is told.
+LOST = 0.05
 
 
 def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Comparison:
@@ -79,6 +81,12 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
         notes.append(
             f"the host talked otherwise than the twin has it: an echo of 64 KiB beside the run took "
             f"{100 * ratio:.0f} % of the twin's"
+        )
+    lost = lost_share(run)
+    if lost is not None and lost >= LOST:
+        notes.append(
+            f"a rank had no core for {100 * lost:.0f} % of the actual time: other processes had it, which "
+            "the prediction knows nothing of"
         )
     assert chosen.actual is not None
     assert chosen.error is not None
@@ -150,7 +158,13 @@ def _about_states(
             f"no launch was in a state that the twin was measured in: the ranks were {seen} ({have}); the "
             f"prediction is compared with all {total} launches"
         ]
-    if len(by_state) > 1 or elsewhere:
+    if len(by_state) == 1 and elsewhere:
+        were = "launch was" if elsewhere == 1 else "launches were"
+        notes.append(
+            f"{elsewhere} {were} in no state that the twin was measured in, or in more than one, and left "
+            f"out; compared are the other {chosen.launches}"
+        )
+    elif len(by_state) > 1:
         parts = [f"{one.launches} {one.state}" for one in by_state]
         parts += [f"{elsewhere} in none of them or in more than one"] if elsewhere else []
         notes.append(
@@ -183,6 +197,15 @@ def echo_ratio(prediction: Prediction, run: Run) -> float | None:
                 modelled_us += (segment["base_ps"] + segment["per_byte_fs"] * ECHO_BYTES / 1000) / 1e6
                 break
     return median(beside) / modelled_us if modelled_us > 0 else None
+
+
+def lost_share(run: Run) -> float | None:
+    """Return the share of the actual time for which a rank had no core, though it was ready to run.
+
+    The median over the launches that count, of the rank that fared worst; none if not known.
+    """
+    shares = [one.queued_s / one.seconds for one in _counted(run) if one.queued_s is not None and one.seconds]
+    return median(shares) if shares else None
 
 
 def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:

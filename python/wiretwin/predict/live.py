@@ -158,6 +158,7 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         split=ranks,
         echo_us=seconds.get("echo_us"),
         crossing_ns=seconds.get("crossing_ns"),
+        queued_s=seconds.get("queued_s"),
     )
 
 

@@ -196,6 +196,10 @@ class Launch(BaseModel):
     crossing_ns: tuple[float, float] | None = Field(
         default=None, description="a cache line from rank 0 to rank 1 and back, before and after the program"
     )
+    queued_s: Seconds | None = Field(
+        default=None,
+        description="the longest that a rank was ready to run and had no core; not where ranks share cores",
+    )
 
 
 class Run(_Record):

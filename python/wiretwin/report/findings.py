@@ -25,6 +25,9 @@ WORST = 0.25
 BUSY = 0.5
 """Runnable processes of others, per core, above which a host is called busy."""
 
+LOST = 0.05
+"""A share of a program's actual time without a core that a reader is told of."""
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -146,7 +149,13 @@ def findings(inputs: Inputs) -> list[Markup]:
 
 def cautions(inputs: Inputs) -> list[Markup]:
     """Return what a reader should know before believing the findings."""
-    return [*_busy(inputs), *_cut_short(inputs), *_failures(inputs), *_misfits(inputs)]
+    return [
+        *_busy(inputs),
+        *_without_a_core(inputs),
+        *_cut_short(inputs),
+        *_failures(inputs),
+        *_misfits(inputs),
+    ]
 
 
 def _busy(inputs: Inputs) -> list[Markup]:
@@ -163,6 +172,28 @@ def _busy(inputs: Inputs) -> list[Markup]:
         Markup(
             "The host was busy while this was measured: a load of {} on {} before the typical launch."
         ).format(words.digits(statistics.median(loads), 2), words.count_text(int(cores), "core"))
+    ]
+
+
+def _without_a_core(inputs: Inputs) -> list[Markup]:
+    """Say that others used the processors while the programs ran."""
+    shares = []
+    for item in inputs.comparisons:
+        lost = [
+            float(launch["queued_s"]) / float(launch["seconds"])
+            for launch in item["run"].get("launches", [])
+            if launch.get("queued_s") is not None and not launch.get("split") and launch["seconds"]
+        ]
+        if lost and statistics.median(lost) >= LOST:
+            shares.append(statistics.median(lost))
+    if not shares:
+        return []
+    which = words.count_text(len(shares), "program")
+    return [
+        Markup(
+            "The host was busy while {} ran: for up to {} of the actual time a rank was ready to compute and "
+            "had no core. A prediction knows nothing of that: the error has it in it."
+        ).format(which, words.percent_text(max(shares)))
     ]
 
 

@@ -99,6 +99,40 @@ def test_a_live_run_splits_into_computation_and_calls(tmp_path: Path) -> None:
     assert "numpy" in report["environment"]["imported"]
 
 
+QUEUED = """
+import os, subprocess, sys
+os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])
+other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+try:
+    from mpi4py import MPI
+    def queued():
+        return int(open("/proc/thread-self/schedstat").read().split()[1])
+    if os.path.exists("/proc/thread-self/schedstat"):
+        begin = queued()
+        while queued() < begin + 20_000_000:
+            pass
+finally:
+    other.kill()
+    other.wait()
+"""
+
+
+def test_time_without_a_core_is_told_where_ranks_do_not_share_them(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(QUEUED)
+    done = live(script, ranks=1, out=tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads((tmp_path / "out.json").read_text())
+    if Path("/proc/thread-self/schedstat").exists():
+        assert 0.02 <= report["queued_s"] <= report["per_rank_s"][0]
+    else:
+        assert report["queued_s"] is None
+    script.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    done = live(script, ranks=len(os.sched_getaffinity(0)) + 1, out=tmp_path / "out.json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "out.json").read_text())["queued_s"] is None
+
+
 def test_without_the_split_nothing_is_wrapped(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(

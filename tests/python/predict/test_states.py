@@ -120,6 +120,32 @@ def test_like_is_compared_with_like() -> None:
     assert (split["model_compute_s"], split["real_compute_s"]) == (2.0, 0.75)
 
 
+def test_launches_apart_from_the_only_state_are_left_out_and_counted() -> None:
+    one = [in_state("only", 70, 140, 1.0)]
+    joined = compare(prediction(state="only", states=one), run_of(*[launch(1.1, NEAR)] * 7, launch(9.0, FAR)))
+    assert joined.notes == [
+        "1 launch was in no state that the twin was measured in, or in more than one, and left out; compared "
+        "are the other 7"
+    ]
+    assert compare(prediction(state="only", states=one), run_of(*[launch(1.1, NEAR)] * 7)).notes == []
+
+
+def test_a_host_that_was_busy_with_something_else_is_said() -> None:
+    """By what the ranks had no core for, not by the load: that of another host says nothing here."""
+
+    def notes(*queued_s: float | None) -> list[str]:
+        launches = [Launch(seconds=2.0, per_rank_s=[2.0], queued_s=one) for one in queued_s]
+        timed = Launch(seconds=2.0, per_rank_s=[2.0], queued_s=2.0, split=launch(2.0, NEAR, split=1.0).split)
+        joined = compare(prediction(states=[]), run_of(*launches, *[timed] * 9))
+        return [note for note in joined.notes if "core" in note]
+
+    assert notes(*[None] * 7) == notes(*[0.02] * 7) == notes(*[0.02] * 4, *[1.5] * 3) == []
+    assert notes(*[1.2] * 4, *[0.0] * 3) == [
+        "a rank had no core for 60 % of the actual time: other processes had it, which the prediction knows "
+        "nothing of"
+    ]
+
+
 def test_of_states_seen_alike_often_the_predictions_own_is_compared() -> None:
     run = run_of(*[launch(1.0, NEAR)] * 7, *[launch(2.0, FAR)] * 7)
     for own in ("near", "far"):

@@ -339,6 +339,20 @@ def test_findings_follow_the_data() -> None:
     assert "budget" not in held
 
 
+def test_programs_that_had_no_core_are_told() -> None:
+    items = [report_data.comparison(f"{name}.py", [], 2.0, -0.6) for name in ("a", "b", "c")]
+    for launch in items[0]["run"]["launches"] + items[1]["run"]["launches"]:
+        launch["queued_s"] = 1.25
+    for launch in items[2]["run"]["launches"]:
+        launch["queued_s"] = 0.01
+    (said,) = cautions(gather(comparisons=items))
+    assert said.replace("\u00a0", " ").startswith(
+        "The host was busy while 2 programs ran: for up to 62.5 % of the actual time a rank was ready to "
+        "compute and had no core."
+    )
+    assert cautions(gather(comparisons=items[2:])) == []
+
+
 def test_a_busy_host_is_told_and_its_own_ranks_are_not() -> None:
     result = report_data.result(launches=3)
     for launch in result.manifest["launches"]:
