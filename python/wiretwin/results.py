@@ -269,7 +269,7 @@ class Result:
                 raise InputError(
                     damage.file,
                     reason=f"{reason} (launch {launch.launch} of {last})",
-                    allowed="the file as it was measured; Result.open(…, salvage=True) leaves it out",
+                    allowed="the file as it was measured; --salvage (in Python salvage=True) leaves it out",
                 )
             damaged.append(damage)
         return cls(folder, manifest, damaged)

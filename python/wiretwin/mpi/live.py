@@ -170,8 +170,9 @@ def main(argv: list[str]) -> int:
     before = _crossed(own, out, "before")
     gc.collect()
     status = 0
-    queued = _queued_s(size)
+    queue = _Queue(size)
     own.Barrier()
+    queued = queue.so_far_s()
     begin = perf_counter()
     try:
         exec(code, module.__dict__)
@@ -197,7 +198,7 @@ def main(argv: list[str]) -> int:
         own.Abort(status)
     seconds = (ended[0] if ended else end) - begin
     if queued is not None:
-        queued = min(seconds, (_queued_s(size) or queued) - queued)
+        queued = min(seconds, (queue.so_far_s() or queued) - queued)
     split = None
     if splitter is not None:
         inside = splitter.inside
@@ -282,17 +283,27 @@ def _crossed(own: Any, out: str | None, when: str) -> float | None:
     return found
 
 
-def _queued_s(ranks: int) -> float | None:
-    """Return how long this thread has been ready to run and without a core so far, in seconds.
+class _Queue:
+    """How long this thread is ready to run and has no core.
 
-    None where the kernel does not say, and where ranks share cores: there they queue for each other.
+    Not known where the kernel does not say, and where ranks share cores: there they queue for each other.
+    Open from before the program's time begins, so that a look takes no longer than it must.
     """
-    if ranks > len(os.sched_getaffinity(0)):
-        return None
-    try:
-        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return None
+
+    def __init__(self, ranks: int) -> None:
+        self._file = None
+        if ranks <= len(os.sched_getaffinity(0)):
+            with contextlib.suppress(OSError):
+                self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+
+    def so_far_s(self) -> float | None:
+        """Return the time since the thread began, in seconds."""
+        if self._file is None:
+            return None
+        try:
+            return int(os.pread(self._file, 128, 0).split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):
+            return None
 
 
 def _status(code: Any) -> int:

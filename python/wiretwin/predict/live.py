@@ -14,7 +14,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wiretwin import process, scratch, states
@@ -124,7 +124,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         except process.TimeLimit as late:
             raise ProgramError(
                 f"{job.name} on {job.ranks} ranks did not end within {limit_s:g} s and was ended; "
-                f"its last words: {late.finished.last_words(3) or 'none'}"
+                f"its last words: {_own_words(late.finished)}. If it waits for a message that never comes, "
+                "`wiretwin predict` says who waits for whom"
             ) from late
         if done.returncode != 0:
             ending = process.ending(done.returncode)
@@ -160,6 +161,12 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         crossing_ns=seconds.get("crossing_ns"),
         queued_s=seconds.get("queued_s"),
     )
+
+
+def _own_words(done: process.Finished) -> str:
+    """Return the last words of a program that we ended, without what its launcher says to that."""
+    out = done.stdout.partition("BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES")[0].rstrip("= \n")
+    return replace(done, stdout=out).last_words(3) or "none"
 
 
 def _scratch(place: Place) -> Path | None:

@@ -7,6 +7,7 @@ whatever the program does to its process it does not do to ours.
 from __future__ import annotations
 
 import pickle
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -67,12 +68,12 @@ def simulate(
                 f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
             ) from late
         if done.returncode:
-            raise _error(program, done)
+            raise _error(program, ranks, done)
         run, recording = pickle.loads(result.read_bytes())
         return run, recording
 
 
-def _error(program: Path, done: process.Finished) -> WiretwinError:
+def _error(program: Path, ranks: int, done: process.Finished) -> WiretwinError:
     text = done.stderr.strip()
     if done.returncode == InputError.exit_code:
         return InputError(reason=text)
@@ -81,6 +82,11 @@ def _error(program: Path, done: process.Finished) -> WiretwinError:
     if done.returncode == ProgramError.exit_code:
         return ProgramError(text)
     words = done.last_words() or "no word"
+    if done.returncode == -signal.SIGKILL:
+        words = (
+            f"the kernel does that where memory has run out, and all {ranks} ranks share that of one "
+            "process; allowed: fewer ranks, or less data to each"
+        )
     ending = process.ending(done.returncode)
     return ProgramError(f"{program.name}: the simulated run ended with {ending}: {words}")
 

@@ -127,7 +127,7 @@ def test_time_without_a_core_is_told_where_ranks_do_not_share_them(tmp_path: Pat
         assert 0.02 <= report["queued_s"] <= report["per_rank_s"][0]
     else:
         assert report["queued_s"] is None
-    script.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    script.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")  # queue for each other
     done = live(script, ranks=len(os.sched_getaffinity(0)) + 1, out=tmp_path / "out.json")
     assert done.returncode == 0, done.stderr
     assert json.loads((tmp_path / "out.json").read_text())["queued_s"] is None

@@ -6,10 +6,16 @@ Each goes through `wiretwin predict`, and where it can also for real through `wi
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from predict_help import HEAD, RING, nothing_left, wiretwin
+from predict_help import HEAD, RING, nothing_left, until, wiretwin
+
+from wiretwin import process
+from wiretwin.predict.live import _own_words
 
 INPUT, SIMULATION, PROGRAM = 2, 4, 5
 
@@ -89,15 +95,48 @@ def program_line(line: int) -> str:
     return f"program.py: line {line}"
 
 
-def test_a_deadlock_for_real_is_ended_by_the_limit(tmp_path: Path) -> None:
+def test_a_deadlock_for_real_is_ended_by_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(argv: Sequence[str], *, limit_s: float, **options: Any) -> process.Finished:
+        """Run into the limit as soon as both ranks wait, however long they take to start."""
+        with process.child(argv, **options) as (child, out, err):
+            until(lambda: err.read_text().count("so far") == 2, 120.0)
+            process.end_tree(child)
+            done = process.Finished(child.returncode, out.read_text(), err.read_text(), limit_s)
+        assert "BAD TERMINATION" in done.stdout, "the launcher's word, to us"
+        raise process.TimeLimit(argv, limit_s, done)
+
+    monkeypatch.setattr(process, "run", run)
     program = tmp_path / "program.py"
     program.write_text(
-        HEAD + "import sys\nprint('so far', rank, file=sys.stderr, flush=True)\ncomm.recv(source=1 - rank)\n"
+        HEAD + "import sys\nprint('so far', file=sys.stderr, flush=True)\ncomm.recv(source=1 - rank)\n"
     )
     with nothing_left(program):
         ended = wiretwin("run", program, "--launches", 1, "--limit", "5s")
     assert ended.code == PROGRAM
-    assert "program.py on 2 ranks did not end within 5 s and was ended; its last words: so far" in ended.err
+    assert ended.err == (
+        "wiretwin: program.py on 2 ranks did not end within 5 s and was ended; its last words: so far\nso far. "
+        "If it waits for a message that never comes, `wiretwin predict` says who waits for whom\n"
+    )
+
+
+def test_a_launchers_word_to_the_end_we_made_is_not_the_programs() -> None:
+    banner = "\n\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7\n====\nPlease see the FAQ\n"
+    assert _own_words(process.Finished(15, banner, "", 5.0)) == "none"
+    assert _own_words(process.Finished(15, f"step 3 = {banner}", "", 5.0)) == "step 3"
+
+
+def test_a_simulated_run_that_the_kernel_ended_says_what_that_means(
+    tmp_path: Path, twin: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "run", lambda *_, **__: process.Finished(-signal.SIGKILL, "", "", 1.0))
+    program = tmp_path / "program.py"
+    program.write_text(HEAD)
+    ended = wiretwin("predict", program, "--twin", twin, "--ranks", 100_000)
+    assert ended.code == PROGRAM
+    assert (
+        "ended with signal SIGKILL: the kernel does that where memory has run out, and all 100000 ranks"
+        in (ended.err)
+    )
 
 
 def test_a_program_that_leaves_by_force_with_status_0_is_told_apart(tmp_path: Path) -> None:
