@@ -114,13 +114,14 @@ def test_a_deadlock_for_real_is_ended_by_the_limit(tmp_path: Path, monkeypatch: 
         ended = wiretwin("run", program, "--launches", 1, "--limit", "5s")
     assert ended.code == PROGRAM
     assert ended.err == (
-        "wiretwin: program.py on 2 ranks did not end within 5 s and was ended; its last words: so far\nso far. "
-        "If it waits for a message that never comes, `wiretwin predict` says who waits for whom\n"
+        "wiretwin: program.py on 2 ranks did not end within 5 s and was ended; "
+        "its last words: so far\nso far. If it waits for a message that never comes, "
+        "`wiretwin predict` says who waits for whom\n"
     )
 
 
 def test_a_launchers_word_to_the_end_we_made_is_not_the_programs() -> None:
-    banner = "\n\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 7\n====\nPlease see the FAQ\n"
+    banner = "\n\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n====\nSee the FAQ\n"
     assert _own_words(process.Finished(15, banner, "", 5.0)) == "none"
     assert _own_words(process.Finished(15, f"step 3 = {banner}", "", 5.0)) == "step 3"
 
