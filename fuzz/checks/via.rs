@@ -95,6 +95,7 @@ pub fn check(octets: &[u8]) {
                 now = now.saturating_add(Span::from_ms(number.into()));
                 this.nic.handle_timeout(now);
             }
+            13 if number == 255 => this.nic.handle_failure(),
             13 => drop(flights.pop_front()),
             14 => {
                 if let Some((to, packet)) = flights.front_mut() {
@@ -107,7 +108,11 @@ pub fn check(octets: &[u8]) {
             }
             _ => {
                 if let Some((to, packet)) = flights.pop_front() {
-                    ends[to].nic.handle_packet(now, &packet);
+                    if number % 8 == 7 {
+                        ends[to].nic.handle_damaged(&packet);
+                    } else {
+                        ends[to].nic.handle_packet(now, &packet);
+                    }
                     settle(&mut ends[to], Some(&packet), &mut flights);
                 }
             }

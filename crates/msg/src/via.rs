@@ -10,8 +10,7 @@
 //! What the specification leaves to a provider is a [`NicAttributes`]: [`NicAttributes::adapter`] is a NIC
 //! with everything, [`NicAttributes::m_via`] M-VIA, the emulation in the Linux kernel.
 //!
-//! Left out: the name service (every call of it is [`ViplError::ErrorNameservice`] by definition of having
-//! none), and the linking of descriptors through `Next`, which no consumer sees.
+//! Left out: the linking of descriptors through `Next`, which no consumer sees.
 
 pub mod attributes;
 pub mod conformance;
@@ -20,6 +19,7 @@ mod descriptor;
 pub mod loopback;
 mod memory;
 pub mod messages;
+mod names;
 mod nic;
 mod packet;
 mod receive;
@@ -73,7 +73,7 @@ pub enum ViplError {
     DescriptorError,
     /// The VI is not in a state in which this can be done.
     InvalidState,
-    /// The name service failed.
+    /// The name service is not open, or knows no such host.
     ErrorNameservice,
     /// Nobody waits for a connection at that discriminator.
     NoMatch,

@@ -93,6 +93,7 @@ cases! {
     errors::too_many_descriptors_are_an_overrun,
     errors::memory_deregistered_under_a_descriptor_is_told_of,
     errors::a_completion_queue_that_is_full_is_told_of,
+    errors::a_read_that_a_disconnection_breaks_off_is_told_of,
     connecting::attributes_must_agree,
     connecting::a_request_is_rejected_or_finds_nobody,
     connecting::waits_end_when_their_time_is_over,
@@ -105,6 +106,7 @@ cases! {
     local::handles_that_are_none_are_refused,
     local::resources_end_and_come_back,
     local::what_is_in_use_stays,
+    local::names_are_found_while_their_service_is_open,
 }
 
 /// The levels that a NIC has.

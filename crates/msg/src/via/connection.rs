@@ -21,6 +21,11 @@ impl Waiting {
     pub fn due(&self) -> Option<SimTime> {
         if self.found.is_none() { self.deadline } else { None }
     }
+
+    /// Nobody will ask any more.
+    pub fn fail(&mut self) {
+        self.found = self.found.or(Some(Err(ViplError::NotReachable)));
+    }
 }
 
 /// A request that came.
@@ -54,10 +59,15 @@ impl Nic {
         }
     }
 
+    const fn check_works(&self) -> Result<(), ViplError> {
+        if self.failed { Err(ViplError::NotReachable) } else { Ok(()) }
+    }
+
     /// `VipConnectWait` begins: [`Nic::poll_wait`] tells who asks, or that the time is over.
     ///
     /// # Errors
-    /// [`ViplError::InvalidParameter`] for a discriminator that is too long.
+    /// [`ViplError::InvalidParameter`] for a discriminator that is too long; [`ViplError::NotReachable`] once the
+    /// device has broken down.
     pub fn connect_wait(
         &mut self,
         now: SimTime,
@@ -65,6 +75,7 @@ impl Nic {
         timeout: Option<Span>,
     ) -> Result<WaitHandle, ViplError> {
         self.check_discriminators(&[discriminator])?;
+        self.check_works()?;
         self.next_handle += 1;
         let deadline = timeout.map(|span| now.saturating_add(span));
         let waiting = Waiting { discriminator: discriminator.to_vec(), deadline, found: None };
@@ -75,8 +86,8 @@ impl Nic {
     /// Whether somebody asks; the wait is over unless this is [`ViplError::NotDone`].
     ///
     /// # Errors
-    /// [`ViplError::NotDone`], [`ViplError::Timeout`], [`ViplError::InvalidParameter`] for a wait that is
-    /// over.
+    /// [`ViplError::NotDone`], [`ViplError::Timeout`], [`ViplError::NotReachable`] if the device has broken down,
+    /// [`ViplError::InvalidParameter`] for a wait that is over.
     pub fn poll_wait(&mut self, wait: WaitHandle) -> Result<Asked, ViplError> {
         let waiting = self.waits.get(&wait.0).ok_or(ViplError::InvalidParameter)?;
         let found = waiting.found.ok_or(ViplError::NotDone)?;
@@ -138,7 +149,8 @@ impl Nic {
     /// `VipConnectRequest` begins: [`Nic::connect_result`] tells how it ends.
     ///
     /// # Errors
-    /// [`ViplError::InvalidParameter`], [`ViplError::InvalidState`] unless the VI is idle.
+    /// [`ViplError::InvalidParameter`], [`ViplError::InvalidState`] unless the VI is idle,
+    /// [`ViplError::NotReachable`] once the device has broken down.
     pub fn connect_request(
         &mut self,
         now: SimTime,
@@ -175,6 +187,7 @@ impl Nic {
         peer: bool,
     ) -> Result<(), ViplError> {
         self.check_discriminators(&[local, &remote.discriminator])?;
+        self.check_works()?;
         let vi = self.vis.get_mut(&handle.0).ok_or(ViplError::InvalidParameter)?;
         if vi.state != ViState::Idle {
             return Err(ViplError::InvalidState);
@@ -235,7 +248,7 @@ impl Nic {
         for vi in self.vis.values_mut() {
             let Some(asking) = &mut vi.asking else { continue };
             if asking.deadline.is_some_and(|deadline| deadline <= now) {
-                answer(vi, Err(ViplError::Timeout));
+                vi.answered(Err(ViplError::Timeout));
                 common.event(Event::Answered(vi.handle));
             } else if asking.again <= now {
                 asking.again = now.saturating_add(common.attributes.resend_after);
@@ -264,7 +277,7 @@ impl Nic {
             }
             Body::Reject { attempt, error } => {
                 let Some(vi) = self.pending(packet.to_vi, *attempt) else { return };
-                answer(vi, Err(*error));
+                vi.answered(Err(*error));
                 self.common.event(Event::Answered(packet.to_vi));
             }
             _ => {}
@@ -328,7 +341,7 @@ impl Nic {
         let Some(vi) = matching else { return };
         if vi.asking.is_some() {
             if let Err(error) = vi.attributes.agrees(&attributes) {
-                answer(vi, Err(error));
+                vi.answered(Err(error));
                 let handle = vi.handle;
                 self.common.event(Event::Answered(handle));
                 let remote = Address { host: packet.from, discriminator: from.to_vec() };
@@ -341,11 +354,4 @@ impl Nic {
             self.common.transmit(accept);
         }
     }
-}
-
-/// The request is over without a connection.
-fn answer(vi: &mut Vi, result: Result<RemoteAttributes, ViplError>) {
-    vi.asking = None;
-    vi.state = ViState::Idle;
-    vi.answer = Some(result);
 }

@@ -1,4 +1,4 @@
-//! The simulated device: two NICs on a cable of fixed delay that loses the packets it is told to.
+//! The simulated device: two NICs on a cable of fixed delay that loses and damages the packets it is told to.
 //!
 //! One run is one thread: both processes are futures, and virtual time moves when neither can go on.
 
@@ -26,6 +26,7 @@ struct Cable {
     /// Packets sent by each end, and which of them are lost.
     sent: [u64; 2],
     lost: [BTreeSet<u64>; 2],
+    damaged: [BTreeSet<u64>; 2],
     cut: bool,
     /// Until when each end has nothing to do.
     idle: [Option<SimTime>; 2],
@@ -48,6 +49,7 @@ pub fn pair(delay: Span, lost: [&[u64]; 2]) -> [Loopback; 2] {
         flights: [VecDeque::new(), VecDeque::new()],
         sent: [0; 2],
         lost: lost.map(|numbers| numbers.iter().copied().collect()),
+        damaged: Default::default(),
         cut: false,
         idle: [None; 2],
         moves: 0,
@@ -62,6 +64,11 @@ impl Loopback {
         self.cable.borrow_mut().cut = true;
     }
 
+    /// These packets of this end, counted from 0, come with data that are not what was sent.
+    pub fn damage(&mut self, numbers: &[u64]) {
+        self.cable.borrow_mut().damaged[self.end].extend(numbers);
+    }
+
     /// How many packets this end has sent.
     pub fn sent(&self) -> u64 {
         self.cable.borrow().sent[self.end]
@@ -72,15 +79,18 @@ impl Loopback {
         Handle(Rc::clone(&self.cable))
     }
 
-    fn put(&mut self, arrival: Arrival) {
+    fn put(&mut self, mut arrival: Arrival) {
         let mut cable = self.cable.borrow_mut();
         cable.moves += 1;
         let at = cable.now.saturating_add(cable.delay);
-        if matches!(arrival, Arrival::Packet(_)) {
+        if let Arrival::Packet(octets) = &mut arrival {
             let number = cable.sent[self.end];
             cable.sent[self.end] += 1;
             if cable.cut || cable.lost[self.end].contains(&number) {
                 return;
+            }
+            if cable.damaged[self.end].contains(&number) {
+                arrival = Arrival::Damaged(core::mem::take(octets));
             }
         }
         cable.flights[1 - self.end].push_back((at, arrival));
@@ -178,5 +188,7 @@ pub fn run<A: Future, B: Future>(cable: &Handle, first: A, second: B) -> (A::Out
     one.zip(other).expect("both have ended")
 }
 
+#[cfg(test)]
+mod broken;
 #[cfg(test)]
 mod tests;

@@ -9,6 +9,7 @@ use super::attributes::{Emulation, MemoryAttributes, NicAttributes, ViAttributes
 use super::connection::{Request, Waiting};
 use super::descriptor::{CONTROL_SEGMENT, ControlSegment, DATA_SEGMENT};
 use super::memory::{Access, Memory};
+use super::names::Names;
 use super::vi::{Completion, Outcome, Place, Posted, QueueKind, Vi, ViState, operation_bits};
 use super::{
     Body, CqHandle, Descriptor, FormatError, MemoryHandle, Packet, Ptag, ViHandle, ViplError, send, status,
@@ -31,7 +32,7 @@ pub enum ErrorCode {
     Overrun,
     /// An RDMA write came to memory that may not be written.
     RdmaWriteProtection,
-    /// An RDMA write came damaged.
+    /// An RDMA write of an unreliable connection came damaged ([`Nic::handle_damaged`]).
     RdmaWriteData,
     /// Part of an RDMA write came.
     RdmaWriteAbort,
@@ -39,15 +40,17 @@ pub enum ErrorCode {
     RdmaReadProtection,
     /// The status of a descriptor could not be written: its memory is not registered any more.
     CompletionProtection,
-    /// An RDMA operation was broken off by the network.
+    /// A connection was lost in the middle of an RDMA write that came, or of the answer to an RDMA read.
     RdmaTransport,
-    /// Nothing works any more.
+    /// Nothing works any more ([`Nic::handle_failure`]).
     Catastrophic,
 }
 
 /// What an error is about (`VIP_RESOURCE_CODE`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
+    /// The NIC itself.
+    Nic,
     /// A VI.
     Vi(ViHandle),
     /// A completion queue.
@@ -155,6 +158,8 @@ pub struct NicCounters {
     pub refused: u64,
     /// Packets sent again.
     pub resent: u64,
+    /// Packets that came damaged.
+    pub damaged: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -182,6 +187,10 @@ pub struct Nic {
     pub(crate) waits: BTreeMap<u32, Waiting>,
     pub(crate) requests: BTreeMap<u32, Request>,
     pub(crate) next_handle: u32,
+    /// While the name service is open.
+    pub(crate) names: Option<Names>,
+    /// The device has broken down.
+    pub(crate) failed: bool,
     /// VIs whose timers may have changed are looked at only when asked: how many run.
     next_vi: u32,
     next_cq: u32,
@@ -277,6 +286,15 @@ impl Common {
         if let Some(code) = code {
             self.error(vi.handle, code);
         }
+        self.lost(vi);
+    }
+
+    /// The connection is lost: the consumer is told, also of an RDMA operation of the remote end that this breaks
+    /// off, for which no descriptor here stands.
+    pub fn lost(&mut self, vi: &mut Vi) {
+        if vi.serves_rdma() {
+            self.error(vi.handle, ErrorCode::RdmaTransport);
+        }
         self.end(vi, ViState::Error);
         self.error(vi.handle, ErrorCode::ConnectionLost);
     }
@@ -293,7 +311,8 @@ impl Nic {
             cqs: BTreeMap::new(),
         };
         let (vis, waits, requests) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { common, vis, waits, requests, next_handle: 0, next_vi: 0, next_cq: 0 }
+        let (names, failed) = (None, false);
+        Self { common, vis, waits, requests, next_handle: 0, names, failed, next_vi: 0, next_cq: 0 }
     }
 
     /// `VipQueryNic`.
@@ -301,7 +320,7 @@ impl Nic {
         &self.common.attributes
     }
 
-    /// What was counted.
+    /// What was counted: what `VipQuerySystemManagementInfo` tells of this provider.
     pub const fn counters(&self) -> NicCounters {
         self.common.counters
     }
@@ -319,6 +338,30 @@ impl Nic {
         }
         self.waits.clear();
         self.requests.clear();
+        self.names = None;
+    }
+
+    /// The device has broken down for good: the consumer is told, every connection is lost, what is asked for or
+    /// waited for comes to nothing, and no connection is made any more.
+    pub fn handle_failure(&mut self) {
+        if core::mem::replace(&mut self.failed, true) {
+            return;
+        }
+        let error = AsynchronousError { resource: Resource::Nic, code: ErrorCode::Catastrophic };
+        self.common.event(Event::Asynchronous(error));
+        for vi in self.vis.values_mut() {
+            match vi.state {
+                ViState::Connected => self.common.lost(vi),
+                ViState::ConnectPending => {
+                    vi.answered(Err(ViplError::NotReachable));
+                    self.common.event(Event::Answered(vi.handle));
+                }
+                ViState::Idle | ViState::Error => {}
+            }
+        }
+        for waiting in self.waits.values_mut() {
+            waiting.fail();
+        }
     }
 
     /// The next thing to be done.

@@ -102,6 +102,39 @@ pub(crate) fn fragment(common: &mut Common, now: SimTime, vi: &mut Vi, fragment:
     }
 }
 
+/// Part of a message comes damaged.
+pub(crate) fn damaged(common: &mut Common, vi: &mut Vi, fragment: &Fragment) {
+    common.work(WorkKind::ViaPacketIn, fragment.data.length().get(), 1);
+    // A reliable connection does as if it had not come.
+    if vi.attributes.reliability.is_reliable() || !in_order(common, vi, fragment.sequence) {
+        return;
+    }
+    if fragment.is_first() {
+        broken(common, vi);
+    }
+    let before = core::mem::replace(&mut vi.receiving.assembly, Assembly::Refused);
+    match (fragment.kind, before) {
+        (FragmentKind::Send, Assembly::Receive { number, got }) => corrupt(common, vi, number, got),
+        (FragmentKind::Send, _) if fragment.is_first() => match vi.receive.first_open() {
+            Some(number) => corrupt(common, vi, number, 0),
+            None => common.error(vi.handle, ErrorCode::ReceiveQueueEmpty),
+        },
+        (FragmentKind::Write(_), before)
+            if fragment.is_first() || matches!(before, Assembly::Write { .. }) =>
+        {
+            common.error(vi.handle, ErrorCode::RdmaWriteData);
+        }
+        // Of a message that was given up already.
+        _ => {}
+    }
+}
+
+/// A receive ends with what came before the damage.
+fn corrupt(common: &mut Common, vi: &mut Vi, number: u64, length: u32) {
+    let status = status::DONE | status::TRANSPORT_ERROR | status::OP_RECEIVE;
+    common.finish(vi, QueueKind::Receive, number, Outcome { status, length, immediate: 0 });
+}
+
 fn refuse(common: &mut Common, vi: &mut Vi, sequence: u32, Refusal { reason, code }: Refusal) {
     if vi.attributes.reliability.is_reliable() {
         return common.lose(vi, Body::Nak { sequence, reason }, code);

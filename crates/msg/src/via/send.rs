@@ -5,7 +5,7 @@ use wiretwin_units::SimTime;
 
 use super::attributes::Emulation;
 use super::memory::Access;
-use super::nic::{Common, ErrorCode, Nic};
+use super::nic::{Common, Nic};
 use super::vi::{Outcome, QueueKind, Unacknowledged, Vi, ViState, operation_bits};
 use super::{
     AddressSegment, Body, DataSegment, Descriptor, Fragment, FragmentKind, Gather, NakReason, Operation,
@@ -240,8 +240,7 @@ pub(crate) fn refused(common: &mut Common, now: SimTime, vi: &mut Vi, sequence: 
         };
         common.finish_in_error(vi, QueueKind::Send, number, error);
     }
-    common.end(vi, ViState::Error);
-    common.error(vi.handle, ErrorCode::ConnectionLost);
+    common.lost(vi);
 }
 
 /// The timer of a connection has run out.
@@ -295,6 +294,22 @@ impl Nic {
         }
     }
 
+    /// A packet comes whose head is whole and whose data are not, from a network that sums them apart: data of an
+    /// unreliable connection are lost, and the consumer is told; those of a reliable one come again.
+    pub fn handle_damaged(&mut self, packet: &Packet) {
+        let common = &mut self.common;
+        let vi = self.vis.get_mut(&packet.to_vi.0).filter(|_| packet.to == common.attributes.local);
+        let ours =
+            vi.filter(|vi| vi.peer.is_some_and(|peer| peer.host == packet.from && peer.vi == packet.from_vi));
+        match (ours, &packet.body) {
+            (Some(vi), Body::Fragment(fragment)) => {
+                common.counters.damaged += 1;
+                super::receive::damaged(common, vi, fragment);
+            }
+            _ => common.counters.strays += 1,
+        }
+    }
+
     fn handle_connected(&mut self, now: SimTime, packet: &Packet) {
         let common = &mut self.common;
         let vi = self.vis.get_mut(&packet.to_vi.0);
@@ -330,10 +345,7 @@ impl Nic {
                 }
             }
             Body::Nak { sequence, reason } => refused(common, now, vi, *sequence, *reason),
-            Body::Disconnect => {
-                common.end(vi, ViState::Error);
-                common.error(vi.handle, ErrorCode::ConnectionLost);
-            }
+            Body::Disconnect => common.lost(vi),
             Body::Connect { .. } | Body::Accept { .. } | Body::Reject { .. } => {}
         }
     }

@@ -319,6 +319,20 @@ impl Vi {
         self.receive.flush(QueueKind::Receive);
     }
 
+    /// The request for a connection is over without one.
+    pub fn answered(&mut self, result: Result<RemoteAttributes, ViplError>) {
+        self.asking = None;
+        self.state = ViState::Idle;
+        self.answer = Some(result);
+    }
+
+    /// Whether part of an RDMA write has come, or the answer to an RDMA read has not gone or not been acknowledged.
+    pub fn serves_rdma(&self) -> bool {
+        matches!(self.receiving.assembly, Assembly::Write { .. })
+            || !self.sending.responses.is_empty()
+            || self.sending.unacknowledged.iter().any(|kept| kept.entry.is_none())
+    }
+
     pub fn due(&self) -> Option<SimTime> {
         let asking = self
             .asking

@@ -33,6 +33,8 @@ impl From<Stuck> for ViplError {
 pub enum Arrival {
     /// The octets of a packet.
     Packet(Vec<u8>),
+    /// Those of one whose head is whole and whose data are not.
+    Damaged(Vec<u8>),
     /// The mark of [`Vipl::meet`].
     Mark,
     /// Nothing: a time has come.
@@ -366,7 +368,9 @@ impl<D: Device> Vipl<D> {
     /// [`ViplError::NotReachable`].
     pub async fn meet(&mut self) -> Result<(), ViplError> {
         self.settle(&[])?;
-        self.device.mark()?;
+        if let Err(stuck) = self.device.mark() {
+            return Err(self.broken_down(stuck)?);
+        }
         while self.marks == 0 {
             self.turn(None).await?;
         }
@@ -381,12 +385,22 @@ impl<D: Device> Vipl<D> {
     pub async fn turn(&mut self, until: Option<SimTime>) -> Result<(), ViplError> {
         self.settle(&[])?;
         let wake = [until, self.timer].into_iter().flatten().min();
-        match self.device.arrival(wake).await? {
+        let arrival = match self.device.arrival(wake).await {
+            Ok(arrival) => arrival,
+            Err(stuck) => return Err(self.broken_down(stuck)?),
+        };
+        match arrival {
             Arrival::Packet(octets) => {
                 // What is no packet of ours is not looked at.
                 if let Ok((packet, data)) = Packet::parse(&octets) {
                     self.nic.handle_packet(self.device.now(), &packet);
                     self.settle(data)?;
+                }
+            }
+            Arrival::Damaged(octets) => {
+                if let Ok((packet, _)) = Packet::parse(&octets) {
+                    self.nic.handle_damaged(&packet);
+                    self.settle(&[])?;
                 }
             }
             Arrival::Mark => self.marks += 1,
@@ -403,12 +417,22 @@ impl<D: Device> Vipl<D> {
         Ok(())
     }
 
+    /// The device is gone: the provider tells of it. What the call at hand returns.
+    fn broken_down(&mut self, stuck: Stuck) -> Result<ViplError, Stuck> {
+        self.nic.handle_failure();
+        self.settle(&[])?;
+        Ok(stuck.into())
+    }
+
     /// Carries out what the provider asks for; `data` are those of the packet at hand.
     fn settle(&mut self, data: &[u8]) -> Result<(), Stuck> {
         use wiretwin_proto::Output;
+        let mut works = Ok(());
         loop {
             match self.nic.poll_output() {
                 Output::Work(_) => {}
+                // The device is gone: what the provider says of that is carried out, and nothing is sent.
+                Output::Transmit(_) if works.is_err() => {}
                 Output::Transmit(packet) => {
                     let memory = &self.memory;
                     let octets = packet.emit(|address, length, out| {
@@ -416,7 +440,10 @@ impl<D: Device> Vipl<D> {
                         let at = (address - BASE) as usize;
                         out.extend_from_slice(&memory[at..at + length as usize]);
                     });
-                    self.device.transmit(octets)?;
+                    works = self.device.transmit(octets);
+                    if works.is_err() {
+                        self.nic.handle_failure();
+                    }
                 }
                 Output::Deliver(Delivery::Deposit(deposit)) => {
                     let from = deposit.from as usize;
@@ -430,7 +457,7 @@ impl<D: Device> Vipl<D> {
                 Output::Event(event) => self.events.push_back(event),
                 Output::Timeout(timer) => {
                     self.timer = timer;
-                    return Ok(());
+                    return works;
                 }
             }
         }

@@ -360,3 +360,30 @@ pub(super) async fn a_completion_queue_that_is_full_is_told_of<D: Device>(rig: &
     ensure!(rig.vipl.nic().cq_done(cq), Ok((vi, QueueKind::Receive)), "the entry");
     Ok(())
 }
+
+pub(super) async fn a_read_that_a_disconnection_breaks_off_is_told_of<D: Device>(
+    rig: &mut Rig<D>,
+) -> Verdict {
+    let level = rig.level;
+    if !rig.vipl.nic().attributes().rdma_read.has(level) {
+        return Ok(());
+    }
+    let vi = rig.vi_of(ViAttributes { enable_rdma_read: true, ..rig.attributes() })?;
+    rig.connect(vi).await?;
+    match rig.side {
+        Side::Client => {
+            // Both have their memory in the same place.
+            let remote = AddressSegment { address: rig.data.address, handle: rig.data.handle };
+            let read = Descriptor::rdma(Operation::RdmaRead, remote, &[rig.part(0, 32 << 10)]);
+            rig.post(vi, QueueKind::Send, &read)?;
+            // Before anything of the answer can have come.
+            rig.vipl.disconnect(vi).map_err(said)?;
+            ensure!(error_of_next(rig, vi, QueueKind::Send).await?, status::FLUSHED_ERROR, "the read");
+        }
+        Side::Server => {
+            let codes = rig.codes(vi).await?;
+            ensure!(codes, [ErrorCode::RdmaTransport, ErrorCode::ConnectionLost], "the errors");
+        }
+    }
+    rig.meet().await
+}

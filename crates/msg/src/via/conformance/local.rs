@@ -4,7 +4,8 @@ use wiretwin_units::Bytes;
 
 use super::super::vi::{Place, QueueKind};
 use super::super::{
-    CqHandle, Device, MemoryAttributes, MemoryHandle, Ptag, Reliability, ViAttributes, ViHandle, ViplError,
+    Address, CqHandle, Device, HostAddress, MemoryAttributes, MemoryHandle, Ptag, Reliability, ViAttributes,
+    ViHandle, ViplError,
 };
 use super::rig::{Rig, said};
 use super::{Verdict, ensure};
@@ -125,5 +126,28 @@ pub(super) async fn what_is_in_use_stays<D: Device>(rig: &mut Rig<D>) -> Verdict
     let vi = rig.vi()?;
     rig.post_recv(vi, 0, 10)?;
     ensure!(rig.vipl.nic().destroy_vi(vi), Err(in_use), "a VI with a descriptor");
+    Ok(())
+}
+
+pub(super) async fn names_are_found_while_their_service_is_open<D: Device>(rig: &mut Rig<D>) -> Verdict {
+    let closed = ViplError::ErrorNameservice;
+    let (ours, theirs) = (rig.vipl.nic().attributes().local, rig.vipl.device().remote());
+    let address = |host| Address { host, discriminator: alloc::vec::Vec::new() };
+    let nic = rig.vipl.nic();
+    ensure!(nic.ns_get_host_by_name("here", 0), Err(closed), "before it is open");
+    ensure!(nic.ns_get_host_by_addr(&address(ours)), Err(closed), "before it is open");
+    ensure!(nic.ns_shutdown(), Err(closed), "before it is open");
+    ensure!(nic.ns_init(&[("", ours)]), Err(ViplError::InvalidParameter), "a name of no letters");
+    ensure!(nic.ns_init(&[("here", ours), ("there", theirs), ("here", theirs)]), Ok(()), "it opens");
+    ensure!(nic.ns_init(&[]), Err(closed), "once");
+    ensure!(nic.ns_get_host_by_name("there", 0), Ok(address(theirs)), "a name");
+    ensure!(nic.ns_get_host_by_name("here", 1), Ok(address(theirs)), "the second of a name");
+    ensure!(nic.ns_get_host_by_name("here", 2), Err(closed), "a third");
+    ensure!(nic.ns_get_host_by_name("nowhere", 0), Err(closed), "no such name");
+    ensure!(nic.ns_get_host_by_addr(&address(ours)), Ok("here"), "an address");
+    let nobody = address(HostAddress([9; 6]));
+    ensure!(nic.ns_get_host_by_addr(&nobody), Err(closed), "no such address");
+    ensure!(nic.ns_shutdown(), Ok(()), "it closes");
+    ensure!(nic.ns_get_host_by_name("here", 0), Err(closed), "closed");
     Ok(())
 }

@@ -184,7 +184,7 @@ impl<D: Device> Rig<D> {
         let errors = self.errors().await?;
         let ours = |error: &&AsynchronousError| match error.resource {
             Resource::Vi(about) | Resource::Descriptor(about, _) => about == vi,
-            Resource::Cq(_) => false,
+            Resource::Cq(_) | Resource::Nic => false,
         };
         Ok(errors.iter().filter(ours).map(|error| error.code).collect())
     }
