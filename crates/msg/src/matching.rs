@@ -264,6 +264,22 @@ impl Matcher {
         Some(self.remove_unexpected(index))
     }
 
+    /// Takes this unexpected message back, wherever it stands: `false` if it has been matched.
+    pub fn withdraw(&mut self, destination: u32, envelope: &Envelope, message: u64) -> bool {
+        let Envelope { context, source, tag } = *envelope;
+        let place = Place { destination, context, source, tag };
+        let mut at = self.places.get(&place).map_or(NONE, |queues| queues.unexpected.head);
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            if entry.handle == message {
+                self.remove_unexpected(at);
+                return true;
+            }
+            at = entry.exact.next;
+        }
+        false
+    }
+
     /// Withdraws a receive (`MPI_Cancel`): `false` if it has been matched, or cancelled before.
     ///
     /// `handle` must be the one the receive was posted with; it tells a reused place apart.

@@ -377,6 +377,30 @@ fn what_is_kept_for_nobody_is_bounded_where_there_is_a_window() {
     }
 }
 
+#[test]
+fn a_flood_of_messages_without_data_is_bounded_where_there_is_a_window() {
+    const MANY: u64 = 40_000;
+    for policy in policies().into_iter().filter(|policy| policy.window.is_some()) {
+        let mut world = pair(&policy);
+        for number in 1..=MANY {
+            world.ranks[0].machine.send(NOW, Request(number), to_one(0, Mode::Standard)).expect("sent");
+            world.drain(0);
+        }
+        let told = world.ranks[0].done.len() as u64;
+        let window = policy.window.expect("it has one").get();
+        assert!(told <= window / 32, "{}: {told} are sent and nobody waits for them", policy.name);
+        // All of them are there when they are asked for.
+        carry(&mut world);
+        for number in 1..=MANY {
+            world.ranks[1].machine.receive(NOW, Request(MANY + number), FROM_ZERO).expect("posted");
+            world.drain(1);
+            carry(&mut world);
+        }
+        assert_eq!(world.ranks[0].machine.open() + world.ranks[1].machine.open(), 0, "{}", policy.name);
+        assert_eq!(world.ranks[1].done.len() as u64, MANY);
+    }
+}
+
 /// Two ranks with nothing between them but what the test carries.
 fn pair(policy: &Policy) -> World {
     World::new(policy)
@@ -442,6 +466,22 @@ fn a_send_whose_data_have_not_gone_is_taken_back() {
         };
         assert_eq!(received.bytes.get(), 7);
         assert_eq!(world.ranks[0].machine.open() + world.ranks[1].machine.open(), 0);
+    }
+}
+
+#[test]
+fn what_is_taken_back_leaves_nothing_behind() {
+    for policy in policies() {
+        let mut world = pair(&policy);
+        let to_nobody = Outgoing { tag: 2, ..to_one(LONG, Mode::Standard) };
+        world.ranks[0].machine.send(NOW, Request(1), to_nobody).expect("sent");
+        for number in 2..50 {
+            world.ranks[0].machine.send(NOW, Request(number), to_nobody).expect("sent");
+            world.ranks[0].machine.cancel(NOW, Request(number));
+            world.drain(0);
+            carry(&mut world);
+        }
+        assert_eq!(world.ranks[1].machine.unexpected(), 1, "{}: what was not taken back", policy.name);
     }
 }
 

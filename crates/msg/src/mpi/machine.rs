@@ -227,7 +227,6 @@ struct Receiving {
 struct Arrived {
     from: u32,
     packet: Packet,
-    cancelled: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -307,6 +306,11 @@ impl Machine {
         (self.kept, self.most_kept)
     }
 
+    /// Messages and requests to send that no receive has taken yet.
+    pub fn unexpected(&self) -> usize {
+        self.arrived.len()
+    }
+
     /// Requests that are not done.
     pub fn open(&self) -> usize {
         self.sends.len() + self.receives.len()
@@ -344,10 +348,11 @@ impl Machine {
         let as_standard = synchronous && self.policy.synchronous == SynchronousSend::Acknowledged;
         let chosen_mode = if as_standard { Mode::Standard } else { mode };
         let from = self.policy.rendezvous_from.map(Bytes::get);
+        let held = self.policy.held(bytes);
         let eager =
-            Protocol::choose(chosen_mode, bytes.get(), from) == Protocol::Eager && bytes <= peer.window;
+            Protocol::choose(chosen_mode, bytes.get(), from) == Protocol::Eager && held <= peer.window;
         if eager && self.policy.window.is_some() {
-            peer.window -= bytes;
+            peer.window -= held;
         }
         self.work(WorkKind::LibrarySend, bytes);
         let awaits = match (eager, synchronous) {
@@ -398,41 +403,29 @@ impl Machine {
             return Ok(());
         }
         self.receives.insert(request.0, Receiving { incoming, posted: None, matched: None });
-        loop {
-            match self.matcher.post(HERE, incoming.pattern, request.0) {
-                PostOutcome::Took { message, .. } => {
-                    let arrived = self.arrived.remove(&message).expect("what the matcher has, arrived");
-                    if arrived.cancelled {
-                        continue;
-                    }
-                    if let Kind::Eager { .. } = arrived.packet.kind {
-                        self.kept -= arrived.packet.bytes;
-                    }
-                    self.matched(request.0, arrived.from, arrived.packet, true);
+        match self.matcher.post(HERE, incoming.pattern, request.0) {
+            PostOutcome::Took { message, .. } => {
+                let arrived = self.arrived.remove(&message).expect("what the matcher has, arrived");
+                if let Kind::Eager { .. } = arrived.packet.kind {
+                    self.kept -= arrived.packet.bytes;
                 }
-                PostOutcome::Waits(posted) => {
-                    if let Some(receive) = self.receives.get_mut(&request.0) {
-                        receive.posted = Some(posted);
-                    }
+                self.matched(request.0, arrived.from, arrived.packet, true);
+            }
+            PostOutcome::Waits(posted) => {
+                if let Some(receive) = self.receives.get_mut(&request.0) {
+                    receive.posted = Some(posted);
                 }
             }
-            self.turn(now);
-            return Ok(());
         }
+        self.turn(now);
+        Ok(())
     }
 
     /// `MPI_Iprobe`: the message that a receive would take.
-    pub fn probe(&mut self, pattern: &Pattern) -> Option<Found> {
-        loop {
-            let (envelope, message) = self.matcher.probe(HERE, pattern)?;
-            let arrived = self.arrived.get(&message).expect("what the matcher has, arrived");
-            if !arrived.cancelled {
-                return Some(Found { envelope, bytes: arrived.packet.bytes });
-            }
-            // The sender has it back.
-            self.matcher.take(HERE, pattern);
-            self.arrived.remove(&message);
-        }
+    pub fn probe(&self, pattern: &Pattern) -> Option<Found> {
+        let (envelope, message) = self.matcher.probe(HERE, pattern)?;
+        let arrived = self.arrived.get(&message).expect("what the matcher has, arrived");
+        Some(Found { envelope, bytes: arrived.packet.bytes })
     }
 
     /// `MPI_Cancel`: a receive that nothing has matched; a send whose data have not gone, if its receive
@@ -649,16 +642,17 @@ impl Machine {
                 }
             }
             Kind::Cancel => {
-                let waiting = self.arrived.values_mut().find(|arrived| {
+                let waiting = self.arrived.iter().find(|(_, arrived)| {
                     arrived.from == from
                         && arrived.packet.send == packet.send
                         && arrived.packet.kind == Kind::Request
-                        && !arrived.cancelled
                 });
-                let done = waiting.is_some();
-                if let Some(arrived) = waiting {
-                    arrived.cancelled = true;
+                let done = waiting.map(|(id, arrived)| (*id, arrived.packet.envelope));
+                if let Some((id, envelope)) = done {
+                    self.arrived.remove(&id);
+                    self.matcher.withdraw(HERE, &envelope, id);
                 }
+                let done = done.is_some();
                 let mut reply = Packet::of(Kind::Cancelled { done });
                 reply.send = packet.send;
                 self.put(from, reply);
@@ -694,7 +688,7 @@ impl Machine {
             return self.matched(receive, from, packet, false);
         }
         self.next_arrived += 1;
-        self.arrived.insert(id, Arrived { from, packet, cancelled: false });
+        self.arrived.insert(id, Arrived { from, packet });
         let kept = if packet.kind == Kind::Request { Bytes::new(0) } else { packet.bytes };
         self.kept += kept;
         self.most_kept = self.most_kept.max(self.kept);
@@ -720,10 +714,11 @@ impl Machine {
                 if self.policy.window.is_some()
                     && let Some(peer) = self.peers.get_mut(from as usize)
                 {
+                    let held = self.policy.held(packet.bytes);
                     if from == self.rank {
-                        peer.window += packet.bytes;
+                        peer.window += held;
                     } else {
-                        peer.matched += packet.bytes;
+                        peer.matched += held;
                     }
                 }
                 self.received(receive, packet.envelope, packet.bytes, packet.body);

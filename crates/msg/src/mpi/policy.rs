@@ -5,6 +5,7 @@ use core::fmt;
 use wiretwin_units::Bytes;
 
 use super::credit::Flow;
+use super::packet::HEAD;
 
 /// How a synchronous send learns that its receive has matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +43,9 @@ pub struct Policy {
     pub synchronous: SynchronousSend,
     /// A message that a receive waits for still goes through a buffer of the library.
     pub always_buffered: bool,
-    /// Eager octets that a rank may have sent to another without their having been matched; more goes by
-    /// rendezvous, so that what is kept for nobody is bounded. `None`: no bound.
+    /// Eager octets that a rank may have sent to another without their having been matched, each message counted
+    /// with what it takes at least ([`Policy::held`]); more goes by rendezvous, so that what is kept for nobody is
+    /// bounded. `None`: no bound.
     pub window: Option<Bytes>,
     /// Buffers that a rank may fill at another; `None` where the transport stops the sender.
     pub flow: Option<Flow>,
@@ -147,6 +149,11 @@ impl Terms {
 }
 
 impl Policy {
+    /// Octets that a message takes of the window: an envelope is kept of one without data too.
+    pub fn held(&self, bytes: Bytes) -> Bytes {
+        bytes.max(Bytes::new(HEAD))
+    }
+
     /// Octets of LAM's envelope.
     pub const LAM_ENVELOPE: Bytes = Bytes::new(24);
 

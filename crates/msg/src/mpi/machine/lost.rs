@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use wiretwin_units::SimTime;
 
-use super::{Done, Failure, Machine, Receiving};
+use super::{Arrived, Done, Failure, HERE, Machine, Receiving};
 use crate::library::Request;
 use crate::mpi::credit::Credits;
 use crate::mpi::packet::Kind;
@@ -47,9 +47,14 @@ impl Machine {
         self.fail_sends(rank, failure);
         self.fail_receives(rank, failure);
         // The data of a rendezvous do not come any more: nobody may take its envelope.
-        for arrived in self.arrived.values_mut() {
-            arrived.cancelled |= arrived.from == rank && arrived.packet.kind == Kind::Request;
-        }
+        let matcher = &mut self.matcher;
+        self.arrived.retain(|&id, Arrived { from, packet }| {
+            let stays = *from != rank || packet.kind != Kind::Request;
+            if !stays {
+                matcher.withdraw(HERE, &packet.envelope, id);
+            }
+            stays
+        });
     }
 
     fn fail_sends(&mut self, rank: u32, failure: Failure) {
