@@ -509,11 +509,15 @@ impl<P: Copy> Gige<P> {
                 self.send(now, at);
                 self.bus(now, at);
             }
+            Event::Resume(at) if self.stations[at as usize].paused_until > now => {}
+            // A receiver that still has no room has asked again by then.
+            Event::Resume(at) if self.stations[1 - at as usize].pausing => {
+                self.counters.pauses += 1;
+                self.happen(now, Event::Stop(at));
+            }
             Event::Resume(at) => {
-                if self.stations[at as usize].paused_until <= now {
-                    self.send(now, at);
-                    self.bus(now, at);
-                }
+                self.send(now, at);
+                self.bus(now, at);
             }
             Event::Tell(at, told) => {
                 if self.stations[at as usize].told == told {

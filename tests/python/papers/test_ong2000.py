@@ -160,7 +160,8 @@ def test_what_is_no_stack_adapter_or_mtu_of_the_paper_is_refused() -> None:
     for arguments, allowed in (
         (("pvm-normal/udp/gige",), "mpi-mvich/gige"),
         (("via/gige", "pigeon"), "sk-net"),
-        (("via/gige", "gnic-ii", 9001), "576 to 9000"),
+        (("via/gige", "sk-net", 9001), "576 to 9000"),
+        (("socket/tcp/gige", "gnic-ii", 9000), "576 to 1500 with gnic-ii"),
     ):
         with pytest.raises(InputError, match=allowed):
             of_stack(*arguments)

@@ -144,6 +144,45 @@ fn pause_keeps_what_would_be_lost() {
 }
 
 #[test]
+fn pause_is_asked_for_again_while_there_is_no_room() {
+    // A host that takes nothing for a second: many times the longest pause.
+    let adapter = Adapter { receive: Bytes::new(1_000), receive_frames: 1, pause: true, ..NOTHING };
+    let mut network = Gige::new(config(adapter), 2, backoff);
+    for number in 0..40 {
+        assert!(network.offer(SimTime::ZERO, 0, 1, Bytes::new(64), number), "there is room");
+    }
+    let until = SimTime::ZERO + Span::from_s(1);
+    let mut now = SimTime::ZERO;
+    let (mut came, mut lost) = (0, 0);
+    while now <= until {
+        network.handle_timeout(now);
+        now = loop {
+            match network.poll_output() {
+                Output::Deliver { .. } => came += 1,
+                Output::Lost { .. } => lost += 1,
+                Output::Timeout(next) => break next.unwrap_or(SimTime::MAX),
+            }
+        };
+    }
+    // 65 535 quanta of 512 bit times are 33.55 ms.
+    assert_eq!((came, lost, network.counters().pauses), (1, 0, 30));
+    // It takes them then, and all of them come.
+    now = until;
+    while came < 40 {
+        network.taken(now, 1);
+        now = loop {
+            match network.poll_output() {
+                Output::Deliver { .. } => came += 1,
+                Output::Lost { .. } => lost += 1,
+                Output::Timeout(next) => break next.expect("there is more to come"),
+            }
+        };
+        network.handle_timeout(now);
+    }
+    assert_eq!(lost, 0);
+}
+
+#[test]
 fn a_switch_obeys_pause_and_keeps_the_frames() {
     let switch =
         Switch { forwarding: Forwarding::Stored, latency: Span::from_us(2), port: Bytes::new(1 << 20) };

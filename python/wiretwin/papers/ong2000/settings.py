@@ -340,8 +340,8 @@ def of_stack(
     Raises
     ------
     InputError
-        There are no costs of such a stack or adapter on file, the MTU is none of Ethernet or jumbo frames, or
-        there is no such duplex.
+        There are no costs of such a stack or adapter on file, the MTU is none of Ethernet or more than the
+        adapter takes, or there is no such duplex.
     """
     if stack not in LIBRARIES:
         raise InputError(key="STACK", value=stack, allowed=f"over gige: {', '.join(LIBRARIES)}")
@@ -349,6 +349,10 @@ def of_stack(
         raise InputError(key="--nic", value=nic, allowed=", ".join(NICS))
     if not 576 <= mtu <= MOST_MTU:
         raise InputError(key="--mtu", value=mtu, allowed=f"576 to {MOST_MTU}")
+    most = max(paper()["mtu_bytes"][nic])
+    if mtu > most:
+        allowed = f"576 to {most} with {nic}, which has no jumbo frames"
+        raise InputError(key="--mtu", value=mtu, allowed=allowed)
     if duplex not in DUPLEX:
         raise InputError(key="--duplex", value=duplex, allowed=", ".join(DUPLEX))
     library = LIBRARIES[stack]
