@@ -76,7 +76,7 @@ def test_the_predictions_on_the_page_are_those_of_the_model() -> None:
         curve = netpipe(one, [size])
         row = listed[f"{one.case} size={size}", "throughput_Mbit_s"]
         assert row["published"] == ""
-        assert curve.throughput_Mbit_s[0] == pytest.approx(float(row["predicted"]), rel=0.05)
+        assert curve.throughput_Mbit_s[0] == pytest.approx(float(row["predicted"]), rel=1e-4)
 
 
 def test_what_is_predicted_has_an_interval_and_what_was_fitted_its_figure() -> None:
