@@ -84,8 +84,12 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="Who it runs as (root's testbeds).", show_default="you")
         ] = None,
     ) -> None:
+        from wiretwin.errors import InputError
         from wiretwin.testbed.bed import Testbed
 
+        if host.startswith("-"):  # options that are not ours may be the command's, and are let through
+            allowed = "--name and --user before the host, options of the command behind it"
+            raise InputError(key="exec", value=host, reason="is no option", allowed=allowed)
         if command[:1] == ["--"]:
             command = command[1:]
         argv = Testbed.find(name).host(host).entering_strictly(command, user)

@@ -302,6 +302,11 @@ def test_the_command_line_brings_up_runs_and_takes_down() -> None:
     assert (gone.returncode, "`wiretwin testbed up` makes one" in gone.stderr) == (2, True)
 
 
+def test_an_option_that_there_is_not_is_no_host() -> None:
+    done = wiretwin("testbed", "exec", "--testbed", "here", "h1", "--", "true")
+    assert (done.returncode, "exec: '--testbed' is no option; allowed: --name" in done.stderr) == (2, True)
+
+
 def test_a_working_directory_that_the_host_does_not_see_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

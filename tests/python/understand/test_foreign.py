@@ -146,6 +146,13 @@ def test_a_bad_file_is_refused_by_line_and_content(
     assert not (tmp_path / "result").exists()
 
 
+def test_what_is_no_text_is_refused_by_line_and_octet(tmp_path: Path) -> None:
+    file = tmp_path / "given"
+    file.write_bytes(b"# OSU\n\xd0\n")
+    with pytest.raises(InputError, match="line 2: 'octet 0xd0' is no text; allowed: text in UTF-8"):
+        bring([file], "osu", tmp_path / "result")
+
+
 def test_a_size_that_nothing_says_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--size"):
         bring([GOLDEN / "sockperf.txt"], "sockperf", tmp_path / "result")
