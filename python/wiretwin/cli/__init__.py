@@ -4,6 +4,17 @@ Each verb is a module here with ``register(app)``; nothing heavy is imported bef
 that ``wiretwin --help`` is immediate. Exit codes are those of `wiretwin.errors`.
 """
 
-from wiretwin.cli.app import main
+import sys
 
 __all__ = ["main"]
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line and end the process with its exit code; see `wiretwin.cli.app.main`."""
+    try:
+        from wiretwin.cli import app
+    except KeyboardInterrupt as early:
+        from wiretwin.errors import report_error
+
+        sys.exit(report_error(early))
+    app.main(argv)

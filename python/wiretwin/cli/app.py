@@ -100,6 +100,14 @@ def main(argv: list[str] | None = None) -> None:
         # The reader of our output has gone, as with `| head`: nothing is wrong, and nobody listens.
         sys.stderr.close()
         sys.exit(0)
+    except KeyboardInterrupt as early:
+        sys.exit(report_error(early))
+    except SystemExit as ended:
+        # What a verb does not catch itself, Typer turns into a status and nothing else.
+        exited = ended.__context__
+        if isinstance(exited, typer.Exit) and isinstance(exited.__cause__, KeyboardInterrupt):
+            sys.exit(report_error(exited.__cause__))
+        raise
     except Exception as error:
         before_verb = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
         shown = _as_option(error, arguments) if isinstance(error, InputError) else error

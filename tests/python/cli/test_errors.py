@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -65,6 +67,27 @@ def test_debug_shows_the_traceback(capsys: pytest.CaptureFixture[str]) -> None:
         raise InputError(key="--sizes", value="x")
     assert report_error(caught.value, debug=True) == 2
     assert "Traceback (most recent call last)" in capsys.readouterr().err
+
+
+EARLY = """
+import sys
+class Early:
+    def find_spec(name, *_):
+        if name == sys.argv[1]:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Early)
+from wiretwin.cli import main
+main(["fit", "nowhere"])
+"""
+
+
+@pytest.mark.parametrize("while_loading", ["typer", "wiretwin.cli.fit", "wiretwin.results"])
+def test_an_interrupt_at_any_time_ends_in_a_word(while_loading: str) -> None:
+    """Before the application is there, while it is put together, and while a verb loads what it needs."""
+    shown = subprocess.run(
+        [sys.executable, "-c", EARLY, while_loading], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (shown.returncode, shown.stdout, shown.stderr) == (130, "", "wiretwin: interrupted\n")
 
 
 def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]) -> None:
