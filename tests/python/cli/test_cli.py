@@ -182,6 +182,18 @@ def test_a_reader_that_leaves_early_is_no_error(result: Path) -> None:
     assert "defect" not in shown.stderr
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "parquet"])
+def test_a_disk_that_is_full_below_standard_output_is_said(result: Path, form: str) -> None:
+    script = "from wiretwin.cli import main; main()"
+    with open("/dev/full", "wb") as full:
+        shown = subprocess.run(
+            [sys.executable, "-c", script, "fit", str(result), "--format", form],
+            stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert shown.stderr == "wiretwin: standard output: not written: No space left on device\n"
+    assert shown.returncode == 6
+
+
 def test_fit_writes_the_twin_and_prints_its_figures(result: Path, tmp_path: Path) -> None:
     shown = cli("fit", result, "-o", tmp_path / "twin.toml", "--format", "json")
     assert shown.returncode == 0, shown.stderr
