@@ -8,6 +8,7 @@ callable instead.
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from types import ModuleType
 from typing import Any
@@ -27,10 +28,23 @@ def make_callable(package: str, home: str) -> None:
     """
     module_name, _, function = home.partition(":")
 
+    def verb() -> Any:
+        return getattr(importlib.import_module(module_name), function)
+
     class Verb(ModuleType):
         __verb__ = home
 
         def __call__(self, *args: Any, **keywords: Any) -> Any:
-            return getattr(importlib.import_module(module_name), function)(*args, **keywords)
+            return verb()(*args, **keywords)
+
+        @property
+        def __signature__(self) -> inspect.Signature:
+            """What `help` and a notebook's question mark show."""
+            return inspect.signature(verb())
+
+        def _doc(self) -> str:
+            return "\n\n".join(filter(None, (inspect.getdoc(verb()), vars(self).get("__doc__"))))
+
+        __doc__ = property(_doc)
 
     sys.modules[package].__class__ = Verb

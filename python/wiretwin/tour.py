@@ -25,7 +25,7 @@ LAYERS = ("socket/tcp", "socket/tcp+spin", "socket/udp", "socket/unix", "shm", "
 #: The sizes it measures: beyond what a core's own caches hold, for the line of the largest is drawn on.
 SIZES = "netpipe-base,1536KiB,2MiB,3MiB,4MiB"
 #: The time it spends on measuring, in seconds.
-MEASURE_S = 24.0
+MEASURE_S = 26.0
 RANKS = 2
 PASSES = 5
 LAUNCHES = 7

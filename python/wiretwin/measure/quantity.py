@@ -33,6 +33,7 @@ _SIZE_UNITS = {
 }
 _TIME_UNITS = {"ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60"}
 _RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
+# A number of Python where a text belongs reads as one without its unit.
 _NUMBER = r"(\d+(?:\.\d+)?)\s*"
 
 
@@ -45,7 +46,7 @@ def parse_size(text: str, key: str = "size", *, least: int = 1) -> int:
         Not of that form, not a whole number of bytes, or outside `least` bytes to 64 MiB.
     """
     allowed = f"a whole number of bytes from {least} to 64MiB, such as 4, 64KiB, 1MiB, 8kB"
-    match = re.fullmatch(_NUMBER + r"([A-Za-z]*)", text.strip())
+    match = re.fullmatch(_NUMBER + r"([A-Za-z]*)", str(text).strip())
     if match is None or match[2] not in _SIZE_UNITS:
         raise InputError(key=key, value=text, allowed=allowed, reason="is not a size")
     size = Decimal(match[1]) * _SIZE_UNITS[match[2]]
@@ -66,7 +67,7 @@ def parse_time(text: str, key: str = "time", *, least_s: float = 0.0, most_s: fl
         f"a number with a unit (ns, us, ms, s, min) from {format_time(least_s)} to {format_time(most_s)},"
         " such as 30s or 500ms"
     )
-    match = re.fullmatch(_NUMBER + r"([A-Za-zµ]*)", text.strip())
+    match = re.fullmatch(_NUMBER + r"([A-Za-zµ]*)", str(text).strip())
     if match is not None and match[2] == "":
         raise InputError(key=key, value=text, allowed=allowed, reason="has no unit")
     if match is None or match[2] not in _TIME_UNITS:
@@ -90,7 +91,7 @@ def parse_rate(text: str, key: str = "--rate", *, least_bit_s: int = 1, most_bit
         format_rate(end).removesuffix("/s").replace(" ", "") for end in (least_bit_s, most_bit_s)
     )
     allowed = f"a number with a unit ({', '.join(_RATE_UNITS)}) from {ends}, such as 100Mbit"
-    match = re.fullmatch(_NUMBER + r"(?:([A-Za-z]+)(?:/s)?)?", text.strip())
+    match = re.fullmatch(_NUMBER + r"(?:([A-Za-z]+)(?:/s)?)?", str(text).strip())
     if match is not None and match[2] is None:
         raise InputError(key=key, value=text, allowed=allowed, reason="has no unit")
     if match is None or match[2] not in _RATE_UNITS:
@@ -110,7 +111,7 @@ def parse_share(text: str, key: str = "share") -> float:
         Without a percent sign, not a number, or outside 0.1 % to 100 %.
     """
     allowed = "a percentage from 0.1% to 100%, such as 5%"
-    match = re.fullmatch(_NUMBER + r"(%?)", text.strip())
+    match = re.fullmatch(_NUMBER + r"(%?)", str(text).strip())
     if match is None:
         raise InputError(key=key, value=text, allowed=allowed, reason="is not a percentage")
     if match[2] == "":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import os
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import wiretwin as wt
 from wiretwin.cli.app import VERBS
 from wiretwin.results import Launch, Layer, Result
 
@@ -96,6 +98,17 @@ def test_importing_wiretwin_imports_nothing_but_the_core() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert shown.stdout.strip() == "['wiretwin', 'wiretwin._core']"
+
+
+@pytest.mark.parametrize("verb", [name for name in wt.__all__ if callable(getattr(wt, name))])
+def test_each_function_has_its_signature_and_words_for_help(verb: str) -> None:
+    """Also one that shares its name with its package: a notebook's question mark asks for both."""
+    function = getattr(wt, verb)
+    assert list(inspect.signature(function).parameters)[:1] != ["args"], "not (*args, **keywords)"
+    said = inspect.getdoc(function)
+    assert said
+    if verb in ("measure", "fit", "predict", "run", "tour", "report", "sweep"):
+        assert "\nParameters\n---" in said
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -161,6 +161,8 @@ def test_a_layer_that_cannot_run_is_left_out_or_refused(
     ("arguments", "words"),
     [
         ({"budget": "5"}, "budget: '5' has no unit"),
+        ({"budget": 5}, "budget: 5 has no unit"),
+        ({"precision": 0.05}, "precision: 0.05 has no percent sign"),
         ({"precision": "5"}, "precision: '5' has no percent sign"),
         ({"sizes": "-4"}, "sizes: '-4' is not a size list"),
         ({"sizes": [0]}, "sizes: '0' is out of range"),

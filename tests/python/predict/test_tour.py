@@ -14,7 +14,7 @@ from wiretwin.errors import InterruptedRun
 from wiretwin.predict import shipped
 from wiretwin.predict.records import Prediction, Run, read
 from wiretwin.results import Result
-from wiretwin.tour import Step
+from wiretwin.tour import MEASURE_S, Step
 from wiretwin.twin import Twin
 
 MPI = ("mpi4py/mpich",)
@@ -92,6 +92,10 @@ def test_wrong_options_are_refused(words: list[str], said: str) -> None:
     assert ended.code == 2
     assert said in ended.err
     assert not Path("results").exists()
+
+
+def test_the_verb_and_the_function_measure_as_long() -> None:
+    assert f"[default: {MEASURE_S:g}s]" in " ".join(wiretwin("tour", "--help").out.split())
 
 
 def test_shipped_programs_are_there_at_two_sizes() -> None:
