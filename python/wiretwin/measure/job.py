@@ -12,6 +12,7 @@ from typing import Any
 from wiretwin.errors import MeasureError, ProgramError
 from wiretwin.measure.layers import Configuration, refusal
 from wiretwin.measure.running import GRACE_S, Running, rendezvous
+from wiretwin.measure.running import LOOK_S as SILENCE_S
 from wiretwin.place import HERE, Place
 
 __all__ = ["on_stack"]
@@ -79,6 +80,7 @@ def on_stack(
         said.sort(key=lambda event: event.get("place") != "limit_s")
         if said and (not running.killed or said[0].get("place") == "limit_s"):
             error = f"{said[0].get('place', 'a rank')}: {said[0].get('reason', 'no reason given')}"
+        error = place.trouble() or error  # the cause before its effects
         missing = ", ".join(str(rank) for rank in range(ranks) if rank not in found)
         raise ProgramError(f"{name} on {configuration.name}: {error or f'no word of rank {missing}'}")
     return [found[rank] for rank in range(ranks)]
@@ -90,7 +92,7 @@ def _await(running: Running, directory: Path, ranks: int) -> tuple[str, str | No
     MPICH 4.0 over UCX, on several hosts: a rank that is first in MPI_Finalize waits for the others without
     answering them, and one that still needs an answer to close a connection waits for it.
     """
-    end, done_at = running.deadline, None
+    end, done_at, looked_at = running.deadline, None, time.monotonic()
     while True:
         together = running.session is not None and running.session.together
         running.deadline = min(end, time.monotonic() + LOOK_S) if together else end
@@ -98,6 +100,10 @@ def _await(running: Running, directory: Path, ranks: int) -> tuple[str, str | No
         now = time.monotonic()
         if any(process.poll() is not None for process in running.processes) or not together or now >= end:
             return status, error
+        if now > looked_at + SILENCE_S:
+            looked_at = now
+            if (trouble := running.trouble()) is not None:
+                return "failed", trouble
         if done_at is None and sum(event.get("event") == "done" for event in _events(directory)) == ranks:
             done_at = now
         if done_at is not None and now > done_at + LEAVE_S:

@@ -21,7 +21,7 @@ from wiretwin.place import HERE, Apart, Place, host_of
 from wiretwin.process import KILLED_S, MARK, await_gone, end_all, killed_children, marked
 from wiretwin.stacks import Session, leftovers
 
-__all__ = ["BY_ADDRESS", "GRACE_S", "Interruption", "Running", "rendezvous"]
+__all__ = ["BY_ADDRESS", "GRACE_S", "LOOK_S", "Interruption", "Running", "made_for_it", "rendezvous"]
 
 PROTOCOL = 1
 BY_ADDRESS = ("socket/tcp", "socket/udp", "pcaal/udp")
@@ -85,6 +85,11 @@ class Interruption:
         os.close(self._writer)
 
 
+def made_for_it(place: Place) -> Place | None:
+    """Return the place if its hosts were made for the occasion and may be gone: they are no machines."""
+    return None if isinstance(place, Apart) or len(place.hosts) == 1 else place
+
+
 @contextlib.contextmanager
 def rendezvous(place: Place = HERE) -> Iterator[Path]:
     """Make a directory for rendezvous files and shared memory, with the same path on every host."""
@@ -146,7 +151,7 @@ class Running:
         """
         kind = configuration.kind
         self.apart = place if isinstance(place, Apart) else None
-        self.made = place if self.apart is None and len(place.hosts) > 1 else None
+        self.made = made_for_it(place)
         options = dict(configuration.options if session is None else session.options)
         if session is not None and "schedule" in task:
             options |= session.measuring
@@ -249,11 +254,7 @@ class Running:
                     return "interrupted", "interrupted by the user"
                 if not ready and left <= LOOK_S:
                     break
-                if not ready and (helper := self._unnoticed()) is not None:
-                    self.killed = True
-                    return "failed", helper
-                # A rank cannot tell a host that is gone from one that is slow.
-                if not ready and self.made is not None and (trouble := self.made.trouble()) is not None:
+                if not ready and (trouble := self.trouble()) is not None:
                     return "failed", trouble
                 for descriptor, _ in ready:
                     number = waiting.pop(descriptor)
@@ -273,6 +274,17 @@ class Running:
         finally:
             for descriptor in waiting:
                 os.close(descriptor)
+
+    def trouble(self) -> str | None:
+        """Say what has become of the launch that its processes do not tell, if something has.
+
+        A rank cannot tell a host that is gone from one that is slow, nor can every launcher. To be asked now
+        and then, `LOOK_S` apart.
+        """
+        if (helper := self._unnoticed()) is not None:
+            self.killed = True
+            return helper
+        return None if self.made is None else self.made.trouble()
 
     def _unnoticed(self) -> str | None:
         """Say which process of a launcher has been killed since before the last look, without its noticing.

@@ -26,7 +26,7 @@ from wiretwin.errors import InputError, ProgramError
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.measure.quantity import parse_time
-from wiretwin.measure.running import BY_ADDRESS, rendezvous
+from wiretwin.measure.running import BY_ADDRESS, LOOK_S, made_for_it, rendezvous
 from wiretwin.measure.word import COMPILED
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict import timeline
@@ -439,7 +439,7 @@ def run_live(
             env = {**os.environ, process.MARK: str(meeting)}
             children.append(stack.enter_context(process.child(argv, env=env)))
         try:
-            _await(program, [running for running, _, _ in children], limit_s)
+            _await(program, [running for running, _, _ in children], limit_s, made_for_it(place))
         except ProgramError as error:
             raise ProgramError(place.trouble() or str(error)) from error
         killed = [rank for rank, (running, _, _) in enumerate(children) if (running.poll() or 0) < 0]
@@ -450,9 +450,15 @@ def run_live(
     )
 
 
-def _await(program: Named, children: Sequence[subprocess.Popen[bytes]], limit_s: float) -> None:
-    """Wait until all have ended, or one has failed and the others had time to say so too."""
-    deadline = time.monotonic() + limit_s
+def _await(
+    program: Named, children: Sequence[subprocess.Popen[bytes]], limit_s: float, made: Place | None
+) -> None:
+    """Wait until all have ended, or one has failed and the others had time to say so too.
+
+    Hosts that were made for the occasion are looked at now and then: a rank cannot tell that one is gone.
+    """
+    looked_at = time.monotonic()
+    deadline = looked_at + limit_s
     failed_at: float | None = None
     while any(one.poll() is None for one in children):
         now = time.monotonic()
@@ -462,6 +468,10 @@ def _await(program: Named, children: Sequence[subprocess.Popen[bytes]], limit_s:
             return
         if any((one.poll() or 0) < 0 for one in children):  # by a signal: it has said all it can
             return
+        if made is not None and now > looked_at + LOOK_S:
+            looked_at = now
+            if (trouble := made.trouble()) is not None:
+                raise ProgramError(trouble)
         if now > deadline:
             raise ProgramError(f"{program.name} did not end within {limit_s:g} s and was ended")
         running = next((one for one in children if one.poll() is None), None)

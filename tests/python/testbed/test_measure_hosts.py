@@ -17,7 +17,7 @@ from beds import LIMIT_S, WITHOUT_INTERFACE, need_testbed, on, program, until, w
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.results import Result
 from wiretwin.testbed import Testbed
-from wiretwin.testbed.state import folders
+from wiretwin.testbed.state import Folder, folders
 
 QUICK = ("--sizes", "64,1000", "--for", "curves", "--budget", "1s", "--launches", "3")
 
@@ -233,6 +233,14 @@ def inhabitants(bed: Testbed, host: str) -> list[int]:
     return found
 
 
+def wire_of(folder: Folder) -> int:
+    """Return the process of a testbed's wire."""
+    assert folder.keeper is not None
+    children = Path(f"/proc/{folder.keeper.pid}/task/{folder.keeper.pid}/children").read_text().split()
+    (wire,) = [int(pid) for pid in children if b"wiretwin.wire" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return wire
+
+
 @pytest.mark.parametrize("layer", ["socket/tcp", "mpi/openmpi", "pvm/pvm3"])
 def test_a_wire_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path: Path, layer: str) -> None:
     need_wire()
@@ -240,14 +248,29 @@ def test_a_wire_killed_in_mid_measurement_is_named_and_samples_are_kept(tmp_path
     out = tmp_path / "result"
     link = ("--link", "wire", "--rate", "100Mbit")
     with measuring(*link, *FEW, "-o", str(out), layers=layer) as (running, folder):
-        children = Path(f"/proc/{folder.keeper.pid}/task/{folder.keeper.pid}/children").read_text().split()
-        (wire,) = [
-            int(pid) for pid in children if b"wiretwin.wire" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        ]
-        os.kill(wire, signal.SIGKILL)
+        os.kill(wire_of(folder), signal.SIGKILL)
         _, said = running.communicate(timeout=LIMIT_S)
         assert f"testbed {folder.name!r}: its wire was ended by signal 9" in said
     assert Result.open(out).samples().height > 0
+    assert folders() == []
+
+
+@pytest.mark.parametrize("layer", ["socket/tcp", "mpi/openmpi"])
+def test_a_wire_killed_under_a_program_is_named_long_before_its_limit(census: Path, layer: str) -> None:
+    need_wire()
+    need_layer(layer)
+    link = ("--link", "wire", "--rate", "100kbit", "--layer", layer, "--limit", "10min")
+    argv = program("run", "mm", "--hosts", "2", *link, "--", "n=400")
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            until(running, lambda: any(census.glob("b/*/shared/wiretwin-*/spec*.json")))
+            (folder,) = folders()
+            os.kill(wire_of(folder), signal.SIGKILL)
+            _, said = running.communicate(timeout=LIMIT_S)
+        finally:
+            running.kill()
+    assert running.returncode == 5
+    assert f"testbed {folder.name!r}: its wire was ended by signal 9" in said
     assert folders() == []
 
 
