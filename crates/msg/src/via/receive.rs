@@ -76,7 +76,8 @@ fn owe(common: &mut Common, vi: &mut Vi, message_ends: bool) {
         return;
     }
     vi.receiving.owed += 1;
-    if message_ends || vi.receiving.owed >= ACKNOWLEDGE_EVERY {
+    // A sender of such a NIC that has no more than its window under way waits for this.
+    if message_ends || vi.receiving.owed >= ACKNOWLEDGE_EVERY.min(common.attributes.window) {
         acknowledge(common, vi);
     }
 }
@@ -172,6 +173,14 @@ fn receive(common: &mut Common, vi: &mut Vi, fragment: &Fragment, early: bool) -
     let length = fragment.data.length().get() as u32;
     let data = descriptor.data.clone();
     let last = fragment.is_last();
+    // It was all there when the message began; memory may have been given back since.
+    if !fragment.is_first()
+        && let Err(error) = send::check_local(common, vi, descriptor)
+    {
+        vi.receiving.assembly = Assembly::Refused;
+        common.finish_in_error(vi, QueueKind::Receive, number, error);
+        return Err(Refusal { reason: NakReason::Descriptor, code: None });
+    }
     if early {
         owe(common, vi, last);
     }

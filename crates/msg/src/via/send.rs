@@ -5,7 +5,7 @@ use wiretwin_units::SimTime;
 
 use super::attributes::Emulation;
 use super::memory::Access;
-use super::nic::{Common, Nic};
+use super::nic::{Common, ErrorCode, Nic};
 use super::vi::{Outcome, QueueKind, Unacknowledged, Vi, ViState, operation_bits};
 use super::{
     AddressSegment, Body, DataSegment, Descriptor, Fragment, FragmentKind, Gather, NakReason, Operation,
@@ -55,8 +55,14 @@ fn respond(common: &mut Common, now: SimTime, vi: &mut Vi) -> bool {
         return false;
     }
     let Some(mut response) = vi.sending.responses.pop_front() else { return false };
-    let length = (response.total - response.offset).min(common.attributes.native_mtu);
+    // It was allowed when it was asked for; memory may have been given back since.
     let AddressSegment { address, handle } = response.source;
+    let (length, tag) = (response.total.into(), vi.attributes.ptag);
+    if common.memory.check(address, length, handle, tag, Access::RdmaRead).is_err() {
+        common.lose(vi, Body::Disconnect, Some(ErrorCode::RdmaReadProtection));
+        return false;
+    }
+    let length = (response.total - response.offset).min(common.attributes.native_mtu);
     let source: alloc::sync::Arc<[DataSegment]> =
         alloc::sync::Arc::from([DataSegment { address, handle, length: response.total }]);
     let data = Gather::new(source, response.offset.into(), length);
@@ -91,10 +97,16 @@ fn advance(common: &mut Common, now: SimTime, vi: &mut Vi) -> bool {
     if !window_is_open(common, vi) {
         return false;
     }
-    // It was checked when it began.
     let Some(Ok(descriptor)) = vi.send.get(number).map(|posted| posted.descriptor.clone()) else {
         return false;
     };
+    // It was checked when it began; memory may have been given back since.
+    if vi.sending.begun
+        && let Err(error) = check_local(common, vi, &descriptor)
+    {
+        refuse(common, vi, number, error);
+        return true;
+    }
     let total = descriptor.length;
     if let (Operation::RdmaRead, Some(remote)) = (descriptor.operation, descriptor.remote) {
         vi.sending.entry += 1;
@@ -176,6 +188,7 @@ fn refuse(common: &mut Common, vi: &mut Vi, number: u64, error: u32) {
         common.lose(vi, Body::Disconnect, None);
     } else {
         vi.sending.entry += 1;
+        (vi.sending.offset, vi.sending.begun) = (0, false);
     }
 }
 

@@ -17,7 +17,11 @@ struct End {
 
 impl End {
     fn new(device: Loopback, host: HostAddress, level: Reliability) -> Self {
-        let mut vipl = Vipl::open(device, NicAttributes::adapter(host));
+        Self::of(device, NicAttributes::adapter(host), level)
+    }
+
+    fn of(device: Loopback, nic: NicAttributes, level: Reliability) -> Self {
+        let mut vipl = Vipl::open(device, nic);
         let ptag = vipl.nic().create_ptag().expect("a tag");
         let data = vipl.allocate_registered(1 << 16, ptag).expect("memory");
         let descriptors = vipl.allocate_registered(64 * 16, ptag).expect("memory");
@@ -27,7 +31,7 @@ impl End {
             qos: 0,
             ptag,
             enable_rdma_write: true,
-            enable_rdma_read: false,
+            enable_rdma_read: level.is_reliable(),
             send_cq: None,
             receive_cq: None,
         };
@@ -182,4 +186,81 @@ fn a_device_that_breaks_down_loses_every_connection_and_ends_every_wait() {
         client.connect().await;
     };
     run(&cable, serve, ask);
+}
+
+/// Whose memory is given back in the middle of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Whose {
+    Sender,
+    Receiver,
+    Read,
+}
+
+/// How the descriptors at the client and the server end, the codes told to the server, and whether octets behind the
+/// first packet came to memory that was given back.
+fn given_back(level: Reliability, whose: Whose) -> (u32, Option<u32>, Vec<ErrorCode>, bool) {
+    let [server, client] = pair(Span::from_us(10), [&[], &[]]);
+    let cable = server.handle();
+    // A window of one packet: the others go when it is acknowledged.
+    let [mut server, mut client] = [(server, HOSTS[0]), (client, HOSTS[1])].map(|(device, host)| {
+        End::of(device, NicAttributes { window: 1, ..NicAttributes::adapter(host) }, level)
+    });
+    let there = AddressSegment { address: server.data.address, handle: server.data.handle };
+    let serve = async {
+        let descriptor = Descriptor::new(&[server.data]);
+        server.post(QueueKind::Receive, 0, &descriptor);
+        let DataSegment { address, handle, .. } = server.data;
+        if whose == Whose::Read {
+            server.vipl.write(address, &[7; 5_000]);
+        }
+        server.connect().await;
+        server.vipl.meet().await.expect("the client");
+        if whose != Whose::Sender {
+            // The first packet of the message, or what asks for octets.
+            server.vipl.turn(None).await.expect("it comes");
+            server.vipl.nic().deregister_mem(address, handle).expect("it was registered");
+        }
+        server.pass(Span::from_ms(50)).await;
+        let wait = server.vipl.wait(server.vi, QueueKind::Receive, Some(Span::from_ms(1))).await;
+        let behind = server.vipl.read(address, 5_000)[2_048..].contains(&9);
+        (wait.ok().map(|done| done.outcome.status & status::ERRORS), server.codes(), behind)
+    };
+    let ask = async {
+        let DataSegment { address, handle, .. } = client.data;
+        client.vipl.write(address, &[9; 5_000]);
+        client.connect().await;
+        client.vipl.meet().await.expect("the server");
+        if whose == Whose::Read {
+            let part = [DataSegment { length: 5_000, ..client.data }];
+            client.post(QueueKind::Send, 0, &Descriptor::rdma(Operation::RdmaRead, there, &part));
+        } else {
+            client.send(0, 5_000, None);
+        }
+        if whose == Whose::Sender {
+            client.vipl.nic().deregister_mem(address, handle).expect("it was registered");
+        }
+        let done = client.vipl.wait(client.vi, QueueKind::Send, None).await.expect("it ends");
+        done.outcome.status & status::ERRORS
+    };
+    let ((received, codes, behind), sent) = run(&cable, serve, ask);
+    (sent, received, codes, behind)
+}
+
+#[test]
+fn memory_that_is_given_back_within_a_message_is_not_touched() {
+    let level = Reliability::ReliableReception;
+    let lost = ErrorCode::ConnectionLost;
+    let (sent, received, codes, behind) = given_back(level, Whose::Receiver);
+    assert_eq!((sent, received), (status::REMOTE_DESCRIPTOR_ERROR, Some(status::PROTECTION_ERROR)));
+    assert_eq!((codes, behind), (Vec::from([lost]), false));
+    let (sent, received, codes, behind) = given_back(level, Whose::Sender);
+    assert_eq!((sent, received), (status::PROTECTION_ERROR, Some(status::FLUSHED_ERROR)));
+    assert_eq!((codes, behind), (Vec::from([lost]), false));
+    let (sent, _, codes, _) = given_back(level, Whose::Read);
+    assert_eq!(sent, status::FLUSHED_ERROR);
+    assert_eq!(codes, [ErrorCode::RdmaReadProtection, lost]);
+    // Where nobody answers, all is sent at once; the receive is in error, and the connection goes on.
+    let (sent, received, codes, behind) = given_back(Reliability::UnreliableDelivery, Whose::Receiver);
+    assert_eq!((sent, received), (0, Some(status::PROTECTION_ERROR)));
+    assert_eq!((codes, behind), (Vec::new(), false));
 }
