@@ -67,6 +67,13 @@ pub enum Misuse {
     },
     /// The request is used already.
     RequestInUse(Request),
+    /// The transport's heads have no room for the length (`MPI_ERR_COUNT`).
+    TooLong {
+        /// The length.
+        bytes: Bytes,
+        /// The longest.
+        most: Bytes,
+    },
 }
 
 impl fmt::Display for Misuse {
@@ -77,6 +84,9 @@ impl fmt::Display for Misuse {
                 write!(f, "a buffered send of {} octets, {} are attached and free", needed.get(), left.get())
             }
             Self::RequestInUse(Request(number)) => write!(f, "request {number} is not done yet"),
+            Self::TooLong { bytes, most } => {
+                write!(f, "a message of {} octets: at most {} are carried", bytes.get(), most.get())
+            }
         }
     }
 }

@@ -119,8 +119,11 @@ impl ViaMpi {
     /// A send in any mode.
     ///
     /// # Errors
-    /// As for [`Machine::send`].
+    /// As for [`Machine::send`], and [`Misuse::TooLong`].
     pub fn send_in_mode(&mut self, now: SimTime, request: Request, outgoing: Outgoing) -> Result<(), Misuse> {
+        if outgoing.bytes > LONGEST {
+            return Err(Misuse::TooLong { bytes: outgoing.bytes, most: LONGEST });
+        }
         self.machine.send(now, request, outgoing)?;
         self.drain(now);
         Ok(())

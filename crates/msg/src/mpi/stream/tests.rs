@@ -196,6 +196,13 @@ fn what_a_stream_cannot_carry_is_refused() {
     assert_eq!(lam.admit(2, 0, Bytes::new(1)), Err(Refusal::Unsupported("a rank that is not there")));
     assert_eq!(lam.admit(1, 0, Bytes::new(2 << 30)), Err(Refusal::TooLong { most: LONGEST }));
     assert_eq!(lam.admit(1, 0, LONGEST), Ok(()));
+    let bytes = Bytes::new(2 << 30);
+    let outgoing = Outgoing { to: 1, context: 0, tag: 0, bytes, mode: Mode::Synchronous, buffer: 0 };
+    let refused = Err(Misuse::TooLong { bytes, most: LONGEST });
+    for mut one in [lam, StreamMpi::mpich(0, 2)] {
+        assert_eq!(one.send_in_mode(NOW, Request(1), outgoing), refused, "in any mode");
+        assert_eq!(one.machine().open(), 0);
+    }
 }
 
 #[test]

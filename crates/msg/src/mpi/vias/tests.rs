@@ -186,4 +186,8 @@ fn messages_of_no_octets_and_of_the_most_there_are_come() {
     assert_eq!(pair.written[0].iter().sum::<u64>(), LONGEST.get());
     assert_eq!(pair.ends[0].admit(1, 0, Bytes::new(2 << 30)), Err(Refusal::TooLong { most: LONGEST }));
     assert!(pair.garbage.is_empty());
+    let bytes = Bytes::new(2 << 30);
+    let outgoing = Outgoing { to: 1, context: 0, tag: 0, bytes, mode: Mode::Synchronous, buffer: 0 };
+    let refused = Err(Misuse::TooLong { bytes, most: LONGEST });
+    assert_eq!(pair.ends[0].send_in_mode(SimTime::ZERO, Request(9), outgoing), refused, "in any mode");
 }
