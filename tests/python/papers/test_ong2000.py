@@ -241,6 +241,10 @@ def test_the_generic_layer_takes_a_switch_over_and_others_refuse_one() -> None:
     assert netpipe(early, [1024]).time_us > netpipe(of_stack("mpi/tcp/gige", "sk-net"), [1024]).time_us
     with pytest.raises(InputError, match="only MPI has rendezvous"):
         of_stack("socket/tcp/gige", switch_over=1024)
+    longest = of_stack("mpi-mvich/gige", switch_over=36_001)
+    assert netpipe(longest, [32_768]).time_us[0] > 0
+    with pytest.raises(InputError, match="--switch-over: 36002 is not allowed here; allowed: 1 to 36001"):
+        of_stack("mpi-mvich/gige", switch_over=36_002)
 
 
 def test_what_is_measured_of_this_machine_is_what_is_on_file_of_one_of_today() -> None:

@@ -149,6 +149,14 @@ class Setting:
         return self._transfer if self.library == "via" else None
 
     @property
+    def most_eager_bytes(self) -> int | None:
+        """The longest message that may go without rendezvous, where it has to find buffers."""
+        if not self.is_over_vis:
+            return None
+        # Of each buffer 48 octets are a head, and 14 are kept back.
+        return (round(self.value("buffers")) - 14) * (round(self.value("buffer_bytes")) - 48)
+
+    @property
     def _transfer(self) -> int:
         kib = self.transfer_kib
         return round(self._value(self.driver, "transfer_bytes")) if kib is None else kib << 10
@@ -358,7 +366,11 @@ def of_stack(
     library = LIBRARIES[stack]
     if switch_over is not None and not (library or "").startswith("mpi"):
         raise InputError(key="--switch-over", value=switch_over, allowed="nothing: only MPI has rendezvous")
-    return Setting(nic, mtu, library=library, duplex=duplex, switch_over=switch_over)
+    one = Setting(nic, mtu, library=library, duplex=duplex, switch_over=switch_over)
+    if one.most_eager_bytes is not None and (switch_over or 0) > one.most_eager_bytes + 1:
+        allowed = f"1 to {one.most_eager_bytes + 1}: what is shorter must find buffers"
+        raise InputError(key="--switch-over", value=switch_over, allowed=allowed)
+    return one
 
 
 def setting(row: Mapping[str, Any]) -> Setting:

@@ -77,11 +77,7 @@ def switch_over(eager: Signature, rendezvous: Signature) -> int | None:
 
 def _most_eager(one: Setting) -> int:
     """Return a length that no message reaches; over VIs the longest that finds buffers."""
-    if not one.is_over_vis:
-        return ALL_EAGER
-    buffers = round(one.value("buffers"))
-    # Of each buffer 48 octets are a head, and 14 are kept back.
-    return (buffers - 14) * (round(one.value("buffer_bytes")) - 48)
+    return ALL_EAGER if one.most_eager_bytes is None else one.most_eager_bytes
 
 
 def now(quick: bool) -> tuple[list[Found], list[str]]:
