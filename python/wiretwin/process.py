@@ -20,6 +20,8 @@ from wiretwin import scratch
 MARK = "WIRETWIN_LAUNCH"
 #: How long a process may take to obey SIGTERM before it is killed, in seconds.
 GRACE_S = 1.0
+LOOK_S = 3.0
+"""Between two questions whether a command can still come to its end, in seconds."""
 KILLED_S = 10.0
 """How long a killed process may take to be gone, on a busy host, before we go on."""
 
@@ -152,8 +154,14 @@ def run(
     limit_s: float,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    futile: Callable[[], object] | None = None,
 ) -> Finished:
     """Run a command to its end.
+
+    Parameters
+    ----------
+    futile
+        Asked now and then: whether it can only wait for its limit, and is to be ended at once.
 
     Raises
     ------
@@ -163,11 +171,14 @@ def run(
     start = time.monotonic()
     with child(argv, env=env, cwd=cwd) as (process, out, err):
         timed_out = False
-        try:
-            process.wait(limit_s)
-        except subprocess.TimeoutExpired:
-            timed_out = True
-            end_tree(process)
+        while process.returncode is None:
+            left_s = start + limit_s - time.monotonic()
+            try:
+                process.wait(left_s if futile is None else min(left_s, LOOK_S))
+            except subprocess.TimeoutExpired:
+                timed_out = time.monotonic() >= start + limit_s
+                if timed_out or (futile is not None and futile()):
+                    end_tree(process)
         finished = Finished(
             process.returncode,
             out.read_text("utf-8", "replace"),

@@ -243,6 +243,8 @@ def _defer_finalize(mpi: Any) -> list[float]:
 
 ECHO_BYTES = 1 << 16
 _ECHOES, _ECHOES_WARM = 200, 50
+_ECHOES_S = 0.5
+"""On a slow link there are fewer, so that they take about so long."""
 
 
 def _echo_us(own: Any) -> float | None:
@@ -254,17 +256,21 @@ def _echo_us(own: Any) -> float | None:
     rank = own.Get_rank()
     if own.Get_size() < 2 or rank > 1:
         return None
-    buffer, taken = bytearray(ECHO_BYTES), []
-    for _ in range(_ECHOES_WARM + _ECHOES):
+    buffer = bytearray(ECHO_BYTES)
+    taken: list[float] = []
+    end = perf_counter() + _ECHOES_S
+    while not buffer[0]:  # rank 0 says by it that an echo is the last
         begin = perf_counter()
         if rank == 0:
+            buffer[0] = len(taken) + 1 == _ECHOES_WARM + _ECHOES or begin > end
             own.Send(buffer, 1)
             own.Recv(buffer, 1)
         else:
             own.Recv(buffer, 0)
             own.Send(buffer, 0)
         taken.append(perf_counter() - begin)
-    return sorted(taken[_ECHOES_WARM:])[_ECHOES // 2] * 5e5
+    kept = taken[_ECHOES_WARM:] or taken
+    return sorted(kept)[len(kept) // 2] * 5e5
 
 
 _CROSSING_LIMIT_S = 1.0

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from wiretwin import process, scratch, states
 from wiretwin.errors import InputError, ProgramError, StorageError
+from wiretwin.measure.running import made_for_it
 from wiretwin.mpi import script
 from wiretwin.place import HERE, Place
 from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
@@ -120,7 +121,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         argv = place.hosts[0].command([*launcher(job.ranks, place), *program])
         try:
             with leftovers.none_left(os.getuid()):
-                done = process.run(argv, limit_s=limit_s, env=env)
+                made = made_for_it(place)
+                done = process.run(argv, limit_s=limit_s, env=env, futile=made.trouble if made else None)
         except process.TimeLimit as late:
             raise ProgramError(
                 f"{job.name} on {job.ranks} ranks did not end within {limit_s:g} s and was ended; "

@@ -16,7 +16,7 @@ from beds import LIMIT_S, WITHOUT_INTERFACE, need_testbed, on, program, until, w
 
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.results import Result
-from wiretwin.testbed import Testbed
+from wiretwin.testbed import Link, Testbed
 from wiretwin.testbed.state import Folder, folders
 
 QUICK = ("--sizes", "64,1000", "--for", "curves", "--budget", "1s", "--launches", "3")
@@ -272,6 +272,29 @@ def test_a_wire_killed_under_a_program_is_named_long_before_its_limit(census: Pa
     assert running.returncode == 5
     assert f"testbed {folder.name!r}: its wire was ended by signal 9" in said
     assert folders() == []
+
+
+def test_a_wire_killed_under_a_script_is_named_long_before_its_limit(census: Path) -> None:
+    need_wire()
+    (shared := census / "shared").mkdir()
+    path, going = shared / "script.py", shared / "going"
+    path.write_text(
+        "from mpi4py import MPI\nfrom pathlib import Path\n"
+        f"Path({str(going)!r}).touch()\nwhile True:\n    MPI.COMM_WORLD.allgather(bytes(10_000))\n"
+    )
+    with Testbed.up(2, Link("wire", rate_bit_s=1_000_000), name="slow", share=[shared]) as bed:
+        options = ("--launches", "1", "--splits", "0", "--limit", "10min", "-o", str(shared / "run"))
+        argv = program("run", str(path), "--testbed", "slow", *options)
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            try:
+                until(running, going.exists)
+                os.kill(wire_of(bed.folder), signal.SIGKILL)
+                _, said = running.communicate(timeout=LIMIT_S)
+            finally:
+                running.kill()
+    assert running.returncode == 5
+    assert "testbed 'slow': its wire was ended by signal 9" in said
+    shutil.rmtree(shared)
 
 
 def test_a_probe_killed_in_mid_measurement_costs_its_launch_only(tmp_path: Path) -> None:
