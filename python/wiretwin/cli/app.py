@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 import sys
 from typing import Annotated
 
 import typer
 
 import wiretwin
-from wiretwin.errors import InputError, report_error
+from wiretwin.errors import InputError, StorageError, report_error
 
 __all__ = ["VERBS", "main"]
 
@@ -95,7 +97,11 @@ def main(argv: list[str] | None = None) -> None:
     """
     arguments = sys.argv[1:] if argv is None else argv
     try:
-        _build()(arguments, prog_name="wiretwin")
+        try:
+            _build()(arguments, prog_name="wiretwin")
+        finally:
+            if sys.stdout is not None:  # it is not there if the caller has closed it
+                sys.stdout.flush()
     except BrokenPipeError:
         # The reader of our output has gone, as with `| head`: nothing is wrong, and nobody listens.
         sys.stderr.close()
@@ -110,8 +116,24 @@ def main(argv: list[str] | None = None) -> None:
         raise
     except Exception as error:
         before_verb = next((place for place, word in enumerate(arguments) if not word.startswith("-")), None)
-        shown = _as_option(error, arguments) if isinstance(error, InputError) else error
+        shown: Exception = error
+        if isinstance(error, InputError):
+            shown = _as_option(error, arguments)
+        elif isinstance(error, OSError):
+            shown = _as_output(error)
         sys.exit(report_error(shown, debug="--debug" in arguments[:before_verb]))
+
+
+def _as_output(error: OSError) -> Exception:
+    """Say in words that standard output, a file on a full disk perhaps, cannot be written, if that is it."""
+    try:
+        print(flush=True)
+    except OSError as again:
+        # What is left of it would be tried once more at the end of the process, and end that in a defect.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return StorageError("standard output", f"not written: {again.strerror or again}")
+    return error
 
 
 def _as_option(error: InputError, arguments: list[str]) -> InputError:

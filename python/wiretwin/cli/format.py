@@ -6,14 +6,12 @@ column by its key, which ends in its unit (``t_0_us``); tables for people show t
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import json
 import math
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -21,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wiretwin.errors import InputError, StorageError
+from wiretwin.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -134,14 +132,13 @@ def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
     InputError
         ``osu`` of a table that is no curve; ``parquet`` to a terminal.
     StorageError
-        The file, or standard output, cannot be written.
+        The file cannot be written.
     """
     if output is None and form is Format.table:
         from rich.console import Console
 
         # What is not a terminal has no width to fold at.
-        with _to_stdout():
-            _print_rich(table, Console() if sys.stdout.isatty() else Console(width=WIDE))
+        _print_rich(table, Console() if sys.stdout.isatty() else Console(width=WIDE))
         return
     data = render(table, form)
     if output is not None:
@@ -151,25 +148,9 @@ def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
         return
     if form is Format.parquet and sys.stdout.isatty():
         raise InputError(key="--format", value="parquet", reason=BINARY, allowed=ELSEWHERE)
-    with _to_stdout():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
-
-
-@contextlib.contextmanager
-def _to_stdout() -> Iterator[None]:
-    """Say in words that standard output, a file on a full disk perhaps, cannot be written."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # What is left of it would be tried again at the end of the process, and end that in a defect.
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise StorageError("standard output", f"not written: {error.strerror or error}") from error
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
 
 
 def render(table: Table, form: Format) -> bytes:

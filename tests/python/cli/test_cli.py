@@ -195,12 +195,14 @@ def test_a_reader_that_leaves_early_is_no_error(result: Path) -> None:
     assert "defect" not in shown.stderr
 
 
-@pytest.mark.parametrize("form", ["table", "csv", "parquet"])
-def test_a_disk_that_is_full_below_standard_output_is_said(result: Path, form: str) -> None:
+@pytest.mark.parametrize(
+    "words", ["--help", "--version", "fit RESULT", "fit RESULT --format csv", "fit RESULT --format parquet"]
+)
+def test_a_disk_that_is_full_below_standard_output_is_said(result: Path, words: str) -> None:
     script = "from wiretwin.cli import main; main()"
     with open("/dev/full", "wb") as full:
         shown = subprocess.run(
-            [sys.executable, "-c", script, "fit", str(result), "--format", form],
+            [sys.executable, "-c", script, *words.replace("RESULT", str(result)).split()],
             stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
         )  # fmt: skip
     assert shown.stderr == "wiretwin: standard output: not written: No space left on device\n"
