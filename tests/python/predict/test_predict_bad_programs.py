@@ -9,7 +9,6 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from predict_help import HEAD, RING, nothing_left, until, wiretwin
@@ -96,9 +95,9 @@ def program_line(line: int) -> str:
 
 
 def test_a_deadlock_for_real_is_ended_by_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(argv: Sequence[str], *, limit_s: float, **options: Any) -> process.Finished:
+    def run(argv: Sequence[str], *, limit_s: float, env: dict[str, str], futile: None) -> process.Finished:
         """Run into the limit as soon as both ranks wait, however long they take to start."""
-        with process.child(argv, **options) as (child, out, err):
+        with process.child(argv, env=env) as (child, out, err):
             until(lambda: err.read_text().count("so far") == 2, 120.0)
             process.end_tree(child)
             done = process.Finished(child.returncode, out.read_text(), err.read_text(), limit_s)
