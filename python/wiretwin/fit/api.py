@@ -280,12 +280,12 @@ def _fit_costs(
         fetched = loggp.fetch(summary, parts["rendezvous_from_bytes"], clock_ns)
         if fetched is not None and _usable(fetched.found) >= MIN_SIZES:
             found = _positive(fetched.found)
-            parts["fetch"] = _segments(_lines(loggp.snapped(pieces(found), half_pieces)), found)
+            parts["fetch"] = _segments(loggp.lines(loggp.snapped(pieces(found), half_pieces)), found)
     if endpoints != "skip":
         between = [e for e in loggp.gap(summary, launches, clock_ns) if _usable(e.found) >= MIN_SIZES]
         if between:
             found = _positive(between[0].found)
-            parts["gap"] = _segments(_lines(loggp.snapped(pieces(found, echo), half_pieces)), found)
+            parts["gap"] = _segments(loggp.lines(loggp.snapped(pieces(found, echo), half_pieces)), found)
             checks["gap_by"] = between[0].method
     call = summary.filter(pl.col("loop") == "call")
     if call.height and call["launch"].n_unique() >= MIN_LAUNCHES:
@@ -303,7 +303,7 @@ def _fit_costs(
         "t_0_bytes": figures.t_0_bytes,
         "r_max_MB_s": _figure(r_max, figures.launches, figures.samples),
         "n_half_bytes": _figure(figures.n_half_bytes, figures.launches, figures.samples),
-        "half_round_trip": _segments(_lines(half_pieces), half),
+        "half_round_trip": _segments(loggp.lines(half_pieces), half),
         "checks": Checks(**checks) if checks else None,
     }
 
@@ -341,8 +341,8 @@ def _endpoints(
         "rendezvous_from_bytes": loggp.rendezvous(half_pieces, send_pieces),
     }
     if streams and split.reduced_share > 0:
-        parts["busy_send"] = _segments(_lines(send_pieces), sending)
-        parts["busy_recv"] = _segments(_lines(recv_pieces), receiving)
+        parts["busy_send"] = _segments(loggp.lines(send_pieces), sending)
+        parts["busy_recv"] = _segments(loggp.lines(recv_pieces), receiving)
     checks: dict[str, Any] = {"overhead_send_by": chosen.method}
     if split.negative_latency_ns > 0:
         checks["negative_latency_ns"] = split.negative_latency_ns
@@ -395,10 +395,6 @@ def _figure(found: Interval, launches: int, samples: int) -> Figure:
     return Figure(
         value=found.value, low=max(0.0, found.low), high=found.high, launches=launches, samples=samples
     )
-
-
-def _lines(pieces: Sequence[Piece]) -> list[Line]:
-    return [Line(p.from_bytes, p.base, p.rate, p) for p in pieces]
 
 
 def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, ...]:

@@ -295,6 +295,11 @@ class Line:
     """The piece it is of, None for a difference of pieces."""
 
 
+def lines(pieces: Sequence[Piece]) -> list[Line]:
+    """Return the pieces as lines; one that `snapped` has moved below its zero is lifted to 0 where it begins."""
+    return [_moved(p, p.from_bytes, max(p.at(p.from_bytes), 0.0), p.rate.value) for p in pieces]
+
+
 @dataclass(frozen=True)
 class Composition:
     """The three parts of the half round trip, and what had to be put right for them to add up."""

@@ -191,6 +191,18 @@ def test_breaks_move_onto_those_of_the_round_trip_within_their_intervals() -> No
     assert loggp.snapped(free, guide)[1].from_bytes == 32768
 
 
+def test_a_piece_that_moves_below_its_zero_begins_at_zero() -> None:
+    pieces = [piece(0, 8, 0.0005), piece(2048, -13.5458, 0.0127522, 769, 24576)]
+    moved = loggp.snapped(pieces, [piece(0, 1, 0), piece(1024, 1, 0)])
+    assert moved[1].from_bytes == 1024
+    assert moved[1].at(1024) < 0
+    before, after = loggp.lines(moved)
+    assert (before.base, before.rate) == (pieces[0].base, pieces[0].rate)
+    assert value([after], 1024) == pytest.approx(0, abs=1e-12)
+    assert after.rate == pieces[1].rate
+    assert after.base.low <= after.base.value <= after.base.high
+
+
 HALF = [piece(0, 1000, 0.05), piece(8192, 2500, 0.05, 5793, 8192)]
 
 
