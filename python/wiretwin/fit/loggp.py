@@ -296,7 +296,7 @@ class Line:
 
 
 def lines(pieces: Sequence[Piece]) -> list[Line]:
-    """Return the pieces as lines; one that `snapped` has moved below its zero is lifted to 0 where it begins."""
+    """Return the pieces as lines; one that `snapped` has moved below its zero begins at 0."""
     return [_moved(p, p.from_bytes, max(p.at(p.from_bytes), 0.0), p.rate.value) for p in pieces]
 
 
