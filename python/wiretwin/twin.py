@@ -16,7 +16,7 @@ import tomllib
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import numpy as np
 import tomli_w
@@ -111,6 +111,7 @@ class Estimate(_Strict):
 class Figure(Estimate):
     """An estimate with the numbers of launches and samples behind it; none of its values is negative."""
 
+    RANGE: ClassVar[tuple[float, float]] = (0.0, _MAX_NS)
     value: Annotated[float, Field(ge=0.0, le=_MAX_NS)]
     low: Annotated[float, Field(ge=0.0, le=_MAX_NS)]
     high: Annotated[float, Field(ge=0.0, le=_MAX_NS)]
@@ -121,6 +122,7 @@ class Figure(Estimate):
 class Base(Estimate):
     """The constant of a line, in ns: may be negative where the line itself is not, over its range."""
 
+    RANGE: ClassVar[tuple[float, float]] = (-_MAX_NS, _MAX_NS)
     value: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
     low: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
     high: Annotated[float, Field(ge=-_MAX_NS, le=_MAX_NS)]
@@ -129,6 +131,7 @@ class Base(Estimate):
 class Rate(Estimate):
     """The time of one more byte, in ns: never negative."""
 
+    RANGE: ClassVar[tuple[float, float]] = (0.0, _MAX_PER_BYTE_NS)
     value: Annotated[float, Field(ge=0.0, le=_MAX_PER_BYTE_NS)]
     low: Annotated[float, Field(ge=0.0, le=_MAX_PER_BYTE_NS)]
     high: Annotated[float, Field(ge=0.0, le=_MAX_PER_BYTE_NS)]

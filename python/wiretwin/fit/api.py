@@ -392,9 +392,13 @@ def _require_curve(name: str, echo: ByLaunch, place: str | None) -> None:
 
 
 def _figure(found: Interval, launches: int, samples: int) -> Figure:
-    return Figure(
-        value=found.value, low=max(0.0, found.low), high=found.high, launches=launches, samples=samples
-    )
+    return Figure(**_held(found, Figure), launches=launches, samples=samples)
+
+
+def _held(found: Interval, kind: type[Figure | Base | Rate]) -> dict[str, Any]:
+    """Return value and interval, which of two launches may reach further than a twin can hold."""
+    least, most = kind.RANGE
+    return {"value": found.value, "low": max(found.low, least), "high": min(found.high, most)}
 
 
 def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, ...]:
@@ -415,8 +419,8 @@ def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, .
             Segment(
                 from_bytes=line.from_bytes,
                 to_bytes=end,
-                base_ns=Base(value=line.base.value, low=line.base.low, high=line.base.high),
-                per_byte_ns=Rate(value=line.rate.value, low=line.rate.low, high=line.rate.high),
+                base_ns=Base(**_held(line.base, Base)),
+                per_byte_ns=Rate(**_held(line.rate, Rate)),
                 samples=count,
                 lack_of_fit_p=None if adjusted or piece is None else piece.lack_of_fit_p,
                 from_bytes_low=piece.from_low if own_break and piece else None,

@@ -172,7 +172,10 @@ def _clean(values: Array) -> _Clean:
         some = np.sort(y[:, same], axis=0)[:count]  # NaN sorts last
         centre[same] = np.median(some, axis=0) if count < _ROBUST_FROM_LAUNCHES else locate(some).value
     apart = y - centre
-    common = np.nanmedian(apart, axis=1, keepdims=True) if positive else np.zeros((values.shape[0], 1))
+    common = np.zeros((values.shape[0], 1))
+    if positive:
+        some_size = finite.any(axis=1)
+        common[some_size] = np.nanmedian(apart[some_size], axis=1, keepdims=True)
     apart = apart - common
     spread = _smoothed(_spread(apart, launches))
     reach = np.where(spread > 0, _REACH * spread, np.inf)

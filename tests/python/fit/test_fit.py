@@ -172,6 +172,15 @@ def test_a_curve_without_endpoint_loops_is_a_curve() -> None:
     assert "recv_busy: 0 sizes with at least 2 launches, needed are 3" in str(caught.value)
 
 
+def test_two_launches_that_leave_an_interval_open_are_fitted() -> None:
+    samples = EAGER.samples(launches=2, loops=("echo",))
+    last = (pl.col("launch") == samples["launch"].max()) & (pl.col("bytes") > 1024)
+    apart = samples.with_columns(value_ns=pl.when(last).then(100).otherwise(1) * pl.col("value_ns"))
+    layer = fit(apart, endpoints="skip").layer("synthetic")
+    assert layer.n_half_bytes.high == layer.n_half_bytes.RANGE[1]
+    assert layer.n_half_bytes.low < layer.n_half_bytes.value < layer.n_half_bytes.high
+
+
 def test_endpoints_can_be_skipped(noisy_samples: pl.DataFrame) -> None:
     layer = fit(noisy_samples, endpoints="skip").layer("synthetic")
     assert layer.half_round_trip
