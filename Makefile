@@ -17,7 +17,7 @@ export PROPTEST_RNG_SEED ?= 1995
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 BUILD := build
 
-.PHONY: help run test bench fuzz accuracy accuracy-hosts docs fmt check lint test-rust test-python lock clean
+.PHONY: help run test packages bench fuzz torture accuracy accuracy-hosts docs fmt check lint test-rust test-python lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,7 +25,11 @@ help: ## this list
 run: $(BUILD)/core.stamp ## measure this host, fit, predict, run, compare: ends in a report
 	@$(BIN)/wiretwin tour
 
-test: check test-rust test-python ## everything that CI runs
+test: packages check test-rust test-python ## everything that CI runs
+	@bash requirements/debian.sh report
+
+packages: ## what the tests need of Debian, where root may install it
+	@bash requirements/debian.sh install
 
 check: lint ## formatting, lints, types
 
@@ -57,6 +61,9 @@ bench: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## speed of our own code, as ratio
 fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS (20) each
 	@$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),20)
 
+torture: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## every verb ended by every signal, TORTURE (20) times spread over its run; goes on where it was ended
+	@$(BIN)/python tests/torture/run.py --times $(or $(TORTURE),20)
+
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
 	$(BIN)/python benches/accuracy.py
 
@@ -69,7 +76,7 @@ lock: $(BUILD)/venv.stamp ## refresh the pinned dependencies
 	cargo update
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(BUILD) target docs/_build python/wiretwin/_core*.so
+	rm -rf $(VENV) $(BUILD) target docs/_build python/wiretwin/_core*.so python/wiretwin/fabric
 
 $(BUILD)/venv.stamp:
 	@mkdir -p $(BUILD)
@@ -80,12 +87,14 @@ $(BUILD)/venv.stamp:
 # pip and cargo work side by side; maturin then finds the core compiled and only links it in.
 $(BUILD)/runtime.stamp: requirements/runtime.txt $(BUILD)/venv.stamp
 	@echo "installing pinned packages and building the release core"
-	@cargo build --quiet --release --locked -p wiretwin-py & cargo_pid=$$!; \
+	@cargo build --quiet --release --locked -p wiretwin-py -p wiretwin-provider & cargo_pid=$$!; \
 	  $(UV) pip install --require-hashes -r requirements/runtime.txt; \
 	  wait $$cargo_pid
 	@touch $@
 
 $(BUILD)/core.stamp: $(BUILD)/runtime.stamp pyproject.toml $(RUST_SOURCES)
+	@cargo build --quiet --release --locked -p wiretwin-provider
+	@install -D target/release/libwiretwin_fi.so python/wiretwin/fabric/libwiretwin-fi.so
 	@$(UV) pip install "$$(grep -oE '^maturin==[^ \\]+' requirements/dev.txt)"
 	@$(UV) pip install --no-deps --no-build-isolation --config-settings build-args=--locked --editable .
 	@touch $@

@@ -20,6 +20,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import accuracy_page
+
 from wiretwin import priority
 from wiretwin.cli.compare import comparison_table
 from wiretwin.cli.format import Format, emit
@@ -75,7 +77,7 @@ def markdown(comparisons: list[Comparison], launches: int) -> str:
     worst, middle = worst_and_median(comparisons)
     when = datetime.now(UTC).date().isoformat()
     lines = [
-        f"Measured {when} on {platform.machine()}, {launches} launches each; median error "
+        f"The last round, {when} on {platform.machine()}, {launches} launches each: median error "
         f"{100 * middle:.1f} %, worst {100 * worst:.1f} %.",
         "",
         "| program | state | launches | predicted s | interval | actual s | interval | error |",
@@ -147,7 +149,9 @@ def main() -> int:
             head, rest = page.split(BEGIN)
             tail = rest.split(END)[1]
             text = f"{head}{BEGIN}\n\n{markdown(done, options.launches)}\n\n{END}{tail}"
-            options.docs.write_text(text, encoding="utf-8")
+            if not options.only:
+                accuracy_page.add(done, "round", "")
+            options.docs.write_text(accuracy_page.page(text), encoding="utf-8")
     return 0
 
 

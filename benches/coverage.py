@@ -7,23 +7,23 @@ Prints one JSON line for each quantity, noise and number of launches::
 ``covered`` is the share of 95 % intervals that hold the true value, ``p`` the chance of so few or fewer if
 95 % were true, ``half_width`` the median half width as a share of the value. Lines with ``found`` say how
 often the number of breaks was right, and for the straight curve how often there was a break too many.
-``--markdown`` prints the table of docs/explanation/fitting.md instead. Seeds are fixed: the same figures
-on every host.
+``--markdown`` prints the tables of docs/explanation/fitting.md and measuring.md instead. Seeds are fixed: the
+same figures on every host.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy import stats as distributions
 
 from wiretwin.fit.curve import curve_figures
 from wiretwin.fit.segments import fit_segments
-from wiretwin.fit.stats import ByLaunch, Interval, locate, student
+from wiretwin.fit.stats import Array, ByLaunch, Interval, ends
 from wiretwin.fit.synthetic import HALF_OCTAVES, Lines, Noise, noisy
 
 STRAIGHT = Lines(((0, 800.0, 0.1),))
@@ -65,7 +65,7 @@ class Tally:
                 "launches": launches,
                 "covered": round(covered / len(hits), 4),
                 "runs": len(hits),
-                "p": round(binomtest(covered, len(hits), STATED, alternative="less").pvalue, 4),
+                "p": round(distributions.binomtest(covered, len(hits), STATED, alternative="less").pvalue, 4),
                 "half_width": round(float(np.median(self.widths[name])), 4),
             }
 
@@ -77,7 +77,7 @@ def of_curves(noise: str, launches: int, runs: int) -> Iterator[dict[str, Any]]:
     count = np.full(HALF_OCTAVES.size, 9)
     for seed in range(runs):
         times = noisy(2 * STEPPED(HALF_OCTAVES), launches, NOISES[noise], np.random.default_rng(seed))
-        figures = curve_figures(ByLaunch(HALF_OCTAVES, times, count), seed=seed)
+        figures = curve_figures(ByLaunch(HALF_OCTAVES, times, count))
         read = (figures.t_0_ns, figures.r_max, figures.n_half_bytes)
         for name, found, true in zip(("t_0", "r_max", "n_half"), read, truth, strict=True):
             tally.add(name, found, true)
@@ -103,30 +103,46 @@ def of_curves(noise: str, launches: int, runs: int) -> Iterator[dict[str, Any]]:
         }
 
 
-def of_estimators(launches: int, spoilt: float, runs: int) -> Iterator[dict[str, Any]]:
-    """The estimator between launches against those it was chosen over."""
-    random = np.random.default_rng(launches)
-    x = random.normal(0, 0.03, (launches, runs))
-    x += (random.random(x.shape) < spoilt) * random.exponential(0.3, x.shape)
-    found = locate(x)
-    plain = student(launches - 1, STATED) * x.std(axis=0, ddof=1) / np.sqrt(launches)
-    medians = np.median(x[random.integers(0, launches, (400, launches))], axis=1)
-    low, high = np.quantile(medians, (0.025, 0.975), axis=0)
-    ways = {
-        "wiretwin": (found.value, student(found.freedom, STATED) * found.error),
-        "mean, Student's t": (x.mean(axis=0), plain),
-        "median, percentile bootstrap": ((low + high) / 2, (high - low) / 2),
+def _kinds() -> dict[str, Callable[[np.random.Generator, tuple[int, int]], Array]]:
+    """Return what launches are drawn from, as logarithms of times."""
+
+    def normal(random: np.random.Generator, shape: tuple[int, int]) -> Array:
+        return random.normal(0, 0.03, shape)
+
+    return {
+        "noise of 3 %": normal,
+        "one in 20 spoilt by 30 %": lambda r, s: normal(r, s) + (r.random(s) < 0.05) * r.exponential(0.3, s),
+        "heavy tails (Cauchy)": lambda r, s: 0.03 * r.standard_cauchy(s),
+        "one-sided (exponential)": lambda r, s: r.exponential(0.3, s),
+        "two states, 3 of 10 three times as long": lambda r, s: (
+            normal(r, s) + (r.random(s) < 0.3) * np.log(3)
+        ),
     }
-    for name, (middle, half) in ways.items():
-        yield {
-            "bench": f"estimator/{name}",
-            "spoilt": spoilt,
-            "launches": launches,
-            "covered": round(float((np.abs(middle) <= half).mean()), 4),
-            "runs": runs,
-            "half_width": round(float(np.median(half)), 4),
-            "half_width_p90": round(float(np.quantile(half, 0.9)), 4),
+
+
+def of_estimators(launches: int, runs: int) -> Iterator[dict[str, Any]]:
+    """The interval for the median between launches, beside those it was chosen over."""
+    for kind, draw in _kinds().items():
+        random = np.random.default_rng(launches)
+        truth = float(np.median(draw(np.random.default_rng(99), (1, 1_000_000))))
+        x = draw(random, (launches, runs))
+        half = distributions.t.ppf(0.5 + STATED / 2, launches - 1) * x.std(axis=0, ddof=1) / np.sqrt(launches)
+        medians = np.median(x[random.integers(0, launches, (400, launches))], axis=1)
+        ways = {
+            "as used": ends(x, STATED),
+            "mean, Student's $t$": (x.mean(axis=0) - half, x.mean(axis=0) + half),
+            "median, percentile bootstrap": np.quantile(medians, (0.025, 0.975), axis=0),
         }
+        for name, (low, high) in ways.items():
+            yield {
+                "bench": f"estimator/{name}",
+                "kind": kind,
+                "launches": launches,
+                "covered": round(float(((low <= truth) & (truth <= high)).mean()), 4),
+                "runs": runs,
+                "half_width": round(float(np.median(high - low)) / 2, 4),
+                "half_width_p90": round(float(np.quantile(high - low, 0.9)) / 2, 4),
+            }
 
 
 def main() -> None:
@@ -138,12 +154,7 @@ def main() -> None:
     rows = [
         row for noise in NOISES for launches in LAUNCHES for row in of_curves(noise, launches, options.runs)
     ]
-    estimators = [
-        row
-        for launches in LAUNCHES
-        for spoilt in (0.0, 0.05)
-        for row in of_estimators(launches, spoilt, 5 * options.runs)
-    ]
+    estimators = [row for launches in LAUNCHES for row in of_estimators(launches, 50 * options.runs)]
     if not options.markdown:
         for row in rows + estimators:
             print(json.dumps(row))
@@ -159,13 +170,14 @@ def main() -> None:
                 if (row["noise"], row["launches"]) == (noise, launches)
             }
             print(f"| {noise} | {launches} |" + "".join(f" {cells.get(name, 0.0):.1f} |" for name in names))
-    print("\n| launches | spoilt | estimator | covered | half width | half width, 90th percentile |")
-    print("|---|---|---|---|---|---|")
-    for row in estimators:
-        name = row["bench"].removeprefix("estimator/")
-        shares = f"{100 * row['half_width']:.1f} % | {100 * row['half_width_p90']:.1f} %"
-        spoilt = f"{100 * row['spoilt']:.0f} %"
-        print(f"| {row['launches']} | {spoilt} | {name} | {100 * row['covered']:.1f} % | {shares} |")
+    ways = list(dict.fromkeys(row["bench"].removeprefix("estimator/") for row in estimators))
+    print("\n| launches are drawn from | launches |" + "".join(f" {way} |" for way in ways))
+    print("|---|---|" + "---|" * len(ways))
+    for kind in _kinds():
+        for launches in LAUNCHES:
+            found = [row for row in estimators if (row["kind"], row["launches"]) == (kind, launches)]
+            shares = (f"{100 * row['covered']:.1f} (± {100 * row['half_width']:.1f} %)" for row in found)
+            print(f"| {kind} | {launches} | {' | '.join(shares)} |")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wiretwin.doctor import doctor
     from wiretwin.fit import fit
     from wiretwin.measure import measure
+    from wiretwin.model import Network
     from wiretwin.predict import predict
     from wiretwin.predict.live import run
     from wiretwin.results import Result
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wiretwin.understand.comparing import compare
 
 __all__ = [
+    "Network",
     "Result",
     "Scenario",
     "Twin",
@@ -47,6 +49,7 @@ __all__ = [
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
+    "Network": "wiretwin.model:Network",
     "Result": "wiretwin.results:Result",
     "Scenario": "wiretwin.scenario:Scenario",
     "Twin": "wiretwin.twin:Twin",

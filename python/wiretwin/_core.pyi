@@ -30,6 +30,20 @@ class Reader:
     def read(self, data: npt.NDArray[np.uint8]) -> None:
         """Have every cache line of one-dimensional contiguous bytes read, and wait until that is done."""
 
+class ReadNetwork(TypedDict):
+    """A network that was read and checked; a line counts once for each direction."""
+
+    plan_json: str
+    hosts: int
+    switches: int
+    lines: int
+
+def read_network(text: str, *, hosts: int | None = None) -> ReadNetwork:
+    """Read ``NAME:key=value,…`` or a JSON object; `hosts` where a topology takes a number and has none.
+
+    ValueError, with the key, the value found there and what is allowed as its three arguments.
+    """
+
 class WorldTotals(TypedDict):
     """Picoseconds per rank; the four add up to each rank's end time."""
 
@@ -82,6 +96,16 @@ class World:
         """Post an operation; a send or receive returns its request, anything else 0."""
     def step(self) -> list[tuple[int, WorldOutcome]]:
         """Go to the next instant at which ranks can go on; [] if there is none, ever."""
+    def replay(
+        self,
+        recordings: Sequence[tuple[Sequence[WorldOp], Sequence[int]]],
+        durations_ps: Sequence[Sequence[int]],
+    ) -> bool:
+        """Do what ranks did in another world: operations as posted, and what each post returned.
+
+        Each computation takes the next of its rank's durations. Returns whether all operations were done;
+        where a path depends on time they may not be.
+        """
     def now_ps(self, rank: int) -> int:
         """Return a rank's clock; where ranks share cores, yield and step first."""
     def blocked(self) -> list[tuple[int, str, str, int]]:
@@ -90,8 +114,13 @@ class World:
         """Return who waits, and since when."""
     def totals(self) -> WorldTotals: ...
     def timeline(self) -> WorldTimeline: ...
-    def chrome_trace(self) -> str:
-        """Return the timeline as a Chrome trace (JSON), for Perfetto and the like."""
+    def timeline_coarse_ps(self) -> int:
+        """Return within how long stretches the timeline has time summed by kind; 0 where it is whole.
+
+        It is not beyond a million intervals; the time of each kind stays what it was.
+        """
+    def write_chrome_trace(self, path: str | PathLike[str]) -> None:
+        """Write the timeline to a file as a Chrome trace (JSON), for Perfetto and the like."""
     def names(self) -> list[str]: ...
     def counts(self) -> tuple[int, int, int]:
         """Return how many messages were sent, were delivered, and are still held."""
@@ -157,17 +186,25 @@ class ProgramRun(TypedDict):
     outcomes: list[ProgramOutcome]
     end_ps: npt.NDArray[np.uint64]
     totals: WorldTotals
-    timeline: WorldTimeline
+    timeline: NotRequired[WorldTimeline]
+    timeline_coarse_ps: NotRequired[int]
     names: list[str]
     messages: int
     digest: str
-    chrome_trace: str
     sent_ps: NotRequired[npt.NDArray[np.uint64]]
     sent_bytes: NotRequired[npt.NDArray[np.uint64]]
     sent_to: NotRequired[npt.NDArray[np.uint64]]
 
 def run_program(
-    name: str, params_json: str, model_json: str, ranks: int, seed: int, traced: int | None = None
+    name: str,
+    params_json: str,
+    model_json: str,
+    ranks: int,
+    seed: int,
+    *,
+    traced: int | None = None,
+    timeline: bool = False,
+    chrome_trace: str | PathLike[str] | None = None,
 ) -> ProgramRun:
     """Run `echo`, `stream`, `ring`, `jacobi`, `mm`, `pde`, `pde1` or `pde2` in a simulated world.
 
@@ -177,6 +214,8 @@ def run_program(
     `costs_ps` by kind of work (`add`, `stencil-point`, `multiply-add`, `sor-point`, `relax-point`,
     `smooth-point`, `transfer-point`); `fault` (`delivery`,
     `byte`, `flip`) to change a byte on its way. Of the rank `traced`, what it sent is there as well.
+    With `timeline`, what each rank did when is there as well; `chrome_trace` is a file to write that to, as
+    `World.write_chrome_trace` does. Neither goes together with `traced`.
     """
 
 class LanEcho(TypedDict):
@@ -349,7 +388,10 @@ def switch_carries(
     """Run a switch under uniform traffic: `pim`, `islip`, `maximum`, `fifo` or `output-queued`."""
 
 def fabric_run(scenario_json: str) -> str:
-    """Run a network of switches with hosts and sessions: a scenario and a report, both JSON."""
+    """Run a network of switches with hosts and sessions: a scenario and a report, both JSON.
+
+    What the report counts of sessions and lines is counted after the warm-up.
+    """
 
 class RpcClient:
     """A client of one version of a program, over a real socket.

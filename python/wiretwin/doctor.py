@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wiretwin import scratch
+from wiretwin import scratch, shared_memory
 from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
@@ -124,7 +124,12 @@ def doctor() -> Examination:
 
     # Before the layers are tried: every run removes them.
     abandoned = [path for parent in scratch.parents() for path in scratch.sweep(parent)]
-    facts = host.describe()
+    memory = shared_memory.room() or shared_memory.Room(0, 0)
+    facts = host.describe() | {
+        "shared_memory_MiB": round(memory.size / 2**20, 1),
+        "shared_memory_free_MiB": round(memory.free / 2**20, 1),
+        "shared_memory_needed_MiB": round(shared_memory.ROOM_BYTES / 2**20, 1),
+    }
     layers = [_try(configuration) for configuration in _configurations()]
     tools = _tools()
     return Examination(
@@ -241,6 +246,16 @@ def _missing(facts: dict[str, Any], layers: list[LayerState], tools: dict[str, s
                 f"a cheap clock: the source is {facts['clock_source']}",
                 "a reading of the clock costs up to a microsecond and each sample holds one",
                 "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource",
+            )
+        )
+    memory = shared_memory.room() or shared_memory.Room(0, 0)
+    if memory.free < shared_memory.ROOM_BYTES:
+        found.append(
+            Missing(
+                f"shared memory: {memory}, needed are {facts['shared_memory_needed_MiB']:g} MiB",
+                "folders of a run go to a disk; ranks of MPI are ended by SIGBUS, 2 MiB each are needed",
+                "remove what nobody uses there, or `mount -o remount,size=1G /dev/shm`; of a container: "
+                "`--shm-size 1g`",
             )
         )
     load = os.getloadavg()[0]

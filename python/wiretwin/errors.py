@@ -14,14 +14,17 @@ code      meaning
 4         a simulated run failed: deadlock, or something that is not modelled
 5         the user's program failed: raised, called exit, or never received
 6         a file could not be written or read: disk full, not permitted
+7         too little memory: a limit on it, or all of it is in use
 70        a defect of wiretwin
-130       interrupted; what was measured is kept
+130       interrupted; what was measured is kept (129 by SIGHUP, 143 by SIGTERM)
 ========  =====================================================================
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -31,6 +34,7 @@ __all__ = [
     "InputError",
     "InterruptedRun",
     "MeasureError",
+    "MemoryShortage",
     "ProgramError",
     "SimulationError",
     "StorageError",
@@ -134,8 +138,17 @@ class StorageError(WiretwinError):
         super().__init__(f"{file}: {reason}" + (f"; {kept}" if kept else ""))
 
 
+class MemoryShortage(WiretwinError):
+    """There is too little memory for a library or for what was asked; the text says what limits it."""
+
+    exit_code = 7
+
+
 class InterruptedRun(WiretwinError):
-    """The user interrupted; the text says what was kept and where."""
+    """The user or the system interrupted; the text says what was kept and where.
+
+    The command line ends with 128 and the number of the signal that came: 130 for Ctrl-C.
+    """
 
     exit_code = 130
 
@@ -152,17 +165,28 @@ def report_error(error: BaseException, *, debug: bool = False) -> int:
     """
     if debug:
         traceback.print_exception(error, file=sys.stderr)
+    if isinstance(error, KeyboardInterrupt | InterruptedRun):
+        from wiretwin.interruption import came
+
+        number = came()
+        by = "" if number is signal.SIGINT else f"{number.name}: "
+        said = str(error) if isinstance(error, InterruptedRun) else "interrupted"
+        _say(f"wiretwin: {by}{said}")
+        return 128 + number
     if isinstance(error, WiretwinError):
-        print(f"wiretwin: {error}", file=sys.stderr)
+        _say(f"wiretwin: {error}")
         return error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        print("wiretwin: interrupted", file=sys.stderr)
-        return InterruptedRun.exit_code
     kind = type(error).__name__
     print(f"wiretwin: a defect of wiretwin, please report it: {kind}: {error}", file=sys.stderr)
     if not debug:
         print("wiretwin: `wiretwin --debug …` shows where", file=sys.stderr)
     return DEFECT_EXIT_CODE
+
+
+def _say(text: str) -> None:
+    """Print to standard error, which may be a terminal that has been closed."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def _shown(value: object) -> str:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from wiretwin import shared_memory
 from wiretwin.errors import InputError
 
 __all__ = [
@@ -236,13 +237,13 @@ class Here:
 
     @property
     def directory(self) -> Path:
-        """Where directories of launches are made: in memory where there is such a place.
+        """Where directories of launches are made: in memory where there is room for them.
 
         Paths are short there as well, which the name of a Unix socket must be.
         """
-        memory = Path("/dev/shm")
-        usable = memory.is_dir() and os.access(memory, os.W_OK)
-        return memory if usable else Path(tempfile.gettempdir())
+        found = shared_memory.room()
+        roomy = found is not None and found.free >= shared_memory.ROOM_BYTES
+        return shared_memory.FOLDER if roomy else Path(tempfile.gettempdir())
 
     def counters(self) -> Mapping[str, Counters]:
         """Return what the loopback interface has carried, whoever sent it."""

@@ -1,29 +1,51 @@
-"""Child processes that end: a time limit on every wait, and no descendant left behind."""
+"""Child processes that end: a time limit on every wait, and no descendant left behind.
+
+Every process is started by `start`, so that the keeper of the run (`wiretwin.keeper`) ends it and all its
+descendants where we cannot do it ourselves any more.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
-import select
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from wiretwin import scratch
+from wiretwin import keeper, scratch
+from wiretwin.marks import GRACE_S, KILLED_S, await_gone
 
-#: Environment variable that marks every process of a launch or of a stack, so that strays are found by it.
-MARK = "WIRETWIN_LAUNCH"
-#: How long a process may take to obey SIGTERM before it is killed, in seconds.
-GRACE_S = 1.0
 LOOK_S = 3.0
 """Between two questions whether a command can still come to its end, in seconds."""
-KILLED_S = 10.0
-"""How long a killed process may take to be gone, on a busy host, before we go on."""
+
+
+_no_later_than: ContextVar[float] = ContextVar("no_later_than", default=math.inf)
+
+
+def begun() -> float:
+    """Return when this process was started, on the monotonic clock, to a hundredth of a second."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    # proc(5): field 22 is the start in ticks since boot; the first behind the name is the third.
+    started = int(fields[22 - 3]) / os.sysconf("SC_CLK_TCK")
+    return time.monotonic() - (time.clock_gettime(time.CLOCK_BOOTTIME) - started)
+
+
+@contextlib.contextmanager
+def no_longer_than(end: float) -> Iterator[None]:
+    """Let no command that `run` starts within the block go on beyond `end`, on the monotonic clock."""
+    token = _no_later_than.set(min(end, _no_later_than.get()))
+    try:
+        yield
+    finally:
+        _no_later_than.reset(token)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +99,22 @@ def single_threaded(base: Mapping[str, str] | None = None) -> dict[str, str]:
     return env
 
 
+def start(
+    argv: Sequence[str], *, env: Mapping[str, str] | None = None, **more: Any
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, under the run's keeper.
+
+    Parameters
+    ----------
+    env
+        Its environment, by default ours.
+    more
+        As of `subprocess.Popen`; standard input comes from nowhere unless said otherwise.
+    """
+    more.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen(argv, env=keeper.environment(env), start_new_session=True, **more)
+
+
 def end_tree(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
     """End a child and all its descendants: TERM, then KILL after `grace_s` seconds."""
     try:
@@ -115,16 +153,7 @@ def child(
     with scratch.folder() as folder:
         out, err = folder / "stdout", folder / "stderr"
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                env=None if env is None else dict(env),
-                cwd=cwd,
-                pass_fds=tuple(pass_fds),
-                start_new_session=True,
-            )
+            process = start(argv, stdout=stdout, stderr=stderr, env=env, cwd=cwd, pass_fds=tuple(pass_fds))
         try:
             yield process, out, err
         finally:
@@ -166,9 +195,11 @@ def run(
     Raises
     ------
     TimeLimit
-        When it has not ended after `limit_s` seconds; it and its descendants are gone by then.
+        When it has not ended after `limit_s` seconds, or when `no_longer_than` says; it and its descendants
+        are gone by then.
     """
     start = time.monotonic()
+    limit_s = max(0.0, min(limit_s, _no_later_than.get() - start))
     with child(argv, env=env, cwd=cwd) as (process, out, err):
         timed_out = False
         while process.returncode is None:
@@ -188,34 +219,6 @@ def run(
     if timed_out:
         raise TimeLimit(argv, limit_s, finished)
     return finished
-
-
-def marked(token: str) -> set[int]:
-    """Find the processes that carry a launch's mark in their environment."""
-    wanted = f"{MARK}={token}".encode()
-    found = set()
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError):
-                if wanted in Path("/proc", entry, "environ").read_bytes().split(b"\0"):
-                    found.add(int(entry))
-    return found
-
-
-def end_all(find: Callable[[], set[int]], grace_s: float = GRACE_S) -> None:
-    """End the processes that are found: TERM, and KILL after `grace_s` seconds, until none is found any more.
-
-    What was being started at a look is found by the next one. A killed process is waited for `KILLED_S`
-    seconds at most.
-    """
-    deadline = time.monotonic() + grace_s + KILLED_S
-    number, limit_s = signal.SIGTERM, grace_s
-    while (left := find()) and time.monotonic() < deadline:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
-        await_gone(left, limit_s)
-        number, limit_s = signal.SIGKILL, max(0.0, deadline - time.monotonic())
 
 
 def killed_children(pid: int) -> dict[int, tuple[str, int]]:
@@ -238,19 +241,3 @@ def killed_children(pid: int) -> dict[int, tuple[str, int]]:
                 if fields[0] == "Z" and os.WIFSIGNALED(status := int(fields[-1])):
                     found[member.pid] = (head.partition("(")[2], os.WTERMSIG(status))
     return found
-
-
-def await_gone(pids: set[int], limit_s: float) -> None:
-    """Wait until all have ended, at most `limit_s` seconds."""
-    deadline = time.monotonic() + limit_s
-    for pid in pids:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        try:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        finally:
-            os.close(descriptor)

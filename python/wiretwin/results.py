@@ -16,7 +16,7 @@ import io
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -45,6 +45,8 @@ __all__ = [
 
 FORMAT: Literal["wiretwin-result"] = "wiretwin-result"
 VERSION: Literal[1] = 1
+UNDER_WAY, LINES = "under-way.json", "under-way.jsonl"
+"""The launch that is being made, and what its probe has written so far; gone when it is stored."""
 
 SAMPLE_COLUMNS: dict[str, str] = {
     "launch": "uint32",
@@ -61,7 +63,7 @@ SAMPLE_COLUMNS: dict[str, str] = {
 `value_ns` is the time of the whole batch."""
 
 Status = Literal["ok", "failed", "interrupted"]
-Stop = Literal["narrow", "budget", "interrupt", "failed"]
+Stop = Literal["narrow", "launches", "budget", "interrupt", "failed"]
 
 
 class _Record(BaseModel):
@@ -156,6 +158,8 @@ class Manifest(_Record):
     """Why each configuration was measured no longer."""
     stopped_because: dict[str, str] = Field(default_factory=dict)
     """The same in words, with the figure that decided."""
+    not_measured: dict[str, list[int]] = Field(default_factory=dict)
+    """By configuration the sizes asked for, in bytes, that no launch has an echo of."""
     state: Literal["running", "complete", "interrupted"] = "complete"
     """``running`` in a folder that nobody writes any more: the measuring process was killed."""
 
@@ -185,8 +189,15 @@ class Result:
         with ``salvage=True``.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, damaged: Sequence[Damage] = ()) -> None:
+    def __init__(
+        self,
+        path: Path,
+        manifest: Manifest,
+        damaged: Sequence[Damage] = (),
+        adopted: pa.Table | None = None,
+    ) -> None:
         self.path = path
+        self._adopted = adopted
         self.manifest = manifest
         self.damaged = list(damaged)
 
@@ -256,6 +267,7 @@ class Result:
         folder = Path(path)
         manifest = _read_manifest(folder)
         _adopt_unlisted(folder, manifest)
+        adopted = _adopt_under_way(folder, manifest)
         damaged: list[Damage] = []
         last = max((launch.launch for launch in manifest.launches), default=0)
         for launch in manifest.launches:
@@ -272,7 +284,7 @@ class Result:
                     allowed="the file as it was measured; --salvage (in Python salvage=True) leaves it out",
                 )
             damaged.append(damage)
-        return cls(folder, manifest, damaged)
+        return cls(folder, manifest, damaged, adopted)
 
     def append(self, launch: Launch, samples: Mapping[str, Any] | None = None) -> Launch:
         """Store one launch for good: its samples, then the manifest.
@@ -305,7 +317,22 @@ class Result:
             )
         self.manifest.launches.append(stored)
         self._write_manifest()
+        for name in (UNDER_WAY, LINES):
+            (self.path / name).unlink(missing_ok=True)
         return stored
+
+    def under_way(self, launch: Launch) -> Path:
+        """Note a launch that begins; return the file for the lines of its probe.
+
+        Were this process killed, `open` would find the samples of its finished steps there.
+
+        Raises
+        ------
+        StorageError
+            The note could not be written.
+        """
+        self._store(self.path / UNDER_WAY, launch.model_dump_json().encode())
+        return self.path / LINES
 
     def finish(
         self,
@@ -339,6 +366,8 @@ class Result:
             and self.path / launch.file not in unusable
             and (failed or launch.status != "failed")
         ]
+        if self._adopted is not None:
+            tables.append(self._adopted)
         table = pa.concat_tables(tables) if tables else _schema().empty_table()
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
@@ -375,6 +404,8 @@ class Result:
                 continue
             digest = launch.sha256 or hashlib.sha256((self.path / launch.file).read_bytes()).hexdigest()
             whole.update(f"{launch.file} {digest}\n".encode())
+        if self._adopted is not None:
+            whole.update((self.path / LINES).read_bytes())
         return whole.hexdigest()
 
     def _write_manifest(self) -> None:
@@ -395,23 +426,42 @@ def write_atomically(path: Path, data: bytes, *, kept: str | None = None) -> Non
     StorageError
         It could not be written; a file that was there before is untouched.
     """
+    with atomically(path, kept=kept) as temporary, open(temporary, "xb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+
+
+@contextlib.contextmanager
+def atomically(path: Path, *, kept: str | None = None) -> Iterator[Path]:
+    """Give a name to write a file under; at the end of the block it is flushed and renamed to `path`.
+
+    Raises
+    ------
+    StorageError
+        It could not be written; a file that was there before is untouched. Where the block raises anything,
+        nothing is left.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(temporary, "xb", buffering=0) as file:
-            view = memoryview(data)
-            while view:
-                view = view[file.write(view) :]
-            os.fsync(file.fileno())
+        yield temporary
+        _flush(temporary)
         os.replace(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
+        _flush(path.parent)
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
-        raise StorageError(path, f"not written: {_words(error)}", kept) from error
+        if isinstance(error, OSError):
+            raise StorageError(path, f"not written: {_words(error)}", kept) from error
+        raise
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _words(error: OSError) -> str:
@@ -424,14 +474,19 @@ def _schema() -> pa.Schema:
     return pa.schema([(name, pa.type_for_alias(kind)) for name, kind in SAMPLE_COLUMNS.items()])
 
 
-def _encode(launch: Launch, samples: Mapping[str, Any]) -> bytes:
+def _table(launch: Launch, samples: Mapping[str, Any]) -> pa.Table:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     rows = len(samples["value_ns"])
     columns = dict(samples) | {"launch": [launch.launch] * rows, "layer": [launch.name] * rows}
-    schema = _schema().with_metadata({"format": FORMAT, "version": str(VERSION)})
-    table = pa.table({name: columns[name] for name in SAMPLE_COLUMNS}, schema=schema)
+    return pa.table({name: columns[name] for name in SAMPLE_COLUMNS}, schema=_schema())
+
+
+def _encode(launch: Launch, samples: Mapping[str, Any]) -> bytes:
+    import pyarrow.parquet as pq
+
+    table = _table(launch, samples)
+    table = table.replace_schema_metadata({"format": FORMAT, "version": str(VERSION)})
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     return buffer.getvalue()
@@ -499,6 +554,22 @@ def _adopt_unlisted(folder: Path, manifest: Manifest) -> None:
         launch.name = table.column("layer")[0].as_py()
         launch.rows = table.num_rows
     manifest.launches.append(launch)
+
+
+def _adopt_under_way(folder: Path, manifest: Manifest) -> pa.Table | None:
+    """List the launch during which the measuring process was killed; return the samples of its steps."""
+    from wiretwin import lines
+
+    try:
+        launch = Launch.model_validate_json((folder / UNDER_WAY).read_bytes())
+        columns = lines.columns(lines.steps((folder / LINES).read_bytes()))
+    except (OSError, ValidationError):
+        return None
+    known = {one.launch for one in manifest.launches}
+    if columns is None or launch.launch in known or manifest.state != "running":
+        return None
+    manifest.launches.append(launch.model_copy(update={"rows": len(columns["value_ns"])}))
+    return _table(launch, columns)
 
 
 def _check_samples(folder: Path, launch: Launch) -> str | None:

@@ -10,7 +10,8 @@ from pathlib import Path
 from wiretwin._verbs import make_callable
 from wiretwin.errors import InterruptedRun
 from wiretwin.predict.compare import compare
-from wiretwin.predict.live import LAYER, Job, run_interleaved
+from wiretwin.predict.live import Job, run_interleaved
+from wiretwin.predict.model import LAYER
 from wiretwin.predict.records import Comparison, Launch
 from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
 from wiretwin.results import Result
@@ -30,7 +31,9 @@ RANKS = 2
 PASSES = 5
 LAUNCHES = 7
 #: Launches of mpi4py/mpich for each of another layer: the predictions rest on it, in every state of the host.
-TURNS = 3
+TURNS = 2
+#: Launches of it that are made even if the budget has no time for them: without any there is no twin.
+LEAST = 3
 #: Passes wanted in each state that the twin knows, and the most made of a program to get them.
 PASSES_IN_STATE = 2
 MOST_PASSES = 9
@@ -136,9 +139,9 @@ def _tour(
         budget=f"{measure_s:g}s",
         out=folder / "result",
         seed=seed,
-        launches=3,
         sizes=SIZES,
         turns={LAYER: TURNS},
+        at_least={LAYER: LEAST},
         progress=measuring,
     )
     if done.result.manifest.state == "interrupted":

@@ -16,15 +16,18 @@ import tomllib
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-import numpy as np
 import tomli_w
-from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from wiretwin.errors import InputError, StorageError
 from wiretwin.faults import explain, quoted, shown
+from wiretwin.given import read_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "FORMAT",
@@ -302,6 +305,8 @@ class Costs(_Strict):
 
     def curve(self, quantity: Quantity, sizes: ArrayLike) -> NDArray[np.float64]:
         """Evaluate ``quantity`` at many sizes in bytes, in ns; the same errors as :meth:`at`."""
+        import numpy as np
+
         segments = self.segments(quantity)
         at = np.asarray(sizes, dtype=np.float64)
         if at.size and float(at.min()) < 0:
@@ -429,14 +434,7 @@ class Twin(_Strict):
             If the file cannot be read, is not TOML, is of another format or a newer version, or breaks a
             rule; the message names the file, the key, the value and what is allowed.
         """
-        try:
-            raw = Path(path).read_bytes()
-        except OSError as error:
-            raise InputError(reason=f"{path}: cannot be read: {error.strerror or error}") from error
-        try:
-            return cls.parse(raw.decode("utf-8"), str(path))
-        except UnicodeDecodeError as error:
-            raise InputError(reason=f"{path}: not a text file: byte {error.start} is not UTF-8") from error
+        return cls.parse(read_text(path), str(path))
 
     @classmethod
     def parse(cls, text: str, name: str = "twin") -> Twin:

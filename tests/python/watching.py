@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from wiretwin.process import MARK
+from wiretwin.marks import LAUNCH
 
 FOLDER = "wiretwin-"
 RANKS = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "LAMRANK")
@@ -121,6 +121,6 @@ def _marked() -> list[tuple[psutil.Process, list[str], dict[str, str]]]:
             environment, words = process.environ(), process.cmdline()
         except psutil.Error:
             continue
-        if words and MARK in environment and environment.get("PYTEST_OF") == str(os.getpid()):
+        if words and LAUNCH in environment and environment.get("PYTEST_OF") == str(os.getpid()):
             found.append((process, words, environment))
     return found

@@ -6,6 +6,7 @@
 
 mod clock;
 mod crossing;
+pub mod direct;
 mod interface;
 mod line;
 mod mapping;

@@ -5,20 +5,20 @@
 //! computes neither sends again nor answers, and what waits for it meanwhile looks late. A TCP connection
 //! beside it carries control messages and tells at once when the peer dies.
 
+mod circuit;
 mod clocks;
 mod faults;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use circuit::{CircuitSocket, DATAGRAM, MOST_AT_ONCE, MOST_RECEIVED};
 pub use faults::Faults;
 use faults::Mischief;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, recv, send, sockopt};
 use wiretwin_proto::pcaal::{
     Cell, Circuit, Config, Counters, Endpoint, Event, Kind, LocalClock, Pdu, Run, Values, Watch,
 };
@@ -67,10 +67,10 @@ impl Default for PcaalOptions {
 
 /// Octets of a cell.
 const CELL: usize = 48;
-/// Cells of one datagram, so that it fits a packet of Ethernet.
-const MOST_CELLS: usize = 30;
-/// Cells that may be under way: what fits a socket's buffer.
-const WINDOW: u32 = 1024;
+/// The most cells that may be under way, a power of 2; fewer where the receive buffer of either end is smaller.
+const WINDOW: u32 = 4096;
+/// Of each cell, what the kernel counts in a receive buffer besides its octets is at most as much again.
+const COUNTED: usize = 2 * CELL;
 /// The most octets that wait to be sent or acknowledged before a writer waits.
 const MOST_WAITING: usize = 1 << 20;
 /// How long an end that is closed sees to what is under way.
@@ -86,7 +86,7 @@ const CIRCUITS: [Circuit; 3] = [Circuit::Ordinary, Circuit::Backup, Circuit::Con
 pub struct PcaalStream {
     /// Readable when anything has come.
     any: OwnedFd,
-    sockets: [OwnedFd; 3],
+    sockets: [CircuitSocket; 3],
     control: SocketStream,
     end: Endpoint,
     begun: Instant,
@@ -102,6 +102,8 @@ pub struct PcaalStream {
     incoming: VecDeque<u8>,
     /// Cells to be sent, by circuit.
     staged: [Vec<u8>; 3],
+    /// Where those that come are put.
+    received: Vec<u8>,
     mischief: Mischief,
     /// Messages that were handed in.
     handed: u64,
@@ -132,48 +134,41 @@ pub fn pcaal(
     streams.map(over).collect()
 }
 
-/// A socket of a circuit.
-fn circuit(options: &SocketOptions, dscp: u8) -> Result<UdpSocket, MeetingError> {
-    let here = UdpSocket::bind(SocketAddr::new(options.address, 0)).map_err(refuse)?;
-    options.set_buffers(&here).map_err(refuse)?;
-    let class = dscp.checked_mul(4).ok_or_else(|| {
-        MeetingError::new("setting the class of a circuit", format_args!("DSCP {dscp}: 0 to 63"))
-    })?;
-    let set = if options.address.is_ipv4() {
-        sockopt::set_ip_tos(&here, class)
-    } else {
-        sockopt::set_ipv6_tclass(&here, class.into())
-    };
-    set.map_err(|error| refuse(error.into()))?;
-    Ok(here)
+/// What two ends tell each other before the first cell.
+struct Met {
+    sockets: [CircuitSocket; 3],
+    /// Cells that may be under way.
+    window: u32,
+    /// Both read the same clock.
+    one_clock: bool,
 }
 
-/// The sockets of three circuits, connected to those of the other end, and whether that reads the same clock.
-fn circuits(
-    control: &mut SocketStream,
-    options: &SocketOptions,
-    dscp: [u8; 3],
-) -> Result<([OwnedFd; 3], bool), MeetingError> {
-    let [one, two, three] = dscp.map(|dscp| circuit(options, dscp));
-    let here = [one?, two?, three?];
+/// The sockets of three circuits, connected to those of the other end.
+fn meet(control: &mut SocketStream, options: &SocketOptions, dscp: [u8; 3]) -> Result<Met, MeetingError> {
+    let [one, two, three] = dscp.map(|dscp| CircuitSocket::open(options, dscp, WINDOW as usize * CELL));
+    let sockets = [one?, two?, three?];
     let told = |failure: Failure| {
         MeetingError::new("telling of the sockets of circuits", format_args!("{failure:?}"))
     };
+    let (_, buffer) = sockets[0].buffers().map_err(refuse)?;
+    let window = (buffer / COUNTED).clamp(DATAGRAM / CELL, WINDOW as usize) as u32;
     // All at once, which is quick even where much is lost.
     let clock = clocks::identity();
-    let mut words = [0; 70];
-    words[6..].copy_from_slice(&clock);
-    for (place, socket) in words.chunks_exact_mut(2).zip(&here) {
-        place.copy_from_slice(&socket.local_addr().map_err(refuse)?.port().to_le_bytes());
+    let mut words = [0; 74];
+    words[6..10].copy_from_slice(&window.to_le_bytes());
+    words[10..].copy_from_slice(&clock);
+    for (place, socket) in words.chunks_exact_mut(2).zip(&sockets) {
+        place.copy_from_slice(&socket.port().map_err(refuse)?.to_le_bytes());
     }
     control.send_all(&words).map_err(told)?;
     control.recv_exact(&mut words).map_err(told)?;
     let there = control.peer_ip().map_err(refuse)?;
-    for (port, socket) in words.chunks_exact(2).zip(&here) {
-        let port = u16::from_le_bytes([port[0], port[1]]);
-        socket.connect(SocketAddr::new(there, port)).map_err(refuse)?;
+    for (port, socket) in words.chunks_exact(2).zip(&sockets) {
+        socket.connect(there, u16::from_le_bytes([port[0], port[1]])).map_err(refuse)?;
     }
-    Ok((here.map(OwnedFd::from), words[6..] == clock && clock != [0; 64]))
+    let theirs = u32::from_le_bytes([words[6], words[7], words[8], words[9]]);
+    let one_clock = words[10..] == clock && clock != [0; 64];
+    Ok(Met { sockets, window: window.min(theirs).max(1), one_clock })
 }
 
 fn refuse(error: io::Error) -> MeetingError {
@@ -189,7 +184,7 @@ impl PcaalStream {
         limit: Duration,
     ) -> Result<Self, MeetingError> {
         let socket = &options.socket;
-        let (sockets, one_clock) = circuits(&mut control, socket, options.dscp)?;
+        let Met { sockets, window, one_clock } = meet(&mut control, socket, options.dscp)?;
         let learned = (!one_clock).then(|| clocks::learn(&mut control, leads)).transpose();
         let clock_sync =
             learned.map_err(|failure| MeetingError::new("comparing clocks", format_args!("{failure:?}")))?;
@@ -205,7 +200,7 @@ impl PcaalStream {
         let config = Config {
             timer_poll: span(options.interval),
             timer_no_response: span(limit.min(Duration::from_secs(86_400))),
-            window: WINDOW,
+            window,
             watch: Some(options.watch),
             monitor_interval: span(options.interval),
             loss_threshold: span(options.loss),
@@ -234,6 +229,7 @@ impl PcaalStream {
             kept: vec![[0; CELL]; WINDOW as usize],
             incoming: VecDeque::new(),
             staged: [const { Vec::new() }; 3],
+            received: vec![0; MOST_RECEIVED],
             mischief: Mischief::new(options.faults),
             handed: 0,
             looked: begun,
@@ -261,16 +257,8 @@ impl PcaalStream {
     /// # Errors
     /// Those of `getsockopt(2)`.
     pub fn classes(&self) -> io::Result<[u8; 3]> {
-        let mut classes = [0; 3];
-        for (class, socket) in classes.iter_mut().zip(&self.sockets) {
-            let octet = if sockopt::socket_domain(socket)? == AddressFamily::INET {
-                sockopt::ip_tos(socket)?.into()
-            } else {
-                sockopt::ipv6_tclass(socket)?
-            };
-            *class = (octet / 4) as u8;
-        }
-        Ok(classes)
+        let [one, two, three] = self.sockets.each_ref().map(CircuitSocket::class);
+        Ok([one?, two?, three?])
     }
 
     /// `SO_SNDBUF` and `SO_RCVBUF` of a circuit, in bytes as the kernel reports them.
@@ -278,8 +266,7 @@ impl PcaalStream {
     /// # Errors
     /// Those of `getsockopt(2)`.
     pub fn buffers(&self) -> io::Result<(usize, usize)> {
-        let socket = &self.sockets[0];
-        Ok((sockopt::socket_send_buffer_size(socket)?, sockopt::socket_recv_buffer_size(socket)?))
+        self.sockets[0].buffers()
     }
 
     /// From now on the ordinary circuit holds each datagram of this end for so long more.
@@ -294,27 +281,15 @@ impl PcaalStream {
 
     /// Takes what has come, lets time pass, sends what is to be sent.
     fn turn(&mut self) -> Result<(), Failure> {
-        let mut datagram = [0; CELL * MOST_CELLS];
         let was_elsewhere = self.looked.elapsed() > ABSENCE;
         if was_elsewhere {
             let now = self.now();
             self.end.set_watching(now, false);
         }
-        for (place, circuit) in CIRCUITS.into_iter().enumerate() {
-            loop {
-                let count = match recv(&self.sockets[place], &mut datagram[..], RecvFlags::DONTWAIT) {
-                    Ok((count, _)) => count,
-                    Err(Errno::AGAIN) => break,
-                    // What was sent earlier met nobody: the TCP connection tells if that is so.
-                    Err(Errno::INTR | Errno::CONNREFUSED) => continue,
-                    Err(error) => return Err(failure(error)),
-                };
-                for octets in datagram[..count].chunks(CELL) {
-                    self.take(circuit, octets);
-                }
-                self.drain()?;
-            }
-        }
+        let mut received = std::mem::take(&mut self.received);
+        let taken = self.take_all(&mut received);
+        self.received = received;
+        taken?;
         let now = self.now();
         if was_elsewhere {
             self.end.set_watching(now, true);
@@ -325,8 +300,21 @@ impl PcaalStream {
         self.let_go()
     }
 
-    fn take(&mut self, circuit: Circuit, octets: &[u8]) {
-        let now = self.now();
+    /// Takes what has come by all circuits.
+    fn take_all(&mut self, received: &mut [u8]) -> Result<(), Failure> {
+        for (place, circuit) in CIRCUITS.into_iter().enumerate() {
+            while let Some(count) = self.sockets[place].recv(received)? {
+                let now = self.now();
+                for octets in received[..count].chunks(CELL) {
+                    self.take(now, circuit, octets);
+                }
+                self.drain()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, now: SimTime, circuit: Circuit, octets: &[u8]) {
         let mut text = [0; CELL];
         let cell = Cell::parse(circuit, octets, |values| {
             text[..values.len()].copy_from_slice(values);
@@ -370,37 +358,37 @@ impl PcaalStream {
         let mut length = 0;
         if let Pdu::Data { values: Values { payload, .. }, .. } = cell.pdu {
             length = payload.length.get() as usize;
-            let at = (payload.start.get() - self.outgoing_from) as usize;
-            for (place, octet) in values.iter_mut().zip(self.outgoing.range(at..at + length)) {
-                *place = *octet;
-            }
+            copy(&self.outgoing, (payload.start.get() - self.outgoing_from) as usize, &mut values[..length]);
         }
-        let mut octets = [0; CELL];
-        cell.emit(&values[..length], &mut octets)
-            .map_err(|error| Failure::Refused(format!("writing a cell: {error}")))?;
         let circuit = cell.circuit as usize;
-        self.staged[circuit].extend(octets);
-        if self.staged[circuit].len() == CELL * MOST_CELLS { self.hand_over(circuit) } else { Ok(()) }
+        let staged = &mut self.staged[circuit];
+        let at = staged.len();
+        staged.resize(at + CELL, 0);
+        cell.emit(&values[..length], &mut staged[at..])
+            .map_err(|error| Failure::Refused(format!("writing a cell: {error}")))?;
+        if staged.len() == MOST_AT_ONCE { self.hand_over(circuit) } else { Ok(()) }
     }
 
-    /// One datagram of what is staged for a circuit, if anything is.
+    /// What is staged for a circuit, if anything is.
     fn hand_over(&mut self, circuit: usize) -> Result<(), Failure> {
         if self.staged[circuit].is_empty() {
             return Ok(());
         }
         if self.mischief.is_idle() {
-            let sent = put(&self.sockets[circuit], &self.staged[circuit]);
-            self.staged[circuit].clear();
-            return sent;
+            self.sockets[circuit].send(&self.staged[circuit])?;
+        } else {
+            for datagram in self.staged[circuit].chunks(DATAGRAM) {
+                self.mischief.take(circuit, datagram, self.handed);
+            }
         }
-        let octets = std::mem::take(&mut self.staged[circuit]);
-        self.mischief.take(circuit, octets, self.handed);
+        self.staged[circuit].clear();
         self.let_go()
     }
 
     /// Sends what has been held back for long enough.
     fn let_go(&mut self) -> Result<(), Failure> {
-        self.mischief.due().iter().try_for_each(|held| put(&self.sockets[held.circuit], &held.octets))
+        let due = self.mischief.due();
+        due.iter().try_for_each(|held| self.sockets[held.circuit].send(&held.octets))
     }
 
     /// Waits a little for something to come or to be due.
@@ -462,12 +450,15 @@ impl PcaalStream {
     }
 }
 
-/// Sends a datagram; one for which there is no room is lost, as it may be anywhere.
-fn put(socket: &OwnedFd, octets: &[u8]) -> Result<(), Failure> {
-    match send(socket, octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-        Ok(_) | Err(Errno::AGAIN | Errno::NOBUFS | Errno::INTR | Errno::CONNREFUSED) => Ok(()),
-        Err(error) => Err(failure(error)),
-    }
+/// Copies octets from a place on.
+fn copy(from: &VecDeque<u8>, at: usize, to: &mut [u8]) {
+    let (front, back) = from.as_slices();
+    let before = front.get(at..).unwrap_or_default();
+    let before = &before[..before.len().min(to.len())];
+    let (first, rest) = to.split_at_mut(before.len());
+    first.copy_from_slice(before);
+    let at = at.saturating_sub(front.len());
+    rest.copy_from_slice(&back[at..at + rest.len()]);
 }
 
 impl AsFd for PcaalStream {
@@ -571,9 +562,8 @@ impl Stream for PcaalStream {
 impl PcaalStream {
     fn read(&mut self, buffer: &mut [u8]) -> usize {
         let count = buffer.len().min(self.incoming.len());
-        for (place, octet) in buffer.iter_mut().zip(self.incoming.drain(..count)) {
-            *place = octet;
-        }
+        copy(&self.incoming, 0, &mut buffer[..count]);
+        self.incoming.drain(..count);
         count
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A rank that listens publishes where, in a file that appears whole (written aside, then renamed).
 //! A rank that connects waits for that file with a limit, connects, and says who it is; a stranger
-//! on the port is turned away.
+//! on the port is turned away. Whoever has connected and says nothing delays nobody: the others are
+//! heard meanwhile.
 
 use std::fmt;
 use std::fs;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, sockopt};
 
 use crate::socket::SocketOptions;
 
@@ -75,10 +76,7 @@ impl Meeting<'_> {
             rustix::net::connect(&socket, &address).ok()?;
             self.introduce(TcpStream::from(socket), nonce, deadline)
         })?;
-        self.accept_above(connected, listener, |listener, nonce, deadline| {
-            let (stream, _) = listener.accept()?;
-            self.receive(stream, nonce, deadline)
-        })
+        self.accept_above(connected, listener, |listener| Ok(listener.accept()?.0))
     }
 
     /// Connections to every other rank over Unix stream sockets, by rank; `None` for this rank.
@@ -89,10 +87,7 @@ impl Meeting<'_> {
             let directory = self.opened().ok()?;
             self.introduce(UnixStream::connect(through(&directory, nonce)).ok()?, nonce, deadline)
         })?;
-        self.accept_above(connected, listener, |listener, nonce, deadline| {
-            let (stream, _) = listener.accept()?;
-            self.receive(stream, nonce, deadline)
-        })
+        self.accept_above(connected, listener, |listener| Ok(listener.accept()?.0))
     }
 
     fn listen_tcp(&self, options: &SocketOptions) -> Result<(TcpListener, u64), MeetingError> {
@@ -101,7 +96,7 @@ impl Meeting<'_> {
         let socket = tcp_socket(options.address, options).map_err(refuse)?;
         sockopt::set_socket_reuseaddr(&socket, true).map_err(|error| refuse(error.into()))?;
         rustix::net::bind(&socket, &address).map_err(|error| refuse(error.into()))?;
-        let backlog = i32::try_from(self.size).unwrap_or(i32::MAX);
+        let backlog = i32::try_from(self.size).unwrap_or(i32::MAX).max(LEAST_BACKLOG);
         rustix::net::listen(&socket, backlog).map_err(|error| refuse(error.into()))?;
         let listener = TcpListener::from(socket);
         let bound = listener.local_addr().map_err(refuse)?;
@@ -172,17 +167,17 @@ impl Meeting<'_> {
         Ok(connections)
     }
 
-    fn accept_above<L>(
+    /// Lets every higher rank in. All who have connected are heard at once, so that one who is silent,
+    /// a stranger on the port or a peer that is stopped, keeps nobody waiting.
+    fn accept_above<L: AsFd, S: Write + Into<OwnedFd> + AsFd>(
         &self,
         mut connections: Vec<Option<OwnedFd>>,
         listener: Option<(L, u64)>,
-        mut accept: impl FnMut(&L, u64, Instant) -> io::Result<(u32, OwnedFd)>,
-    ) -> Result<Vec<Option<OwnedFd>>, MeetingError>
-    where
-        L: AsFd,
-    {
+        accept: impl Fn(&L) -> io::Result<S>,
+    ) -> Result<Vec<Option<OwnedFd>>, MeetingError> {
         let Some((listener, nonce)) = listener else { return Ok(connections) };
         let deadline = Instant::now() + self.limit;
+        let mut guests: Vec<Guest<S>> = Vec::new();
         while let Some(missing) =
             (self.rank + 1..self.size).find(|&rank| connections[rank as usize].is_none())
         {
@@ -194,19 +189,38 @@ impl Meeting<'_> {
                     format_args!("it did not connect within {:?}", self.limit),
                 ));
             }
-            let mut fds = [PollFd::new(&listener, PollFlags::IN)];
+            let mut fds = vec![PollFd::new(&listener, PollFlags::IN)];
+            fds.extend(guests.iter().map(|guest| PollFd::new(&guest.stream, PollFlags::IN)));
             match poll(&mut fds, Some(&timespec(left))) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(MeetingError::new(waiting(), io::Error::from(error))),
             }
-            // A stranger, or a peer that died while introducing itself, is turned away.
-            if let Ok((rank, connection)) = accept(&listener, nonce, deadline)
-                && rank > self.rank
-                && rank < self.size
-                && connections[rank as usize].is_none()
+            let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+            for index in (0..guests.len()).rev().filter(|&index| ready[index + 1]) {
+                let heard = guests[index].hear();
+                if let Ok(false) = heard {
+                    continue;
+                }
+                let guest = guests.remove(index);
+                // A stranger, or a peer that died while introducing itself, is turned away.
+                if heard.is_ok()
+                    && let Ok((rank, connection)) = guest.admit(nonce, deadline)
+                    && rank > self.rank
+                    && rank < self.size
+                    && connections[rank as usize].is_none()
+                {
+                    connections[rank as usize] = Some(connection);
+                }
+            }
+            if ready[0]
+                && let Ok(stream) = accept(&listener)
             {
-                connections[rank as usize] = Some(connection);
+                if guests.len() == MOST_GUESTS {
+                    // A peer that is turned away by this tries again.
+                    guests.remove(0);
+                }
+                guests.push(Guest { stream, hello: [0; HELLO], heard: 0 });
             }
         }
         Ok(connections)
@@ -220,7 +234,7 @@ impl Meeting<'_> {
         deadline: Instant,
     ) -> Option<OwnedFd> {
         bound_waits(&stream, deadline).ok()?;
-        let mut hello = [0; 12];
+        let mut hello = [0; HELLO];
         hello[..8].copy_from_slice(&nonce.to_le_bytes());
         hello[8..].copy_from_slice(&self.rank.to_le_bytes());
         stream.write_all(&hello).ok()?;
@@ -228,26 +242,50 @@ impl Meeting<'_> {
         stream.read_exact(&mut welcome).ok()?;
         (welcome == nonce.to_le_bytes()).then(|| stream.into())
     }
+}
 
-    fn receive<S: Read + Write + Into<OwnedFd> + AsFd>(
-        &self,
-        mut stream: S,
-        nonce: u64,
-        deadline: Instant,
-    ) -> io::Result<(u32, OwnedFd)> {
-        bound_waits(&stream, deadline)?;
-        let mut hello = [0; 12];
-        stream.read_exact(&mut hello)?;
-        if hello[..8] != nonce.to_le_bytes() {
+/// The bytes in which one who connects says who it is: the run's number, and its rank.
+const HELLO: usize = 12;
+/// How many may wait to be heard at the least, so that strangers leave room for a peer: one that finds none
+/// tries again only after a second.
+const LEAST_BACKLOG: i32 = 1024;
+/// How many may be connected at once without having said who they are; the oldest goes first.
+const MOST_GUESTS: usize = 128;
+
+/// One who has connected and has yet to say who it is.
+struct Guest<S> {
+    stream: S,
+    hello: [u8; HELLO],
+    heard: usize,
+}
+
+impl<S: Write + Into<OwnedFd> + AsFd> Guest<S> {
+    /// Takes what it has said by now, without waiting; whether that is all.
+    fn hear(&mut self) -> io::Result<bool> {
+        let rest = &mut self.hello[self.heard..];
+        match rustix::net::recv(&self.stream, rest, RecvFlags::DONTWAIT) {
+            Ok((_, 0)) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            Ok((_, count)) => self.heard += count,
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.heard == HELLO)
+    }
+
+    /// Welcomes it if it is of this run; its rank and the connection.
+    fn admit(mut self, nonce: u64, deadline: Instant) -> io::Result<(u32, OwnedFd)> {
+        let (run, rank) = self.hello.split_at(8);
+        if run != nonce.to_le_bytes() {
             return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
-        stream.write_all(&nonce.to_le_bytes())?;
-        let rank = u32::from_le_bytes([hello[8], hello[9], hello[10], hello[11]]);
-        Ok((rank, stream.into()))
+        bound_waits(&self.stream, deadline)?;
+        let rank = u32::from_le_bytes([rank[0], rank[1], rank[2], rank[3]]);
+        self.stream.write_all(&nonce.to_le_bytes())?;
+        Ok((rank, self.stream.into()))
     }
 }
 
-/// How long one who has connected may take to say who he is; after that he may try again.
+/// The longest wait in mid-introduction; a peer that is not let in within it tries again.
 const INTRODUCTION: Duration = Duration::from_millis(500);
 
 fn bound_waits(stream: impl AsFd, deadline: Instant) -> io::Result<()> {

@@ -31,6 +31,8 @@ const ASK: u64 = LINES / 2;
 const BULK: usize = 1 << 18;
 /// The longest chunk, in bytes.
 const CHUNK: usize = 1 << 14;
+/// The longest frame, in bytes.
+pub(crate) const FRAME: usize = CHUNK;
 /// The consumer's two counters; two lines, since some processors fetch lines in pairs.
 const REPORTS: usize = 2 * LINE;
 /// Bytes of shared memory for one ring, a multiple of the page size.
@@ -278,6 +280,61 @@ impl Producer {
         self.announce((length as u64) << 8 | IN_BULK);
         Some(length)
     }
+
+    /// Whether a frame of up to [`FRAME`] bytes has room now.
+    #[inline]
+    pub fn has_room(&mut self) -> bool {
+        // A frame that would run over the end of the bulk area begins at its beginning.
+        let needed = self.position + 2 * FRAME as u64;
+        let room = |lines: u64, bytes: u64| {
+            self.line.wrapping_sub(lines) < LINES && needed.wrapping_sub(bytes) <= BULK as u64
+        };
+        if room(self.lines_done, self.bulk_done) {
+            return true;
+        }
+        let (lines, bytes) =
+            (self.area.lines_done().load(Ordering::Acquire), self.area.bulk_done().load(Ordering::Acquire));
+        let has_room = room(lines, bytes);
+        (self.lines_done, self.bulk_done) = (lines, bytes);
+        has_room
+    }
+
+    /// Sends `head` and `rest` as one frame, which is in one piece when it comes; `None` without
+    /// [`Producer::has_room`].
+    ///
+    /// # Panics
+    /// If they are more than [`FRAME`] bytes.
+    #[inline]
+    pub fn push_frame(&mut self, head: &[u8], rest: &[u8]) -> Option<()> {
+        let length = head.len() + rest.len();
+        assert!(length <= FRAME, "a frame of {length} bytes");
+        if !self.has_room() {
+            return None;
+        }
+        if length <= INLINE {
+            let mut line = [0; INLINE];
+            line[..head.len()].copy_from_slice(head);
+            line[head.len()..length].copy_from_slice(rest);
+            self.put(&line[..length]);
+            return Some(());
+        }
+        self.position = start_of_frame(self.position, length);
+        // SAFETY: as for a chunk; `has_room` left space for a frame and for what is skipped before it.
+        unsafe {
+            let to = self.area.bulk(self.position);
+            std::ptr::copy_nonoverlapping(head.as_ptr(), to, head.len());
+            std::ptr::copy_nonoverlapping(rest.as_ptr(), to.add(head.len()), rest.len());
+        }
+        self.position = after(self.position, length);
+        self.announce((length as u64) << 8 | IN_BULK);
+        Some(())
+    }
+}
+
+/// Where a frame begins that does not run over the end of the bulk area.
+const fn start_of_frame(position: u64, length: usize) -> u64 {
+    let to_end = BULK - position as usize % BULK;
+    if length > to_end { position + to_end as u64 } else { position }
 }
 
 impl Consumer {
@@ -376,6 +433,39 @@ impl Consumer {
             }
         }
         count
+    }
+
+    /// Hands a frame that has come to `look`; false if none has.
+    #[inline]
+    pub fn take_frame(&mut self, look: impl FnOnce(&[u8])) -> bool {
+        let word = u64::from_le(self.area.word(self.line).load(Ordering::Acquire));
+        if (word ^ lap(self.line)) & (MARK ^ IN_BULK ^ LENGTH) != 0 {
+            if self.line != self.reported {
+                self.report();
+            }
+            return false;
+        }
+        let in_bulk = word & IN_BULK != 0;
+        let (from, length) = if in_bulk {
+            // Never more than a frame, whatever the other process may have written.
+            let length = usize::try_from(word >> 8).unwrap_or(usize::MAX).min(FRAME);
+            self.position = start_of_frame(self.position, length);
+            (self.area.bulk(self.position), length)
+        } else {
+            (self.area.payload(self.line), (word & LENGTH) as usize)
+        };
+        // SAFETY: inside the area, written before the mark that was seen (acquire), and left alone by the
+        // producer until the line or the bytes are reported.
+        look(unsafe { std::slice::from_raw_parts(from, length) });
+        self.line += 1;
+        if in_bulk {
+            self.position = after(self.position, length);
+            self.area.bulk_done().store(self.position, Ordering::Release);
+            self.report();
+        } else if self.line - self.reported >= REPORT {
+            self.report();
+        }
+        true
     }
 
     #[cold]
@@ -586,6 +676,37 @@ mod tests {
         }
         assert!(full > 5, "the ring was full {full} times");
         assert!(sent == came);
+    }
+
+    #[test]
+    fn frames_come_in_one_piece_in_order_and_only_where_there_is_room() {
+        let memory = Memory::new();
+        let (mut producer, mut consumer) = memory.ends();
+        let lengths = [40, 56, 63, 64, 1000, 8252, FRAME, 9999];
+        let (mut sent, mut came, mut full) = (0_usize, 0_usize, 0);
+        while came < 4000 {
+            let length = lengths[sent % lengths.len()];
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 3 + sent) as u8).collect();
+            let has_room = producer.has_room();
+            let head = 32.min(length);
+            assert_eq!(producer.push_frame(&bytes[..head], &bytes[head..]).is_some(), has_room);
+            if has_room {
+                sent += 1;
+                continue;
+            }
+            full += 1;
+            while consumer.take_frame(|frame| {
+                let length = lengths[came % lengths.len()];
+                assert!(
+                    frame.iter().copied().eq((0..length).map(|at| (at * 3 + came) as u8)),
+                    "frame {came}"
+                );
+            }) {
+                came += 1;
+            }
+            assert_eq!(came, sent);
+        }
+        assert!(full > 50, "the ring was full {full} times");
     }
 
     #[test]

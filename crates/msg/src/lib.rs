@@ -15,5 +15,6 @@ pub mod reliable;
 pub mod rpc;
 pub mod schedule;
 pub mod table;
+pub mod tagged;
 pub mod via;
 mod waiting;

@@ -5,6 +5,11 @@
 //! reached the end of a line, so that every cell makes two. The reference is a bare loop over 16 rings, as of
 //! the bench of cell switches: xorshift for the arrivals, the waits summed, nothing else; measured in turns.
 //!
+//! `output-queued` is what other simulators are run with: 16 hosts around a switch with queues at its outputs, on
+//! lines of 500 ns. Its reference is the bare loop of the same: an event for each cell that is made, reaches the
+//! switch and reaches its host. Left out of ours are payloads and checksums; what is in the reference no more than
+//! the times are the adapters, the circuits, the counters and the books.
+//!
 //! `six-sessions` is both variants of 10 simulated seconds, in seconds.
 //!
 //! A steady turn must not allocate: the bench fails where the allocator's peak rises above what was in use when
@@ -18,21 +23,20 @@ use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
-use wiretwin_benches::{Arguments, Turns, bare_cells, median};
+use wiretwin_benches::{Arguments, Turns, bare_cells, bare_switch, median};
 use wiretwin_net::fabric::{
-    Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Scenario, Station, Window,
+    Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Scenario, Service, SharedBuffer,
+    Station, Window,
 };
-use wiretwin_units::{BitRate, Span};
+use wiretwin_units::{BitRate, Cells, Span};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const OC3: BitRate = BitRate::bit_s(150_336_000);
 
-/// A switch between stations, each with a circuit to every station.
-fn uniform(ports: u8, credits: Option<Credits>) -> Fabric {
-    let mut plan = Plan::new();
-    let switch = plan.node(Node::Crossbar(Crossbar {
+fn crossbar(ports: u8) -> Node {
+    Node::Crossbar(Crossbar {
         ports,
         arbiter: Arbiter::Pim { iterations: 4 },
         inside: 1,
@@ -40,8 +44,26 @@ fn uniform(ports: u8, credits: Option<Credits>) -> Fabric {
         queue: None,
         discard: Discard::Tail,
         circuits: u32::MAX,
-    }));
-    let line = Line { credits, ..Line::plain(OC3, Span::from_ns(500)) };
+    })
+}
+
+fn output_queued(ports: u8) -> Node {
+    Node::SharedBuffer(SharedBuffer {
+        ports,
+        service: Service::InOrder,
+        latency: Span::ZERO,
+        buffer: Cells::new(16 * 256),
+        queue: None,
+        discard: Discard::Tail,
+        circuits: u32::MAX,
+    })
+}
+
+/// A switch between stations, each with a circuit to every station.
+fn uniform(ports: u8, switch: Node, rate: BitRate, credits: Option<Credits>) -> Fabric {
+    let mut plan = Plan::new();
+    let switch = plan.node(switch);
+    let line = Line { credits, ..Line::plain(rate, Span::from_ns(500)) };
     // A port is a station that sends and one that receives: lines are duplex.
     let stations: Vec<NodeId> = (0..ports)
         .map(|_| {
@@ -66,13 +88,52 @@ struct Workload {
     name: &'static str,
     ports: u8,
     credits: bool,
-    most_ns: u32,
+    switch: fn(u8) -> Node,
+    rate: BitRate,
+    /// What it is held against, nanoseconds per hop or cell.
+    bare: fn() -> f64,
+    /// The most times the bare loop that it may take.
+    most: f64,
 }
 
-const WORKLOADS: [Workload; 3] = [
-    Workload { name: "net/16-port fabric pim-4", ports: 16, credits: false, most_ns: 40 },
-    Workload { name: "net/16-port fabric pim-4 credits", ports: 16, credits: true, most_ns: 60 },
-    Workload { name: "net/64-port fabric pim-4 credits", ports: 64, credits: true, most_ns: 80 },
+/// Of a crossbar, whose loop says nothing of hosts and lines: 40, 60 and 80 ns in an hour in which it takes 3.8.
+const WORKLOADS: [Workload; 4] = [
+    Workload {
+        name: "net/16-port fabric output-queued",
+        ports: 16,
+        credits: false,
+        switch: output_queued,
+        rate: BitRate::mbit_s(155),
+        bare: || bare_switch(50_000),
+        most: 2.6,
+    },
+    Workload {
+        name: "net/16-port fabric pim-4",
+        ports: 16,
+        credits: false,
+        switch: crossbar,
+        rate: OC3,
+        bare: || bare_cells(50_000),
+        most: 10.5,
+    },
+    Workload {
+        name: "net/16-port fabric pim-4 credits",
+        ports: 16,
+        credits: true,
+        switch: crossbar,
+        rate: OC3,
+        bare: || bare_cells(50_000),
+        most: 15.8,
+    },
+    Workload {
+        name: "net/64-port fabric pim-4 credits",
+        ports: 64,
+        credits: true,
+        switch: crossbar,
+        rate: OC3,
+        bare: || bare_cells(50_000),
+        most: 21.0,
+    },
 ];
 
 /// Six streams over one line between two switches.
@@ -110,12 +171,12 @@ fn six_sessions(credits: &Value) -> Scenario {
 fn main() {
     let arguments = Arguments::of_process();
     let turns = arguments.turns(15, 3);
-    for Workload { name, ports, credits, most_ns } in WORKLOADS {
+    for Workload { name, ports, credits, switch, rate, bare, most } in WORKLOADS {
         if !arguments.wanted(name) {
             continue;
         }
         let credits = credits.then_some(Credits { window: Window::Loop, ..Credits::cells(1) });
-        let mut fabric = uniform(ports, credits);
+        let mut fabric = uniform(ports, switch(ports), rate, credits);
         // 320 000 cells a turn, near enough.
         let turn = Span::from_us(2_820 * 20_000 / 1_000 * 16 / u64::from(ports));
         for _ in 0..10 {
@@ -131,12 +192,12 @@ fn main() {
             fabric.run_until(until);
             let ns = start.elapsed().as_secs_f64() * 1e9 / (fabric.hops() - hops) as f64;
             grown += ALLOCATOR.peak_usage().saturating_sub(before);
-            measured.push(ns, bare_cells(50_000));
+            measured.push(ns, bare());
         }
         fabric.audit().expect("the books balance");
         let (ns, bare, ratio) = measured.medians();
         println!(
-            r#"{{"bench":"{name}","unit":"ns per cell-hop","ns":{ns:.1},"target_value":{most_ns},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
+            r#"{{"bench":"{name}","unit":"ns per cell-hop","ns":{ns:.1},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"target_ratio":{most},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
             measured.least().0,
         );
         // Queues and lines grow to the most they have ever held; that is a few doublings, not one a cell.

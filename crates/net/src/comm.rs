@@ -8,6 +8,7 @@ use std::task::Poll;
 
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
+use wiretwin_msg::table::{Key, Table, mix};
 use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
 use wiretwin_units::{Bytes, Span};
 
@@ -24,13 +25,90 @@ pub struct Fault {
     pub flip: u8,
 }
 
+impl Key for RequestId {
+    #[inline]
+    fn hash(&self) -> u64 {
+        mix(0, self.0)
+    }
+}
+
+/// Where the bytes of a message are while it is on its way.
+#[derive(Clone, Copy)]
+enum Payload {
+    /// The payload lies here; the number is its length in bytes.
+    Short([u8; Payloads::SHORT], u8),
+    /// In a buffer.
+    Long(u32),
+}
+
+/// What messages on their way carry. A message without bytes is not here.
+#[derive(Default)]
+struct Payloads {
+    of: Table<RequestId, Payload>,
+    buffers: Vec<Vec<u8>>,
+    /// Buffers that no message is in, to be filled again.
+    spare: Vec<u32>,
+}
+
+impl Payloads {
+    /// Payloads up to this length, in bytes, need no buffer.
+    const SHORT: usize = 16;
+    /// A buffer larger than this gives its memory back once its message has been delivered, bytes.
+    const LARGEST_KEPT: usize = 4096;
+
+    fn put(&mut self, message: RequestId, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let payload = if bytes.len() <= Self::SHORT {
+            let mut short = [0; Self::SHORT];
+            short[..bytes.len()].copy_from_slice(bytes);
+            Payload::Short(short, bytes.len() as u8)
+        } else {
+            let number = self.spare.pop().unwrap_or_else(|| {
+                self.buffers.push(Vec::new());
+                (self.buffers.len() - 1) as u32
+            });
+            self.buffers[number as usize].extend_from_slice(bytes);
+            Payload::Long(number)
+        };
+        self.of.entry(message, || payload);
+    }
+
+    /// Hands the bytes of a message to `read`, once.
+    fn take(&mut self, message: RequestId, read: impl FnOnce(&mut [u8])) {
+        match self.of.remove(&message) {
+            None => read(&mut []),
+            Some(Payload::Short(mut bytes, length)) => read(&mut bytes[..usize::from(length)]),
+            Some(Payload::Long(number)) => {
+                let buffer = &mut self.buffers[number as usize];
+                read(buffer);
+                if buffer.capacity() > Self::LARGEST_KEPT {
+                    *buffer = Vec::new();
+                } else {
+                    buffer.clear();
+                }
+                self.spare.push(number);
+            }
+        }
+    }
+}
+
+/// What the latest step has resumed ranks with.
+#[derive(Default)]
+struct Resumptions {
+    completions: Vec<Completion>,
+    /// By rank, where its completions begin; none until it is resumed, and once it has looked.
+    of: Vec<Option<u32>>,
+}
+
 /// What all ranks of a simulated program share.
 pub(crate) struct Shared {
     pub(crate) world: RefCell<World>,
-    /// Payloads on their way, by message.
-    payloads: RefCell<BTreeMap<RequestId, Vec<u8>>>,
-    /// What a resumed rank's wait returned, until it has looked.
-    outcomes: RefCell<Vec<Option<Vec<Completion>>>>,
+    payloads: RefCell<Payloads>,
+    resumptions: RefCell<Resumptions>,
+    /// The requests of a call while it posts them: no rank is stopped on its way there.
+    requests: RefCell<Vec<RequestId>>,
     deliveries: Cell<u64>,
     fault: Option<Fault>,
     /// What a unit of work costs, picoseconds, by kind.
@@ -56,7 +134,8 @@ impl Shared {
         Rc::new(Self {
             world: RefCell::new(world),
             payloads: RefCell::default(),
-            outcomes: RefCell::new(vec![None; ranks]),
+            resumptions: RefCell::new(Resumptions { completions: Vec::new(), of: vec![None; ranks] }),
+            requests: RefCell::default(),
             deliveries: Cell::new(0),
             fault,
             costs,
@@ -64,27 +143,38 @@ impl Shared {
         })
     }
 
-    /// Leaves a rank what it was resumed with.
-    pub(crate) fn resumed(&self, rank: u32, completions: &[Completion]) {
-        self.outcomes.borrow_mut()[rank as usize] = Some(completions.to_vec());
+    /// Forgets what the step before has brought: all its ranks have looked.
+    pub(crate) fn stepped(&self) {
+        self.resumptions.borrow_mut().completions.clear();
     }
 
-    fn deliver(&self, completion: &Completion, buffer: &mut [u8]) -> Result<Status, CommError> {
-        let mut message = self.payloads.borrow_mut().remove(&completion.message).unwrap_or_default();
-        let number = self.deliveries.get();
-        self.deliveries.set(number + 1);
-        if completion.truncated {
+    /// Leaves a rank what it was resumed with.
+    pub(crate) fn resumed(&self, rank: u32, completions: &[Completion]) {
+        let resumptions = &mut *self.resumptions.borrow_mut();
+        let first = resumptions.completions.len() as u32;
+        resumptions.completions.extend_from_slice(completions);
+        resumptions.of[rank as usize] = Some(first);
+    }
+
+    /// Delivers the message of a completion of the latest step.
+    fn deliver(&self, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
+        let completion = self.resumptions.borrow().completions[number];
+        let delivery = self.deliveries.get();
+        self.deliveries.set(delivery + 1);
+        let fault = self.fault.filter(|fault| fault.delivery == delivery && !completion.truncated);
+        self.payloads.borrow_mut().take(completion.message, |message| {
+            if let Some(fault) = fault
+                && let Some(byte) = message.get_mut(fault.byte as usize)
+            {
+                *byte ^= fault.flip;
+            }
             let kept = buffer.len().min(message.len());
             buffer[..kept].copy_from_slice(&message[..kept]);
+        });
+        if completion.truncated {
             let (message, buffer) = (Bytes::new(completion.bytes), Bytes::new(buffer.len() as u64));
             return Err(CommError::Truncated { message, buffer });
         }
-        if let Some(fault) = self.fault.filter(|fault| fault.delivery == number)
-            && let Some(byte) = message.get_mut(fault.byte as usize)
-        {
-            *byte ^= fault.flip;
-        }
-        buffer[..message.len()].copy_from_slice(&message);
         Ok(Status {
             source: Rank(completion.source),
             tag: Tag(completion.tag),
@@ -135,7 +225,7 @@ impl SimComm {
         let bytes = message.len() as u64;
         let op = Op::Send { context: 0, to: to.0, tag: tag.0, bytes, mode: Mode::Standard };
         let request = self.post(op)?.unwrap_or(RequestId(0));
-        self.shared.payloads.borrow_mut().insert(request, message.to_vec());
+        self.shared.payloads.borrow_mut().put(request, message);
         Ok(request)
     }
 
@@ -152,15 +242,26 @@ impl SimComm {
         Ok(self.post(Op::Recv { pattern, capacity: capacity as u64 })?.unwrap_or(RequestId(0)))
     }
 
-    async fn wait(&self, requests: &[RequestId]) -> Result<Vec<Completion>, CommError> {
-        self.post(Op::Wait { requests, mode: WaitMode::All })?;
+    /// Waits for all of `requests`; returns where the first of their completions is, which are in the same
+    /// order.
+    async fn wait(
+        &self,
+        requests: impl FnOnce(&Self, &mut Vec<RequestId>) -> Result<(), CommError>,
+    ) -> Result<usize, CommError> {
+        {
+            let list = &mut *self.shared.requests.borrow_mut();
+            list.clear();
+            requests(self, list)?;
+            self.post(Op::Wait { requests: list, mode: WaitMode::All })?;
+        }
         Ok(self.resumption().await)
     }
 
-    /// Until the world resumes this rank.
-    async fn resumption(&self) -> Vec<Completion> {
-        poll_fn(|_| match self.shared.outcomes.borrow_mut()[self.rank as usize].take() {
-            Some(completions) => Poll::Ready(completions),
+    /// Until the world resumes this rank; where the first of its completions is, which are there until it waits
+    /// again.
+    async fn resumption(&self) -> usize {
+        poll_fn(|_| match self.shared.resumptions.borrow_mut().of[self.rank as usize].take() {
+            Some(first) => Poll::Ready(first as usize),
             None => Poll::Pending,
         })
         .await
@@ -192,18 +293,25 @@ impl Comm for SimComm {
     async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         self.check(to)?;
         self.enter(self.shared.names.send)?;
-        let request = self.start_send(to, tag, message)?;
-        self.wait(&[request]).await?;
+        let start = |comm: &Self, requests: &mut Vec<_>| {
+            requests.push(comm.start_send(to, tag, message)?);
+            Ok(())
+        };
+        self.wait(start).await?;
         self.post(Op::Exit).map(|_| ())
     }
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
         self.check_source(from)?;
         self.enter(self.shared.names.recv)?;
-        let request = self.start_recv(from, tag, buffer.len())?;
-        let completions = self.wait(&[request]).await?;
+        let capacity = buffer.len();
+        let start = |comm: &Self, requests: &mut Vec<_>| {
+            requests.push(comm.start_recv(from, tag, capacity)?);
+            Ok(())
+        };
+        let first = self.wait(start).await?;
         self.post(Op::Exit)?;
-        self.shared.deliver(&completions[0], buffer)
+        self.shared.deliver(first, buffer)
     }
 
     async fn exchange(
@@ -214,19 +322,21 @@ impl Comm for SimComm {
         sends.iter().try_for_each(|send| self.check(send.to))?;
         receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
         self.enter(self.shared.names.exchange)?;
-        let mut requests = Vec::with_capacity(sends.len() + receives.len());
-        for receive in receives.iter() {
-            requests.push(self.start_recv(receive.from, receive.tag, receive.buffer.len())?);
-        }
-        for send in sends {
-            requests.push(self.start_send(send.to, send.tag, send.message)?);
-        }
-        let completions = self.wait(&requests).await?;
+        let start = |comm: &Self, requests: &mut Vec<_>| {
+            for receive in receives.iter() {
+                requests.push(comm.start_recv(receive.from, receive.tag, receive.buffer.len())?);
+            }
+            for send in sends {
+                requests.push(comm.start_send(send.to, send.tag, send.message)?);
+            }
+            Ok(())
+        };
+        let first = self.wait(start).await?;
         self.post(Op::Exit)?;
         // A wait for all returns its requests in their order, the receives first.
         let mut outcome = Ok(());
-        for (receive, completion) in receives.iter_mut().zip(&completions) {
-            match self.shared.deliver(completion, receive.buffer) {
+        for (number, receive) in receives.iter_mut().enumerate() {
+            match self.shared.deliver(first + number, receive.buffer) {
                 Ok(status) => receive.status = Some(status),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -235,9 +345,11 @@ impl Comm for SimComm {
     }
 
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {
+        if work.count == 0 {
+            return body();
+        }
         // Prices are checked before a program starts; what has none is free.
-        let price = self.shared.costs.get(work.kind).copied();
-        let Some(price) = price.filter(|_| work.count > 0) else { return body() };
+        let Some(price) = self.shared.costs.get(work.kind).copied() else { return body() };
         let cost = Span::from_ps(price.saturating_mul(work.count));
         let posted = self.post(Op::Compute(cost));
         if self.shares_cores && posted.is_ok() && self.post(Op::Yield).is_ok() {

@@ -13,12 +13,14 @@
 //! | [`fabric`] | networks of cell switches, with credits or without |
 //! | [`cell_switch`] | a switch under synthetic traffic |
 //! | [`fairness`] | what sessions would get of a fair network |
+//! | [`flow`] | messages as flows that share lines max-min fairly |
 
 pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
 pub mod fabric;
 pub mod fairness;
+pub mod flow;
 pub mod frame;
 pub mod gige;
 pub mod json;

@@ -4,7 +4,8 @@
 //! {"nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4000000000}],
 //!  "placement": [0, 0],
 //!  "intra": LAYER, "inter": LAYER or null,
-//!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null}
+//!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
+//!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null}
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
@@ -12,10 +13,14 @@
 //! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch` and
 //! `unexpected_copy` may be null or absent. Numbers are integers.
 
+use std::sync::Arc;
+
+use wiretwin_plan::{NetworkPlan, PlanError};
 use wiretwin_units::{Bytes, Span};
 
 use crate::json::{At, JsonError, parse};
 use crate::layer::{Curve, Layer, Segment};
+use crate::world::NetworkModel;
 
 /// What a rank that waits does with its core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +69,12 @@ pub struct Model {
     pub inter: Option<Layer>,
     /// The link between nodes; `None` if the layer's latency and gap say all.
     pub link: Option<LinkModel>,
+    /// The network between nodes; the nodes are its first hosts.
+    pub network: Option<NetworkModel>,
 }
 
 const DOCUMENT: &str = "model";
-const MODEL_KEYS: [&str; 5] = ["nodes", "placement", "intra", "inter", "link"];
+const MODEL_KEYS: [&str; 6] = ["nodes", "placement", "intra", "inter", "link", "network"];
 const NODE_KEYS: [&str; 4] = ["cores", "cores_of", "idle", "quantum_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
@@ -120,7 +127,11 @@ impl Model {
             });
         }
         let link = fields.optional("link").map(|at| read_link(&at)).transpose()?;
-        Ok(Self { nodes, placement, intra, inter, link })
+        let network = fields.optional("network").map(|at| read_network(&at, nodes.len())).transpose()?;
+        if let (Some(_), Some(at)) = (&network, fields.optional("link")) {
+            return Err(at.refuse("null, where there is a network"));
+        }
+        Ok(Self { nodes, placement, intra, inter, link, network })
     }
 }
 
@@ -158,6 +169,20 @@ fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
             None => 0,
         }),
     })
+}
+
+fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, JsonError> {
+    let refused = |error: PlanError| {
+        let key = if error.key.is_empty() { at.key.clone() } else { format!("{}.{}", at.key, error.key) };
+        JsonError { document: DOCUMENT, key, value: error.value, allowed: error.allowed }
+    };
+    let plan = NetworkPlan::from_value(at.value).map_err(refused)?;
+    let graph = plan.graph().map_err(refused)?;
+    if nodes > graph.hosts().len() {
+        let found = format!("a network of {} hosts", graph.hosts().len());
+        return Err(at.refuse_as(found, format!("a host for each of {nodes} nodes")));
+    }
+    Ok(NetworkModel { graph: Arc::new(graph), packets: plan.packets() })
 }
 
 fn read_layer(at: &At<'_>) -> Result<Layer, JsonError> {

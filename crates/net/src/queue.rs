@@ -16,6 +16,10 @@ pub(crate) enum Event {
     LinkEnter { message: u32 },
     /// The first bit of a message reaches the receiver's end of the link.
     LinkHead { message: u32 },
+    /// The shares of flows are found, all changes of this instant being in.
+    Share,
+    /// A timer of a flow runs out.
+    Flow { flow: u32 },
     /// A rank with a core of its own goes on.
     Proceed { rank: u32 },
     /// A receive is withdrawn: a number of the world's list.
@@ -43,6 +47,8 @@ impl Event {
             Self::Core { core, epoch } => (6, core, epoch & EPOCH_MASK),
             Self::Slice { node } => (7, node, 0),
             Self::Fin { message } => (8, message, 0),
+            Self::Share => (9, 0, 0),
+            Self::Flow { flow } => (10, flow, 0),
         };
         kind | u64::from(number) << 4 | u64::from(epoch) << 36
     }
@@ -58,7 +64,9 @@ impl Event {
             5 => Self::Cancel { number },
             6 => Self::Core { core: number, epoch: (index >> 36) as u32 },
             7 => Self::Slice { node: number },
-            _ => Self::Fin { message: number },
+            8 => Self::Fin { message: number },
+            9 => Self::Share,
+            _ => Self::Flow { flow: number },
         }
     }
 }
@@ -116,6 +124,9 @@ mod tests {
                 Event::Cancel { number },
                 Event::Core { core: number, epoch: number & EPOCH_MASK },
                 Event::Slice { node: number },
+                Event::Fin { message: number },
+                Event::Share,
+                Event::Flow { flow: number },
             ] {
                 assert_eq!(Event::decode(event.encode()), event);
             }

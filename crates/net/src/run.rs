@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use wiretwin_engine::{Executor, TaskId};
 pub use wiretwin_prog::Program;
-use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Sent};
+use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Reference, Sent};
 
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
@@ -145,7 +145,7 @@ fn read_fault(at: &At<'_>) -> Result<Fault, JsonError> {
     })
 }
 
-/// Runs a program by name, with parameters and model as JSON.
+/// Runs a program by name, with parameters and model as JSON. With `timeline` the world records intervals.
 ///
 /// # Errors
 /// [`RunError`].
@@ -155,10 +155,11 @@ pub fn run_named(
     model: &str,
     ranks: u32,
     seed: u64,
+    timeline: bool,
 ) -> Result<Finished, RunError> {
     let options = RunOptions::from_json(name, parameters)?;
     let model = Model::from_json(model, ranks)?;
-    run(World::new(model, seed, true), &options)
+    run(World::new(model, seed, timeline), &options)
 }
 
 /// Runs a program in a fresh world.
@@ -167,11 +168,11 @@ pub fn run_named(
 /// [`RunError::Program`] and [`RunError::Deadlock`].
 pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
     let shared = Shared::new(world, options.costs.clone(), options.fault);
-    let program = options.program;
-    drive(shared, async move |comm| program.run(comm).await)
+    let (program, reference) = (options.program, Reference::default());
+    drive(shared, async move |comm| program.run(comm, &reference).await)
 }
 
-/// Runs a program by name as [`run_named`] does; besides, what one of its ranks sent and when.
+/// Runs a program by name as [`run_named`] does without intervals; besides, what one of its ranks sent and when.
 ///
 /// # Errors
 /// [`RunError`]; a rank that is not there is refused by name.
@@ -188,15 +189,16 @@ pub fn run_traced(
     }
     let options = RunOptions::from_json(name, parameters)?;
     let model = Model::from_json(model, ranks)?;
-    let shared = Shared::new(World::new(model, seed, true), options.costs.clone(), options.fault);
-    let (program, sent) = (options.program, Rc::new(RefCell::new(Vec::new())));
+    let shared = Shared::new(World::new(model, seed, false), options.costs.clone(), options.fault);
+    let (program, reference, sent) =
+        (options.program, Reference::default(), Rc::new(RefCell::new(Vec::new())));
     let keep = Rc::clone(&sent);
     let finished = drive(shared, async move |comm: &mut SimComm| {
         if comm.rank().0 != traced {
-            return program.run(comm).await;
+            return program.run(comm, &reference).await;
         }
         let mut recorded = Recorded::new(comm);
-        let outcome = program.run(&mut recorded).await;
+        let outcome = program.run(&mut recorded, &reference).await;
         *keep.borrow_mut() = recorded.into_sent();
         outcome
     })?;
@@ -232,6 +234,7 @@ where
         if !world.step() {
             break;
         }
+        shared.stepped();
         for (rank, outcome) in world.resumed() {
             let completions = match outcome {
                 world::Outcome::Completed(completions) => completions,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use lan_of::{PLAIN, Want, lan};
 use wiretwin_net::lan::comm::{LanComm, run};
-use wiretwin_prog::{Program, ProgramError};
+use wiretwin_prog::{Program, ProgramError, Reference};
 
 const STACKS: [&str; 4] =
     ["framed/tcp/aal5", "pvm-advise/tcp/aal5", "pvm-normal/udp/aal5", "pvm-normal/udp/ethernet"];
@@ -17,7 +17,9 @@ fn verified(stack: &'static str, hosts: usize, name: &str, values: &[u64]) -> Ve
         if stack.ends_with("ethernet") { ("frames", false) } else { ("series-200", true) };
     let want = Want { stack, adapter, switch, hosts, ..PLAIN };
     let program = Program::new(name, values).expect("its values");
-    let whole = async move |comm: &mut LanComm| -> Result<_, ProgramError> { program.run(comm).await };
+    let reference = Reference::default();
+    let whole =
+        async move |comm: &mut LanComm| -> Result<_, ProgramError> { program.run(comm, &reference).await };
     let (_, outcomes) = run(lan(&want, 1, false), BTreeMap::new(), whole).expect("a run that ends");
     outcomes.iter().map(|outcome| outcome.verified).collect()
 }

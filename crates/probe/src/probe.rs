@@ -11,7 +11,7 @@ use wiretwin_host::{
     disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp, unix, write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings, Step};
-use wiretwin_prog::{Comm, CommError, Rank};
+use wiretwin_prog::{Comm, CommError, Rank, Reference};
 use wiretwin_units::Span;
 
 use crate::output;
@@ -248,7 +248,8 @@ fn run_on<C: Comm>(spec: &Spec, program: &Program, inner: &mut C, counted: Count
     let before = crossed(spec, seat, "before");
     drive(barrier(&mut comm)).map_err(|error| lost("meeting before the program", &error))?;
     let split = comm.begin();
-    let outcome = drive(program.run(&mut comm)).map_err(|error| Stop::new(place(), error))?;
+    let outcome =
+        drive(program.run(&mut comm, &Reference::default())).map_err(|error| Stop::new(place(), error))?;
     let split = comm.since(&split);
     say(&output::rank(spec.layer.name(), seat, program.name(), &outcome, &split))?;
     // Nobody leaves while others still send to him.

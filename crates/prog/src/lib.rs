@@ -20,6 +20,7 @@ pub mod pde1;
 pub mod pde2;
 mod program;
 mod recorded;
+mod reference;
 pub mod ring;
 pub mod stream;
 
@@ -31,3 +32,4 @@ pub use grid::Mesh;
 pub use outcome::{Outcome, Point, ProgramError};
 pub use program::{Parameter, Program};
 pub use recorded::{Recorded, Sent};
+pub use reference::Reference;

@@ -11,6 +11,7 @@ use crate::outcome::{Outcome, ProgramError};
 use crate::pde::{PdeParams, SOR_POINT, pde};
 use crate::pde1::{Pde1Params, RELAX_POINT, pde1};
 use crate::pde2::{Pde2Params, SMOOTH_POINT, TRANSFER_POINT, pde2};
+use crate::reference::Reference;
 use crate::ring::{ADD, RingParams, ring};
 use crate::stream::{StreamParams, stream};
 
@@ -251,16 +252,17 @@ impl Program {
         }
     }
 
-    /// Runs this rank's part.
+    /// Runs this rank's part; ranks of one run that share a process share the `reference` that every one of
+    /// them holds its result against, where the program is one that does.
     ///
     /// # Errors
     /// Those of the program.
-    pub async fn run<C: Comm>(&self, comm: &mut C) -> Result<Outcome, ProgramError> {
+    pub async fn run<C: Comm>(&self, comm: &mut C, reference: &Reference) -> Result<Outcome, ProgramError> {
         match self {
             Self::Echo(params) => echo(comm, params).await,
             Self::Stream(params) => stream(comm, params).await,
             Self::Cast(params) => cast(comm, params).await,
-            Self::Ring(params) => ring(comm, params).await,
+            Self::Ring(params) => ring(comm, params, reference).await,
             Self::Jacobi(params) => jacobi(comm, params).await,
             Self::Mm(params) => mm(comm, params).await,
             Self::Pde(params) => pde(comm, params).await,

@@ -6,6 +6,7 @@
 use crate::comm::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch, Work};
 use crate::data::{digest_of, get, put, share};
 use crate::outcome::{Outcome, ProgramError, elapsed};
+use crate::reference::Reference;
 
 /// The kind of work of one addition. Live, making, packing and unpacking the numbers count with it.
 pub const ADD: &str = "add";
@@ -22,35 +23,39 @@ pub struct RingParams {
     pub rounds: u64,
 }
 
-/// What rank `rank` contributes.
-fn contribution(rank: u32, elements: usize) -> Vec<f64> {
-    (0..elements).map(|index| 1.0 / (1.0 + f64::from(rank) + index as f64 * 0.125)).collect()
+/// What rank `rank` contributes to the sum of place `index`.
+fn contribution(rank: usize, index: usize) -> f64 {
+    1.0 / (1.0 + rank as f64 + index as f64 * 0.125)
 }
 
 /// The sum as the ring makes it, piece by piece in the order in which its ranks add, computed alone.
 #[must_use]
 pub fn sequential(params: &RingParams, ranks: u32) -> Vec<f64> {
-    let elements = params.elements as usize;
-    let inputs = (0..ranks).map(|rank| contribution(rank, elements)).collect::<Vec<_>>();
+    let (elements, ranks) = (params.elements as usize, ranks as usize);
     let mut result = vec![0.0; elements];
-    for piece in 0..ranks as usize {
-        let (start, length) = share(elements, ranks as usize, piece);
-        for (index, sum) in result[start..start + length].iter_mut().enumerate() {
+    for piece in 0..ranks {
+        let (start, length) = share(elements, ranks, piece);
+        for (place, sum) in result[start..start + length].iter_mut().enumerate() {
             // Piece i starts at rank i and is finished by the rank before it on the ring.
-            *sum = inputs[piece][start + index];
-            for step in 1..ranks as usize {
-                *sum += inputs[(piece + step) % ranks as usize][start + index];
+            *sum = contribution(piece, start + place);
+            for step in 1..ranks {
+                *sum += contribution((piece + step) % ranks, start + place);
             }
         }
     }
     result
 }
 
-/// Runs it; every rank compares its result with [`sequential`].
+/// Runs it; every rank compares its result with that of [`sequential`], which is computed once for all that
+/// share `reference`.
 ///
 /// # Errors
 /// [`ProgramError`] from a call.
-pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome, ProgramError> {
+pub async fn ring<C: Comm>(
+    comm: &mut C,
+    params: &RingParams,
+    reference: &Reference,
+) -> Result<Outcome, ProgramError> {
     let (rank, size) = (comm.rank().0 as usize, comm.size() as usize);
     let elements = params.elements as usize;
     let (right, left) = (Rank(((rank + 1) % size) as u32), Rank(((rank + size - 1) % size) as u32));
@@ -60,8 +65,8 @@ pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome,
     let mut vector = Vec::new();
     let start = comm.now();
     for _ in 0..params.rounds {
-        let mine = comm.rank().0;
-        vector = comm.compute(AROUND, || contribution(mine, elements)).await;
+        let made = || (0..elements).map(|index| contribution(rank, index)).collect();
+        vector = comm.compute(AROUND, made).await;
         for step in 0..2 * (size - 1) {
             let reducing = step < size - 1;
             // While reducing, piece `rank` leaves first; piece `rank + 1` is the one completed here.
@@ -99,7 +104,8 @@ pub async fn ring<C: Comm>(comm: &mut C, params: &RingParams) -> Result<Outcome,
     }
     let elapsed = elapsed(start, comm.now());
     let digest = digest_of(&vector);
-    let verified =
-        digest == digest_of(&if params.rounds == 0 { Vec::new() } else { sequential(params, comm.size()) });
+    let ranks = comm.size();
+    let alone = || digest_of(&if params.rounds == 0 { Vec::new() } else { sequential(params, ranks) });
+    let verified = digest == reference.digest(alone);
     Ok(Outcome::new(elapsed, digest, verified))
 }

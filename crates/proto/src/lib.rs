@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod aal34;
 pub mod aal5;
 pub mod abr;
+pub mod direct;
 pub mod ip;
 mod output;
 mod parameter;

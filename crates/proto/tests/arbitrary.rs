@@ -6,6 +6,8 @@ mod aal34_machine;
 mod aal5_machine;
 #[path = "../../../fuzz/checks/abr_machine.rs"]
 mod abr_machine;
+#[path = "../../../fuzz/checks/direct_machine.rs"]
+mod direct_machine;
 #[path = "../../../fuzz/checks/input.rs"]
 mod input;
 #[path = "../../../fuzz/checks/ip_machine.rs"]
@@ -37,6 +39,11 @@ fn abr_machine_holds_for_any_input() {
 #[test]
 fn ip_machine_holds_for_any_input() {
     mutated::check_corpus("ip_machine", ip_machine::check);
+}
+
+#[test]
+fn direct_machine_holds_for_any_input() {
+    mutated::check_corpus("direct_machine", direct_machine::check);
 }
 
 #[test]

@@ -16,8 +16,8 @@ use wiretwin_net::lan::flood::flood;
 use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan, mixed};
 use wiretwin_net::run::RunOptions;
-use wiretwin_prog::Outcome;
 use wiretwin_prog::netpipe::{self, Method};
+use wiretwin_prog::{Outcome, Reference};
 use wiretwin_record::capture::pcap::{Header, Writer};
 use wiretwin_record::capture::{CaptureError, LinkType};
 use wiretwin_units::{Bytes, Span};
@@ -183,7 +183,8 @@ fn lan_run<'py>(
             return Err(PyValueError::new_err("parameters: fault: is given; allowed: nothing, on a network"));
         }
         let lan = build(config_json, seed, false)?;
-        let body = async move |comm: &mut LanComm| options.program.run(comm).await;
+        let reference = Reference::default();
+        let body = async move |comm: &mut LanComm| options.program.run(comm, &reference).await;
         run(lan, options.costs, body).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     })?;
     program_result(py, &lan, &outcomes)

@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 mod crossing;
 mod fabric;
 mod lan;
+mod network;
 mod probe;
 mod programs;
 mod reader;
@@ -23,6 +24,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crossing::register(module)?;
     fabric::register(module)?;
     lan::register(module)?;
+    network::register(module)?;
     probe::register(module)?;
     programs::register(module)?;
     reader::register(module)?;

@@ -1,15 +1,20 @@
 //! The shipped programs in the simulated world.
 
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use wiretwin_net::run::{run_named, run_traced};
 
 use crate::lan::points_of;
-use crate::world::{chrome_trace_of, refused, timeline_of, totals_of};
+use crate::world::{refused, timeline_of, totals_of, write_chrome_trace};
 
-/// Runs a shipped program in a simulated world; with the trace of a rank, if one is asked for.
+/// Runs a shipped program in a simulated world; with what one rank sent, the timeline, or that in a file for
+/// viewers, if they are asked for.
 #[pyfunction]
-#[pyo3(signature = (name, params_json, model_json, ranks, seed, traced=None))]
+#[pyo3(signature = (name, params_json, model_json, ranks, seed, *, traced=None, timeline=false, chrome_trace=None))]
+#[allow(clippy::too_many_arguments)]
 fn run_program<'py>(
     py: Python<'py>,
     name: &str,
@@ -18,10 +23,16 @@ fn run_program<'py>(
     ranks: u32,
     seed: u64,
     traced: Option<u32>,
+    timeline: bool,
+    chrome_trace: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyDict>> {
+    if traced.is_some() && (timeline || chrome_trace.is_some()) {
+        return Err(PyValueError::new_err("traced: is given with a timeline; allowed: one of them"));
+    }
+    let recorded = timeline || chrome_trace.is_some();
     let run = py.detach(|| match traced {
         Some(rank) => run_traced(name, params_json, model_json, ranks, seed, rank),
-        None => run_named(name, params_json, model_json, ranks, seed).map(|run| (run, Vec::new())),
+        None => run_named(name, params_json, model_json, ranks, seed, recorded).map(|run| (run, Vec::new())),
     });
     let (run, sent) = run.map_err(refused)?;
     let result = PyDict::new(py);
@@ -49,11 +60,18 @@ fn run_program<'py>(
     result.set_item("outcomes", outcomes)?;
     result.set_item("end_ps", numpy::PyArray1::from_vec(py, ends))?;
     result.set_item("totals", totals_of(py, &run.world)?)?;
-    result.set_item("timeline", timeline_of(py, &run.world)?)?;
+    if timeline {
+        result.set_item("timeline", timeline_of(py, &run.world)?)?;
+    }
+    if let Some(recorded) = run.world.timeline() {
+        result.set_item("timeline_coarse_ps", recorded.coarse().as_ps())?;
+    }
+    if let Some(path) = chrome_trace {
+        write_chrome_trace(&run.world, &path)?;
+    }
     result.set_item("names", run.world.names().to_vec())?;
     result.set_item("messages", counts.delivered)?;
     result.set_item("digest", run.world.digest().to_string())?;
-    result.set_item("chrome_trace", chrome_trace_of(&run.world))?;
     Ok(result)
 }
 

@@ -1,5 +1,10 @@
 //! The simulated world as Python sees it: operations as tuples in, outcomes as tuples out.
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -8,9 +13,9 @@ use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::model::Model;
-use wiretwin_net::world::{Op, Outcome, RequestId, WaitMode, World as Inner};
-use wiretwin_record::chrome::to_json;
-use wiretwin_record::timeline::{Kind, Timeline};
+use wiretwin_net::world::{Op, Outcome, RequestId, WaitMode, World as Inner, WorldError};
+use wiretwin_record::chrome;
+use wiretwin_record::timeline::Kind;
 use wiretwin_units::Span;
 
 /// Ranks that compute and send messages in virtual time.
@@ -21,24 +26,103 @@ struct World {
     requests: Vec<RequestId>,
 }
 
-#[pymethods]
-impl World {
-    #[new]
-    #[pyo3(signature = (ranks, model_json, *, seed = 1, timeline = true))]
-    fn new(ranks: u32, model_json: &str, seed: u64, timeline: bool) -> PyResult<Self> {
-        if ranks == 0 {
-            return Err(PyValueError::new_err("ranks is 0; allowed: 1 or more"));
+/// An operation that has been read.
+enum Asked {
+    Op(Op<'static>),
+    /// For the requests of [`World::requests`].
+    Wait(WaitMode),
+}
+
+/// What a rank does again.
+enum Step {
+    Op(Op<'static>),
+    /// For so many requests, the next of [`Player::waits`].
+    Wait(WaitMode, usize),
+    /// The request that the step of this number made.
+    Cancel(usize),
+}
+
+/// A recorded rank that posts its operations once more, up to each suspension.
+#[derive(Default)]
+struct Player {
+    steps: Vec<Step>,
+    next: usize,
+    /// By step, the request that it has made this time.
+    made: Vec<RequestId>,
+    /// The steps that made the requests of waits, wait after wait.
+    waits: Vec<usize>,
+    waited: usize,
+    /// Of the wait that is being posted.
+    requests: Vec<RequestId>,
+}
+
+impl Player {
+    fn resume(&mut self, rank: u32, world: &mut Inner) -> Result<(), WorldError> {
+        while let Some(step) = self.steps.get(self.next) {
+            self.next += 1;
+            let operation = match *step {
+                Step::Op(operation) => operation,
+                Step::Cancel(step) => Op::Cancel(self.made[step]),
+                Step::Wait(mode, count) => {
+                    let steps = &self.waits[self.waited..self.waited + count];
+                    self.waited += count;
+                    self.requests.clear();
+                    self.requests.extend(steps.iter().map(|step| self.made[*step]));
+                    Op::Wait { requests: &self.requests, mode }
+                }
+            };
+            let suspends = matches!(operation, Op::Wait { .. } | Op::Probe(_) | Op::ProbeNow(_) | Op::Yield);
+            self.made.push(world.post(rank, operation)?.unwrap_or(RequestId(0)));
+            if suspends {
+                break;
+            }
         }
-        let model = Model::from_json(model_json, ranks).map_err(refused)?;
-        Ok(Self { inner: Inner::new(model, seed, timeline), requests: Vec::new() })
+        Ok(())
+    }
+}
+
+impl World {
+    /// A rank that has done `operations`, which returned `requests`, with these durations instead of its own.
+    fn player(
+        &mut self,
+        operations: &[Bound<'_, PyTuple>],
+        requests: &[u64],
+        durations: Vec<u64>,
+    ) -> PyResult<Player> {
+        let mut player = Player::default();
+        let mut made_by = BTreeMap::new();
+        let mut durations = durations.into_iter();
+        let unknown =
+            |request: u64| PyValueError::new_err(format!("request {request} of a recording was never made"));
+        for (number, (operation, request)) in operations.iter().zip(requests).enumerate() {
+            let step = match self.read(operation)? {
+                Asked::Op(Op::Compute(_)) => {
+                    let duration = durations.next().ok_or_else(|| {
+                        PyValueError::new_err("a recording has more stretches of computation than durations")
+                    })?;
+                    Step::Op(Op::Compute(Span::from_ps(duration)))
+                }
+                Asked::Op(Op::Cancel(request)) => {
+                    Step::Cancel(*made_by.get(&request.0).ok_or_else(|| unknown(request.0))?)
+                }
+                Asked::Op(operation) => Step::Op(operation),
+                Asked::Wait(mode) => {
+                    for request in &self.requests {
+                        player.waits.push(*made_by.get(&request.0).ok_or_else(|| unknown(request.0))?);
+                    }
+                    Step::Wait(mode, self.requests.len())
+                }
+            };
+            player.steps.push(step);
+            if *request != 0 {
+                made_by.insert(*request, number);
+            }
+        }
+        Ok(player)
     }
 
-    #[getter]
-    fn size(&self) -> u32 {
-        self.inner.size()
-    }
-
-    fn post(&mut self, rank: u32, op: &Bound<'_, PyTuple>) -> PyResult<u64> {
+    /// Reads an operation; the requests of a wait go to `self.requests`.
+    fn read(&mut self, op: &Bound<'_, PyTuple>) -> PyResult<Asked> {
         let fields = Fields { op };
         let kind = fields.text(0, "the operation")?;
         let operation = match &*kind {
@@ -86,8 +170,7 @@ impl World {
                         self.requests.push(RequestId(item?.extract()?));
                     }
                 }
-                let op = Op::Wait { requests: &self.requests, mode };
-                return self.inner.post(rank, op).map(|_| 0).map_err(refused);
+                return Ok(Asked::Wait(mode));
             }
             "enter" => {
                 fields.count(3)?;
@@ -129,8 +212,61 @@ impl World {
                 )));
             }
         };
+        Ok(Asked::Op(operation))
+    }
+}
+
+#[pymethods]
+impl World {
+    #[new]
+    #[pyo3(signature = (ranks, model_json, *, seed = 1, timeline = true))]
+    fn new(ranks: u32, model_json: &str, seed: u64, timeline: bool) -> PyResult<Self> {
+        if ranks == 0 {
+            return Err(PyValueError::new_err("ranks is 0; allowed: 1 or more"));
+        }
+        let model = Model::from_json(model_json, ranks).map_err(refused)?;
+        Ok(Self { inner: Inner::new(model, seed, timeline), requests: Vec::new() })
+    }
+
+    #[getter]
+    fn size(&self) -> u32 {
+        self.inner.size()
+    }
+
+    fn post(&mut self, rank: u32, op: &Bound<'_, PyTuple>) -> PyResult<u64> {
+        let operation = match self.read(op)? {
+            Asked::Op(operation) => operation,
+            Asked::Wait(mode) => Op::Wait { requests: &self.requests, mode },
+        };
         let request = self.inner.post(rank, operation).map_err(refused)?;
         Ok(request.map_or(0, |request| request.0))
+    }
+
+    /// Runs recorded operations, rank by rank, with other durations of their computation; whether all ranks have
+    /// come to their end.
+    ///
+    /// A recording is the operations as they were posted, and the requests that each post returned.
+    #[allow(clippy::type_complexity)]
+    fn replay<'py>(
+        &mut self,
+        recordings: Vec<(Vec<Bound<'py, PyTuple>>, Vec<u64>)>,
+        durations_ps: Vec<Vec<u64>>,
+    ) -> PyResult<bool> {
+        let mut players = recordings
+            .iter()
+            .zip(durations_ps)
+            .map(|((operations, requests), durations)| self.player(operations, requests, durations))
+            .collect::<PyResult<Vec<_>>>()?;
+        let mut resumed = (0..players.len() as u32).collect::<Vec<_>>();
+        loop {
+            for rank in resumed.drain(..) {
+                players[rank as usize].resume(rank, &mut self.inner).map_err(refused)?;
+            }
+            if !self.inner.step() {
+                return Ok(players.iter().all(|player| player.next == player.steps.len()));
+            }
+            resumed.extend(self.inner.resumed().map(|(rank, _)| rank));
+        }
     }
 
     fn step<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -180,8 +316,12 @@ impl World {
         timeline_of(py, &self.inner)
     }
 
-    fn chrome_trace(&self) -> String {
-        chrome_trace_of(&self.inner)
+    fn timeline_coarse_ps(&self) -> u64 {
+        self.inner.timeline().map_or(0, |timeline| timeline.coarse().as_ps())
+    }
+
+    fn write_chrome_trace(&self, path: PathBuf) -> PyResult<()> {
+        write_chrome_trace(&self.inner, &path)
     }
 
     fn names(&self) -> Vec<String> {
@@ -228,9 +368,11 @@ pub(crate) fn timeline_of<'py>(py: Python<'py>, world: &Inner) -> PyResult<Bound
     Ok(timeline)
 }
 
-pub(crate) fn chrome_trace_of(world: &Inner) -> String {
-    let empty = Timeline::new(world.size());
-    to_json(world.timeline().unwrap_or(&empty), world.names())
+/// Writes the world's intervals to a file, piece by piece.
+pub(crate) fn write_chrome_trace(world: &Inner, path: &Path) -> PyResult<()> {
+    let intervals = world.timeline().map_or(&[][..], |timeline| timeline.intervals());
+    let out = BufWriter::new(File::create(path)?);
+    Ok(chrome::write(out, world.size(), world.names(), intervals.iter().copied())?)
 }
 
 /// The fields of an operation.

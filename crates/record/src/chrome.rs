@@ -5,59 +5,66 @@
 //! picosecond is lost. `otherData` carries this file's own format and version.
 
 use std::fmt::Write as _;
+use std::io::{self, Write};
 
-use crate::timeline::Timeline;
+use crate::timeline::Interval;
 
 /// The name of the format, in `otherData`.
 pub const FORMAT: &str = "wiretwin-timeline";
 /// Its version; a reader refuses a higher one.
 pub const VERSION: u32 = 1;
 
-/// The trace as JSON text. `names` are the calls by number, as in [`crate::timeline::Interval::name`];
-/// an interval without a name gets that of its kind.
-#[must_use]
-pub fn to_json(timeline: &Timeline, names: &[String]) -> String {
-    let mut text = format!(
+/// Writes the intervals of `ranks` ranks as a trace, one after the other, to `out`. `names` are the calls by
+/// number, as in [`Interval::name`]; an interval without a name gets that of its kind.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(
+    mut out: impl Write,
+    ranks: u32,
+    names: &[String],
+    intervals: impl IntoIterator<Item = Interval>,
+) -> io::Result<()> {
+    write!(
+        out,
         "{{\"otherData\":{{\"format\":\"{FORMAT}\",\"version\":\"{VERSION}\"}},\"displayTimeUnit\":\"ns\",\"traceEvents\":["
-    );
+    )?;
     let quoted = names.iter().map(|name| quote(name)).collect::<Vec<_>>();
     let mut comma = "";
-    for rank in 0..timeline.ranks() {
-        // Writing to a string cannot fail.
-        let _ = write!(
-            text,
+    for rank in 0..ranks {
+        write!(
+            out,
             "{comma}\n{{\"ph\":\"M\",\"pid\":0,\"tid\":{rank},\"name\":\"thread_name\",\"args\":{{\"name\":\"rank {rank}\"}}}}"
-        );
+        )?;
         comma = ",";
     }
-    for interval in timeline.intervals() {
+    for interval in intervals {
         let kind = interval.kind.name();
-        let name = match quoted.get(interval.name as usize) {
-            Some(name) if interval.name > 0 => name.clone(),
-            _ => format!("\"{kind}\""),
-        };
+        write!(out, "{comma}\n{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":", interval.rank)?;
+        match quoted.get(interval.name as usize) {
+            Some(name) if interval.name > 0 => out.write_all(name.as_bytes())?,
+            _ => write!(out, "\"{kind}\"")?,
+        }
         let (start, span) = (interval.start_ps, interval.end_ps - interval.start_ps);
-        let _ = write!(
-            text,
-            "{comma}\n{{\"ph\":\"X\",\"pid\":0,\"tid\":{},\"name\":{name},\"cat\":\"{kind}\",\
-             \"ts\":{}.{:06},\"dur\":{}.{:06},\"args\":{{\"kind\":\"{kind}\"",
-            interval.rank,
+        write!(
+            out,
+            ",\"cat\":\"{kind}\",\"ts\":{}.{:06},\"dur\":{}.{:06},\"args\":{{\"kind\":\"{kind}\"",
             start / 1_000_000,
             start % 1_000_000,
             span / 1_000_000,
             span % 1_000_000,
-        );
+        )?;
         if interval.peer >= 0 {
-            let _ = write!(text, ",\"peer\":{},\"bytes\":{}", interval.peer, interval.bytes);
+            write!(out, ",\"peer\":{},\"bytes\":{}", interval.peer, interval.bytes)?;
         }
         if interval.site >= 0 {
-            let _ = write!(text, ",\"site\":{}", interval.site);
+            write!(out, ",\"site\":{}", interval.site)?;
         }
-        text.push_str("}}");
+        out.write_all(b"}}")?;
         comma = ",";
     }
-    text.push_str("\n]}\n");
-    text
+    out.write_all(b"\n]}\n")?;
+    out.flush()
 }
 
 /// A JSON string.
@@ -80,11 +87,10 @@ fn quote(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timeline::{Interval, Kind};
+    use crate::timeline::Kind;
 
     #[test]
     fn intervals_become_complete_events_with_exact_times() {
-        let mut timeline = Timeline::new(1);
         let compute = Interval {
             rank: 0,
             start_ps: 0,
@@ -95,8 +101,7 @@ mod tests {
             peer: -1,
             bytes: 0,
         };
-        timeline.push(compute);
-        timeline.push(Interval {
+        let call = Interval {
             start_ps: 1_234_567,
             end_ps: 1_234_568,
             kind: Kind::Wire,
@@ -105,7 +110,7 @@ mod tests {
             peer: 0,
             bytes: 8,
             ..compute
-        });
+        };
         let names = [String::new(), "a \"call\"\n\\".to_string()];
         let expected = r#"{"otherData":{"format":"wiretwin-timeline","version":"1"},"displayTimeUnit":"ns","traceEvents":[
 {"ph":"M","pid":0,"tid":0,"name":"thread_name","args":{"name":"rank 0"}},
@@ -113,6 +118,8 @@ mod tests {
 {"ph":"X","pid":0,"tid":0,"name":"a \"call\"\u000a\\","cat":"wire","ts":1.234567,"dur":0.000001,"args":{"kind":"wire","peer":0,"bytes":8,"site":12}}
 ]}
 "#;
-        assert_eq!(to_json(&timeline, &names), expected);
+        let mut written = Vec::new();
+        write(&mut written, 1, &names, [compute, call]).expect("memory takes it");
+        assert_eq!(String::from_utf8(written).expect("text"), expected);
     }
 }

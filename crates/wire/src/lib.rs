@@ -16,6 +16,7 @@ pub mod atmarp;
 pub mod cell;
 pub mod checksum;
 mod crc10;
+pub mod direct;
 mod error;
 pub mod ethernet;
 pub mod fddi;

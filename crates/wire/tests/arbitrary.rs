@@ -12,6 +12,8 @@ mod arp;
 mod atmarp;
 #[path = "../../../fuzz/checks/cell.rs"]
 mod cell;
+#[path = "../../../fuzz/checks/direct.rs"]
+mod direct;
 #[path = "../../../fuzz/checks/ethernet.rs"]
 mod ethernet;
 #[path = "../../../fuzz/checks/fddi.rs"]
@@ -73,6 +75,11 @@ fn atmarp_holds_for_any_input() {
 #[test]
 fn cell_holds_for_any_input() {
     mutated::check_corpus("cell", cell::check);
+}
+
+#[test]
+fn direct_holds_for_any_input() {
+    mutated::check_corpus("direct", direct::check);
 }
 
 #[test]

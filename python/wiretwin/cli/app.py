@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -11,13 +12,14 @@ from typing import Annotated
 import typer
 
 import wiretwin
+from wiretwin.cli import memory
 from wiretwin.errors import InputError, StorageError, report_error
 
 __all__ = ["VERBS", "main"]
 
 VERBS = (
     "doctor", "tour", "measure", "import", "understand", "fit", "predict", "run", "compare", "report",
-    "papers", "explain", "advise", "simulate", "sweep", "circuits", "testbed", "rpc",
+    "papers", "explain", "advise", "simulate", "sweep", "circuits", "testbed", "direct", "rpc",
 )  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
@@ -43,7 +45,8 @@ SUMMARIES = {
 
 EPILOG = (
     "Exit codes: 0 done; 1 done, the answer is no; 2 input refused; 3 measurement failed; 4 simulation "
-    "failed; 5 the program failed; 6 file not written or read; 70 a defect of wiretwin; 130 interrupted."
+    "failed; 5 the program failed; 6 file not written or read; 7 too little memory; 70 a defect of wiretwin; "
+    "130 interrupted (129 by SIGHUP, 143 by SIGTERM)."
 )
 
 
@@ -96,6 +99,7 @@ def main(argv: list[str] | None = None) -> None:
         Arguments without the program's name; by default those of the process.
     """
     arguments = sys.argv[1:] if argv is None else argv
+    memory.watch_imports()
     try:
         try:
             _build()(arguments, prog_name="wiretwin")
@@ -119,13 +123,15 @@ def main(argv: list[str] | None = None) -> None:
         shown: Exception = error
         if isinstance(error, InputError):
             shown = _as_option(error, arguments)
+        elif short := memory.shortage(error):
+            shown = short
         elif isinstance(error, OSError):
             shown = _as_output(error)
         sys.exit(report_error(shown, debug="--debug" in arguments[:before_verb]))
 
 
 def _as_output(error: OSError) -> Exception:
-    """Say in words that standard output, a file on a full disk perhaps, cannot be written, if that is it."""
+    """Say in words that standard output, or another file on a full disk, cannot be written, if that is it."""
     try:
         print(flush=True)
     except OSError as again:
@@ -133,6 +139,8 @@ def _as_output(error: OSError) -> Exception:
         with contextlib.suppress(OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return StorageError("standard output", f"not written: {again.strerror or again}")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageError(error.filename or "a file", f"not written: {error.strerror}")
     return error
 
 

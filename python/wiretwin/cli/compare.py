@@ -19,7 +19,8 @@ __all__ = ["changes_table", "comparison_table", "register", "split_table"]
 HELP = """Compare two results, or a frozen prediction with a real run of the same program.
 
 Of two results, before and after a change: by layer and size the ratio of times with its interval, what
-changed beyond noise, what did not, what only one of them has; with -o as a page with a figure.
+changed beyond noise, what did not change by more than --change, what is inconclusive, what only one of them
+has; with -o as a page with a figure.
 
 Of a prediction and a run:
 
@@ -32,7 +33,7 @@ Examples:
   wiretwin compare results/predict-1 results/run-1
   wiretwin compare predicted actual --split --format csv
   wiretwin compare predicted actual -o compared.json
-  wiretwin compare results/measure-1 results/measure-2 -o changes.html
+  wiretwin compare results/measure-1 results/measure-2 --change 5% -o changes.html
 """
 
 
@@ -49,6 +50,13 @@ def register(app: typer.Typer) -> None:
             bool, typer.Option("--split", help="Print the split by rank instead of the totals.")
         ] = False,
         loop: Annotated[str, typer.Option(help="The loop compared, of two results.")] = "echo",
+        change: Annotated[
+            str | None,
+            typer.Option(
+                help="Of two results: a size has not changed where a change of so much is excluded.",
+                show_default="10%",
+            ),
+        ] = None,
         out: Annotated[
             Path | None,
             typer.Option(
@@ -70,13 +78,15 @@ def register(app: typer.Typer) -> None:
         if all(results):
             if split:
                 raise InputError(key="--split", reason="is for programs", allowed="a prediction and a run")
-            _results(prediction, run, loop, out, form)
+            _results(prediction, run, loop, change, out, form)
             return
         if any(results):
             other = run if results[0] else prediction
             raise InputError(other, reason="is no result, and the other is", allowed="two results")
         if loop != "echo":
             raise InputError(key="--loop", value=loop, reason="is for results", allowed="two results")
+        if change is not None:
+            raise InputError(key="--change", value=change, reason="is for results", allowed="two results")
         from wiretwin.predict.compare import compare as join
 
         comparison = join(prediction, run)
@@ -94,12 +104,18 @@ def register(app: typer.Typer) -> None:
             print(f"comparison: {out}", file=sys.stderr)
 
 
-def _results(before: Path, after: Path, loop: str, out: Path | None, form: Format) -> None:
+def _results(
+    before: Path, after: Path, loop: str, change: str | None, out: Path | None, form: Format
+) -> None:
     """Compare two results, print the table and write the page."""
     from wiretwin.cli.fit import open_result
-    from wiretwin.understand.changes import changes
+    from wiretwin.measure.quantity import parse_share
+    from wiretwin.understand.changes import DEFAULT_CHANGE, changes
 
-    found = changes(open_result(before, salvage=False), open_result(after, salvage=False), loop=loop)
+    share = DEFAULT_CHANGE if change is None else parse_share(change, "--change")
+    found = changes(
+        open_result(before, salvage=False), open_result(after, salvage=False), loop=loop, change=share
+    )
     emit(changes_table(found), form)
     for line in found.summary():
         print(line, file=sys.stderr)
@@ -157,10 +173,10 @@ def comparison_table(comparisons: list[Comparison]) -> Table:
             Column("ranks", "ranks"),
             Column("state", "state"),
             Column("launches", "launches"),
-            Column("predicted_s", "predicted [s]"),
+            Column("predicted_s", "predicted [s]", ends=("predicted_low_s", "predicted_high_s")),
             Column("predicted_low_s", "low"),
             Column("predicted_high_s", "high"),
-            Column("actual_s", "actual [s]"),
+            Column("actual_s", "actual [s]", ends=("actual_low_s", "actual_high_s")),
             Column("actual_low_s", "low"),
             Column("actual_high_s", "high"),
             Column("error_percent", "error [%]", digits=3),
@@ -181,8 +197,11 @@ def split_table(comparison: Comparison) -> Table:
             Column("model_endpoint_s", "endpoint [s]"),
             Column("model_wire_s", "wire [s]"),
             Column("model_waiting_s", "waiting [s]"),
-            Column("real_compute_s", "real: compute [s]"),
+            Column("model_total_s", "sum [s]"),
+            Column("real_launch", "real: launch"),
+            Column("real_compute_s", "compute [s]"),
             Column("real_mpi_s", "inside MPI [s]"),
+            Column("real_total_s", "sum [s]"),
         ),
         frame_of(comparison).rows(),
     )

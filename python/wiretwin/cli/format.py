@@ -95,12 +95,16 @@ class Column:
         Significant digits shown to people; machine formats carry the value in full.
     people
         Shown in ``table``; a column of detail is left to the machine formats.
+    ends
+        Keys of the columns with the ends of its interval: where that names no value, people read so in its
+        place.
     """
 
     key: str
     title: str
     digits: int = 4
     people: bool = True
+    ends: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -234,8 +238,20 @@ def _print_rich(table: Table, console: Console) -> None:
         title = Text(table.columns[place].title)
         shown.add_column(title, justify="right" if right else "left", overflow="fold", no_wrap=right)
     for row in table.rows:
-        shown.add_row(*(Text(_shown(row[place], table.columns[place].digits)) for place in places))
+        shown.add_row(*(Text(_cell(table, row, place)) for place in places))
     console.print(shown)
+
+
+def _cell(table: Table, row: Sequence[Any], place: int) -> str:
+    """Write a cell for people: the value, or that its interval names none."""
+    from wiretwin.fit.settled import NOT_SETTLED, settled
+
+    column = table.columns[place]
+    if column.ends is not None and row[place] is not None:
+        keys = [one.key for one in table.columns]
+        if not settled(*(row[keys.index(end)] for end in column.ends)):
+            return NOT_SETTLED
+    return _shown(row[place], column.digits)
 
 
 def _osu(table: Table) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import math
 import sys
+import time
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +19,18 @@ if TYPE_CHECKING:
     from wiretwin.results import Result
 
 __all__ = ["curve_table", "register", "summary_table", "traffic_table"]
+
+
+AFTER, AFTER_WITH_REPORT = 0.3, 1.2
+"""What is done after the last launch takes such a share of the time until the first one, on any host."""
+LOADED = {
+    "wiretwin.measure.api": 0.42,
+    "polars": 0.78,
+    "pyarrow.parquet": 0.98,
+    "wiretwin.fit.curve": 0.99,
+    "wiretwin.understand.api": 1.0,
+}
+"""What is loaded before a measurement, with the share of the time of starting that has gone by then."""
 
 
 class PurposeChoice(StrEnum):
@@ -62,7 +77,13 @@ def register(app: typer.Typer) -> None:
             str,
             typer.Option(help="Configurations to measure, joined by commas; all: every layer that can run."),
         ] = "all",
-        budget: Annotated[str, typer.Option(help="Time for everything, with its unit.")] = "60s",
+        budget: Annotated[
+            str,
+            typer.Option(
+                help="Wall time for everything, with its unit; none: no limit, each layer is launched "
+                "--launches times."
+            ),
+        ] = "60s",
         out: Annotated[
             Path | None,
             typer.Option(
@@ -114,6 +135,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure import api
         from wiretwin.measure.orchestrate import Event
+        from wiretwin.process import begun
 
         if traffic and where.here:
             raise InputError(key="--traffic", reason="needs a network", allowed="with --hosts or --testbed")
@@ -124,9 +146,14 @@ def register(app: typer.Typer) -> None:
             def tell(event: Event) -> None:
                 bar.show(event.elapsed_s, event.remaining_s, f"{event.name}: {event.words}")
 
+            started = begun()
+            with_report = layers == "all" if report is None else report
+            after_s = _load(started, budget, with_report)
             result = api.measure(
                 layers,
-                budget=budget,
+                budget=None if budget == "none" else budget,
+                begun=started,
+                after_s=after_s,
                 out=out,
                 sizes=sizes,
                 purpose=purpose.value,
@@ -148,7 +175,7 @@ def register(app: typer.Typer) -> None:
         elif result.samples().height:
             emit(curve_table(result) if by_size else summary_table(result), form)
         _epilogue(result)
-        if (layers == "all" if report is None else report) and result.samples().height:
+        if with_report and result.samples().height:
             from wiretwin.report import render
 
             print(f"report: {render(result=result, out=result.path / 'report.html')}", file=sys.stderr)
@@ -157,18 +184,54 @@ def register(app: typer.Typer) -> None:
             raise InterruptedRun(f"interrupted; {kept} samples are kept in {result.path}")
 
 
+def _load(started: float, budget: str, with_report: bool) -> float:
+    """Load what will be needed, so that what it takes is known before time is planned.
+
+    Returns
+    -------
+    float
+        What is to be done after the last launch, seconds.
+
+    Raises
+    ------
+    MeasureError
+        Loading alone takes the budget, on a host as busy as this one is now.
+    """
+    from wiretwin.errors import MeasureError
+    from wiretwin.measure.budget import allowance
+    from wiretwin.measure.quantity import parse_time
+
+    asked_s = math.inf if budget == "none" else parse_time(budget, "--budget", least_s=1.0)
+    after = AFTER_WITH_REPORT if with_report else AFTER
+    for module, share in LOADED.items():
+        importlib.import_module(module)
+        whole_s = (time.monotonic() - started) / share
+        if whole_s * (1 + after) > allowance(asked_s):
+            raise MeasureError(
+                f"nothing was measured: of the {budget} asked for, a host as busy as this one is now takes "
+                f"{whole_s * (1 + after):.0f} s to load the libraries and to print; give it a larger --budget"
+            )
+    if with_report:
+        importlib.import_module("wiretwin.report.writer")
+    return after * (time.monotonic() - started)
+
+
 def summary_table(result: Result) -> Table:
     """Return one row per configuration: t_0, r_max, n_half, why it was measured no longer, what is odd."""
     import polars as pl
 
     from wiretwin.cli.understand import named
     from wiretwin.fit.curve import curve_figures
+    from wiretwin.fit.onestate import in_one_state
+    from wiretwin.fit.settled import settled
     from wiretwin.fit.stats import by_launch, summarise
     from wiretwin.understand.api import understand
 
     odd = understand(result).findings
-    summary = summarise(result.samples()).filter(pl.col("loop") == "echo")
+    known = in_one_state(result)
+    summary = summarise(known.samples).filter(pl.col("loop") == "echo")
     rows: list[tuple[object, ...]] = []
+    lacking = {name: " ".join(map(str, sizes)) for name, sizes in result.manifest.not_measured.items()}
     for layer in result.manifest.layers:
         part = summary.filter(pl.col("layer") == layer.name)
         launches = part["launch"].n_unique()
@@ -179,9 +242,11 @@ def summary_table(result: Result) -> Table:
                     layer.name,
                     launches,
                     int(part["samples"].sum()),
-                    *[None] * 7,
+                    *[None] * 8,
+                    known.states.get(layer.name),
                     stopped,
                     named(odd, layer.name),
+                    lacking.get(layer.name),
                 )
             )
             continue
@@ -195,12 +260,15 @@ def summary_table(result: Result) -> Table:
                 found.t_0_ns.value / 1000,
                 found.t_0_ns.low / 1000,
                 found.t_0_ns.high / 1000,
+                settled(found.t_0_ns.low, found.t_0_ns.high),
                 found.r_max.value * rate,
                 found.r_max.low * rate,
                 found.r_max.high * rate,
                 found.n_half_bytes.value,
+                known.states.get(layer.name),
                 stopped,
                 named(odd, layer.name),
+                lacking.get(layer.name),
             )
         )
     return Table(
@@ -209,15 +277,18 @@ def summary_table(result: Result) -> Table:
             Column("layer", "layer"),
             Column("launches", "launches"),
             Column("samples", "samples", people=False),
-            Column("t_0_us", "t_0 [us]"),
+            Column("t_0_us", "t_0 [us]", ends=("t_0_low_us", "t_0_high_us")),
             Column("t_0_low_us", "low"),
             Column("t_0_high_us", "high"),
-            Column("r_max_MB_s", "r_max [MB/s]"),
+            Column("t_0_settled", "settled", people=False),
+            Column("r_max_MB_s", "r_max [MB/s]", ends=("r_max_low_MB_s", "r_max_high_MB_s")),
             Column("r_max_low_MB_s", "low", people=False),
             Column("r_max_high_MB_s", "high", people=False),
             Column("n_half_bytes", "n_half [B]"),
+            Column("state", "state"),
             Column("stopped", "stopped"),
             Column("findings", "found"),
+            Column("not_measured_bytes", "not measured [B]", people=False),
         ),
         rows,
     )
@@ -225,7 +296,9 @@ def summary_table(result: Result) -> Table:
 
 def curve_table(result: Result) -> Table:
     """Return one row per configuration and size: half the round trip with its interval, throughput."""
+    from wiretwin.fit.onestate import in_one_state
     from wiretwin.fit.ranking import size_table
+    from wiretwin.fit.settled import settled
 
     rows = [
         (
@@ -236,9 +309,10 @@ def curve_table(result: Result) -> Table:
             row["value_us"],
             row["low_us"],
             row["high_us"],
+            settled(row["low_us"], row["high_us"]),
             row["bytes"] / row["value_us"],
         )
-        for row in size_table(result.samples()).iter_rows(named=True)
+        for row in size_table(in_one_state(result).samples).iter_rows(named=True)
     ]
     return Table(
         "half round trip by size",
@@ -247,9 +321,10 @@ def curve_table(result: Result) -> Table:
             Column("size_bytes", "size [B]"),
             Column("launches", "launches"),
             Column("samples", "samples"),
-            Column("half_round_trip_us", "Latency [us]"),
+            Column("half_round_trip_us", "Latency [us]", ends=("low_us", "high_us")),
             Column("low_us", "low"),
             Column("high_us", "high"),
+            Column("settled", "settled", people=False),
             Column("throughput_MB_s", "throughput [MB/s]"),
         ),
         rows,
@@ -299,12 +374,25 @@ def _epilogue(result: Result) -> None:
     """Say on standard error where the result is and why each layer was measured no longer."""
     for name, words in result.manifest.stopped_because.items():
         print(f"{name}: {result.manifest.stopped[name]}: {words}", file=sys.stderr)
+    for name, sizes in result.manifest.not_measured.items():
+        which = f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]} B" if len(sizes) > 1 else f"{sizes[0]} B"
+        print(f"{name}: not measured: {which}", file=sys.stderr)
     from wiretwin.understand.api import understand
 
     for finding in understand(result).findings:
         if finding.confidence != "refuted":
             state = finding.outcome or "unconfirmed"
             print(f"{finding.layer}: {finding.name}: {finding.evidence[0]} ({state})", file=sys.stderr)
+    from wiretwin.fit.onestate import in_one_state
+
+    known = in_one_state(result)
+    for name, count in known.left_out.items():
+        if count:
+            print(
+                f"{name}: figures are of the launches in state {known.states[name]} of the host; {count} in "
+                "another, or in more than one, are kept and left out of them",
+                file=sys.stderr,
+            )
     for name, reason in result.manifest.options.get("skipped", {}).items():
         print(f"{name}: left out: {reason}", file=sys.stderr)
     print(f"result: {result.path}", file=sys.stderr)

@@ -14,7 +14,16 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 if TYPE_CHECKING:
     from wiretwin.predict.records import Prediction
 
-__all__ = ["ArgsArgument", "RanksOption", "StatisticChoice", "is_compiled", "prediction_table", "register"]
+__all__ = [
+    "ArgsArgument",
+    "NetworkOption",
+    "RanksOption",
+    "RanksPerHostOption",
+    "StatisticChoice",
+    "is_compiled",
+    "prediction_table",
+    "register",
+]
 
 
 class StatisticChoice(StrEnum):
@@ -28,8 +37,27 @@ ArgsArgument = Annotated[
     list[str] | None, typer.Argument(help="The program's own arguments, after --.", show_default=False)
 ]
 RanksOption = Annotated[int, typer.Option("--ranks", "-n", help="How many ranks.")]
+NetworkOption = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        help="What joins hosts like the twin's: a topology such as fat-tree:hosts=64,rate=100Gbit/s, a "
+        "Slurm topology.conf:rate=100Gbit/s, or a TOML file with a table [network].",
+        show_default="none: all ranks on one host",
+    ),
+]
+RanksPerHostOption = Annotated[
+    int | None,
+    typer.Option(
+        "--ranks-per-host", help="Ranks on each host of the network.", show_default="1 with --network"
+    ),
+]
 
-HELP = """Predict how long a program runs on a twin's host: an unmodified mpi4py script, or a compiled one.
+HELP = """Predict how long a program runs: an unmodified mpi4py script, or a compiled one.
+
+It runs on the host of a twin; or, with --network, on many such hosts, joined by a network whose lines the
+messages share. The topologies are back-to-back, star, shared-cable, ring, chain, dumbbell, parking-lot, tree,
+fat-tree and listed.
 
 The program runs in the simulated world, its computation is measured in several passes, and the
 prediction is frozen with a digest, so that it can be compared with the run that comes after it.
@@ -43,6 +71,7 @@ Examples:
   wiretwin predict prog.py --ranks 8 --twin twin.toml -o predicted -- --points 512
   wiretwin predict prog.py --twin twin.toml --compute 0us --format json
   wiretwin predict prog.py --twin other.toml --compute replay:predicted
+  wiretwin predict prog.py --ranks 64 --twin twin.toml --network fat-tree:hosts=64,rate=100Gbit/s
   wiretwin predict jacobi --twin twin.toml --layer shm -o predicted -- rows=512 columns=512
 """
 
@@ -110,6 +139,8 @@ def register(app: typer.Typer) -> None:
                 show_default="mpi4py/mpich; a compiled program: socket/tcp",
             ),
         ] = None,
+        network: NetworkOption = None,
+        ranks_per_host: RanksPerHostOption = None,
         passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 5,
         statistic: Annotated[
             StatisticChoice, typer.Option(help="What is made of the passes, stretch by stretch.")
@@ -136,7 +167,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure.quantity import parse_time
         from wiretwin.predict.compiled import predict_compiled
-        from wiretwin.predict.live import LAYER
+        from wiretwin.predict.model import LAYER
         from wiretwin.predict.named import DEFAULT_LAYER, NAMED
         from wiretwin.predict.predict import predict as run_prediction
 
@@ -166,6 +197,8 @@ def register(app: typer.Typer) -> None:
                         twin=twin,
                         ranks=ranks,
                         layer=layer or DEFAULT_LAYER,
+                        network=network,
+                        ranks_per_host=ranks_per_host,
                         passes=passes,
                         statistic=statistic.value,
                         seed=seed,
@@ -180,6 +213,8 @@ def register(app: typer.Typer) -> None:
                         twin=twin,
                         ranks=ranks,
                         layer=layer or LAYER,
+                        network=network,
+                        ranks_per_host=ranks_per_host,
                         passes=passes,
                         statistic=statistic.value,
                         compute_ps=compute_ps,

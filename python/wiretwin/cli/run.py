@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
-from wiretwin.cli.predict import COMPILED_PROGRAMS, ArgsArgument, is_compiled, prediction_table
+from wiretwin.cli.predict import (
+    COMPILED_PROGRAMS,
+    ArgsArgument,
+    NetworkOption,
+    RanksPerHostOption,
+    is_compiled,
+    prediction_table,
+)
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
@@ -31,11 +38,15 @@ class WorldChoice(StrEnum):
 LIMITS = {"netpipe": "600s"}
 """Of programs that take longer than others, when none is given."""
 
+NEGLIGIBLE_PS = 1_000_000_000
+"""Computation of a script, 1 ms a rank, that is not measured again for a run that freezes nothing."""
+
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
-Simulated: as predict does, without freezing anything.
+Simulated: as predict does, without freezing anything, and computation of at most 1 ms a rank is measured
+once; with --network on many hosts like the twin's.
 
 The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
 (Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics) and
@@ -60,6 +71,8 @@ Examples:
   wiretwin run ring --layer mpi/openmpi --ranks 4
   wiretwin run echo --layer shm --launches 11 -o echoes
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
+  wiretwin run ring --world simulated --twin twin.toml --ranks 64 --network star:rate=10Gbit/s -- add=0.8ns
+  wiretwin run ring --world simulated --twin twin.toml --trace ring.json -- elements=1000 add=0.8ns
   wiretwin run mm --hosts 4 --ranks 4 --stack mpi/mpich --link wire --rate 100Mbit -- n=128 rounds=2
   wiretwin run md --hosts 4 --ranks 4 --stack pvm/pvm3+advise -- steps=20
   wiretwin run netpipe --layer shm -- most=65536 trial_us=1000
@@ -101,9 +114,18 @@ def register(app: typer.Typer) -> None:
                 show_default="mpi4py/mpich; a compiled program live: socket/tcp",
             ),
         ] = None,
+        network: NetworkOption = None,
+        ranks_per_host: RanksPerHostOption = None,
         out: Annotated[
             Path | None,
             typer.Option("--out", "-o", help="Folder for the launches (live).", show_default="results/run-…"),
+        ] = None,
+        trace: Annotated[
+            Path | None,
+            typer.Option(
+                help="What each rank did when, for Perfetto (a compiled program, simulated).",
+                show_default="none",
+            ),
         ] = None,
         limit: Annotated[
             str | None,
@@ -116,7 +138,14 @@ def register(app: typer.Typer) -> None:
 
         if ranks is None:
             ranks = max(2, where.options["hosts"] or 2)
+        if world is WorldChoice.live:
+            for key, value in (("--network", network), ("--ranks-per-host", ranks_per_host)):
+                if value is not None:
+                    raise InputError(key=key, value=value, allowed="with --world simulated")
         limit_s = parse_time(limit or LIMITS.get(program.name, "60s"), "--limit", least_s=1.0)
+        if trace is not None and (world is not WorldChoice.simulated or not is_compiled(program)):
+            allowed = "with --world simulated and a compiled program; `predict -o` keeps a script's timeline"
+            raise InputError(key="--trace", value=str(trace), allowed=allowed)
         if is_compiled(program):
             if out is not None and world is not WorldChoice.live:
                 raise InputError(key="--out", value=str(out), allowed="with --world live")
@@ -124,24 +153,47 @@ def register(app: typer.Typer) -> None:
                 if out is not None:
                     _repeated(program.name, args or [], ranks, layer, launches, out, limit_s, where, form)
                 else:
-                    _named(program.name, args or [], world, ranks, twin, layer, limit_s, where, form)
+                    _named(
+                        program.name,
+                        args or [],
+                        world,
+                        ranks,
+                        twin,
+                        layer,
+                        network,
+                        ranks_per_host,
+                        limit_s,
+                        where,
+                        trace,
+                        form,
+                    )
             except KeyboardInterrupt:
                 raise InterruptedRun("interrupted") from None
             return
         if world is WorldChoice.simulated:
             where.refuse("with --world live")
-            from wiretwin.predict.live import LAYER
+            from wiretwin.predict.model import LAYER
             from wiretwin.predict.predict import predict
 
             if twin is None:
                 raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
             try:
                 prediction = predict(
-                    program, args or [], twin=twin, ranks=ranks, layer=layer or LAYER, limit_s=limit_s
+                    program,
+                    args or [],
+                    twin=twin,
+                    ranks=ranks,
+                    layer=layer or LAYER,
+                    network=network,
+                    ranks_per_host=ranks_per_host,
+                    negligible_ps=NEGLIGIBLE_PS,
+                    limit_s=limit_s,
                 )
             except KeyboardInterrupt:
                 raise InterruptedRun("interrupted") from None
             emit(prediction_table(prediction), form)
+            for warning in prediction.warnings:
+                print(f"note: {warning}", file=sys.stderr)
             return
         _live(program, args or [], ranks, layer, launches, splits, out, limit_s, where, form)
 
@@ -193,12 +245,15 @@ def _named(
     ranks: int,
     twin: Path | None,
     layer: str | None,
+    network: str | None,
+    ranks_per_host: int | None,
     limit_s: float,
     where: Where,
+    trace: Path | None,
     form: Format,
 ) -> None:
     from wiretwin.errors import InputError
-    from wiretwin.predict.live import LAYER
+    from wiretwin.predict.model import LAYER
     from wiretwin.predict.named import DEFAULT_LAYER, NAMED, run_live, run_simulated
 
     if world is WorldChoice.live:
@@ -211,8 +266,20 @@ def _named(
     where.refuse("with --world live")
     if twin is None:
         raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
-    done = run_simulated(NAMED[name], words, twin=twin, layer=layer or LAYER, ranks=ranks, limit_s=limit_s)
+    done = run_simulated(
+        NAMED[name],
+        words,
+        twin=twin,
+        layer=layer or LAYER,
+        ranks=ranks,
+        network=network,
+        ranks_per_host=ranks_per_host,
+        limit_s=limit_s,
+        trace=trace,
+    )
     emit(named_table(done), form)
+    for warning in done.warnings:
+        print(f"note: {warning}", file=sys.stderr)
 
 
 def named_table(run: NamedRun) -> Table:
@@ -272,7 +339,8 @@ def _live(
     from wiretwin.cli.folders import fresh
     from wiretwin.cli.progress import Bar
     from wiretwin.errors import InputError, InterruptedRun
-    from wiretwin.predict.live import LAYER, Job, run_interleaved
+    from wiretwin.predict.live import Job, run_interleaved
+    from wiretwin.predict.model import LAYER
     from wiretwin.predict.records import Launch
 
     if where.options["between"] is not None:
@@ -282,7 +350,7 @@ def _live(
         raise InputError(key="--layer", value=layer, allowed=f"{LAYER}, which scripts run on live")
     with (
         fresh(out, "run") as folder,
-        where.place(round_trips=False) as place,
+        where.place(round_trips=False, program=program) as place,
         Bar(f"running {program.name}") as bar,
     ):
         job = Job(program, tuple(args), ranks, folder)

@@ -142,14 +142,14 @@ def findings_table(findings: list[Finding]) -> Table:
 
 
 def advice_table(advised: Advice) -> Table:
-    """Return one row for neighbouring sizes with the same quickest layer; sizes without one are left out."""
+    """Return one row for neighbouring sizes with the same fastest layer; sizes without one are left out."""
     return Table(
         "which layer for which size",
         (
             Column("from_bytes", "from [B]"),
             Column("to_bytes", "to [B]"),
             Column("layer", "choose"),
-            Column("least_times", "ahead of the next, times"),
+            Column("least_times", "the next takes at least, times"),
         ),
         [(one.from_bytes, one.to_bytes, one.layer, one.least_times) for one in advised.wins],
     )

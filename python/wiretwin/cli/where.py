@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wiretwin.place import Place
     from wiretwin.testbed.plan import Link
 
@@ -134,18 +136,20 @@ class Where:
             raise InterruptedRun("interrupted") from None
 
     @contextlib.contextmanager
-    def place(self, *, round_trips: bool) -> Iterator[Place]:
+    def place(self, *, round_trips: bool, program: Path | None = None) -> Iterator[Place]:
         """Yield the place, which is made for the occasion and gone afterwards unless it stood before.
 
         Parameters
         ----------
         round_trips
             Whether single messages are timed, which a link of token buckets would distort.
+        program
+            A file that the hosts are to see.
 
         Raises
         ------
         InputError, MeasureError
-            An option is wrong; the place cannot be made.
+            An option is wrong, or the hosts cannot see the program; the place cannot be made.
         InterruptedRun
             By the user, in the middle of making or removing it.
         """
@@ -174,10 +178,13 @@ class Where:
         elif name is not None:
             raise InputError(key="--testbed", value=name, allowed="without --hosts: that one stands already")
         from wiretwin.testbed import Testbed
+        from wiretwin.testbed.plan import folder_of
 
         try:
             if hosts is None:
                 bed = Testbed.find(name)
+                if program is not None:
+                    folder_of(program, bed.name, bed.visible)
                 _check_wire(bed.describe()["link"]["kind"], round_trips)
                 yield bed
                 return
@@ -185,7 +192,8 @@ class Where:
                 raise InputError(key="--hosts", value=hosts, allowed="2 to 64; without it, this host")
             link = _link(self.options)
             _check_wire(link.kind, round_trips)
-            with Testbed.up(hosts, link) as bed:
+            share = [] if program is None else folder_of(program)
+            with Testbed.up(hosts, link, share=share) as bed:
                 yield bed
         except KeyboardInterrupt:
             raise InterruptedRun("interrupted") from None

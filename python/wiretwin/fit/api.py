@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+from pydantic import ValidationError
 
 from wiretwin import states
 from wiretwin.errors import InputError
+from wiretwin.faults import explain
 from wiretwin.fit import loggp
 from wiretwin.fit.curve import curve_figures
+from wiretwin.fit.given import check_samples
 from wiretwin.fit.loggp import Endpoint, Launches, Line
+from wiretwin.fit.onestate import differ
 from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
 from wiretwin.fit.stats import ByLaunch, Interval, by_launch, interval, summarise
 from wiretwin.results import Result
@@ -41,9 +43,6 @@ MIN_LAUNCHES = 2
 MOST_SIZES = 250
 """More sizes than this are averaged with their neighbours before segments are sought."""
 
-_STATES_DIFFER = 1.05
-"""States whose round trips differ by less, in the mean over the sizes, are one."""
-
 Endpoints = Literal["auto", "require", "skip"]
 Overlap = Literal["reduce", "keep"]
 
@@ -63,7 +62,6 @@ def fit(
     tolerance: float = 0.02,
     host: Mapping[str, Any] | None = None,
     created_utc: str | None = None,
-    seed: int = 0,
 ) -> Twin:
     """Fit a twin to what was measured.
 
@@ -88,8 +86,6 @@ def fit(
         Keys of the twin's host table that replace those of the result.
     created_utc
         By default the time at which the result was created, so that a fit of the same result is the same.
-    seed
-        Of the resampling of launches.
 
     Raises
     ------
@@ -118,20 +114,25 @@ def fit(
     for name in layers or ():
         if name not in measured:
             raise InputError(place, "layers", name, allowed=", ".join(measured), reason="was not measured")
+    check_samples(samples, place)
     summary = summarise(samples)
 
     def costs(name: str, rows: pl.DataFrame) -> dict[str, Any]:
-        return _fit_costs(
-            name,
-            rows,
-            endpoints=endpoints,
-            keep_overlap=overlap == "keep",
-            confidence=confidence,
-            tolerance=tolerance,
-            clock_ns=clocks.get(name, 0.0),
-            seed=seed,
-            place=place,
-        )
+        try:
+            return _fit_costs(
+                name,
+                rows,
+                endpoints=endpoints,
+                keep_overlap=overlap == "keep",
+                confidence=confidence,
+                tolerance=tolerance,
+                clock_ns=clocks.get(name, 0.0),
+                place=place,
+            )
+        except ValidationError as error:
+            said = explain(error.title, error, Layer)
+            reason = f"the samples give what no twin can hold: {said}"
+            raise InputError(place, f"layer {name}", reason=reason) from error
 
     fitted = {}
     for name in layers or measured:
@@ -147,7 +148,6 @@ def fit(
             samples=samples.height,
             launches=samples["launch"].n_unique(),
             confidence=confidence,
-            seed=seed,
         ),
         host=_host(facts, host or {}),
         layers=fitted,
@@ -193,7 +193,7 @@ def _in_states(
     launches = rows["launch"].unique().sort().to_list()
     found = states.groups([crossings.get(launch) for launch in launches])
     members = [[launches[index] for index in group] for group in found]
-    if len(members) < 2 or not _differ(rows, members):
+    if len(members) < 2 or not differ(rows, members):
         return []
     result = []
     for place, group in enumerate(members):
@@ -205,24 +205,6 @@ def _in_states(
         fitted["crossing_ns"] = _crossing(crossings[launch] for launch in group)
         result.append(State(name=states.name(place, len(members)), **fitted))
     return result
-
-
-def _differ(rows: pl.DataFrame, members: Sequence[Sequence[int]]) -> bool:
-    """Whether round trips differ between states by more than a fit would make of it."""
-    echo = rows.filter((pl.col("loop") == "echo") & (pl.col("value_ns") > 0))
-    typical = [
-        echo.filter(pl.col("launch").is_in(list(group)))
-        .group_by("bytes")
-        .agg(value=pl.col("value_ns").median().log())
-        for group in members
-    ]
-    return any(
-        abs(
-            one.join(other, on="bytes").select((pl.col("value") - pl.col("value_right")).mean()).item() or 0.0
-        )
-        > math.log(_STATES_DIFFER)
-        for one, other in combinations(typical, 2)
-    )
 
 
 def _crossing(found: Iterable[Ends | None]) -> Crossing | None:
@@ -239,7 +221,6 @@ def _fit_costs(
     confidence: float,
     tolerance: float,
     clock_ns: float,
-    seed: int,
     place: str | None,
 ) -> dict[str, Any]:
     """Fit what messages cost over all launches in `summary`; the keys of the twin."""
@@ -248,7 +229,7 @@ def _fit_costs(
     seen = (pl.col("loop") == "echo") & (pl.col("value_ns") > 0)
     echo = by_launch(summary.filter(seen), launches=launches)
     _require_curve(name, echo, place)
-    figures = curve_figures(echo, confidence, seed)
+    figures = curve_figures(echo, confidence)
 
     def pieces(found: ByLaunch, scale: ByLaunch | None = None) -> list[Piece]:
         few = found.at_most(MOST_SIZES)

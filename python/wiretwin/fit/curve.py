@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from wiretwin.fit.stats import Array, ByLaunch, Interval, interval, locate, student, wider
+from wiretwin.fit.stats import Array, ByLaunch, Interval, around, interval, median, wider
 
 __all__ = ["CurveFigures", "curve_figures"]
 
 T_0_BYTES = 4
-_RESAMPLES = 200
 _LOG_2 = float(np.log(2.0))
 
 
@@ -38,7 +37,7 @@ class CurveFigures:
     samples: int
 
 
-def curve_figures(echo: ByLaunch, confidence: float = 0.95, seed: int = 0) -> CurveFigures:
+def curve_figures(echo: ByLaunch, confidence: float = 0.95) -> CurveFigures:
     """Read the figures off round trips by launch and size; at least one size above 0 and two launches.
 
     Choice: a largest value over many noisy sizes is too large, and by more the more sizes there are. So
@@ -47,8 +46,9 @@ def curve_figures(echo: ByLaunch, confidence: float = 0.95, seed: int = 0) -> Cu
     agree it is the top of the curve to the last digit; where they differ by a tenth the top of the curve
     would be 6 % too high. ``n_half`` is read off the typical curve at half of that.
 
-    The standard errors are those of resampled launches (bootstrap), or of the readings if that is more,
-    and the intervals Student's with them, extended to hold the top of the curve.
+    The interval of ``r_max`` is that of the readings, extended to hold that of the fastest size; that of
+    ``n_half`` is of the sizes at which the launches' own curves reach half of ``r_max``, extended to hold
+    where the typical curve reaches half of either end.
 
     Parameters
     ----------
@@ -57,8 +57,6 @@ def curve_figures(echo: ByLaunch, confidence: float = 0.95, seed: int = 0) -> Cu
         lack are not used for ``r_max`` and ``n_half``.
     confidence
         Of the intervals.
-    seed
-        Of the resampling.
     """
     positive = echo.sizes > 0
     sizes, rtt = echo.sizes[positive].astype(np.float64), echo.values[:, positive]
@@ -69,30 +67,29 @@ def curve_figures(echo: ByLaunch, confidence: float = 0.95, seed: int = 0) -> Cu
     sizes, rtt, samples = _complete(sizes, rtt, samples)
     launches = rtt.shape[0]
     log_rate = np.log(2.0 * sizes) - np.log(rtt)
-    whole = locate(log_rate).value
+    whole = median(log_rate)
     best = np.array(
-        [log_rate[k, int(np.argmax(locate(np.delete(log_rate, k, axis=0)).value))] for k in range(launches)]
+        [log_rate[k, int(np.argmax(median(np.delete(log_rate, k, axis=0))))] for k in range(launches)]
     )
-    read = locate(best)
-    log_r_max = float(read.value)
-    half = log_r_max - _LOG_2
-    log_n_half = float(np.log(_first_reaching(sizes, whole, half)))
-    random = np.random.default_rng(seed)
-    drawn = locate(log_rate[random.integers(0, launches, (launches, _RESAMPLES))]).value
-    tops = drawn.max(axis=1)
-    reached = np.log([_first_reaching(sizes, c, top - _LOG_2) for c, top in zip(drawn, tops, strict=True)])
-    # Resampled launches scatter by (L - 1) / L of the variance between launches.
-    factor = student(read.freedom, confidence) * np.sqrt(launches / (launches - 1))
-    error = max(float(tops.std()), float(read.error) * np.sqrt((launches - 1) / launches))
-    r_max = _exp(wider(_symmetric(log_r_max, factor * error)))
-    n_half = _exp(wider(_symmetric(log_n_half, factor * float(reached.std()))))
+    top = int(np.argmax(whole))
+    readings, at_top = (interval(one, confidence, log=False) for one in (best, log_rate[:, top]))
+    r_max = _holding(_holding(wider(readings), at_top.low), at_top.high)
+
+    def reached(curve: Array, rate: float) -> float:
+        return float(np.log(_first_reaching(sizes, curve, rate - _LOG_2)))
+
+    n_half = around(
+        reached(whole, r_max.value), np.array([reached(curve, r_max.value) for curve in log_rate]), confidence
+    )
+    for rate in (r_max.low, r_max.high, float(whole[top])):
+        n_half = _holding(n_half, reached(whole, rate))
     return CurveFigures(
         t_0_ns=t_0,
         t_0_bytes=t_0_bytes,
         t_0_samples=t_0_samples,
-        r_max=_holding(r_max, float(np.exp(whole.max()))),
-        r_max_bytes=int(sizes[int(np.argmax(whole))]),
-        n_half_bytes=_holding(n_half, _first_reaching(sizes, whole, float(whole.max()) - _LOG_2)),
+        r_max=_exp(r_max),
+        r_max_bytes=int(sizes[top]),
+        n_half_bytes=_exp(n_half),
         launches=launches,
         samples=int(samples.sum()),
     )
@@ -106,10 +103,6 @@ def _complete(sizes: Array, rtt: Array, samples: NDArray[np.int64]) -> tuple[Arr
         rows = have.any(axis=1)
     columns = have[rows].all(axis=0)
     return sizes[columns], rtt[np.ix_(rows, columns)], samples[columns]
-
-
-def _symmetric(value: float, half: float) -> Interval:
-    return Interval(value, value - half, value + half)
 
 
 def _exp(found: Interval) -> Interval:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats as distributions
 
-from wiretwin.fit.stats import Array, Interval, around, locate
+from wiretwin.fit.stats import Array, Interval, around, median
 
 __all__ = ["MIN_SIZES", "Piece", "fit_segments"]
 
@@ -35,8 +35,6 @@ _PENALTY = 1.25
 _NOISE_WINDOW = 7
 # A deviation further out than so many standard deviations is spoilt and counts as none.
 _REACH = 5.0
-# With fewer launches two spoilt ones at the same size move any mean: the median then.
-_ROBUST_FROM_LAUNCHES = 10
 _LEAST_SCALE_NS = 1.0
 
 
@@ -170,7 +168,7 @@ def _clean(values: Array) -> _Clean:
     for count in np.unique(launches):
         same = launches == count
         some = np.sort(y[:, same], axis=0)[:count]  # NaN sorts last
-        centre[same] = np.median(some, axis=0) if count < _ROBUST_FROM_LAUNCHES else locate(some).value
+        centre[same] = median(some)
     apart = y - centre
     common = np.zeros((values.shape[0], 1))
     if positive:
@@ -182,8 +180,7 @@ def _clean(values: Array) -> _Clean:
     with np.errstate(invalid="ignore"):
         apart = np.where(np.abs(apart) > reach, 0.0, apart) + common
     # A median of normal values has pi / 2 times the variance of their mean.
-    median = (launches > 2) & (launches < _ROBUST_FROM_LAUNCHES)
-    noise = spread * np.where(median, np.sqrt(np.pi / 2), 1.0) / np.sqrt(launches)
+    noise = spread * np.where(launches > 2, np.sqrt(np.pi / 2), 1.0) / np.sqrt(launches)
     if positive:
         value = np.exp(centre)
         return _Clean(value, value * noise, value * (1 + apart))

@@ -1,38 +1,39 @@
 """Estimates between launches: the launch, not the iteration, is the unit of repetition.
 
-A launch contributes one number per size, the median of its samples after the first. The estimators
-here take such numbers from a handful of launches, of which one or two may be spoiled by whatever else
-the host was doing, and say where the typical launch lies and how sure that is.
+A launch contributes one number per size, the median of its samples after the first. What is reported of a
+handful of launches is their median, with an interval between order statistics: from six launches on it
+covers the median of whatever the launches are drawn from, without a normal distribution or any other
+being assumed.
 
-Choice: below 16 launches, the mean of values winsorised at the median +- 8 scaled median absolute
-deviations, with Student's t; from 16 launches on, the mean trimmed by a fifth at each end with
-Yuen's (1974) winsorised standard error. Both were chosen by their coverage over simulated launches, in
-``docs/explanation/fitting.md``; a percentile bootstrap of the median covers 75 % instead of 95 % with
-three launches, and a studentised one has no finite width there.
+Choice: the interval of Hettmansperger & Sheather (1986), which goes between the two neighbouring pairs of
+launches whose exact coverage (the sign test's, a binomial probability) lies to either side of what is
+asked. Below six launches the whole range covers less than 95 %; it is stretched about its middle by the
+ratio of Student's quantiles at the coverage asked and at its own. ``docs/explanation/measuring.md`` has
+its coverage over simulated launches, `benches/coverage.py` computes it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats as distributions
 
 from wiretwin.errors import InputError
+from wiretwin.fit.settled import settled
 
 __all__ = [
     "COLUMNS",
     "ByLaunch",
     "Interval",
-    "Located",
     "around",
     "by_launch",
+    "ends",
     "interval",
-    "locate",
-    "student",
+    "median",
     "summarise",
     "wider",
 ]
@@ -42,12 +43,9 @@ Array = NDArray[np.float64]
 COLUMNS = ("launch", "layer", "loop", "bytes", "messages", "delay_ns", "batch", "index", "value_ns")
 """The columns of a table of samples that a fit reads."""
 
-_TRIM_FROM_LAUNCHES = 16
-_TRIM = 0.2
-_WINSOR = 8.0
 _FOUND_ON_THE_SAME = 1.1
-# Of a normal distribution: standard deviation / median absolute deviation.
-_MAD_TO_SIGMA = 1.482602218505602
+_STRETCHES_95 = {2: 12.70620473617469, 3: 2.6831753948316894, 4: 1.5060651610990428, 5: 1.0836665618114059}
+"""What `_stretch` gives for 95 %: measuring needs no more, and need not load SciPy for it."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +63,11 @@ class Interval:
         if half == 0:
             return 0.0
         return half / abs(self.value) if self.value else float("inf")
+
+    @property
+    def settled(self) -> bool:
+        """Whether the interval is narrow enough to name a value, by its ends."""
+        return settled(self.low, self.high)
 
     def clipped(self, low: float) -> Interval:
         """Return the interval with nothing below ``low``."""
@@ -84,45 +87,66 @@ class Interval:
         return self.high < other.low or other.high < self.low
 
 
-@dataclass(frozen=True)
-class Located:
-    """Where the typical launch lies, its standard error and the error's degrees of freedom, by column."""
-
-    value: Array
-    error: Array
-    freedom: int
+def median(values: ArrayLike) -> Array:
+    """Return the typical launch: the median along the first axis; every value must be finite."""
+    return np.asarray(np.median(np.asarray(values, dtype=np.float64), axis=0))
 
 
-def locate(values: ArrayLike) -> Located:
-    """Locate the typical launch along the first axis; every value must be finite.
+@lru_cache(maxsize=1024)
+def _coverage(launches: int, depth: int) -> float:
+    """Return how often the launches at `depth` from either end (from 1) have the true median between them."""
+    return 1.0 - sum(math.comb(launches, below) for below in range(depth)) / 2.0 ** (launches - 1)
 
-    With a single launch the standard error is infinite, with no degrees of freedom.
+
+@lru_cache(maxsize=1024)
+def _depth(launches: int, confidence: float) -> tuple[int, float]:
+    """Return between which order statistics the interval ends: a depth, and the share of the next one.
+
+    Hettmansperger & Sheather (1986), equation 2.3.
     """
-    x = np.asarray(values, dtype=np.float64)
+    depth = 1
+    while _coverage(launches, depth + 1) >= confidence:
+        depth += 1
+    outer, inner = _coverage(launches, depth), _coverage(launches, depth + 1)
+    inside = (outer - confidence) / (outer - inner)
+    return depth, (launches - depth) * inside / (depth + (launches - 2 * depth) * inside)
+
+
+@lru_cache(maxsize=1024)
+def _stretch(launches: int, confidence: float) -> float:
+    """Return how many times its width the range of all launches needs for a coverage above its own."""
+    known = _STRETCHES_95.get(launches)
+    if confidence == 0.95 and known is not None:
+        return known
+    from scipy.special import stdtrit
+
+    wanted, own = (stdtrit(launches - 1, 0.5 + share / 2) for share in (confidence, _coverage(launches, 1)))
+    return float(wanted / own)
+
+
+def ends(values: ArrayLike, confidence: float = 0.95) -> tuple[Array, Array]:
+    """Return both ends of the interval for the median along the first axis; every value must be finite.
+
+    With a single launch the interval has no ends: minus infinity and infinity.
+
+    Parameters
+    ----------
+    values
+        Launches by whatever else; on the scale on which they are to be interpolated.
+    confidence
+        Of the interval, above 0 and below 1.
+    """
+    x = np.sort(np.asarray(values, dtype=np.float64), axis=0)
     launches = x.shape[0]
     if launches < 2:
-        return Located(x.mean(axis=0), np.full(x.shape[1:], np.inf), 0)
-    if launches < _TRIM_FROM_LAUNCHES:
-        if launches > 3:
-            median = np.median(x, axis=0)
-            reach = _WINSOR * _MAD_TO_SIGMA * np.median(np.abs(x - median), axis=0)
-            # More than half the launches read the same: nothing says what an outlier is.
-            reach = np.where(reach > 0, reach, np.inf)
-            x = np.clip(x, median - reach, median + reach)
-        return Located(x.mean(axis=0), x.std(axis=0, ddof=1) / np.sqrt(launches), launches - 1)
-    cut = int(_TRIM * launches)
-    kept = launches - 2 * cut
-    x = np.sort(x, axis=0)
-    value = x[cut : launches - cut].mean(axis=0)
-    x[:cut], x[launches - cut :] = x[cut], x[launches - cut - 1]
-    error = x.std(axis=0, ddof=1) * np.sqrt((launches - 1) / (kept * (kept - 1)))
-    return Located(value, error, kept - 1)
-
-
-@lru_cache(maxsize=256)
-def student(freedom: int, confidence: float) -> float:
-    """Two-sided quantile of Student's t; infinite without degrees of freedom."""
-    return float(distributions.t.ppf(0.5 + confidence / 2, freedom)) if freedom > 0 else float("inf")
+        return np.full(x.shape[1:], -np.inf), np.full(x.shape[1:], np.inf)
+    if confidence > _coverage(launches, 1):
+        middle, half = (x[0] + x[-1]) / 2, _stretch(launches, confidence) * (x[-1] - x[0]) / 2
+        return np.asarray(middle - half), np.asarray(middle + half)
+    depth, share = _depth(launches, confidence)
+    low = (1 - share) * x[depth - 1] + share * x[depth]
+    high = (1 - share) * x[launches - depth] + share * x[launches - depth - 1]
+    return np.asarray(low), np.asarray(high)
 
 
 def interval(values: ArrayLike, confidence: float = 0.95, *, log: bool = True) -> Interval:
@@ -143,27 +167,24 @@ def interval(values: ArrayLike, confidence: float = 0.95, *, log: bool = True) -
     if not x.size:
         raise InputError(reason="no launch has a value; at least one is needed")
     log = log and bool((x > 0).all())
-    found = locate(np.log(x) if log else x)
-    half = student(found.freedom, confidence) * float(found.error)
-    value = float(found.value)
-    if not np.isfinite(half):
-        return Interval(float(np.exp(value)) if log else value, 0.0 if log else -np.inf, np.inf)
-    if log:
-        return Interval(*(float(np.exp(v)) for v in (value, value - half, value + half)))
-    return Interval(value, value - half, value + half)
+    if x.size < 2:
+        return Interval(float(x[0]), 0.0 if log else -np.inf, np.inf)
+    y = np.log(x) if log else x
+    found = [float(one) for one in (median(y), *ends(y, confidence))]
+    if not log:
+        return Interval(*found)
+    with np.errstate(over="ignore"):
+        value, low, high = (float(np.exp(one)) for one in found)
+    return Interval(value, min(low, value), max(high, value))
 
 
 def wider(found: Interval) -> Interval:
     """Return an interval for something that was chosen by the same launches: a tenth wider each way.
 
     Choice: breaks, weights, what counts as spoilt and where a curve is highest are all found on the
-    launches that then give the interval; without this, 95 % intervals cover 92 to 93 %.
+    launches that then give the interval; without this, 95 % intervals cover 90 to 93 %.
     """
-    return Interval(
-        found.value,
-        found.value - _FOUND_ON_THE_SAME * (found.value - found.low),
-        found.value + _FOUND_ON_THE_SAME * (found.high - found.value),
-    )
+    return found.moved_to(found.value, _FOUND_ON_THE_SAME)
 
 
 def around(value: float, launches: Array, confidence: float) -> Interval:
@@ -174,10 +195,7 @@ def around(value: float, launches: Array, confidence: float) -> Interval:
     x = launches[np.isfinite(launches)]
     if x.size < 2:
         return Interval(value, value, value)
-    found = locate(x)
-    half = student(found.freedom, confidence) * float(found.error)
-    centre = float(found.value)
-    own = wider(Interval(centre, centre - half, centre + half))
+    own = wider(interval(x, confidence, log=False))
     return Interval(value, min(value, own.low), max(value, own.high))
 
 

@@ -10,13 +10,14 @@ afterwards.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 __all__ = ["LEAST_LAUNCHES", "Verdict", "Watch", "half_width"]
 
 LEAST_LAUNCHES = 3
-"""Fewer launches have no interval worth the name."""
+"""Fewer launches cannot be asked for, and settle no size: their interval is hardly worth the name."""
 
 
 def half_width(medians: Sequence[float], confidence: float = 0.95) -> float:
@@ -43,12 +44,12 @@ class Verdict:
     Attributes
     ----------
     stop
-        ``narrow``, ``budget``, or nothing: go on.
+        ``narrow``; ``launches``: as many as were asked for; or nothing: go on.
     words
         Why, with the figure that decided.
     """
 
-    stop: str | None
+    stop: Literal["narrow", "launches"] | None
     words: str
 
 
@@ -61,23 +62,22 @@ class Watch:
     precision
         The relative half width wanted at every size.
     launches
-        Launches before it may stop for being narrow. The budget stops it earlier, but never before
-        `LEAST_LAUNCHES`.
+        Launches before it may stop.
     """
 
     precision: float
     launches: int
-    medians: dict[Hashable, list[float]] = field(default_factory=dict)
+    medians: dict[int, list[float]] = field(default_factory=dict)
     seen: int = 0
 
     def add(self, medians: Mapping[int, float]) -> None:
-        """Take in one launch: the median round trip by size."""
-        self.seen += 1
+        """Take in one launch: the median round trip by size. One without any does not count."""
+        self.seen += bool(medians)
         for size, median in medians.items():
             if median > 0:
                 self.medians.setdefault(size, []).append(median)
 
-    def widest(self) -> tuple[Hashable, float]:
+    def widest(self) -> tuple[int | None, float]:
         """Return the size whose interval is widest, and its relative half width."""
         widths = {size: half_width(values) for size, values in self.medians.items()}
         if not widths:
@@ -85,19 +85,32 @@ class Watch:
         size = max(widths, key=lambda key: widths[key])
         return size, widths[size]
 
-    def verdict(self, *, out_of_time: bool) -> Verdict:
+    def settled(self) -> set[int]:
+        """Return the sizes whose interval is narrow already: their time is better spent on the others."""
+        if self.seen < LEAST_LAUNCHES:
+            return set()
+        return {size for size, values in self.medians.items() if half_width(values) <= self.precision}
+
+    def words(self) -> str:
+        """Say how far it has come."""
+        size, width = self.widest()
+        shown = f"± {100 * width:.1f} %" if width <= 1 else "wider than ± 100 %"
+        shown = shown if math.isfinite(width) else "unknown"
+        launches = "1 launch" if self.seen == 1 else f"{self.seen} launches"
+        return f"after {launches} the widest interval between launches is {shown} at {size} B"
+
+    def verdict(self, *, enough: bool = False) -> Verdict:
         """Decide whether to go on.
 
         Parameters
         ----------
-        out_of_time
-            The budget has no room for another launch.
+        enough
+            Stop after the launches asked for, wide or not: there is no budget that would.
         """
-        size, width = self.widest()
-        shown = f"± {100 * width:.1f} %" if math.isfinite(width) else "unknown"
-        words = f"after {self.seen} launches the widest interval between launches is {shown} at {size} B"
-        if self.seen < LEAST_LAUNCHES:
-            return Verdict(None, words)
-        if width <= self.precision and self.seen >= self.launches:
-            return Verdict("narrow", words)
-        return Verdict("budget" if out_of_time else None, words)
+        _, width = self.widest()
+        if self.seen >= self.launches:
+            if width <= self.precision:
+                return Verdict("narrow", self.words())
+            if enough:
+                return Verdict("launches", self.words())
+        return Verdict(None, self.words())

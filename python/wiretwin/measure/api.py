@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure import host
 from wiretwin.measure.adaptive import LEAST_LAUNCHES
+from wiretwin.measure.budget import Budget
 from wiretwin.measure.launch import Interruption
 from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.orchestrate import Event, Plan, run
@@ -30,7 +32,7 @@ DEFAULT_SEED = 1
 def measure(
     layers: str | Sequence[str] | None = None,
     *,
-    budget: str = DEFAULT_BUDGET,
+    budget: str | None = DEFAULT_BUDGET,
     out: str | Path | None = None,
     sizes: str | Sequence[int] = DEFAULT_SIZES,
     purpose: Purpose = "fit",
@@ -39,8 +41,11 @@ def measure(
     seed: int = DEFAULT_SEED,
     pin: str | tuple[int, int] | None = "auto",
     turns: Mapping[str, int] | None = None,
+    at_least: Mapping[str, int] | None = None,
     progress: Callable[[Event], None] | None = None,
     place: Place = HERE,
+    begun: float | None = None,
+    after_s: float = 0.0,
 ) -> Result:
     """Measure messaging layers of this host; every sample is kept in a result folder.
 
@@ -50,8 +55,8 @@ def measure(
         Configurations, ``["socket/tcp", "socket/tcp+spin", "shm"]`` or the same in one string;
         by default every layer that can run here.
     budget
-        Time for everything, with its unit. At least three launches of each are made even if they
-        take longer.
+        Wall time for everything, with its unit: at most 1.2 times it and a second are taken. What is not
+        measured for it is named in the manifest. ``None``: no limit, each layer is launched `launches` times.
     out
         The result folder, new or empty; by default ``results/measure-DATE-TIME``.
     sizes
@@ -62,7 +67,7 @@ def measure(
         A layer is done when the 95 % interval between its launches is at most this much to either
         side at every size.
     launches
-        Launches of each layer before it may be done, at least 3.
+        Launches of each layer before it may be done, at least 3; the budget is divided among so many.
     seed
         Of the order of launches.
     pin
@@ -71,10 +76,16 @@ def measure(
     turns
         How often a configuration is launched in each round, where that is not once: one whose host
         changes its state needs more launches than another.
+    at_least
+        Launches of a configuration that are made even beyond the budget, where something rests on them.
     progress
         Called after each launch.
     place
         Where the two ranks live; by default both on this host.
+    begun
+        When the budget begins, on `time.monotonic`; by default now.
+    after_s
+        What the caller is still to do within the budget, seconds.
 
     Returns
     -------
@@ -86,7 +97,7 @@ def measure(
     InputError
         An argument is wrong.
     MeasureError
-        No layer could be measured; the folder keeps what there is.
+        No layer could be measured, or none in the budget; the folder keeps what there is.
     StorageError
         The folder could not be written.
     """
@@ -104,13 +115,19 @@ def measure(
         configurations=configurations,
         sizes=chosen_sizes,
         purpose=purpose,
-        budget_s=parse_time(budget, "budget", least_s=1.0),
+        budget=Budget(
+            None if budget is None else parse_time(budget, "budget", least_s=1.0),
+            begun=time.monotonic() if begun is None else begun,
+            now=time.monotonic,
+            after_s=after_s,
+        ),
         precision=parse_share(precision, "precision"),
         launches=launches,
         seed=seed,
         pins=_pins(pin, place),
         place=place,
-        turns=_turns(turns or {}, configurations),
+        turns=_counts("turns", turns or {}, configurations),
+        at_least=_counts("at_least", at_least or {}, configurations),
     )
     now = datetime.datetime.now(datetime.UTC)
     result = Result.create(
@@ -121,12 +138,10 @@ def measure(
         options={
             "sizes_bytes": list(chosen_sizes),
             "purpose": purpose,
-            "budget_s": plan.budget_s,
+            "budget_s": plan.budget.asked_s,
             "precision": plan.precision,
             "launches": launches,
             "pin_cpu": list(plan.pins) if plan.pins else None,
-            "launch_s": round(plan.launch_s, 6),
-            "limit_s": round(plan.limit_s, 6),
             "skipped": skipped,
             "largest_bytes": {
                 one.name: one.max_bytes for one in configurations if one.max_bytes < max(chosen_sizes)
@@ -139,9 +154,10 @@ def measure(
     )
     with Interruption() as interruption:
         run(plan, result, interruption, progress or (lambda _: None))
-    if result.manifest.state == "complete" and set(result.manifest.stopped.values()) == {"failed"}:
+    kept = sum(launch.rows for launch in result.manifest.launches)
+    failed = set(result.manifest.stopped.values()) == {"failed"}
+    if result.manifest.state == "complete" and (failed or not kept):
         reasons = "; ".join(f"{name}: {why}" for name, why in result.manifest.stopped_because.items())
-        kept = sum(launch.rows for launch in result.manifest.launches)
         end, rest = (" to the end", f"; {kept} samples are kept in {result.path}") if kept else ("", "")
         raise MeasureError(f"no layer could be measured{end}: {reasons}{rest}")
     return result
@@ -169,14 +185,14 @@ def _checked(sizes: Sequence[int]) -> list[int]:
     return parse_sizes(",".join(str(size) for size in sizes), "sizes")
 
 
-def _turns(turns: Mapping[str, int], configurations: Sequence[Configuration]) -> dict[str, int]:
+def _counts(key: str, counts: Mapping[str, int], configurations: Sequence[Configuration]) -> dict[str, int]:
     names = [one.name for one in configurations]
-    for name, count in turns.items():
+    for name, count in counts.items():
         if name not in names:
-            raise InputError(key="turns", value=name, allowed=", ".join(names))
+            raise InputError(key=key, value=name, allowed=", ".join(names))
         if not 1 <= count <= 1000:
-            raise InputError(key=f"turns of {name}", value=count, allowed="1 to 1000")
-    return dict(turns)
+            raise InputError(key=f"{key} of {name}", value=count, allowed="1 to 1000")
+    return dict(counts)
 
 
 def _pins(pin: str | tuple[int, int] | None, place: Place) -> tuple[int, int] | None:

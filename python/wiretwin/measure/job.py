@@ -82,7 +82,8 @@ def on_stack(
             error = f"{said[0].get('place', 'a rank')}: {said[0].get('reason', 'no reason given')}"
         error = place.trouble() or error  # the cause before its effects
         missing = ", ".join(str(rank) for rank in range(ranks) if rank not in found)
-        raise ProgramError(f"{name} on {configuration.name}: {error or f'no word of rank {missing}'}")
+        words = running.explained(error or f"no word of rank {missing}")
+        raise ProgramError(f"{name} on {configuration.name}: {words}")
     return [found[rank] for rank in range(ranks)]
 
 

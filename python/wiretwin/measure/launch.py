@@ -6,7 +6,7 @@ a launch that dies in the middle still yields every step it had finished.
 
 from __future__ import annotations
 
-import json
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
+from wiretwin import lines
 from wiretwin.measure.layers import Configuration
 from wiretwin.measure.running import GRACE_S, Interruption, Running, rendezvous
 from wiretwin.measure.schedule import Step
@@ -26,8 +27,9 @@ __all__ = ["Interruption", "Outcome", "launch"]
 
 LONGEST_CROSSING_NS = 1e9
 """No cache line takes longer to the other core and back."""
+SPENT = "its share of the budget was spent"
+"""Why a launch was ended that was under way when there was no more time."""
 STEP_KEYS = ("loop", "bytes", "messages", "delay_ns")
-NETWORK_KEYS = ("payload_out", "payload_in", "bytes_out", "bytes_in", "packets_out", "packets_in")
 
 
 @dataclass
@@ -89,35 +91,7 @@ class Outcome:
 
     def columns(self) -> dict[str, Any] | None:
         """Return the samples as columns of a result folder; nothing if there are none."""
-        import numpy as np
-
-        if not self.steps:
-            return None
-        # Where the first iteration was lost (datagrams), the step begins with the second.
-        begins = [int(step["first_ns"] is None) for step in self.steps]
-        lengths = [1 - begin + len(step["values_ns"]) for begin, step in zip(begins, self.steps, strict=True)]
-
-        def spread(key: str, kind: type) -> Any:
-            return np.repeat(np.array([step[key] for step in self.steps], dtype=kind), lengths)
-
-        ranges = zip(begins, lengths, strict=True)
-        index = np.concatenate(
-            [np.arange(begin, begin + length, dtype=np.uint32) for begin, length in ranges]
-        )
-        values = [
-            np.array([step["first_ns"], *step["values_ns"]][begin:], dtype=np.uint64)
-            for begin, step in zip(begins, self.steps, strict=True)
-        ]
-        return {
-            "loop": spread("loop", object),
-            "bytes": spread("bytes", np.uint64),
-            "messages": spread("messages", np.uint32),
-            "delay_ns": spread("delay_ns", np.uint64),
-            # The first iteration is timed by itself, whatever the batch of those that follow.
-            "batch": np.where(index == 0, np.uint32(1), spread("batch", np.uint32)),
-            "index": index,
-            "value_ns": np.concatenate(values),
-        }
+        return lines.columns(self.steps)
 
 
 def launch(
@@ -129,6 +103,8 @@ def launch(
     interruption: Interruption | None = None,
     place: Place = HERE,
     session: Session | None = None,
+    cut: float = math.inf,
+    kept: Path | None = None,
 ) -> Outcome:
     """Run one configuration once.
 
@@ -148,6 +124,11 @@ def launch(
         Where the ranks live.
     session
         The layer's stack, up at that place; without one it is brought up for this launch alone.
+    cut
+        On the monotonic clock, when the launch is ended wherever it is, as by an interrupt: the steps it has
+        finished are kept.
+    kept
+        Where rank 0 writes its samples as they come; by default in a folder that goes with this process.
 
     Returns
     -------
@@ -167,11 +148,15 @@ def launch(
                     interruption=interruption,
                     place=place,
                     session=session,
+                    cut=cut,
+                    kept=kept,
                 )
         except StackError as refused:
             return Outcome("failed", str(refused), None, [], time.monotonic() - started)
     with rendezvous(place) as directory:
-        running = Running(directory, started + limit_s + GRACE_S)
+        if kept is not None:
+            (directory / "stdout-0").symlink_to(kept.absolute())
+        running = Running(directory, min(started + limit_s + GRACE_S, cut))
         status: Literal["ok", "failed", "interrupted"] = "interrupted"
         error: str | None = None
         try:
@@ -185,10 +170,14 @@ def launch(
         finally:
             running.end(clean=status == "ok")
         hello, steps, said, done, crossing_ns, counted = _parse(directory)
+        if status == "failed" and time.monotonic() >= cut:
+            status, error = "interrupted", SPENT
         if status == "ok" and not done:
             status, error = "failed", "the probe ended without saying that it was done"
         if status == "failed" and said is not None and not running.killed:
             error = said
+        if status == "failed" and error is not None:
+            error = running.explained(error)
         if hello is not None and session is not None:
             hello["effective"] = {**session.report, **hello["effective"]}
         seconds = time.monotonic() - started
@@ -216,15 +205,11 @@ def _parse(directory: Path) -> Said:
     crossing_ns: tuple[float, float] | None = None
     counted: dict[str, int] = {}
     for file in sorted(directory.glob("stdout-*")):
-        for line in file.read_bytes().splitlines():
-            try:
-                event = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
+        for line, event in lines.events(file.read_bytes()):
             match event:
                 case {"event": "hello"} if _hello_allowed(event):
                     hello = event
-                case {"event": "samples"} if _samples_allowed(event):
+                case {"event": "samples"} if lines.allowed(event):
                     if event["values_ns"]:
                         steps.append(event)
                 case {"event": "hello" | "samples"}:
@@ -258,27 +243,3 @@ def _hello_allowed(event: dict[str, Any]) -> bool:
     except ValidationError:
         return False
     return isinstance(event.get("effective"), dict)
-
-
-def _samples_allowed(event: dict[str, Any]) -> bool:
-    """Whether a samples line has every key, with values that the columns of a result can hold."""
-
-    def whole(value: object, least: int, bits: int) -> bool:
-        return type(value) is int and least <= value < 1 << bits
-
-    values, first = event.get("values_ns"), event.get("first_ns", -1)
-    network = event.get("network", dict.fromkeys(NETWORK_KEYS, 0))
-    return (
-        isinstance(network, dict)
-        and sorted(network) == sorted(NETWORK_KEYS)
-        and all(whole(count, 0, 64) for count in network.values())
-        and isinstance(event.get("loop"), str)
-        and whole(event.get("bytes"), 0, 64)
-        and whole(event.get("messages"), 1, 32)
-        and whole(event.get("delay_ns"), 0, 64)
-        and whole(event.get("batch"), 1, 32)
-        and whole(event.get("lost", 0), 0, 64)
-        and (first is None or whole(first, 0, 64))
-        and isinstance(values, list)
-        and all(whole(value, 0, 64) for value in values)
-    )

@@ -1,39 +1,43 @@
 """Rounds of interleaved launches: measure each configuration until it is known well enough.
 
 In each round every configuration still being measured is launched once, in an order shuffled by the
-seed, so that a slow minute of the host falls on all of them alike. Each launch is stored at once.
+seed, so that a slow minute of the host falls on all of them alike. Each launch is stored at once. How long
+its steps may take, and whether there is time for it, is the budget's to say.
 """
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
+import math
 import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Literal
 
 from wiretwin.errors import StorageError
-from wiretwin.measure.adaptive import LEAST_LAUNCHES, Watch
-from wiretwin.measure.launch import Interruption, Outcome, launch
+from wiretwin.measure.adaptive import Watch
+from wiretwin.measure.budget import Budget
+from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
 from wiretwin.measure.layers import Configuration
 from wiretwin.measure.schedule import Purpose, steps
 from wiretwin.place import HERE, Place
-from wiretwin.results import Clock, Launch, Result
+from wiretwin.process import no_longer_than
+from wiretwin.results import Clock, Launch, Result, Stop
 from wiretwin.stacks import Session, StackError
 
 __all__ = ["Event", "Plan", "run"]
 
 FAILURES = 2
 """Launches of one configuration that fail in a row before it is dropped."""
-STEP_SHARE = 0.75
-"""Share of a launch that its steps may take; the rest is for starting and ending processes."""
-WORTHWHILE_S = 1.0
-"""A launch is planned to take at least this much, as long as that leaves room for enough of them."""
-LEAST_LIMIT_S = 30.0
-"""No launch has a hard limit below this, however short its steps: a busy host starts slowly."""
+SHORT_S = 0.5
+"""A launch whose steps may take less is a short one: launches say more than samples."""
+LIMIT_S = 100.0
+"""Hard limit on one launch, seconds, where the budget does not end it before: ten times its longest steps."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +52,13 @@ class Plan:
         Message sizes in bytes, rising.
     purpose
         Which loops: `wiretwin.measure.schedule.steps`.
-    budget_s
-        Time for everything, seconds.
+    budget
+        The time there is for everything.
     precision
         Relative half width of the interval between launches at which a configuration is done.
     launches
-        Launches of each before it may stop for being narrow; the budget is planned for so many.
+        Launches of each before it may stop for being narrow; the budget is divided among so many rounds.
+        Without a limit on the time each is launched so often.
     seed
         Of the order of launches.
     pins
@@ -62,29 +67,21 @@ class Plan:
         Where they live.
     turns
         Launches of a configuration in each round, where that is not one.
+    at_least
+        Launches of a configuration that are made even beyond the budget.
     """
 
     configurations: Sequence[Configuration]
     sizes: Sequence[int]
     purpose: Purpose
-    budget_s: float
+    budget: Budget
     precision: float
     launches: int
     seed: int
     pins: tuple[int, int] | None
     place: Place = HERE
     turns: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def launch_s(self) -> float:
-        """Planned time of one launch, seconds: fewer launches before too short ones."""
-        each = self.budget_s / sum(self.turns.get(one.name, 1) for one in self.configurations)
-        return max(each / max(self.launches, LEAST_LAUNCHES), min(WORTHWHILE_S, each / LEAST_LAUNCHES))
-
-    @property
-    def limit_s(self) -> float:
-        """Hard limit on one launch, seconds."""
-        return max(LEAST_LIMIT_S, 10 * self.launch_s)
+    at_least: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,10 +116,15 @@ class _State:
 
     configuration: Configuration
     watch: Watch
-    seconds: float
-    """Expected time of its next launch."""
     failures: int = 0
+    tried: bool = False
+    ended: bool = False
+    """A launch has ended by itself."""
     delays_ns: dict[int, int] = field(default_factory=dict)
+    wanted: set[int] = field(default_factory=set)
+    """Sizes whose echo was in the schedule of a launch."""
+    have: set[int] = field(default_factory=set)
+    """Those of them that a launch has samples of."""
     session: Session | None = None
     """Its stack, if it has one and it is up."""
     down: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
@@ -166,7 +168,7 @@ def run(
         A launch could not be stored; all earlier ones are.
     """
     active = {
-        configuration.name: _State(configuration, Watch(plan.precision, plan.launches), plan.launch_s)
+        configuration.name: _State(configuration, Watch(plan.precision, plan.launches))
         for configuration in plan.configurations
     }
     try:
@@ -181,7 +183,8 @@ def run(
                 result.manifest.stopped_because[name] = f"could not be stored: {error}"
             result.finish("interrupted")
         raise
-    for name in active:
+    for name, state in active.items():
+        _note_lacking(plan, result, state)
         result.manifest.stopped[name] = "interrupt"
         result.manifest.stopped_because[name] = "interrupted by the user"
     result.finish("interrupted" if active else "complete")
@@ -195,89 +198,143 @@ def _rounds(
     tell: Callable[[Event], None],
 ) -> None:
     """Launch until nothing is active any more, or an interrupt."""
-    begun = time.monotonic()
+    begun, budget = time.monotonic(), plan.budget
     order = random.Random(plan.seed)
-    number = 0
-    while active and not interruption.requested:
-        names = [name for name in sorted(active) for _ in range(plan.turns.get(name, 1))]
+    number, steps_s = 0, 0.0
+    for rounds_left in itertools.chain(range(plan.launches, 1, -1), itertools.repeat(1)):
+        if not active or interruption.requested:
+            return
+        turns = {name: plan.turns.get(name, 1) for name in sorted(active)}
+        # Beyond the launches asked for, those that are still wide go on as before, while the time lasts.
+        steps_s = budget.steps_s(turns, rounds_left) if rounds_left > 1 or number == 0 else steps_s
+        names = [name for name, count in turns.items() for _ in range(count)]
         order.shuffle(names)
         for name in names:
             if name not in active:
                 continue
-            number += 1
             state = active[name]
-            outcome, record = _launch_once(plan, state, number, interruption)
-            _note_hello(result, name, outcome)
-            result.append(record, outcome.columns())
-            words = _learn(state, outcome)
-            elapsed = time.monotonic() - begun
-            if outcome.status == "interrupted":
-                break
-            if outcome.status != "ok" and (trouble := plan.place.trouble()) is not None:
+            owed = plan.at_least.get(name, 0) > state.watch.seen
+            if not owed and not budget.fits(name, steps_s):
+                _stop(plan, result, active, name, *_out_of_time(state))
+                continue
+            number += 1
+            cut = math.inf if owed else budget.fair_end(name, steps_s, len(active))
+            outcome, words = _measured(plan, result, state, number, steps_s, cut, interruption)
+            if outcome.status == "interrupted" and outcome.error != SPENT:
+                return
+            if outcome.status == "failed" and (trouble := plan.place.trouble()) is not None:
                 for lost in list(active):
-                    _stop(result, active, lost, "failed", trouble)
-                break
-            out_of_time = elapsed + state.seconds > plan.budget_s
-            verdict = state.watch.verdict(out_of_time=out_of_time)
+                    _stop(plan, result, active, lost, "failed", trouble)
+                return
+            verdict = state.watch.verdict(enough=budget.asked_s is None)
             if state.failures >= FAILURES:
-                _stop(
-                    result,
-                    active,
-                    name,
-                    "failed",
-                    f"{state.failures} launches in a row failed: {outcome.error}",
-                )
+                reason = f"{state.failures} launches in a row failed: {outcome.error}"
+                _stop(plan, result, active, name, "failed", reason)
+            elif outcome.error == SPENT and not state.ended:
+                words = "its first launch took its whole share of the budget and was ended"
+                _stop(plan, result, active, name, "budget", words)
             elif verdict.stop is not None:
-                _stop(result, active, name, verdict.stop, verdict.words)
-            tell(Event(name, number, len(active), elapsed, _remaining(plan, active, elapsed), words))
+                _stop(plan, result, active, name, verdict.stop, verdict.words)
+            left_s = budget.left_s if budget.asked_s is not None else 0.0
+            elapsed = time.monotonic() - begun
+            tell(Event(name, number, len(active), elapsed, left_s if active else 0.0, words))
+
+
+def _out_of_time(state: _State) -> tuple[Literal["budget"], str]:
+    if not state.tried:
+        return "budget", "not measured: the budget was spent before its first launch"
+    return "budget", state.watch.words()
+
+
+def _measured(
+    plan: Plan,
+    result: Result,
+    state: _State,
+    number: int,
+    steps_s: float,
+    cut: float,
+    interruption: Interruption,
+) -> tuple[Outcome, str]:
+    """Launch a configuration once, store it, learn from it."""
+    before = plan.budget.now()
+    state.tried = True
+    kept = result.under_way(_record(state, number, datetime.datetime.now(datetime.UTC)))
+    outcome, record = _launch_once(plan, state, number, steps_s, cut, kept, interruption)
+    _note_hello(result, state.configuration.name, outcome)
+    result.append(record, outcome.columns())
+    words = _learn(state, outcome)
+    if outcome.status == "ok" or outcome.error == SPENT:
+        plan.budget.learn(state.configuration.name, plan.budget.now() - before, steps_s)
+    return outcome, words
 
 
 def _launch_once(
-    plan: Plan, state: _State, number: int, interruption: Interruption
+    plan: Plan,
+    state: _State,
+    number: int,
+    steps_s: float,
+    cut: float,
+    kept: Path,
+    interruption: Interruption,
 ) -> tuple[Outcome, Launch]:
     schedule = steps(
         plan.sizes,
         plan.purpose,
-        seconds=plan.launch_s * STEP_SHARE,
+        seconds=steps_s,
+        short=steps_s < SHORT_S,
         max_bytes=state.configuration.max_bytes,
         loops=state.configuration.loops,
         delays_ns=state.delays_ns,
+        settled=state.watch.settled(),
     )
+    state.wanted.update(step.bytes for step in schedule if step.loop == "echo")
     load = os.getloadavg()[0]
     started = datetime.datetime.now(datetime.UTC)
     try:
-        session = state.up(plan.place)
+        with no_longer_than(cut):
+            session = state.up(plan.place)
     except StackError as refused:
         outcome = Outcome("failed", str(refused), None, [], 0.0)
     else:
         outcome = launch(
             state.configuration,
             schedule,
-            limit_s=plan.limit_s,
+            limit_s=LIMIT_S,
             pins=plan.pins,
             interruption=interruption,
             place=plan.place,
             session=session,
+            cut=cut,
+            kept=kept,
         )
         if session is not None and session.daemons and outcome.status != "ok":
             state.close()  # what the daemons are in after a failure is anybody's guess
     clock = (outcome.hello or {}).get("clock", {})
-    record = Launch(
+    update = {
+        "seconds": round(outcome.seconds, 6),
+        "status": outcome.status,
+        "error": outcome.error,
+        "clock_cost_ns": clock.get("cost_ns"),
+        "load_before": round(load, 2),
+        "lost": outcome.lost,
+        "counted": outcome.counted,
+        "crossing_ns": outcome.crossing_ns,
+        "traffic": outcome.traffic,
+    }
+    return outcome, _record(state, number, started).model_copy(update=update)
+
+
+def _record(state: _State, number: int, started: datetime.datetime) -> Launch:
+    """Return what is known of a launch that begins: how it would have ended were this process killed."""
+    return Launch(
         launch=number,
         name=state.configuration.name,
         order=number - 1,
         started_utc=started.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        seconds=round(outcome.seconds, 6),
-        status=outcome.status,
-        error=outcome.error,
-        clock_cost_ns=clock.get("cost_ns"),
-        load_before=round(load, 2),
-        lost=outcome.lost,
-        counted=outcome.counted,
-        crossing_ns=outcome.crossing_ns,
-        traffic=outcome.traffic,
+        seconds=0.0,
+        status="interrupted",
+        error="the measuring process was killed",
     )
-    return outcome, record
 
 
 def _note_hello(result: Result, name: str, outcome: Outcome) -> None:
@@ -290,26 +347,33 @@ def _note_hello(result: Result, name: str, outcome: Outcome) -> None:
 
 def _learn(state: _State, outcome: Outcome) -> str:
     """Update a configuration's state; say what happened in words."""
+    medians = outcome.medians("echo")
+    state.watch.add(medians)
+    state.have.update(medians)
+    if outcome.status == "interrupted":
+        return f"ended: {outcome.error}"
     if outcome.status != "ok":
         state.failures += 1
         return f"failed: {outcome.error}"
-    state.failures = 0
-    state.seconds = outcome.seconds
-    medians = outcome.medians("echo")
-    state.watch.add(medians)
+    state.failures, state.ended = 0, True
     if not state.delays_ns:
         # Hoefler et al. 2007, section 3: the delay must exceed the round trip of one message.
         state.delays_ns = {size: 1000 + round(2 * median) for size, median in medians.items()}
     return f"{sum(len(step['values_ns']) for step in outcome.steps)} samples"
 
 
-def _stop(result: Result, active: dict[str, _State], name: str, stop: Any, words: str) -> None:
-    active.pop(name).close()
+def _stop(plan: Plan, result: Result, active: dict[str, _State], name: str, stop: Stop, words: str) -> None:
+    state = active.pop(name)
+    state.close()
+    _note_lacking(plan, result, state)
     result.manifest.stopped[name] = stop
     result.manifest.stopped_because[name] = words
 
 
-def _remaining(plan: Plan, active: dict[str, _State], elapsed: float) -> float:
-    """Estimate the time to come: the least launches still owed, or else the budget."""
-    owed = sum(max(0, LEAST_LAUNCHES - state.watch.seen) * state.seconds for state in active.values())
-    return max(owed, plan.budget_s - elapsed) if active else 0.0
+def _note_lacking(plan: Plan, result: Result, state: _State) -> None:
+    """Name the sizes that no launch of a configuration has an echo of, though they were asked for."""
+    configuration = state.configuration
+    wanted = state.wanted or {size for size in plan.sizes if size <= configuration.max_bytes}
+    lacking = sorted(wanted - state.have)
+    if lacking:
+        result.manifest.not_measured[configuration.name] = lacking

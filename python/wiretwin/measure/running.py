@@ -8,18 +8,19 @@ import os
 import select
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from wiretwin import scratch
+from wiretwin import leftovers, scratch, shared_memory
+from wiretwin.interruption import Interruption
+from wiretwin.marks import KILLED_S, LAUNCH, await_gone, end_all, marked
 from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.place import HERE, Apart, Place, host_of
-from wiretwin.process import KILLED_S, MARK, await_gone, end_all, killed_children, marked
-from wiretwin.stacks import Session, leftovers
+from wiretwin.process import killed_children, start
+from wiretwin.stacks import Session
 
 __all__ = ["BY_ADDRESS", "GRACE_S", "LOOK_S", "Interruption", "Running", "made_for_it", "rendezvous"]
 
@@ -33,56 +34,6 @@ GRACE_S = 1.0
 SIGTERM."""
 LOOK_S = 3.0
 """How long a launch may be silent, seconds, before the hosts it runs on are looked at, and between looks."""
-
-_LEASH = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
-if os.getppid() == int(sys.argv[1]):
-    os.execvp(sys.argv[2], sys.argv[2:])
-"""
-"""Ties a launcher to this process: it dies with us, and its ranks with it. The probes see to that
-themselves."""
-
-
-class Interruption:
-    """Turns SIGINT and SIGTERM into a flag and a file descriptor that wakes a wait.
-
-    A context manager. A measurement is then interrupted at its waits only, never in the middle of
-    storing samples. A second signal raises `KeyboardInterrupt` at once. Outside the main thread, where
-    Python delivers no signals, it stays inactive.
-    """
-
-    def __init__(self) -> None:
-        self.requested = False
-        self._before: dict[int, Any] = {}
-        self._reader, self._writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-
-    def fileno(self) -> int:
-        """Return the descriptor that becomes readable at an interrupt."""
-        return self._reader
-
-    def request(self) -> None:
-        """Interrupt, as the signal does."""
-        self.requested = True
-        os.write(self._writer, b"x")
-
-    def _handle(self, number: int, _frame: object) -> None:
-        if self.requested:
-            raise KeyboardInterrupt
-        self.request()
-
-    def __enter__(self) -> Interruption:
-        with contextlib.suppress(ValueError):
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._handle)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before.clear()
-        os.close(self._reader)
-        os.close(self._writer)
 
 
 def made_for_it(place: Place) -> Place | None:
@@ -111,6 +62,9 @@ class Running:
     """The place, if its hosts are other machines."""
     made: Place | None = None
     """The place, if its hosts were made for the occasion and may be gone."""
+    ranks: int = 0
+    _needs_memory: bool = False
+    """They are of a library, all on this host, whose shared memory it may use."""
     _seen: set[int] = field(default_factory=set)
     """Processes of launchers that were killed before the last look."""
 
@@ -152,6 +106,8 @@ class Running:
         kind = configuration.kind
         self.apart = place if isinstance(place, Apart) else None
         self.made = made_for_it(place)
+        self.ranks = ranks
+        self._needs_memory = len(place.hosts) == 1 and (session is not None or kind.start == "mpiexec")
         options = dict(configuration.options if session is None else session.options)
         if session is not None and "schedule" in task:
             options |= session.measuring
@@ -172,7 +128,7 @@ class Running:
             launcher = mpiexec()
             if launcher is None:
                 raise FileNotFoundError(2, "no MPI launcher `mpiexec`")
-            self._spawn(0, [*self._leash(), str(launcher), "-n", str(ranks), *kind.probe, str(spec)])
+            self._spawn(0, [str(launcher), "-n", str(ranks), *kind.probe, str(spec)])
         else:
             for rank in range(ranks):
                 own = common | self._seat(rank, ranks, pins)
@@ -205,13 +161,8 @@ class Running:
                 self._write(f"spec-{rank}.json", common | self._seat(rank, ranks, pins))
                 for rank in range(ranks)
             ]
-        leash = self._leash() if session.together else []
         for number, command in enumerate(session.commands(probe, specs, ranks)):
-            self._spawn(number, [*leash, *command.argv], command.env)
-
-    @staticmethod
-    def _leash() -> list[str]:
-        return [sys.executable, "-I", "-S", "-c", _LEASH, str(os.getpid())]
+            self._spawn(number, command.argv, command.env)
 
     def _write(self, name: str, spec: dict[str, Any]) -> Path:
         path = self.directory / name
@@ -219,18 +170,14 @@ class Running:
         return path
 
     def _spawn(self, number: int, argv: Sequence[str], more: Mapping[str, str] | None = None) -> None:
-        env = dict(os.environ) | dict(more or {}) | {MARK: str(self.directory)}
+        env = dict(os.environ) | dict(more or {}) | {LAUNCH: str(self.directory)}
         for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
             env[name] = "1"
         with (
             open(self.directory / f"stdout-{number}", "wb") as out,
             open(self.directory / f"stderr-{number}", "wb") as err,
         ):
-            self.processes.append(
-                subprocess.Popen(
-                    argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True
-                )
-            )
+            self.processes.append(start(argv, stdout=out, stderr=err, env=env))
 
     def wait(
         self, interruption: Interruption | None
@@ -303,6 +250,11 @@ class Running:
             f"{name} of the launcher was ended by signal {number} ({signal.Signals(number).name}), "
             "which the launcher does not notice"
         )
+
+    def explained(self, error: str) -> str:
+        """Return an error; of a library that needs shared memory, with the word that it is full, if it is."""
+        short = shared_memory.short_of(self.ranks) if self._needs_memory else None
+        return error if short is None else f"{error}; {short}"
 
     def _describe(self, number: int, code: int) -> str:
         who = f"rank {number}" if len(self.processes) > 1 else "the launcher"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -170,6 +170,8 @@ whether it stalls (Nagle's algorithm against delayed acknowledgements), at 40 ms
 STREAM_WINDOW = 1 << 20
 """Bytes that one ``stream`` sample moves at least, unless that takes over `STREAM_MESSAGES` messages."""
 STREAM_MESSAGES = 64
+SETTLED_SHARE = 0.2
+"""Time of a size that is known well enough, as a share of that of one that is not."""
 PRTT_MESSAGES = 16
 PRTT_LIMIT = 1 << 16
 """Largest message of the parametrised round trip: `PRTT_MESSAGES` of them stay within what layers
@@ -183,8 +185,9 @@ def steps(
     seconds: float,
     max_bytes: int = MAX_SIZE,
     loops: frozenset[str] | None = None,
-    min_samples: int = 10,
+    short: bool = False,
     delays_ns: dict[int, int] | None = None,
+    settled: Collection[int] = (),
 ) -> list[Step]:
     """Make the schedule of one launch.
 
@@ -201,11 +204,13 @@ def steps(
         The layer's largest message.
     loops
         The loops the layer has; by default all.
-    min_samples
-        Samples that each step takes even beyond its share of the time.
+    short
+        Fewer samples that each step takes even beyond its share of the time, and fewer before them.
     delays_ns
         By size, the delay of the delayed ``prtt`` steps: longer than a round trip (Hoefler et al.
         2007, section 3). Sizes without one get no delayed step; they are known after a first launch.
+    settled
+        Sizes that are known well enough: their echo gets `SETTLED_SHARE` of the time of another size's.
     """
     usable = [size for size in sizes if size <= max_bytes]
     plan: list[tuple[str, int, int, int]] = [("echo", size, 1, 0) for size in usable]
@@ -231,12 +236,14 @@ def steps(
             if delays_ns and size in delays_ns:
                 others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
     result = []
+    min_samples, warmup = (4, 4) if short else (10, 16)
     if loops is not None:
         plan, others = ([step for step in group if step[0] in loops] for group in (plan, others))
     echo_share = 0.5 if any(loop != "two_write" for loop, *_ in others) else 0.9
     for group, share in ((plan, echo_share), (others, 1 - echo_share)):
-        for loop, size, messages, delay in group:
-            budget_ms = max(0.5, 1000.0 * seconds * share / len(group))
+        known = [SETTLED_SHARE if loop == "echo" and size in settled else 1.0 for loop, size, *_ in group]
+        for (loop, size, messages, delay), weight in zip(group, known, strict=True):
+            budget_ms = max(0.5, 1000.0 * seconds * share * weight / sum(known))
             stalls = loop == "two_write"
             result.append(
                 Step(
@@ -244,7 +251,7 @@ def steps(
                     bytes=size,
                     messages=messages,
                     delay_ns=delay,
-                    warmup=2 if stalls else 16 if size <= PRTT_LIMIT else 4,
+                    warmup=2 if stalls else warmup if size <= PRTT_LIMIT else warmup // 4,
                     min_samples=min(5, min_samples) if stalls else min_samples,
                     budget_ms=round(budget_ms, 3),
                 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import touch
+from . import outside, touch
 from .constants import PROC_NULL
 from .datatype import BYTE, ByteArray, Datatype, lookup
 from .failure import fail
@@ -59,7 +59,7 @@ class Buffer:
     @property
     def nbytes(self) -> int:
         """The bytes of data."""
-        return self.count * self.datatype.Get_size()
+        return self.count * self.datatype._size
 
     def pack(self, *, sent: bool = True) -> bytes:
         """Return the data, one element after the other; `sent` unless the rank keeps it for itself."""
@@ -70,7 +70,10 @@ class Buffer:
                 for k in range(self.count)
                 for start, length in self.datatype._blocks
             )
-        return self.datatype._pack(self.raw, self.offset, self.count, sent)
+        raw, datatype = self.raw, self.datatype
+        if datatype._contiguous and raw.size == self.count * datatype._size < outside.LEAST:
+            return raw.tobytes()
+        return datatype._pack(raw, self.offset, self.count, sent)
 
     def unpack(self, data: bytes) -> None:
         """Store packed data, which may be shorter than the buffer; charge for the memory's state."""
@@ -97,6 +100,9 @@ class Buffer:
                     piece = data[at : at + length]
                     ctypes.memmove(start + k * self.datatype.extent, piece, len(piece))
                     at += length
+            return
+        if self.datatype._contiguous and not self.offset and len(data) == self.raw.size:
+            self.raw.data[:] = data
             return
         self.datatype._unpack(self.raw, self.offset, data)
 
@@ -206,6 +212,12 @@ def simple(message: Any, writable: bool, peer: int, blocks: int = 1) -> Buffer:
     """
     if peer == PROC_NULL:
         return NOTHING
+    if type(message) is np.ndarray and blocks == 1:
+        # What most calls are given: a whole array of numbers. All that follows would find the same.
+        known, flags = _DTYPES.get(message.dtype), message.flags
+        if known is not None and flags.c_contiguous and (flags.writeable or not writable):
+            raw = np.frombuffer(message, np.uint8) if message.size else _EMPTY
+            return Buffer(raw, 0, message.size, known)
     o_count: Any = None
     o_displ: Any = None
     o_type: Any = None

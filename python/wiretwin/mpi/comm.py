@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .buffers import NOTHING, Buffer, simple
+from .buffers import Buffer, simple
 from .collective import Collectives
 from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, TAG_LIMIT, UNDEFINED
 from .failure import fail, refuse
@@ -210,7 +210,8 @@ class Comm(Collectives, Objects):
         return self._peer(source, "source rank")
 
     def _post_send(self, rank: Rank, data: bytes, dest: int, tag: int, mode: Mode) -> int:
-        peer = self._peer(dest, "destination rank")
+        ranks = self._ranks
+        peer = ranks[dest] if 0 <= dest < len(ranks) else self._peer(dest, "destination rank")
         if not 0 <= tag <= TAG_LIMIT:
             fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT}")
         if mode == "buffered":
@@ -218,7 +219,8 @@ class Comm(Collectives, Objects):
         return rank.send(self._context, peer, tag, data, mode)
 
     def _post_receive(self, rank: Rank, capacity: int, source: int, tag: int) -> int:
-        peer = self._source(source)
+        ranks = self._ranks
+        peer = ranks[source] if 0 <= source < len(ranks) else self._source(source)
         if not ANY_TAG <= tag <= TAG_LIMIT:
             fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT} or ANY_TAG")
         return rank.receive(self._context, peer, tag, capacity)
@@ -283,20 +285,21 @@ class Comm(Collectives, Objects):
     def _exchange(
         self,
         name: str,
-        data: Callable[[], bytes],
+        sendbuf: Any,
         dest: int,
         sendtag: int,
-        buffer: Callable[[], Buffer],
+        recvbuf: Any,
         source: int,
         recvtag: int,
         status: Status | None,
     ) -> None:
+        """Send and receive; where both buffers are one object, it must be writable to be sent."""
         rank = here()
         rank.enter(name)
         try:
             self._valid()
-            outgoing = data() if dest != PROC_NULL else b""
-            incoming = buffer() if source != PROC_NULL else NOTHING
+            outgoing = simple(sendbuf, sendbuf is recvbuf, dest).pack() if dest != PROC_NULL else b""
+            incoming = simple(recvbuf, True, source)
             ids = []
             receive = 0
             if source != PROC_NULL:
@@ -326,16 +329,7 @@ class Comm(Collectives, Objects):
     ) -> None:
         """Send one message and receive another, at the same time."""
         arriving()
-        self._exchange(
-            "Sendrecv",
-            lambda: simple(sendbuf, False, dest).pack(),
-            dest,
-            sendtag,
-            lambda: simple(recvbuf, True, source),
-            source,
-            recvtag,
-            status,
-        )
+        self._exchange("Sendrecv", sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
 
     def Sendrecv_replace(
         self,
@@ -348,16 +342,7 @@ class Comm(Collectives, Objects):
     ) -> None:
         """Send the content of a buffer and receive into it."""
         arriving()
-        self._exchange(
-            "Sendrecv_replace",
-            lambda: simple(buf, True, dest).pack(),
-            dest,
-            sendtag,
-            lambda: simple(buf, True, source),
-            source,
-            recvtag,
-            status,
-        )
+        self._exchange("Sendrecv_replace", buf, dest, sendtag, buf, source, recvtag, status)
 
     def _start_send(self, name: str, buf: Any, dest: int, tag: int, mode: Mode) -> Request:
         rank = here()
@@ -463,7 +448,8 @@ class Comm(Collectives, Objects):
     def _look(self, name: str, source: int, tag: int, wait: bool) -> tuple[int, int, int] | None:
         """Return source in the world, tag and bytes of a message that is there."""
         rank = here()
-        peer = self._source(source)
+        ranks = self._ranks
+        peer = ranks[source] if 0 <= source < len(ranks) else self._source(source)
         if not ANY_TAG <= tag <= TAG_LIMIT:
             fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT} or ANY_TAG")
         found: tuple[int, int, int] | None

@@ -35,6 +35,7 @@ class Datatype:
         "_lower",
         "_name",
         "_predefined",
+        "_size",
         "_typechar",
         "_typestr",
         "_upper",
@@ -50,6 +51,7 @@ class Datatype:
     _lower: int
     _name: str
     _predefined: bool
+    _size: int
     _typechar: str
     _typestr: str
     _upper: int
@@ -81,7 +83,7 @@ class Datatype:
         made._name = ""
         made._typestr = made._typechar = "V"
         made._index = None
-        size = made.Get_size()
+        made._size = size = sum(length for _, length in made._blocks)
         made._contiguous = lower == 0 and upper == size and (made._blocks == ((0, size),) or size == 0)
         return made
 
@@ -120,7 +122,7 @@ class Datatype:
 
     def Get_size(self) -> int:
         """Return the bytes of data in one element."""
-        return sum(length for _, length in self._blocks)
+        return self._size
 
     def Get_extent(self) -> tuple[int, int]:
         """Return lower bound and extent in bytes."""
@@ -426,6 +428,7 @@ def _make_null() -> Datatype:
         "_lower": 0,
         "_name": "MPI_DATATYPE_NULL",
         "_predefined": True,
+        "_size": 0,
         "_typechar": "V",
         "_typestr": "V0",
         "_upper": 0,

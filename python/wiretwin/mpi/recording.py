@@ -12,7 +12,7 @@ time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe, no look at a clock),
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ Operation = tuple[Any, ...]
 
 #: Operations after which a rank waits until the world resumes it.
 SUSPENDING = frozenset(("wait", "probe", "probe_now", "yield"))
+_LOOKED_AT = SUSPENDING | {"recv"}
 
 
 class DepartureError(SimulationError):
@@ -169,26 +170,26 @@ class _RecordingWorld:
 
     def __init__(self, world: Any, recording: Recording) -> None:
         self._world = world
-        self._recording = recording
         self._parts = recording.parts
-        self._post = world.post
+        post = world.post
+        notes = [(part.operations.append, part.requests.append) for part in recording.parts]
 
-    def post(self, rank: int, operation: Operation) -> int:
-        request: int = self._post(rank, operation)
-        part = self._parts[rank]
-        kind = operation[0]
-        if kind == "wait":
-            operation = ("wait", tuple(operation[1]), operation[2])
-            if operation[2] != "all":
-                self._recording.timed = True
-        elif kind == "recv":
-            if operation[2] < 0:
-                self._recording.timed = True
-        elif kind in ("probe", "probe_now", "yield"):
-            self._recording.timed = True
-        part.operations.append(operation)
-        part.requests.append(request)
-        return request
+        def posted(rank: int, operation: Operation) -> int:
+            request: int = post(rank, operation)
+            kind = operation[0]
+            if kind in _LOOKED_AT:
+                if kind == "wait":
+                    operation = ("wait", tuple(operation[1]), operation[2])
+                    if operation[2] != "all":
+                        recording.timed = True
+                elif kind != "recv" or operation[2] < 0:
+                    recording.timed = True
+            operations, requests = notes[rank]
+            operations(operation)
+            requests(request)
+            return request
+
+        self.post = posted
 
     def step(self) -> list[tuple[int, Any]]:
         resumed: list[tuple[int, Any]] = self._world.step()
@@ -346,54 +347,10 @@ def replay(recording: Recording, world: Any, durations_ps: Sequence[Sequence[int
     SimulationError
         When the trace does not run to its end there: a program whose path depends on time.
     """
-    ranks = [_Player(index, part, world) for index, part in enumerate(recording.parts)]
-    for player, durations in zip(ranks, durations_ps, strict=True):
-        player.operations = list(_with_durations(player.operations, iter(durations)))
-    for player in ranks:
-        player.resume(None)
-    while resumed := world.step():
-        for index, outcome in resumed:
-            ranks[index].resume(outcome)
-    late = [player.rank for player in ranks if not player.finished]
-    if late:
+    recordings = [(part.operations, part.requests) for part in recording.parts]
+    if not world.replay(recordings, durations_ps):
+        late = min((rank for rank, *_ in world.blocked()), default=0)
         raise SimulationError(
-            f"the recorded trace does not run to its end: rank {late[0]} waits for what never comes; "
+            f"the recorded trace does not run to its end: rank {late} waits for what never comes; "
             "the program's path depends on time"
         )
-
-
-def _with_durations(
-    operations: Sequence[tuple[Operation, int]], durations: Iterator[int]
-) -> Iterator[tuple[Operation, int]]:
-    for operation, request in operations:
-        yield (("compute", next(durations)) if operation[0] == "compute" else operation), request
-
-
-class _Player:
-    """Posts the operations of one rank, up to each suspension."""
-
-    def __init__(self, rank: int, part: RankPart, world: Any) -> None:
-        self.rank = rank
-        self.operations = list(zip(part.operations, part.requests, strict=True))
-        self.world = world
-        self.next = 0
-        self.known: dict[int, int] = {}
-        self.finished = False
-
-    def resume(self, _outcome: Any) -> None:
-        post, known, operations = self.world.post, self.known, self.operations
-        while self.next < len(operations):
-            operation, request = operations[self.next]
-            self.next += 1
-            kind = operation[0]
-            if kind == "wait":
-                operation = ("wait", [known[one] for one in operation[1]], operation[2])
-            elif kind == "cancel":
-                operation = ("cancel", known[operation[1]])
-            made = post(self.rank, operation)
-            if request:
-                known[request] = made
-            if kind in SUSPENDING:
-                return
-            if kind == "finish":
-                self.finished = True

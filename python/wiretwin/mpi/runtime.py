@@ -85,7 +85,9 @@ class SimulatedRun:
     totals_ps
         Time of each rank by kind (`compute`, `endpoint`, `wire`, `waiting`); they sum to `end_ps`.
     timeline
-        Columns of intervals, as `_core.World.timeline` has them.
+        Columns of intervals, as `_core.World.timeline` has them; None where they were not to be kept.
+    coarse_ps
+        As `_core.World.timeline_coarse_ps`.
     names
         The names that the column `name_index` counts.
     sites
@@ -107,7 +109,8 @@ class SimulatedRun:
     ranks: int
     end_ps: list[int]
     totals_ps: dict[str, npt.NDArray[np.uint64]]
-    timeline: dict[str, npt.NDArray[Any]]
+    timeline: dict[str, npt.NDArray[Any]] | None
+    coarse_ps: int
     names: list[str]
     sites: list[tuple[str, int]]
     stdout: list[str]
@@ -390,7 +393,7 @@ def simulate(
     world = _open(ranks, model_json, seed, timeline)
     source = compute if compute is not None else Measured()
     runtime, views = _execute(path, code, argv, ranks, model_json, world, source, seed, recorder)
-    return _result(runtime, views, seed)
+    return _result(runtime, views, seed, timeline)
 
 
 def run_alone(
@@ -502,7 +505,7 @@ def _leave_words(error: Exception, views: Sequence[RankView]) -> None:
                 error.add_note(f"rank {index} {name}: " + "\n  ".join(text.splitlines()[-5:]))
 
 
-def _result(runtime: Runtime, views: Sequence[RankView], seed: int) -> SimulatedRun:
+def _result(runtime: Runtime, views: Sequence[RankView], seed: int, timeline: bool) -> SimulatedRun:
     world = runtime.world
     warnings = [f"never received: {text}" for text in explain.lost_mail(runtime)]
     warnings += runtime.source.warnings()
@@ -516,7 +519,8 @@ def _result(runtime: Runtime, views: Sequence[RankView], seed: int) -> Simulated
         ranks=runtime.size,
         end_ps=[world.now_ps(rank) for rank in range(runtime.size)],
         totals_ps=dict(world.totals()),
-        timeline=dict(world.timeline()),
+        timeline=dict(world.timeline()) if timeline else None,
+        coarse_ps=world.timeline_coarse_ps(),
         names=list(world.names()),
         sites=list(runtime.sites.table),
         stdout=[view.stdout.text() for view in views],

@@ -6,6 +6,8 @@ import html
 import math
 from datetime import UTC, datetime
 
+from wiretwin.fit.settled import NOT_SETTLED, settled
+
 DASH, MINUS, NARROW, BLANK = "\u2013", "\u2212", "\u202f", "\u00a0"
 """A dash for ranges, a minus sign, blanks: in thousands, before a unit."""
 TO = f"{NARROW}{DASH}\u2060{NARROW}"
@@ -98,11 +100,13 @@ def _with_interval(
     text = f"{digits(value / scale)}{BLANK}{unit}"
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return text
+    if value > 0 and not settled(low, high):
+        return f"{NOT_SETTLED} ({_range(low, high, value, scale)}{BLANK}{unit})"
     return f"{text} ({_range(low, high, value, scale)})"
 
 
 def time_interval_text(seconds: float, low: float | None, high: float | None) -> str:
-    """`4.91 µs (4.87 - 4.95)`; no interval, no brackets."""
+    """`4.91 µs (4.87 - 4.95)`; no interval, no brackets; a wide one: `not settled (19 - 477 ns)`."""
     return _with_interval(seconds, low, high, _TIME)
 
 
@@ -117,9 +121,27 @@ def size_interval_text(value: float, low: float | None, high: float | None) -> s
     return _with_interval(value, low, high, units)
 
 
+def time_range_text(value: float, low: float, high: float) -> str:
+    """`4.87 - 4.95 µs`: the interval of a value, in seconds."""
+    scale, unit = _scale(value, _TIME)
+    return f"{_range(low, high, value, scale)}{BLANK}{unit}"
+
+
+def rate_range_text(value: float, low: float, high: float) -> str:
+    """`12.1 - 12.6 GB/s`: the interval of a value, in 10^6 bytes per second."""
+    scale, unit = _scale(value, _RATE)
+    return f"{_range(low, high, value, scale)}{BLANK}{unit}"
+
+
 def times_text(factor: float) -> str:
     """`2.3 times`, `41 times`."""
     return f"{digits(factor, 2)} times"
+
+
+def at_least_text(factor: float) -> str:
+    """`2.3 times`, rounded down: what is said to be at least so much is."""
+    step = 10.0 ** (math.floor(math.log10(factor)) - 1) if factor > 0 else 1.0
+    return times_text(math.floor(factor / step + 1e-9) * step)
 
 
 def list_text(items: list[str]) -> str:

@@ -20,6 +20,7 @@ from wiretwin.predict.records import (
     median,
     median_spread,
     read,
+    typical,
 )
 
 #: Length of the echo beside each launch, as `wiretwin.mpi.live` makes it.
@@ -231,18 +232,27 @@ def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
 
 
 def split_table(comparison: Comparison) -> pl.DataFrame:
-    """Return one row a rank: the model's four parts beside the real run's two, in seconds."""
+    """Return one row a rank: the parts of model and real run with their sums, in seconds.
+
+    The real parts are those of one launch, `real_launch`, counted from 1: the typical one with timers in the
+    state compared. Its time is longer than those of the others by what the timers take.
+    """
     run, prediction = comparison.run, comparison.prediction
     own = next((one for one in prediction.states if one.name == comparison.state), None)
     timed = [
-        one.split
-        for one in run.launches
+        (number, one)
+        for number, one in enumerate(run.launches, 1)
         if one.split and own is not None and states.state_of(one.crossing_ns, prediction.states) is own
     ]
-    real = {part.rank: part for part in (timed[0] if timed else run.split)}
+    split, launch = run.split, run.split_launch
+    if timed:
+        launch, chosen = timed[typical([one for _, one in timed])]
+        split = chosen.split or []
+    real = {part.rank: part for part in split}
     rows = []
     for model in prediction.per_rank if own is None else own.per_rank:
         measured = real.get(model.rank)
+        parts = (model.compute_s, model.endpoint_s, model.wire_s, model.waiting_s)
         rows.append(
             {
                 "rank": model.rank,
@@ -250,8 +260,11 @@ def split_table(comparison: Comparison) -> pl.DataFrame:
                 "model_endpoint_s": model.endpoint_s,
                 "model_wire_s": model.wire_s,
                 "model_waiting_s": model.waiting_s,
+                "model_total_s": sum(parts),
+                "real_launch": None if measured is None else launch,
                 "real_compute_s": None if measured is None else measured.compute_s,
                 "real_mpi_s": None if measured is None else measured.mpi_s,
+                "real_total_s": None if measured is None else measured.compute_s + measured.mpi_s,
             }
         )
     return pl.DataFrame(rows)

@@ -16,8 +16,9 @@ from pathlib import Path
 
 from wiretwin import _core
 from wiretwin.errors import InputError
+from wiretwin.model import Network
 from wiretwin.predict import timeline
-from wiretwin.predict.model import Side, single_host
+from wiretwin.predict.model import Side, Site, single_host
 from wiretwin.predict.named import DEFAULT_LAYER, Case, Named, parse_parameters, run_live, simulate
 from wiretwin.predict.predict import DEFAULT_PASSES, DEFAULT_SEED, Statistic, keep
 from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, sha256_of, utc_now
@@ -36,6 +37,8 @@ def predict_compiled(
     twin: str | Path | Twin,
     layer: str = DEFAULT_LAYER,
     ranks: int = 2,
+    network: str | Path | Network | None = None,
+    ranks_per_host: int | None = None,
     passes: int = DEFAULT_PASSES,
     statistic: Statistic = "median",
     seed: int = DEFAULT_SEED,
@@ -54,7 +57,9 @@ def predict_compiled(
     program, words
         The program, its parameters, and what its work costs if that is given.
     twin, layer, ranks
-        Whose network carries how many ranks.
+        Whose costs how many ranks have.
+    network, ranks_per_host
+        What joins hosts like the twin's, and how many ranks each takes, as for `wiretwin.predict`.
     passes, statistic
         How often the work is measured, and what is made of it.
     seed
@@ -76,6 +81,7 @@ def predict_compiled(
     say = on_stage or (lambda _: None)
     fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
     costs = fitted.layer(layer)
+    site = Site.of(ranks, network, ranks_per_host)
     parameters, given = parse_parameters(program, words)
     missing = [kind for kind in program.kinds if kind not in given]
     if given and missing:
@@ -84,7 +90,7 @@ def predict_compiled(
         )
 
     def case(prices: Mapping[str, int], side: Side = "value", state: str | None = None) -> Case:
-        return Case(parameters, prices, single_host(fitted, layer, ranks, side, state), ranks)
+        return Case(parameters, prices, site.model(fitted, layer, side, state), ranks)
 
     tried, together, units = [given], 1, dict.fromkeys(program.kinds, 1)
     if missing:
@@ -140,6 +146,7 @@ def predict_compiled(
         ],
         messages=found.messages,
         trace_digest=found.digest,
+        warnings=[*site.notes, *timeline.coarse_note(found.coarse_ps)],
         wiretwin=importlib.metadata.version("wiretwin"),
         frozen_utc=utc_now(),
     ).sealed()

@@ -17,16 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from wiretwin import process, scratch, states
+from wiretwin import leftovers, process, scratch, shared_memory, states
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.measure.running import made_for_it
 from wiretwin.mpi import script
 from wiretwin.place import HERE, Place
-from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
-from wiretwin.stacks import leftovers
+from wiretwin.predict.model import LAYER
+from wiretwin.predict.records import Launch, RealRank, Run, median_spread, sha256_of, typical, utc_now
 
-#: The layer that real mpi4py programs run on here.
-LAYER = "mpi4py/mpich"
 LAUNCHES_FILE = "launches.jsonl"
 #: A job whose host changes its state is launched at most so many times as often as was asked for.
 MOST_TURNS = 2
@@ -109,6 +107,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
     ProgramError
         When it does not end within the limit, ends with another status than 0, or never says how
         long it took (a program that ends the interpreter by force).
+    StorageError
+        When it fails where the host's shared memory is full.
     """
     with scratch.folder(_scratch(place), "run") as folder:
         report = folder / "seconds.json"
@@ -117,7 +117,9 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         env.pop("WIRETWIN_LIVE_SPLIT", None)
         if split:
             env["WIRETWIN_LIVE_SPLIT"] = "1"
-        program = [sys.executable, "-m", "wiretwin.mpi.live", str(job.program), *job.args]
+        # A host that does not see the working directory begins elsewhere.
+        path = os.path.abspath(job.program) if len(place.hosts) > 1 else str(job.program)
+        program = [sys.executable, "-m", "wiretwin.mpi.live", path, *job.args]
         argv = place.hosts[0].command([*launcher(job.ranks, place), *program])
         try:
             with leftovers.none_left(os.getuid()):
@@ -133,6 +135,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
             ending = process.ending(done.returncode)
             if trouble := place.trouble():
                 raise ProgramError(trouble)
+            if len(place.hosts) == 1 and (short := shared_memory.short_of(job.ranks)) is not None:
+                raise StorageError(shared_memory.FOLDER, f"full: {job.name} ended with {ending}; {short}")
             raise ProgramError(
                 f"{job.name} on {job.ranks} ranks ended with {ending}:\n{done.last_words(12) or 'no word'}"
             )
@@ -262,6 +266,10 @@ def run_interleaved(
     except KeyboardInterrupt:
         _keep(jobs, place)
         raise
+    except StorageError as error:
+        if kept := _keep(jobs, place):
+            raise StorageError(error.file, error.reason, kept) from error
+        raise
     except ProgramError as error:
         kept = _keep(jobs, place)
         if not kept:
@@ -295,6 +303,8 @@ def append(file: Path, text: str) -> None:
 
 
 def _record(job: Job, place: Place) -> Run:
+    # One launch, whole: parts of several would not sum to the time of any.
+    timed = typical(job.splits) if job.splits else None
     return Run(
         program=job.program.name,
         program_sha256=sha256_of(job.program),
@@ -305,20 +315,8 @@ def _record(job: Job, place: Place) -> Run:
         library=f"mpich {importlib.metadata.version('mpich')}, mpi4py {importlib.metadata.version('mpi4py')}",
         launches=[*job.launches, *job.splits],
         seconds=median_spread([one.seconds for one in job.launches]),
-        split=_median_split(job.splits, job.ranks),
+        split=[] if timed is None else job.splits[timed].split or [],
+        split_launch=None if timed is None else len(job.launches) + timed + 1,
         wiretwin=importlib.metadata.version("wiretwin"),
         started_utc=job.started_utc,
     ).sealed()
-
-
-def _median_split(splits: Sequence[Launch], ranks: int) -> list[RealRank]:
-    """Return, rank by rank, the medians over the launches with timers."""
-    known = [one.split for one in splits if one.split is not None]
-    if not known:
-        return []
-    result = []
-    for rank in range(ranks):
-        compute = median([split[rank].compute_s for split in known])
-        mpi = median([split[rank].mpi_s for split in known])
-        result.append(RealRank(rank=rank, compute_s=compute, mpi_s=mpi, total_s=compute + mpi))
-    return result

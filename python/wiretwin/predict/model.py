@@ -1,4 +1,4 @@
-"""From a twin to the network model that simulated ranks run on.
+"""From a twin, and a network if there is one, to the model that simulated ranks run on.
 
 Times become integer picoseconds and rates integer femtoseconds per byte, so that the simulated world
 never meets a float; the reference of the keys is `docs/reference/model.md`.
@@ -6,11 +6,16 @@ never meets a float; the reference of the keys is `docs/reference/model.md`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
+from wiretwin.model import Network
 from wiretwin.twin import Costs, Quantity, Segment, Twin
 
+#: The layer that real mpi4py programs run on here.
+LAYER = "mpi4py/mpich"
 #: Which end of the twin's intervals a model is built from.
 Side = Literal["value", "low", "high"]
 
@@ -95,6 +100,86 @@ def single_host(
         "inter": None,
         "link": None,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where simulated ranks live: on the twin's one host, or on hosts like it that a network joins.
+
+    Attributes
+    ----------
+    ranks
+        How many.
+    network
+        What joins the hosts; none where all ranks live on one.
+    ranks_per_host
+        How many ranks a host takes before the next one is filled.
+    """
+
+    ranks: int
+    network: Network | None = None
+    ranks_per_host: int = 1
+
+    @classmethod
+    def of(
+        cls, ranks: int, network: str | Path | Network | None = None, ranks_per_host: int | None = None
+    ) -> Site:
+        """Return the site of `ranks` ranks; a network that takes a number of hosts gets as many as they need.
+
+        Raises
+        ------
+        InputError
+            There are no ranks, the network cannot be, or it has too few hosts for the ranks.
+        """
+        if ranks < 1:
+            raise InputError(key="--ranks", value=ranks, allowed="1 and above")
+        if ranks_per_host is not None and ranks_per_host < 1:
+            raise InputError(key="--ranks-per-host", value=ranks_per_host, allowed="1 and above")
+        if network is None:
+            if ranks_per_host is not None:
+                raise InputError(key="--ranks-per-host", value=ranks_per_host, allowed="with --network")
+            return cls(ranks)
+        each = ranks_per_host or 1
+        found = Network.of(network, hosts=max(2, -(-ranks // each)))
+        if found.hosts * each < ranks:
+            raise InputError(
+                key="--ranks",
+                value=ranks,
+                allowed=f"{found.hosts * each} at most: {found.hosts} hosts with {each} each; more with "
+                "--ranks-per-host",
+            )
+        return cls(ranks, found, each)
+
+    def model(self, twin: Twin, layer: str, side: Side = "value", state: str | None = None) -> dict[str, Any]:
+        """Return the model of these ranks, on hosts as the twin has them, in one of its states if named.
+
+        Between hosts a message pays at both ends what it does in the twin's layer, and crosses the network.
+
+        Raises
+        ------
+        InputError
+            The twin has no such layer or state, or one that was not fitted far enough.
+        """
+        model = single_host(twin, layer, self.ranks, side, state)
+        if self.network is None:
+            return model
+        hosts = -(-self.ranks // self.ranks_per_host)
+        return model | {
+            "nodes": model["nodes"] * hosts,
+            "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],
+            "inter": model["intra"],
+            "network": self.network.plan,
+        }
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of a prediction has to know about the site."""
+        if self.network is None:
+            return []
+        return [
+            f"hosts are joined by {self.network}; what a message costs its two ends is as the twin has it, "
+            "measured within one host"
+        ]
 
 
 def _line(segment: Segment, scale: float) -> dict[str, int]:

@@ -3,9 +3,9 @@
 They are written once against `Comm` and know nothing of the world they run in: simulated on the
 network of a twin, or live on sockets or shared memory, a process each. The digests of the two are equal.
 
-`python -m wiretwin.predict.named` reads a simulated run as JSON from the file it is given and prints
-the result as JSON, its timeline beside the file: a process of its own, so that a limit and an interrupt
-end it.
+`python -m wiretwin.predict.named` reads a simulated run as JSON from the file it is given and prints the
+result as JSON: a process of its own, so that a limit and an interrupt end it. If they are asked for, it
+leaves the timeline beside that file, and the trace for viewers where it is told.
 """
 
 from __future__ import annotations
@@ -22,15 +22,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wiretwin import _core, process, scratch
-from wiretwin.errors import InputError, ProgramError
+from wiretwin.errors import InputError, ProgramError, StorageError
+from wiretwin.marks import LAUNCH
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.measure.quantity import parse_time
 from wiretwin.measure.running import BY_ADDRESS, LOOK_S, made_for_it, rendezvous
 from wiretwin.measure.word import COMPILED
+from wiretwin.model import Network
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict import timeline
-from wiretwin.predict.model import single_host
+from wiretwin.predict.model import Site
+from wiretwin.results import atomically
 from wiretwin.twin import Twin
 
 if TYPE_CHECKING:
@@ -201,6 +204,7 @@ class NamedRun:
     world: Literal["simulated", "live"]
     layer: str
     ranks: tuple[NamedRank, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -253,6 +257,9 @@ class Simulated:
         Of the world's trace.
     timeline
         What each rank did when, as `wiretwin.predict.timeline.frame` has it; none unless asked for.
+    coarse_ps
+        The stretches within which the timeline has time summed by kind, there being too many intervals; 0 if
+        there were not.
     """
 
     ranks: tuple[NamedRank, ...]
@@ -260,6 +267,7 @@ class Simulated:
     messages: int
     digest: str
     timeline: pl.DataFrame | None
+    coarse_ps: int
 
     @property
     def seconds(self) -> float:
@@ -274,15 +282,22 @@ def run_simulated(
     twin: str | Path | Twin,
     layer: str = "mpi4py/mpich",
     ranks: int = 2,
+    network: str | Path | Network | None = None,
+    ranks_per_host: int | None = None,
     seed: int = 1,
     limit_s: float = 120.0,
+    trace: Path | None = None,
 ) -> NamedRun:
-    """Run a compiled program in the simulated world of a twin's host.
+    """Run a compiled program in the simulated world: on a twin's host, or on such hosts joined by a network.
+
+    With `trace`, what each rank did when is written there, as viewers such as Perfetto read it.
 
     Raises
     ------
     InputError, ProgramError
         When an input is wrong; when the run does not end within `limit_s` seconds.
+    StorageError
+        When the trace cannot be written.
     """
     parameters, costs = parse_parameters(program, words)
     missing = [kind for kind in program.work if kind not in costs]
@@ -293,9 +308,13 @@ def run_simulated(
             allowed=f"what one {missing[0]} costs, such as {missing[0]}=0.8ns",
         )
     fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
-    case = Case(parameters, costs, single_host(fitted, layer, ranks), ranks)
-    (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
-    return NamedRun(program, parameters, "simulated", layer, done.ranks)
+    case = Case(parameters, costs, Site.of(ranks, network, ranks_per_host).model(fitted, layer), ranks)
+    if trace is None:
+        (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
+    else:
+        with atomically(trace) as temporary:
+            (done,) = simulate(program, [case], seed=seed, limit_s=limit_s, chrome_trace=temporary)
+    return NamedRun(program, parameters, "simulated", layer, done.ranks, timeline.coarse_note(done.coarse_ps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,10 +343,11 @@ def simulate(
     seed: int = 1,
     limit_s: float = 120.0,
     keep_timeline: bool = False,
+    chrome_trace: Path | None = None,
 ) -> list[Simulated]:
     """Simulate a compiled program in several cases, one after the other; `limit_s` is for all of them.
 
-    With `keep_timeline` the first says what each rank did when.
+    With `keep_timeline` the first says what each rank did when; with `chrome_trace` it does so in a file.
 
     Raises
     ------
@@ -339,6 +359,7 @@ def simulate(
         "cases": [case.spec() for case in cases],
         "seed": seed,
         "timeline": keep_timeline,
+        "chrome_trace": None if chrome_trace is None else str(chrome_trace.absolute()),
     }
     with scratch.folder(what="named") as folder:
         path = folder / "spec.json"
@@ -352,6 +373,8 @@ def simulate(
             ) from None
         if done.returncode == InputError.exit_code:
             raise InputError(key=program.name, reason=done.stderr.strip())
+        if done.returncode == StorageError.exit_code:
+            raise OSError(done.stderr.strip())
         if done.returncode:
             raise ProgramError(
                 f"{program.name}: the simulated run ended with {process.ending(done.returncode)}: "
@@ -369,6 +392,7 @@ def simulate(
             found["messages"],
             found["digest"],
             None if number else kept,
+            found["coarse_ps"],
         )
         for number, (case, found) in enumerate(zip(cases, json.loads(done.stdout), strict=True))
     ]
@@ -436,7 +460,7 @@ def run_live(
             path = meeting / f"spec-{rank}.json"
             path.write_text(json.dumps(spec), "utf-8")
             argv = host.command([sys.executable, "-m", "wiretwin.probe", str(path)])
-            env = {**os.environ, process.MARK: str(meeting)}
+            env = {**os.environ, LAUNCH: str(meeting)}
             children.append(stack.enter_context(process.child(argv, env=env)))
         try:
             _await(program, [running for running, _, _ in children], limit_s, made_for_it(place))
@@ -526,19 +550,36 @@ def _main(argv: Sequence[str]) -> int:
     spec = json.loads(Path(argv[0]).read_text("utf-8"))
     found: list[dict[str, Any]] = []
     for case in spec["cases"]:
+        first = not found
         try:
             done = _core.run_program(
-                spec["name"], case["parameters"], case["network"], case["ranks"], spec["seed"]
+                spec["name"],
+                case["parameters"],
+                case["network"],
+                case["ranks"],
+                spec["seed"],
+                timeline=first and spec["timeline"],
+                chrome_trace=spec["chrome_trace"] if first else None,
             )
         except ValueError as error:
             print(error, file=sys.stderr)
             return InputError.exit_code
-        if spec["timeline"] and not found:
+        except OSError as error:
+            print(error.strerror or error, file=sys.stderr)
+            return StorageError.exit_code
+        if "timeline" in done:
             from wiretwin.predict.timeline import frame
 
             intervals = frame(done["timeline"], done["names"])
             intervals.write_parquet(Path(argv[0]).with_name(timeline.FILE))
-        found.append({"ranks": _ranks(done), "messages": done["messages"], "digest": done["digest"]})
+        found.append(
+            {
+                "ranks": _ranks(done),
+                "messages": done["messages"],
+                "digest": done["digest"],
+                "coarse_ps": done.get("timeline_coarse_ps", 0),
+            }
+        )
     print(json.dumps(found))
     return 0
 

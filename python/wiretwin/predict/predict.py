@@ -16,19 +16,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median_low
-from typing import Any, Literal
-
-import polars as pl
+from typing import TYPE_CHECKING, Any, Literal
 
 from wiretwin import _core, states
 from wiretwin.errors import InputError, StorageError
+from wiretwin.model import Network
 from wiretwin.mpi import script
 from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass, Replay
 from wiretwin.mpi.recording import Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import SimulatedRun
 from wiretwin.predict import solo, stage, timeline
-from wiretwin.predict.model import Side, single_host
+from wiretwin.predict.model import Side, Site
 from wiretwin.predict.records import (
     ComputeNote,
     InState,
@@ -44,12 +43,14 @@ from wiretwin.predict.solo import departed
 from wiretwin.states import state_of
 from wiretwin.twin import Crossing, Layer, Twin
 
+if TYPE_CHECKING:
+    import polars as pl
+
 #: Recordings above this are not kept for passes with one process a rank, in bytes.
 RECORDING_LIMIT = 1 << 30
 DEFAULT_SEED = 1
 DEFAULT_PASSES = 5
 COMPUTE_FILE = "compute.parquet"
-COMPUTE_SCHEMA = {"rank": pl.UInt32(), "stretch": pl.UInt32(), "duration_ps": pl.UInt64()}
 
 Statistic = Literal["median", "minimum"]
 
@@ -62,7 +63,21 @@ class Modelled:
     per_rank: list[ModelledRank]
     digest: str
     messages: int
-    timeline: pl.DataFrame
+    timeline: Timeline | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Timeline:
+    """What each rank did when, as the world has it: columns, and the words that they count."""
+
+    columns: Mapping[str, Any]
+    names: list[str]
+    places: list[str]
+    coarse_ps: int
+
+    def frame(self) -> pl.DataFrame:
+        """Return it as `wiretwin.predict.timeline.frame` has it."""
+        return timeline.frame(self.columns, self.names, self.places)
 
 
 def predict(
@@ -72,10 +87,13 @@ def predict(
     twin: str | Path | Twin,
     ranks: int = 2,
     layer: str = "mpi4py/mpich",
+    network: str | Path | Network | None = None,
+    ranks_per_host: int | None = None,
     passes: int = DEFAULT_PASSES,
     statistic: Statistic = "median",
     compute_ps: int | None = None,
     replay: str | Path | None = None,
+    negligible_ps: int = 0,
     seed: int = DEFAULT_SEED,
     out: str | Path | None = None,
     limit_s: float = 120.0,
@@ -93,6 +111,11 @@ def predict(
         How many ranks; more ranks than the host has cores share them.
     layer
         The layer of the twin that the messages take.
+    network
+        What joins hosts like the twin's; none where all ranks live on one. A text such as
+        ``fat-tree:hosts=64,rate=100Gbit/s``, a TOML file, or a `wiretwin.Network`.
+    ranks_per_host
+        With a network, how many ranks a host takes before the next one is filled; 1 by default.
     passes
         How often the computation is measured.
     statistic
@@ -102,6 +125,9 @@ def predict(
     replay
         The folder of an earlier prediction of the same program, arguments and ranks, whose
         computation is taken instead of measured: the same run again, or on another twin.
+    negligible_ps
+        Where no rank computes for longer than this while its messages are recorded, in picoseconds, what was
+        found then is taken, and no pass is made.
     seed
         Of the simulated world.
     out
@@ -122,12 +148,16 @@ def predict(
         twin=twin,
         ranks=ranks,
         layer=layer,
+        network=network,
+        ranks_per_host=ranks_per_host,
         passes=passes,
         statistic=statistic,
         compute_ps=compute_ps,
         replay=replay,
+        negligible_ps=negligible_ps,
         seed=seed,
         limit_s=limit_s,
+        keep=out is not None,
     )
     say = on_stage or (lambda _: None)
     say("recording the messages")
@@ -143,7 +173,7 @@ class Forecast:
     """A prediction in the making: `record` once, `measure` pass by pass, `freeze`.
 
     Passes of several programs can so be made in turns, and a drift of the host's speed meets them
-    all alike. The arguments are those of `predict`.
+    all alike. The arguments are those of `predict`; with `keep`, `freeze` may be given a folder.
     """
 
     def __init__(
@@ -154,12 +184,16 @@ class Forecast:
         twin: str | Path | Twin,
         ranks: int = 2,
         layer: str = "mpi4py/mpich",
+        network: str | Path | Network | None = None,
+        ranks_per_host: int | None = None,
         passes: int = DEFAULT_PASSES,
         statistic: Statistic = "median",
         compute_ps: int | None = None,
         replay: str | Path | None = None,
+        negligible_ps: int = 0,
         seed: int = DEFAULT_SEED,
         limit_s: float = 120.0,
+        keep: bool = True,
     ) -> None:
         self.path = script.checked(program)
         if not 1 <= passes <= 1000:
@@ -172,8 +206,10 @@ class Forecast:
         self.twin = twin if isinstance(twin, Twin) else Twin.read(twin)
         self.ranks, self.layer, self.statistic = ranks, layer, statistic
         self.seed, self.limit_s = seed, limit_s
+        self.negligible_ps, self.keep = negligible_ps, keep
         self.states = _states(self.twin.layer(layer))
-        self.network = single_host(self.twin, layer, ranks, state=self.states[0].twins)
+        self.site = Site.of(ranks, network, ranks_per_host)
+        self.network = self.site.model(self.twin, layer, state=self.states[0].twins)
         self.network_json = json.dumps(self.network)
         self.source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
         self.kind: Literal["measured", "given", "replayed"] = "measured" if compute_ps is None else "given"
@@ -190,7 +226,14 @@ class Forecast:
     def record(self) -> None:
         """Simulate once and keep what the ranks and the world said."""
         self.run, self.recording = self._simulate(self.source)
-        self.warnings = list(self.run.warnings)
+        self.warnings = [*self.site.notes, *self.run.warnings]
+        longest_ps = max(map(sum, self.run.compute.durations_ps))
+        if self.passes_to_make and longest_ps <= self.negligible_ps:
+            self.passes, self.passes_to_make = [self.run.compute], 0
+            self.warnings.append(
+                f"no rank computes for more than {longest_ps / 1e6:.3g} us: that was measured once, all "
+                "ranks in one process; `predict` measures it again and again, each rank on a core of its own"
+            )
         held = self.recording.content_bytes()
         self._apart = held <= RECORDING_LIMIT
         if self.passes_to_make and not self._apart:
@@ -229,6 +272,9 @@ class Forecast:
         found = [self._predicted(state) for state in self.states]
         # The state that most was measured in, or the one with the nearest ranks.
         main = max(found, key=lambda one: len(one.passes)) if measured else found[0]
+        warnings = list(self.warnings)
+        if main.model.timeline is not None:
+            warnings += timeline.coarse_note(main.model.timeline.coarse_ps)
         prediction = Prediction(
             program=self.path.name,
             program_sha256=sha256_of(self.path),
@@ -251,17 +297,18 @@ class Forecast:
             trace_digest=main.model.digest,
             state=main.state.name if main.state.crossing_ns is not None else None,
             states=[one.record() for one in found if one.state.crossing_ns is not None],
-            warnings=self.warnings,
+            warnings=warnings,
             wiretwin=importlib.metadata.version("wiretwin"),
             frozen_utc=utc_now(),
         ).sealed()
         if out is not None:
-            _keep(out, prediction, main.model, main.durations_ps)
+            assert main.model.timeline is not None
+            _keep(out, prediction, main.model.timeline, main.durations_ps)
         return prediction
 
     def _predicted(self, state: _State) -> _Predicted:
         """Simulate one state of the host: its network, and the computation measured in it."""
-        network = single_host(self.twin, self.layer, self.ranks, state=state.twins)
+        network = self.site.model(self.twin, self.layer, state=state.twins)
         network_json = json.dumps(network)
         passes = self._passes_in(state)
         bounds: list[float] = []
@@ -286,13 +333,14 @@ class Forecast:
             used = passes or self.passes
             trace = _Trace(run, recording, self.seed)
             chosen = _aggregate(used, self.statistic)
-            model = trace.modelled(network_json, chosen)
-            bounds += [trace.modelled(network_json, one.durations_ps).seconds for one in used]
+            model = trace.modelled(network_json, chosen, keep=self.keep)
+            others = [one.durations_ps for one in used if one.durations_ps != chosen]
+            bounds += [trace.modelled(network_json, one).seconds for one in others]
         if not recording.timed:
             trace = _Trace(run, recording, self.seed)
             sides: tuple[Side, Side] = ("low", "high")
             for side in sides:
-                end = single_host(self.twin, self.layer, self.ranks, side, state.twins)
+                end = self.site.model(self.twin, self.layer, side, state.twins)
                 bounds.append(trace.modelled(json.dumps(end), chosen).seconds)
         seconds = Spread(
             value=model.seconds,
@@ -307,7 +355,14 @@ class Forecast:
     ) -> tuple[SimulatedRun, Recording]:
         network = self.network_json if network_json is None else network_json
         return stage.simulate(
-            self.path, self.args, self.ranks, network, source, seed=self.seed, limit_s=self.limit_s
+            self.path,
+            self.args,
+            self.ranks,
+            network,
+            source,
+            seed=self.seed,
+            limit_s=self.limit_s,
+            timeline=self.keep,
         )
 
 
@@ -357,10 +412,6 @@ class _Predicted:
         )
 
 
-def _as_run(run: SimulatedRun, recording: Recording) -> Modelled:
-    return _modelled(run, run.end_ps, run.digest, _sent(recording))
-
-
 class _Trace:
     """A recorded run that can run again on another network or with other computation."""
 
@@ -369,34 +420,38 @@ class _Trace:
         self.recording = recording
         self.seed = seed
 
-    def modelled(self, network_json: str, durations_ps: Sequence[Sequence[int]]) -> Modelled:
-        """Run the trace in a fresh world."""
-        world: Any = _core.World(self.run.ranks, network_json, seed=self.seed, timeline=True)
+    def modelled(
+        self, network_json: str, durations_ps: Sequence[Sequence[int]], *, keep: bool = False
+    ) -> Modelled:
+        """Run the trace in a fresh world; `keep` its timeline."""
+        world: Any = _core.World(self.run.ranks, network_json, seed=self.seed, timeline=keep)
         run_again(self.recording, world, durations_ps)
-        ended = [world.now_ps(rank) for rank in range(self.run.ranks)]
         again = replace(
             self.run,
+            end_ps=[world.now_ps(rank) for rank in range(self.run.ranks)],
             totals_ps=dict(world.totals()),
-            timeline=dict(world.timeline()),
+            timeline=dict(world.timeline()) if keep else None,
+            coarse_ps=world.timeline_coarse_ps(),
             names=list(world.names()),
+            digest=world.digest(),
         )
-        return _modelled(again, ended, world.digest(), _sent(self.recording))
+        return _as_run(again, self.recording)
 
 
 def _sent(recording: Recording) -> int:
     return sum(operation[0] == "send" for part in recording.parts for operation in part.operations)
 
 
-def _modelled(run: SimulatedRun, end_ps: Sequence[int], digest: str, messages: int) -> Modelled:
+def _as_run(run: SimulatedRun, recording: Recording) -> Modelled:
     per_rank = []
     for rank in range(run.ranks):
         parts = {f"{kind}_s": float(run.totals_ps[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS}
-        per_rank.append(ModelledRank(rank=rank, total_s=end_ps[rank] / 1e12, **parts))
-    return Modelled(max(end_ps) / 1e12, per_rank, digest, messages, _timeline(run))
-
-
-def _timeline(run: SimulatedRun) -> pl.DataFrame:
-    return timeline.frame(run.timeline, run.names, [f"{Path(file).name}:{line}" for file, line in run.sites])
+        per_rank.append(ModelledRank(rank=rank, total_s=run.end_ps[rank] / 1e12, **parts))
+    kept = None
+    if run.timeline is not None:
+        places = [f"{Path(file).name}:{line}" for file, line in run.sites]
+        kept = Timeline(run.timeline, run.names, places, run.coarse_ps)
+    return Modelled(max(run.end_ps) / 1e12, per_rank, run.digest, _sent(recording), kept)
 
 
 def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
@@ -446,6 +501,8 @@ def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int
         When the folder holds no prediction, or one of another program, arguments or ranks, or its
         computation cannot be read.
     """
+    import polars as pl
+
     earlier = read(Prediction, folder)
     now = {"program_sha256": sha256_of(program), "args": list(args), "ranks": ranks}
     for key, value in now.items():
@@ -457,9 +514,10 @@ def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = f"cannot be read: {getattr(error, 'strerror', None) or error}"
         raise InputError(file, reason=reason, allowed="what `predict` wrote there") from error
-    if dict(frame.schema) != COMPUTE_SCHEMA:
+    schema = _compute_schema()
+    if dict(frame.schema) != schema:
         found = ", ".join(f"{name}: {kind}" for name, kind in frame.schema.items())
-        wanted = ", ".join(f"{name}: {kind}" for name, kind in COMPUTE_SCHEMA.items())
+        wanted = ", ".join(f"{name}: {kind}" for name, kind in schema.items())
         raise InputError(file, "columns", found, wanted)
     durations: list[list[int]] = [[] for _ in range(ranks)]
     for row, (rank, stretch, duration_ps) in enumerate(frame.iter_rows()):
@@ -468,6 +526,12 @@ def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int
             raise InputError(file, f"row {row}", value, "ranks and stretches in order, none left out")
         durations[rank].append(duration_ps)
     return durations
+
+
+def _compute_schema() -> dict[str, pl.DataType]:
+    import polars as pl
+
+    return {"rank": pl.UInt32(), "stretch": pl.UInt32(), "duration_ps": pl.UInt64()}
 
 
 def _check_all_used(earlier: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> None:
@@ -481,17 +545,19 @@ def _check_all_used(earlier: Sequence[Sequence[int]], used: Sequence[Sequence[in
 
 
 def _keep(
-    folder: Path, prediction: Prediction, model: Modelled, durations_ps: Sequence[Sequence[int]]
+    folder: Path, prediction: Prediction, kept: Timeline, durations_ps: Sequence[Sequence[int]]
 ) -> None:
+    import polars as pl
+
     compute = pl.DataFrame(
         {
             "rank": [rank for rank, values in enumerate(durations_ps) for _ in values],
             "stretch": [index for values in durations_ps for index in range(len(values))],
             "duration_ps": [value for values in durations_ps for value in values],
         },
-        schema=COMPUTE_SCHEMA,
+        schema=_compute_schema(),
     )
-    keep(folder, prediction, {timeline.FILE: model.timeline, COMPUTE_FILE: compute})
+    keep(folder, prediction, {timeline.FILE: kept.frame(), COMPUTE_FILE: compute})
 
 
 def keep(folder: Path, prediction: Prediction, tables: Mapping[str, pl.DataFrame]) -> None:
@@ -502,6 +568,8 @@ def keep(folder: Path, prediction: Prediction, tables: Mapping[str, pl.DataFrame
     StorageError
         When one cannot be written.
     """
+    import polars as pl
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, table in tables.items():

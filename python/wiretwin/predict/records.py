@@ -19,8 +19,11 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from wiretwin.errors import InputError, StorageError
+from wiretwin.given import read_text
 
 VERSION = 1
+MOST_BYTES = 1 << 30
+"""The largest record that is read, bytes: what was recorded of a long run is in it."""
 
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -202,6 +205,12 @@ class Launch(BaseModel):
     )
 
 
+def typical(launches: Sequence[Launch]) -> int:
+    """Return the index of the launch in the middle by its time, of an even number the shorter of two."""
+    order = sorted(range(len(launches)), key=lambda at: launches[at].seconds)
+    return order[(len(order) - 1) // 2]
+
+
 class Run(_Record):
     """What the real program took, launch by launch."""
 
@@ -220,6 +229,9 @@ class Run(_Record):
     launches: list[Launch] = Field(min_length=1)
     seconds: Spread
     split: list[RealRank]
+    split_launch: int | None = Field(
+        default=None, ge=1, description="the launch that the split is of, counted from 1 in `launches`"
+    )
     wiretwin: str
     started_utc: Utc
     digest: str = ""
@@ -277,11 +289,7 @@ def read(kind: type[R], path: Path) -> R:
         When it is absent, not JSON, of another format or version, or when its digest does not fit.
     """
     file = path / kind.FILE if path.is_dir() else path
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError(file, reason=reason, allowed=f"a readable {kind.FORMAT} file") from error
+    text = read_text(file, most=MOST_BYTES)
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

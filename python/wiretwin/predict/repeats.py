@@ -15,7 +15,7 @@ from wiretwin.errors import InputError, ProgramError
 from wiretwin.place import HERE, Place
 from wiretwin.predict.live import LAUNCHES_FILE, append
 from wiretwin.predict.named import DEFAULT_LAYER, Named, NamedRun, run_live
-from wiretwin.predict.records import Launch, RealRank, Run, median, median_spread, sha256_of, utc_now
+from wiretwin.predict.records import Launch, RealRank, Run, median_spread, sha256_of, typical, utc_now
 
 __all__ = ["run_repeatedly"]
 
@@ -82,12 +82,15 @@ def _launch(run: NamedRun) -> Launch:
 def _record(done: Sequence[NamedRun], started: str) -> Run:
     first = done[0]
     version = importlib.metadata.version("wiretwin")
+    launches = [_launch(run) for run in done]
+    # One launch, whole: parts of several would not sum to the time of any.
+    shown = typical(launches)
     split = []
-    for at in range(len(first.ranks)):
-        compute = median([run.ranks[at].parts_s["compute"] for run in done])
-        total = median([run.ranks[at].elapsed_s for run in done])
-        compute = min(compute, total)
-        split.append(RealRank(rank=at, compute_s=compute, mpi_s=total - compute, total_s=total))
+    for at, rank in enumerate(done[shown].ranks):
+        compute = min(rank.parts_s["compute"], rank.elapsed_s)
+        split.append(
+            RealRank(rank=at, compute_s=compute, mpi_s=rank.elapsed_s - compute, total_s=rank.elapsed_s)
+        )
     return Run(
         program=first.program.name,
         program_sha256=sha256_of(Path(_core.__file__)),
@@ -96,9 +99,10 @@ def _record(done: Sequence[NamedRun], started: str) -> Run:
         layer=first.layer,
         launcher=[],
         library=f"wiretwin {version}",
-        launches=[_launch(run) for run in done],
-        seconds=median_spread([_launch(run).seconds for run in done]),
+        launches=launches,
+        seconds=median_spread([one.seconds for one in launches]),
         split=split,
+        split_launch=shown + 1,
         wiretwin=version,
         started_utc=started,
     ).sealed()

@@ -34,6 +34,7 @@ class Spec:
     compute: ComputeSource
     seed: int
     result: Path
+    timeline: bool
 
 
 def simulate(
@@ -45,8 +46,9 @@ def simulate(
     *,
     seed: int,
     limit_s: float,
+    timeline: bool = True,
 ) -> tuple[SimulatedRun, Recording]:
-    """Simulate the program once and return the run and its recording.
+    """Simulate the program once and return the run, with intervals if `timeline` says so, and its recording.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def simulate(
     """
     with scratch.folder(what="stage") as folder:
         path, result = folder / "spec", folder / "result"
-        spec = Spec(program, tuple(args), ranks, network, compute, seed, result)
+        spec = Spec(program, tuple(args), ranks, network, compute, seed, result, timeline)
         path.write_bytes(pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL))
         try:
             done = process.run(
@@ -105,6 +107,7 @@ def _main(argv: Sequence[str]) -> int:
             spec.network,
             compute=spec.compute,
             seed=spec.seed,
+            timeline=spec.timeline,
             recorder=recorder,
         )
     except WiretwinError as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["FILE", "KINDS", "frame"]
+__all__ = ["FILE", "KINDS", "coarse_note", "frame"]
 
 #: What it is called in a prediction's folder.
 FILE = "timeline.parquet"
@@ -42,4 +42,14 @@ def frame(columns: Mapping[str, Any], names: Sequence[str], places: Sequence[str
             "peer": columns["peer"],
             "bytes": columns["bytes"],
         }
+    )
+
+
+def coarse_note(coarse_ps: int) -> tuple[str, ...]:
+    """Return the warning that a timeline is not whole, if it is not."""
+    if not coarse_ps:
+        return ()
+    return (
+        f"the timeline would have more than a million intervals: those within {coarse_ps / 1e6:.4g} us are "
+        "summed by kind",
     )

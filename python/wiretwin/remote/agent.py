@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.errors import WiretwinError
+from wiretwin.marks import end_all, marked
 from wiretwin.place import Here, HostPlace, read_counters
-from wiretwin.process import MARK, end_all
 from wiretwin.remote.folder import OWN, Mirror, Watch
 
 __all__ = ["main"]
@@ -110,8 +110,8 @@ class Agent:
 
     def _join(self, question: dict[str, Any]) -> dict[str, Any]:
         """Make the folder, or find that it is shared; return what this machine is."""
+        from wiretwin import leftovers
         from wiretwin.measure import host
-        from wiretwin.stacks import leftovers
 
         root = Path(question["folder"])
         self.before = leftovers.Leftovers.now()
@@ -155,9 +155,9 @@ class Agent:
 
     def _end(self, question: dict[str, Any]) -> None:
         """End the processes whose mark begins so, and remove the shared memory they leave."""
-        from wiretwin.stacks import leftovers
+        from wiretwin import leftovers
 
-        end_all(lambda: _marked(question["mark"]), GRACE_S)
+        end_all(lambda: marked(question["mark"]), GRACE_S)
         if self.before is not None:
             leftovers.remove_since(self.before, os.geteuid())
 
@@ -214,19 +214,6 @@ def _refusal(question: dict[str, Any]) -> list[str] | None:
 
     refused = refusal(parse_layer(question["layer"]), _Several())
     return None if refused is None else [refused.reason, refused.cure]
-
-
-def _marked(mark: str) -> set[int]:
-    """Find the processes that carry the mark of this folder, or of one in it."""
-    whole, below = f"{MARK}={mark}".encode(), f"{MARK}={mark}/".encode()
-    found = set()
-    for entry in os.listdir("/proc"):
-        if entry.isdigit() and int(entry) != os.getpid():
-            with contextlib.suppress(OSError):
-                variables = Path("/proc", entry, "environ").read_bytes().split(b"\0")
-                if any(one == whole or one.startswith(below) for one in variables):
-                    found.add(int(entry))
-    return found
 
 
 def main() -> None:

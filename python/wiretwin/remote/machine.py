@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wiretwin import __version__
+from wiretwin import __version__, process
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.marks import LAUNCH
 from wiretwin.place import with_env
-from wiretwin.process import MARK
 
 __all__ = ["Login", "Machine", "RemoteHost"]
 
@@ -37,7 +37,7 @@ _SERVE = "from wiretwin.remote.agent import main; main()"
 _PASSED = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _EXEC = (
     'c=$1; shift; exec "$@" "exec env '
-    + " ".join(f"${{{name}:+{name}=${name}}}" for name in (MARK, *_PASSED))
+    + " ".join(f"${{{name}:+{name}=${name}}}" for name in (LAUNCH, *_PASSED))
     + ' $c"'
 )
 """A shell's words that start ssh with the mark and the limits on threads, which ssh passes on by itself only
@@ -148,12 +148,11 @@ class Machine:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         remote = shlex.join([login.python, "-c", f"{_START}; {_SERVE}"])
         try:
-            self._process = subprocess.Popen(
+            self._process = process.start(
                 [*login.ssh, f"exec {remote}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
-                start_new_session=True,
             )
         except OSError as error:
             self._said.close()

@@ -18,8 +18,8 @@ from typing import Any
 
 from wiretwin import process, scratch
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.marks import LAUNCH
 from wiretwin.place import Counters, HostPlace
-from wiretwin.process import MARK
 from wiretwin.remote.agent import NONCE
 from wiretwin.remote.folder import Mirror
 from wiretwin.remote.machine import BUILD_S, Login, Machine, RemoteHost
@@ -142,7 +142,7 @@ class Remote:
         )
         ssh = shlex.join(self._machines[0].login.ssh[:-1])
         path = self._directory / "agent"
-        path.write_text(_AGENT.format(cases=cases, ssh=ssh, mark=MARK))
+        path.write_text(_AGENT.format(cases=cases, ssh=ssh, mark=LAUNCH))
         path.chmod(0o755)
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 from markupsafe import Markup
 
+from wiretwin.fit.settled import settled
 from wiretwin.plot import words
 from wiretwin.plot.programs import program_name
 from wiretwin.report.inputs import Inputs
@@ -103,8 +104,9 @@ def headline(inputs: Inputs) -> str:
     found = small(inputs)
     if found and found[1].clear:
         size, ranking = found
-        time = words.time_text(ranking.best["time_us"] / 1e6)
-        parts.append(f"{ranking.best['layer']} is quickest here: {words.size_text(size)} in {time}")
+        parts.append(
+            f"{ranking.best['layer']} is fastest here: {words.size_text(size)} in {_time(ranking.best)}"
+        )
     worst = max((abs(item["error"]) for item in inputs.comparisons), default=None)
     if worst is not None:
         count = len(inputs.comparisons)
@@ -117,6 +119,21 @@ def headline(inputs: Inputs) -> str:
         return f"How {hosts} hosts on {name} talk" if hosts > 1 else f"How processes talk on {name}"
     text = "; ".join(parts)
     return text if found and found[1].clear else text[0].upper() + text[1:]
+
+
+def _time(row: dict[str, Any]) -> str:
+    """Write half a round trip with its interval; in words where the interval names no value."""
+    low, high = (row[end] / 1e6 for end in ("low_us", "high_us"))
+    text = words.time_interval_text(row["time_us"] / 1e6, low, high)
+    return text if settled(low, high) else f"a time that is {text}"
+
+
+def _time_range(row: dict[str, Any]) -> str:
+    return words.time_range_text(*(row[key] / 1e6 for key in ("time_us", "low_us", "high_us")))
+
+
+def _rate_range(row: dict[str, Any]) -> str:
+    return words.rate_range_text(row["rate_MB_s"], row["rate_low_MB_s"], row["rate_high_MB_s"])
 
 
 def _hosts(inputs: Inputs) -> int:
@@ -231,7 +248,7 @@ def _failures(inputs: Inputs) -> list[Markup]:
 
 
 def leaders_by_size(inputs: Inputs) -> list[tuple[int, int, list[dict[str, Any]], Ranking]]:
-    """Join neighbouring sizes with the same quickest layers: first size, last size, leaders, last ranking.
+    """Join neighbouring sizes with the same fastest layers: first size, last size, leaders, last ranking.
 
     A size is compared where every layer was measured at it that carries messages so long.
     """
@@ -264,18 +281,17 @@ def _small_messages(inputs: Inputs) -> list[Markup]:
         return []
     size, ranking = found
     at = words.size_text(size)
-    time = words.time_text(ranking.best["time_us"] / 1e6)
     if not ranking.clear:
-        return [_shared(f"At {at}", ranking, lambda row: words.time_text(row["time_us"] / 1e6), "quickest")]
-    after = ranking.order[1]
+        return [_shared(f"At {at}", ranking, _time_range, "fastest")]
+    after = min(ranking.order[1:], key=lambda row: row["low_us"])
     return [
-        Markup("{} carries {} one way in {}, {} faster than the next, {} ({}).").format(
+        Markup("{} carries {} one way in {}; the next, {}, takes at least {} as long: {}.").format(
             _name(ranking.best["layer"]),
             at,
-            time,
-            words.times_text(after["time_us"] / ranking.best["time_us"]),
+            _time(ranking.best),
             _name(after["layer"]),
-            words.time_text(after["time_us"] / 1e6),
+            words.at_least_text(after["low_us"] / ranking.best["high_us"]),
+            _time(after),
         )
     ]
 
@@ -310,19 +326,15 @@ def _large_messages(inputs: Inputs) -> list[Markup]:
         return []
     best = ranking.best
     if not ranking.clear:
-        return [
-            _shared(
-                "For large messages", ranking, lambda row: words.rate_text(row["rate_MB_s"]), "the fastest"
-            )
-        ]
+        return [_shared("For large messages", ranking, _rate_range, "the fastest")]
     after = ranking.order[1]
     return [
         Markup("{} has the largest throughput, {} with messages of {}; next comes {} with {}.").format(
             _name(best["layer"]),
-            words.rate_text(best["rate_MB_s"]),
+            _rate(best),
             words.size_text(best["bytes"]),
             _name(after["layer"]),
-            words.rate_text(after["rate_MB_s"]),
+            _rate(after),
         )
     ]
 
@@ -342,17 +354,31 @@ def _settings(inputs: Inputs, most: int = 3) -> list[Markup]:
         plain = rows[base]
         pair = rank([plain, row], "time_us", "low_us", "high_us")
         if pair.clear:
-            changes.append((row["time_us"] / plain["time_us"], base, variant))
+            faster = row["time_us"] < plain["time_us"]
+            # The bound of the intervals that is nearer to no difference.
+            bound = row["high_us"] / plain["low_us"] if faster else row["low_us"] / plain["high_us"]
+            changes.append((bound, base, variant))
     changes.sort(key=lambda change: -abs(math.log(change[0])))
     out = []
     for ratio, base, variant in changes[:most]:
-        what = f"takes {words.share_text(1 - ratio)} off" if ratio < 1 else f"costs {_more(ratio)} more than"
+        what = (
+            f"takes at least {words.share_text(1 - ratio)} off"
+            if ratio < 1
+            else f"costs at least {_more(ratio)} more than"
+        )
         out.append(
             Markup("On {}, the setting <code>{}</code> {} the time of {}.").format(
                 _name(base), variant, what, words.size_text(size)
             )
         )
     return out
+
+
+def _rate(row: dict[str, Any]) -> str:
+    """Write a throughput with its interval; in words where the interval names no value."""
+    low, high = row["rate_low_MB_s"], row["rate_high_MB_s"]
+    text = words.rate_interval_text(row["rate_MB_s"], low, high)
+    return text if settled(low, high) else f"a throughput that is {text}"
 
 
 def _more(ratio: float) -> str:
@@ -370,7 +396,7 @@ def _two_writes(inputs: Inputs) -> list[Markup]:
         other = plain.get((row["layer"], row["bytes"]))
         if other is None or not row["low_ns"] > other["high_ns"]:
             continue
-        ratio = row["value_ns"] / other["value_ns"]
+        ratio = row["low_ns"] / other["high_ns"]
         if ratio >= 1.5 and (worst is None or ratio > worst[0]):
             worst = (ratio, row, other)
     if worst is None:

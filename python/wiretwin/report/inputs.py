@@ -12,9 +12,12 @@ import polars as pl
 
 from wiretwin.errors import InputError
 from wiretwin.fit.curve import CurveFigures, curve_figures
+from wiretwin.fit.onestate import in_one_state
 from wiretwin.fit.stats import by_launch, summarise
+from wiretwin.given import read_text
 from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_times, samples_of
 from wiretwin.plot.timelines import read_timeline
+from wiretwin.predict.records import MOST_BYTES
 from wiretwin.results import Result
 from wiretwin.understand.advice import Advice, advise
 from wiretwin.understand.api import Understanding, understand
@@ -50,6 +53,8 @@ class Inputs:
     twin: dict[str, Any] = field(default_factory=dict)
     predictions: list[dict[str, Any]] = field(default_factory=list)
     comparisons: list[dict[str, Any]] = field(default_factory=list)
+    states: dict[str, str] = field(default_factory=dict)
+    """By layer the state of the host that its figures and curves are of, where they depend on it."""
     understanding: Understanding | None = None
     advice: Advice | None = None
 
@@ -108,6 +113,9 @@ def _take_result(inputs: Inputs, result: Any) -> None:
     if not len(frame):
         return
     inputs.layers = layer_order(frame)
+    if isinstance(result, Result):
+        found = in_one_state(result)
+        frame, inputs.states = found.samples, found.states
     inputs.curves = echo_curves(frame)
     echoes = summarise(frame).filter((pl.col("loop") == "echo") & (pl.col("bytes") > 0))
     for layer in inputs.layers:
@@ -136,8 +144,8 @@ def _record(item: Any, wanted: str, file: str) -> dict[str, Any]:
         path = Path(item)
         path = path / file if path.is_dir() else path
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            record = json.loads(read_text(path, most=MOST_BYTES))
+        except ValueError as error:
             raise InputError(path, reason=str(error), allowed=f"a readable {wanted} record") from error
         if not isinstance(record, dict):
             raise InputError(path, value=type(record).__name__, allowed=f"a {wanted} record")

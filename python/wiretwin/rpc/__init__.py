@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wiretwin.errors import InputError, StorageError
+from wiretwin.errors import InputError
+from wiretwin.given import read_text
 
 __all__ = ["stubs"]
 
@@ -15,21 +16,15 @@ def stubs(file: Path) -> str:
     Raises
     ------
     InputError
-        The file is not in the language; says where, what was found, and what is allowed there.
-    StorageError
-        It cannot be read.
+        The file cannot be read, or is not in the language; says where, what was found, and what is allowed
+        there.
     """
     from wiretwin.rpc.check import check
     from wiretwin.rpc.generate import generate
     from wiretwin.rpc.lexer import LanguageError
     from wiretwin.rpc.parser import parse
 
-    try:
-        source = file.read_text(encoding="utf-8")
-    except OSError as error:
-        raise StorageError(file, error.strerror or str(error)) from None
-    except UnicodeDecodeError as error:
-        raise InputError(file, reason=f"octet {error.start} is no UTF-8") from None
+    source = read_text(file)
     try:
         return generate(check(parse(source, file.stem)), file.name)
     except LanguageError as error:

@@ -27,6 +27,7 @@ from pydantic import (
 
 from wiretwin.errors import InputError
 from wiretwin.faults import explain, shown
+from wiretwin.given import read_text
 
 __all__ = ["FORMAT", "TABLES", "VERSION", "Scenario"]
 
@@ -128,10 +129,12 @@ class EchoTable(_Table):
 
 
 class TwinTable(_Table):
-    """``[twin]``: the file that a fit has written, and whose layer of it."""
+    """``[twin]``: the file that a fit has written, whose layer of it, and what joins hosts like it."""
 
     file: str
     layer: str
+    network: str | None = None
+    ranks_per_host: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
 
 
 class ProgramTable(_Table):
@@ -260,7 +263,7 @@ class Scenario(_Table):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Scenario:
-        """Read a scenario file; the file of a twin in it is taken relative to its folder.
+        """Read a scenario file; the files of a twin and of a network in it are taken relative to its folder.
 
         Raises
         ------
@@ -268,12 +271,7 @@ class Scenario(_Table):
             It cannot be read, or a fault in it, by key.
         """
         source = Path(path)
-        try:
-            text = source.read_text("utf-8")
-        except OSError as error:
-            raise InputError(source, reason=f"cannot be read: {error.strerror or error}") from error
-        except UnicodeDecodeError as error:
-            raise InputError(source, reason=f"is not text: {error.reason} at byte {error.start}") from error
+        text = read_text(source)
         try:
             document = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
@@ -284,8 +282,12 @@ class Scenario(_Table):
             return found.model_copy(update={"task": found.task.model_copy(update={"trace": trace})})
         if found.twin is None:
             return found
-        file = str((source.parent / found.twin.file).resolve())
-        return found.model_copy(update={"twin": found.twin.model_copy(update={"file": file})})
+        files = {"file": str((source.parent / found.twin.file).resolve())}
+        if found.twin.network is not None and found.twin.network.partition(":")[0].endswith(
+            (".toml", ".conf")
+        ):
+            files["network"] = str(source.parent.resolve() / found.twin.network)
+        return found.model_copy(update={"twin": found.twin.model_copy(update=files)})
 
     @classmethod
     def of(cls, document: Mapping[str, Any], name: str = "scenario") -> Scenario:

@@ -97,7 +97,14 @@ def _program(twin: TwinTable, wanted: ProgramTable, seed: int) -> Outcome:
         raise InputError(key="program.name", value=wanted.name, allowed=", ".join(NAMED))
     words = [f"{key}={value}" for key, value in wanted.parameters.items()]
     run = run_simulated(
-        NAMED[wanted.name], words, twin=twin.file, layer=twin.layer, ranks=wanted.ranks, seed=seed
+        NAMED[wanted.name],
+        words,
+        twin=twin.file,
+        layer=twin.layer,
+        ranks=wanted.ranks,
+        network=twin.network,
+        ranks_per_host=twin.ranks_per_host,
+        seed=seed,
     )
     slowest = max(run.ranks, key=lambda rank: rank.total_s)
     metrics = {"time_s": run.seconds} | {f"{part}_s": time for part, time in slowest.parts_s.items()}

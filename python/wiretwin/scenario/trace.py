@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wiretwin.errors import InputError
+from wiretwin.given import MOST_BYTES, read_text
 
 __all__ = ["FORMAT", "SETTINGS", "Setting", "Trace", "record"]
 
@@ -84,9 +85,7 @@ class Trace:
         """
         source = Path(path)
         try:
-            found = json.loads(source.read_text("utf-8"))
-        except OSError as error:
-            raise InputError(source, reason=f"cannot be read: {error.strerror or error}") from error
+            found = json.loads(read_text(source, most=16 * MOST_BYTES))
         except ValueError as error:
             raise InputError(source, reason=f"is not JSON: {error}") from error
         if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("version") != VERSION:
@@ -169,7 +168,7 @@ def record(program: str) -> Trace:
         },
     }
     parameters = {**setting.parameters, "costs_ps": dict(setting.costs_ps)}
-    run = _core.run_program(program, json.dumps(parameters), json.dumps(model), ranks, 1, setting.rank)
+    run = _core.run_program(program, json.dumps(parameters), json.dumps(model), ranks, 1, traced=setting.rank)
     octets = 8  # both programs send doubles, and nothing else of other lengths
     sent = [
         (int(at) // 1000, int(size) // octets)

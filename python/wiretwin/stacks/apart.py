@@ -6,17 +6,14 @@ the library's own daemons.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from wiretwin.place import HostPlace, Place, host_of
-from wiretwin.stacks.base import Command, Refusal, Session
+from wiretwin.stacks.base import Command, Session
 
-__all__ = ["ApartSession", "missing_header"]
-
-_INCLUDE = ("/usr/include", "/usr/local/include")
+__all__ = ["ApartSession"]
 
 
 class ApartSession(Session):
@@ -50,19 +47,3 @@ class ApartSession(Session):
 
     def _on(self, host: HostPlace, argv: Sequence[str]) -> list[str]:
         return host.command(argv, env=self._env.get(host.name))
-
-
-def missing_header(header: str, package: str) -> Refusal | None:
-    """Refuse if a library's header is not where a compiler looks for it, with the line that installs it.
-
-    Parameters
-    ----------
-    header
-        Its name below a folder of headers: ``rdma/fabric.h``.
-    package
-        The words for ``apt-get install``.
-    """
-    folders = [*_INCLUDE, *filter(None, os.environ.get("CPATH", "").split(":"))]
-    if any(Path(folder, header).is_file() for folder in folders):
-        return None
-    return Refusal(f"no header `{header}`", f"apt-get install --no-install-recommends {package}")

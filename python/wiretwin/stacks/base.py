@@ -198,7 +198,7 @@ class Stack(abc.ABC):
 
     @abc.abstractmethod
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
-        """Say quickly, without starting anything, why it cannot run at a place with these options."""
+        """Say why it cannot run at a place with these options; nothing is started but a compiler."""
 
     @abc.abstractmethod
     def up(self, place: Place, options: Mapping[str, Any]) -> AbstractContextManager[Session]:

@@ -92,13 +92,7 @@ def broadcast(
 def _server(host: HostPlace, library: Path, limit_s: float) -> Iterator[None]:
     """Keep the program up on a host; yields once it is registered."""
     argv = [sys.executable, "-m", __name__, "serve", str(library), str(limit_s + READY_S)]
-    server = subprocess.Popen(
-        host.command(argv),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    server = process.start(host.command(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         assert server.stdout is not None
         ready = select.select([server.stdout], [], [], READY_S)[0]

@@ -10,23 +10,28 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from wiretwin import process
 from wiretwin.errors import MeasureError
 from wiretwin.place import Apart, Place
-from wiretwin.stacks.base import StackError
+from wiretwin.stacks.base import Refusal, StackError
 
-__all__ = ["SOURCES", "build", "build_at", "cache_folder"]
+__all__ = ["SOURCES", "Shim", "build", "cache_folder"]
 
 SOURCES = Path(__file__).resolve().parent / "shim"
 """Where the sources of the shims are."""
 LIMIT_S = 120.0
 """The longest one run of a compiler may take, seconds."""
+COMPILER = "gcc libc6-dev"
+"""Debian's packages of a C compiler."""
 FLAGS = ("-std=gnu11", "-O2", "-g", "-fPIC", "-Wall", "-Wextra")
 _SHOWN = 12
 
@@ -100,26 +105,62 @@ def build(
     return made
 
 
-def build_at(
-    place: Place,
-    source: str,
-    compiler: tuple[str, ...],
-    libraries: tuple[str, ...] = (),
-    flags: tuple[str, ...] = (),
-) -> Path:
-    """Return the shared object of a shim at a place: on other machines each builds its own, by one path.
+@dataclass(frozen=True, slots=True)
+class Shim:
+    """A shim with everything that building it takes.
 
-    Raises
-    ------
-    StackError
-        As `build`, of the first machine that cannot.
+    Attributes
+    ----------
+    source
+        The file's name in `SOURCES`: ``mpi.c``.
+    compiler
+        The compiler or the library's wrapper around it.
+    packages
+        Debian's packages that bring the library's headers, beside those of a C compiler.
+    libraries, flags
+        As for `build`.
     """
-    if not isinstance(place, Apart):
-        return build(source, compiler, libraries, flags)
-    try:
-        return place.build(source, compiler, libraries, flags)
-    except MeasureError as error:
-        raise StackError(str(error)) from None
+
+    source: str
+    compiler: str
+    packages: str = ""
+    libraries: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+    def refusal(self) -> Refusal | None:
+        """Say what is missing here to build it, which is tried unless it has been built before."""
+        cure = f"apt-get install --no-install-recommends {COMPILER} {self.packages}".rstrip()
+        if shutil.which(self.compiler) is None:
+            return Refusal(f"no C compiler `{self.compiler}`", cure)
+        try:
+            build(self.source, (self.compiler,), self.libraries, self.flags)
+        except StackError as error:
+            return Refusal(_missing(str(error)), error.cure or cure)
+        return None
+
+    def at(self, place: Place) -> Path:
+        """Return the shared object at a place: each of several machines builds its own, by one path.
+
+        Raises
+        ------
+        StackError
+            As `build`, of the first machine that cannot.
+        """
+        if not isinstance(place, Apart):
+            return build(self.source, (self.compiler,), self.libraries, self.flags)
+        try:
+            return place.build(self.source, (self.compiler,), self.libraries, self.flags)
+        except MeasureError as error:
+            raise StackError(str(error)) from None
+
+
+def _missing(said: str) -> str:
+    """Name what a compiler did not find; all that it said, on one line, where it is something else."""
+    if header := re.search(r"fatal error: (\S+): No such file", said):
+        return f"no header `{header[1]}`"
+    if library := re.search(r"cannot find -l([^\s:]+)", said):
+        return f"no library `lib{library[1]}.so`"
+    return "; ".join(said.splitlines())
 
 
 def _usable(made: Path) -> bool:

@@ -1,19 +1,18 @@
-"""Daemons of a session: under a mark and a keeper, so that none outlives us, however we end."""
+"""Daemons of a session: under a mark of their own, by which they are found when it ends."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wiretwin import keeper, process
+from wiretwin.marks import LAUNCH, end_all, marked
 from wiretwin.place import Place
-from wiretwin.process import MARK, end_all, ending, marked
 from wiretwin.stacks.base import StackError, scratch
 
 __all__ = ["Household", "household"]
@@ -58,14 +57,12 @@ class Household:
         log = self.directory / "log"
         with log.open("wb") as out:
             try:
-                child = subprocess.Popen(
+                child = process.start(
                     argv,
-                    stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.STDOUT,
                     env=dict(os.environ) | dict(env) | dict(self.mark),
                     cwd=cwd,
-                    start_new_session=True,
                 )
             except OSError as error:
                 raise StackError(f"{what}: {argv[0]}: {error.strerror or error}") from None
@@ -77,12 +74,12 @@ class Household:
                 child.wait()
                 raise StackError(f"{what}: not done within {limit_s:g} s{_said(log)}") from None
         if code != 0:
-            raise StackError(f"{what} ended with {ending(code)}{_said(log)}")
+            raise StackError(f"{what} ended with {process.ending(code)}{_said(log)}")
         return log.read_text("utf-8", "replace")
 
     def end_all(self) -> None:
         """End every process that carries the mark: TERM, then KILL."""
-        end_all(lambda: marked(self.mark[MARK]), GRACE_S)
+        end_all(lambda: marked(self.mark[LAUNCH]), GRACE_S)
 
 
 def _said(log: Path, lines: int = 8) -> str:
@@ -92,7 +89,7 @@ def _said(log: Path, lines: int = 8) -> str:
 
 @contextlib.contextmanager
 def household(place: Place, *, owner: int | None = None) -> Iterator[Household]:
-    """Make a directory, a mark and a keeper for a session's daemons; end what is left of them afterwards.
+    """Make a directory and a mark for a session's daemons; end what is left of them afterwards.
 
     Parameters
     ----------
@@ -102,23 +99,9 @@ def household(place: Place, *, owner: int | None = None) -> Iterator[Household]:
     with scratch(place) as directory:
         if owner is not None and owner != os.geteuid():
             os.chown(directory, owner, -1)
-        mark = {MARK: str(directory)}
-        program = str(Path(__file__).with_name("keeper.py"))
-        keeper = subprocess.Popen(
-            [sys.executable, "-I", "-S", program, f"{MARK}={directory}", str(directory)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        home = Household(directory, mark)
+            keeper.look_after(user=owner)
+        home = Household(directory, {LAUNCH: str(directory)})
         try:
             yield home
         finally:
             home.end_all()
-            shutil.rmtree(directory, ignore_errors=True)
-            assert keeper.stdin is not None
-            with contextlib.suppress(OSError):
-                keeper.stdin.write(b"done\n")
-                keeper.stdin.close()
-            keeper.wait()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from wiretwin import process
+from wiretwin.marks import LAUNCH
 from wiretwin.place import HostPlace, Place
 
 __all__ = ["await_condition", "daemon", "end_elsewhere"]
@@ -51,13 +52,11 @@ def daemon(
         It is not there.
     """
     with log.open("ab") as out:
-        started = subprocess.Popen(
+        started = process.start(
             host.command(argv, env=env),
-            stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,
             env=dict(os.environ) | dict(env),
-            start_new_session=True,
         )
     try:
         yield started
@@ -92,7 +91,7 @@ def end_elsewhere(place: Place, token: str) -> None:
 
 def _marked_on(host: HostPlace, token: str) -> set[int]:
     """Find the processes of a host that carry a mark; an unreachable host has none that we could end."""
-    argv = host.command(["sh", "-c", _FIND, "sh", f"{process.MARK}={token}"])
+    argv = host.command(["sh", "-c", _FIND, "sh", f"{LAUNCH}={token}"])
     try:
         found = process.run(argv, limit_s=LIMIT_S).stdout
     except (OSError, process.TimeLimit):

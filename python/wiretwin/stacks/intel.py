@@ -7,15 +7,13 @@ providers of its libfabric.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from wiretwin.measure.word import fixed
 from wiretwin.place import Place
 from wiretwin.stacks.base import Refusal
-from wiretwin.stacks.build import build_at
+from wiretwin.stacks.build import Shim
 from wiretwin.stacks.mpi import BOUND, IDLE_US, TCP, Mpich
 from wiretwin.stacks.wheels import WHEELS
 
@@ -47,18 +45,18 @@ class IntelMpi(Mpich):
         folder = WHEELS["intel"].folder / "bin"
         return "cc", str(folder / "mpiexec.hydra")
 
-    def shim(self, place: Place, compiler: str) -> Path:
-        """Build the shim with the system's compiler: the package's own does not look into its folder."""
+    def shim(self, compiler: str) -> Shim:
+        """Return the shim; the system's compiler is told where the package's own folder is."""
         folder = WHEELS["intel"].folder
         libraries = (f"-L{folder / 'lib'}", "-lmpi")
-        return build_at(place, "mpi.c", (compiler,), libraries, (f"-I{folder / 'include'}",))
+        return Shim("mpi.c", compiler, "", libraries, (f"-I{folder / 'include'}",))
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
-        """Look for the whole of its environment."""
+        """Look for the whole of its environment, and build the shim."""
         wheel = WHEELS["intel"]
         if not wheel.complete:
             return Refusal(f"{wheel.packages[0]} is not installed", wheel.cure)
-        return None if shutil.which("cc") else Refusal("no C compiler `cc`", "apt-get install gcc libc6-dev")
+        return self.shim("cc").refusal()
 
     @staticmethod
     def launch(place: Place, options: Mapping[str, Any], launcher: str) -> tuple[list[str], dict[str, str]]:

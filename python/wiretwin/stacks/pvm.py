@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin import process
+from wiretwin.marks import LAUNCH
 from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, Place
-from wiretwin.stacks.apart import ApartSession, missing_header
+from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError
-from wiretwin.stacks.build import build_at
+from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
 
@@ -34,6 +34,7 @@ UP_LIMIT_S = 20.0
 DOWN_LIMIT_S = 5.0
 """The longest they may take to obey ``halt``, seconds, before they are ended."""
 PACKAGES = "pvm pvm-dev"
+_SHIM = Shim("pvm.c", "cc", PACKAGES, ("-lpvm3",))
 
 _AGENT = """#!/bin/sh
 # The remote shell that pvmd starts its fellows with: HOST [-n] [-l USER] COMMAND...
@@ -71,7 +72,7 @@ class _Machine:
             "PVM_ROOT": str(_root()),
             "PVM_ALLOW_ROOT": "1",
             "PVM_DPATH": str(_root() / "lib" / "pvmd"),
-            process.MARK: str(self.directory),
+            LAUNCH: str(self.directory),
         }
 
     def env(self, name: str) -> dict[str, str]:
@@ -138,20 +139,17 @@ class Pvm(Stack):
     max_bytes = 1 << 30
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
-        """Look for the daemon and the header."""
-        cure = f"apt-get install --no-install-recommends {PACKAGES}"
+        """Look for the daemon, and build the shim."""
         for program in ("pvmd", "pvm"):
             path = _root() / "lib" / program
             if not os.access(path, os.X_OK):
-                return Refusal(f"no `{path}`", cure)
-        if shutil.which("cc") is None:
-            return Refusal("no C compiler `cc`", "apt-get install gcc libc6-dev")
-        return missing_header("pvm3.h", PACKAGES)
+                return Refusal(f"no `{path}`", f"apt-get install --no-install-recommends {PACKAGES}")
+        return _SHIM.refusal()
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim and bring a virtual machine of our own up."""
-        shim = build_at(place, "pvm.c", ("cc",), ("-lpvm3",))
+        shim = _SHIM.at(place)
         with household(place) as home:
             machine = _Machine(place, home.directory)
             machine.prepare()
@@ -159,7 +157,7 @@ class Pvm(Stack):
                 report = {"pvmd": str(_root() / "lib" / "pvmd"), "daemons": len(place.hosts)}
                 env = {host.name: machine.env(host.name) for host in place.hosts}
                 for variables in env.values():
-                    del variables[process.MARK]  # a rank carries the mark of its launch
+                    del variables[LAUNCH]  # a rank carries the mark of its launch
                 yield _PvmSession(place, shim=shim, options=options, report=report, env=env)
 
 

@@ -16,9 +16,9 @@ from typing import Any
 from wiretwin import process
 from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, HostPlace, Place, host_of
-from wiretwin.stacks.apart import ApartSession, missing_header
+from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError
-from wiretwin.stacks.build import build_at
+from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
 
@@ -36,7 +36,7 @@ ANSWER_LIMIT_S = 2.0
 """The longest one answer of it may take, seconds."""
 UP_LIMIT_S = 10.0
 """The longest rpcbind may take to answer, seconds."""
-PACKAGES = "libtirpc-dev"
+_SHIM = Shim("tirpc.c", "cc", "libtirpc-dev", ("-ltirpc",), ("-I/usr/include/tirpc",))
 _LOOPS = frozenset({"echo", "two_write", "stream"})
 """RPC's send is half of a call: it has no time of its own, and neither has its receive."""
 _CALLS = frozenset({"echo"})
@@ -82,17 +82,15 @@ class Tirpc(Stack):
         return self.max_bytes
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
-        """Look for the header, and for rpcbind where it is needed."""
-        if shutil.which("cc") is None:
-            return Refusal("no C compiler `cc`", "apt-get install gcc libc6-dev")
+        """Look for rpcbind where it is needed, and build the shim."""
         if has_own_run(place) and _rpcbind() is None:
             return Refusal("no `rpcbind`", "apt-get install --no-install-recommends rpcbind")
-        return missing_header("tirpc/rpc/rpc.h", PACKAGES)
+        return _SHIM.refusal()
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim; in a testbed start an rpcbind on each host."""
-        shim = build_at(place, "tirpc.c", ("cc",), ("-ltirpc",), ("-I/usr/include/tirpc",))
+        shim = _SHIM.at(place)
         own = {**options, "address": host_of(place, 1).address}
         with contextlib.ExitStack() as stack:
             if has_own_run(place):

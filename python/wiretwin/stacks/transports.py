@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, Place, interfaces
-from wiretwin.stacks.apart import ApartSession, missing_header
+from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack
-from wiretwin.stacks.build import build_at
+from wiretwin.stacks.build import Shim
 from wiretwin.stacks.mpi import EAGER
 
 __all__ = ["Libfabric", "Ucx"]
 
 _YIELD = fixed("yield", "gives way to other processes on its core while waiting", wait="yield")
-_NO_COMPILER = Refusal("no C compiler `cc`", "apt-get install gcc libc6-dev")
+_UCX = Shim("ucx.c", "cc", "libucx-dev", ("-lucp", "-lucs"))
+_FABRIC = Shim("libfabric.c", "cc", "libfabric-dev", ("-lfabric",))
 
 
 def _within(place: Place, name: str, word: str) -> Refusal | None:
@@ -46,12 +45,10 @@ class Ucx(Stack):
     )
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
-        """Look for the header."""
-        if shutil.which("cc") is None:
-            return _NO_COMPILER
+        """Build the shim."""
         if options["tls"].startswith("sm") and (refused := _within(place, self.name, "all")):
             return refused
-        return missing_header("ucp/api/ucp.h", "libucx-dev")
+        return _UCX.refusal()
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
@@ -60,7 +57,7 @@ class Ucx(Stack):
         if len(place.hosts) > 1:
             own["devices"] = interfaces(place)
         extra = _limited("UCX_RNDV_THRESH", own.pop("eager_bytes"))
-        shim = build_at(place, "ucx.c", ("cc",), ("-lucp", "-lucs"))
+        shim = _UCX.at(place)
         yield ApartSession(
             place,
             shim=shim,
@@ -84,40 +81,27 @@ class Libfabric(Stack):
     )
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
-        """Look for the header."""
-        if shutil.which("cc") is None:
-            return _NO_COMPILER
+        """Build the shim."""
         if options["provider"] == "shm" and (refused := _within(place, self.name, "udp")):
             return refused
         if options["eager_bytes"] and not options["provider"].endswith("ofi_rxm"):
             reason = f"the provider {options['provider']} has no eager limit to set"
             return Refusal(reason, "wiretwin measure --layers libfabric+eager64k")
-        return missing_header("rdma/fabric.h", "libfabric-dev")
+        return _FABRIC.refusal()
 
     @contextlib.contextmanager
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
-        """Build the shim; remove what the provider shm leaves of a rank that was ended by force."""
+        """Build the shim."""
         own = {**options, "addresses": ",".join(host.address for host in place.hosts)}
         extra = _limited("FI_OFI_RXM_BUFFER_SIZE", own.pop("eager_bytes"))
-        shim = build_at(place, "libfabric.c", ("cc",), ("-lfabric",))
-        before = _regions()
-        try:
-            yield _FabricSession(
-                place,
-                shim=shim,
-                options=own,
-                report={"environment": _environment("FI_") | extra},
-                env={host.name: extra for host in place.hosts},
-            )
-        finally:
-            _remove(before)
-
-
-class _FabricSession(ApartSession):
-    def after(self, *, clean: bool) -> None:
-        """Remove the shared memory of a rank that was ended by force."""
-        if not clean:
-            _remove(frozenset())
+        shim = _FABRIC.at(place)
+        yield ApartSession(
+            place,
+            shim=shim,
+            options=own,
+            report={"environment": _environment("FI_") | extra},
+            env={host.name: extra for host in place.hosts},
+        )
 
 
 def _limited(variable: str, eager_bytes: int) -> dict[str, str]:
@@ -127,21 +111,3 @@ def _limited(variable: str, eager_bytes: int) -> dict[str, str]:
 
 def _environment(prefix: str) -> dict[str, str]:
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith(prefix)}
-
-
-def _regions() -> frozenset[Path]:
-    """Return the files of the provider shm: ``PID:DOMAIN:ENDPOINT``."""
-    return frozenset(path for path in Path("/dev/shm").glob("*:*:*") if _owner(path) is not None)
-
-
-def _owner(path: Path) -> int | None:
-    words = path.name.split(":")
-    return int(words[0]) if len(words) == 3 and all(word.isdigit() for word in words) else None
-
-
-def _remove(before: frozenset[Path]) -> None:
-    """Remove files of this user's whose process is gone."""
-    for path in _regions() - before:
-        with contextlib.suppress(OSError):
-            if path.stat().st_uid == os.geteuid() and not Path("/proc", str(_owner(path))).exists():
-                path.unlink()

@@ -6,11 +6,13 @@ import asyncio
 import concurrent.futures
 import contextlib
 import logging
+import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wiretwin.errors import InputError, MeasureError
+from wiretwin import keeper, scratch, shared_memory
+from wiretwin.errors import InputError, MeasureError, StorageError
 from wiretwin.sweep.work import Result, Task, do
 
 __all__ = ["Cluster"]
@@ -29,6 +31,7 @@ class Cluster:
 
     def __init__(self, address: str, workers: int) -> None:
         try:
+            import dask.config
             import distributed
         except ImportError:
             raise InputError(
@@ -42,13 +45,26 @@ class Cluster:
         start: Any = distributed.LocalCluster
         completed: Any = distributed.as_completed
         self._own: Any = None
+        self._stack = contextlib.ExitStack()
         try:
             if address == "local":
-                self._own = start(
-                    n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None
-                )
+                _room_for(workers)
+                folder = str(self._stack.enter_context(scratch.folder(what="dask")))
+                self._stack.enter_context(dask.config.set({"temporary-directory": folder}))
+                run = keeper.environment({})
+                # The first of them are started as this process is, those that replace one as `env` says.
+                with _variables(run):
+                    self._own = start(
+                        n_workers=workers,
+                        threads_per_worker=1,
+                        processes=True,
+                        dashboard_address=None,
+                        local_directory=folder,
+                        env=run,
+                    )
             self._client: Any = connect(self._own or address, timeout=CONNECT_LIMIT_S)
         except (OSError, ValueError, TimeoutError) as error:
+            self._stack.close()
             raise InputError(
                 key="--dask", value=address, reason=f"does not answer: {str(error) or 'no word'}",
                 allowed="the address of a scheduler, such as tcp://host:8786, or local",
@@ -124,9 +140,36 @@ class Cluster:
 
     def close(self) -> None:
         """Leave the cluster; one of our own ends, and runs under way are lost."""
-        self._client.close()
-        if self._own is not None:
-            self._own.close()
+        with self._stack:
+            self._client.close()
+            if self._own is not None:
+                self._own.close()
+
+
+def _room_for(workers: int) -> None:
+    """Refuse a cluster of our own where its semaphores find no room."""
+    found, needed = shared_memory.room(), workers * shared_memory.WORKER_BYTES
+    if found is not None and found.free < needed:
+        raise StorageError(
+            shared_memory.FOLDER,
+            f"full: {found}, and a cluster of {workers} workers needs {needed >> 10} KiB there; "
+            "without --dask a sweep needs none",
+        )
+
+
+@contextlib.contextmanager
+def _variables(more: Mapping[str, str]) -> Iterator[None]:
+    """Have variables in our environment for a moment, for what takes it as it is."""
+    before = {name: os.environ.get(name) for name in more}
+    os.environ.update(more)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @contextlib.contextmanager

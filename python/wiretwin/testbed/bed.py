@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.marks import RUN
 from wiretwin.place import Counters, HostPlace, with_env
 from wiretwin.testbed.inhabitants import end_inhabitants, marked_by
 from wiretwin.testbed.keeper import SCRIPT, SETUP_LIMIT_S, STAY
@@ -156,6 +157,7 @@ class Testbed:
                 stdout=subprocess.PIPE,
                 stderr=last_words,
                 pass_fds=(reader,),
+                env={key: value for key, value in os.environ.items() if key != RUN},
                 start_new_session=True,
             )
             folder = _await_ready(process, rootless, last_words)
@@ -228,6 +230,12 @@ class Testbed:
                 return host
         names = ", ".join(host.name for host in self._hosts)
         raise InputError(key=f"testbed {self.name!r}", value=name, reason="is no host", allowed=names)
+
+    @property
+    def visible(self) -> Sequence[str]:
+        """Folders that its hosts see although they lie in one that each has for itself."""
+        plan = self.folder.read("plan.json")
+        return Plan.from_json(plan).visible if plan is not None else ()
 
     @property
     def agent(self) -> Path | None:

@@ -268,6 +268,34 @@ class Plan:
         return cls(int(value["hosts"]), Link(**value["link"]), list(value["visible"]))
 
 
+def folder_of(program: Path, bed: str | None = None, visible: Sequence[str] = ()) -> list[Path]:
+    """Return the folder of a program that hosts are to share, if they would not see it otherwise.
+
+    Parameters
+    ----------
+    program
+        The program, as the user has named it.
+    bed, visible
+        The name of a testbed that stands already, and the folders that its hosts see.
+
+    Raises
+    ------
+    InputError
+        The hosts cannot see the program.
+    """
+    folder = Path(os.path.abspath(program)).parent
+    private = next((one for one in PRIVATE if folder.is_relative_to(one)), None)
+    if private is None or not folder.is_dir():
+        return []
+    own = f"is not seen by the hosts: each has a {private} of its own"
+    if bed is not None and not any(folder.is_relative_to(one) for one in visible):
+        allowed = f"a testbed that was brought up with --share {folder}"
+        raise InputError(key=f"testbed {bed!r}", value=str(program), reason=own, allowed=allowed)
+    if str(folder) == private:
+        raise InputError(value=str(program), reason=own, allowed=f"a program in a folder inside {private}")
+    return [folder]
+
+
 def make_plan(hosts: int, link: Link, share: Sequence[str | Path] = ()) -> Plan:
     """Check the number of hosts, and find out which folders they must see.
 

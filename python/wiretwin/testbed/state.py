@@ -7,8 +7,8 @@
     BASE/NAME/agent          the remote shell
     BASE/NAME/shared/        the folder that all hosts see
 
-BASE is ``wiretwin-UID`` in shared memory (or in the folder for temporary files), or what WIRETWIN_TESTBEDS
-names, and belongs to that user.
+BASE is ``wiretwin-UID`` in shared memory, or where that is full in the folder for temporary files, or what
+WIRETWIN_TESTBEDS names, and belongs to that user.
 A testbed lives as long as its keeper: a folder whose keeper is gone is what a crash left.
 """
 
@@ -29,7 +29,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wiretwin import shared_memory
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.place import HERE
 from wiretwin.testbed.kernel import process_start
 
 __all__ = ["Folder", "Identity", "ask", "base", "folders", "locked"]
@@ -85,9 +87,7 @@ def base(*, make: bool = False) -> Path:
         Someone else has made it.
     """
     given = os.environ.get(BASE_VARIABLE)
-    memory = Path("/dev/shm")
-    parent = memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
-    path = Path(given) if given else parent / f"wiretwin-{os.geteuid()}"
+    path = Path(given) if given else _parent() / f"wiretwin-{os.geteuid()}"
     if make:
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o755)
@@ -99,6 +99,13 @@ def base(*, make: bool = False) -> Path:
                 f"{path} is not a folder of this user alone: testbeds are kept there; remove it first"
             )
     return path
+
+
+def _parent() -> Path:
+    """Return where the folder of all testbeds is, or where there is room for it."""
+    both = (shared_memory.FOLDER, Path(tempfile.gettempdir()))
+    there = (parent for parent in both if (parent / f"wiretwin-{os.geteuid()}").is_dir())
+    return next(there, HERE.directory)
 
 
 @contextlib.contextmanager

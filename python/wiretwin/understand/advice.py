@@ -23,7 +23,7 @@ __all__ = ["Advice", "Win", "advise"]
 
 @dataclass(frozen=True)
 class Win:
-    """Neighbouring measured sizes at which one configuration is certainly the quickest.
+    """Neighbouring measured sizes at which one configuration is certainly the fastest.
 
     Attributes
     ----------
@@ -32,7 +32,8 @@ class Win:
     layer
         The configuration.
     least_times
-        The next takes at least so many times as long, at the size where it comes nearest.
+        The next takes at least so many times as long, at the size where it comes nearest: by the ends of the
+        intervals that face each other, not by the values.
     """
 
     from_bytes: int
@@ -95,12 +96,12 @@ def _wins(seen: list[View]) -> tuple[list[Win], list[int]]:
         if len(at) < 2:
             last = None
             continue
-        value, best, name = at[0]
+        _, best, name = at[0]
         if not all(best.high < other.low for _, other, _ in at[1:]):
             undecided.append(size)
             last = None
             continue
-        times = min(other for other, _, _ in at[1:]) / value
+        times = min(other.low for _, other, _ in at[1:]) / best.high
         if last == name:
             wins[-1] = Win(wins[-1].from_bytes, size, name, min(times, wins[-1].least_times))
         else:
@@ -123,10 +124,10 @@ def _variants(seen: list[View]) -> list[Setting]:
             quicker = [size for size in shared if own[size].high < plain[size].low]
             slower = [size for size in shared if own[size].low > plain[size].high]
             if quicker and not slower:
-                gain = max(plain[size].value / own[size].value for size in quicker)
+                gain = max(plain[size].low / own[size].high for size in quicker)
                 because = (
-                    f"{view.name} is quicker than {without} at {len(quicker)} of {len(shared)} sizes, "
-                    f"{quicker[0]} to {quicker[-1]} B, up to {gain:.2f} times, and slower at none"
+                    f"{view.name} is faster than {without} at {len(quicker)} of {len(shared)} sizes, "
+                    f"{quicker[0]} to {quicker[-1]} B, at best at least {gain:.2f} times, and slower at none"
                 )
                 settings += of_words(view.layer, view.words, word, because)
     return settings

@@ -1,21 +1,23 @@
 """Two results compared, before and after a change: the ratio of their times, size by size, with its interval.
 
-The launch is the unit of repetition. Ratios are differences of logarithms with Welch's (1947) standard error
-and degrees of freedom. A size is called changed where its p-value passes the step-up procedure of Benjamini
-& Hochberg (1995) over all sizes compared, so of what is called changed at most a twentieth is expected to be
-noise, however many sizes there are.
+The launch is the unit of repetition. Each side is the median over its launches with the interval of
+`wiretwin.fit.stats`; the interval of their ratio follows from these two (Zou & Donner 2008: on logarithms,
+the squared distances from a median to its ends add up). A size is called changed where its p-value passes
+the step-up procedure of Benjamini & Hochberg (1995) over all sizes compared, so of what is called changed at
+most a twentieth is expected to be noise, however many sizes there are. Where nothing is called changed, the
+interval says which of two things it is: it excludes a change of the size that was asked about, or not.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from scipy import stats as distributions
 
 from wiretwin.errors import InputError
-from wiretwin.fit.stats import Array, locate, student, summarise
+from wiretwin.fit.stats import Array, ends, median, summarise
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Change", "Changes", "Verdict", "changes"]
 
-Verdict = Literal["slower", "faster", "no change", "unknown", "only before", "only after"]
+Verdict = Literal["slower", "faster", "no change", "inconclusive", "only before", "only after"]
 FALSE_SHARE = 0.05
 """Expected share of noise in what is called changed."""
+DEFAULT_CHANGE = 0.1
+"""The change that "no change" excludes, as a share, unless another is asked about."""
+_CHANCES = np.geomspace(1e-9, 0.9, 181)
+"""What a p-value is rounded up to."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,8 @@ class Change:
     p
         How likely so large a ratio would be without a change, 0 to 1; ``None`` where nothing says.
     verdict
-        ``slower`` and ``faster`` beyond noise; ``no change`` that can be told; ``unknown`` with one launch.
+        ``slower`` and ``faster`` beyond noise; ``no change``: the interval excludes a change of the size
+        asked about; ``inconclusive``: it does not, as with one launch never.
     """
 
     layer: str
@@ -75,12 +82,15 @@ class Changes:
         By configuration in the order of the results, and size.
     before, after
         Where the results are.
+    change
+        What ``no change`` excludes, as a share: 0.1 stands for 10 % more or less time.
     """
 
     loop: str
     rows: list[Change]
     before: str
     after: str
+    change: float = DEFAULT_CHANGE
 
     def of(self, *verdicts: Verdict) -> list[Change]:
         """Return the rows with one of these verdicts."""
@@ -104,11 +114,15 @@ class Changes:
                     )
                     count = f"{len(found)} of {len(both)} sizes"
                     parts.append(f"{verdict} at {count} ({where}), {_ratio(ratios[len(ratios) // 2])}")
-            unknown = sum(row.verdict == "unknown" for row in both)
-            if unknown:
-                parts.append(f"nothing can be told at {unknown} sizes: one launch has no interval")
-            if both and not parts:
-                parts.append(f"no change beyond noise at {len(both)} sizes")
+            same = sum(row.verdict == "no change" for row in both)
+            if same:
+                parts.append(f"no change of {100 * self.change:g} % at {same} of {len(both)} sizes")
+            open_ = [row for row in both if row.verdict == "inconclusive"]
+            if open_:
+                least = min(_excluded(row) for row in open_)
+                more = "" if math.isinf(least) else f" (it would take {100 * least:.0f} % to be excluded)"
+                once = " with one launch" if all(math.isinf(_excluded(row)) for row in open_) else ""
+                parts.append(f"inconclusive at {len(open_)} of {len(both)} sizes{once}{more}")
             for verdict in ("only before", "only after"):
                 alone = sum(row.verdict == verdict for row in rows)
                 if alone:
@@ -121,7 +135,21 @@ def _ratio(value: float) -> str:
     return f"typically {value:.3g} times the time"
 
 
-def changes(before: Result, after: Result, *, loop: str = "echo", confidence: float = 0.95) -> Changes:
+def _excluded(row: Change) -> float:
+    """Return the least change, as a share, that the interval of a row excludes; infinite without an end."""
+    if not row.low or row.high is None or not math.isfinite(row.high):
+        return math.inf
+    return max(row.high, 1 / row.low) - 1.0
+
+
+def changes(
+    before: Result,
+    after: Result,
+    *,
+    loop: str = "echo",
+    confidence: float = 0.95,
+    change: float = DEFAULT_CHANGE,
+) -> Changes:
     """Compare two results.
 
     Parameters
@@ -132,12 +160,17 @@ def changes(before: Result, after: Result, *, loop: str = "echo", confidence: fl
         The loop to compare.
     confidence
         Of the intervals.
+    change
+        The change that is excluded where a size is said not to have changed, as a share above 0: 0.1 stands
+        for a tenth more time, or less time by the same ratio.
 
     Raises
     ------
     InputError
-        Neither result has the loop.
+        Neither result has the loop, or a value is out of range.
     """
+    if not 0 < change < math.inf:
+        raise InputError(key="change", value=change, allowed="a share above 0")
     order = list(dict.fromkeys(layer.name for result in (before, after) for layer in result.manifest.layers))
     sides = [_logarithms(result, loop) for result in (before, after)]
     keys = {key for side in sides for key in side}
@@ -148,7 +181,7 @@ def changes(before: Result, after: Result, *, loop: str = "echo", confidence: fl
         _change(layer, size, sides[0].get((layer, size)), sides[1].get((layer, size)), halved, confidence)
         for layer, size in sorted(keys, key=lambda key: (order.index(key[0]), key[1]))
     ]
-    return Changes(loop, _judged(rows), str(before.path), str(after.path))
+    return Changes(loop, _judged(rows, change), str(before.path), str(after.path), change)
 
 
 def _logarithms(result: Result, loop: str) -> dict[tuple[str, int], Array]:
@@ -173,28 +206,20 @@ def _change(
     layer: str, size: int, old: Array | None, new: Array | None, halved: float, confidence: float
 ) -> Change:
     def typical(values: Array | None) -> float | None:
-        return None if values is None else float(np.exp(locate(values).value)) / halved / 1000.0
+        return None if values is None else float(np.exp(median(values))) / halved / 1000.0
 
     ratio = low = high = p = None
-    verdict: Verdict = "unknown"
+    verdict: Verdict = "inconclusive"
     if old is None or new is None:
         verdict = "only after" if old is None else "only before"
     else:
-        first, second = locate(old), locate(new)
-        difference = float(second.value - first.value)
-        ratio = float(np.exp(difference))
+        ratio = float(np.exp(median(new) - median(old)))
         low, high = 0.0, float("inf")
-        if first.freedom and second.freedom:
-            parts = [float(one.error) ** 2 for one in (first, second)]
-            error = float(np.sqrt(sum(parts)))
-            freedom = _welch(parts, [first.freedom, second.freedom])
-            half = student(freedom, confidence) * error
-            low, high = float(np.exp(difference - half)), float(np.exp(difference + half))
-            if error > 0:
-                p = float(2 * distributions.t.sf(abs(difference) / error, freedom))
-            else:
-                p = 1.0 if difference == 0 else 0.0
-            verdict = "no change"
+        if min(old.size, new.size) > 1:
+            with np.errstate(over="ignore"):
+                low, high = (float(np.exp(end)) for end in _difference(old, new, confidence))
+            low, high = min(low, ratio), max(high, ratio)
+            p = _chance(old, new)
     return Change(
         layer=layer,
         bytes=size,
@@ -210,14 +235,30 @@ def _change(
     )
 
 
-def _welch(squares: list[float], freedoms: list[int]) -> int:
-    """Return Welch's degrees of freedom, rounded down."""
-    below = sum(square**2 / freedom for square, freedom in zip(squares, freedoms, strict=True))
-    return max(1, int(sum(squares) ** 2 / below)) if below > 0 else sum(freedoms)
+def _difference(old: Array, new: Array, confidence: float) -> tuple[float, float]:
+    """Return the interval of the difference of two medians (Zou & Donner 2008, equations 2 and 3)."""
+    first, second = float(median(old)), float(median(new))
+    (low_1, high_1), (low_2, high_2) = (ends(values, confidence) for values in (old, new))
+    difference = second - first
+    below = math.hypot(second - float(low_2), float(high_1) - first)
+    above = math.hypot(float(high_2) - second, first - float(low_1))
+    return difference - below, difference + above
 
 
-def _judged(rows: list[Change]) -> list[Change]:
-    """Call changed what passes Benjamini & Hochberg's procedure."""
+def _chance(old: Array, new: Array) -> float:
+    """Return one less the largest confidence at which the interval of the difference has no 0 in it."""
+    if float(median(new)) == float(median(old)):
+        return 1.0
+    least, most = 0, len(_CHANCES)
+    while least < most:
+        middle = (least + most) // 2
+        low, high = _difference(old, new, 1.0 - float(_CHANCES[middle]))
+        least, most = (least, middle) if low > 0 or high < 0 else (middle + 1, most)
+    return float(_CHANCES[least]) if least < len(_CHANCES) else 1.0
+
+
+def _judged(rows: list[Change], change: float) -> list[Change]:
+    """Call changed what passes Benjamini & Hochberg's procedure, and of the rest unchanged what has to be."""
     from dataclasses import replace
 
     tested = sorted((row.p, number) for number, row in enumerate(rows) if row.p is not None)
@@ -225,7 +266,10 @@ def _judged(rows: list[Change]) -> list[Change]:
     for rank, (p, _) in enumerate(tested, 1):
         if p <= FALSE_SHARE * rank / len(tested):
             passed = rank
-    out = list(rows)
+    out = [
+        replace(row, verdict="no change") if row.ratio is not None and _excluded(row) <= change else row
+        for row in rows
+    ]
     for _, number in tested[:passed]:
         row = rows[number]
         out[number] = replace(row, verdict="slower" if (row.ratio or 1.0) > 1 else "faster")

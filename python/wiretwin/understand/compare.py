@@ -10,7 +10,7 @@ __all__ = ["lower"]
 def lower(before: View, after: View, size: int, *, loop: str = "echo", times: float = 1.0) -> bool | None:
     """Whether `after` takes less than `before` over `times`; ``None`` if either lacks the size.
 
-    The intervals must separate, so a counter-run that is too short confirms nothing.
+    The intervals must separate by that factor, so a counter-run that is too short confirms nothing.
     """
     ends = []
     for view in (before, after):
@@ -20,4 +20,4 @@ def lower(before: View, after: View, size: int, *, loop: str = "echo", times: fl
             return None
         ends.append(at[0])
     old, new = ends
-    return new.high < old.low and new.value * times < old.value
+    return new.high * times < old.low

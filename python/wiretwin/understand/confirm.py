@@ -173,6 +173,7 @@ def _counter_run(result: Result, finding: Finding, before: View, folder: Path, b
             done = measure(
                 counter.layer,
                 budget=budget,
+                at_least={counter.layer: LAUNCHES},
                 out=folder,
                 sizes=_sizes(options.get("sizes_bytes") or [], finding),
                 purpose="curves",

@@ -100,12 +100,13 @@ def view_of(summary: pl.DataFrame, **known: Any) -> View:
 
 
 def views(result: Result) -> list[View]:
-    """Return every measured configuration of a result, in the order of its manifest."""
+    """Return every measured configuration, in one state of its host, in the order of the manifest."""
     import polars as pl
 
+    from wiretwin.fit.onestate import in_one_state
     from wiretwin.understand.accounting import accounts
 
-    samples = result.samples()
+    samples = in_one_state(result).samples
     if not samples.height:
         return []
     summary = summarise(samples)

@@ -90,6 +90,22 @@ def test_help_imports_nothing_heavy() -> None:
     assert shown.stdout.splitlines()[-1] == "heavy: []"
 
 
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("wiretwin.predict.predict", ("polars", "pyarrow", "scipy", "wiretwin.stacks")),
+        ("wiretwin.predict.stage", ("polars", "pyarrow", "scipy", "pydantic")),
+        ("wiretwin.predict.named", ("polars", "pyarrow", "scipy", "numpy")),
+    ],
+)
+def test_what_simulates_a_program_imports_nothing_that_it_does_not_need(
+    module: str, heavy: tuple[str, ...]
+) -> None:
+    code = f"import sys, {module}; print(*({set(heavy)!r} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.returncode) == ("", 0)
+
+
 def test_importing_wiretwin_imports_nothing_but_the_core() -> None:
     script = (
         "import sys, wiretwin; print(sorted(name for name in sys.modules if name.startswith('wiretwin')))"
@@ -258,7 +274,7 @@ def test_fit_names_a_damaged_last_launch_and_goes_on(result: Path) -> None:
 
 def test_a_measurement_prints_osu_curves_and_leaves_a_result(tmp_path: Path) -> None:
     shown = cli(
-        "measure", "--layers", "shm", "--budget", "1s", "--launches", "3", "--sizes", "4,1KiB",
+        "measure", "--layers", "shm", "--budget", "none", "--launches", "3", "--sizes", "4,1KiB",
         "--for", "curves", "-o", tmp_path / "r", "--format", "osu",
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr

@@ -43,7 +43,7 @@ def test_every_kind_has_its_own_exit_code() -> None:
         if isinstance(getattr(errors, name), type) and name != "WiretwinError"
     ]
     codes = [kind.exit_code for kind in kinds]
-    assert len(set(codes)) == len(codes) == 6
+    assert len(set(codes)) == len(codes) == 7
     page = (Path(__file__).parents[3] / "docs" / "reference" / "command-line.md").read_text()
     for code in [*codes, errors.DEFECT_EXIT_CODE]:
         assert f"\n{code} " in str(errors.__doc__), f"exit code {code} is not in the module's table"

@@ -175,10 +175,10 @@ def test_a_curve_without_endpoint_loops_is_a_curve() -> None:
 def test_two_launches_that_leave_an_interval_open_are_fitted() -> None:
     samples = EAGER.samples(launches=2, loops=("echo",))
     last = (pl.col("launch") == samples["launch"].max()) & (pl.col("bytes") > 1024)
-    apart = samples.with_columns(value_ns=pl.when(last).then(100).otherwise(1) * pl.col("value_ns"))
+    apart = samples.with_columns(value_ns=pl.when(last).then(10_000).otherwise(1) * pl.col("value_ns"))
     layer = fit(apart, endpoints="skip").layer("synthetic")
-    assert layer.n_half_bytes.high == layer.n_half_bytes.RANGE[1]
-    assert layer.n_half_bytes.low < layer.n_half_bytes.value < layer.n_half_bytes.high
+    assert layer.r_max_MB_s.high == layer.r_max_MB_s.RANGE[1]
+    assert layer.r_max_MB_s.low < layer.r_max_MB_s.value < layer.r_max_MB_s.high
 
 
 def test_endpoints_can_be_skipped(noisy_samples: pl.DataFrame) -> None:
@@ -409,3 +409,36 @@ def test_a_size_table_of_another_loop_is_not_halved(noisy_samples: pl.DataFrame)
     assert table["value_us"][0] == pytest.approx(float(EAGER.recv(1)) / 1000, rel=1e-2)
     half = size_table(EAGER.samples(batch=8)).filter(pl.col("bytes") == 4)
     assert half["value_us"][0] == pytest.approx(float(EAGER.half_round_trip(4)) / 1000, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("column", "loop", "said"),
+    [
+        ("value_ns", "call", "launch 1, synthetic, call, 0 bytes: 'value_ns"),
+        ("value_ns", "recv_busy", "launch 1, synthetic, recv_busy, 1 bytes: 'value_ns"),
+        ("delay_ns", "prtt", "launch 1, synthetic, prtt, 1 bytes: 'delay_ns"),
+        (
+            "bytes",
+            "echo",
+            "launch 1, synthetic, echo, 18446744073709551615 bytes: 'bytes",
+        ),
+    ],
+)
+def test_a_sample_that_nothing_can_have_taken_is_rejected_by_its_place(
+    column: str, loop: str, said: str, noisy_samples: pl.DataFrame
+) -> None:
+    there = (pl.col("loop") == loop) & (pl.col("launch") == 1)
+    largest = pl.lit(2**64 - 1, dtype=pl.UInt64)
+    samples = noisy_samples.with_columns(pl.when(there).then(largest).otherwise(column).alias(column))
+    with pytest.raises(InputError) as caught:
+        fit(samples)
+    assert str(caught.value).startswith(f"{said} 18446744073709551615 ")
+
+
+def test_samples_that_no_twin_can_hold_are_rejected_by_their_layer(noisy_samples: pl.DataFrame) -> None:
+    # Within what a launch may take, by itself; a million times what a message takes otherwise.
+    there = pl.col("loop") == "recv_busy"
+    hours = pl.lit(9 * 10**13, dtype=pl.UInt64)
+    samples = noisy_samples.with_columns(value_ns=pl.when(there).then(hours).otherwise("value_ns"))
+    with pytest.raises(InputError, match="layer synthetic: the samples give what no twin can hold: Checks"):
+        fit(samples)

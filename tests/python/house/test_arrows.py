@@ -1,29 +1,28 @@
-"""Which room may use which: the arrows of the design, held against every Cargo.toml."""
+"""Which crate may use which: the arrows of the map, held against every Cargo.toml."""
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import Any
 
 import pytest
 from house import ROOT, crates
 
-# Arrows point at what a room may use; what that room may use comes with it.
-ARROWS: dict[str, set[str]] = {
-    "units": set(),
-    "wire": {"units"},
-    "proto": {"wire"},
-    "msg": {"proto"},
-    "engine": {"units"},
-    "prog": {"units"},
-    "record": {"units"},
-    "measure": {"prog", "record"},
-    "net": {"engine", "msg", "prog", "record"},
-    "host": {"msg", "prog", "record"},
-    "emu": {"net", "host"},
-    "probe": {"host", "measure", "prog", "record", "units"},
-}
-ARROWS["py"] = set(ARROWS)
+MAP = ROOT / "docs" / "explanation" / "map.md"
+
+
+def read_arrows(text: str) -> dict[str, set[str]]:
+    """The arrows of the map's table of crates; what a crate may use comes with what that one may use."""
+    rows = re.findall(r"^\| `crates/(\w+)` \|[^|]*\|([^|]*)\|$", text, re.MULTILINE)
+    arrows = {crate: set(re.findall(r"`(\w+)`", used)) for crate, used in rows}
+    for crate, used in rows:
+        if used.strip() == "all":
+            arrows[crate] = set(arrows) - {crate}
+    return arrows
+
+
+ARROWS = read_arrows(MAP.read_text())
 
 PREFIX = "wiretwin-"
 
@@ -62,8 +61,13 @@ def manifest_of(room: str) -> dict[str, Any]:
 
 
 def test_every_crate_is_a_room_of_the_table() -> None:
-    assert set(crates()) <= set(ARROWS)
-    assert set(ARROWS) - set(crates()) <= {"emu"}, "a room of the table that has no crate"
+    assert set(crates()) == set(ARROWS)
+    assert set().union(*ARROWS.values()) <= set(ARROWS), "the map names a crate that it does not list"
+
+
+def test_the_arrows_are_read_off_the_map() -> None:
+    text = "| `crates/a` | one | |\n| `crates/b` | two | `a`, `c` |\n| `crates/d` | all | all |\n"
+    assert read_arrows(text) == {"a": set(), "b": {"a", "c"}, "d": {"a", "b"}}
 
 
 @pytest.mark.parametrize("room", crates())

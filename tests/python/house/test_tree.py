@@ -103,3 +103,18 @@ def test_the_tree_holds_at_its_top_what_it_is_known_to_hold() -> None:
     # A copy without its history holds nothing else than the tree and what tools make.
     names = listed.stdout.splitlines() if listed.returncode == 0 else [one.name for one in ROOT.iterdir()]
     assert {name.partition("/")[0] for name in names} - MADE <= TOP
+
+
+STARTS = ("subprocess.Popen(", "subprocess.run(", "subprocess.check_", "Process(", "os.fork(", "os.system(")
+"""Ways to start a process."""
+
+
+def test_a_process_is_started_under_the_keeper_of_its_run() -> None:
+    """By `wiretwin.process.start`; the exceptions are the keepers themselves."""
+    package = ROOT / "python" / "wiretwin"
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if any(start in path.read_text().replace("psutil.Process(", "") for start in STARTS)
+    }
+    assert found == {"process.py", "keeper.py", "testbed/bed.py", "testbed/keeper.py"}

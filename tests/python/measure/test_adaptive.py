@@ -7,16 +7,13 @@ import random
 
 import pytest
 
+from wiretwin.fit.stats import interval
 from wiretwin.measure.adaptive import Watch, half_width
 
 
-def test_half_width_is_students_t_on_logarithms() -> None:
-    """Against a hand calculation for three launches: t(0.975, 2) = 4.30265 (any table)."""
-    medians = [1.0, 1.1, 1.05]
-    logs = [math.log(value) for value in medians]
-    mean = sum(logs) / 3
-    deviation = math.sqrt(sum((value - mean) ** 2 for value in logs) / 2)
-    assert half_width(medians) == pytest.approx(math.sinh(4.30265 * deviation / math.sqrt(3)), rel=1e-5)
+def test_half_width_is_that_of_the_interval_which_is_reported() -> None:
+    medians = [1.0, 1.1, 1.05, 1.02, 1.04, 1.2, 1.01]
+    assert half_width(medians) == interval(medians).relative_width
 
 
 def test_one_spoilt_launch_of_many_does_not_decide() -> None:
@@ -35,11 +32,11 @@ def test_half_width_does_not_depend_on_the_scale() -> None:
 
 
 def launches(watch: Watch, spread: float, limit: int, seed: int = 3) -> tuple[str | None, int, str]:
-    """Feed launches of two sizes until the watch stops; the time is up after `limit`."""
+    """Feed launches of two sizes until the watch stops; from `limit` on it has no budget that would."""
     stream = random.Random(seed)
     for number in range(1, 1000):
         watch.add({4: math.exp(stream.gauss(3, spread)), 64: math.exp(stream.gauss(4, spread / 2))})
-        verdict = watch.verdict(out_of_time=number >= limit)
+        verdict = watch.verdict(enough=number >= limit)
         if verdict.stop:
             return verdict.stop, number, verdict.words
     return None, 1000, ""
@@ -57,14 +54,26 @@ def test_a_noisy_stream_goes_on_until_it_is_narrow() -> None:
     assert f"after {number} launches the widest interval between launches is ±" in words
 
 
-def test_a_noisy_stream_stops_when_the_time_is_up() -> None:
-    stop, number, words = launches(Watch(0.01, 3), 0.5, 9)
-    assert (stop, number) == ("budget", 9)
+def test_a_noisy_stream_without_a_budget_stops_after_the_launches_asked_for() -> None:
+    stop, number, words = launches(Watch(0.01, 9), 0.5, 1)
+    assert (stop, number) == ("launches", 9)
     assert "at 4 B" in words
 
 
-def test_three_launches_are_made_even_without_time() -> None:
-    assert launches(Watch(0.01, 7), 0.5, 1)[:2] == ("budget", 3)
+def test_a_width_that_says_nothing_is_not_printed_in_full() -> None:
+    watch = Watch(0.05, 3)
+    for median in (64.0, 202.0):
+        watch.add({4: median})
+    assert (
+        watch.words() == "after 2 launches the widest interval between launches is wider than ± 100 % at 4 B"
+    )
+
+
+def test_sizes_settle_by_themselves_and_not_before_three_launches() -> None:
+    watch = Watch(0.05, 7)
+    for number in range(5):
+        watch.add({4: 10.0 + number / 100, 64: 10.0 * (1 + number % 2)})
+        assert watch.settled() == ({4} if number >= 2 else set())
 
 
 def test_the_widest_size_decides() -> None:
@@ -74,12 +83,12 @@ def test_the_widest_size_decides() -> None:
     size, width = watch.widest()
     assert size == 1 << 20
     assert width > 0.5
-    assert watch.verdict(out_of_time=False).stop is None
+    assert watch.verdict().stop is None
 
 
 def test_a_stream_without_medians_never_is_narrow() -> None:
     watch = Watch(0.05, 3)
     for _ in range(5):
         watch.add({})
-    assert watch.verdict(out_of_time=False).stop is None
-    assert watch.verdict(out_of_time=True).stop == "budget"
+    assert watch.verdict().stop is None
+    assert watch.verdict(enough=True).stop is None

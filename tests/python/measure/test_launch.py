@@ -16,13 +16,13 @@ import pytest
 import watching
 from watching import Watch, becomes, marked_processes
 
-from wiretwin import scratch
+from wiretwin import keeper, scratch
+from wiretwin.marks import LAUNCH, await_gone
 from wiretwin.measure import running
 from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
-from wiretwin.process import MARK, await_gone
 from wiretwin.results import SAMPLE_COLUMNS
 
 LIMIT_S = 60.0
@@ -42,6 +42,7 @@ def family() -> set[int]:
 @pytest.fixture(autouse=True)
 def _nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYTEST_OF", str(os.getpid()))
+    keeper.name()  # this process's own, which stays
     before = family()
     yield
     assert family() - before == set()
@@ -55,14 +56,14 @@ OWN: set[Path] = set()
 
 @pytest.fixture(autouse=True)
 def _remember_directories(monkeypatch: pytest.MonkeyPatch) -> None:
-    make = scratch.tempfile.mkdtemp
+    make = scratch._make
 
-    def remember(*words: object, **keywords: object) -> str:
-        made = make(*words, **keywords)  # type: ignore[call-overload]
-        OWN.add(Path(made))
-        return str(made)
+    def remember(parent: Path, prefix: str, token: str) -> Path:
+        made = make(parent, prefix, token)
+        OWN.add(made)
+        return made
 
-    monkeypatch.setattr(scratch.tempfile, "mkdtemp", remember)
+    monkeypatch.setattr(scratch, "_make", remember)
 
 
 @pytest.mark.parametrize(
@@ -120,6 +121,7 @@ def test_a_rank_that_hangs_is_ended_at_the_limit(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["socket/unix", "mpi4py/mpich"])
 def test_an_interrupt_keeps_the_steps_that_were_finished(name: str) -> None:
+    before = signal.getsignal(signal.SIGINT)
     with Interruption() as interruption:
         watch = Watch(b'"samples"', lambda _: os.kill(os.getpid(), signal.SIGINT), LIMIT_S)
         outcome = launch(
@@ -132,7 +134,7 @@ def test_an_interrupt_keeps_the_steps_that_were_finished(name: str) -> None:
         watch.join()
     assert outcome.status == "interrupted"
     assert [step["bytes"] for step in outcome.steps] == [64]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_second_interrupt_is_not_held_back() -> None:
@@ -182,7 +184,7 @@ def test_what_a_launcher_leaves_behind_is_gone_at_the_end(
         began, leave, left = directory / "began", directory / "leave", directory / "left"
         os.mkfifo(leave)
         agent = f"setsid sh -c 'echo >{began}; read word <{leave} && echo >{left}' &"
-        marked = dict(os.environ) | {MARK: str(directory)}
+        marked = dict(os.environ) | {LAUNCH: str(directory)}
         task.processes.append(subprocess.Popen(["sh", "-c", agent], env=marked))
         assert task.wait(None) == ("ok", None)
         becomes(True, began.exists, LIMIT_S)

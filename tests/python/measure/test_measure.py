@@ -17,10 +17,10 @@ import pytest
 
 import wiretwin as wt
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.marks import LAUNCH
 from wiretwin.measure import layers as registry
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.orchestrate import Event
-from wiretwin.process import MARK
 from wiretwin.results import Result
 from wiretwin.stacks import Refusal
 
@@ -44,7 +44,7 @@ def marked(token: str) -> list[str]:
     for process in psutil.process_iter():
         try:
             environment = process.environ()
-            if environment.get("TEST_TOKEN") == token and MARK in environment:
+            if environment.get("TEST_TOKEN") == token and LAUNCH in environment:
                 found.append(" ".join(process.cmdline()))
         except psutil.Error:
             continue
@@ -65,7 +65,7 @@ def test_rounds_are_interleaved_and_every_sample_is_kept(tmp_path: Path) -> None
     events: list[Event] = []
     result = wt.measure(
         ["shm", "socket/unix"],
-        budget="2s",
+        budget=None,
         out=tmp_path / "r",
         sizes=[4, 1024],
         launches=3,
@@ -74,7 +74,7 @@ def test_rounds_are_interleaved_and_every_sample_is_kept(tmp_path: Path) -> None
     manifest = result.manifest
     assert manifest.state == "complete"
     assert set(manifest.stopped) == {"shm", "socket/unix"}
-    assert set(manifest.stopped.values()) <= {"narrow", "budget"}
+    assert set(manifest.stopped.values()) <= {"narrow", "launches"}
     assert all("± " in words for words in manifest.stopped_because.values())
     assert [launch.order for launch in manifest.launches] == list(range(len(manifest.launches)))
     names = [launch.name for launch in manifest.launches]
@@ -99,7 +99,7 @@ def test_rounds_are_interleaved_and_every_sample_is_kept(tmp_path: Path) -> None
 
 
 def test_delays_exceed_the_round_trip_of_the_first_launch(tmp_path: Path) -> None:
-    result = wt.measure(["shm"], budget="1s", out=tmp_path / "r", sizes=[8], launches=3)
+    result = wt.measure(["shm"], budget=None, out=tmp_path / "r", sizes=[8], launches=3)
     samples = result.samples()
     echo = samples.filter((samples["launch"] == 1) & (samples["loop"] == "echo") & (samples["index"] > 0))
     median = (echo["value_ns"] / echo["batch"]).median()
@@ -113,7 +113,7 @@ def test_delays_exceed_the_round_trip_of_the_first_launch(tmp_path: Path) -> Non
 def test_the_seed_gives_the_order(tmp_path: Path) -> None:
     def order(folder: str, seed: int) -> list[str]:
         result = wt.measure(
-            "shm,socket/unix,socket/tcp", budget="1s", out=tmp_path / folder, sizes="4", launches=3,
+            "shm,socket/unix,socket/tcp", budget=None, out=tmp_path / folder, sizes="4", launches=3,
             seed=seed, purpose="curves",
         )  # fmt: skip
         return [launch.name for launch in result.manifest.launches][:9]
@@ -129,17 +129,17 @@ def test_a_layer_that_fails_twice_is_dropped_and_the_others_go_on(
     unreachable = {"wait": "block", "address": "203.0.113.1"}
     broken = registry.LayerKind("socket/tcp", "not an address of this host", "pair", options=unreachable)
     monkeypatch.setitem(registry.LAYERS, "socket/tcp", broken)
-    result = wt.measure("socket/tcp,shm", budget="2s", out=tmp_path / "r", sizes="4", launches=3)
+    result = wt.measure("socket/tcp,shm", budget=None, out=tmp_path / "r", sizes="4", launches=3)
     assert result.manifest.stopped["socket/tcp"] == "failed"
     assert "2 launches in a row failed: " in result.manifest.stopped_because["socket/tcp"]
     assert "203.0.113.1" in result.manifest.stopped_because["socket/tcp"]
     failed = [launch for launch in result.manifest.launches if launch.name == "socket/tcp"]
     assert [launch.status for launch in failed] == ["failed", "failed"]
-    assert result.manifest.stopped["shm"] in ("narrow", "budget")
+    assert result.manifest.stopped["shm"] in ("narrow", "launches")
     assert set(result.samples()["layer"]) == {"shm"}
 
     with pytest.raises(MeasureError, match=r"no layer could be measured: socket/tcp: 2 launches"):
-        wt.measure("socket/tcp", budget="2s", out=tmp_path / "none", sizes="4", launches=3)
+        wt.measure("socket/tcp", budget=None, out=tmp_path / "none", sizes="4", launches=3)
     assert Result.open(tmp_path / "none").manifest.state == "complete"
 
 
@@ -149,11 +149,11 @@ def test_a_layer_that_cannot_run_is_left_out_or_refused(
     refused = Refusal("no MPI", "pip install mpich")
     absent = registry.LayerKind("mpi4py/mpich", "", "mpiexec", need=lambda: refused)
     monkeypatch.setattr(registry, "LAYERS", {"shm": registry.LAYERS["shm"], "mpi4py/mpich": absent})
-    result = wt.measure(budget="1s", out=tmp_path / "r", sizes="4", launches=3, purpose="curves")
+    result = wt.measure(budget=None, out=tmp_path / "r", sizes="4", launches=3, purpose="curves")
     assert result.manifest.options["skipped"] == {"mpi4py/mpich": "no MPI; `pip install mpich`"}
     assert set(result.samples()["layer"]) == {"shm"}
     with pytest.raises(MeasureError, match="mpi4py/mpich cannot run here: no MPI; `pip install mpich`"):
-        wt.measure("mpi4py/mpich", budget="1s", out=tmp_path / "no")
+        wt.measure("mpi4py/mpich", budget=None, out=tmp_path / "no")
     assert not (tmp_path / "no").exists()
 
 
@@ -182,7 +182,7 @@ def test_a_wrong_argument_is_refused_before_anything_runs(
     assert not (tmp_path / "r").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Signals) -> None:
     folder = tmp_path / "r"
     layers = "shm,socket/tcp,mpi4py/mpich"
@@ -199,7 +199,7 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, number: signal.Sig
     until(lambda: len(list(folder.glob("samples/*.parquet"))) >= 2 and marked(token), "a third launch")
     run.send_signal(number)
     out, err = run.communicate(timeout=LIMIT_S)
-    assert run.returncode == 130, err
+    assert run.returncode == 128 + number, err
     assert f"samples are kept in {folder}" in err
     assert "t_0 [us]" in out
     assert "shm" in out
@@ -227,19 +227,45 @@ def test_a_killed_measurement_leaves_a_readable_folder_and_no_process(tmp_path: 
     assert result.samples()["launch"].n_unique() >= 2
 
 
+def test_the_samples_of_a_launch_under_way_survive_a_kill(tmp_path: Path) -> None:
+    folder = tmp_path / "r"
+    token = str(tmp_path)
+    # One launch that goes on for a minute, most of it with the last of its sizes.
+    run = command(
+        "measure", "--layers", "shm", "--budget", "600s", "--launches", "3", "--sizes", "4,64,1MiB",
+        "--for", "curves", "-o", folder, token=token,
+    )  # fmt: skip
+    lines = folder / "under-way.jsonl"
+    until(lambda: lines.exists() and lines.read_bytes().count(b'"samples"') >= 1, "a step that has ended")
+    run.kill()
+    run.communicate(timeout=LIMIT_S)
+    until(lambda: not marked(token), "the end of every rank")
+    result = Result.open(folder)
+    assert result.manifest.state == "running"
+    assert not list(folder.glob("samples/*.parquet"))
+    (launch,) = result.manifest.launches
+    assert (launch.status, launch.error) == ("interrupted", "the measuring process was killed")
+    samples = result.samples()
+    assert launch.rows == samples.height > 0
+    assert set(samples["layer"]) == {"shm"}
+    assert 4 in samples["bytes"]
+    assert result.digest() == Result.open(folder).digest()
+
+
 def test_a_killed_peer_costs_its_launch_only(tmp_path: Path) -> None:
     folder = tmp_path / "r"
     token = str(tmp_path)
     run = command(
-        "measure", "--layers", "shm", "--budget", "6s", "--launches", "3", "--sizes", "4..64KiB",
+        "measure", "--layers", "shm", "--budget", "none", "--launches", "5", "--sizes", "4..64KiB",
         "-o", folder, token=token,
     )  # fmt: skip
 
     def kill_one() -> bool:
         for child in psutil.Process(run.pid).children():
             with contextlib.suppress(psutil.NoSuchProcess):  # its launch is over: one of the next
-                child.kill()
-                return True
+                if "wiretwin.probe" in child.cmdline():
+                    child.kill()
+                    return True
         return False
 
     until(kill_one, "a probe")
@@ -292,7 +318,7 @@ taken = socket.socket()
 taken.bind(("127.0.0.1", 40000))
 taken.listen()
 from wiretwin.cli import main
-short = ["--budget", "2s", "--launches", "3", "--sizes", "4"]
+short = ["--budget", "none", "--launches", "3", "--sizes", "4"]
 main(["measure", "--layers", sys.argv[1], *short, "-o", sys.argv[2]])
 """
 
@@ -316,7 +342,7 @@ def test_without_a_free_port_tcp_fails_in_words_and_other_layers_go_on(tmp_path:
     manifest = Result.open(tmp_path / "r").manifest
     assert manifest.stopped["socket/tcp"] == "failed"
     assert "Address already in use" in manifest.stopped_because["socket/tcp"]
-    assert manifest.stopped["socket/unix"] in ("narrow", "budget")
+    assert manifest.stopped["socket/unix"] in ("narrow", "launches")
 
     alone = in_a_network_of_its_own("socket/tcp", tmp_path / "alone")
     assert alone.returncode == 3, alone.stderr

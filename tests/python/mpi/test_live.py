@@ -12,9 +12,8 @@ import psutil
 import pytest
 from mpi_help import PROGRAMS, launcher, model
 
-from wiretwin import process
+from wiretwin import leftovers, process
 from wiretwin.mpi import simulate
-from wiretwin.stacks import leftovers
 
 SMALL = {
     "heat2d.py": ["--points", "40", "--steps", "30"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ PROGRAMS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("cores", [1, 4])
 def test_a_program_runs_and_its_time_adds_up(name: str, cores: int) -> None:
-    run = run_program(name, json.dumps(PROGRAMS[name]), model(4, cores), 4, 1)
+    run = run_program(name, json.dumps(PROGRAMS[name]), model(4, cores), 4, 1, timeline=True)
     assert all(outcome["verified"] for outcome in run["outcomes"])
     totals = run["totals"]
     whole = totals["compute_ps"] + totals["endpoint_ps"] + totals["wire_ps"] + totals["waiting_ps"]
@@ -59,9 +60,18 @@ def test_a_program_runs_and_its_time_adds_up(name: str, cores: int) -> None:
     assert again["digest"] == run["digest"]
 
 
-def test_the_trace_is_one_that_viewers_open() -> None:
-    run = run_program("jacobi", json.dumps(PROGRAMS["jacobi"]), model(4, 4), 4, 1)
-    trace = json.loads(run["chrome_trace"])
+def test_what_is_not_asked_for_is_not_built() -> None:
+    run = run_program("ring", json.dumps(PROGRAMS["ring"]), model(4, 4), 4, 1)
+    assert not {"timeline", "timeline_coarse_ps", "chrome_trace"} & set(run)
+    with pytest.raises(ValueError, match="traced: is given with a timeline; allowed: one of them"):
+        run_program("ring", json.dumps(PROGRAMS["ring"]), model(4, 4), 4, 1, traced=0, timeline=True)
+
+
+def test_the_trace_is_one_that_viewers_open(tmp_path: Path) -> None:
+    file = tmp_path / "trace.json"
+    parameters = json.dumps(PROGRAMS["jacobi"])
+    run = run_program("jacobi", parameters, model(4, 4), 4, 1, timeline=True, chrome_trace=file)
+    trace = json.loads(file.read_text())
     assert trace["otherData"] == {"format": "wiretwin-timeline", "version": "1"}
     complete = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     assert len(complete) == run["timeline"]["rank"].size
@@ -69,7 +79,23 @@ def test_the_trace_is_one_that_viewers_open() -> None:
     assert {event["name"] for event in complete} >= {"compute", "exchange", "recv", "send"}
     names = [event["args"]["name"] for event in trace["traceEvents"] if event["ph"] == "M"]
     assert names == ["rank 0", "rank 1", "rank 2", "rank 3"]
-    assert json.loads(World(1, model(1, 1)).chrome_trace())["traceEvents"][0]["tid"] == 0
+    World(1, model(1, 1)).write_chrome_trace(file)
+    assert json.loads(file.read_text())["traceEvents"][0]["tid"] == 0
+    with pytest.raises(FileNotFoundError):
+        World(1, model(1, 1)).write_chrome_trace(tmp_path / "none" / "trace.json")
+
+
+def test_a_timeline_of_more_than_a_million_intervals_is_summed_and_each_kind_keeps_its_time() -> None:
+    parameters = json.dumps({"elements": 1, "rounds": 16, "costs_ps": {"add": 300}})
+    run = run_program("ring", parameters, model(128, 128), 128, 1, timeline=True)
+    assert run["timeline_coarse_ps"] > 0
+    timeline = run["timeline"]
+    assert 100_000 < timeline["rank"].size <= 1_000_000
+    spans = timeline["end_ps"] - timeline["start_ps"]
+    for number, kind in enumerate(("compute", "endpoint", "wire", "waiting")):
+        mine = timeline["kind"] == number
+        sums = np.bincount(timeline["rank"][mine], spans[mine].astype(np.float64), 128)
+        assert (sums == run["totals"][f"{kind}_ps"]).all()
 
 
 def test_what_is_wrong_is_named() -> None:

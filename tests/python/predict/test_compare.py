@@ -12,6 +12,7 @@ from predict_help import prediction, rewrite, run_record, wiretwin
 
 from wiretwin.errors import InputError
 from wiretwin.predict.compare import compare, echo_ratio, split_table, table, worst_and_median
+from wiretwin.predict.records import Launch, RealRank, typical
 from wiretwin.report.inputs import gather
 
 
@@ -46,12 +47,29 @@ def test_an_echo_far_from_the_twins_is_noted() -> None:
 def test_the_split_stands_rank_by_rank() -> None:
     frame = split_table(compare(prediction(), run_record()))
     assert frame.columns == [
-        "rank", "model_compute_s", "model_endpoint_s", "model_wire_s", "model_waiting_s",
-        "real_compute_s", "real_mpi_s",
+        "rank", "model_compute_s", "model_endpoint_s", "model_wire_s", "model_waiting_s", "model_total_s",
+        "real_launch", "real_compute_s", "real_mpi_s", "real_total_s",
     ]  # fmt: skip
-    assert frame.rows() == [(rank, 0.5, 0.25, 0.125, 0.125, 0.5, 0.25) for rank in range(2)]
+    assert frame.rows() == [(rank, 0.5, 0.25, 0.125, 0.125, 1.0, None, 0.5, 0.25, 0.75) for rank in range(2)]
     without = split_table(compare(prediction(), run_record(split=[])))
     assert without["real_compute_s"].to_list() == [None, None]
+
+
+def test_the_split_is_of_one_launch_and_sums_to_its_time() -> None:
+    """Of three launches with timers the one in the middle by its time, whole."""
+    parts = [(0.5, 0.1), (0.2, 0.7), (0.1, 0.6)]
+    launches = [Launch(seconds=0.8, per_rank_s=[0.8, 0.8])]
+    for compute, mpi in parts:
+        split = [RealRank(rank=rank, compute_s=compute, mpi_s=mpi, total_s=compute + mpi) for rank in (0, 1)]
+        launches.append(Launch(seconds=compute + mpi, per_rank_s=[compute + mpi] * 2, split=split))
+    assert typical(launches[1:]) == 2
+    shown = launches[3]
+    joined = compare(prediction(), run_record(launches=launches, split=shown.split, split_launch=4))
+    for row in split_table(joined).iter_rows(named=True):
+        assert (row["real_launch"], row["real_compute_s"], row["real_mpi_s"]) == (4, 0.1, 0.6)
+        assert row["real_total_s"] == pytest.approx(launches[row["real_launch"] - 1].per_rank_s[row["rank"]])
+        sums = sum(row[f"model_{part}_s"] for part in ("compute", "endpoint", "wire", "waiting"))
+        assert row["model_total_s"] == pytest.approx(sums)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +130,7 @@ def test_every_format_has_keys_that_end_in_their_unit(folders: list[str], form: 
     wanted = split_table(joined) if split else table([joined])
     assert frame.columns == wanted.columns
     assert frame.rows() == wanted.rows()
-    plain = {"program", "ranks", "rank", "state", "launches"}
+    plain = {"program", "ranks", "rank", "state", "launches", "real_launch"}
     assert all(name.endswith(("_s", "_percent")) for name in frame.columns if name not in plain)
 
 
@@ -137,7 +155,7 @@ def test_a_comparison_is_kept_for_the_report(folders: list[str]) -> None:
 
 def test_folders_that_do_not_fit_end_with_status_2(folders: list[str]) -> None:
     ended = wiretwin("compare", "r", "p")
-    assert (ended.code, "r/prediction.json: No such file" in ended.err) == (2, True)
+    assert (ended.code, "r/prediction.json: cannot be read: No such file" in ended.err) == (2, True)
     rewrite(Path("r/run.json"), ranks=3)
     ended = wiretwin("compare", *folders)
     assert (ended.code, "r/run.json: digest: " in ended.err) == (2, True)

@@ -58,6 +58,7 @@ def test_a_prediction_is_frozen_then_the_program_runs_and_both_are_compared(fitt
     assert row["error_percent"] == pytest.approx(100 * (row["predicted_s"] / row["actual_s"] - 1))
     split = json.loads(wiretwin("compare", "p", "a", "--split", "--format", "json").out)
     assert [part["rank"] for part in split] == [0, 1]
+    assert all(part["real_launch"] is not None for part in split)
     assert all(part["model_compute_s"] > 0 and part["real_mpi_s"] > 0 for part in split)
 
     wiretwin("run", "ring", "--layer", LAYER, "--launches", "1", "-o", "other", "--", "rounds=4")
@@ -163,3 +164,28 @@ def test_the_names_of_compiled_programs_are_those_that_there_are() -> None:
     names = tuple(re.findall(r'"([^"]+)"', listed[2]))
     assert len(names) == int(listed[1])
     assert names == COMPILED_PROGRAMS
+
+
+def test_what_each_rank_did_goes_to_a_file_for_viewers_where_it_is_asked_for(fitted: Path) -> None:
+    words = ["run", "ring", "--world", "simulated", "--twin", fitted, "--layer", LAYER, "--ranks", "3"]
+    last = ["--format", "json", "--", "elements=9", "rounds=2", "add=1ns"]
+    with nothing_left(Path("spec.json")):
+        ended = wiretwin(*words, "--trace", "ring.json", *last)
+    assert ended.code == 0, ended.err
+    events = json.loads(Path("ring.json").read_text())["traceEvents"]
+    for row in json.loads(ended.out):
+        mine = [event for event in events if event["ph"] == "X" and event["tid"] == row["rank"]]
+        assert sum(event["dur"] for event in mine) / 1e6 == pytest.approx(row["total_s"])
+    assert wiretwin(*words, *last).out == ended.out
+    assert [entry.name for entry in Path.cwd().iterdir()] == ["ring.json"], "and nothing else is left"
+
+
+def test_a_trace_that_cannot_be_written_or_is_of_something_else_is_named(fitted: Path) -> None:
+    ring = ["run", "ring", "--layer", LAYER, "--trace", "none/ring.json"]
+    words = ["--", "elements=9", "rounds=1"]
+    ended = wiretwin(*ring, "--world", "simulated", "--twin", fitted, *words, "add=1ns")
+    assert ended.code == 6
+    assert "none/ring.json: not written: No such file or directory" in ended.err
+    ended = wiretwin(*ring, *words)
+    assert ended.code == 2
+    assert "--trace: 'none/ring.json' is not allowed here; allowed: with --world simulated and" in ended.err

@@ -17,9 +17,9 @@ from predict_help import HEAD, RING, family, mentioning, nothing_left, until, wi
 from watching import becomes
 
 from wiretwin.errors import InputError, ProgramError
+from wiretwin.leftovers import Leftovers
 from wiretwin.predict.live import Job, run, run_interleaved
 from wiretwin.predict.records import Launch, Run, median_spread, read
-from wiretwin.stacks.leftovers import Leftovers
 
 #: Goes on until it is told to end by a file, or is ended.
 LONG = HEAD + "comm.Barrier()\nopen(f'running-{rank}', 'w').close()\ncomm.recv(source=1 - rank)\n"
@@ -55,7 +55,10 @@ def test_every_launch_is_kept_and_the_split_apart(tmp_path: Path) -> None:
     for one in kept.launches:
         assert one.seconds == max(one.per_rank_s)
         assert len(one.per_rank_s) == 2
+    assert kept.split_launch == 3
+    assert kept.split == kept.launches[2].split
     for part in kept.split:
+        assert part.total_s == pytest.approx(kept.launches[2].per_rank_s[part.rank])
         assert part.compute_s > 0
         assert part.mpi_s > 0
         assert part.compute_s + part.mpi_s == pytest.approx(part.total_s)

@@ -185,6 +185,10 @@ def test_with_a_folder_every_launch_is_kept(tmp_path: Path) -> None:
     assert record.seconds == median_spread([one.seconds for one in record.launches])
     assert len((out / "launches.jsonl").read_text().splitlines()) == 3
     assert [part.rank for part in record.split] == [0, 1]
+    assert record.split_launch is not None
+    its = record.launches[record.split_launch - 1]
+    assert its.seconds == sorted(one.seconds for one in record.launches)[1]
+    assert [part.total_s for part in record.split] == pytest.approx(its.per_rank_s)
     assert all(part.compute_s + part.mpi_s == pytest.approx(part.total_s) for part in record.split)
     again = wiretwin("run", "ring", "--layer", "shm", "-o", out)
     assert again.code == InputError.exit_code

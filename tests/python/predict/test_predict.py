@@ -228,7 +228,9 @@ def test_a_replay_of_something_else_is_refused(tmp_path: Path, twin: Path) -> No
         return ended.err
 
     assert "first: ranks: 2 " in refused("--compute", "replay:first", "--ranks", "3")
-    assert "nowhere: No such file" in refused("--compute", "replay:nowhere").replace("/prediction.json", "")
+    assert "nowhere: cannot be read: No such file" in refused("--compute", "replay:nowhere").replace(
+        "/prediction.json", ""
+    )
     said = refused("--compute", "replay:first", "--", "more")
     assert "first: args: [] is not allowed here; allowed: ['more'], as this prediction has it" in said
     file = Path("first", "compute.parquet")
@@ -309,3 +311,19 @@ def test_a_prediction_is_printed_in_every_format(form: str, tmp_path: Path, twin
         assert pl.read_parquet(ended.raw)["wire_s"].to_list() == [part.wire_s for part in made.per_rank]
     else:
         assert ended.out.splitlines()[0] == "rank,total_s,compute_s,endpoint_s,wire_s,waiting_s"
+
+
+def test_computation_that_does_not_matter_is_not_measured_again(twin: Path) -> None:
+    script = Path("barrier.py")
+    script.write_text(HEAD + "comm.Barrier()\n")
+    once = predict(script, twin=twin, passes=2, negligible_ps=10**12)
+    assert once.compute.passes == 1
+    assert [text for text in once.warnings if "was measured once" in text]
+    assert once.seconds.low <= once.seconds.value <= once.seconds.high
+    again = predict(script, twin=twin, passes=2)
+    assert again.compute.passes == 2
+    assert not [text for text in again.warnings if "was measured once" in text]
+    assert once.messages == again.messages
+    ended = wiretwin("run", script, "--world", "simulated", "--twin", twin)
+    assert ended.code == 0, ended.err
+    assert "note: no rank computes for more than" in ended.err

@@ -7,6 +7,7 @@ import pytest
 from watching import becomes
 
 from wiretwin import process
+from wiretwin.marks import end_all
 
 LIMIT_S = 60.0
 
@@ -80,7 +81,7 @@ def test_what_a_child_leaves_behind_is_gone_when_the_block_ends():
 
 def test_what_is_found_only_after_others_have_gone_is_ended_too():
     asleep = [subprocess.Popen(["sleep", "600"]) for _ in range(4)]
-    process.end_all(lambda: {one.pid for one in [one for one in asleep if one.poll() is None][:1]})
+    end_all(lambda: {one.pid for one in [one for one in asleep if one.poll() is None][:1]})
     assert [one.wait(0) for one in asleep] == [-15, -9, -9, -9]
 
 

@@ -136,7 +136,7 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
         Scenario.read(tmp_path / "none.toml")
     file = tmp_path / "s.toml"
     file.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not text"):
+    with pytest.raises(InputError, match="not a text file"):
         Scenario.read(file)
     file.write_text("[network")
     with pytest.raises(InputError, match="is not TOML"):

@@ -10,14 +10,16 @@ import psutil
 import pytest
 from watching import becomes, marked_processes
 
+from wiretwin import keeper
+from wiretwin.leftovers import Leftovers
 from wiretwin.stacks import unprivileged
-from wiretwin.stacks.leftovers import Leftovers
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Processes, folders, shared memory and semaphores are as many after a test as before."""
     monkeypatch.setenv("PYTEST_OF", str(os.getpid()))
+    keeper.name()  # this process's own, which stays
     family = {child.pid for child in psutil.Process().children(recursive=True)}
     before = Leftovers.now()
     yield

@@ -15,9 +15,9 @@ import pytest
 from tests_stacks import LIMIT_S, configured, nothing_left, quick, run_program
 
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.marks import LAUNCH
 from wiretwin.measure.launch import launch
 from wiretwin.place import HERE
-from wiretwin.process import MARK
 from wiretwin.stacks import STACKS, StackError
 from wiretwin.stacks.broadcast import LARGEST, broadcast
 from wiretwin.testbed import Testbed
@@ -133,9 +133,9 @@ def test_a_killed_daemon_is_named_by_the_next_launch(
             process
             for process in psutil.process_iter(["name", "environ"])
             if process.info["name"] == daemon
-            and MARK in (process.info["environ"] or {})
+            and LAUNCH in (process.info["environ"] or {})
             and process.info["environ"].get("PYTEST_OF", str(os.getpid())) == str(os.getpid())
-            and str(bed.directory) in process.info["environ"][MARK]
+            and str(bed.directory) in process.info["environ"][LAUNCH]
         ]
         assert len(started) >= 4
         for process in started:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from stacks_help import installed
 
+from wiretwin.errors import StorageError
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import parse_layers
@@ -58,5 +59,5 @@ def test_a_host_that_is_gone_is_an_error_and_no_wait() -> None:
     with Testbed.up(2) as testbed:
         stack = configuration.kind.stack
         assert stack is not None
-    with pytest.raises((StackError, OSError)), stack.up(testbed, configuration.options):
+    with pytest.raises((StackError, StorageError)), stack.up(testbed, configuration.options):
         pytest.fail("came up at hosts that are gone")

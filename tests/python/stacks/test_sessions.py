@@ -10,16 +10,16 @@ from pathlib import Path
 
 import psutil
 import pytest
-from stacks_help import LIBRARIES, installed
+from stacks_help import LIBRARIES, folders, installed
 from watching import Watch, becomes, marked_processes
 
 from wiretwin import priority, scratch
+from wiretwin.leftovers import none_left
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE
 from wiretwin.stacks import STACKS, unprivileged
-from wiretwin.stacks.leftovers import none_left
 
 LIMIT_S = 90.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
@@ -176,6 +176,14 @@ def test_ranks_that_sleep_while_they_wait_go_before_others_where_that_is_asked_f
     assert classes == [os.SCHED_FIFO] * 2
 
 
+def owner(folder: Path) -> int:
+    """Return the number of the process that has made a folder; -1 if it has gone meanwhile."""
+    try:
+        return int((folder / scratch.OWNER).read_text().split()[0])
+    except OSError:
+        return -1
+
+
 @pytest.mark.parametrize("name", ["mpi/mpich", "mpi/lam"])
 def test_when_we_are_killed_ourselves_daemons_and_ranks_end_too(name: str) -> None:
     installed(name)
@@ -192,8 +200,8 @@ def test_when_we_are_killed_ourselves_daemons_and_ranks_end_too(name: str) -> No
         assert child.wait(LIMIT_S) == -signal.SIGKILL
         watch.join()
         becomes({}, marked_processes, 30.0)
-    # Nobody is there to remove the launch's own folder; the next run on this host does.
-    scratch.sweep(HERE.directory)
+    # Only what this child made may be looked at: others are at work on this host.
+    becomes([], lambda: [path for path in folders() if owner(path) == child.pid], 30.0)
 
 
 def test_a_session_serves_several_launches_and_ends_its_daemons() -> None:

@@ -43,7 +43,7 @@ def test_a_run_that_kills_its_workers_is_given_up_and_no_other(
         pool.close()
     dead = found.pop(1)
     assert dead.lost
-    assert dead.error == f"{MOST_DEATHS} processes that did it alone have died"
+    assert dead.error == f"{MOST_DEATHS} processes that did it have died"
     assert {point: came.digest for point, came in found.items()} == {
         point: f"{point} 0" for point in (0, 2, 3, 4, 5)
     }

@@ -205,11 +205,10 @@ def test_a_sweep_survives_an_interrupt_and_a_worker_that_dies(how: str, whole: S
         assert lines(folder) < 6
         running = command(*words)
     else:
-        # Of its children one keeps account of shared memory; the others work.
         workers = [
             child
             for child in psutil.Process(running.pid).children(recursive=True)
-            if "resource_tracker" not in " ".join(child.cmdline())
+            if "wiretwin.sweep.local" in child.cmdline()
         ]
         workers[0].send_signal(signal.SIGKILL)
     _, err = running.communicate(timeout=LIMIT_S)

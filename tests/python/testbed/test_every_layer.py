@@ -26,7 +26,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WIRETWIN_TESTBEDS", f"/dev/shm/wt-all-{os.getpid()}")
         sizes = ",".join(map(str, SIZES))
-        short = ("--sizes", sizes, "--for", "curves", "--launches", "3", "--budget", "1s")
+        short = ("--sizes", sizes, "--for", "curves", "--launches", "3", "--budget", "none")
         argv = program("measure", "--hosts", "2", "--layers", "all", *short, "-o", "every")
         done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert not list(Path(f"/dev/shm/wt-all-{os.getpid()}").glob("*")), "something is left there"

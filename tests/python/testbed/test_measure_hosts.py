@@ -19,7 +19,7 @@ from wiretwin.results import Result
 from wiretwin.testbed import Link, Testbed
 from wiretwin.testbed.state import Folder, folders
 
-QUICK = ("--sizes", "64,1000", "--for", "curves", "--budget", "1s", "--launches", "3")
+QUICK = ("--sizes", "64,1000", "--for", "curves", "--budget", "none", "--launches", "3")
 
 
 def need_wire() -> None:

@@ -19,8 +19,6 @@ from wiretwin.results import Result
 from wiretwin.testbed import Testbed
 from wiretwin.testbed.plan import parse_link
 
-BUDGET = "1.5s"
-
 
 @dataclass(frozen=True)
 class Case:
@@ -98,7 +96,7 @@ def provoke(case: Case, out: Path) -> Result:
             case.layers,
             sizes=case.sizes,
             purpose="curves",
-            budget=BUDGET,
+            budget=None,
             launches=3,
             precision="20%",
             pin=case.pin,

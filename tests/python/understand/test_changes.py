@@ -60,7 +60,7 @@ def test_a_change_at_some_sizes_is_found_there_and_nowhere_else(tmp_path: Path) 
     slower = {row.bytes for row in found.of("slower")}
     assert slower >= set(SIZES[10:])
     assert len(slower - set(SIZES[10:])) <= 1
-    assert not found.of("faster", "unknown", "only before", "only after")
+    assert not found.of("faster", "inconclusive", "only before", "only after")
     for row in found.rows[10:]:
         assert row.low is not None
         assert row.high is not None
@@ -84,6 +84,23 @@ def test_noise_alone_is_hardly_ever_called_a_change(tmp_path: Path) -> None:
     assert wrong <= 4
 
 
+def test_no_change_excludes_a_change_and_inconclusive_does_not(tmp_path: Path) -> None:
+    few = [made(tmp_path / f"few-{side}", seed=side, launches=3) for side in (1, 2)]
+    many = [made(tmp_path / f"many-{side}", seed=side, launches=15) for side in (3, 4)]
+    assert {row.verdict for row in changes(*many).rows} == {"no change"}
+    for row in changes(*many).rows:
+        assert row.low is not None
+        assert row.high is not None
+        assert 1 / 1.1 <= row.low <= row.high <= 1.1
+    # The same launches cannot exclude a change of half a per cent, nor three launches one of 2 %.
+    assert {row.verdict for row in changes(*many, change=0.005).rows} == {"inconclusive"}
+    found = changes(*few, change=0.02)
+    assert {row.verdict for row in found.rows} == {"inconclusive"}
+    assert "inconclusive at 20 of 20 sizes (it would take " in found.summary()[0]
+    with pytest.raises(InputError, match="change: 0 is not allowed"):
+        changes(*many, change=0)
+
+
 def test_what_one_result_lacks_is_said(tmp_path: Path) -> None:
     before = made(tmp_path / "a", seed=1, layers=("shm", "socket/unix"))
     after = made(tmp_path / "b", seed=2, sizes=SIZES[4:])
@@ -95,7 +112,7 @@ def test_what_one_result_lacks_is_said(tmp_path: Path) -> None:
 
 def test_one_launch_says_nothing(tmp_path: Path) -> None:
     pair = [made(tmp_path / name, seed=1, launches=1) for name in ("a", "b")]
-    assert {row.verdict for row in changes(*pair).rows} == {"unknown"}
+    assert {row.verdict for row in changes(*pair).rows} == {"inconclusive"}
 
 
 def test_the_command_prints_the_table_and_writes_the_page(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ impl Mischief {
     }
 
     /// Takes a datagram; `message` is the number of those handed in so far.
-    pub(super) fn take(&mut self, circuit: usize, octets: Vec<u8>, message: u64) {
+    pub(super) fn take(&mut self, circuit: usize, octets: &[u8], message: u64) {
         let Faults { loss_percent, repeat_percent, jitter, congestion, congested, .. } = self.faults;
         let copies = 1 + u32::from(self.below(100) < repeat_percent.into());
         for _ in 0..copies {
@@ -70,7 +70,7 @@ impl Mischief {
             if circuit == 0 && (congested.0..congested.1).contains(&message) {
                 delay += congestion;
             }
-            self.held.push(Held { at: Instant::now() + delay, circuit, octets: octets.clone() });
+            self.held.push(Held { at: Instant::now() + delay, circuit, octets: octets.to_vec() });
         }
     }
 

@@ -9,8 +9,10 @@ use wiretwin_proto::tcp::{Buffers, Config, DelayedAck, Phases, Pieces};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::hosts::{Echo, HostId, Hosts, SessionId, Ttcp};
-use super::plan::{CircuitId, NodeId, Plan};
+use super::network::Fabric;
+use super::plan::{CircuitId, LineId, NodeId, Plan};
 use super::read::{LONGEST_NS, Wiring, span, text, word};
+use super::state::LineCounters;
 use crate::json::{At, JsonError, parse};
 use crate::packet::Costs;
 
@@ -92,7 +94,7 @@ impl Scenario {
         hosts.run_until(start);
         let before: Vec<_> =
             self.sessions.iter().zip(&made).map(|(one, &id)| seen(one, id, &hosts)).collect();
-        let hops = hosts.fabric().hops();
+        let (hops, lines_before) = (hosts.fabric().hops(), self.lines(hosts.fabric()));
         hosts.run_until(start + self.run);
         hosts.fabric().audit().expect("the books balance");
         let streams: Vec<_> =
@@ -110,31 +112,41 @@ impl Scenario {
                     report["fair_bit_s"] = json!(shares.next().map_or(0, |share| share.round() as u64));
                 }
                 for (key, value) in after {
-                    report[key] = match (value, before.get(key)) {
-                        (Value::Number(now), Some(Value::Number(then))) => {
-                            json!(now.as_u64().unwrap_or(0) - then.as_u64().unwrap_or(0))
-                        }
-                        (Value::Array(now), Some(Value::Array(then))) => json!(now[then.len()..]),
-                        (value, _) => value,
-                    };
+                    report[key] = since(value, before.get(key));
                 }
                 report
             })
             .collect();
-        let lines: Vec<_> = (0..)
-            .zip(&self.lines)
-            .map(|(number, name)| {
-                let sides = hosts.fabric().line(super::plan::LineId(number)).map(|side| {
-                    json!({
-                        "cells": side.cells, "lost": side.lost, "credits": side.credits,
-                        "credits_lost": side.credits_lost, "credits_refused": side.credits_refused,
-                        "markers": side.markers, "repaired": side.repaired,
-                    })
-                });
-                json!({"name": name, "directions": sides})
+        let sides = |before: [Counted; 2], after: [Counted; 2]| {
+            let mut before = before.into_iter();
+            after.map(|side| {
+                let then = before.next().unwrap_or_default();
+                side.into_iter().map(|(key, now)| (key, since(now, then.get(key)))).collect::<Counted>()
             })
+        };
+        let lines: Vec<_> = self
+            .lines
+            .iter()
+            .zip(lines_before.into_iter().zip(self.lines(hosts.fabric())))
+            .map(|(name, (before, after))| json!({"name": name, "directions": sides(before, after)}))
             .collect();
         json!({"sessions": sessions, "lines": lines, "cell_hops": hosts.fabric().hops() - hops})
+    }
+
+    /// What was counted so far on each line, in each direction.
+    fn lines(&self, fabric: &Fabric) -> Vec<[Counted; 2]> {
+        let counted = |side: LineCounters| {
+            BTreeMap::from([
+                ("cells", json!(side.cells)),
+                ("lost", json!(side.lost)),
+                ("credits", json!(side.credits)),
+                ("credits_lost", json!(side.credits_lost)),
+                ("credits_refused", json!(side.credits_refused)),
+                ("markers", json!(side.markers)),
+                ("repaired", json!(side.repaired)),
+            ])
+        };
+        (0..).zip(&self.lines).map(|(number, _)| fabric.line(LineId(number)).map(counted)).collect()
     }
 
     fn begin(&self, number: u32, session: &Session, hosts: &mut Hosts) -> SessionId {
@@ -152,8 +164,22 @@ impl Scenario {
     }
 }
 
+/// Counts and lists by name.
+type Counted = BTreeMap<&'static str, Value>;
+
+/// Of a count or a list, what has been added to it since it was another.
+fn since(now: Value, then: Option<&Value>) -> Value {
+    match (now, then) {
+        (Value::Number(now), Some(Value::Number(then))) => {
+            json!(now.as_u64().unwrap_or(0) - then.as_u64().unwrap_or(0))
+        }
+        (Value::Array(now), Some(Value::Array(then))) => json!(now[then.len()..]),
+        (now, _) => now,
+    }
+}
+
 /// What is seen of a session so far.
-fn seen(session: &Session, id: SessionId, hosts: &Hosts) -> BTreeMap<&'static str, Value> {
+fn seen(session: &Session, id: SessionId, hosts: &Hosts) -> Counted {
     let [there, back] = session.circuits.map(|circuit| hosts.fabric().circuit(circuit));
     let mut seen = BTreeMap::from([
         ("cells_there", json!(there.sent)),

@@ -422,6 +422,7 @@ where
 
 #[cfg(test)]
 mod tests {
+    use wiretwin_prog::Reference;
     use wiretwin_prog::echo::{EchoParams, echo};
     use wiretwin_prog::jacobi::{JacobiParams, jacobi};
     use wiretwin_prog::ring::{RingParams, ring};
@@ -448,7 +449,7 @@ mod tests {
     fn programs_compute_the_right_result_over_the_switch() {
         let want = Want { hosts: 4, switch: true, ..PLAIN };
         let params = RingParams { elements: 3000, rounds: 2 };
-        let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+        let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
         let (net, outcomes) = run(lan(&want, false), BTreeMap::new(), program).expect("a ring");
         assert!(outcomes.iter().all(|outcome| outcome.verified));
         assert!(net.deepest_queue() < 256 && net.losses() == super::super::Losses::default());

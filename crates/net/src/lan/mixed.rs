@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use wiretwin_engine::{Stream, StreamError};
-use wiretwin_prog::{Comm, CommError, Outcome, Rank, Source, Tag, TagMatch};
+use wiretwin_prog::{Comm, CommError, Outcome, Rank, Reference, Source, Tag, TagMatch};
 use wiretwin_units::{Bytes, Span};
 
 use super::comm::{Body, LanComm, RunError, run_beside};
@@ -151,7 +151,8 @@ pub fn run_mixed(
     }
     let lan = Lan::new(config, seed, false).map_err(MixedError::Build)?;
     let RunOptions { program, costs, .. } = options;
-    let body = async move |comm: &mut LanComm| program.run(comm).await;
+    let reference = Reference::default();
+    let body = async move |comm: &mut LanComm| program.run(comm, &reference).await;
     let (lan, outcomes) = run_beside(lan, costs, body, bodies).map_err(MixedError::Run)?;
     Ok((lan, outcomes, seen.iter().map(|seen| seen.borrow().clone()).collect()))
 }

@@ -17,6 +17,7 @@
 //! - Where the layer's receivers fetch, the receiver alone works on the data of a rendezvous once the
 //!   envelope is there; the sender's request is complete when it has seen the receiver's word. Both ranks
 //!   of an exchange so work at once. Over a link data are pushed.
+//! - Between nodes of a network, messages are flows that share its lines (`network`).
 //! - On a node with more ranks than cores, everything that needs a core is served in time slices.
 //!
 //! A rank that has a core of its own may run ahead of [`World::now`]: that is exact, because all that
@@ -25,8 +26,10 @@
 //! on it, wait for the world to reach the rank's clock.
 
 mod account;
+mod blocked;
 mod cores;
 mod error;
+mod network;
 mod progress;
 mod state;
 mod transfer;
@@ -44,8 +47,11 @@ use crate::layer::Layer;
 use crate::link::Transmitter;
 use crate::model::Model;
 use crate::queue::{Event, Queue};
+pub use blocked::Blocked;
 use cores::Cores;
 pub use error::WorldError;
+use network::Network;
+pub use network::NetworkModel;
 use state::{Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
 
 /// Names a request of a world, and the message that a send made. Never reused.
@@ -172,21 +178,6 @@ enum Resumed {
     Reached,
 }
 
-/// A rank that waits for something that has not happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The rank.
-    pub rank: u32,
-    /// What it waits for, in words.
-    pub operation: String,
-    /// The call it is in; empty if none.
-    pub name: String,
-    /// The call's source line, -1 if none.
-    pub site: i32,
-    /// Since when.
-    pub since: SimTime,
-}
-
 /// How many messages are where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -208,6 +199,7 @@ pub struct World {
     cores: Cores,
     egress: Vec<Transmitter>,
     ingress: Vec<Transmitter>,
+    network: Option<Network>,
     matcher: Matcher,
     pairs: Table<Pair, PairState>,
     requests: Vec<Request>,
@@ -256,6 +248,7 @@ impl World {
             cores,
             egress: vec![Transmitter::default(); wires],
             ingress: vec![Transmitter::default(); wires],
+            network: model.network.as_ref().map(Network::new),
             matcher: Matcher::new(),
             pairs: Table::new(),
             requests: Vec::new(),
@@ -377,6 +370,7 @@ impl World {
             + self.matcher.memory_bytes()
             + self.pairs.memory_bytes()
             + self.queue.memory_bytes()
+            + self.network.as_ref().map_or(0, Network::memory_bytes)
     }
 
     /// Bytes of memory per rank that is idle: its own state, nothing posted.
@@ -484,47 +478,6 @@ impl World {
         })
     }
 
-    /// The ranks that are suspended, and for what.
-    #[must_use]
-    pub fn blocked(&self) -> Vec<Blocked> {
-        let suspended = self.ranks.iter().enumerate().filter(|(_, state)| state.is_suspended());
-        suspended
-            .map(|(number, rank)| Blocked {
-                rank: number as u32,
-                operation: self.describe(rank),
-                name: self.names[rank.name as usize].clone(),
-                site: rank.site,
-                since: SimTime::from_ps(rank.in_library_since),
-            })
-            .collect()
-    }
-
-    fn describe(&self, rank: &Rank) -> String {
-        match rank.state {
-            State::Wait(_) => {
-                let mut parts = Vec::new();
-                let mut at = rank.wait_head;
-                while at != NONE {
-                    let request = &self.requests[at as usize];
-                    if request.state == RequestState::Active {
-                        parts.push(describe_request(request));
-                    }
-                    at = request.next_wait;
-                }
-                let more = parts.len().saturating_sub(4);
-                parts.truncate(4);
-                let mut text = parts.join("; ");
-                if more > 0 {
-                    text.push_str(&format!("; and {more} more"));
-                }
-                text
-            }
-            State::Probe | State::ProbeNow => format!("probe for {}", describe_pattern(&rank.pattern)),
-            State::Yield => "its own clock".into(),
-            State::Running | State::Finished => String::new(),
-        }
-    }
-
     // Operations.
 
     /// Does `effect` after `cost` of a core's time: at once on the rank's clock if it has a core of
@@ -588,6 +541,9 @@ impl World {
             available: (0, 0),
             sent_at: 0,
             earliest: 0,
+            entered: 0,
+            route: 0,
+            next_on_route: NONE,
             credit: 0,
             receiver_ready: 0,
             cleared_at: 0,
@@ -776,23 +732,6 @@ impl World {
 
 const fn index_of(request: RequestId) -> u32 {
     request.0 as u32
-}
-
-fn describe_request(request: &Request) -> String {
-    if request.is_send {
-        format!(
-            "send of {} bytes to rank {} with tag {} in context {}",
-            request.bytes, request.peer, request.tag, request.pattern.context
-        )
-    } else {
-        format!("receive of {}", describe_pattern(&request.pattern))
-    }
-}
-
-fn describe_pattern(pattern: &Pattern) -> String {
-    let source = pattern.source.map_or("any rank".to_string(), |source| format!("rank {source}"));
-    let tag = pattern.tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
-    format!("a message from {source} with {tag} in context {}", pattern.context)
 }
 
 #[cfg(test)]

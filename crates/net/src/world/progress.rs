@@ -28,6 +28,8 @@ impl World {
             Event::Fin { message } => self.fin(message),
             Event::LinkEnter { message } => self.link_enter(message),
             Event::LinkHead { message } => self.link_head(message),
+            Event::Share => self.network_share(),
+            Event::Flow { flow } => self.network_timer(flow),
             Event::Proceed { rank } => self.proceed(rank),
             Event::Cancel { number } => self.cancel(number),
             Event::Core { core, epoch } => self.core_event(core, epoch),

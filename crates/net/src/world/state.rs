@@ -111,6 +111,11 @@ pub(super) struct Message {
     pub sent_at: u64,
     /// Data cannot arrive before.
     pub earliest: u64,
+    /// When it entered the network, and by which of its routes.
+    pub entered: u64,
+    pub route: u32,
+    /// The message that enters the network by the same route after it.
+    pub next_on_route: u32,
     /// What the handshake has used of the flight.
     pub credit: u64,
     /// Since when the receiver has been ready for a rendezvous.

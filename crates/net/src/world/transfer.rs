@@ -7,6 +7,19 @@ use super::state::{NONE, Pair, Request, RequestState, State};
 use super::{MATCHED, World};
 use crate::queue::Event;
 
+/// How an envelope or data came to the end of what lies between the nodes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Crossing {
+    /// When its sender was done with it, or when it was through where the ends do not work at the same time.
+    pub at: u64,
+    /// Time on the way before `at`, without what was spent waiting for others.
+    pub on_link: u64,
+    /// It does not arrive before.
+    pub not_before: u64,
+    /// Of the time after `at`, what it waited for others.
+    pub contended: u64,
+}
+
 impl World {
     /// An envelope leaves its sender at `at`: with its data, if eager, whose sending began at `began`.
     pub(super) fn depart(&mut self, index: u32, at: u64, began: u64) {
@@ -33,14 +46,21 @@ impl World {
 
     /// Sends an envelope or data off: over the link, if there is one, else straight to its arrival.
     fn launch(&mut self, index: u32, at: u64) {
-        if self.messages[index as usize].inter && self.model.link.is_some() {
+        let message = &self.messages[index as usize];
+        if message.inter && self.network.is_some() {
+            let entry = self.network_entry(index, message.earliest, at);
+            self.queue.push(entry.max(self.now), Event::LinkEnter { message: index });
+        } else if message.inter && self.model.link.is_some() {
             self.queue.push(at.max(self.now), Event::LinkEnter { message: index });
         } else {
-            self.fly(index, at, 0);
+            self.fly(index, Crossing { at, ..Crossing::default() });
         }
     }
 
     pub(super) fn link_enter(&mut self, index: u32) {
+        if self.network.is_some() {
+            return self.network_enter(index);
+        }
         let Some(link) = self.model.link else { return };
         let message = &self.messages[index as usize];
         let node = self.model.placement[message.source as usize] as usize;
@@ -56,11 +76,13 @@ impl World {
         let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
         let (start, end) = self.ingress[node].accept(bytes + link.message.get(), self.now, link.rate_bit_s);
         self.messages[index as usize].earliest = end;
-        self.fly(index, end, end - start + link.delay.as_ps());
+        let on_link = end - start + link.delay.as_ps();
+        self.fly(index, Crossing { at: end, on_link, ..Crossing::default() });
     }
 
-    /// Schedules the arrival of what left at `at`, after `on_link` of uncontended time on the link.
-    fn fly(&mut self, index: u32, at: u64, on_link: u64) {
+    /// Schedules the arrival of an envelope or data that has crossed what lies between the ends.
+    pub(super) fn fly(&mut self, index: u32, crossing: Crossing) {
+        let Crossing { at, on_link, not_before, contended } = crossing;
         let message = &self.messages[index as usize];
         let layer = self.layer(message.inter);
         let bytes = message.bytes;
@@ -71,8 +93,9 @@ impl World {
             (at + control, control, cost, 0)
         } else {
             let delivery = layer.deliver(bytes, at, message.earliest, message.credit);
-            let flight = delivery.arrival_ps.saturating_sub(at);
-            (delivery.arrival_ps, flight, delivery.recv_cost_ps, layer.gap_ps(bytes))
+            let arrival = delivery.arrival_ps.max(not_before);
+            let flight = arrival.saturating_sub(at).saturating_sub(contended);
+            (arrival, flight, delivery.recv_cost_ps, layer.gap_ps(bytes))
         };
         let with_envelope = message.transfer.state() == TransferState::EnvelopeUnderWay;
         let with_data = !is_envelope_only(message);
@@ -154,10 +177,11 @@ impl World {
         self.push_work(destination, index, (self.now, 0));
     }
 
-    /// How a message of `bytes` crosses; over a link data are always pushed.
+    /// How a message of `bytes` crosses; over a link or a network data are always pushed.
     pub(super) fn protocol(&self, inter: bool, bytes: u64, mode: Mode) -> Protocol {
         let layer = self.layer(inter);
-        let fetches = layer.fetch.is_some() && !(inter && self.model.link.is_some());
+        let is_remote = inter && (self.model.link.is_some() || self.network.is_some());
+        let fetches = layer.fetch.is_some() && !is_remote;
         match Protocol::choose(mode, bytes, layer.rendezvous_from.map(|from| from.get())) {
             Protocol::Rendezvous if fetches => Protocol::Fetched,
             chosen => chosen,
@@ -236,7 +260,7 @@ impl World {
 }
 
 /// Whether what is under way is a request to send, without data.
-fn is_envelope_only(message: &super::state::Message) -> bool {
+pub(super) fn is_envelope_only(message: &super::state::Message) -> bool {
     message.transfer.protocol() != Protocol::Eager
         && message.transfer.state() == TransferState::EnvelopeUnderWay
 }

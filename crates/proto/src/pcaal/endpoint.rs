@@ -373,8 +373,20 @@ impl Endpoint {
             if let Some(output) = self.outputs.pop_front() {
                 return output;
             }
-            if self.lost || self.busy[self.circuit() as usize] || !self.send_data() {
+            if self.lost || self.busy[self.circuit() as usize] {
                 return Output::Timeout(self.next_timeout());
+            }
+            match self.next_data() {
+                None => return Output::Timeout(self.next_timeout()),
+                // What is put out alone goes by no queue.
+                Some(cell) if !self.config.work => {
+                    self.sent_data();
+                    return Output::Transmit(cell);
+                }
+                Some(cell) => {
+                    self.put_out(cell);
+                    self.sent_data();
+                }
             }
         }
     }
@@ -391,26 +403,28 @@ impl Endpoint {
         if self.high { Circuit::Backup } else { Circuit::Ordinary }
     }
 
-    fn send_data(&mut self) -> bool {
+    fn next_data(&mut self) -> Option<Cell> {
         let again = self.sender.next_wanted();
         self.counters.retransmitted += u64::from(again.is_some());
         let next = match again {
             None if self.sender.is_open() => self.sender.next_new(),
             again => again,
         };
-        let Some((number, values)) = next else { return false };
+        let (number, values) = next?;
         match self.circuit() {
             Circuit::Backup => self.counters.data_backup += 1,
             _ => self.counters.data_ordinary += 1,
         }
         self.active = true;
         let stamp = self.config.stamp_data.then(|| self.clock() as u32);
-        self.transmit(self.circuit(), Pdu::Data { number, values, stamp });
+        Some(self.cell(self.circuit(), Pdu::Data { number, values, stamp }))
+    }
+
+    fn sent_data(&mut self) {
         self.sender.vt_pd += 1;
         if self.sender.vt_pd >= self.config.max_pd {
             self.send_poll();
         }
-        true
     }
 
     /// Choice: POLLs go with the data, so that the receiver learns what is missing behind the last cell.
@@ -582,10 +596,18 @@ impl Endpoint {
     }
 
     fn transmit(&mut self, circuit: Circuit, pdu: Pdu) {
+        self.put_out(self.cell(circuit, pdu));
+    }
+
+    const fn cell(&self, circuit: Circuit, pdu: Pdu) -> Cell {
+        let (connection, congestion, corrupted) = (self.config.connection, false, false);
+        Cell { circuit, connection, pdu, congestion, corrupted }
+    }
+
+    fn put_out(&mut self, cell: Cell) {
         self.work(WorkKind::SscopOut, CELL_OCTETS as u64);
         self.work(WorkKind::Crc, CELL_OCTETS as u64);
-        self.counters.control += u64::from(circuit == Circuit::Control);
-        let (connection, congestion, corrupted) = (self.config.connection, false, false);
-        self.outputs.push_back(Output::Transmit(Cell { circuit, connection, pdu, congestion, corrupted }));
+        self.counters.control += u64::from(cell.circuit == Circuit::Control);
+        self.outputs.push_back(Output::Transmit(cell));
     }
 }

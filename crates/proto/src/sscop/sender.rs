@@ -174,9 +174,16 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
 
     /// Forgets what lies below `r`, which is at most VT(S).
     fn acknowledge(&mut self, r: Seq<BITS>) {
+        self.acknowledge_with(r, |_| ());
+    }
+
+    /// The same, with a look at each.
+    pub(crate) fn acknowledge_with(&mut self, r: Seq<BITS>, mut done: impl FnMut(T)) {
         let count = r.offset_from(self.vt_a) as usize;
-        let gone = self.buffer.drain(..count).filter(|slot| slot.kept == Kept::Wanted).count();
-        self.wanted -= gone;
+        for slot in self.buffer.drain(..count) {
+            self.wanted -= usize::from(slot.kept == Kept::Wanted);
+            done(slot.item);
+        }
         self.first_wanted = self.first_wanted.saturating_sub(count);
         self.vt_a = r;
     }
@@ -297,6 +304,12 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
         (self.wanted, self.first_wanted) = (0, 0);
         self.vt_s = self.vt_a + place as u32;
         self.buffer.drain(place..).filter(|slot| slot.kept != Kept::Released).map(|slot| slot.item)
+    }
+
+    /// Takes back everything that was sent and is not acknowledged in order.
+    pub(crate) fn take_all(&mut self, mut taken: impl FnMut(T)) {
+        self.buffer.drain(..).for_each(|slot| taken(slot.item));
+        (self.wanted, self.first_wanted) = (0, 0);
     }
 
     /// Takes back what waits.

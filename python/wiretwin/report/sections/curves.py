@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -176,7 +177,7 @@ def _long(inputs: Inputs, caption: str, wanted: tuple[str, ...]) -> Table:
 
 
 def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
-    """Name the quickest layer for each range of sizes, or those that cannot be told apart."""
+    """Name the fastest layer for each range of sizes, or those that cannot be told apart."""
     found = leaders_by_size(inputs)
     if not found:
         return None
@@ -189,7 +190,9 @@ def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
             else f"{words.size_text(first)} to {words.size_text(last)}"
         )
         rest = [row for row in ranking.order if row not in leaders]
-        ahead = words.times_text(rest[0]["time_us"] / leaders[0]["time_us"]) if rest else ""
+        slowest = max((row["high_us"] for row in leaders), default=math.inf)
+        bound = min((row["low_us"] for row in rest), default=math.inf) / slowest
+        ahead = words.at_least_text(bound) if rest and math.isfinite(bound) and bound > 1 else ""
         names = (
             words.list_text([row["layer"] for row in leaders])
             if len(ranking.unsure) < len(leaders)
@@ -205,16 +208,16 @@ def _best(inputs: Inputs, most: int = 14) -> TableBlock | None:
         )
     columns = [
         Column("Messages of"),
-        Column("Quickest"),
+        Column("Fastest"),
         Column("Intervals"),
-        Column("The next takes, at the upper end"),
+        Column("The next takes at least, at the upper end"),
     ]
     if len(rows) > most:
         return None
     return TableBlock(
         "best",
         "Which layer for which size",
-        Table("The quickest layer by message size", columns, rows, stacked=True),
+        Table("The fastest layer by message size", columns, rows, stacked=True),
         "Layers whose intervals overlap share a row: here they cannot be told apart. "
         + ("A layer launched only once has no interval and cannot be ranked. " if once else "")
         + "A layer takes part up to the longest message it was measured with.",

@@ -22,6 +22,7 @@ from wiretwin.report.page import (
 
 STOPPED = {
     "narrow": "interval narrow enough",
+    "launches": "as many launches as were asked for",
     "budget": "time budget spent",
     "interrupt": "interrupted",
     "failed": "failed",

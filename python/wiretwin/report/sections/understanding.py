@@ -51,7 +51,7 @@ def build(inputs: Inputs) -> list[Section | Missing]:
         "counter-run without the supposed cause has confirmed it. Advice is given where intervals separate."
     )
     if advice.undecided and not advice.wins:
-        lead += " Here intervals touch at every size: no layer is certainly the quickest."
+        lead += " Here intervals touch at every size: no layer is certainly the fastest."
     return [Section("why", "Why, and what to choose", "Why", lead, groups)]
 
 
@@ -153,6 +153,6 @@ def _wins(inputs: Inputs) -> TableBlock:
     summary = "The next layer takes at least so many times as long, and their intervals do not touch."
     if inputs.advice.undecided:
         count = words.count_text(len(inputs.advice.undecided), "size")
-        summary += f" At {count} none is certainly the quickest."
+        summary += f" At {count} none is certainly the fastest."
     columns = [Column("Sizes"), Column("Choose"), Column("Ahead of the next by", True)]
     return TableBlock("advice", "Which layer for which size", Table("Advice by size", columns, rows), summary)

@@ -155,3 +155,23 @@ fn a_scenario_that_cannot_be_is_refused_by_name() {
         assert!(error.contains(said), "{pointer}: {error}");
     }
 }
+
+#[test]
+fn lines_are_counted_after_the_warm_up_as_sessions_are() {
+    let whole = json!({"cells": "loop"});
+    let counts = |warm_up_ms: u64, run_ms: u64| {
+        let mut asked = scenario(1, 300, &whole, &Value::Null);
+        (asked["warm_up_ns"], asked["run_ns"]) = (json!(warm_up_ms * 1_000_000), json!(run_ms * 1_000_000));
+        let report = run(&asked);
+        let count = |side: &Value, key: &str| side[key].as_u64().unwrap();
+        let lines = report["lines"].as_array().unwrap().iter();
+        lines
+            .flat_map(|line| line["directions"].as_array().unwrap())
+            .map(|side| ["cells", "credits"].map(|key| count(side, key)))
+            .collect::<Vec<_>>()
+    };
+    let (first, then, all) = (counts(0, 20), counts(20, 30), counts(0, 50));
+    assert!(first.iter().zip(&then).all(|(first, then)| first[0] > 0 && then[0] > 0), "{first:?} {then:?}");
+    let sums: Vec<_> = first.iter().zip(&then).map(|(a, b)| [a[0] + b[0], a[1] + b[1]]).collect();
+    assert_eq!(sums, all);
+}

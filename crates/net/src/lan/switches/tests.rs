@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wiretwin_prog::Reference;
 use wiretwin_prog::echo::{EchoParams, echo};
 use wiretwin_prog::ring::{RingParams, ring};
 use wiretwin_prog::{Program, Rank};
@@ -85,7 +86,7 @@ fn lists_of_few_buffers_make_writers_wait_and_lose_nothing() {
             let config = Config::from_json(&text("pvm-mapped/aal5", 3, CREDITS, more)).expect("a network");
             // Each sends what is longer than any of the lists.
             let params = RingParams { elements: 60_000, rounds: 1 };
-            let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+            let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
             let net = Lan::new(config, 7, false).expect("components with paths of their own");
             let (net, outcomes) = run(net, BTreeMap::new(), program).expect("a ring");
             assert!(outcomes.iter().all(|outcome| outcome.verified), "{buffers} buffers");
@@ -155,7 +156,7 @@ fn programs_get_the_right_result_over_switches_on_every_stack() {
         assert_eq!(net.losses(), Losses::default(), "{stack}");
     }
     let params = RingParams { elements: 40_000, rounds: 1 };
-    let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+    let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
     let (net, outcomes) = run(lan("pvm-mapped/aal5", 4), BTreeMap::new(), program).expect("a ring");
     assert!(outcomes.iter().all(|outcome| outcome.verified));
     let passed = net.passed().into_iter().find(|(name, _)| name == "medium").expect("a medium").1;
@@ -191,7 +192,7 @@ fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
         let config = Config::from_json(&text("pvm-advise/tcp/aal5", 3, CREDITS, "")).expect("a network");
         let params = RingParams { elements: 5000, rounds: 1 };
-        let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+        let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
         let net = Lan::new(config, seed, false).expect("components with paths of their own");
         run(net, BTreeMap::new(), program).expect("a ring").0.digest()
     };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use wiretwin_prog::Reference;
 use wiretwin_prog::jacobi::{JacobiParams, jacobi};
 use wiretwin_prog::ring::{RingParams, ring};
 use wiretwin_prog::{Comm, CommError, Outcome as Ended, Rank, Source, Tag, TagMatch};
@@ -124,7 +125,7 @@ fn programs_compute_the_right_result_over_mvich() {
     for want in [MVICH, Want { more: RELIABLE, ..MVICH }, Want { more: ADAPTER, ..MVICH }] {
         let want = Want { hosts: 4, ..want };
         let params = RingParams { elements: 9000, rounds: 2 };
-        let program = async move |comm: &mut LanComm| ring(comm, &params).await;
+        let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
         let (_, outcomes) = run(lan(&want, false), BTreeMap::new(), program).expect("a ring");
         assert!(outcomes.iter().all(|outcome| outcome.verified));
         let params = JacobiParams { rows: 40, columns: 40, iterations: 5 };

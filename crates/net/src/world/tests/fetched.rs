@@ -85,6 +85,7 @@ fn data_that_a_link_carries_are_pushed() {
         intra: layer.clone(),
         inter: Some(layer.clone()),
         link,
+        network: None,
     };
     let clocks = [None, Some(link)].map(|link| {
         let mut world = World::new(model(link), 1, true);

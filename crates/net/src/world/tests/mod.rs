@@ -1,6 +1,7 @@
 //! The rules of the model, each by a case whose times are worked out by hand.
 
 mod fetched;
+mod networked;
 mod shared;
 mod whole;
 
@@ -34,7 +35,14 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         intra,
         inter: None,
         link: None,
+        network: None,
     }
+}
+
+/// A network as a user writes it.
+fn network(text: &str) -> NetworkModel {
+    let plan = wiretwin_plan::NetworkPlan::from_text(text).unwrap();
+    NetworkModel { graph: std::sync::Arc::new(plan.graph().unwrap()), packets: plan.packets() }
 }
 
 fn world(ranks: u32) -> World {

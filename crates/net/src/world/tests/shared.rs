@@ -112,6 +112,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         intra: plain_layer(),
         inter: Some(inter),
         link,
+        network: None,
     };
     World::new(model, 1, true)
 }

@@ -19,13 +19,21 @@ struct Letter {
     pause: (u64, u64),
 }
 
+/// What lies between nodes besides the layer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Between {
+    Nothing,
+    Link,
+    Network,
+}
+
 #[derive(Clone, Debug)]
 struct Program {
     ranks: u32,
     nodes: u32,
     cores: u32,
     idle: Idle,
-    link: bool,
+    between: Between,
     /// Receivers take rendezvous data by themselves.
     fetches: bool,
     mode: WaitMode,
@@ -55,14 +63,15 @@ fn program() -> impl Strategy<Value = Program> {
         let mode = prop_oneof![Just(WaitMode::All), Just(WaitMode::Any), Just(WaitMode::Some)];
         let idle = prop_oneof![Just(Idle::Spin), Just(Idle::Yield)];
         let letters = prop::collection::vec(letter(ranks), 0..24);
-        let flags = (prop::bool::ANY, prop::bool::ANY);
+        let between = prop_oneof![Just(Between::Nothing), Just(Between::Link), Just(Between::Network)];
+        let flags = (between, prop::bool::ANY);
         (1u32..4, idle, flags, mode, letters).prop_map(
-            move |(cores, idle, (link, fetches), mode, letters)| Program {
+            move |(cores, idle, (between, fetches), mode, letters)| Program {
                 ranks,
                 nodes,
                 cores,
                 idle,
-                link,
+                between,
                 fetches,
                 mode,
                 scale: 1,
@@ -114,11 +123,13 @@ fn build(program: &Program) -> World {
         placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
         inter: Some(Layer { overhead_send: flat(300 * program.scale as u64), ..intra.clone() }),
         intra,
-        link: program.link.then_some(LinkModel {
+        link: (program.between == Between::Link).then_some(LinkModel {
             rate_bit_s: 7_000_000_000_000,
             delay: Span::from_ps(333),
             message: Bytes::new(0),
         }),
+        network: (program.between == Between::Network)
+            .then(|| network("star:hosts=2,rate=7000Gbit/s,delay=333ps,mtu=400B,headers=20B")),
     };
     World::new(model, 1, true)
 }
@@ -330,7 +341,7 @@ fn the_digest_of_a_fixed_program_is_pinned() {
         nodes: 2,
         cores: 1,
         idle: Idle::Spin,
-        link: true,
+        between: Between::Link,
         fetches: false,
         mode: WaitMode::Some,
         scale: 1,

@@ -1,8 +1,9 @@
 """Shared memory that outlives a job ended by force, found and removed.
 
-MPICH, UCX and Open MPI give their segments back in Finalize; a job that is killed leaves them in
-``/dev/shm``, LAM in the tables of System V. What appeared while our job ran, belongs to the user it ran as
-and is used by nobody any more is removed.
+MPICH, UCX, Open MPI and libfabric give their segments back in Finalize; a job that is killed leaves them in
+``/dev/shm``, as Python's `multiprocessing` does its semaphores, LAM in the tables of System V. What appeared
+while our job ran, belongs to the user it ran as and is used by nobody any more is removed. Only the standard
+library is used, since `wiretwin.keeper` runs without anything else.
 """
 
 from __future__ import annotations
@@ -11,15 +12,24 @@ import contextlib
 import ctypes
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-__all__ = ["Leftovers", "none_left"]
+__all__ = ["Leftovers", "none_left", "remove_since"]
 
 _FOLDER = Path("/dev/shm")
 _PROC = Path("/proc")
-_PATTERNS = ("mpich_shm_*", "mpich_*", "ucx_shm_posix_*", "vader_segment.*", "sm_segment.*", "psm2_shm.*")
+_PATTERNS = (
+    "mpich_*",
+    "ucx_shm_posix_*",
+    "vader_segment.*",
+    "sm_segment.*",
+    "psm2_shm.*",
+    "[0-9]*:[0-9]*:[0-9]*",  # the provider shm of libfabric: PID:DOMAIN:ENDPOINT
+    "sem.mp-*",
+)
 _IPC_RMID = 0
 """``shmctl(2)``, ``semctl(2)``: remove."""
 _GETPID = 11
@@ -43,19 +53,44 @@ class Leftovers:
             files, frozenset(row["shmid"] for row in segments), frozenset(row["semid"] for row in semaphores)
         )
 
-    def lost_since(self, uid: int) -> Leftovers:
+    def to_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "files": sorted(map(str, self.files)),
+            "segments": sorted(self.segments),
+            "semaphores": sorted(self.semaphores),
+        }
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Leftovers:
+        """Read what `to_json` has made."""
+        return cls(
+            frozenset(map(Path, values["files"])),
+            frozenset(values["segments"]),
+            frozenset(values["semaphores"]),
+        )
+
+    def lost_since(self, uid: int, makers: Collection[int] | None = None) -> Leftovers:
         """Return what has appeared since, belongs to `uid` and is used by nobody any more.
 
         A file is used by who maps it or has it open, which comes before; a segment by who is attached or has
-        made it, semaphores by who has last worked on them.
+        made it, semaphores by who has last worked on them. Files have the names of a library; what has only a
+        number may be anyone's.
+
+        Parameters
+        ----------
+        makers
+            Processes, of which one has to have made a segment, or has to have last worked on semaphores; by
+            default any.
         """
         now = Leftovers.now()
         files = now.files - self.files
         used = _used() if files else set()
         library = ctypes.CDLL(None, use_errno=True)
 
-        def alive(pid: int) -> bool:
-            return pid > 0 and Path("/proc", str(pid)).exists()
+        def lost_by(pid: int) -> bool:
+            theirs = makers is None or pid in makers
+            return theirs and not (pid > 0 and Path("/proc", str(pid)).exists())
 
         return Leftovers(
             frozenset(path for path in files if _owner(path) == uid and str(path) not in used),
@@ -65,14 +100,14 @@ class Leftovers:
                 if row["shmid"] not in self.segments
                 and row["uid"] == uid
                 and not row["nattch"]
-                and not alive(row["cpid"])
+                and lost_by(row["cpid"])
             ),
             frozenset(
                 row["semid"]
                 for row in _table("sem")
                 if row["semid"] not in self.semaphores
                 and row["uid"] == uid
-                and not alive(library.semctl(row["semid"], 0, _GETPID))
+                and lost_by(library.semctl(row["semid"], 0, _GETPID))
             ),
         )
 
@@ -104,10 +139,10 @@ def none_left(uid: int) -> Iterator[None]:
         remove_since(before, uid)
 
 
-def remove_since(before: Leftovers, uid: int) -> None:
-    """Remove what is not in `before`, belongs to `uid` and is used by nobody."""
+def remove_since(before: Leftovers, uid: int, makers: Collection[int] | None = None) -> None:
+    """Remove what is not in `before`, belongs to `uid` and is used by nobody; see `Leftovers.lost_since`."""
     library = ctypes.CDLL(None, use_errno=True)
-    lost = before.lost_since(uid)
+    lost = before.lost_since(uid, makers)
     for path in lost.files:
         with contextlib.suppress(OSError):
             path.unlink()

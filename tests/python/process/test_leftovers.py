@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin.stacks import leftovers
-from wiretwin.stacks.leftovers import Leftovers, none_left
+from wiretwin import leftovers
+from wiretwin.leftovers import Leftovers, none_left
 
 ORPHAN = """
 import ctypes, pathlib, sys
@@ -73,6 +73,21 @@ def test_what_is_in_use_what_was_there_and_what_belongs_to_others_stays(file: Pa
     finally:
         for number in (old, own):
             library.shmctl(number, 0, None)
+
+
+def test_where_the_makers_are_known_what_others_have_made_stays(file: Path) -> None:
+    before = Leftovers.now()
+    segment, semaphore = orphan(file)
+    library = ctypes.CDLL(None)
+    try:
+        lost = before.lost_since(os.geteuid(), makers=())
+        assert segment not in lost.segments
+        assert semaphore not in lost.semaphores
+        assert file in lost.files
+        assert segment in before.lost_since(os.geteuid()).segments
+    finally:
+        library.shmctl(segment, 0, None)
+        library.semctl(semaphore, 0, 0)
 
 
 def test_a_file_that_its_maker_has_open_and_not_yet_mapped_stays(file: Path) -> None:

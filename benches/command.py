@@ -1,0 +1,171 @@
+"""The simulated world through the command line: processor time and memory of whole commands.
+
+Each command is run as a user runs it, with a made-up twin of a host of two cores, and waited for with all
+its children: interpreters, imports, the run, the table. `ring` and `jacobi` are compiled programs. The two
+scripts use mpi4py, whose messages run through Python; they compute for less than is measured again, so that
+a command is one simulated run. A `Sendrecv` is the difference between a long and a short one, over its calls.
+
+Processor time is the machine's as much as the code's. The bare world of the same ring is in the bench
+`programs`; here its figure per message includes what a command takes to start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+#: A host whose messages take 0.5 + 0.7 + 0.6 us and 0.1 ns a byte.
+TWIN = """
+format = "wiretwin-twin"
+version = 1
+created_utc = "2026-01-01T00:00:00Z"
+[source]
+digest = "made up"
+samples = 1
+launches = 1
+[host]
+name = "made up"
+cores = 2
+idle = "yield"
+quantum_ms = 4.0
+"""
+LAYER = """
+[layers."{name}"]
+t_0_us = {{ value = 1.8, low = 1.8, high = 1.8, launches = 1, samples = 1 }}
+r_max_MB_s = {{ value = 9000, low = 9000, high = 9000, launches = 1, samples = 1 }}
+n_half_bytes = {{ value = 16000, low = 16000, high = 16000, launches = 1, samples = 1 }}
+call_ns = {{ value = 90, low = 90, high = 90, launches = 1, samples = 1 }}
+rendezvous_from_bytes = 65537
+"""
+QUANTITY = """
+[[layers."{name}".{quantity}]]
+from_bytes = 0
+base_ns = {{ value = {base}, low = {base}, high = {base} }}
+per_byte_ns = {{ value = {per_byte}, low = {per_byte}, high = {per_byte} }}
+samples = 1
+"""
+CALLS = (20, 120)
+"""How often each rank of the short and of the long run calls `Sendrecv`."""
+
+TRIVIAL = """
+from mpi4py import MPI
+
+MPI.COMM_WORLD.barrier()
+"""
+SENDRECV = """
+import sys
+
+import numpy as np
+from mpi4py import MPI
+
+comm = MPI.COMM_WORLD
+here, there = np.zeros(16), np.zeros(16)
+right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+for _ in range(int(sys.argv[1])):
+    comm.Sendrecv(here, right, recvbuf=there, source=left)
+"""
+
+
+def twin() -> str:
+    """Return the twin, a layer for compiled programs and one for scripts."""
+    text = TWIN
+    for name in ("shm", "mpi4py/mpich"):
+        text += LAYER.format(name=name)
+        for quantity, base, per_byte in (
+            ("overhead_send", 500, 0.05),
+            ("overhead_recv", 600, 0.06),
+            ("latency", 700, 0.02),
+            ("gap", 100, 0.01),
+        ):
+            text += QUANTITY.format(name=name, quantity=quantity, base=base, per_byte=per_byte)
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What a command took with all its children: processor time, and the largest of their memories."""
+
+    seconds: float
+    megabytes: float
+
+
+def command(folder: Path, words: Sequence[str]) -> Used:
+    """Run `wiretwin` with `words` in `folder`, to its end."""
+    argv = [sys.executable, "-c", "from wiretwin.cli import main; raise SystemExit(main())", *words]
+    process = subprocess.Popen(
+        argv, cwd=folder, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"wiretwin {' '.join(words)} ended with status {process.returncode}")
+    return Used(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6)
+
+
+def simulated(program: str, ranks: int, layer: str, *words: str) -> list[str]:
+    """Return the words of a simulated run."""
+    run = ["run", program, "--world", "simulated", "--twin", "twin.toml", "--ranks", str(ranks)]
+    return [*run, "--layer", layer, "--", *words]
+
+
+def ring(ranks: int, elements: int) -> list[str]:
+    """Return the words of a round of `ring`."""
+    return simulated("ring", ranks, "shm", f"elements={elements}", "rounds=1", "add=0.8ns")
+
+
+def show(bench: str, unit: str, value: float, **more: float) -> None:
+    """Print a line."""
+    print(json.dumps({"bench": f"command/{bench}", "unit": unit, "value": value, **more}), flush=True)
+
+
+def main() -> None:
+    """Print a line for each workload."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="once each, and only the small ones")
+    quick = parser.parse_args().quick
+    turns = 1 if quick else 3
+    with tempfile.TemporaryDirectory(prefix="wiretwin-bench-") as name:
+        folder = Path(name)
+        (folder / "twin.toml").write_text(twin())
+        (folder / "trivial.py").write_text(TRIVIAL)
+        (folder / "sendrecv.py").write_text(SENDRECV)
+
+        def used(words: Sequence[str]) -> Used:
+            found = [command(folder, words) for _ in range(turns)]
+            return Used(median(one.seconds for one in found), max(one.megabytes for one in found))
+
+        trivial = used(simulated("trivial.py", 2, "mpi4py/mpich"))
+        show("a trivial script, 2 ranks", "s of processor time", trivial.seconds, target_value=1.5)
+        for elements in (1, 1024):
+            took = used(ring(1024, elements))
+            messages = 1024 * 2 * 1023
+            name = f"ring of 1024 ranks, elements={elements}"
+            show(name, "us of processor time per message", 1e6 * took.seconds / messages, MB=took.megabytes)
+        short, long = (used(simulated("sendrecv.py", 64, "mpi4py/mpich", str(calls))) for calls in CALLS)
+        each = 1e6 * (long.seconds - short.seconds) / (64 * (CALLS[1] - CALLS[0]))
+        show("mpi4py Sendrecv, 64 ranks", "us of processor time per message", each, target_value=20)
+        if quick:
+            return
+        large = (
+            ("ring of 4096 ranks, elements=1024", ring(4096, 1024)),
+            (
+                "jacobi of 16384 ranks, 100 iterations",
+                simulated("jacobi", 16384, "shm", "iterations=100", "stencil-point=2ns"),
+            ),
+        )
+        for name, words in large:
+            took = command(folder, words)
+            show(name, "s of processor time", took.seconds, target_value=60)
+            show(f"{name}, memory", "MB", took.megabytes, target_value=1000)
+
+
+if __name__ == "__main__":
+    main()

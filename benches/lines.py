@@ -1,0 +1,60 @@
+"""How many lines there are without tests, by crate and by Python package.
+
+Every line counts, comments and blank ones too. Of Rust, what lies below `tests/`, in files named for tests,
+and after a file's first `#[cfg(test)]` is left out. Prints one row a place; with `--json` one object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def without_tests(path: Path) -> int:
+    """Lines of a file, up to the first test module of a Rust file."""
+    text = path.read_text()
+    if path.suffix == ".rs":
+        text = re.split(r"^\s*#\[cfg\((?:any\()?test", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return len(text.splitlines())
+
+
+def sources() -> Iterator[tuple[str, Path]]:
+    """Every source file and the place it belongs to."""
+    for path in sorted((ROOT / "crates").glob("*/src/**/*.rs")):
+        inside = path.relative_to(ROOT / "crates")
+        if "tests" not in inside.parts and not re.fullmatch(r"(.*_)?tests\.rs", path.name):
+            yield f"crates/{inside.parts[0]}", path
+    for path in sorted((ROOT / "python" / "wiretwin").rglob("*.py")):
+        inside = path.relative_to(ROOT / "python" / "wiretwin")
+        yield f"python/wiretwin/{inside.parts[0] if len(inside.parts) > 1 else ''}", path
+
+
+def count() -> Counter[str]:
+    """Lines by place."""
+    counted: Counter[str] = Counter()
+    for place, path in sources():
+        counted[place] += without_tests(path)
+    return counted
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    counted = count()
+    if parser.parse_args().json:
+        print(json.dumps(dict(sorted(counted.items()))))
+        return
+    for place, lines in sorted(counted.items(), key=lambda item: -item[1]):
+        print(f"{lines:7,} {place}")
+    print(f"{counted.total():7,} together")
+
+
+if __name__ == "__main__":
+    main()

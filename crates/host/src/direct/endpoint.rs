@@ -1,0 +1,748 @@
+//! An endpoint: its peers, the devices that lead to them, and what is under way.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use wiretwin_msg::tagged::Pattern;
+use wiretwin_proto::direct::{Config, Delivered, Event, Frame, Kept, Local, Machine, Message, SendError};
+use wiretwin_proto::{MessageId, Output, Payload};
+use wiretwin_units::{Bytes, SimTime, Span};
+use wiretwin_wire::direct::{Body, NO_LANE, Repr, STAT_ELEMENTS, is_sound};
+
+use super::address::Address;
+use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
+use super::shm::{self, In, Listener, Out};
+use super::udp::{self, UdpDevice};
+use crate::clock::Clock;
+
+/// Which ways to peers an endpoint may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ways {
+    /// Shared memory to peers of this host, datagrams to others.
+    #[default]
+    Any,
+    /// Shared memory alone.
+    SharedMemory,
+    /// Datagrams alone, to peers of this host too.
+    Datagrams,
+}
+
+/// How an endpoint is set up.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The address at which it takes datagrams.
+    pub ip: Ipv4Addr,
+    /// Which ways it may take.
+    pub ways: Ways,
+    /// Bytes of messages nobody has asked for, above which peers offer even short ones. 64 MiB.
+    pub held_bytes: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { ip: Ipv4Addr::LOCALHOST, ways: Ways::Any, held_bytes: 64 << 20 }
+    }
+}
+
+/// An endpoint that could not be made, and what was being done.
+#[derive(Debug)]
+pub struct EndpointError {
+    doing: &'static str,
+    error: io::Error,
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the direct transport, {}: {}", self.doing, self.error)
+    }
+}
+
+impl std::error::Error for EndpointError {}
+
+/// As many messages wait for a peer as may: progress is to be made first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy;
+
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Outgoing {
+    /// Its bytes.
+    pub bytes: *const u8,
+    /// How many.
+    pub length: u64,
+    /// What it is matched by, or nothing for the kind without a tag.
+    pub tag: Option<u64>,
+    /// Remote data.
+    pub data: Option<u64>,
+    /// What [`Completion::context`] says; `None` for a send that is not told of, whose bytes are free again
+    /// at once.
+    pub context: Option<usize>,
+}
+
+/// A message under way.
+#[derive(Debug)]
+struct Sending {
+    bytes: *const u8,
+    length: u64,
+    /// A copy that `bytes` points to.
+    copy: Vec<u8>,
+    context: Option<usize>,
+    tag: Option<u64>,
+    peer: usize,
+}
+
+#[derive(Debug)]
+struct Peer {
+    key: u64,
+    machine: Machine,
+    /// Where it was said to be; unknown of one that has only been heard of.
+    address: Option<Address>,
+    datagrams: SocketAddrV4,
+    uses_memory: bool,
+    out: Option<Box<Out>>,
+    into: Option<Box<In>>,
+    sink: Option<Sink>,
+    /// Frames that are delivered later, by their numbers.
+    kept: HashMap<u64, Vec<u8>>,
+    timeout: Option<SimTime>,
+    /// Something waits for room.
+    is_stuck: bool,
+    is_gone: bool,
+}
+
+/// An endpoint of the direct transport.
+///
+/// Everything is done within the calls; [`Endpoint::progress`] is called by whoever waits.
+#[derive(Debug)]
+pub struct Endpoint {
+    clock: Clock,
+    now: SimTime,
+    local: Address,
+    options: Options,
+    peers: Vec<Peer>,
+    by_key: HashMap<u64, usize>,
+    listener: Option<Listener>,
+    udp: Option<UdpDevice>,
+    inbox: Inbox,
+    sends: Slab<Sending>,
+    /// Copies' memory, to be used again.
+    spare: Vec<Vec<u8>>,
+    next_frame: u64,
+    /// Turns, and those without a frame since the last that had one.
+    turn: u32,
+    idle: u32,
+    is_short: bool,
+    ranks_here: usize,
+    /// Some peers are reached by datagrams.
+    by_datagrams: bool,
+}
+
+/// Messages up to this length are copied, and done with at once.
+const COPIED: u64 = 1024;
+/// Spare copies that are kept.
+const SPARE: usize = 256;
+/// Frames that are taken from a peer before another has its turn.
+const TURN: usize = 16;
+/// Turns between two looks at the clock.
+const CLOCK_TURNS: u32 = 64;
+/// Turns between two looks for new peers; and those without a frame after which there is one more.
+const SEARCH_TURNS: u32 = 4096;
+const PATIENCE: u32 = 512;
+/// Turns without a frame between two looks at peers' ends.
+const PEER_TURNS: u32 = 1 << 14;
+
+/// The machine's parameters over shared memory, which loses nothing: what limits is the ring.
+fn memory_config() -> Config {
+    Config {
+        frame: Bytes::new(shm::FRAME as u64),
+        eager: Bytes::new(32 << 10),
+        receive_window: 1024,
+        first_window: 1024,
+        most_window: 1024,
+        max_pd: 1 << 20,
+        ack_every: 32,
+        ack_delay: Span::from_ms(1),
+        rto_least: Span::from_ms(100),
+        rto_most: Span::from_s(1),
+        ..Config::default()
+    }
+}
+
+/// The machine's parameters over datagrams: no more frames under way than the least buffer that Linux gives
+/// a socket by default has room for, from two peers at once.
+fn datagram_config() -> Config {
+    Config {
+        frame: Bytes::new(udp::FRAME as u64),
+        receive_window: 64,
+        first_window: 64,
+        most_window: 64,
+        ack_every: 16,
+        delay_target: Span::from_us(500),
+        ..Config::default()
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that others can reach at [`Endpoint::address`].
+    ///
+    /// # Errors
+    /// [`EndpointError`] if a socket or random numbers cannot be had.
+    pub fn open(options: Options) -> Result<Self, EndpointError> {
+        let failed = |doing| move |error| EndpointError { doing, error };
+        let udp = match options.ways {
+            Ways::SharedMemory => None,
+            _ => Some(UdpDevice::open(options.ip).map_err(failed("opening a socket for datagrams"))?),
+        };
+        let nowhere = SocketAddrV4::new(options.ip, 0);
+        let datagrams = udp.as_ref().map_or(Ok(nowhere), UdpDevice::address);
+        let datagrams = datagrams.map_err(failed("asking for the socket's address"))?;
+        let local = Address::here(datagrams).map_err(failed("describing this host"))?;
+        let listener = match options.ways {
+            Ways::Datagrams => None,
+            _ => Some(Listener::open(local.name).map_err(failed("listening for peers of this host"))?),
+        };
+        Ok(Self {
+            clock: Clock::start(),
+            now: SimTime::ZERO,
+            local,
+            options,
+            peers: Vec::new(),
+            by_key: HashMap::new(),
+            listener,
+            udp,
+            inbox: Inbox::default(),
+            sends: Slab::default(),
+            spare: Vec::new(),
+            next_frame: 0,
+            turn: 0,
+            idle: 0,
+            is_short: false,
+            ranks_here: 1,
+            by_datagrams: false,
+        })
+    }
+
+    /// What others need to reach this endpoint.
+    #[must_use]
+    pub const fn address(&self) -> Address {
+        self.local
+    }
+
+    /// The number of the peer at an address, the same for the same endpoint.
+    pub fn peer(&mut self, address: Address) -> usize {
+        if let Some(&known) = self.by_key.get(&address.key) {
+            let peer = &mut self.peers[known];
+            peer.address.get_or_insert(address);
+            return known;
+        }
+        let uses_memory = address.host == self.local.host && self.options.ways != Ways::Datagrams;
+        let number = self.add(address.key, uses_memory, address.datagrams);
+        self.peers[number].address = Some(address);
+        self.ranks_here += usize::from(address.host == self.local.host && address.key != self.local.key);
+        number
+    }
+
+    /// Where the peer of this number is, if that is known.
+    #[must_use]
+    pub fn address_of(&self, peer: usize) -> Option<Address> {
+        self.peers.get(peer)?.address
+    }
+
+    fn add(&mut self, key: u64, uses_memory: bool, datagrams: SocketAddrV4) -> usize {
+        let number = self.peers.len();
+        let lane = u16::try_from(number).unwrap_or(NO_LANE);
+        let local = Local { key: self.local.key, epoch: self.local.epoch, lane };
+        let config = if uses_memory { memory_config() } else { datagram_config() };
+        let machine = Machine::new(config, local, Some(key)).expect("parameters that were tested");
+        self.peers.push(Peer {
+            key,
+            machine,
+            address: None,
+            datagrams,
+            uses_memory,
+            out: None,
+            into: None,
+            sink: None,
+            kept: HashMap::new(),
+            timeout: None,
+            is_stuck: false,
+            is_gone: false,
+        });
+        self.by_key.insert(key, number);
+        self.by_datagrams |= !uses_memory;
+        number
+    }
+
+    /// Begins to send a message.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until the completion; those of a message without a context, or of at most
+    /// 1024 bytes, until the call returns.
+    ///
+    /// # Errors
+    /// [`Busy`]: nothing was done.
+    ///
+    /// # Panics
+    /// If there is no peer of this number.
+    pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
+        let Outgoing { bytes, length, tag, data, context } = message;
+        if self.peers[peer].is_gone {
+            self.sent(context, length, tag, peer, Some(Trouble::PeerGone));
+            return Ok(());
+        }
+        let of_caller = |at: *const u8, length: u64| {
+            // SAFETY: the caller promised so many bytes; none may come without an address.
+            if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(at, length as usize) } }
+        };
+        if self.peers[peer].key == self.local.key {
+            let head = Head { source: peer, tag, data, length };
+            let rest = self.inbox.begin(head, of_caller(bytes, length));
+            debug_assert!(rest.is_none(), "a message to oneself comes whole");
+            self.sent(context, length, tag, peer, None);
+            return Ok(());
+        }
+        let is_copied = context.is_none() || length <= COPIED;
+        let mut copy = Vec::new();
+        if is_copied {
+            copy = self.spare.pop().unwrap_or_default();
+            copy.clear();
+            copy.extend_from_slice(of_caller(bytes, length));
+        }
+        let bytes = if is_copied { copy.as_ptr() } else { bytes };
+        let told = if is_copied { None } else { context };
+        let id = self.sends.insert(Sending { bytes, length, copy, context: told, tag, peer });
+        let message = Message { id: MessageId(id as u64), length: Bytes::new(length), tag, data };
+        if let Err(SendError::Full { .. }) = self.peers[peer].machine.send(self.now, message) {
+            self.sends.remove(id);
+            return Err(Busy);
+        }
+        if is_copied {
+            self.sent(context, length, tag, peer, None);
+        }
+        self.drain(peer, &[]);
+        Ok(())
+    }
+
+    fn sent(
+        &mut self,
+        context: Option<usize>,
+        length: u64,
+        tag: Option<u64>,
+        peer: usize,
+        trouble: Option<Trouble>,
+    ) {
+        if let Some(context) = context {
+            self.inbox.completions.push_back(Completion {
+                kind: Kind::Sent,
+                context,
+                length,
+                buffer: std::ptr::null_mut(),
+                tag,
+                data: None,
+                source: peer,
+                trouble,
+            });
+        }
+    }
+
+    /// Posts a receive.
+    ///
+    /// # Safety
+    /// The buffer is left alone until the completion.
+    pub unsafe fn receive(&mut self, pattern: Pattern, receive: Receive) {
+        // SAFETY: the caller's promise.
+        let clear = unsafe { self.inbox.post(pattern, receive) };
+        self.answer(clear);
+        self.measure_held();
+    }
+
+    /// The source, tag, remote data and length of the earliest message that has come and that a pattern
+    /// accepts.
+    #[must_use]
+    pub fn peek(&self, pattern: &Pattern) -> Option<Completion> {
+        self.inbox.peek(pattern).map(seen)
+    }
+
+    /// The same, and takes it: only [`Endpoint::receive_claimed`] with the number that comes with it will
+    /// have it.
+    pub fn claim(&mut self, pattern: &Pattern) -> Option<(usize, Completion)> {
+        self.inbox.claim(pattern).map(|(place, head)| (place, seen(head)))
+    }
+
+    /// Receives a message that was claimed.
+    ///
+    /// # Safety
+    /// As for [`Endpoint::receive`].
+    pub unsafe fn receive_claimed(&mut self, place: usize, receive: Receive) {
+        // SAFETY: the caller's promise.
+        let clear = unsafe { self.inbox.receive_claimed(place, receive) };
+        self.answer(clear);
+        self.measure_held();
+    }
+
+    /// Drops a message that was claimed.
+    pub fn discard_claimed(&mut self, place: usize) {
+        let nowhere = Receive { buffer: std::ptr::null_mut(), length: 0, context: None };
+        // SAFETY: a buffer of no bytes is never written to.
+        unsafe { self.receive_claimed(place, nowhere) };
+    }
+
+    /// Withdraws the receives of a context: whether there was one that waits.
+    pub fn cancel(&mut self, context: usize) -> bool {
+        self.inbox.cancel(context)
+    }
+
+    /// The next operation that has ended.
+    #[inline]
+    pub fn completion(&mut self) -> Option<Completion> {
+        self.inbox.completions.pop_front()
+    }
+
+    /// Whether an operation has ended that [`Endpoint::completion`] has not told of.
+    #[must_use]
+    pub fn has_completions(&self) -> bool {
+        !self.inbox.completions.is_empty()
+    }
+
+    /// Turns without anything to do, one after the other.
+    #[must_use]
+    pub const fn idle_turns(&self) -> u32 {
+        self.idle
+    }
+
+    /// How many endpoints of this host are known, this one among them.
+    #[must_use]
+    pub const fn ranks_here(&self) -> usize {
+        self.ranks_here
+    }
+
+    /// Whether everything that was sent has come, as far as its receivers live.
+    #[must_use]
+    pub fn is_at_rest(&self) -> bool {
+        self.peers.iter().all(|peer| peer.is_gone || peer.machine.is_at_rest())
+    }
+
+    /// Takes what has come and sends what may be sent.
+    pub fn progress(&mut self) {
+        let mut moved = false;
+        for number in 0..self.peers.len() {
+            moved |= self.take_memory(number);
+        }
+        self.turn = self.turn.wrapping_add(1);
+        // What costs a system call is done now and then, and not in the first turns of a wait, in which the
+        // answer to what was sent last comes.
+        let is_due = self.turn.is_multiple_of(SEARCH_TURNS) || self.idle == PATIENCE;
+        if self.by_datagrams || is_due {
+            moved |= self.take_datagrams();
+        }
+        if is_due {
+            self.accept();
+        }
+        for number in 0..self.peers.len() {
+            if self.peers[number].is_stuck {
+                self.drain(number, &[]);
+            }
+        }
+        if self.turn.is_multiple_of(CLOCK_TURNS) {
+            self.look_at_clock();
+        }
+        self.idle = if moved { 0 } else { self.idle.wrapping_add(1) };
+        if self.idle % PEER_TURNS == PEER_TURNS - 1 {
+            self.look_at_peers();
+        }
+    }
+
+    /// Sends what is left, until it has come or so much time has passed: before an endpoint is dropped.
+    pub fn finish(&mut self, limit: std::time::Duration) {
+        let end = std::time::Instant::now() + limit;
+        while !self.is_at_rest() && std::time::Instant::now() < end {
+            self.progress();
+            if self.idle > PATIENCE {
+                self.look_at_peers();
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn take_memory(&mut self, number: usize) -> bool {
+        let Some(mut into) = self.peers[number].into.take() else { return false };
+        let mut moved = false;
+        for _ in 0..TURN {
+            if !into.take(|frame| self.frame(number, frame)) {
+                break;
+            }
+            moved = true;
+        }
+        // A peer that was lost meanwhile has no way any more.
+        if !self.peers[number].is_gone {
+            self.peers[number].into = Some(into);
+        }
+        moved
+    }
+
+    fn take_datagrams(&mut self) -> bool {
+        let mut moved = false;
+        for _ in 0..TURN {
+            let Some((buffer, length, from)) = self.udp.as_mut().and_then(UdpDevice::receive) else { break };
+            moved = true;
+            self.now = SimTime::ZERO + self.clock.now();
+            self.datagram(&buffer[..length], from);
+            if let Some(udp) = &mut self.udp {
+                udp.give_back(buffer);
+            }
+        }
+        moved
+    }
+
+    fn datagram(&mut self, frame: &[u8], from: SocketAddrV4) {
+        if !is_sound(frame) {
+            return;
+        }
+        let Ok(repr) = Repr::parse(frame) else { return };
+        let number = match repr.body {
+            _ if repr.key != self.local.key => return,
+            Body::Hello { key, .. } => match self.by_key.get(&key) {
+                Some(&number) => number,
+                None => self.add(key, false, from),
+            },
+            _ => usize::from(repr.lane),
+        };
+        if self.peers.get(number).is_some_and(|peer| !peer.is_gone && !peer.uses_memory) {
+            self.parsed(number, &repr, frame);
+        }
+    }
+
+    /// A frame from a peer, through memory: nothing damages it.
+    #[inline]
+    fn frame(&mut self, number: usize, frame: &[u8]) {
+        if let Ok(repr) = Repr::parse(frame) {
+            self.parsed(number, &repr, frame);
+        }
+    }
+
+    #[inline]
+    fn parsed(&mut self, number: usize, repr: &Repr, frame: &[u8]) {
+        let bytes = &frame[repr.head_octets()..];
+        self.next_frame += 1;
+        let id = self.next_frame;
+        let payload = Payload::whole(MessageId(id), Bytes::new(bytes.len() as u64));
+        let peer = &mut self.peers[number];
+        if peer.machine.handle_frame(self.now, repr, payload) == Kept::Yes {
+            peer.kept.insert(id, bytes.to_vec());
+        }
+        self.drain(number, bytes);
+        self.measure_held();
+    }
+
+    /// Does what a peer's machine asks for; `current` are the bytes of the frame that has just come.
+    fn drain(&mut self, number: usize, current: &[u8]) {
+        loop {
+            let has_room = self.has_room(number);
+            match self.peers[number].machine.poll_output(has_room) {
+                Output::Transmit(frame) => self.transmit(number, &frame),
+                Output::Deliver(delivered) => self.deliver(number, delivered, current),
+                Output::Event(Event::Sent(id)) => self.done(id, None),
+                Output::Event(Event::Failed(id)) => self.done(id, Some(Trouble::PeerGone)),
+                Output::Event(Event::Met) => {}
+                Output::Event(Event::Returned) => {
+                    let sink = self.peers[number].sink.take();
+                    self.inbox.lose(number, sink);
+                }
+                Output::Work(_) => {}
+                Output::Timeout(timeout) => {
+                    let peer = &mut self.peers[number];
+                    (peer.timeout, peer.is_stuck) = (timeout, !has_room);
+                    return;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn has_room(&mut self, number: usize) -> bool {
+        let peer = &mut self.peers[number];
+        if peer.is_gone || !peer.uses_memory {
+            return !peer.is_gone;
+        }
+        if let Some(out) = &mut peer.out {
+            return out.has_room();
+        }
+        self.reach(number)
+    }
+
+    /// Makes the way to a peer of this host, when there is something to send to it.
+    #[cold]
+    fn reach(&mut self, number: usize) -> bool {
+        let peer = &mut self.peers[number];
+        let Some(address) = peer.address else { return false };
+        match Out::open(self.local, address) {
+            Ok(out) => {
+                peer.out = Some(Box::new(out));
+                true
+            }
+            Err(_) => {
+                self.lose(number);
+                false
+            }
+        }
+    }
+
+    #[inline]
+    fn transmit(&mut self, number: usize, frame: &Frame) {
+        let mut head = [0; HEAD];
+        let length = frame.repr.head_octets();
+        let head = &mut head[..length];
+        frame.repr.emit(head).expect("the size is that of the head");
+        let Payload { message, start, length } = frame.payload;
+        let payload: &[u8] = match self.sends.get(message.0 as usize) {
+            Some(sending) if length.get() > 0 => {
+                assert!(start.get() + length.get() <= sending.length, "a range of the message");
+                // SAFETY: the bytes are the caller's, who left them alone until the completion, or a copy;
+                // the range is inside the message.
+                unsafe {
+                    std::slice::from_raw_parts(sending.bytes.add(start.get() as usize), length.get() as usize)
+                }
+            }
+            _ => &[],
+        };
+        let peer = &mut self.peers[number];
+        if let Some(out) = &mut peer.out {
+            out.transmit(head, payload);
+        } else if let Some(udp) = &mut self.udp {
+            udp.transmit(peer.datagrams, head, payload, frame.service());
+        }
+    }
+
+    fn deliver(&mut self, number: usize, delivered: Delivered, current: &[u8]) {
+        let (id, current_id) = match delivered {
+            Delivered::Begin { payload, .. }
+            | Delivered::Continue { payload }
+            | Delivered::Bulk { payload, .. } => (payload.message.0, self.next_frame),
+            Delivered::Offer { .. } => (0, 0),
+        };
+        let kept = if id == current_id { None } else { self.peers[number].kept.remove(&id) };
+        let bytes = kept.as_deref().unwrap_or(current);
+        match delivered {
+            Delivered::Begin { tag, data, length, .. } => {
+                let head = Head { source: number, tag, data, length: length.get() };
+                self.peers[number].sink = self.inbox.begin(head, bytes);
+            }
+            Delivered::Continue { .. } => {
+                if let Some(sink) = self.peers[number].sink.take() {
+                    self.peers[number].sink = self.inbox.go_on(sink, bytes);
+                }
+            }
+            Delivered::Offer { tag, data, length, offer } => {
+                let head = Head { source: number, tag, data, length: length.get() };
+                if let Some(clear) = self.inbox.offer(head, offer) {
+                    self.clear(clear);
+                }
+            }
+            Delivered::Bulk { reference, offset, .. } => {
+                self.inbox.bulk(number, reference, offset.get(), bytes)
+            }
+        }
+    }
+
+    fn answer(&mut self, clear: Option<Clear>) {
+        if let Some(clear) = clear {
+            self.clear(clear);
+            self.drain(clear.peer, &[]);
+        }
+    }
+
+    fn clear(&mut self, clear: Clear) {
+        let Clear { peer, offer, reference, length } = clear;
+        self.peers[peer].machine.clear(self.now, offer, reference, Bytes::new(length));
+    }
+
+    /// A message has been sent, or will not be.
+    fn done(&mut self, id: MessageId, trouble: Option<Trouble>) {
+        if let Some(Sending { length, copy, context, tag, peer, .. }) = self.sends.remove(id.0 as usize) {
+            if copy.capacity() > 0 && self.spare.len() < SPARE {
+                self.spare.push(copy);
+            }
+            self.sent(context, length, tag, peer, trouble);
+        }
+    }
+
+    /// Tells peers when memory for messages that nobody has asked for gets short, and when it is not any more.
+    #[inline]
+    fn measure_held(&mut self) {
+        let limit = self.options.held_bytes;
+        let is_short = self.inbox.held_bytes > if self.is_short { limit / 2 } else { limit };
+        if is_short != self.is_short {
+            self.is_short = is_short;
+            for number in 0..self.peers.len() {
+                self.peers[number].machine.set_short(self.now, is_short);
+                self.drain(number, &[]);
+            }
+        }
+    }
+
+    fn look_at_clock(&mut self) {
+        self.now = SimTime::ZERO + self.clock.now();
+        for number in 0..self.peers.len() {
+            if self.peers[number].timeout.is_some_and(|timeout| timeout <= self.now) {
+                self.peers[number].machine.handle_timeout(self.now);
+                self.drain(number, &[]);
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        let Some(listener) = &mut self.listener else { return };
+        let mut taken = Vec::new();
+        listener.accept(self.local.key, |from, into| taken.push((from, into)));
+        for (from, into) in taken {
+            let number = self.peer(from);
+            self.peers[number].into = Some(Box::new(into));
+        }
+    }
+
+    /// Looks for peers of this host whose processes have ended.
+    fn look_at_peers(&mut self) {
+        for number in 0..self.peers.len() {
+            let peer = &self.peers[number];
+            let is_closed = peer.out.as_ref().is_some_and(|out| out.is_closed())
+                || peer.into.as_ref().is_some_and(|into| into.is_closed());
+            if is_closed && !peer.is_gone {
+                // What it sent before its end is still there.
+                while self.take_memory(number) {}
+                self.lose(number);
+            }
+        }
+    }
+
+    /// A peer's process is no more.
+    fn lose(&mut self, number: usize) {
+        let peer = &mut self.peers[number];
+        peer.is_gone = true;
+        (peer.out, peer.into, peer.timeout, peer.is_stuck) = (None, None, None, false);
+        peer.kept.clear();
+        let sink = peer.sink.take();
+        self.inbox.lose(number, sink);
+        for id in self.sends.find(|sending| sending.peer == number) {
+            self.done(MessageId(id as u64), Some(Trouble::PeerGone));
+        }
+    }
+}
+
+/// A message that was looked at, as a completion without an operation.
+const fn seen(head: Head) -> Completion {
+    Completion {
+        kind: Kind::Received,
+        context: 0,
+        length: head.length,
+        buffer: std::ptr::null_mut(),
+        tag: head.tag,
+        data: head.data,
+        source: head.source,
+        trouble: None,
+    }
+}
+
+/// The longest head of a frame.
+const HEAD: usize = 32 + 4 * STAT_ELEMENTS;

@@ -1,0 +1,282 @@
+//! The network between the nodes of a world: messages as flows over lines that they share.
+//!
+//! A message enters the network when its sender has made its first packet, and leaves its first line no sooner
+//! than the sender has made its last. Messages of one sender to one receiver follow each other, as on one
+//! connection; those of different pairs share media max-min fairly ([`crate::flow`]). What the last packet takes
+//! from the end of the first line on (lines, switches) comes on top.
+//!
+//! Ends and network work on a long message at the same time, packet by packet, so its time is that of the slowest
+//! of them, and of a message of one packet their sum.
+
+use std::sync::Arc;
+
+use wiretwin_msg::table::Table;
+use wiretwin_plan::{Forwarding, Graph, MediumId, NodeId, NodeKind, Packets, Router};
+use wiretwin_units::{BitRate, Bytes, SimTime, Span};
+
+use super::World;
+use super::state::{NONE, Pair};
+use super::transfer::{Crossing, is_envelope_only};
+use crate::flow::{FlowId, Flows};
+use crate::queue::Event;
+
+/// The network of a model: its graph, whose hosts are the model's nodes, and what messages become on its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkModel {
+    /// Nodes and lines.
+    pub graph: Arc<Graph>,
+    /// Packets, headers and switches.
+    pub packets: Packets,
+}
+
+/// The way from one node to another, and who is on it.
+#[derive(Clone, Debug)]
+struct Route {
+    /// The media on the way, each once: a range of [`Network::media`].
+    first: u32,
+    end: u32,
+    /// The least rate among them.
+    rate: BitRate,
+    /// Of one bit, from end to end: lines and switches.
+    delay: Span,
+    /// The lines on which a packet is sent once more in whole: a range of [`Network::repeats`].
+    first_repeat: u32,
+    end_repeat: u32,
+    /// The last length of a packet that was asked for, and what it took from the end of the first line on.
+    known: (Bytes, Span),
+    /// The message of this pair that is on its way, and those that wait for it to have left.
+    under_way: u32,
+    next: u32,
+    last: u32,
+}
+
+/// The network of a world.
+#[derive(Clone)]
+pub(super) struct Network {
+    packets: Packets,
+    router: Router,
+    hosts: Vec<NodeId>,
+    flows: Flows,
+    pairs: Table<Pair, u32>,
+    routes: Vec<Route>,
+    media: Vec<u32>,
+    repeats: Vec<BitRate>,
+    /// An [`Event::Share`] is to come at this instant.
+    is_sharing: bool,
+}
+
+impl Network {
+    pub(super) fn new(model: &NetworkModel) -> Self {
+        let graph = &model.graph;
+        Self {
+            packets: model.packets,
+            hosts: graph.hosts().to_vec(),
+            flows: Flows::new(graph.media().iter().map(|medium| medium.rate)),
+            router: Router::new(Arc::clone(graph)),
+            pairs: Table::new(),
+            routes: Vec::new(),
+            media: Vec::new(),
+            repeats: Vec::new(),
+            is_sharing: false,
+        }
+    }
+
+    /// The route between two nodes, found when it is first asked for.
+    fn route(&mut self, pair: Pair) -> u32 {
+        if let Some(route) = self.pairs.get(&pair) {
+            return route;
+        }
+        let number = self.routes.len() as u32;
+        self.pairs.entry(pair, || number);
+        let (from, to) = (self.hosts[pair.source as usize], self.hosts[pair.destination as usize]);
+        let mut path = Vec::new();
+        let is_reached = self.router.path(from, to, &mut path);
+        assert!(is_reached, "a checked network joins all its hosts");
+        let graph = self.router.graph();
+        let (first, first_repeat) = (self.media.len() as u32, self.repeats.len() as u32);
+        let mut delay = Span::ZERO;
+        let mut rate = BitRate::bit_s(u64::MAX);
+        for (place, line) in path.iter().enumerate() {
+            let line = graph.lines()[line.0 as usize];
+            let MediumId(medium) = line.medium;
+            if !self.media[first as usize..].contains(&medium) {
+                self.media.push(medium);
+            }
+            delay = delay.saturating_add(line.delay);
+            let of_line = graph.media()[medium as usize].rate;
+            rate = rate.min(of_line);
+            if place > 0 && graph.nodes()[line.from.0 as usize].kind == NodeKind::Switch {
+                delay = delay.saturating_add(self.packets.switch_delay);
+                if self.packets.forwarding == Forwarding::StoreAndForward {
+                    self.repeats.push(of_line);
+                }
+            }
+        }
+        // A route has one message on its way at a time.
+        self.flows.admit(&self.media[first as usize..]);
+        self.routes.push(Route {
+            first,
+            end: self.media.len() as u32,
+            rate,
+            delay,
+            first_repeat,
+            end_repeat: self.repeats.len() as u32,
+            known: (Bytes::ZERO, delay),
+            under_way: NONE,
+            next: NONE,
+            last: NONE,
+        });
+        number
+    }
+
+    /// What a packet of this length takes from the end of the first line of a route to its end.
+    fn rest(&mut self, route: u32, packet: Bytes) -> Span {
+        let Route { first_repeat, end_repeat, delay, known, .. } = self.routes[route as usize];
+        if known.0 == packet {
+            return known.1;
+        }
+        let rest = self.repeats[first_repeat as usize..end_repeat as usize]
+            .iter()
+            .fold(delay, |sum, rate| sum.saturating_add(rate.time_for(packet.bits()).unwrap_or(Span::MAX)));
+        self.routes[route as usize].known = (packet, rest);
+        rest
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.pairs.memory_bytes()
+            + self.routes.capacity() * size_of::<Route>()
+            + self.media.capacity() * size_of::<u32>()
+    }
+}
+
+impl World {
+    /// When a message enters the network whose sender worked on it from `began` to `at`: as soon as its first
+    /// packet is made.
+    pub(super) fn network_entry(&self, index: u32, began: u64, at: u64) -> u64 {
+        let Some(network) = &self.network else { return at };
+        let message = &self.messages[index as usize];
+        let payload = network.packets.payload.get();
+        if message.bytes <= payload || began >= at {
+            return at;
+        }
+        let work = u128::from(at - began) * u128::from(payload) / u128::from(message.bytes);
+        // Less than `at - began`, for the payload is less than the message.
+        began + work as u64
+    }
+
+    /// A message is ready to enter the network: it does, or waits for those of its pair before it.
+    pub(super) fn network_enter(&mut self, index: u32) {
+        let Some(network) = &mut self.network else { return };
+        let message = &mut self.messages[index as usize];
+        let place = |rank: u32| self.model.placement[rank as usize];
+        let pair = Pair { source: place(message.source), destination: place(message.destination) };
+        let number = network.route(pair);
+        message.route = number;
+        message.next_on_route = NONE;
+        let route = &mut network.routes[number as usize];
+        if route.under_way == NONE {
+            self.network_start(index);
+            return;
+        }
+        let before = std::mem::replace(&mut route.last, index);
+        if before == NONE {
+            route.next = index;
+        } else {
+            self.messages[before as usize].next_on_route = index;
+        }
+    }
+
+    fn network_start(&mut self, index: u32) {
+        let Some(network) = &mut self.network else { return };
+        let message = &mut self.messages[index as usize];
+        let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
+        let load = network.packets.on_line(Bytes::new(bytes)).bits();
+        let route = &mut network.routes[message.route as usize];
+        route.under_way = index;
+        message.entered = self.now;
+        // Its last bit does not leave before its sender has made it.
+        let made_in = message.sent_at.saturating_sub(self.now);
+        let ceiling = (made_in > 0)
+            .then(|| u128::from(load.get()) * 1_000_000_000_000 / u128::from(made_in))
+            .and_then(|rate| BitRate::new(u64::try_from(rate).unwrap_or(u64::MAX).max(1)).ok());
+        let path = &network.media[route.first as usize..route.end as usize];
+        network.flows.start(SimTime::from_ps(self.now), path, load, ceiling, index);
+        self.network_changed();
+    }
+
+    /// Flows have begun or ended: their shares are found when all changes of this instant are in.
+    fn network_changed(&mut self) {
+        let Some(network) = &mut self.network else { return };
+        if network.flows.is_unsettled() && !std::mem::replace(&mut network.is_sharing, true) {
+            self.queue.push(self.now, Event::Share);
+        }
+        while let Some((time, flow)) = network.flows.poll_timer() {
+            self.queue.push(time.as_ps(), Event::Flow { flow: flow.0 });
+        }
+    }
+
+    /// All changes of this instant are in.
+    pub(super) fn network_share(&mut self) {
+        if let Some(network) = &mut self.network {
+            network.is_sharing = false;
+            network.flows.settle(SimTime::from_ps(self.now));
+        }
+        self.network_changed();
+    }
+
+    /// A timer of a flow has run out: if its message has left its first line, it arrives after the rest of the way,
+    /// and the next of its pair enters.
+    pub(super) fn network_timer(&mut self, flow: u32) {
+        let Some(network) = &mut self.network else { return };
+        let Some(index) = network.flows.handle_timer(SimTime::from_ps(self.now), FlowId(flow)) else {
+            self.network_changed();
+            return;
+        };
+        let message = &self.messages[index as usize];
+        let bytes = Bytes::new(if is_envelope_only(message) { 0 } else { message.bytes });
+        let number = message.route;
+        let rest = network.rest(number, network.packets.last_on_line(bytes)).as_ps();
+        let route = &mut network.routes[number as usize];
+        let alone = route.rate.time_for(network.packets.on_line(bytes).bits()).unwrap_or(Span::MAX).as_ps();
+        let next = std::mem::replace(&mut route.next, NONE);
+        route.under_way = NONE;
+        if next != NONE {
+            route.next = self.messages[next as usize].next_on_route;
+            if route.next == NONE {
+                route.last = NONE;
+            }
+            self.network_start(next);
+        }
+        self.network_changed();
+        self.network_leave(index, self.now.saturating_add(rest), alone.saturating_add(rest));
+    }
+
+    /// A message whose last bit is at its receiver at `end`, and would be there `alone` after it entered, were it
+    /// alone: schedules its arrival.
+    fn network_leave(&mut self, index: u32, end: u64, alone: u64) {
+        let Some(network) = &self.network else { return };
+        let payload = network.packets.payload.get();
+        let message = &self.messages[index as usize];
+        let (bytes, at, entered) = (message.bytes, message.sent_at, message.entered);
+        let contended = (end - entered).saturating_sub(alone.max(at.saturating_sub(entered)));
+        let layer = self.layer(message.inter);
+        if is_envelope_only(message) || bytes <= payload {
+            self.messages[index as usize].earliest = end;
+            let on_link = end.saturating_sub(contended).saturating_sub(at);
+            self.fly(index, Crossing { at: end, on_link, ..Crossing::default() });
+            return;
+        }
+        // Of the receiver's work all but that on the last packet is done while the rest is still under way.
+        let last = signed(end)
+            .saturating_add(layer.flight_ps(payload))
+            .saturating_add(signed(layer.recv_cost_ps(payload)))
+            .saturating_sub(signed(layer.recv_cost_ps(bytes)));
+        let first = signed(entered).saturating_add(layer.flight_ps(payload));
+        let not_before = u64::try_from(last.max(first)).unwrap_or(0);
+        self.fly(index, Crossing { at, on_link: 0, not_before, contended });
+    }
+}
+
+fn signed(ps: u64) -> i64 {
+    i64::try_from(ps).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,26 @@
+//! Scenarios as data: networks, their topologies, routes and checks.
+//!
+//! A plan says what is to be simulated and is checked as a whole before anything runs. What is wrong with one is
+//! a [`PlanError`]: the key, the value found there, and what is allowed, each on its own.
+//!
+//! | item | what it is |
+//! |---|---|
+//! | [`NetworkPlan`] | a network as a user writes it: `fat-tree:hosts=64,rate=100Gbit/s`, or a table of a scenario |
+//! | [`Graph`] | the nodes and lines that a plan stands for |
+//! | [`Router`] | the path that a packet takes through a graph, equal paths shared out by a hash |
+//! | [`read`] | serde values out of JSON whose errors carry the path |
+
+mod error;
+mod graph;
+mod network;
+mod quantity;
+pub mod read;
+mod route;
+mod text;
+mod topology;
+
+pub use error::PlanError;
+pub use graph::{Graph, Line, LineId, Medium, MediumId, Node, NodeId, NodeKind};
+pub use network::{Forwarding, NetworkPlan, Packets, Topology};
+pub use quantity::{Duration, Rate, Size};
+pub use route::Router;

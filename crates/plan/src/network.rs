@@ -1,0 +1,352 @@
+//! A network as a user writes it, and its checks.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wiretwin_units::{BitRate, Bytes, Span};
+
+use crate::error::PlanError;
+use crate::graph::Graph;
+use crate::quantity::{Duration, Rate, Size};
+use crate::{read, text, topology};
+
+/// The most hosts that a topology by name has.
+pub(crate) const MOST_HOSTS: u32 = 131_072;
+
+/// The most nodes and the most lines of a network.
+pub(crate) const MOST_LINES: usize = 1 << 22;
+
+/// How nodes are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topology {
+    /// Two hosts and a line each way.
+    BackToBack,
+    /// Every host at one switch.
+    Star,
+    /// Every host at one cable, whose rate all share in both directions.
+    SharedCable,
+    /// Switches in a ring, hosts at each.
+    Ring,
+    /// Switches in a row, hosts at each.
+    Chain,
+    /// Two switches, half of the hosts at each, and the line that they share.
+    Dumbbell,
+    /// A row of switches: one pair of hosts across all its lines, and a pair across each of them.
+    ParkingLot,
+    /// One root, `fanout` nodes below each switch.
+    Tree,
+    /// Leaves and spines, or pods below a core (Leiserson 1985; Al-Fares, Loukissas and Vahdat 2008).
+    FatTree,
+    /// The nodes and lines that are listed.
+    Listed,
+}
+
+impl Topology {
+    /// What a plan calls a network whose nodes and lines are listed.
+    pub const LISTED: &'static str = "listed";
+}
+
+/// Whether a switch waits for the whole of a packet before it passes the packet on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Forwarding {
+    /// It does.
+    #[default]
+    StoreAndForward,
+    /// It begins to send as soon as the packet's head is there.
+    CutThrough,
+}
+
+/// A node of a listed network.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedNode {
+    /// The name that lines use.
+    pub name: String,
+    /// What the node does with what reaches it.
+    pub kind: ListedKind,
+}
+
+/// The kinds of nodes that may be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ListedKind {
+    /// It sends and receives.
+    Host,
+    /// It passes on what is for others.
+    Switch,
+}
+
+/// A line of a listed network: one each way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListedLine {
+    /// The name of one end.
+    pub from: String,
+    /// The name of the other end.
+    pub to: String,
+    /// The rate each way; that of the network if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// The delay each way; that of the network if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+}
+
+/// A network as a user writes it: a table of a scenario, or a text such as `fat-tree:hosts=64,rate=100Gbit/s`.
+///
+/// ```
+/// use wiretwin_plan::NetworkPlan;
+///
+/// let plan = NetworkPlan::from_text("fat-tree:hosts=64,rate=100Gbit/s")?;
+/// let graph = plan.graph()?;
+/// assert_eq!(graph.hosts().len(), 64);
+/// # Ok::<(), wiretwin_plan::PlanError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkPlan {
+    /// How nodes are joined.
+    pub topology: Topology,
+    /// How many hosts there are; 2 and above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<u32>,
+    /// The rate of every line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// The propagation delay of every line; 0 if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// What a switch takes to pass a packet on besides the packet's own time on the line; 0 if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch_delay: Option<Duration>,
+    /// Whether switches wait for whole packets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forwarding: Option<Forwarding>,
+    /// The largest packet, its headers included; 1500 B if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mtu: Option<Size>,
+    /// What of a packet is not the program's; 52 B (IP, and TCP with time stamps) if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Size>,
+    /// What a line carries for each packet besides the packet; 38 B (Ethernet's preamble, header, check sequence
+    /// and gap, IEEE 802.3 clauses 3 and 4) if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub framing: Option<Size>,
+    /// Switches from a host to the core of a fat tree: 2 or 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levels: Option<u32>,
+    /// Ports of each switch of a fat tree; even.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radix: Option<u32>,
+    /// How many times more rate a leaf of a fat tree has towards its hosts than towards the core; 1 and above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub oversubscription: Option<u32>,
+    /// Nodes below each switch of a tree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fanout: Option<u32>,
+    /// Hosts at each switch of a ring or chain; 1 if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts_per_switch: Option<u32>,
+    /// The rate of lines between switches; that of every line if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trunk_rate: Option<Rate>,
+    /// The delay of lines between switches; that of every line if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trunk_delay: Option<Duration>,
+    /// The nodes of a listed network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Vec<ListedNode>>,
+    /// The lines of a listed network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<Vec<ListedLine>>,
+}
+
+/// What messages become on a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packets {
+    /// Bytes of a message in a full packet.
+    pub payload: Bytes,
+    /// What a line carries for each packet besides those.
+    pub overhead: Bytes,
+    /// What a switch takes besides the packet's own time on the line.
+    pub switch_delay: Span,
+    /// Whether switches wait for whole packets.
+    pub forwarding: Forwarding,
+}
+
+impl Packets {
+    /// What a message of `bytes` occupies of a line, all its packets with what belongs to each. A message of no
+    /// bytes is a packet too.
+    #[must_use]
+    pub fn on_line(&self, bytes: Bytes) -> Bytes {
+        let packets = bytes.get().div_ceil(self.payload.get()).max(1);
+        Bytes::new(bytes.get().saturating_add(packets.saturating_mul(self.overhead.get())))
+    }
+
+    /// What the last packet of a message of `bytes` occupies of a line.
+    #[must_use]
+    pub fn last_on_line(&self, bytes: Bytes) -> Bytes {
+        let rest = match bytes.get() % self.payload.get() {
+            0 if bytes.get() > 0 => self.payload.get(),
+            rest => rest,
+        };
+        Bytes::new(rest + self.overhead.get())
+    }
+}
+
+/// IP version 4 (RFC 791) and TCP with time stamps (RFC 7323).
+const HEADERS: Bytes = Bytes::new(52);
+/// Ethernet's preamble and start delimiter (8), header (14), check sequence (4) and gap (12): IEEE 802.3.
+const FRAMING: Bytes = Bytes::new(38);
+const MTU: Bytes = Bytes::new(1500);
+/// Far above any packet of any network, far below what an addition overflows at.
+const LARGEST_PACKET: u64 = 1 << 30;
+/// A day: no sum of a path's delays overflows.
+const LONGEST: Span = Span::from_s(86_400);
+
+impl NetworkPlan {
+    /// Reads `NAME` or `NAME:key=value,key=value`.
+    ///
+    /// # Errors
+    /// [`PlanError`] for an unknown name or key, a wrong value, and for a network that cannot be.
+    pub fn from_text(text: &str) -> Result<Self, PlanError> {
+        Self::from_value(&text::table(text)?)
+    }
+
+    /// The table that a text stands for, unchecked: a JSON object as it is, or the short form taken apart.
+    ///
+    /// # Errors
+    /// [`PlanError`] for text that is neither.
+    pub fn table(text: &str) -> Result<Value, PlanError> {
+        if !text.trim_start().starts_with('{') {
+            return text::table(text);
+        }
+        let not_json = |error| PlanError::new("", format!("not JSON ({error})"), "a JSON object");
+        serde_json::from_str(text).map_err(not_json)
+    }
+
+    /// Reads a JSON object.
+    ///
+    /// # Errors
+    /// As [`NetworkPlan::from_text`].
+    pub fn from_value(value: &Value) -> Result<Self, PlanError> {
+        let plan: Self = read::from_value(value)?;
+        plan.check()?;
+        Ok(plan)
+    }
+
+    /// The nodes and lines of this network.
+    ///
+    /// # Errors
+    /// [`PlanError`] for a network that cannot be.
+    pub fn graph(&self) -> Result<Graph, PlanError> {
+        self.check()?;
+        topology::build(self)
+    }
+
+    /// What messages become on the lines of this network.
+    #[must_use]
+    pub fn packets(&self) -> Packets {
+        let size = |given: Option<Size>, default: Bytes| given.map_or(default, |size| size.0);
+        let headers = size(self.headers, HEADERS);
+        Packets {
+            payload: size(self.mtu, MTU).saturating_sub(headers),
+            overhead: headers.saturating_add(size(self.framing, FRAMING)),
+            switch_delay: self.switch_delay.map_or(Span::ZERO, |delay| delay.0),
+            forwarding: self.forwarding.unwrap_or_default(),
+        }
+    }
+
+    /// The rate of lines at hosts. A checked plan that is not listed has one.
+    pub(crate) fn host_rate(&self) -> Result<BitRate, PlanError> {
+        self.rate.map(|rate| rate.0).ok_or_else(|| {
+            PlanError::new("rate", "nothing", "a rate above zero with a unit, such as \"100 Gbit/s\"")
+        })
+    }
+
+    fn check(&self) -> Result<(), PlanError> {
+        self.check_keys()?;
+        for (key, delay) in
+            [("delay", self.delay), ("switch_delay", self.switch_delay), ("trunk_delay", self.trunk_delay)]
+        {
+            if let Some(delay) = delay.filter(|delay| delay.0 > LONGEST) {
+                return Err(PlanError::new(key, delay, "a day at most"));
+            }
+        }
+        for (key, size) in [("mtu", self.mtu), ("headers", self.headers), ("framing", self.framing)] {
+            if let Some(size) = size.filter(|size| size.0.get() > LARGEST_PACKET) {
+                return Err(PlanError::new(key, size, "1 GiB at most"));
+            }
+        }
+        if self.packets().payload.is_zero() {
+            let (mtu, headers) =
+                (self.mtu.map_or(MTU, |size| size.0), self.headers.map_or(HEADERS, |size| size.0));
+            return Err(PlanError::new("mtu", mtu, format!("more than the {headers} of the headers")));
+        }
+        if self.topology != Topology::Listed {
+            self.host_rate()?;
+            self.check_hosts()?;
+        }
+        Ok(())
+    }
+
+    /// Rejects a key that would have no effect on this topology.
+    fn check_keys(&self) -> Result<(), PlanError> {
+        let given = [
+            ("hosts", self.hosts.is_some()),
+            ("levels", self.levels.is_some()),
+            ("radix", self.radix.is_some()),
+            ("oversubscription", self.oversubscription.is_some()),
+            ("fanout", self.fanout.is_some()),
+            ("hosts_per_switch", self.hosts_per_switch.is_some()),
+            ("trunk_rate", self.trunk_rate.is_some()),
+            ("trunk_delay", self.trunk_delay.is_some()),
+            ("nodes", self.nodes.is_some()),
+            ("lines", self.lines.is_some()),
+        ];
+        let own: &[&str] = match self.topology {
+            Topology::BackToBack | Topology::Star | Topology::SharedCable => &["hosts"],
+            Topology::Ring | Topology::Chain => &["hosts", "hosts_per_switch", "trunk_rate", "trunk_delay"],
+            Topology::Dumbbell | Topology::ParkingLot => &["hosts", "trunk_rate", "trunk_delay"],
+            Topology::Tree => &["hosts", "fanout", "trunk_rate", "trunk_delay"],
+            Topology::FatTree => {
+                &["hosts", "levels", "radix", "oversubscription", "trunk_rate", "trunk_delay"]
+            }
+            Topology::Listed => &["nodes", "lines"],
+        };
+        let common = ["rate", "delay", "switch_delay", "forwarding", "mtu", "headers", "framing"];
+        match given.iter().find(|(key, is_given)| *is_given && !own.contains(key)) {
+            None => Ok(()),
+            Some((key, _)) => {
+                let value = serde_json::to_value(self).map_or(Value::Null, |all| all[*key].clone());
+                let keys = own.iter().chain(&common).copied().collect::<Vec<_>>().join(", ");
+                let name = serde_json::to_value(self.topology).map_or(Value::Null, |name| name);
+                Err(PlanError::new(
+                    *key,
+                    value,
+                    format!("not with the topology {name}, whose keys are {keys}"),
+                ))
+            }
+        }
+    }
+
+    fn check_hosts(&self) -> Result<(), PlanError> {
+        let (least, most) = match self.topology {
+            Topology::BackToBack => (2, 2),
+            Topology::ParkingLot => (4, MOST_HOSTS),
+            _ => (2, MOST_HOSTS),
+        };
+        let even = matches!(self.topology, Topology::Dumbbell | Topology::ParkingLot);
+        let hosts = match (self.hosts, self.topology) {
+            (Some(hosts), _) => hosts,
+            (None, Topology::BackToBack) => 2,
+            (None, _) => return Err(PlanError::new("hosts", "nothing", format!("{least} to {most}"))),
+        };
+        if !(least..=most).contains(&hosts) || (even && hosts % 2 == 1) {
+            let numbers = if even { "even numbers from " } else { "" };
+            return Err(PlanError::new("hosts", hosts, format!("{numbers}{least} to {most}")));
+        }
+        Ok(())
+    }
+}

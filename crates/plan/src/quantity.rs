@@ -1,0 +1,66 @@
+//! Quantities of a plan: texts with a unit, never a bare number.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+use wiretwin_units::{BitRate, Bytes, Span};
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident, $inner:ty, $expecting:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(pub $inner);
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Text;
+                impl Visitor<'_> for Text {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        f.write_str($expecting)
+                    }
+
+                    fn visit_str<E: Error>(self, text: &str) -> Result<$name, E> {
+                        text.parse().map($name).map_err(|_| E::custom($expecting))
+                    }
+                }
+                deserializer.deserialize_str(Text)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(&self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+quantity!(
+    /// A rate above zero, such as `"100 Gbit/s"`.
+    Rate,
+    BitRate,
+    "a rate above zero with a unit, such as \"100 Gbit/s\""
+);
+
+quantity!(
+    /// A time, such as `"500 ns"`.
+    Duration,
+    Span,
+    "a time with a unit, such as \"500 ns\""
+);
+
+quantity!(
+    /// A length, such as `"1500 B"` or `"64 KiB"`.
+    Size,
+    Bytes,
+    "a length with a unit, such as \"1500 B\" or \"64 KiB\""
+);

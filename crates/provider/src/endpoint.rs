@@ -1,0 +1,317 @@
+//! Endpoints: made, bound, progressed, closed. What they transfer is in [`crate::transfer`].
+
+use std::ffi::{c_int, c_void};
+use std::ptr::{null, null_mut};
+use std::time::Duration;
+
+use libc::{size_t, ssize_t};
+use wiretwin_host::direct::{Completion, Endpoint, Kind, Trouble};
+
+use crate::abi::*;
+use crate::cq::Cq;
+use crate::domain::{Av, Domain, give};
+use crate::error;
+use crate::inert::{nothing, nothing_sent};
+use crate::settings::{self, Wait};
+use crate::transfer;
+
+/// An endpoint.
+#[repr(C)]
+pub(crate) struct Ep {
+    fid: FidEp,
+    pub domain: *mut Domain,
+    pub direct: Endpoint,
+    av: *mut Av,
+    /// The numbers of peers by those of the address vector.
+    peers: Vec<usize>,
+    /// The reverse, where there is one.
+    numbers: Vec<FiAddr>,
+    tx_cq: *mut Cq,
+    rx_cq: *mut Cq,
+    /// Sends and receives complete only if they say so.
+    tx_selective: bool,
+    rx_selective: bool,
+    /// What operations say that cannot say anything themselves.
+    pub tx_flags: u64,
+    pub rx_flags: u64,
+    /// Messages that were claimed, by the context they were claimed with.
+    pub claims: Vec<(usize, usize)>,
+    wait: Wait,
+    cores: usize,
+}
+
+/// How long an endpoint that is closed sends what is left.
+const LINGER: Duration = Duration::from_secs(2);
+/// Turns without anything to do before others are let on the core, and before a rank sleeps.
+const PATIENCE: u32 = 512;
+const LONG: u32 = 1 << 14;
+/// How long it sleeps.
+const NAP: Duration = Duration::from_micros(50);
+
+static EP_FID: FiOps = FiOps { size: size_of::<FiOps>(), close, bind, control, ops_open: nothing };
+static EP: OpsEp = OpsEp {
+    size: size_of::<OpsEp>(),
+    cancel,
+    getopt,
+    setopt,
+    tx_ctx: nothing,
+    rx_ctx: nothing,
+    rx_size_left: nothing_sent,
+    tx_size_left: nothing_sent,
+};
+static CM: OpsCm = OpsCm {
+    size: size_of::<OpsCm>(),
+    setname: nothing,
+    getname,
+    getpeer: nothing,
+    connect: nothing,
+    listen: nothing,
+    accept: nothing,
+    reject: nothing,
+    shutdown: nothing,
+    join: nothing,
+};
+
+pub(crate) unsafe extern "C" fn endpoint(
+    domain: *mut FidDomain,
+    info: *mut FiInfo,
+    made: *mut *mut FidEp,
+    context: *mut c_void,
+) -> c_int {
+    let opened = settings::read().and_then(|(options, wait)| {
+        Endpoint::open(options).map(|direct| (direct, wait)).map_err(|error| error.to_string())
+    });
+    let (direct, wait) = match opened {
+        Ok(opened) => opened,
+        Err(reason) => {
+            // The only way to say why: the caller is given no more than a number.
+            eprintln!("wiretwin: {reason}");
+            return error(EINVAL);
+        }
+    };
+    let fid = Fid { fclass: FI_CLASS_EP, context, ops: &EP_FID };
+    // SAFETY: the info is one of ours or a copy of it, and the result has the caller's place.
+    unsafe {
+        let ep = Ep {
+            fid: FidEp {
+                fid,
+                ops: &EP,
+                cm: &CM,
+                msg: &transfer::MSG,
+                rma: null(),
+                tagged: &transfer::TAGGED,
+                atomic: null(),
+                collective: null(),
+            },
+            domain: domain.cast(),
+            direct,
+            av: null_mut(),
+            peers: Vec::new(),
+            numbers: Vec::new(),
+            tx_cq: null_mut(),
+            rx_cq: null_mut(),
+            tx_selective: false,
+            rx_selective: false,
+            tx_flags: (*info).tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
+            rx_flags: (*info).rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
+            claims: Vec::new(),
+            wait,
+            // Of the host, not of this rank, which may be bound to one of them.
+            cores: usize::try_from(libc::sysconf(libc::_SC_NPROCESSORS_ONLN)).unwrap_or(1),
+        };
+        *made = Box::into_raw(Box::new(ep)).cast();
+    }
+    0
+}
+
+unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
+    let ep = fid.cast::<Ep>();
+    // SAFETY: the objects are ours; what is bound lives until after the endpoint is closed.
+    unsafe {
+        match (*other).fclass {
+            FI_CLASS_CQ => {
+                let cq = other.cast::<Cq>();
+                if flags & FI_SEND != 0 {
+                    (*ep).tx_cq = cq;
+                    (*ep).tx_selective = flags & FI_SELECTIVE_COMPLETION != 0;
+                }
+                if flags & FI_RECV != 0 {
+                    (*ep).rx_cq = cq;
+                    (*ep).rx_selective = flags & FI_SELECTIVE_COMPLETION != 0;
+                }
+                let cq = &mut *cq;
+                if !cq.endpoints.contains(&ep) {
+                    cq.endpoints.push(ep);
+                }
+            }
+            FI_CLASS_AV => (*ep).av = other.cast(),
+            FI_CLASS_CNTR | FI_CLASS_EQ => {}
+            _ => return error(EINVAL),
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn control(_fid: *mut Fid, command: c_int, _argument: *mut c_void) -> c_int {
+    if command == FI_ENABLE { 0 } else { error(ENOSYS) }
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    // SAFETY: an endpoint that was made by `endpoint` and is closed once; its queues live still.
+    unsafe {
+        let ep = fid.cast::<Ep>();
+        let domain = (*ep).domain;
+        let _held = (*domain).lock.take();
+        let mut ep = Box::from_raw(ep);
+        let own: *mut Ep = &raw mut *ep;
+        for cq in [ep.tx_cq, ep.rx_cq] {
+            if let Some(cq) = cq.as_mut() {
+                cq.endpoints.retain(|&one| one != own);
+            }
+        }
+        ep.direct.finish(LINGER);
+    }
+    0
+}
+
+unsafe extern "C" fn cancel(fid: *mut Fid, context: *mut c_void) -> ssize_t {
+    // SAFETY: an endpoint of ours.
+    unsafe {
+        let ep = &mut *fid.cast::<Ep>();
+        let _held = (*ep.domain).lock.take();
+        let found = ep.direct.cancel(context as usize);
+        ep.settle();
+        if found { 0 } else { error(ENOENT) as ssize_t }
+    }
+}
+
+unsafe extern "C" fn getopt(_: *mut Fid, _: c_int, _: c_int, _: *mut c_void, _: *mut size_t) -> c_int {
+    error(ENOPROTOOPT)
+}
+
+unsafe extern "C" fn setopt(_: *mut Fid, _: c_int, _: c_int, _: *const c_void, _: size_t) -> c_int {
+    error(ENOPROTOOPT)
+}
+
+unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, length: *mut size_t) -> c_int {
+    // SAFETY: an endpoint of ours, and the caller's room for `length` bytes.
+    unsafe {
+        let ep = &*fid.cast::<Ep>();
+        let enough = give(&ep.direct.address().to_bytes(), to, length);
+        if enough { 0 } else { error(FI_ETOOSMALL) }
+    }
+}
+
+impl Ep {
+    /// Takes what has come and sends what may be sent; waits a little where there is nothing to do.
+    ///
+    /// # Safety
+    /// An endpoint of ours, in whose domain nobody else is at work.
+    pub(crate) unsafe fn progress(ep: *mut Self) {
+        // SAFETY: the caller's promise.
+        let ep = unsafe { &mut *ep };
+        ep.direct.progress();
+        ep.settle();
+        let idle = ep.direct.idle_turns();
+        if idle > PATIENCE && ep.gives_way() {
+            if idle > LONG && ep.wait == Wait::Sleep {
+                std::thread::sleep(NAP);
+            } else if idle.is_multiple_of(8) {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    fn gives_way(&self) -> bool {
+        match self.wait {
+            Wait::Spin => false,
+            Wait::Auto => self.direct.ranks_here() > self.cores,
+            Wait::Yield | Wait::Sleep => true,
+        }
+    }
+
+    /// Puts what has ended into the queues.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        while let Some(completion) = self.direct.completion() {
+            self.tell(&completion);
+        }
+    }
+
+    /// The peer of a number of the address vector; none for a number that it has not given out.
+    #[inline]
+    pub(crate) fn peer(&mut self, number: FiAddr) -> Option<usize> {
+        if self.peers.len() <= number as usize {
+            self.learn();
+        }
+        self.peers.get(number as usize).copied()
+    }
+
+    #[cold]
+    fn learn(&mut self) {
+        // SAFETY: the vector lives longer than the endpoint it is bound to.
+        let Some(av) = (unsafe { self.av.as_ref() }) else { return };
+        for (number, address) in av.addresses.iter().enumerate().skip(self.peers.len()) {
+            let peer = self.direct.peer(*address);
+            if self.numbers.len() <= peer {
+                self.numbers.resize(peer + 1, FI_ADDR_UNSPEC);
+            }
+            self.numbers[peer] = number as FiAddr;
+            self.peers.push(peer);
+        }
+    }
+
+    /// Whether an operation with these flags is to be told of.
+    pub(crate) const fn tells(&self, is_send: bool, flags: u64) -> bool {
+        let selective = if is_send { self.tx_selective } else { self.rx_selective };
+        !selective || flags & FI_COMPLETION != 0
+    }
+
+    fn number_of(&mut self, peer: usize) -> FiAddr {
+        if self.numbers.get(peer).is_none_or(|&number| number == FI_ADDR_UNSPEC) {
+            self.learn();
+        }
+        self.numbers.get(peer).copied().unwrap_or(FI_ADDR_UNSPEC)
+    }
+
+    /// Puts one completion into its queue.
+    pub(crate) fn tell(&mut self, completion: &Completion) {
+        let is_send = completion.kind == Kind::Sent;
+        let cq = if is_send { self.tx_cq } else { self.rx_cq };
+        let kind = if completion.tag.is_some() { FI_TAGGED } else { FI_MSG };
+        let mut flags = kind | if is_send { FI_SEND } else { FI_RECV };
+        if completion.data.is_some() {
+            flags |= FI_REMOTE_CQ_DATA;
+        }
+        let op_context = completion.context as *mut c_void;
+        let (len, buf) = (completion.length as size_t, completion.buffer.cast());
+        let (data, tag) = (completion.data.unwrap_or(0), completion.tag.unwrap_or(0));
+        // SAFETY: queues live longer than the endpoints bound to them.
+        let Some(cq) = (unsafe { cq.as_mut() }) else { return };
+        let Some(trouble) = completion.trouble else {
+            let entry = CqEntry { op_context, flags, len, buf, data, tag };
+            let source = if is_send { FI_ADDR_UNSPEC } else { self.number_of(completion.source) };
+            cq.entries.push_back((entry, source));
+            return;
+        };
+        let (err, olen) = match trouble {
+            Trouble::Truncated(over) => (FI_ETRUNC, over as size_t),
+            Trouble::Cancelled => (ECANCELED, 0),
+            Trouble::PeerGone => (ECONNRESET, 0),
+            Trouble::NoMessage => (ENOMSG, 0),
+        };
+        cq.errors.push_back(CqErrEntry {
+            op_context,
+            flags,
+            len: len - olen.min(len),
+            buf,
+            data,
+            tag,
+            olen,
+            err,
+            prov_errno: if err == ECONNRESET { EIO } else { err },
+            err_data: null_mut(),
+            err_data_size: 0,
+        });
+    }
+}

@@ -1,0 +1,60 @@
+"""The direct transport: the library that MPI libraries load, and what makes each of them use it.
+
+`libwiretwin-fi.so` is a provider of libfabric. An MPI that stands on libfabric finds it by a variable of the
+environment and needs no rebuilding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from wiretwin.errors import InputError
+
+__all__ = ["CURE", "LIBRARY", "MPIS", "environment"]
+
+LIBRARY = Path(__file__).resolve().parent / "fabric" / "libwiretwin-fi.so"
+"""Where the library is, once it has been built."""
+CURE = "make build/core.stamp"
+"""The line that builds the library in a checkout."""
+PROVIDER = "wiretwin"
+"""The name by which libfabric knows it."""
+
+_OF_MPI: Mapping[str, Mapping[str, str]] = {
+    "openmpi": {
+        "OMPI_MCA_pml": "cm",
+        "OMPI_MCA_mtl": "ofi",
+        "OMPI_MCA_mtl_ofi_provider_include": PROVIDER,
+    },
+    # Within a host too: MPICH has a shared memory of its own, which it would use instead.
+    "mpich": {"FI_PROVIDER": PROVIDER, "MPIR_CVAR_CH4_NETMOD": "ofi", "MPIR_CVAR_NOLOCAL": "1"},
+}
+
+MPIS = tuple(_OF_MPI)
+"""The MPIs that can use it."""
+
+
+def environment(mpi: str) -> dict[str, str]:
+    """Return the variables with which an MPI uses the direct transport.
+
+    Parameters
+    ----------
+    mpi
+        ``openmpi`` (4.1 or later, built with libfabric) or ``mpich`` (built with ``ch4:ofi``, as that of the
+        Python package).
+
+    Raises
+    ------
+    InputError
+        No such MPI, or the library has not been built.
+    """
+    if mpi not in _OF_MPI:
+        raise InputError(key="mpi", value=mpi, reason="is no MPI known here", allowed=", ".join(MPIS))
+    if not LIBRARY.is_file():
+        raise InputError(
+            key="mpi",
+            value=mpi,
+            reason=f"needs {LIBRARY}, which has not been built",
+            allowed=f"after `{CURE}`",
+        )
+    return {"FI_PROVIDER_PATH": str(LIBRARY.parent), **_OF_MPI[mpi]}

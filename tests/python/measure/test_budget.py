@@ -1,0 +1,274 @@
+"""How a budget is spent: by a clock that is turned by hand, and once by the real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wiretwin.measure import orchestrate
+from wiretwin.measure.budget import FREE_STEPS_S, LEAST_STEPS_S, Budget, allowance
+from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
+from wiretwin.measure.layers import Configuration, parse_layers
+from wiretwin.measure.orchestrate import Plan
+from wiretwin.measure.schedule import Step, steps
+from wiretwin.results import Layer, Result
+
+
+class Clock:
+    """Virtual time, in seconds."""
+
+    def __init__(self) -> None:
+        self.time = 100.0
+
+    def __call__(self) -> float:
+        return self.time
+
+
+def outcome_of(schedule: list[Step], seconds: float, rng: random.Random, spread: float) -> Outcome:
+    """What a launch leaves whose echoes scatter by `spread` between launches."""
+    lines: list[dict[str, Any]] = []
+    for step in schedule:
+        if step.loop == "echo":
+            each = round(1000 * (1 + step.bytes / 1000) * rng.lognormvariate(0, spread))
+            known = {"loop": "echo", "bytes": step.bytes, "messages": 1, "delay_ns": 0, "batch": 1}
+            lines.append(known | {"first_ns": each, "values_ns": [each] * 5})
+    return Outcome("ok", None, None, lines, seconds)
+
+
+class Host:
+    """A host whose launches take what they take, by the virtual clock."""
+
+    def __init__(self, besides: dict[str, float], slow: float = 1.0, spread: float = 0.3) -> None:
+        self.clock = Clock()
+        self.besides, self.slow, self.spread = besides, slow, spread
+        self.rng = random.Random(7)
+        self.schedules: dict[str, list[list[Step]]] = {}
+
+    def launch(self, configuration: Configuration, schedule: list[Step], *, cut: float, **_: Any) -> Outcome:
+        name = configuration.name
+        self.schedules.setdefault(name, []).append(schedule)
+        planned = sum(step.budget_ms for step in schedule) / 1000
+        seconds = self.slow * (self.besides[name] * self.rng.uniform(0.8, 1.3) + planned)
+        if self.clock.time + seconds > cut:
+            self.clock.time = max(cut, self.clock.time)
+            kept = outcome_of(schedule[:1], seconds, self.rng, self.spread)
+            return Outcome("interrupted", SPENT, None, kept.steps, seconds)
+        self.clock.time += seconds
+        return outcome_of(schedule, seconds, self.rng, self.spread)
+
+
+@pytest.fixture
+def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    def go(
+        host: Host, asked_s: float | None, *, after_s: float = 0.0, launches: int = 7, precision: float = 0.01
+    ) -> Result:
+        monkeypatch.setattr(orchestrate, "launch", host.launch)
+        configurations = parse_layers(",".join(host.besides), "layers")
+        plan = Plan(
+            configurations=configurations,
+            sizes=[4, 64, 1024],
+            purpose="curves",
+            budget=Budget(asked_s, begun=host.clock(), now=host.clock, after_s=after_s),
+            precision=precision,
+            launches=launches,
+            seed=1,
+            pins=None,
+        )
+        result = Result.create(
+            tmp_path / "result",
+            seed=1,
+            created_utc="2026-01-01T00:00:00Z",
+            layers=[Layer(layer=one.kind.name, name=one.name) for one in configurations],
+        )
+        with Interruption() as interruption:
+            orchestrate.run(plan, result, interruption)
+        return result
+
+    return go
+
+
+def launches_of(result: Result) -> dict[str, int]:
+    found = {layer.name: 0 for layer in result.manifest.layers}
+    for one in result.manifest.launches:
+        found[one.name] += one.status == "ok"
+    return found
+
+
+LAYERS = {"socket/tcp": 0.1, "socket/udp": 0.1, "socket/unix": 0.1, "shm": 0.1, "mpi4py/mpich": 0.9}
+
+
+@pytest.mark.parametrize("asked_s", [15.0, 26.0, 60.0, 600.0])
+def test_every_layer_gets_seven_launches_where_they_fit(
+    measured: Callable[..., Result], asked_s: float
+) -> None:
+    host = Host(LAYERS)
+    result = measured(host, asked_s)
+    assert min(launches_of(result).values()) >= 7
+    # Most of the time is used, and none beyond it.
+    assert 0.85 * asked_s < host.clock() - 100.0 <= 1.05 * asked_s
+
+
+@pytest.mark.parametrize("slow", [1.0, 3.0, 10.0, 100.0])
+@pytest.mark.parametrize("asked_s", [1.0, 4.0, 12.0])
+def test_the_budget_bounds_the_time_however_slow_the_host_is(
+    measured: Callable[..., Result], asked_s: float, slow: float
+) -> None:
+    host = Host(LAYERS, slow=slow)
+    result = measured(host, asked_s, after_s=0.3)
+    assert host.clock() - 100.0 + 0.3 <= allowance(asked_s)
+    # What was not measured for it is named, layer by layer, with its sizes.
+    for name, count in launches_of(result).items():
+        assert result.manifest.stopped[name] == "budget"
+        if count == 0:
+            assert result.manifest.not_measured[name]
+        else:
+            assert name not in result.manifest.not_measured
+    never = {one.name for one in result.manifest.layers} - {one.name for one in result.manifest.launches}
+    for name in never:
+        assert result.manifest.not_measured[name] == [4, 64, 1024]
+        words = result.manifest.stopped_because[name]
+        assert words == "not measured: the budget was spent before its first launch"
+
+
+def test_what_comes_after_is_kept_free(measured: Callable[..., Result]) -> None:
+    host = Host(LAYERS)
+    measured(host, 20.0, after_s=12.0)
+    assert host.clock() - 100.0 + 12.0 <= allowance(20.0)
+
+
+def test_without_a_budget_each_is_launched_as_often_as_asked(measured: Callable[..., Result]) -> None:
+    host = Host(LAYERS, slow=50.0)
+    result = measured(host, None, launches=4)
+    assert set(launches_of(result).values()) == {4}
+    assert set(result.manifest.stopped.values()) == {"launches"}
+    assert result.manifest.not_measured == {}
+    planned = sum(step.budget_ms for step in host.schedules["shm"][0]) / 1000
+    assert planned == pytest.approx(FREE_STEPS_S, rel=0.05)
+
+
+def test_a_layer_that_starts_slowly_takes_time_from_the_steps_not_from_the_launches() -> None:
+    clock = Clock()
+    budget = Budget(60.0, begun=clock(), now=clock)
+    turns = {"quick": 1, "slow": 1}
+    for _ in range(3):
+        budget.learn("quick", 0.2, 0.1)
+        budget.learn("slow", 2.1, 0.1)
+    # Seven rounds of nine tenths of 60 s, less what a round costs besides: 0.1 and 2.
+    assert budget.steps_s(turns, 7) == pytest.approx((54.0 / 7 - 2.1) / 2)
+    clock.time += 59.0
+    assert budget.steps_s(turns, 7) == LEAST_STEPS_S
+    assert budget.fits("quick", LEAST_STEPS_S)
+    assert not budget.fits("slow", LEAST_STEPS_S)
+
+
+def test_a_slow_layer_does_not_take_the_time_of_the_others(measured: Callable[..., Result]) -> None:
+    """Its first launch, of which nothing is known, is ended when it has had its share."""
+    besides = {"socket/tcp": 0.1, "socket/udp": 0.1, "socket/unix": 0.1, "shm": 30.0, "mpi4py/mpich": 0.9}
+    host = Host(besides)
+    result = measured(host, 20.0)
+    assert host.clock() - 100.0 <= allowance(20.0)
+    found = launches_of(result)
+    assert found.pop("shm") == 0
+    assert min(found.values()) >= 3
+    ended = [one for one in result.manifest.launches if one.name == "shm"]
+    assert [one.status for one in ended] == ["interrupted"]
+    assert ended[0].rows > 0
+    assert result.manifest.not_measured == {"shm": [64, 1024]}
+
+
+def test_a_launch_has_its_share_or_three_times_what_is_expected() -> None:
+    clock = Clock()
+    budget = Budget(60.0, begun=clock(), now=clock)
+    assert budget.fair_end("a", 0.1, 12) == pytest.approx(clock() + 5.0)
+    budget.learn("b", 4.1, 0.1)
+    assert budget.fair_end("b", 0.1, 12) == pytest.approx(clock() + 12.3)
+    clock.time += 57.0
+    assert budget.fair_end("b", 0.1, 1) == budget.cut
+    assert Budget(None, begun=0.0, now=clock).fair_end("a", 0.1, 1) == float("inf")
+
+
+def test_sizes_that_are_known_give_their_time_to_the_others() -> None:
+    def echo_ms(settled: set[int]) -> dict[int, float]:
+        made = steps([4, 64, 1024, 4096], "curves", seconds=1.0, settled=settled)
+        return {step.bytes: step.budget_ms for step in made if step.loop == "echo"}
+
+    even, uneven = echo_ms(set()), echo_ms({4, 64})
+    assert sum(uneven.values()) == pytest.approx(sum(even.values()), rel=1e-3)
+    assert uneven[4] == pytest.approx(uneven[4096] / 5, rel=1e-3)
+    assert uneven[4096] > 1.6 * even[4096]
+
+
+def test_sizes_settle_one_by_one(measured: Callable[..., Result]) -> None:
+    host = Host({"shm": 0.1}, spread=0.0)
+    measured(host, 20.0, launches=9)
+    first, last = host.schedules["shm"][0], host.schedules["shm"][-1]
+    assert len({step.budget_ms for step in first if step.loop == "echo"}) == 1
+    assert len(host.schedules["shm"]) == 9
+    assert [step.bytes for step in first] == [step.bytes for step in last]
+
+
+def test_a_launch_that_is_cut_keeps_the_steps_it_has_finished() -> None:
+    (shm,) = parse_layers("shm", "layers")
+    # The second step never ends by itself: what ends it is the cut alone.
+    schedule = [
+        Step("echo", 4, min_samples=3, max_samples=3, budget_ms=1.0),
+        Step("echo", 1 << 20, min_samples=1 << 24, max_samples=1 << 24, budget_ms=3_600_000.0),
+    ]
+    seconds = 2.0
+    outcome = launch(shm, schedule, limit_s=600.0, pins=None, cut=time.monotonic() + seconds)
+    while not outcome.steps and seconds < 100:  # a host that could not even start it in time
+        seconds *= 2
+        outcome = launch(shm, schedule, limit_s=600.0, pins=None, cut=time.monotonic() + seconds)
+    assert (outcome.status, outcome.error) == ("interrupted", SPENT)
+    assert [step["bytes"] for step in outcome.steps] == [4]
+
+
+@pytest.fixture
+def load() -> Iterator[None]:
+    """Twice as many busy processes as there are cores."""
+    busy = "import os\nwhile os.getppid() == int(__import__('sys').argv[1]):\n    sum(range(100000))"
+    hogs = [
+        subprocess.Popen([sys.executable, "-c", busy, str(os.getpid())])
+        for _ in range(2 * len(os.sched_getaffinity(0)))
+    ]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+        for hog in hogs:
+            hog.wait()
+
+
+@pytest.mark.usefixtures("load")
+def test_a_command_keeps_to_its_budget_on_a_loaded_host(tmp_path: Path) -> None:
+    """The wall time is the contract here; the start of the interpreter and of the libraries counts."""
+    asked_s = 12.0
+    command = [
+        sys.executable, "-c", "from wiretwin.cli import main; main()", "measure",
+        "--layers", "shm,socket/tcp", "--budget", f"{asked_s:g}s", "--format", "json",
+        "-o", str(tmp_path / "result"),
+    ]  # fmt: skip
+    before = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    seconds = time.monotonic() - before
+    assert seconds <= allowance(asked_s), done.stderr
+    if done.returncode == 0:
+        manifest = json.loads((tmp_path / "result" / "manifest.json").read_text())
+        assert set(manifest["stopped"]) == {"shm", "socket/tcp"}
+        rows = {row["layer"]: row for row in json.loads(done.stdout)}
+        for name, sizes in manifest["not_measured"].items():
+            assert rows[name]["not_measured_bytes"] == " ".join(map(str, sizes))
+            assert f"{name}: not measured: " in done.stderr
+    else:
+        assert done.returncode == 3
+        assert "measured: " in done.stderr

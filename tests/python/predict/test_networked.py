@@ -1,0 +1,152 @@
+"""Predictions of ranks on hosts that a network joins: exact times, contention, and bad input by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from predict_help import TWIN, wiretwin
+
+import wiretwin as wt
+from wiretwin.errors import InputError
+from wiretwin.predict.model import Site, single_host
+from wiretwin.predict.named import NAMED, run_simulated
+from wiretwin.predict.predict import predict
+from wiretwin.twin import Twin
+
+MPI = "mpi4py/mpich"
+
+#: One message of 1000 bytes, received by a rank that waits for it.
+ONE_WAY = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+buffer = bytearray(1000)
+if comm.rank == 0:
+    comm.Send(buffer, dest=1)
+else:
+    comm.Recv(buffer, source=0)
+"""
+
+#: Every rank sends to rank 0 at once.
+INCAST = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+buffer = bytearray(50_000)
+if comm.rank:
+    comm.Send(buffer, dest=0)
+else:
+    for source in range(1, comm.size):
+        comm.Recv(buffer, source=source)
+"""
+
+
+def seconds(folder: Path, source: str, ranks: int, network: str | None) -> float:
+    script = folder / "script.py"
+    script.write_text(source)
+    return predict(script, twin=Twin.parse(TWIN), ranks=ranks, network=network, compute_ps=0).seconds.value
+
+
+def test_a_site_without_a_network_is_the_twins_host() -> None:
+    twin = Twin.parse(TWIN)
+    assert Site.of(3).model(twin, MPI) == single_host(twin, MPI, 3)
+
+
+def test_ranks_are_placed_host_by_host() -> None:
+    model = Site.of(5, "star:rate=1Gbit/s", 2).model(Twin.parse(TWIN), MPI)
+    assert model["placement"] == [0, 0, 1, 1, 2]
+    assert len(model["nodes"]) == 3
+    assert model["inter"] == model["intra"]
+    assert model["network"] == {"topology": "star", "hosts": 3, "rate": "1 Gbit/s"}
+
+
+def test_a_message_takes_its_ends_and_its_packet_on_each_line(tmp_path: Path) -> None:
+    within = seconds(tmp_path, ONE_WAY, 2, None)
+    between = seconds(tmp_path, ONE_WAY, 2, "star:rate=1Gbit/s,delay=2us,switch_delay=1us")
+    # 1000 bytes and 90 of headers are 8.72 us on each of two lines.
+    assert between - within == pytest.approx(2 * 8.72e-6 + 2 * 2e-6 + 1e-6, abs=1e-12)
+
+
+def test_senders_to_one_rank_share_its_line(tmp_path: Path) -> None:
+    times = {ranks: seconds(tmp_path, INCAST, ranks, "star:rate=1Gbit/s") for ranks in (2, 5)}
+    # 50,000 bytes are 35 packets with 90 bytes more each: 425 us of the line of rank 0 for each sender.
+    alone = (50_000 + 35 * 90) * 8e-9
+    assert times[2] > alone
+    assert times[5] > 4 * alone
+    assert times[5] < 4 * alone + times[2]
+
+
+def test_a_compiled_program_has_the_same_result_on_every_network() -> None:
+    words = ["elements=64", "rounds=2", "add=1ns"]
+    twin = Twin.parse(TWIN)
+    runs = [
+        run_simulated(NAMED["ring"], words, twin=twin, layer=MPI, ranks=8, network=network)
+        for network in (None, "star:rate=1Gbit/s", "ring:rate=1Gbit/s", "fat-tree:rate=100Gbit/s")
+    ]
+    assert len({tuple(rank.digest for rank in run.ranks) for run in runs}) == 1
+    assert all(rank.verified for run in runs for rank in run.ranks)
+    assert runs[1].seconds > runs[3].seconds
+
+
+def test_the_command_line_takes_a_network_and_says_what_it_stands_on(tmp_path: Path) -> None:
+    script, twin = tmp_path / "script.py", tmp_path / "twin.toml"
+    script.write_text(INCAST)
+    twin.write_text(TWIN)
+    words = ["predict", str(script), "--twin", str(twin), "--compute", "0us", "-o", str(tmp_path / "out")]
+    ended = wiretwin(*words, "--network", "fat-tree:hosts=64,rate=100Gbit/s", "--ranks", "4")
+    assert ended.code == 0, ended.err
+    assert "hosts are joined by fat-tree:hosts=64,rate=100Gbit/s" in ended.err
+
+
+def test_a_scenario_names_a_network_for_its_twin(tmp_path: Path) -> None:
+    (tmp_path / "twin.toml").write_text(TWIN)
+    (tmp_path / "topology.conf").write_text("SwitchName=s Nodes=a[0-7]\n")
+    times = {}
+    for network in ("", 'network = "star:rate=100Mbit/s"', 'network = "topology.conf:rate=100Mbit/s"'):
+        (tmp_path / "scenario.toml").write_text(
+            f"""
+format = "wiretwin-scenario"
+version = 1
+[twin]
+file = "twin.toml"
+layer = "{MPI}"
+{network}
+[program]
+name = "ring"
+ranks = 8
+parameters = {{ elements = 1000, rounds = 1, add = "1ns" }}
+"""
+        )
+        outcome = wt.simulate(wt.Scenario.read(tmp_path / "scenario.toml"))
+        assert outcome.metrics["verified_ratio"] == 1
+        times[network] = outcome.metrics["time_s"]
+    within, star, slurm = times.values()
+    assert star == slurm > within
+
+
+@pytest.mark.parametrize(
+    ("network", "each", "said"),
+    [
+        (
+            "star:hosts=2,rate=1Gbit/s",
+            None,
+            "--ranks: 5 is not allowed here; allowed: 2 at most: 2 hosts with 1 each",
+        ),
+        ("star:hosts=2,rate=1Gbit/s", 0, "--ranks-per-host: 0 is not allowed here; allowed: 1 and above"),
+        (None, 2, "--ranks-per-host: 2 is not allowed here; allowed: with --network"),
+    ],
+)
+def test_ranks_that_have_no_host_are_rejected(network: str | None, each: int | None, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        Site.of(5, network, each)
+    assert said in str(error.value)
+
+
+def test_the_same_network_as_text_and_object_is_the_same_prediction(tmp_path: Path) -> None:
+    text = "star:hosts=2,rate=1Gbit/s"
+    script = tmp_path / "script.py"
+    script.write_text(ONE_WAY)
+    found = [
+        predict(script, twin=Twin.parse(TWIN), network=network, compute_ps=0).trace_digest
+        for network in (text, wt.Network("star", hosts=2, rate="1 Gbit/s"))
+    ]
+    assert found[0] == found[1]

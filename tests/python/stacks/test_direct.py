@@ -1,0 +1,117 @@
+"""The direct transport under unmodified MPIs: same results, no library but the provider, clear refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests_stacks import LIMIT_S, configured, nothing_left, quick, run_program
+
+from wiretwin import direct
+from wiretwin.errors import InputError, MeasureError
+from wiretwin.measure.launch import launch
+from wiretwin.measure.layers import parse_layers, refusal
+from wiretwin.testbed import Testbed
+
+LAYERS = ["mpi/openmpi+direct", "mpi/mpich+direct"]
+
+
+@pytest.fixture(scope="module")
+def bed() -> Iterator[Testbed]:
+    try:
+        made = Testbed.up(2, name=f"direct-{os.getpid()}")
+    except (InputError, MeasureError) as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    with made:
+        yield made
+
+
+@pytest.fixture(autouse=True)
+def _clean(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("PYTEST_OF", str(os.getpid()))
+    with nothing_left():
+        yield
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_between_two_hosts_every_message_crosses_the_network(name: str, bed: Testbed) -> None:
+    size, rounds = 20_000, 5
+    step = quick("echo", size, warmup=0, min_samples=rounds, max_samples=rounds, batch=1)
+    before = bed.counters()
+    outcome = launch(configured(name, bed), [step], limit_s=LIMIT_S, pins=None, place=bed)
+    assert (outcome.status, outcome.error) == ("ok", None)
+    after = bed.counters()
+    for host in ("h1", "h2"):
+        assert after[host].bytes_out - before[host].bytes_out >= rounds * size, host
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_program_gives_the_same_result_as_over_the_own_path_of_the_library(name: str) -> None:
+    program = {"name": "jacobi", "rows": 32, "columns": 32, "iterations": 8}
+    lines = run_program(name, program, 3)
+    own = run_program("mpi/openmpi", program, 3)
+    assert [line["digest"] for line in lines] == [line["digest"] for line in own]
+    assert all(line["verified"] for line in lines)
+
+
+@pytest.mark.parametrize("name", [*LAYERS, "mpi4py/openmpi+direct", "mpi4py/mpich+direct"])
+def test_messages_short_and_long_are_measured(name: str) -> None:
+    steps = [quick("echo", 8), quick("echo", 300_000), quick("stream", 1024), quick("call", 8)]
+    outcome = launch(configured(name), steps, limit_s=LIMIT_S, pins=None)
+    assert (outcome.status, outcome.error) == ("ok", None)
+    assert len(outcome.steps) == len(steps)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_it_is_the_provider_that_carries_the_messages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that it alone reads, and rejects, ends the launch in its words."""
+    monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", "by-pigeon")
+    outcome = launch(configured(name), [quick("echo", 8)], limit_s=LIMIT_S, pins=None)
+    assert outcome.status == "failed"
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_datagrams_carry_what_shared_memory_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", "udp")
+    steps = [quick("echo", 8), quick("echo", 20_000), quick("echo", 100_000)]
+    outcome = launch(configured(name), steps, limit_s=LIMIT_S, pins=None)
+    assert (outcome.status, outcome.error) == ("ok", None)
+
+
+@pytest.mark.parametrize("mpi", direct.MPIS)
+def test_the_command_prints_what_a_shell_evaluates(mpi: str) -> None:
+    configured(f"mpi/{mpi}+direct")
+    script = "from wiretwin.cli import main; main()"
+    argv = [sys.executable, "-c", script, "direct", "env", "--mpi", mpi]
+    shown = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+    lines = dict(line.removeprefix("export ").split("=", 1) for line in shown.splitlines())
+    assert lines == direct.environment(mpi)
+    also = subprocess.run([*argv, "--format", "json"], capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(also.stdout) == lines
+
+
+def test_what_cannot_be_is_rejected_with_what_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="allowed: openmpi, mpich"):
+        direct.environment("lam")
+    for name, reason in [
+        ("mpi4py/mpich+debian+direct", "does not stand on libfabric"),
+        ("mpi/openmpi+direct+eager64k", "sets its own eager limit"),
+    ]:
+        refused = refusal(parse_layers(name)[0])
+        assert refused is not None
+        assert reason in refused.reason
+    monkeypatch.setattr(direct, "LIBRARY", tmp_path / "libwiretwin-fi.so")
+    refused = refusal(parse_layers("mpi/openmpi+direct")[0])
+    assert refused is not None
+    assert (refused.reason, refused.cure) == ("no libwiretwin-fi.so", "make build/core.stamp")
+    with pytest.raises(InputError, match="has not been built"):
+        direct.environment("openmpi")

@@ -1,0 +1,124 @@
+"""End every verb by every signal at points spread over its run, and look for what is left.
+
+Every outcome is kept as it comes in ``build/torture/COMMIT.jsonl``, so that the same command goes on where it
+was ended. At the end ``tests/torture/results.json`` says what was found, with date and commit. Ends with 1 if
+anything was left, or a verb ended otherwise than by its signal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from leaving import SIGNALS, leave, possible  # noqa: E402
+from verbs import CASES  # noqa: E402
+
+from wiretwin.measure.layers import parse_layers, refusal  # noqa: E402
+
+LONGEST_S = 600.0
+"""The longest that a verb may take to its own end, in seconds."""
+RESULTS = Path(__file__).with_name("results.json")
+
+
+def commit() -> str:
+    """Return the commit of the tree, with a plus sign if files differ from it."""
+    words = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=12", "--dirty=+"]
+    return subprocess.check_output(words, text=True).strip()
+
+
+def once(verb: str, number: signal.Signals, at_s: float) -> dict[str, Any]:
+    """End a verb once; return what came of it."""
+    with tempfile.TemporaryDirectory(prefix="torture-") as folder:
+        return leave(CASES[verb], number, Path(folder), at_s=at_s, limit_s=LONGEST_S)
+
+
+def fault(number: signal.Signals, found: dict[str, Any]) -> str | None:
+    """Say what is wrong with how a verb has ended, if something is."""
+    if found["left"]:
+        return f"left {found['left']}"
+    # Before the command line is loaded the interpreter itself ends, by the signal.
+    # What ends before its signal may say, as on a busy host, that it cannot do its work.
+    ends = {128 + number, -number} if found["sent"] else set(range(7))
+    if found["status"] not in ends or "a defect of wiretwin" in found["said"]:
+        return f"ended with status {found['status']}: {found['said'][-1000:]}"
+    return None
+
+
+def length(verb: str, known: dict[str, float]) -> float:
+    """Return how long a verb takes to its own end, in seconds."""
+    if verb not in known:
+        known[verb] = once(verb, signal.SIGKILL, LONGEST_S)["took_s"]
+    return known[verb]
+
+
+def main() -> int:
+    """Run what has not been run."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=20, help="points of each verb's run, for each signal")
+    times = parser.parse_args().times
+    if not possible():
+        raise SystemExit("make torture needs namespaces: run it as root")
+    here = commit()
+    kept = ROOT / "build" / "torture" / f"{here}.jsonl"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    done: dict[tuple[str, str, float], dict[str, Any]] = {}
+    known: dict[str, float] = {}
+    for line in kept.read_text().splitlines() if kept.exists() else []:
+        one = json.loads(line)
+        if "length_s" in one:
+            known[one["verb"]] = one["length_s"]
+        else:
+            done[one["verb"], one["signal"], one["share"]] = one
+    verbs = [
+        verb
+        for verb, case in CASES.items()
+        if case.layer is None or refusal(parse_layers(case.layer)[0]) is None
+    ]
+    with kept.open("a") as log:
+        for point in range(times):
+            share = round((point + 0.5) / times, 6)
+            for verb in verbs:
+                new = verb not in known
+                whole_s = length(verb, known)
+                if new:
+                    log.write(json.dumps({"verb": verb, "length_s": whole_s}) + "\n")
+                for number in SIGNALS:
+                    key = verb, number.name, share
+                    if key in done:
+                        continue
+                    found = once(verb, number, share * whole_s)
+                    wrong = fault(number, found)
+                    del found["said"]
+                    done[key] = {"verb": verb, "signal": number.name, "share": share, **found, "fault": wrong}
+                    log.write(json.dumps(done[key]) + "\n")
+                    log.flush()
+                    words = wrong or f"status {found['status']}, gone in {found['gone_s']:.1f} s"
+                    print(f"{verb}, {number.name} at {share:.0%} of {whole_s:.1f} s: {words}", flush=True)
+    faults = [one for one in done.values() if one["fault"]]
+    results = {
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "commit": here,
+        "runs": len(done),
+        "hit": sum(one["sent"] for one in done.values()),
+        "longest_gone_s": max(one["gone_s"] for one in done.values()),
+        "verbs": dict(sorted(Counter(verb for verb, _, _ in done).items())),
+        "faults": faults,
+    }
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    print(f"{len(done)} runs, {len(faults)} faults: {RESULTS.relative_to(ROOT)}")
+    return bool(faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
