@@ -389,6 +389,8 @@ class Source(_Strict):
     """Of every interval in the file."""
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     """Of the fit's resampling."""
+    left_out: dict[str, str] | None = None
+    """By name the layers that were measured too little to be fitted, with what they lack."""
 
 
 class Host(_Strict):

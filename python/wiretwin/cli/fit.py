@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wiretwin.results import Result
     from wiretwin.twin import Twin
 
-__all__ = ["figure_table", "open_result", "register", "segment_table"]
+__all__ = ["figure_table", "open_result", "register", "say_left_out", "segment_table"]
 
 HELP = """Fit a twin to a result folder.
 
@@ -54,8 +54,15 @@ def register(app: typer.Typer) -> None:
         if out is not None:
             twin.write(out)
         emit(segment_table(twin) if segments else figure_table(twin), form)
+        say_left_out(twin)
         if out is not None:
             print(f"twin: {out}", file=sys.stderr)
+
+
+def say_left_out(twin: Twin) -> None:
+    """Name on standard error the layers that were measured too little to be fitted."""
+    for name, lacks in (twin.source.left_out or {}).items():
+        print(f"{name}: not fitted: {lacks}", file=sys.stderr)
 
 
 def open_result(path: Path, *, salvage: bool = False) -> Result:

@@ -39,6 +39,7 @@ def register(app: typer.Typer) -> None:
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.compare import comparison_table
+        from wiretwin.cli.fit import say_left_out
         from wiretwin.cli.folders import fresh
         from wiretwin.cli.measure import summary_table
         from wiretwin.cli.progress import Bar
@@ -60,6 +61,8 @@ def register(app: typer.Typer) -> None:
         if form is Format.table and done.result is not None:
             emit(summary_table(done.result), form)
         emit(comparison_table(done.comparisons), form)
+        if done.twin is not None:
+            say_left_out(done.twin)
         lost = max((lost_share(one.run) or 0.0 for one in done.comparisons), default=0.0)
         if lost >= LOST:
             print(

@@ -52,6 +52,10 @@ Overlap = Literal["reduce", "keep"]
 _STREAMS = ("socket/", "shm")
 
 
+class _TooLittleError(InputError):
+    """A layer was measured too little for a curve with intervals."""
+
+
 def fit(
     result: Result | pl.DataFrame | str | Path,
     *,
@@ -70,7 +74,8 @@ def fit(
     result
         A result, opened or the path of its folder, or its samples as a data frame.
     layers
-        The layers to fit; by default all that were measured.
+        The layers to fit; by default all that were measured. One that was measured too little for an interval
+        is then left out, and ``source.left_out`` of the twin says what it lacks.
     endpoints
         ``auto``: overheads, latency and gap where the loops for them were measured, else the curve alone;
         ``require``: refuse a layer without them; ``skip``: the curve alone.
@@ -90,7 +95,8 @@ def fit(
     Raises
     ------
     InputError
-        If a layer was not measured, or too little of it; the message names layer, loop and sizes.
+        If a layer that was named was not measured, or too little of it, or too little of every layer; the
+        message names layer, loop and sizes.
     """
     if not 0 < confidence < 1:
         raise InputError(key="confidence", value=confidence, allowed="above 0 and below 1")
@@ -135,9 +141,16 @@ def fit(
             raise InputError(place, f"layer {name}", reason=reason) from error
 
     fitted = {}
+    left_out: dict[str, str] = {}
     for name in layers or measured:
         rows = summary.filter(pl.col("layer") == name)
-        whole = costs(name, rows)
+        try:
+            whole = costs(name, rows)
+        except _TooLittleError as error:
+            if layers or len(left_out) == len(measured) - 1:
+                raise
+            left_out[name] = str(error.reason)
+            continue
         apart = _in_states(name, rows, crossings, costs) if crossings else []
         whole["crossing_ns"] = _crossing(crossings.get(launch) for launch in rows["launch"].unique())
         fitted[name] = Layer(**whole, states=tuple(apart))
@@ -148,6 +161,7 @@ def fit(
             samples=samples.height,
             launches=samples["launch"].n_unique(),
             confidence=confidence,
+            left_out=left_out or None,
         ),
         host=_host(facts, host or {}),
         layers=fitted,
@@ -358,7 +372,7 @@ def _require_curve(name: str, echo: ByLaunch, place: str | None) -> None:
     sizes = int((echo.sizes > 0).sum())
     allowed = f"loop echo in at least {MIN_LAUNCHES} launches at {MIN_SIZES} or more sizes above 0"
     if launches < MIN_LAUNCHES:
-        raise InputError(
+        raise _TooLittleError(
             place,
             f"layer {name}",
             reason=f"has {launches} launch{'es' if launches != 1 else ''} with loop echo; "
@@ -367,7 +381,7 @@ def _require_curve(name: str, echo: ByLaunch, place: str | None) -> None:
         )
     if sizes < MIN_SIZES:
         have = ", ".join(str(s) for s in echo.sizes)
-        raise InputError(
+        raise _TooLittleError(
             place, f"layer {name}", reason=f"has loop echo at {have or 'no'} bytes only", allowed=allowed
         )
 

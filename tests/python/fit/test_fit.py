@@ -211,6 +211,25 @@ def test_too_little_data_is_refused_by_layer_loop_and_sizes(keep: pl.Expr, said:
     assert said in str(caught.value)
 
 
+def test_a_layer_with_one_launch_is_left_out_by_name_and_the_others_are_fitted() -> None:
+    samples = pl.concat(
+        [
+            EAGER.samples(layer="known", launches=3),
+            EAGER.samples(layer="seen-once", launches=1).with_columns(pl.col("launch") + 10),
+        ]
+    )
+    twin = fit(samples)
+    assert list(twin.layers) == ["known"]
+    assert twin.layers == fit(samples, layers=["known"]).layers
+    lacks = "has 1 launch with loop echo; an interval between launches needs more"
+    assert twin.source.left_out == {"seen-once": lacks}
+    assert Twin.parse(twin.to_toml()).source == twin.source
+    with pytest.raises(InputError, match=f"layer seen-once: {lacks}"):
+        fit(samples, layers=["known", "seen-once"])
+    with pytest.raises(InputError, match=f"layer seen-once: {lacks}"):
+        fit(samples.filter(pl.col("layer") == "seen-once"))
+
+
 def test_round_trips_of_no_time_are_not_used() -> None:
     samples = EAGER.samples()
     coarse = pl.when(pl.col("bytes") < 8).then(0).otherwise(pl.col("value_ns")).alias("value_ns")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from predict_help import RING, mentioning, wiretwin
 
 from wiretwin import tour as package_tour
 from wiretwin.errors import InterruptedRun
+from wiretwin.measure.budget import Budget
 from wiretwin.predict import shipped
 from wiretwin.predict.records import Prediction, Run, read
 from wiretwin.results import Result
@@ -18,6 +20,8 @@ from wiretwin.tour import MEASURE_S, Step
 from wiretwin.twin import Twin
 
 MPI = ("mpi4py/mpich",)
+FEW_SIZES = "4,64,1KiB,4KiB,64KiB"
+"""Enough for a twin, in a launch of which starting is the most."""
 
 
 @pytest.fixture
@@ -28,6 +32,7 @@ def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     program = home / "ring.py"
     program.write_text(RING + "import sys\nassert sys.argv[1:] == ['4']\n")
     monkeypatch.setattr(shipped, "folder", lambda: home)
+    monkeypatch.setattr("wiretwin.tour.SIZES", FEW_SIZES)
     monkeypatch.setattr("wiretwin.tour.PROGRAMS", (shipped.Shipped("ring.py", ("4",), ("8",)),))
     return program
 
@@ -52,6 +57,31 @@ def test_once_round_leaves_everything_in_one_folder(tiny: Path, tmp_path: Path) 
     assert order == sorted(order)
     assert all(step.remaining_s >= 0 for step in steps)
     assert mentioning(tiny) == []
+
+
+def test_a_layer_that_the_budget_had_one_launch_for_is_named_and_ends_no_tour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy host: what the programs run on is measured, and the report has what there is."""
+    monkeypatch.setattr("wiretwin.tour.PROGRAMS", ())
+    monkeypatch.setattr("wiretwin.tour.SIZES", FEW_SIZES)
+    asked: list[str] = []
+
+    def fits(_: Budget, name: str, steps_s: float) -> bool:
+        asked.append(name)
+        return asked.count(name) == 1
+
+    monkeypatch.setattr(Budget, "fits", fits)
+    monkeypatch.setattr(Budget, "fair_end", lambda *_: math.inf)
+    done = package_tour(tmp_path / "tour", layers=(*MPI, "shm"), measure_s=2.0, launches=1)
+    assert done.result is not None
+    assert done.result.manifest.stopped["shm"] == "budget"
+    assert done.twin is not None
+    assert list(done.twin.layers) == list(MPI)
+    lacks = "has 1 launch with loop echo; an interval between launches needs more"
+    assert done.twin.source.left_out == {"shm": lacks}
+    assert done.report is not None
+    assert "shm" in done.report.read_text("utf-8")
 
 
 STAGES = ("measuring", "fitting the twin", "predicting ring.py", "ring.py 4: ", "writing the report")
