@@ -204,7 +204,8 @@ def _parse(directory: Path) -> Said:
     hello, steps, said, done, broken = None, [], None, False, False
     crossing_ns: tuple[float, float] | None = None
     counted: dict[str, int] = {}
-    for file in sorted(directory.glob("stdout-*")):
+    # A rank that could not be started has left a link to a file that nobody has made.
+    for file in sorted(file for file in directory.glob("stdout-*") if file.exists()):
         for line, event in lines.events(file.read_bytes()):
             match event:
                 case {"event": "hello"} if _hello_allowed(event):

@@ -165,6 +165,18 @@ def test_ranks_are_pinned_to_the_cpus_given() -> None:
     assert outcome.hello["effective"]["cores"] == [cpus[-1]]
 
 
+def test_a_launch_that_cannot_be_started_says_why_where_its_samples_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Running, "start", no_room)
+    [configuration] = parse_layers("socket/tcp")
+    outcome = launch(configuration, [], limit_s=LIMIT_S, pins=None, kept=tmp_path / "kept.jsonl")
+    assert (outcome.status, outcome.error) == ("failed", "cannot be started: No space left on device")
+
+
 def test_options_take_effect_in_the_kernel() -> None:
     (on,) = parse_layers("socket/tcp+nagle+buf64k+spin")
     outcome = launch(on, [quick("echo")], limit_s=LIMIT_S, pins=None)
