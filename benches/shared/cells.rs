@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use crate::events::Heap;
+use crate::events::Wheel;
 
 /// Nanoseconds per cell of a loop over 16 outputs at 0.9 of their rate: xorshift for the arrivals, a ring of
 /// slot numbers for each output, the waits summed, nothing else.
@@ -59,14 +59,15 @@ pub fn bare_switch(slots: u64) -> f64 {
     };
     let begins = (0.9 * 4_294_967_296.0) as u64;
     let end = slots * CELL;
-    let mut heap = Heap::default();
+    // Stretches of 131 ns with two events in each, and 537 us in all: as long as 196 cells, of which 4 wait on average.
+    let mut wheel = Wheel::new(17, 1 << 12);
     let mut free = [0_u64; PORTS as usize];
     let (mut hops, mut waited) = (0_u64, 0_u64);
     for host in 0..PORTS {
-        heap.push(CELL * host / PORTS, host as u32);
+        wheel.push(CELL * host / PORTS, host as u32);
     }
     let start = Instant::now();
-    while let Some((now, what)) = heap.pop()
+    while let Some((now, what)) = wheel.pop()
         && now < end
     {
         let port = what & 255;
@@ -77,16 +78,16 @@ pub fn bare_switch(slots: u64) -> f64 {
             let begins = now.max(free[port as usize]);
             waited += begins - now;
             free[port as usize] = begins + CELL;
-            heap.push(begins + CELL + DELAY, AT_HOST | port);
+            wheel.push(begins + CELL + DELAY, AT_HOST | port);
         } else {
             let mut slots = 1;
             while draw() >= begins {
                 slots += 1;
             }
-            heap.push(now + slots * CELL, port);
+            wheel.push(now + slots * CELL, port);
             let other = (draw() * (PORTS - 1)) >> 32;
             let to = other + u64::from(other >= u64::from(port));
-            heap.push(now + CELL + DELAY, AT_SWITCH | to as u32);
+            wheel.push(now + CELL + DELAY, AT_SWITCH | to as u32);
         }
     }
     black_box(waited);
