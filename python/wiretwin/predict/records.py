@@ -289,7 +289,7 @@ def read(kind: type[R], path: Path) -> R:
         When it is absent, not JSON, of another format or version, or when its digest does not fit.
     """
     file = path / kind.FILE if path.is_dir() else path
-    text = read_text(file, most=MOST_BYTES)
+    text = read_text(file, most=MOST_BYTES, keys=kind.model_fields)
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:

@@ -17,7 +17,7 @@ from wiretwin.fit.stats import by_launch, summarise
 from wiretwin.given import read_text
 from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_times, samples_of
 from wiretwin.plot.timelines import read_timeline
-from wiretwin.predict.records import MOST_BYTES
+from wiretwin.predict.records import MOST_BYTES, Comparison, Prediction, Run
 from wiretwin.results import Result
 from wiretwin.understand.advice import Advice, advise
 from wiretwin.understand.api import Understanding, understand
@@ -34,6 +34,14 @@ _EMPTY_CURVES = {
     "rate_low_MB_s": pl.Float64,
     "rate_high_MB_s": pl.Float64,
 }
+
+
+_KEYS = {
+    "wiretwin-prediction": {*Prediction.model_fields, "timeline"},
+    "wiretwin-run": set(Run.model_fields),
+    "wiretwin-comparison": {*Comparison.model_fields, "format", "version"},
+}
+"""The keys of a record, by its format."""
 
 
 @dataclass
@@ -144,7 +152,7 @@ def _record(item: Any, wanted: str, file: str) -> dict[str, Any]:
         path = Path(item)
         path = path / file if path.is_dir() else path
         try:
-            record = json.loads(read_text(path, most=MOST_BYTES))
+            record = json.loads(read_text(path, most=MOST_BYTES, keys=_KEYS[wanted]))
         except ValueError as error:
             raise InputError(path, reason=str(error), allowed=f"a readable {wanted} record") from error
         if not isinstance(record, dict):

@@ -19,6 +19,7 @@ __all__ = ["FORMAT", "SETTINGS", "Setting", "Trace", "record"]
 FORMAT: Final = "wiretwin-trace"
 VERSION: Final = 1
 _MOST_MESSAGES: Final = 1_000_000
+_KEYS: Final = ("format", "version", "name", "octets", "period_ns", "at_ns", "values")
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ class Trace:
         """
         source = Path(path)
         try:
-            found = json.loads(read_text(source, most=16 * MOST_BYTES))
+            found = json.loads(read_text(source, most=16 * MOST_BYTES, keys=_KEYS))
         except ValueError as error:
             raise InputError(source, reason=f"is not JSON: {error}") from error
         if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("version") != VERSION:

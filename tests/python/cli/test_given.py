@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ import pytest
 from wiretwin.cli.memory import NEEDS, shortage
 from wiretwin.errors import InputError
 from wiretwin.given import MOST_BYTES, read_text
+from wiretwin.predict import records
+from wiretwin.report.inputs import gather
+from wiretwin.scenario.trace import Trace
 
 LIMIT_S = 60
 
@@ -92,6 +96,65 @@ def test_a_twin_that_is_no_file_ends_a_prediction_before_anything_runs(pipe: Pat
         ended = wiretwin("predict", program, "--twin", path)
         assert (ended.returncode, ended.stdout) == (2, "")
         assert f"{path}: {said}" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    "begins", [b"\0", b"nothing but words\n", b"[0, 0, ", b'{"nodes": [0, 0, ', b'{"\xff": 1']
+)
+def test_a_large_file_that_is_no_trace_and_no_record_is_rejected_by_its_first_bytes(
+    begins: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large = tmp_path / "large"
+    with large.open("wb") as stream:
+        stream.write(begins)
+        stream.truncate(40_000_000)
+    pieces: list[int] = []
+    read_piece = os.read
+
+    def counted(descriptor: int, most: int) -> bytes:
+        piece = read_piece(descriptor, most)
+        pieces.append(len(piece))
+        return piece
+
+    monkeypatch.setattr(os, "read", counted)
+    readers: tuple[Callable[[], object], ...] = (
+        lambda: Trace.read(large),
+        lambda: records.read(records.Prediction, large),
+        lambda: records.read(records.Run, large),
+        lambda: gather(predictions=[large]),
+        lambda: gather(comparisons=[large]),
+    )
+    for reader in readers:
+        pieces.clear()
+        with pytest.raises(InputError, match=f"large: its beginning: .*more than {MOST_BYTES} bytes a JSON"):
+            reader()
+        assert sum(pieces) <= 1 << 16
+
+
+def test_a_large_trace_and_a_large_record_are_read(tmp_path: Path) -> None:
+    count = 300_000
+    trace = Trace("long", tuple(range(10**9, 10**9 + count)), (1,) * count, 8, 2 * 10**9)
+    trace.write(tmp_path / "trace.json")
+    assert (tmp_path / "trace.json").stat().st_size > MOST_BYTES
+    assert Trace.read(tmp_path / "trace.json") == trace
+    spread = records.Spread(value=1.0, low=1.0, high=1.0)
+    run = records.Run(
+        program="p",
+        program_sha256="0",
+        args=["x" * MOST_BYTES],
+        ranks=1,
+        layer="l",
+        launcher=[],
+        library="",
+        launches=[records.Launch(seconds=1.0, per_rank_s=[1.0])],
+        seconds=spread,
+        split=[],
+        wiretwin="0",
+        started_utc="2026-01-01T00:00:00Z",
+    ).sealed()
+    file = run.write(tmp_path)
+    assert file.stat().st_size > MOST_BYTES
+    assert records.read(records.Run, tmp_path) == run
 
 
 @pytest.mark.parametrize(
