@@ -11,6 +11,9 @@ UV := $(BIN)/uv --quiet
 export VIRTUAL_ENV := $(abspath $(VENV))
 export PYO3_PYTHON := $(abspath $(BIN)/python)
 export CARGO_TERM_COLOR ?= auto
+# Every command starts a Python: what it imports is compiled once, not at each start.
+export UV_COMPILE_BYTECODE := 1
+export PYTHONDONTWRITEBYTECODE :=
 # Property tests meet the same cases on every run; set another number to meet others.
 export PROPTEST_RNG_SEED ?= 1995
 
@@ -97,6 +100,7 @@ $(BUILD)/core.stamp: $(BUILD)/runtime.stamp pyproject.toml $(RUST_SOURCES)
 	@install -D target/release/libwiretwin_fi.so python/wiretwin/fabric/libwiretwin-fi.so
 	@$(UV) pip install "$$(grep -oE '^maturin==[^ \\]+' requirements/dev.txt)"
 	@$(UV) pip install --no-deps --no-build-isolation --config-settings build-args=--locked --editable .
+	@$(BIN)/python -m compileall -q python/wiretwin
 	@touch $@
 
 $(BUILD)/dev.stamp: requirements/dev.txt $(BUILD)/runtime.stamp
