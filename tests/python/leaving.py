@@ -25,7 +25,7 @@ OWN = "LEAVING_OF"
 """Environment variable that all processes of a command under test carry."""
 LIMIT_S = 120.0
 """The longest a command may take to begin, or to be gone after its signal."""
-PAUSE_S = 0.02
+PAUSE_S = 0.1
 QUIET = {"keeper.py", "wiretwin.testbed.keeper"}
 """Words of processes that say nothing of how far a command is."""
 
