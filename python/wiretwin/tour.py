@@ -30,8 +30,6 @@ MEASURE_S = 26.0
 RANKS = 2
 PASSES = 5
 LAUNCHES = 7
-#: Launches of mpi4py/mpich for each of another layer: the predictions rest on it, in every state of the host.
-TURNS = 2
 #: Launches of it that are made even if the budget has no time for them: without any there is no twin.
 LEAST = 3
 #: Passes wanted in each state that the twin knows, and the most made of a program to get them.
@@ -140,7 +138,6 @@ def _tour(
         out=folder / "result",
         seed=seed,
         sizes=SIZES,
-        turns={LAYER: TURNS},
         at_least={LAYER: LEAST},
         progress=measuring,
     )

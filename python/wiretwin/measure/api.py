@@ -40,7 +40,6 @@ def measure(
     launches: int = DEFAULT_LAUNCHES,
     seed: int = DEFAULT_SEED,
     pin: str | tuple[int, int] | None = "auto",
-    turns: Mapping[str, int] | None = None,
     at_least: Mapping[str, int] | None = None,
     progress: Callable[[Event], None] | None = None,
     place: Place = HERE,
@@ -73,9 +72,6 @@ def measure(
     pin
         CPUs of the two ranks: ``auto`` chooses two on different cores, ``none`` leaves them to the
         scheduler.
-    turns
-        How often a configuration is launched in each round, where that is not once: one whose host
-        changes its state needs more launches than another.
     at_least
         Launches of a configuration that are made even beyond the budget, where something rests on them.
     progress
@@ -126,7 +122,6 @@ def measure(
         seed=seed,
         pins=_pins(pin, place),
         place=place,
-        turns=_counts("turns", turns or {}, configurations),
         at_least=_counts("at_least", at_least or {}, configurations),
     )
     now = datetime.datetime.now(datetime.UTC)

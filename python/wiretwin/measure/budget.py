@@ -8,7 +8,7 @@ storing samples) is learnt, for each configuration by itself: on a busy host it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["FREE_STEPS_S", "LEAST_STEPS_S", "Budget", "allowance"]
@@ -19,6 +19,8 @@ MOST_STEPS_S = 10.0
 """And at most so long: a launch more says more than a longer one."""
 FREE_STEPS_S = 0.3
 """Where there is no limit on the time, the steps of a launch take so long together, seconds."""
+FIRST_STEPS_S = 0.2
+"""And at most so long before any launch has told what one costs besides, seconds: all layers come first."""
 FIRST_S = 0.4
 """What a launch is taken to cost besides its steps before any has told, seconds."""
 SPARE = 0.1
@@ -87,22 +89,22 @@ class Budget:
         own = self._costs.get(name) or [cost for costs in self._costs.values() for cost in costs]
         return _median([max(0.0, cost - steps) for cost, steps in own]) if own else FIRST_S
 
-    def steps_s(self, turns: Mapping[str, int], rounds: int) -> float:
+    def steps_s(self, names: Sequence[str], rounds: int) -> float:
         """Return how long the steps of each launch of the next round may take together, seconds.
 
         Parameters
         ----------
-        turns
-            Launches of each configuration in the round.
+        names
+            The configurations that are launched in the round, once each.
         rounds
             Rounds that the time left is to be divided into, this one included, at least 1.
         """
         if self.asked_s is None:
             return FREE_STEPS_S
-        launches = sum(turns.values())
-        besides = sum(count * self.besides_s(name) for name, count in turns.items())
-        each = ((1 - SPARE) * self.left_s / rounds - besides) / launches
-        return min(MOST_STEPS_S, max(LEAST_STEPS_S, each))
+        besides = sum(self.besides_s(name) for name in names)
+        each = ((1 - SPARE) * self.left_s / rounds - besides) / len(names)
+        most = MOST_STEPS_S if self._costs else FIRST_STEPS_S
+        return min(most, max(LEAST_STEPS_S, each))
 
     def fits(self, name: str, steps_s: float) -> bool:
         """Whether a launch with such steps is likely to end in time; one that none has told of, to begin."""

@@ -36,6 +36,11 @@ FAILURES = 2
 """Launches of one configuration that fail in a row before it is dropped."""
 SHORT_S = 0.5
 """A launch whose steps may take less is a short one: launches say more than samples."""
+WHOLE = 3
+"""So many short launches of a configuration have every loop that is wanted, and every so many of later ones.
+
+The others have the round trips alone and take half of the time: the curve and the headlines are of all
+launches, and overheads, whose lines have few parameters, are as well known from four launches of seven."""
 LIMIT_S = 100.0
 """Hard limit on one launch, seconds, where the budget does not end it before: ten times its longest steps."""
 
@@ -65,8 +70,6 @@ class Plan:
         CPUs of the two ranks.
     place
         Where they live.
-    turns
-        Launches of a configuration in each round, where that is not one.
     at_least
         Launches of a configuration that are made even beyond the budget.
     """
@@ -80,7 +83,6 @@ class Plan:
     seed: int
     pins: tuple[int, int] | None
     place: Place = HERE
-    turns: Mapping[str, int] = field(default_factory=dict)
     at_least: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -204,10 +206,9 @@ def _rounds(
     for rounds_left in itertools.chain(range(plan.launches, 1, -1), itertools.repeat(1)):
         if not active or interruption.requested:
             return
-        turns = {name: plan.turns.get(name, 1) for name in sorted(active)}
+        names = sorted(active)
         # Beyond the launches asked for, those that are still wide go on as before, while the time lasts.
-        steps_s = budget.steps_s(turns, rounds_left) if rounds_left > 1 or number == 0 else steps_s
-        names = [name for name, count in turns.items() for _ in range(count)]
+        steps_s = budget.steps_s(names, rounds_left) if rounds_left > 1 or number == 0 else steps_s
         order.shuffle(names)
         for name in names:
             if name not in active:
@@ -286,6 +287,7 @@ def _launch_once(
         loops=state.configuration.loops,
         delays_ns=state.delays_ns,
         settled=state.watch.settled(),
+        whole=_whole(plan, state, steps_s),
     )
     state.wanted.update(step.bytes for step in schedule if step.loop == "echo")
     load = os.getloadavg()[0]
@@ -322,6 +324,15 @@ def _launch_once(
         "traffic": outcome.traffic,
     }
     return outcome, _record(state, number, started).model_copy(update=update)
+
+
+def _whole(plan: Plan, state: _State, steps_s: float) -> bool:
+    """Whether the next launch of a configuration has the loops besides the round trips."""
+    seen = state.watch.seen
+    rests = state.configuration.name in plan.at_least
+    return (
+        plan.purpose == "curves" or steps_s >= SHORT_S or rests or seen < WHOLE or seen % WHOLE == WHOLE - 1
+    )
 
 
 def _record(state: _State, number: int, started: datetime.datetime) -> Launch:

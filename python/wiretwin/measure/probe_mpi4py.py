@@ -79,6 +79,17 @@ def ordinary(size: int) -> NDArray[np.uint8]:
     return np.frombuffer(region, dtype=np.uint8, count=size)
 
 
+def fill(array: NDArray[np.uint8]) -> None:
+    """Write bytes that depend on their place and on how many they are."""
+    import numpy as np
+
+    size = len(array)
+    turn = (np.arange(256, dtype=np.uint32) * 167 + 13 + size).astype(np.uint8)
+    whole = size - size % 256
+    array[:whole].reshape(-1, 256)[:] = turn
+    array[whole:] = turn[: size - whole]
+
+
 def idle(for_ns: int) -> None:
     """Stay outside the library, and on the core, so long, nanoseconds."""
     until = now() + for_ns
@@ -114,7 +125,7 @@ class Loop:
         self.pause_ns = int(step["delay_ns"])
         size = int(step["bytes"])
         self.out, self.into = ordinary(size), ordinary(size)
-        self.out[:] = np.arange(size, dtype=np.uint32) * 167 + 13 + size
+        fill(self.out)
         self.small_out = np.ones(1, dtype=np.uint8)
         self.small_in = np.zeros(1, dtype=np.uint8)
 
@@ -378,6 +389,9 @@ SETTLE = 2
 """Untimed iterations at the start of each run: the first ones still feel the control message."""
 SOUNDINGS = 10
 """Round trips that tell how long to pause before a timed receive."""
+SLOW_SOUNDINGS = 4
+"""And of messages beyond `QUICK_BYTES`, of which each takes longer than what disturbs it."""
+QUICK_BYTES = 1 << 16
 LEAST_PAUSE_NS = 20_000
 CROSSING_LIMIT_S = 0.2
 """The longest to wait for the other rank, to see how far away it is."""
@@ -405,10 +419,12 @@ class Leader:
         step = self.step
         loop = LOOPS[step["loop"]](self.comm, step)
         if not loop.alone:
-            self._verify(step)
-        if isinstance(loop, RecvBusy | Fetch) and not loop.pause_ns:
-            typical = statistics.median(self._groups(Echo(self.comm, step), "echo", SOUNDINGS))
-            loop.pause_ns = LEAST_PAUSE_NS + round(2 * typical)
+            echo = Echo(self.comm, step)
+            self._verify(echo)
+            if isinstance(loop, RecvBusy | Fetch) and not loop.pause_ns:
+                count = SOUNDINGS if int(step["bytes"]) <= QUICK_BYTES else SLOW_SOUNDINGS
+                typical = statistics.median(self._groups(echo, "echo", count))
+                loop.pause_ns = LEAST_PAUSE_NS + round(2 * typical)
         self._order(loop, step["loop"], 1)
         (first,) = loop.lead(1, 1)
         warmup = int(step["warmup"])
@@ -444,11 +460,10 @@ class Leader:
         self.payload_out += out * iterations
         self.payload_in += back * iterations
 
-    def _verify(self, step: dict[str, Any]) -> None:
-        loop = Echo(self.comm, step)
-        self._order(loop, "echo", 1)
-        loop.lead(1, 1)
-        if not (loop.into == loop.out).all():
+    def _verify(self, echo: Echo) -> None:
+        self._order(echo, "echo", 1)
+        echo.lead(1, 1)
+        if not (echo.into == echo.out).all():
             raise RuntimeError("the bytes that came back are not those that were sent")
 
     def _groups(self, loop: Loop, name: str, iterations: int) -> list[float]:

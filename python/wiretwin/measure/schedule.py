@@ -172,10 +172,18 @@ STREAM_WINDOW = 1 << 20
 STREAM_MESSAGES = 64
 SETTLED_SHARE = 0.2
 """Time of a size that is known well enough, as a share of that of one that is not."""
+QUICK_BYTES = 1 << 16
+"""Messages up to here are so short that a step ends with its share of the time, not its least samples."""
 PRTT_MESSAGES = 16
 PRTT_LIMIT = 1 << 16
 """Largest message of the parametrised round trip: `PRTT_MESSAGES` of them stay within what layers
 buffer, so that a send never waits for the receiver."""
+
+
+def _coarse(sizes: Sequence[int]) -> list[int]:
+    """Return the sizes of the loops that a line is fitted to, of rising sizes that are measured."""
+    quick = [size for size in sizes if size <= QUICK_BYTES]
+    return sorted({*quick[::2], *sizes[len(quick) :: 4], sizes[-1]})
 
 
 def steps(
@@ -188,6 +196,7 @@ def steps(
     short: bool = False,
     delays_ns: dict[int, int] | None = None,
     settled: Collection[int] = (),
+    whole: bool = True,
 ) -> list[Step]:
     """Make the schedule of one launch.
 
@@ -197,7 +206,8 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at every
-        second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``.
+        second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
+        `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
     seconds
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
     max_bytes
@@ -211,16 +221,18 @@ def steps(
         2007, section 3). Sizes without one get no delayed step; they are known after a first launch.
     settled
         Sizes that are known well enough: their echo gets `SETTLED_SHARE` of the time of another size's.
+    whole
+        With the loops besides ``echo``; without them a launch is over in half of the time.
     """
     usable = [size for size in sizes if size <= max_bytes]
     plan: list[tuple[str, int, int, int]] = [("echo", size, 1, 0) for size in usable]
     others: list[tuple[str, int, int, int]] = []
     splittable = [size for size in usable if size >= 2]
-    if splittable:
+    if splittable and whole:
         nearest = {min(splittable, key=lambda size: abs(size - wanted)) for wanted in TWO_WRITE_SIZES}
         others += [("two_write", size, 1, 0) for size in sorted(nearest)]
-    if purpose == "fit" and usable:
-        coarse = sorted({*usable[::2], usable[-1]})
+    if purpose == "fit" and usable and whole:
+        coarse = _coarse(usable)
         others.append(("call", 0, 1, 0))
         for size in coarse:
             others += [("send_busy", size, 1, 0), ("recv_busy", size, 1, 0)]
@@ -229,9 +241,7 @@ def steps(
         for size in coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))
-        for size in coarse[::2]:
-            if size > PRTT_LIMIT:
-                continue
+        for size in [size for size in coarse if size <= PRTT_LIMIT][::2]:
             others += [("prtt", size, 1, 0), ("prtt", size, PRTT_MESSAGES, 0)]
             if delays_ns and size in delays_ns:
                 others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
@@ -245,14 +255,15 @@ def steps(
         for (loop, size, messages, delay), weight in zip(group, known, strict=True):
             budget_ms = max(0.5, 1000.0 * seconds * share * weight / sum(known))
             stalls = loop == "two_write"
+            slow = size > QUICK_BYTES
             result.append(
                 Step(
                     loop=loop,
                     bytes=size,
                     messages=messages,
                     delay_ns=delay,
-                    warmup=2 if stalls else warmup if size <= PRTT_LIMIT else warmup // 4,
-                    min_samples=min(5, min_samples) if stalls else min_samples,
+                    warmup=2 if stalls else warmup // 4 if slow else warmup,
+                    min_samples=min(5, min_samples) if stalls else 3 if slow and short else min_samples,
                     budget_ms=round(budget_ms, 3),
                 )
             )

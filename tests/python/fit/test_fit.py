@@ -52,6 +52,23 @@ def test_a_known_machine_comes_back_from_noisy_samples(noisy_samples: pl.DataFra
 WITH_FETCH = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt", "fetch")
 
 
+def test_launches_of_round_trips_alone_narrow_the_curve_and_leave_the_ends_as_they_are() -> None:
+    samples = EAGER.samples(launches=7, noise=Noise(), seed=11)
+    alone = pl.col("launch").is_in([4, 5, 7]) & (pl.col("loop") != "echo")
+    layer = fit(samples.filter(~alone)).layer("synthetic")
+    assert layer.t_0_us.launches == 7
+    assert layer.checks is None or layer.checks.endpoints_lack is None
+    truth = {
+        "half_round_trip": EAGER.half_round_trip(HALF_OCTAVES),
+        "overhead_send": EAGER.send(HALF_OCTAVES),
+        "overhead_recv": EAGER.recv(HALF_OCTAVES),
+        "gap": EAGER.gap(HALF_OCTAVES),
+    }
+    for quantity, times in truth.items():
+        share = layer.curve(quantity, HALF_OCTAVES) / times - 1  # type: ignore[arg-type]
+        assert np.abs(share).max() < 0.08, quantity
+
+
 def test_what_a_receiver_takes_by_itself_comes_back() -> None:
     truth = Lines(((0, 700.0, 0.02), (8192, 1500.0, 0.06)))
     layer = fit(replace(EAGER, fetch=truth).samples(noise=Noise(), seed=12, loops=WITH_FETCH)).layer(

@@ -123,6 +123,19 @@ def test_parametrised_round_trips_have_one_many_and_delayed() -> None:
     assert all(size <= PRTT_LIMIT for size, _, _ in found)
 
 
+def test_a_launch_of_round_trips_alone_has_no_other_loop() -> None:
+    schedule = steps(netpipe(perturbation=0), "fit", seconds=0.1, short=True, whole=False)
+    assert [(step.loop, step.bytes) for step in schedule] == [("echo", n) for n in netpipe(perturbation=0)]
+
+
+def test_loops_that_lines_are_fitted_to_have_few_of_the_large_sizes() -> None:
+    sizes = parse_sizes("1..4MiB")
+    for loop in ("send_busy", "recv_busy", "stream"):
+        found = [step.bytes for step in steps(sizes, "fit", seconds=0.1) if step.loop == loop]
+        quick = [1 << power for power in range(0, 17, 2)]
+        assert found == [*quick, 1 << 17, 1 << 21, 1 << 22]
+
+
 def test_no_delayed_round_trip_without_a_known_delay() -> None:
     assert not any(step.delay_ns for step in steps([8, 64], "fit", seconds=1))
 
