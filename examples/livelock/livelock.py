@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from wiretwin.model.gigabit import of_stack
 from wiretwin.papers.flood import flood
-from wiretwin.papers.ong2000.settings import of_stack
 
 SIZE = 100
 GAPS_US = (200, 100, 60, 50, 40, 30, 20)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wiretwin import scratch, shared_memory
+from wiretwin import folders, scratch, shared_memory
 from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
@@ -123,7 +123,7 @@ def doctor() -> Examination:
     from wiretwin.measure.probe_mpi4py import clock
 
     # Before the layers are tried: every run removes them.
-    abandoned = [path for parent in scratch.parents() for path in scratch.sweep(parent)]
+    abandoned = [path for parent in scratch.parents() for path in folders.sweep(parent)]
     memory = shared_memory.room() or shared_memory.Room(0, 0)
     facts = host.describe() | {
         "shared_memory_MiB": round(memory.size / 2**20, 1),

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -46,8 +47,13 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def hear() -> None:
+def hear(report: Callable[[BaseException], int]) -> None:
     """Have each of the signals interrupt this process, except those that it was started to ignore.
+
+    Parameters
+    ----------
+    report
+        Says that this process was interrupted; returns what it ends with.
 
     Python handles a signal in its main thread, between two of its own instructions. Where that is inside
     compiled code for longer than `DEAF_S`, this process is ended as it is, and its keeper does the rest.
@@ -58,10 +64,10 @@ def hear() -> None:
             signal.signal(number, _interrupt)
     _reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(_reader,), name="signals", daemon=True).start()
+    threading.Thread(target=_watch, args=(_reader, report), name="signals", daemon=True).start()
 
 
-def _watch(reader: int) -> None:
+def _watch(reader: int, report: Callable[[BaseException], int]) -> None:
     poll = select.poll()
     poll.register(reader, select.POLLIN)
     while True:
@@ -69,10 +75,8 @@ def _watch(reader: int) -> None:
         before = _handled
         threading.Event().wait(DEAF_S)
         if _handled == before and poll.poll(0):
-            from wiretwin.errors import report_error
-
             _note(os.read(reader, 64)[0])
-            os._exit(report_error(KeyboardInterrupt()))
+            os._exit(report(KeyboardInterrupt()))
 
 
 class Interruption:

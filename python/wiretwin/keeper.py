@@ -40,7 +40,7 @@ if __name__ == "__main__":
     _package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules["wiretwin"] = _package
 
-from wiretwin import scratch
+from wiretwin import folders
 from wiretwin.leftovers import Leftovers, remove_since
 from wiretwin.marks import KILLED_S, RUN, end_all, marked
 
@@ -87,7 +87,7 @@ class _Kept:
         self._write(
             {
                 "pid": self.owner,
-                "start": scratch.started(self.owner),
+                "start": folders.started(self.owner),
                 "token": self.token,
                 "mark": self.mark,
                 "before": self.before.to_json(),
@@ -122,7 +122,7 @@ def _run() -> _Kept:
     global _kept
     # A process that was forked off, and is none of ours by name, has a run of its own.
     if _kept is None or _kept.owner != os.getpid():
-        token = "".join(secrets.choice(_LETTERS) for _ in range(scratch.TOKEN))
+        token = "".join(secrets.choice(_LETTERS) for _ in range(folders.TOKEN))
         above = os.environ.get(RUN)
         mark = f"{above}/{token}" if above else token
         _kept = _Kept(os.getpid(), token, mark, Leftovers.now(), users={os.geteuid()})
@@ -194,7 +194,7 @@ class _Keeper:
 
         end_all(left, GRACE_S)
         for parent in self.folders:
-            scratch.remove_of_run(parent, self.token, self.pid)
+            folders.remove_of_run(parent, self.token, self.pid)
         for user in self.users:
             remove_since(self.before, user, seen)
 
@@ -224,7 +224,7 @@ def _main() -> None:
                     poll.register(owner, select.POLLIN)
                 except ProcessLookupError:
                     ready.add(owner)
-                if scratch.started(keeper.pid) != keeper.start:
+                if folders.started(keeper.pid) != keeper.start:
                     ready.add(owner)
         # A process that it has forked may hold the other end of our input.
         elif owner in ready:

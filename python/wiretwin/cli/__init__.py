@@ -12,9 +12,10 @@ __all__ = ["main"]
 def main(argv: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code; see `wiretwin.cli.app.main`."""
     try:
+        from wiretwin.errors import report_error
         from wiretwin.interruption import hear
 
-        hear()
+        hear(report_error)
         from wiretwin.cli import app
     except KeyboardInterrupt as early:
         from wiretwin.errors import report_error

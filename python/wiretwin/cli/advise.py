@@ -11,7 +11,7 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.numbers import whole
 
 if TYPE_CHECKING:
-    from wiretwin.papers.advise import Advice
+    from wiretwin.model.advise import Advice
 
 __all__ = ["register"]
 
@@ -69,9 +69,9 @@ def register(app: typer.Typer) -> None:
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.progress import Bar
-        from wiretwin.measure.quantity import parse_size
-        from wiretwin.papers.advise import advise as search
-        from wiretwin.papers.ong2000.settings import of_stack
+        from wiretwin.model.advise import advise as search
+        from wiretwin.model.gigabit import of_stack
+        from wiretwin.quantity import parse_size
 
         one = of_stack(stack, nic)
         most = one.most_bytes

@@ -62,7 +62,7 @@ def register(app: typer.Typer) -> None:
         import json
 
         from wiretwin.cli.folders import refuse_unwritable
-        from wiretwin.measure.quantity import parse_rate
+        from wiretwin.quantity import parse_rate
         from wiretwin.results import write_atomically
         from wiretwin.scenario.circuits import lay_out, parse_hosts
 

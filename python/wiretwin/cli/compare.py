@@ -109,7 +109,7 @@ def _results(
 ) -> None:
     """Compare two results, print the table and write the page."""
     from wiretwin.cli.fit import open_result
-    from wiretwin.measure.quantity import parse_share
+    from wiretwin.quantity import parse_share
     from wiretwin.understand.changes import DEFAULT_CHANGE, changes
 
     share = DEFAULT_CHANGE if change is None else parse_share(change, "--change")
@@ -120,7 +120,7 @@ def _results(
     for line in found.summary():
         print(line, file=sys.stderr)
     if out is not None:
-        from wiretwin.understand.page import write
+        from wiretwin.report.changes import write
 
         print(f"page: {write(found, out)}", file=sys.stderr)
 

@@ -12,7 +12,7 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.numbers import whole
 
 if TYPE_CHECKING:
-    from wiretwin.papers.anatomy import Anatomy, Pair
+    from wiretwin.model.anatomy import Anatomy, Pair
 
 __all__ = ["register"]
 
@@ -39,7 +39,7 @@ WIDTH = 40
 
 
 def _table(found: Anatomy, bars: bool) -> Table:
-    from wiretwin.papers.anatomy import lines
+    from wiretwin.model.anatomy import lines
 
     columns = [
         Column("place", "place"),
@@ -90,7 +90,7 @@ ATM_OPTIONS = ("--host", "--adapter", "--link", "--switch", "--back-to-back")
 def _network(stack: str, given: dict[str, Any]) -> Pair:
     """Return two hosts with what is given of them; refuses what their network does not have."""
     from wiretwin.errors import InputError
-    from wiretwin.papers.profiles import Network
+    from wiretwin.model.profiles import Network
 
     lower = stack.split("/")[-1]
     allowed = OPTIONS.get(lower, ATM_OPTIONS)
@@ -100,7 +100,7 @@ def _network(stack: str, given: dict[str, Any]) -> Pair:
             reason = f"has no part in {stack}"
             raise InputError(key=option, value=shown, reason=reason, allowed=", ".join(allowed))
     if lower == "gige":
-        from wiretwin.papers.ong2000.settings import of_stack
+        from wiretwin.model.gigabit import of_stack
 
         nic, mtu = given.get("--nic", "gnic-ii"), given.get("--mtu", 1500)
         duplex, switch_over = given.get("--duplex", "full"), given.get("--switch-over")
@@ -179,8 +179,8 @@ def register(app: typer.Typer) -> None:
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.folders import refuse_unwritable
-        from wiretwin.measure.quantity import parse_size
-        from wiretwin.papers.anatomy import anatomy, capture, chrome_trace
+        from wiretwin.model.anatomy import anatomy, capture, chrome_trace
+        from wiretwin.quantity import parse_size
         from wiretwin.results import write_atomically
 
         given: dict[str, Any] = {
@@ -205,6 +205,6 @@ def register(app: typer.Typer) -> None:
             write_atomically(pcap, capture(network, found.bytes))
             print(f"capture: {pcap}", file=sys.stderr)
         if out is not None:
-            from wiretwin.papers.report import render_anatomy
+            from wiretwin.report.anatomy import render_anatomy
 
             print(f"report: {render_anatomy(found, out)}", file=sys.stderr)

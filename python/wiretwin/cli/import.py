@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="Of a message, where the file does not say.", show_default="none")
         ] = None,
     ) -> None:
-        from wiretwin.measure.quantity import parse_size
+        from wiretwin.quantity import parse_size
         from wiretwin.understand.foreign.bring import bring
 
         size_bytes = None if size is None else parse_size(size, "--size")

@@ -199,7 +199,7 @@ def _load(started: float, budget: str, with_report: bool) -> float:
     """
     from wiretwin.errors import MeasureError
     from wiretwin.measure.budget import allowance
-    from wiretwin.measure.quantity import parse_time
+    from wiretwin.quantity import parse_time
 
     asked_s = math.inf if budget == "none" else parse_time(budget, "--budget", least_s=1.0)
     after = AFTER_WITH_REPORT if with_report else AFTER

@@ -165,11 +165,11 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.folders import fresh
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, InterruptedRun
-        from wiretwin.measure.quantity import parse_time
         from wiretwin.predict.compiled import predict_compiled
         from wiretwin.predict.model import LAYER
         from wiretwin.predict.named import DEFAULT_LAYER, NAMED
         from wiretwin.predict.predict import predict as run_prediction
+        from wiretwin.quantity import parse_time
 
         if twin is None:
             raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
@@ -235,7 +235,7 @@ def register(app: typer.Typer) -> None:
 def _compute(text: str) -> tuple[int | None, Path | None]:
     """Return the given picoseconds, or the folder to replay, or neither: measured."""
     from wiretwin.errors import InputError
-    from wiretwin.measure.quantity import parse_time
+    from wiretwin.quantity import parse_time
 
     if text == "measured":
         return None, None

@@ -134,7 +134,7 @@ def register(app: typer.Typer) -> None:
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.errors import InputError, InterruptedRun
-        from wiretwin.measure.quantity import parse_time
+        from wiretwin.quantity import parse_time
 
         if ranks is None:
             ranks = max(2, where.options["hosts"] or 2)

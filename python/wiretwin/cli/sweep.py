@@ -78,7 +78,7 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, SimulationError
-        from wiretwin.measure.quantity import parse_share
+        from wiretwin.quantity import parse_share
         from wiretwin.scenario import Scenario
         from wiretwin.sweep.run import sweep as run
 

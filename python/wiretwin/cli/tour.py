@@ -44,8 +44,8 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.measure import summary_table
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError
-        from wiretwin.measure.quantity import parse_time
         from wiretwin.predict.compare import LOST, lost_share
+        from wiretwin.quantity import parse_time
         from wiretwin.tour import Step
         from wiretwin.tour import tour as go_round
 

@@ -16,9 +16,9 @@ from wiretwin.measure.budget import Budget
 from wiretwin.measure.launch import Interruption
 from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.orchestrate import Event, Plan, run
-from wiretwin.measure.quantity import parse_share, parse_time
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
 from wiretwin.place import HERE, Apart, Place
+from wiretwin.quantity import parse_share, parse_time
 from wiretwin.results import Layer, Result
 
 __all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure"]

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
-from wiretwin.measure.quantity import MAX_SIZE
-from wiretwin.measure.word import ALL_LOOPS, COMPILED, STALLING, Word, fixed
 from wiretwin.place import HERE, Apart, Place
+from wiretwin.quantity import MAX_SIZE
 from wiretwin.stacks import STACKS, Refusal, Stack
+from wiretwin.stacks.word import ALL_LOOPS, COMPILED, STALLING, Word, fixed
 
 __all__ = [
     "ALL_LOOPS",

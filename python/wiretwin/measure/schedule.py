@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
-from wiretwin.measure.quantity import MAX_SIZE, parse_size
+from wiretwin.quantity import MAX_SIZE, parse_size
 
 __all__ = [
     "DEFAULT_SIZES",

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from wiretwin.errors import InputError
-from wiretwin.papers.values import DATA, Sheet, read_sheet, write_fitted
+from wiretwin.model.values import DATA, Sheet, read_sheet, write_fitted
 
 __all__ = [
     "Constant",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from wiretwin._core import lan_flood
 from wiretwin.errors import InputError
-from wiretwin.papers.echo import SEED
+from wiretwin.model.echo import SEED
 
 __all__ = ["Flood", "flood"]
 

@@ -7,8 +7,10 @@ import tomllib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from wiretwin.errors import InputError
-from wiretwin.papers.anatomy import anatomy, lines
-from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
+from wiretwin.model.anatomy import anatomy, lines
+from wiretwin.model.echo import Curve, coarse, echo, fine, measure, summary
+from wiretwin.model.profiles import CIRCUITS, Network
+from wiretwin.model.values import DATA
 from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit, joined
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
 from wiretwin.papers.lin1995_circuits import circuits, properties
@@ -29,9 +31,7 @@ from wiretwin.papers.lin1995_settings import (
     sized,
     socket_setting,
 )
-from wiretwin.papers.profiles import CIRCUITS, Network
 from wiretwin.papers.records import Record, Role
-from wiretwin.papers.values import DATA
 
 __all__ = [
     "EVIDENCE",

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from wiretwin.papers.echo import Trial, try_echo
+from wiretwin.model.echo import Trial, try_echo
+from wiretwin.model.profiles import Load
 from wiretwin.papers.lin1995_settings import (
     NETWORKS,
     PAPER,
@@ -18,7 +19,6 @@ from wiretwin.papers.lin1995_settings import (
     sized,
     socket_setting,
 )
-from wiretwin.papers.profiles import Load
 from wiretwin.papers.records import Record
 
 __all__ = ["LOADS", "first_message", "under_load", "upgrades"]

@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.echo import measure, try_echo
+from wiretwin.model.echo import measure, try_echo
+from wiretwin.model.profiles import Network
 from wiretwin.papers.lin1995_fore import BIGGER, HOSTS
 from wiretwin.papers.lin1995_interfaces import interfaces
 from wiretwin.papers.lin1995_pvm import pvm_setting
@@ -19,7 +20,6 @@ from wiretwin.papers.lin1995_settings import (
     renamed,
     sized,
 )
-from wiretwin.papers.profiles import Network
 from wiretwin.papers.programs import run_program
 from wiretwin.papers.records import Record
 

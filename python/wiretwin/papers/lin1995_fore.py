@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from wiretwin.papers.echo import coarse, measure
+from wiretwin.model.echo import coarse, measure
 from wiretwin.papers.lin1995_programs import Job, costs_s, jobs
 from wiretwin.papers.lin1995_pvm import pvm_setting
 from wiretwin.papers.lin1995_settings import (

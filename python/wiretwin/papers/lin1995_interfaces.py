@@ -10,11 +10,11 @@ from functools import cache
 
 from wiretwin._core import lan_try
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.anatomy import anatomy, lines
-from wiretwin.papers.echo import SEED, measure, try_echo
+from wiretwin.model.anatomy import anatomy, lines
+from wiretwin.model.echo import SEED, measure, try_echo
+from wiretwin.model.profiles import Network, lan_json
 from wiretwin.papers.lin1995_pvm import pvm_setting
 from wiretwin.papers.lin1995_settings import PAPER, Setting, fore_setting, program_setting, socket_setting
-from wiretwin.papers.profiles import Network, lan_json
 from wiretwin.papers.records import Record, Tried
 
 __all__ = ["ABILITIES", "evidence", "interfaces", "table7", "tried"]

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from wiretwin.papers.echo import SEED
+from wiretwin.model.cases import case
+from wiretwin.model.echo import SEED
+from wiretwin.model.profiles import Load
 from wiretwin.papers.lin1995_pvm import pvm_setting
 from wiretwin.papers.lin1995_settings import (
     PAPER,
@@ -19,9 +21,8 @@ from wiretwin.papers.lin1995_settings import (
     renamed,
     socket_setting,
 )
-from wiretwin.papers.profiles import Load
 from wiretwin.papers.programs import run_program
-from wiretwin.papers.records import Record, case
+from wiretwin.papers.records import Record
 
 __all__ = ["MM", "NETWORKS", "PDE", "STACKS", "Job", "costs_s", "jobs", "table5", "table6"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from wiretwin.model.cases import case
+from wiretwin.model.profiles import Network
 from wiretwin.papers.lin1995_settings import Setting
-from wiretwin.papers.profiles import Network
-from wiretwin.papers.records import case
 
 __all__ = ["PVM_KEYS", "ROUTES", "VERSIONS", "is_pvm", "pvm_setting"]
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.echo import Curve, coarse, echo, summary
+from wiretwin.model.echo import Curve, coarse, echo, summary
+from wiretwin.model.profiles import Network, lan_json
+from wiretwin.model.values import Value
 from wiretwin.papers.fit import Constant, sheets
 from wiretwin.papers.lin1995_settings import BACKGROUND, Setting
-from wiretwin.papers.profiles import Network, lan_json
-from wiretwin.papers.values import Value
 
 __all__ = ["ENOUGH", "FIT_SIZES", "Effect", "effects", "notable", "steady_summary"]
 

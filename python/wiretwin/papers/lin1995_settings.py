@@ -6,9 +6,9 @@ import tomllib
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wiretwin.papers.profiles import Network
-from wiretwin.papers.records import case, keys_of
-from wiretwin.papers.values import DATA
+from wiretwin.model.cases import case, keys_of
+from wiretwin.model.profiles import Network
+from wiretwin.model.values import DATA
 
 __all__ = [
     "ADAPTERS",

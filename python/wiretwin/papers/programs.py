@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from wiretwin._core import lan_run
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.echo import SEED
-from wiretwin.papers.profiles import Network, lan_json
+from wiretwin.model.echo import SEED
+from wiretwin.model.profiles import Network, lan_json
 from wiretwin.papers.records import Record
 
 __all__ = ["SIDED", "Order", "Ran", "orders", "run_program"]

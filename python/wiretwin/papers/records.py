@@ -7,35 +7,11 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Literal
 
-__all__ = ["Record", "Role", "Tried", "case", "digest", "keys_of"]
+from wiretwin.model.cases import keys_of
+
+__all__ = ["Record", "Role", "Tried", "digest"]
 
 Role = Literal["calibration", "prediction"]
-
-CASE_KEYS = [
-    "stack",
-    "network",
-    "host",
-    "adapter",
-    "nic",
-    "mtu",
-    "buffer_kib",
-    "transfer_kib",
-    "switch_over",
-    "program",
-    "size",
-    "layer",
-    "accuracy",
-    "load",
-    "transport",
-    "flow_control",
-    "session",
-    "link",
-    "mechanism",
-    "rho",
-    "ports",
-    "iterations",
-]
-"""The keys of a case, in their order."""
 
 
 @dataclass(frozen=True)
@@ -84,19 +60,6 @@ class Tried:
 
     able: bool
     evidence: str
-
-
-def case(**keys: object) -> str:
-    """Write a case: ``key=value``, in the order that all cases have."""
-    unknown = set(keys) - set(CASE_KEYS)
-    if unknown:
-        raise ValueError(f"no such key of a case: {', '.join(sorted(unknown))}")
-    return " ".join(f"{key}={keys[key]}" for key in CASE_KEYS if keys.get(key) is not None)
-
-
-def keys_of(name: str) -> dict[str, str]:
-    """Read a case: its keys, and their values."""
-    return dict(part.split("=", 1) for part in name.split())
 
 
 def digest(records: Iterable[Record], runs: Iterable[str]) -> str:

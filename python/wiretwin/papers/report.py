@@ -8,13 +8,13 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
+from wiretwin.model.cases import keys_of
+from wiretwin.model.values import Sheet
 from wiretwin.papers import against_rho, collectives, matchings, shares
-from wiretwin.papers.anatomy import Anatomy, lines
 from wiretwin.papers.curves import Quantity, draw
 from wiretwin.papers.curves import chips as chips_of
 from wiretwin.papers.programs import SIDED, orders
-from wiretwin.papers.records import Record, Tried, keys_of
-from wiretwin.papers.values import Sheet
+from wiretwin.papers.records import Record, Tried
 from wiretwin.plot import base, words
 from wiretwin.plot.base import Look, looks
 from wiretwin.plot.theme import LIGHT
@@ -22,12 +22,10 @@ from wiretwin.report.page import Chip, Column, FigureBlock, Group, Page, Section
 from wiretwin.report.writer import html
 from wiretwin.results import write_atomically
 
-__all__ = ["render", "render_anatomy"]
+__all__ = ["render"]
 
 Trial = tuple[str, str, Tried]
 """A case, what was tried on it, and what came of that."""
-
-LAYERS = ("program", "message", "system", "transport", "adaptation", "driver", "adapter", "link", "switch")
 
 
 def render(paper: str, records: list[Record], out: Path) -> Path:
@@ -419,81 +417,3 @@ def _latency(
     reach = f"{axis.key} from {reaches[0]} to {reaches[1]}"
     summary = f"{cases}{reach}: {min(values):.0f} to {max(values):.0f} us."
     return FigureBlock(ident, f"Latency {title}", summary, figure, Table(f"Latency {title}", columns, rows))
-
-
-def render_anatomy(found: Anatomy, out: Path) -> Path:
-    """Write the page of one message.
-
-    Raises
-    ------
-    StorageError
-        When the file cannot be written.
-    """
-    network = found.network
-    title = f"{network.stack}: where {words.time_text(found.latency_ps / 1e12)} of a message go"
-    subtitle = f"{found.bytes} bytes · {network.between}"
-    summed = lines(found)
-    top = max(summed, key=lambda line: line.span_ps)
-    lead = (
-        "From the call that sends to the return of the call that receives, along the critical path: every "
-        "picosecond on one line, waiting for what is taken on lines of its own."
-    )
-    summary = (
-        f"The longest part is {top.activity} at {top.place}: {words.time_text(top.span_ps / 1e12)}, "
-        f"{words.percent_text(top.span_ps / found.latency_ps)} of the whole."
-    )
-    columns = [
-        Column("Where"),
-        Column("Layer"),
-        Column("Resource"),
-        Column("Activity"),
-        Column("Times", True),
-        Column("Time [us]", True),
-        Column("Share", True),
-    ]
-    rows = [
-        [
-            line.place,
-            line.layer,
-            line.resource,
-            line.activity,
-            str(line.times),
-            f"{line.span_ps / 1e6:.3f}",
-            words.percent_text(line.span_ps / found.latency_ps),
-        ]
-        for line in summed
-    ]
-    rows.append(["all", "", "", "", "", f"{found.latency_ps / 1e6:.3f}", words.percent_text(1.0)])
-    table = Table("The parts, which sum to the latency", columns, rows)
-    block = FigureBlock("anatomy", "The message as a waterfall", summary, _waterfall(found), table)
-    section = Section("anatomy", "Where the time goes", "Anatomy", lead, [Group([block])])
-    write_atomically(out, html(Page(title=title, subtitle=subtitle, sections=[section])).encode())
-    return out
-
-
-def _waterfall(found: Anatomy) -> go.Figure:
-    summed = lines(found)
-    labels = [f"{line.place}: {line.activity} ({line.layer})" for line in summed]
-    row = {(line.place, line.layer, line.resource, line.activity): at for at, line in enumerate(summed)}
-    figure = base.empty(110 + 24 * len(summed), LIGHT, "anatomy")
-    for layer in dict.fromkeys(line.layer for line in summed):
-        parts = [part for part in found.path if part.layer == layer]
-        colour = LIGHT.series[LAYERS.index(layer) % len(LIGHT.series)]
-        figure.add_trace(
-            go.Bar(
-                orientation="h",
-                base=[part.start_ps / 1e6 for part in parts],
-                x=[part.span_ps / 1e6 for part in parts],
-                y=[labels[row[part.place, part.layer, part.resource, part.activity]] for part in parts],
-                marker={
-                    "color": colour,
-                    "opacity": [0.4 if part.activity == "waiting" else 1 for part in parts],
-                },
-                name=layer,
-                hovertemplate="%{y}: %{x:.3f} us from %{base:.3f} us<extra></extra>",
-            )
-        )
-    figure.update_layout(barmode="overlay", showlegend=False)
-    figure.update_yaxes(categoryorder="array", categoryarray=labels, autorange="reversed")
-    figure.update_xaxes(title="time since the call [us]")
-    return figure

@@ -26,14 +26,14 @@ from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.marks import LAUNCH
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
-from wiretwin.measure.quantity import parse_time
 from wiretwin.measure.running import BY_ADDRESS, LOOK_S, made_for_it, rendezvous
-from wiretwin.measure.word import COMPILED
 from wiretwin.model import Network
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict import timeline
 from wiretwin.predict.model import Site
+from wiretwin.quantity import parse_time
 from wiretwin.results import atomically
+from wiretwin.stacks.word import COMPILED
 from wiretwin.twin import Twin
 
 if TYPE_CHECKING:

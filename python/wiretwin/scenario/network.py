@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from wiretwin._core import lan_echo
 from wiretwin.errors import InputError
-from wiretwin.papers.profiles import CIRCUITS, Load, Network, lan_json
-from wiretwin.papers.values import find_sheet, sheet_names
+from wiretwin.model.profiles import CIRCUITS, Load, Network, lan_json
+from wiretwin.model.values import find_sheet, sheet_names
 from wiretwin.scenario.model import NetworkTable
 
 __all__ = ["built", "check"]

@@ -59,7 +59,7 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
 
 
 def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
-    from wiretwin.papers.echo import try_echo
+    from wiretwin.model.echo import try_echo
     from wiretwin.scenario.network import built, check
 
     try:

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.errors import MeasureError
-from wiretwin.measure.quantity import MAX_SIZE
-from wiretwin.measure.word import ALL_LOOPS, COMPILED, Word
 from wiretwin.place import Place
+from wiretwin.quantity import MAX_SIZE
 from wiretwin.scratch import folder
+from wiretwin.stacks.word import ALL_LOOPS, COMPILED, Word
 
 __all__ = ["Command", "Refusal", "Session", "Stack", "StackError", "by_signal", "scratch"]
 

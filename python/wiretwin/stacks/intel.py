@@ -10,12 +10,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from wiretwin.measure.word import fixed
 from wiretwin.place import Place
 from wiretwin.stacks.base import Refusal
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.mpi import BOUND, IDLE_US, TCP, Mpich
 from wiretwin.stacks.wheels import WHEELS
+from wiretwin.stacks.word import fixed
 
 __all__ = ["IntelMpi"]
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from wiretwin import leftovers
 from wiretwin.marks import LAUNCH
-from wiretwin.measure.word import Word, fixed
 from wiretwin.place import Place
 from wiretwin.stacks import unprivileged
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, by_signal
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import Household, household
 from wiretwin.stacks.mpi import debian, effective_environment, version_line
+from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["Lam"]
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin import direct, leftovers, process
-from wiretwin.measure.word import Word, fixed
 from wiretwin.place import Apart, Place, interfaces
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, scratch
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.wheels import WHEELS
+from wiretwin.stacks.word import Word, fixed
 
 __all__ = [
     "DIRECT",

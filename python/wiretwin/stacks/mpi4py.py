@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wiretwin.measure.word import ALL_LOOPS, FETCH, fixed
 from wiretwin.place import Place
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError, scratch
 from wiretwin.stacks.mpi import (
@@ -32,6 +31,7 @@ from wiretwin.stacks.mpi import (
     launcher_version,
 )
 from wiretwin.stacks.wheels import WHEELS
+from wiretwin.stacks.word import ALL_LOOPS, FETCH, fixed
 
 __all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi"]
 

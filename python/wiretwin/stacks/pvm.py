@@ -19,13 +19,13 @@ from typing import Any
 
 from wiretwin import process
 from wiretwin.marks import LAUNCH
-from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, Place
 from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
+from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["Pvm"]
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin import process
-from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, HostPlace, Place, host_of
 from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack, StackError
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
+from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["LIBRARY_BUFFER", "UDP_BUFFER", "Tirpc", "has_own_run", "rpcbinds"]
 

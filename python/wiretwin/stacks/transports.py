@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wiretwin.measure.word import Word, fixed
 from wiretwin.place import HERE, Place, interfaces
 from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.mpi import EAGER
+from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["Libfabric", "Ucx"]
 

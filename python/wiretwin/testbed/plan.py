@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.errors import InputError
-from wiretwin.measure.quantity import format_rate, parse_rate, parse_time
+from wiretwin.quantity import format_rate, parse_rate, parse_time
 
 __all__ = ["Host", "Link", "Plan", "parse_link"]
 

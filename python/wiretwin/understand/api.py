@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretwin.understand.accounting import Account
-from wiretwin.understand.confirm import merged, read_confirmations
+from wiretwin.understand.confirmations import merged, read_confirmations
 from wiretwin.understand.detect import detect
 from wiretwin.understand.finding import Finding
 from wiretwin.understand.view import views

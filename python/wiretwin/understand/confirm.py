@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
 from wiretwin.errors import InputError, StorageError, WiretwinError
 from wiretwin.results import write_atomically
+from wiretwin.understand.api import understand
+from wiretwin.understand.confirmations import FILE, Confirmation, Confirmations, merged, read_confirmations
 from wiretwin.understand.detect import DETECTORS
 from wiretwin.understand.finding import Confidence, CounterRun, Finding
 from wiretwin.understand.view import View, views
@@ -24,66 +24,10 @@ if TYPE_CHECKING:
     from wiretwin.place import Place
     from wiretwin.results import Result
 
-__all__ = ["FILE", "Confirmation", "confirm", "merged", "read_confirmations"]
+__all__ = ["confirm"]
 
-FILE = "confirmations.json"
 MOST_SIZES = 12
 LAUNCHES = 3
-
-
-class Confirmation(BaseModel):
-    """What a counter-run showed."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    layer: str
-    sizes: list[int] = Field(min_length=1)
-    confidence: Confidence
-    outcome: str
-    run: str | None = None
-    """The counter-run's folder, relative to the result."""
-
-
-class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    format: str = Field(default="wiretwin-confirmations", pattern="^wiretwin-confirmations$")
-    version: int = Field(default=1, ge=1, le=1)
-    confirmations: list[Confirmation] = Field(default_factory=list)
-
-
-def read_confirmations(folder: Path) -> list[Confirmation]:
-    """Read what earlier counter-runs of a result showed; nothing if there were none.
-
-    Raises
-    ------
-    InputError
-        The file is damaged or not ours.
-    """
-    path = folder / FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return []
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(path, reason=str(error), allowed="a readable file of confirmations") from error
-    try:
-        return _File.model_validate_json(text).confirmations
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"])) or None
-        raise InputError(path, key, reason=first["msg"], allowed="a file that `--confirm` wrote") from None
-
-
-def merged(findings: list[Finding], known: list[Confirmation]) -> list[Finding]:
-    """Return findings with what counter-runs showed of them."""
-    by_key = {(one.name, one.layer, tuple(one.sizes)): one for one in known}
-    found = []
-    for finding in findings:
-        one = by_key.get((finding.name, finding.layer, finding.sizes))
-        found.append(finding if one is None else finding.with_outcome(one.confidence, one.outcome))
-    return found
 
 
 def confirm(
@@ -113,7 +57,6 @@ def confirm(
         What was found cannot be kept.
     """
     from wiretwin.measure import host
-    from wiretwin.understand.api import understand
 
     found = understand(result).findings
     known = read_confirmations(result.path)
@@ -133,7 +76,7 @@ def confirm(
         tell(finding, number, len(wanted))
         folder = _folder(result.path)
         known.append(_counter_run(result, finding, before[finding.layer], folder, budget))
-        data = _File(confirmations=known).model_dump_json(indent=1) + "\n"
+        data = Confirmations(confirmations=known).model_dump_json(indent=1) + "\n"
         write_atomically(result.path / FILE, data.encode())
     return merged(found, known)
 

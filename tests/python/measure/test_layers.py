@@ -6,7 +6,7 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
-from wiretwin.measure.quantity import format_size, format_time, parse_rate, parse_share, parse_time
+from wiretwin.quantity import format_size, format_time, parse_rate, parse_share, parse_time
 
 
 def test_each_configuration_has_one_name() -> None:

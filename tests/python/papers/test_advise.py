@@ -8,9 +8,9 @@ import pytest
 
 from wiretwin.cli import main
 from wiretwin.errors import InputError
-from wiretwin.papers.advise import advise
-from wiretwin.papers.ong2000.netpipe import netpipe
-from wiretwin.papers.ong2000.settings import of_stack
+from wiretwin.model.advise import advise
+from wiretwin.model.gigabit import of_stack
+from wiretwin.model.netpipe import netpipe
 
 
 def test_no_single_change_of_what_is_advised_is_better() -> None:

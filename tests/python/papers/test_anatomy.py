@@ -13,10 +13,10 @@ import pytest
 
 from wiretwin.cli.explain import _network
 from wiretwin.errors import InputError
-from wiretwin.papers.anatomy import anatomy, capture, chrome_trace, lines
-from wiretwin.papers.echo import measure
-from wiretwin.papers.profiles import Network
-from wiretwin.papers.report import render_anatomy
+from wiretwin.model.anatomy import anatomy, capture, chrome_trace, lines
+from wiretwin.model.echo import measure
+from wiretwin.model.profiles import Network
+from wiretwin.report.anatomy import render_anatomy
 
 
 @pytest.mark.parametrize("adapter", ["series-100", "series-200"])

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from wiretwin.errors import InputError
+from wiretwin.model.anatomy import anatomy, lines
+from wiretwin.model.echo import measure, try_echo
+from wiretwin.model.profiles import Load, Network, lan_json
+from wiretwin.model.values import DATA, find_sheet, read_sheet
 from wiretwin.papers import lin1995
-from wiretwin.papers.anatomy import anatomy, lines
-from wiretwin.papers.echo import measure, try_echo
 from wiretwin.papers.lin1995_settings import fore_setting, paper, socket_setting
 from wiretwin.papers.page import committed
-from wiretwin.papers.profiles import Load, Network, lan_json
-from wiretwin.papers.values import DATA, find_sheet, read_sheet
 
 VALUES = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995.csv"
 """What the model says, as another test holds it to it."""

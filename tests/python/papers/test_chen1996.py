@@ -12,6 +12,8 @@ import pytest
 
 from wiretwin._core import fabric_run, lan_mixed, pim_pairs, switch_carries
 from wiretwin.errors import InputError
+from wiretwin.model.profiles import lan_json
+from wiretwin.model.values import DATA, read_sheet
 from wiretwin.papers import chen1996, matchings
 from wiretwin.papers.chen1996.cluster import cluster
 from wiretwin.papers.chen1996.mixed import CLIENTS, NETWORKS
@@ -19,10 +21,8 @@ from wiretwin.papers.chen1996.pim import SHARES, estimate, interval
 from wiretwin.papers.chen1996.scenario import Plan, Rules, an2
 from wiretwin.papers.chen1996.sessions import cells_of, six_plan
 from wiretwin.papers.page import committed, values_csv
-from wiretwin.papers.profiles import lan_json
 from wiretwin.papers.records import Record, Role
 from wiretwin.papers.report import render
-from wiretwin.papers.values import DATA, read_sheet
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "chen1996.md"
 PAPER = tomllib.loads((DATA / "papers" / "chen1996.toml").read_text())

@@ -13,10 +13,7 @@ from pathlib import Path
 import pytest
 
 from wiretwin.errors import InputError
-from wiretwin.papers import PAPERS, collectives, ong2000, shares
-from wiretwin.papers.ong2000 import today
-from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
-from wiretwin.papers.ong2000.settings import (
+from wiretwin.model.gigabit import (
     FOLDER,
     NICS,
     Setting,
@@ -26,10 +23,13 @@ from wiretwin.papers.ong2000.settings import (
     setting,
     sheets,
 )
+from wiretwin.model.netpipe import Signature, bases, netpipe, sizes
+from wiretwin.model.values import DATA, read_sheet
+from wiretwin.papers import PAPERS, collectives, ong2000, shares
+from wiretwin.papers.ong2000 import today
 from wiretwin.papers.ong2000.today import MEASURED, switch_over
 from wiretwin.papers.records import Record
 from wiretwin.papers.report import render
-from wiretwin.papers.values import DATA, read_sheet
 from wiretwin.plot.words import size_text
 
 PAGE = DATA.resolve().parent / "docs" / "papers" / "ong2000.csv"

@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 
 from wiretwin.errors import InputError
+from wiretwin.model.cases import case
+from wiretwin.model.echo import Curve, coarse, echo, fine, measure, summary
+from wiretwin.model.profiles import Network
+from wiretwin.model.values import DATA, read_sheet, write_fitted
 from wiretwin.papers import lin1995, run_paper
-from wiretwin.papers.echo import Curve, coarse, echo, fine, measure, summary
 from wiretwin.papers.fit import constants, fit
 from wiretwin.papers.lin1995_interfaces import ABILITIES, interfaces
 from wiretwin.papers.lin1995_pvm import is_pvm
 from wiretwin.papers.lin1995_settings import socket_setting
 from wiretwin.papers.page import changes, committed, updated, values_csv
-from wiretwin.papers.profiles import Network
-from wiretwin.papers.records import Record, case, digest
+from wiretwin.papers.records import Record, digest
 from wiretwin.papers.report import fit_errors, render
-from wiretwin.papers.values import DATA, read_sheet, write_fitted
 
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "papers"
 

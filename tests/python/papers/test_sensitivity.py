@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from wiretwin.errors import InputError, SimulationError
+from wiretwin.model.profiles import Network
 from wiretwin.papers import lin1995, lin1995_sensitivity
 from wiretwin.papers.fit import constants
 from wiretwin.papers.lin1995_sensitivity import ENOUGH, Effect, _changes, notable, steady_summary
 from wiretwin.papers.lin1995_settings import Setting, fore_setting, socket_setting
-from wiretwin.papers.profiles import Network
 
 VALUES = Path(__file__).resolve().parents[3] / "docs" / "papers" / "lin1995-sensitivity.csv"
 COMMITTED = list(csv.DictReader(VALUES.read_text().splitlines()))

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from wiretwin.cli import main
+from wiretwin.model.values import DATA
 from wiretwin.papers import vila1998
 from wiretwin.papers.page import committed
 from wiretwin.papers.report import render
-from wiretwin.papers.values import DATA
 from wiretwin.papers.vila1998.choices import VARIED, watches
 from wiretwin.papers.vila1998.curves import (
     CONFIDENCE,

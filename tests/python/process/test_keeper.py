@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from watching import becomes
 
-from wiretwin import scratch
+from wiretwin import folders
 from wiretwin.marks import RUN, marked
 
 LIMIT_S = 60.0
@@ -19,7 +19,7 @@ LIMIT_S = 60.0
 STARTS = """
 import subprocess, sys
 from pathlib import Path
-from wiretwin import process, scratch
+from wiretwin import folders, process, scratch
 daemon = (
     "import os\\nif os.fork() == 0:\\n os.setsid()\\n if os.fork() == 0:\\n"
     "  os.execlp('sleep', 'sleep', '600')"
@@ -32,7 +32,7 @@ nested = (
 with scratch.folder(Path(sys.argv[1]), "outer"):
     # What has no owner yet is the run's all the same.
     with scratch.folder(Path(sys.argv[1])) as early:
-        (early / scratch.OWNER).unlink()
+        (early / folders.OWNER).unlink()
         process.start([sys.executable, "-c", daemon]).wait()
         inner = process.start(
             [sys.executable, "-c", nested, sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -96,12 +96,12 @@ def test_a_keeper_that_is_killed_is_replaced_by_one_that_knows_as_much(tmp_path:
 def test_a_folder_of_a_living_process_is_no_other_runs(tmp_path: Path) -> None:
     folder = tmp_path / "wiretwin-aaaabbbb"
     folder.mkdir()
-    (folder / scratch.OWNER).write_text(f"{os.getpid()} {scratch.started(os.getpid())}\n")
-    scratch.remove_of_run(tmp_path, "aaaa", owner=1)
+    (folder / folders.OWNER).write_text(f"{os.getpid()} {folders.started(os.getpid())}\n")
+    folders.remove_of_run(tmp_path, "aaaa", owner=1)
     assert folder.is_dir()
-    scratch.remove_of_run(tmp_path, "bbbb", owner=os.getpid())
+    folders.remove_of_run(tmp_path, "bbbb", owner=os.getpid())
     assert folder.is_dir()
-    scratch.remove_of_run(tmp_path, "aaaa", owner=os.getpid())
+    folders.remove_of_run(tmp_path, "aaaa", owner=os.getpid())
     assert not folder.exists()
 
 
@@ -110,7 +110,7 @@ import signal, sys
 from wiretwin import interruption
 from wiretwin.errors import report_error
 interruption.DEAF_S = 0.2
-interruption.hear()
+interruption.hear(report_error)
 try:
     print(signal.getsignal(signal.SIGHUP) == signal.SIG_IGN, flush=True)
     if sys.argv[1] == "compiled":

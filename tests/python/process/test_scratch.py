@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from wiretwin import scratch
+from wiretwin import folders, scratch
 from wiretwin.doctor import _abandoned
 from wiretwin.stacks.base import scratch as scratch_of_stack
 
@@ -43,19 +43,19 @@ def held(parent: Path) -> tuple[subprocess.Popen[str], Path]:
 def test_a_folder_goes_with_its_block(tmp_path: Path) -> None:
     with scratch.folder(tmp_path, "word") as folder:
         assert folder.name.startswith("wiretwin-word-")
-        assert scratch.abandoned(tmp_path) == []
+        assert folders.abandoned(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 
 
 def test_what_a_killed_process_left_goes_with_the_next_run(tmp_path: Path) -> None:
     process, left = held(tmp_path)
     try:
-        assert scratch.sweep(tmp_path) == [], "its owner lives"
+        assert folders.sweep(tmp_path) == [], "its owner lives"
         assert left.is_dir()
     finally:
         process.kill()
         process.communicate(timeout=30)
-    assert scratch.abandoned(tmp_path) == [left]
+    assert folders.abandoned(tmp_path) == [left]
     with scratch.folder(tmp_path) as own:
         assert list(tmp_path.iterdir()) == [own]
 
@@ -64,7 +64,7 @@ def test_a_number_that_was_given_again_is_not_the_owner(tmp_path: Path) -> None:
     folder = tmp_path / "wiretwin-old"
     folder.mkdir()
     (folder / "owner").write_text(f"{os.getpid()} 1\n")
-    assert scratch.sweep(tmp_path) == [folder]
+    assert folders.sweep(tmp_path) == [folder]
 
 
 @pytest.mark.parametrize("owner", [None, "", "1", "one two", "1 2 3", "\ud800"])
@@ -73,7 +73,7 @@ def test_a_folder_that_names_no_owner_is_let_be(tmp_path: Path, owner: str | Non
     folder.mkdir()
     if owner is not None:
         (folder / "owner").write_bytes(owner.encode("utf-8", "surrogatepass"))
-    assert scratch.sweep(tmp_path) == []
+    assert folders.sweep(tmp_path) == []
     assert folder.is_dir()
 
 
@@ -88,8 +88,8 @@ def test_doctor_names_what_was_left(tmp_path: Path) -> None:
 def test_a_stacks_folder_names_its_owner_though_another_user_has_it(tmp_path: Path) -> None:
     place = SimpleNamespace(directory=tmp_path, hosts=[None])
     with scratch_of_stack(place) as folder:  # type: ignore[arg-type]
-        assert (folder / scratch.OWNER).read_text().split()[0] == str(os.getpid())
+        assert (folder / folders.OWNER).read_text().split()[0] == str(os.getpid())
         if os.geteuid() == 0:
             os.chown(folder, 65534, -1)
-            (folder / scratch.OWNER).write_text("1 0\n")
-            assert scratch.abandoned(tmp_path) == [folder]
+            (folder / folders.OWNER).write_text("1 0\n")
+            assert folders.abandoned(tmp_path) == [folder]

@@ -391,9 +391,9 @@ def test_a_paper_rebuilt_draws_every_figure_on_a_desk_and_on_a_phone(browser: An
 
 
 def test_a_message_taken_apart_draws_its_waterfall(browser: Any, tmp_path: Path) -> None:
-    from wiretwin.papers.anatomy import anatomy
-    from wiretwin.papers.profiles import Network
-    from wiretwin.papers.report import render_anatomy
+    from wiretwin.model.anatomy import anatomy
+    from wiretwin.model.profiles import Network
+    from wiretwin.report.anatomy import render_anatomy
 
     found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100"), 4096)
     opened = open_page(browser, render_anatomy(found, tmp_path / "message.html"))

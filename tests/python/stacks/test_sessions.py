@@ -13,7 +13,8 @@ import pytest
 from stacks_help import LIBRARIES, folders, installed
 from watching import Watch, becomes, marked_processes
 
-from wiretwin import priority, scratch
+from wiretwin import priority
+from wiretwin.folders import OWNER
 from wiretwin.leftovers import none_left
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import parse_layers, refusal
@@ -179,7 +180,7 @@ def test_ranks_that_sleep_while_they_wait_go_before_others_where_that_is_asked_f
 def owner(folder: Path) -> int:
     """Return the number of the process that has made a folder; -1 if it has gone meanwhile."""
     try:
-        return int((folder / scratch.OWNER).read_text().split()[0])
+        return int((folder / OWNER).read_text().split()[0])
     except OSError:
         return -1
 

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from wiretwin._core import run_program as in_model
+from wiretwin.model.cases import case
+from wiretwin.model.echo import measure
+from wiretwin.model.profiles import Network
 from wiretwin.papers.chen1996.scenario import alpha, paper
-from wiretwin.papers.echo import measure
-from wiretwin.papers.profiles import Network
 from wiretwin.papers.programs import run_program
-from wiretwin.papers.records import Record, case
+from wiretwin.papers.records import Record
 
 __all__ = ["STACKS", "box", "cluster", "md", "priced", "pvm"]
 

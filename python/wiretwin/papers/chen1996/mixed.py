@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wiretwin._core import lan_mixed, lan_run
+from wiretwin.model.cases import case
+from wiretwin.model.profiles import lan_json
+from wiretwin.model.switches import crossbar, output_queued, star
 from wiretwin.papers.chen1996.cluster import STACKS, box, cluster, priced
 from wiretwin.papers.chen1996.pim import estimate, jain
 from wiretwin.papers.chen1996.scenario import alpha
-from wiretwin.papers.profiles import lan_json
-from wiretwin.papers.records import Record, case
-from wiretwin.papers.switches import crossbar, output_queued, star
+from wiretwin.papers.records import Record
 
 if TYPE_CHECKING:
     from wiretwin._core import LanMixed

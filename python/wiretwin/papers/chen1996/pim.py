@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from wiretwin._core import pim_pairs, switch_carries
-from wiretwin.papers.records import Record, case
+from wiretwin.model.cases import case
+from wiretwin.papers.records import Record
 
 __all__ = ["pim"]
 

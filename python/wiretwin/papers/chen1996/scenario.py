@@ -12,8 +12,8 @@ from typing import Any
 
 from wiretwin._core import fabric_run
 from wiretwin.errors import InputError
-from wiretwin.papers.switches import Credits, an2, crossbar, line, output_queued
-from wiretwin.papers.values import DATA, Sheet, read_sheet
+from wiretwin.model.switches import Credits, an2, crossbar, line, output_queued
+from wiretwin.model.values import DATA, Sheet, read_sheet
 
 __all__ = ["Plan", "Rules", "alpha", "an2", "paper", "run_all"]
 

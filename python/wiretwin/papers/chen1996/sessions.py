@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from wiretwin.model.cases import case
 from wiretwin.papers.chen1996.pim import estimate, jain
 from wiretwin.papers.chen1996.scenario import Json, Plan, Rules, an2, paper, run_all
-from wiretwin.papers.records import Record, case
+from wiretwin.papers.records import Record
 
 __all__ = ["echo_under_load", "parking_lot", "sensitivity", "six_sessions"]
 

@@ -13,10 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretwin.papers.fit import Fit, fit, joined, spread_of, write_residuals
-from wiretwin.papers.ong2000 import beyond, today
-from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe, sizes
-from wiretwin.papers.ong2000.settings import (
+from wiretwin.model.cases import case, keys_of
+from wiretwin.model.gigabit import (
     FOLDER,
     NICS,
     PAPER,
@@ -27,8 +25,11 @@ from wiretwin.papers.ong2000.settings import (
     setting,
     sheets,
 )
-from wiretwin.papers.records import Record, Role, case, keys_of
-from wiretwin.papers.values import write_fitted, write_measured
+from wiretwin.model.netpipe import Signature, bases, netpipe, sizes
+from wiretwin.model.values import write_fitted, write_measured
+from wiretwin.papers.fit import Fit, fit, joined, spread_of, write_residuals
+from wiretwin.papers.ong2000 import beyond, today
+from wiretwin.papers.records import Record, Role
 
 if TYPE_CHECKING:
     from wiretwin.fit.stats import Interval

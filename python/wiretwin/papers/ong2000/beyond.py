@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from wiretwin.papers.ong2000.netpipe import SEED, bases, netpipe
-from wiretwin.papers.ong2000.settings import Setting
+from wiretwin.model.cases import case, keys_of
+from wiretwin.model.gigabit import Setting
+from wiretwin.model.netpipe import SEED, bases, netpipe
 from wiretwin.papers.ong2000.today import now
-from wiretwin.papers.records import case, keys_of
 
 __all__ = ["EXPERIMENTS", "Found"]
 
@@ -62,7 +62,7 @@ SHARE_SIZES = (1, 1024, 32_768)
 
 def _shares(quick: bool) -> tuple[list[Found], list[str]]:
     """Share of the processors' time that each layer takes of a round trip, on GNIC-II."""
-    from wiretwin.papers.anatomy import cpu_shares
+    from wiretwin.model.anatomy import cpu_shares
 
     found, runs = [], []
     for library in STACKS:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wiretwin.papers.ong2000.netpipe import Signature, bases, netpipe
-from wiretwin.papers.ong2000.settings import Setting
+from wiretwin.model.gigabit import Setting
+from wiretwin.model.netpipe import Signature, bases, netpipe
 
 if TYPE_CHECKING:
     from wiretwin.fit.stats import Interval

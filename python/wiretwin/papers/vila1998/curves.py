@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin import scratch
+from wiretwin.model.cases import case
+from wiretwin.model.values import DATA
 from wiretwin.papers.fit import Fit, Fitted, Residual
-from wiretwin.papers.records import Record, case
-from wiretwin.papers.values import DATA
+from wiretwin.papers.records import Record
 from wiretwin.scenario import Scenario
 from wiretwin.scenario.service import CELL_BITS
 from wiretwin.scenario.trace import record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wiretwin.papers.values import DATA, Sheet, read_sheet
+from wiretwin.model.values import DATA, Sheet, read_sheet
 
 __all__ = ["Credits", "an2", "crossbar", "line", "output_queued", "star"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from wiretwin._core import lan_anatomy, lan_capture
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.echo import SEED
+from wiretwin.model.echo import SEED
 
 if TYPE_CHECKING:
     from wiretwin._core import LanSegments

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 from wiretwin.errors import InputError
-from wiretwin.papers.records import case
-from wiretwin.papers.values import DATA, Sheet, read_sheet
+from wiretwin.model.cases import case
+from wiretwin.model.values import DATA, Sheet, read_sheet
 
 __all__ = [
     "LIBRARIES",

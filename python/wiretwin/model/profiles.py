@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wiretwin.errors import InputError
-from wiretwin.papers.switches import crossbar, star
-from wiretwin.papers.values import DATA, Sheet, find_sheet, read_sheet, sheet_names
+from wiretwin.model.switches import crossbar, star
+from wiretwin.model.values import DATA, Sheet, find_sheet, read_sheet, sheet_names
 
 __all__ = ["Load", "Network", "Overrides", "lan_json"]
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from wiretwin.papers.ong2000.netpipe import netpipe
-from wiretwin.papers.ong2000.settings import Constant, Setting, asked_by, paper, sheets
+from wiretwin.model.gigabit import Constant, Setting, asked_by, paper, sheets
+from wiretwin.model.netpipe import netpipe
 
 __all__ = ["Advice", "Choice", "advise"]
 

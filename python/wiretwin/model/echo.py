@@ -9,7 +9,7 @@ import numpy as np
 
 from wiretwin._core import lan_echo
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.profiles import Network, lan_json
+from wiretwin.model.profiles import Network, lan_json
 
 __all__ = ["SEED", "Curve", "Trial", "coarse", "echo", "fine", "measure", "summary", "try_echo"]
 

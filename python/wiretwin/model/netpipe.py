@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wiretwin._core import lan_netpipe
 from wiretwin.errors import InputError, SimulationError
-from wiretwin.papers.ong2000.settings import Setting, paper
+from wiretwin.model.gigabit import Setting, paper
 
 __all__ = ["Signature", "bases", "netpipe", "sizes"]
 
