@@ -8,8 +8,8 @@
 mod circuit;
 mod clocks;
 mod faults;
+mod fifo;
 
-use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 use circuit::{CircuitSocket, DATAGRAM, MOST_AT_ONCE, MOST_RECEIVED};
 pub use faults::Faults;
 use faults::Mischief;
+use fifo::Fifo;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::io::Errno;
 use wiretwin_proto::pcaal::{
-    Cell, Circuit, Config, Counters, Endpoint, Event, Kind, LocalClock, Pdu, Run, Values, Watch,
+    Cell, Circuit, Config, Counters, Endpoint, Event, Kind, LocalClock, Pdu, Run, Train, Values, Watch,
 };
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
@@ -67,6 +68,8 @@ impl Default for PcaalOptions {
 
 /// Octets of a cell.
 const CELL: usize = 48;
+/// A POLL follows at the latest when so much of the window is under way: what is missing before it is told without one.
+const POLLS_EACH_WINDOW: u32 = 4;
 /// The most cells that may be under way, a power of 2; fewer where the receive buffer of either end is smaller.
 const WINDOW: u32 = 4096;
 /// Of each cell, what the kernel counts in a receive buffer besides its octets is at most as much again.
@@ -95,11 +98,11 @@ pub struct PcaalStream {
     timeout: Option<SimTime>,
     lost: bool,
     /// What was handed in and is not acknowledged: from this place of the stream on.
-    outgoing: VecDeque<u8>,
+    outgoing: Fifo,
     outgoing_from: u64,
     /// Cells that are kept until they are next, each at its number modulo the window.
     kept: Vec<[u8; CELL]>,
-    incoming: VecDeque<u8>,
+    incoming: Fifo,
     /// Cells to be sent, by circuit.
     staged: [Vec<u8>; 3],
     /// Where those that come are put.
@@ -200,6 +203,7 @@ impl PcaalStream {
         let config = Config {
             timer_poll: span(options.interval),
             timer_no_response: span(limit.min(Duration::from_secs(86_400))),
+            max_pd: (window / POLLS_EACH_WINDOW).max(1),
             window,
             watch: Some(options.watch),
             monitor_interval: span(options.interval),
@@ -224,10 +228,10 @@ impl PcaalStream {
             limit,
             timeout: None,
             lost: false,
-            outgoing: VecDeque::new(),
+            outgoing: Fifo::default(),
             outgoing_from: 0,
             kept: vec![[0; CELL]; WINDOW as usize],
-            incoming: VecDeque::new(),
+            incoming: Fifo::default(),
             staged: [const { Vec::new() }; 3],
             received: vec![0; MOST_RECEIVED],
             mischief: Mischief::new(options.faults),
@@ -279,17 +283,18 @@ impl PcaalStream {
         SimTime::ZERO + Span::from_ns(self.begun.elapsed().as_nanos() as u64)
     }
 
-    /// Takes what has come, lets time pass, sends what is to be sent.
-    fn turn(&mut self) -> Result<(), Failure> {
+    /// Takes what has come, lets time pass, sends what is to be sent. Octets of the stream go into `sink` from its
+    /// beginning: how many.
+    fn turn(&mut self, sink: &mut [u8]) -> Result<usize, Failure> {
         let was_elsewhere = self.looked.elapsed() > ABSENCE;
         if was_elsewhere {
             let now = self.now();
             self.end.set_watching(now, false);
         }
         let mut received = std::mem::take(&mut self.received);
-        let taken = self.take_all(&mut received);
+        let taken = self.take_all(&mut received, sink);
         self.received = received;
-        taken?;
+        let got = taken?;
         let now = self.now();
         if was_elsewhere {
             self.end.set_watching(now, true);
@@ -297,21 +302,62 @@ impl PcaalStream {
         self.end.handle_timeout(now);
         self.looked = Instant::now();
         self.drain()?;
-        self.let_go()
+        self.let_go()?;
+        Ok(got)
     }
 
-    /// Takes what has come by all circuits.
-    fn take_all(&mut self, received: &mut [u8]) -> Result<(), Failure> {
+    /// Takes what has come by all circuits: how many octets of the stream are in `sink`.
+    fn take_all(&mut self, received: &mut [u8], sink: &mut [u8]) -> Result<usize, Failure> {
+        let mut got = self.incoming.take(sink);
         for (place, circuit) in CIRCUITS.into_iter().enumerate() {
             while let Some(count) = self.sockets[place].recv(received)? {
                 let now = self.now();
-                for octets in received[..count].chunks(CELL) {
-                    self.take(now, circuit, octets);
+                let mut cells = &received[..count];
+                while !cells.is_empty() {
+                    let (used, octets) = self.take_train(now, circuit, cells, &mut sink[got..])?;
+                    (cells, got) = (&cells[used..], got + octets);
                 }
                 self.drain()?;
+                got += self.incoming.take(&mut sink[got..]);
             }
         }
-        Ok(())
+        Ok(got)
+    }
+
+    /// Takes cells that belong together or the first by itself: how many octets of cells they are, and how many of the
+    /// stream went into `sink`. Values that are next and come after none that wait go there straight.
+    fn take_train(
+        &mut self,
+        now: SimTime,
+        circuit: Circuit,
+        cells: &[u8],
+        sink: &mut [u8],
+    ) -> Result<(usize, usize), Failure> {
+        self.collect()?;
+        if self.incoming.is_empty()
+            && let Ok(Some(train)) = Train::parse(circuit, cells, sink)
+        {
+            let used = train.cells() * CELL;
+            if self.end.handle_train(now, &train) {
+                return Ok((used, train.payload.length.get() as usize));
+            }
+            cells[..used].chunks(CELL).for_each(|cell| self.take(now, circuit, cell));
+            return Ok((used, 0));
+        }
+        let waiting = self.incoming.len();
+        let parsed = Train::parse(circuit, cells, self.incoming.grow(cells.len()));
+        let (mut used, mut octets) = (cells.len().min(CELL), 0);
+        let mut whole = false;
+        if let Ok(Some(train)) = parsed {
+            used = train.cells() * CELL;
+            whole = self.end.handle_train(now, &train);
+            octets = if whole { train.payload.length.get() as usize } else { 0 };
+        }
+        self.incoming.truncate(waiting + octets);
+        if !whole {
+            cells[..used].chunks(CELL).for_each(|cell| self.take(now, circuit, cell));
+        }
+        Ok((used, 0))
     }
 
     fn take(&mut self, now: SimTime, circuit: Circuit, octets: &[u8]) {
@@ -330,43 +376,78 @@ impl PcaalStream {
         self.end.handle_cell(now, cell);
     }
 
+    /// Sends what is to be sent, and forgets what is not needed any more.
     fn drain(&mut self) -> Result<(), Failure> {
+        self.collect()?;
+        let needed = self.end.oldest().map(|values| values.payload.start.get());
+        let gone = needed.map_or(self.outgoing.len(), |start| (start - self.outgoing_from) as usize);
+        self.outgoing.skip(gone);
+        self.outgoing_from += gone as u64;
+        (0..3).try_for_each(|circuit| self.hand_over(circuit))
+    }
+
+    /// Does what the machine asks for; what it sends is staged.
+    fn collect(&mut self) -> Result<(), Failure> {
         loop {
+            let circuit = usize::from(self.end.is_high());
+            let room = (MOST_AT_ONCE - self.staged[circuit].len()) / CELL;
+            if let Some(train) = self.end.poll_train(room) {
+                self.stage_train(&train)?;
+                continue;
+            }
             match self.end.poll_output() {
                 Output::Transmit(cell) => self.stage(&cell)?,
                 Output::Deliver(values) => {
                     let kept = &self.kept[values.payload.message.0 as usize % WINDOW as usize];
-                    self.incoming.extend(&kept[..values.payload.length.get() as usize]);
+                    self.incoming.push(&kept[..values.payload.length.get() as usize]);
                 }
                 Output::Event(Event::PeerLost) => self.lost = true,
                 Output::Event(Event::Mode { .. }) | Output::Work(_) => {}
                 Output::Timeout(timeout) => {
                     self.timeout = timeout;
-                    break;
+                    return Ok(());
                 }
             }
         }
-        let needed = self.end.oldest().map(|values| values.payload.start.get());
-        let gone = needed.map_or(self.outgoing.len(), |start| (start - self.outgoing_from) as usize);
-        self.outgoing.drain(..gone);
-        self.outgoing_from += gone as u64;
-        (0..3).try_for_each(|circuit| self.hand_over(circuit))
+    }
+
+    /// The octets of what is under way.
+    fn text(&self, payload: Payload) -> &[u8] {
+        let start = (payload.start.get() - self.outgoing_from) as usize;
+        &self.outgoing.as_slice()[start..start + payload.length.get() as usize]
     }
 
     fn stage(&mut self, cell: &Cell) -> Result<(), Failure> {
-        let mut values = [0; CELL];
-        let mut length = 0;
-        if let Pdu::Data { values: Values { payload, .. }, .. } = cell.pdu {
-            length = payload.length.get() as usize;
-            copy(&self.outgoing, (payload.start.get() - self.outgoing_from) as usize, &mut values[..length]);
-        }
-        let circuit = cell.circuit as usize;
-        let staged = &mut self.staged[circuit];
+        let mut staged = std::mem::take(&mut self.staged[cell.circuit as usize]);
         let at = staged.len();
         staged.resize(at + CELL, 0);
-        cell.emit(&values[..length], &mut staged[at..])
-            .map_err(|error| Failure::Refused(format!("writing a cell: {error}")))?;
-        if staged.len() == MOST_AT_ONCE { self.hand_over(circuit) } else { Ok(()) }
+        let values = match cell.pdu {
+            Pdu::Data { values: Values { payload, .. }, .. } => self.text(payload),
+            _ => &[],
+        };
+        let written = cell.emit(values, &mut staged[at..]);
+        self.staged(cell.circuit, staged, written)
+    }
+
+    fn stage_train(&mut self, train: &Train) -> Result<(), Failure> {
+        let mut staged = std::mem::take(&mut self.staged[train.circuit as usize]);
+        let at = staged.len();
+        staged.resize(at + train.cells() * CELL, 0);
+        let written = train.emit(self.text(train.payload), &mut staged[at..]);
+        self.staged(train.circuit, staged, written)
+    }
+
+    /// Takes back what is staged for a circuit, and hands it over when it is as much as goes at once.
+    fn staged(
+        &mut self,
+        circuit: Circuit,
+        staged: Vec<u8>,
+        written: Result<(), impl std::fmt::Display>,
+    ) -> Result<(), Failure> {
+        let full = staged.len() >= MOST_AT_ONCE;
+        self.staged[circuit as usize] = staged;
+        written.map_err(|error| Failure::Refused(format!("writing a cell: {error}")))?;
+        if full { self.hand_over(circuit as usize) } else { Ok(()) }
     }
 
     /// What is staged for a circuit, if anything is.
@@ -413,17 +494,19 @@ impl PcaalStream {
         spinner.turn()
     }
 
-    /// Turns until `done` says so, the peer is gone or the limit has passed.
+    /// Turns until `done` says so, the peer is gone or the limit has passed. Octets of the stream go
+    /// into `sink` from its beginning, and `done` is told how many have.
     fn until(
         &mut self,
         limit: Duration,
-        mut done: impl FnMut(&mut Self) -> Result<bool, Failure>,
+        sink: &mut [u8],
+        mut done: impl FnMut(&mut Self, usize) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let mut spinner = Spinner::new(limit, 1024);
-        let mut gone = false;
+        let (mut gone, mut got) = (false, 0);
         loop {
-            self.turn()?;
-            if done(self)? {
+            got += self.turn(&mut sink[got..])?;
+            if done(self, got)? {
                 return Ok(());
             }
             if self.lost || gone {
@@ -438,7 +521,7 @@ impl PcaalStream {
 
     fn accept(&mut self, octets: &[u8]) -> Result<(), Failure> {
         let start = self.outgoing_from + self.outgoing.len() as u64;
-        self.outgoing.extend(octets);
+        self.outgoing.push(octets);
         let length = Bytes::new(octets.len() as u64);
         let payload = Payload { message: MessageId(0), start: Bytes::new(start), length };
         let now = self.now();
@@ -448,17 +531,6 @@ impl PcaalStream {
         self.handed += 1;
         Ok(())
     }
-}
-
-/// Copies octets from a place on.
-fn copy(from: &VecDeque<u8>, at: usize, to: &mut [u8]) {
-    let (front, back) = from.as_slices();
-    let before = front.get(at..).unwrap_or_default();
-    let before = &before[..before.len().min(to.len())];
-    let (first, rest) = to.split_at_mut(before.len());
-    first.copy_from_slice(before);
-    let at = at.saturating_sub(front.len());
-    rest.copy_from_slice(&back[at..at + rest.len()]);
 }
 
 impl AsFd for PcaalStream {
@@ -475,7 +547,7 @@ impl Stream for PcaalStream {
                 Some(count) => left = &left[count..],
                 None => {
                     let limit = self.limit;
-                    self.until(limit, |stream| Ok(stream.outgoing.len() < MOST_WAITING))?;
+                    self.until(limit, &mut [], |stream, _| Ok(stream.outgoing.len() < MOST_WAITING))?;
                 }
             }
         }
@@ -483,18 +555,15 @@ impl Stream for PcaalStream {
     }
 
     fn recv_exact(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
-        let (limit, mut got) = (self.limit, 0);
-        self.until(limit, |stream| {
-            got += stream.read(&mut buffer[got..]);
-            Ok(got == buffer.len())
-        })
+        let (limit, wanted) = (self.limit, buffer.len());
+        self.until(limit, buffer, |_, got| Ok(got == wanted))
     }
 
     fn try_send(&mut self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
         if bytes.is_empty() {
             return Ok(Some(0));
         }
-        self.turn()?;
+        self.turn(&mut [])?;
         if self.lost {
             return Err(Failure::PeerGone);
         }
@@ -507,16 +576,14 @@ impl Stream for PcaalStream {
     }
 
     fn try_recv(&mut self, buffer: &mut [u8]) -> Result<Option<usize>, Failure> {
-        self.turn()?;
+        let mut got = self.turn(buffer)?;
         if buffer.is_empty() {
             return Ok(Some(0));
         }
-        let mut got = self.read(buffer);
         // A peer that has gone makes this readable for ever, so that who waits for it never looks.
         if got == 0 && (self.lost || self.closed()) {
             // Once more: what it sent before it went still counts.
-            self.turn()?;
-            got = self.read(buffer);
+            got = self.turn(buffer)?;
             if got == 0 {
                 return Err(Failure::PeerGone);
             }
@@ -535,7 +602,7 @@ impl Stream for PcaalStream {
     }
 
     fn move_nothing(&mut self) -> Result<(), Failure> {
-        self.turn()
+        self.turn(&mut []).map(|_| ())
     }
 
     fn limit(&self) -> Duration {
@@ -548,7 +615,7 @@ impl Stream for PcaalStream {
 
     fn recv_control(&mut self, buffer: &mut [u8]) -> Result<(), Failure> {
         let (limit, mut got) = (self.limit, 0);
-        self.until(limit, |stream| {
+        self.until(limit, &mut [], |stream, _| {
             if got < buffer.len()
                 && let Some(count) = stream.control.try_recv(&mut buffer[got..])?
             {
@@ -559,18 +626,10 @@ impl Stream for PcaalStream {
     }
 }
 
-impl PcaalStream {
-    fn read(&mut self, buffer: &mut [u8]) -> usize {
-        let count = buffer.len().min(self.incoming.len());
-        copy(&self.incoming, 0, &mut buffer[..count]);
-        self.incoming.drain(..count);
-        count
-    }
-}
-
 impl Drop for PcaalStream {
     /// Sees to what is under way, for as long as the peer is there and it takes no longer than a little.
     fn drop(&mut self) {
-        let _ = self.until(LINGER, |stream| Ok(stream.outgoing.is_empty() && stream.mischief.is_empty()));
+        let _ = self
+            .until(LINGER, &mut [], |stream, _| Ok(stream.outgoing.is_empty() && stream.mischief.is_empty()));
     }
 }

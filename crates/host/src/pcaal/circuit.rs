@@ -18,8 +18,9 @@ use crate::stream::Failure;
 
 /// Octets of one datagram: 30 cells, so that it fits a packet of Ethernet.
 pub(super) const DATAGRAM: usize = 30 * CELL;
-/// The most octets that are handed to the kernel at once: the other end begins with them while the next are made.
-pub(super) const MOST_AT_ONCE: usize = 8 * DATAGRAM;
+/// The most octets that are handed to the kernel at once, no more than it takes: the other end begins with them while
+/// the next are made, and each time costs both ends a call and a wake-up.
+pub(super) const MOST_AT_ONCE: usize = 32 * DATAGRAM;
 /// The most that the kernel hands over at once.
 pub(super) const MOST_RECEIVED: usize = 1 << 16;
 

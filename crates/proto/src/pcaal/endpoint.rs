@@ -11,6 +11,7 @@ use super::PcaalOutput;
 use super::cell::{Cell, Circuit, Pdu, Values};
 use super::config::{Config, ConfigError, LocalClock, Watch};
 use super::monitor::{Monitor, Verdict};
+use super::queue::{Queue, Waiting};
 use crate::sscop::{Missing, Receiver, Sd, Sender};
 use crate::{Output, Payload, Work, WorkKind};
 
@@ -101,10 +102,11 @@ pub struct Counters {
 /// One end of a connection between two tasks.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    config: Config,
-    now: SimTime,
-    sender: Sender<32, Values>,
-    receiver: Receiver<32, Values>,
+    pub(super) config: Config,
+    pub(super) now: SimTime,
+    pub(super) sender: Sender<32, Values>,
+    pub(super) queue: Queue,
+    pub(super) receiver: Receiver<32, Values>,
     /// This end sends in high-latency mode.
     high: bool,
     monitor: Option<Monitor>,
@@ -118,13 +120,13 @@ pub struct Endpoint {
     clock_at: Option<SimTime>,
     next_monitor: u32,
     /// Data were sent since the last monitoring cell.
-    active: bool,
-    lost: bool,
+    pub(super) active: bool,
+    pub(super) lost: bool,
     /// What comes has come just now.
     watching: bool,
-    busy: [bool; 2],
-    outputs: VecDeque<PcaalOutput>,
-    counters: Counters,
+    pub(super) busy: [bool; 2],
+    pub(super) outputs: VecDeque<PcaalOutput>,
+    pub(super) counters: Counters,
 }
 
 impl Endpoint {
@@ -142,6 +144,7 @@ impl Endpoint {
             config,
             now: SimTime::ZERO,
             sender,
+            queue: Queue::default(),
             receiver,
             high: false,
             monitor: config.watch.map(|watch| Monitor::new(&config, watch)),
@@ -178,7 +181,7 @@ impl Endpoint {
 
     /// Cells that wait to be sent for the first time.
     pub fn waiting(&self) -> usize {
-        self.sender.waiting()
+        self.queue.cells()
     }
 
     /// Cells that were sent and are not acknowledged in order.
@@ -189,7 +192,7 @@ impl Endpoint {
     /// The oldest values that may have to be sent still: what lies before them in what was handed in is
     /// not needed any more.
     pub fn oldest(&self) -> Option<Values> {
-        self.sender.oldest()
+        self.sender.oldest().or_else(|| self.queue.first())
     }
 
     /// Whether a data cell of this number is within the window: a driver keeps the octets of no other.
@@ -239,22 +242,12 @@ impl Endpoint {
         }
         let total = u32::try_from(total).map_err(|_| SendError::TooMany)?;
         let mut first = 0;
-        for run in runs {
-            let value = run.kind.octets() as u64;
-            let most = run.kind.most(self.config.stamp_data) as u64 * value;
-            let (mut start, mut left) = (run.payload.start.get(), run.payload.length.get());
-            while left > 0 {
-                let octets = left.min(most);
-                let count = (octets / value) as u8;
-                let payload = Payload {
-                    message: run.payload.message,
-                    start: Bytes::new(start),
-                    length: Bytes::new(octets),
-                };
-                let end = first + u32::from(count) == total;
-                self.sender.push(Values { tag, kind: run.kind, first, count, end, payload });
-                (start, left, first) = (start + octets, left - octets, first + u32::from(count));
-            }
+        for Run { kind, payload } in runs {
+            let count = (payload.length.get() / kind.octets() as u64) as u32;
+            let most = kind.most(self.config.stamp_data) as u32;
+            let end = first + count == total;
+            self.queue.push(Waiting { tag, kind: *kind, first, count, most, end, payload: *payload });
+            first += count;
         }
         if self.poll_at.is_none() {
             self.poll_at = Some(self.after(self.config.timer_poll));
@@ -380,12 +373,12 @@ impl Endpoint {
                 None => return Output::Timeout(self.next_timeout()),
                 // What is put out alone goes by no queue.
                 Some(cell) if !self.config.work => {
-                    self.sent_data();
+                    self.sent_data(1);
                     return Output::Transmit(cell);
                 }
                 Some(cell) => {
                     self.put_out(cell);
-                    self.sent_data();
+                    self.sent_data(1);
                 }
             }
         }
@@ -399,7 +392,7 @@ impl Endpoint {
 
     // Sending
 
-    const fn circuit(&self) -> Circuit {
+    pub(super) const fn circuit(&self) -> Circuit {
         if self.high { Circuit::Backup } else { Circuit::Ordinary }
     }
 
@@ -407,21 +400,29 @@ impl Endpoint {
         let again = self.sender.next_wanted();
         self.counters.retransmitted += u64::from(again.is_some());
         let next = match again {
-            None if self.sender.is_open() => self.sender.next_new(),
+            None if self.sender.is_open() => self.queue.next().map(|values| {
+                let number = self.sender.send(core::iter::once(values));
+                (number, values)
+            }),
             again => again,
         };
         let (number, values) = next?;
-        match self.circuit() {
-            Circuit::Backup => self.counters.data_backup += 1,
-            _ => self.counters.data_ordinary += 1,
-        }
-        self.active = true;
-        let stamp = self.config.stamp_data.then(|| self.clock() as u32);
+        let stamp = self.count_data(1);
         Some(self.cell(self.circuit(), Pdu::Data { number, values, stamp }))
     }
 
-    fn sent_data(&mut self) {
-        self.sender.vt_pd += 1;
+    /// So many data cells go now, with this stamp.
+    pub(super) fn count_data(&mut self, cells: u32) -> Option<u32> {
+        match self.circuit() {
+            Circuit::Backup => self.counters.data_backup += u64::from(cells),
+            _ => self.counters.data_ordinary += u64::from(cells),
+        }
+        self.active = true;
+        self.config.stamp_data.then(|| self.clock() as u32)
+    }
+
+    pub(super) fn sent_data(&mut self, cells: u32) {
+        self.sender.vt_pd += cells;
         if self.sender.vt_pd >= self.config.max_pd {
             self.send_poll();
         }
@@ -461,7 +462,7 @@ impl Endpoint {
 
     /// The peer lives.
     fn heard(&mut self) {
-        let quiet = self.sender.waiting() == 0 && self.sender.unacknowledged() == 0;
+        let quiet = self.queue.cells() == 0 && self.sender.unacknowledged() == 0;
         if quiet {
             (self.poll_at, self.no_response_at) = (None, None);
         } else {
@@ -546,7 +547,7 @@ impl Endpoint {
         self.act_on(verdict.or(again));
     }
 
-    fn watch_data(&mut self, stamp: Option<u32>, congestion: bool) {
+    pub(super) fn watch_data(&mut self, stamp: Option<u32>, congestion: bool) {
         let clock = self.clock();
         let watches = self.watching && self.config.watch != Some(Watch::RoundTrip);
         let Some(monitor) = self.monitor.as_mut().filter(|_| watches) else { return };

@@ -16,12 +16,15 @@ mod cell;
 mod config;
 mod endpoint;
 mod monitor;
+mod queue;
 #[cfg(test)]
 mod testbed;
+mod train;
 
 pub use cell::{Cell, Circuit, Pdu, Values};
 pub use config::{ClockSync, Config, ConfigError, LocalClock, Watch};
 pub use endpoint::{Counters, Endpoint, Event, Run, SendError};
+pub use train::Train;
 pub use wiretwin_wire::pcaal::Kind;
 
 use crate::Output;

@@ -113,6 +113,18 @@ impl<const BITS: u32, T: Copy> Receiver<BITS, T> {
         Some((number, item))
     }
 
+    /// How many may come together, in order and without a look at each: as many as the window lets in, where
+    /// nothing is kept or known to be missing.
+    pub(crate) fn room(&self) -> u32 {
+        if self.kept > 0 || self.vr_h != self.vr_r { 0 } else { self.vr_mr.offset_from(self.vr_r) }
+    }
+
+    /// So many came together, at most [`Receiver::room`], and are taken.
+    pub(crate) fn pass(&mut self, count: u32) {
+        self.vr_r += count;
+        self.vr_h = self.vr_r;
+    }
+
     /// Takes everything that is kept, gaps and all.
     pub(crate) fn take_kept(&mut self) -> impl Iterator<Item = (Seq<BITS>, T)> + '_ {
         let first = self.vr_r;

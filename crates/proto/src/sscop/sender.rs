@@ -138,7 +138,15 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
 
     /// Whether the window lets something new out.
     pub(crate) fn is_open(&self) -> bool {
-        self.vt_ms.offset_from(self.vt_a) as usize > self.buffer.len() && !self.vt_ms.precedes(self.vt_a)
+        self.room() > 0
+    }
+
+    /// How many more the window lets out.
+    pub(crate) fn room(&self) -> usize {
+        if self.vt_ms.precedes(self.vt_a) {
+            return 0;
+        }
+        (self.vt_ms.offset_from(self.vt_a) as usize).saturating_sub(self.buffer.len())
     }
 
     /// Takes the lowest of the retransmission queue.
@@ -159,10 +167,16 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
     /// Takes the next of what waits, whether or not the window is open.
     pub(crate) fn next_new(&mut self) -> Option<(Seq<BITS>, T)> {
         let item = self.queue.pop_front()?;
-        let number = self.vt_s;
-        self.buffer.push_back(Slot { item, poll_seq: self.vt_ps, kept: Kept::Sent });
-        self.vt_s = number.next();
+        let number = self.send(core::iter::once(item));
         Some((number, item))
+    }
+
+    /// These go now, by no queue: the number of the first.
+    pub(crate) fn send(&mut self, items: impl ExactSizeIterator<Item = T>) -> Seq<BITS> {
+        let (number, poll_seq) = (self.vt_s, self.vt_ps);
+        self.vt_s = number + items.len() as u32;
+        self.buffer.extend(items.map(|item| Slot { item, poll_seq, kept: Kept::Sent }));
+        number
     }
 
     /// Counts a POLL that is about to be sent: its N(PS).
