@@ -10,6 +10,7 @@ from .collective import Collectives
 from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, TAG_LIMIT, UNDEFINED
 from .failure import fail, refuse
 from .group import Group
+from .names import refusing
 from .objects import Objects
 from .rank import Rank, arriving, here
 from .request import MESSAGE_NO_PROC, Message, Prequest, Request, _complete, _poll
@@ -24,6 +25,7 @@ _CONTEXT_MASK_BYTES = 256
 """What MPICH reduces over a communicator to agree on the context of a new one."""
 
 
+@refusing
 class Comm(Collectives, Objects):
     """`mpi4py.MPI.Comm`."""
 
@@ -55,11 +57,6 @@ class Comm(Collectives, Objects):
 
     def __hash__(self) -> int:
         return hash(self._context)
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing(type(self).__name__, name)
 
     def __reduce__(self) -> Any:
         if self._predefined or not self:
@@ -632,6 +629,7 @@ class _NullState:
 _NULL_STATE: Any = _NullState()
 
 
+@refusing
 class Intracomm(Comm):
     """`mpi4py.MPI.Intracomm`."""
 
@@ -696,6 +694,7 @@ class _Self(Intracomm):
 _Self.__name__ = _Self.__qualname__ = "Intracomm"
 
 
+@refusing
 class Errhandler:
     """`mpi4py.MPI.Errhandler`: errors are raised as exceptions, as mpi4py has it by default."""
 

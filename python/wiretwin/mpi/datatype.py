@@ -15,12 +15,14 @@ import numpy.typing as npt
 from . import outside
 from .constants import INTEGERS
 from .failure import fail, refuse
+from .names import refusing
 
 ByteArray = npt.NDArray[np.uint8]
 
 _ALIGNMENT_LIMIT = 16
 
 
+@refusing
 class Datatype:
     """`mpi4py.MPI.Datatype`: predefined and derived types."""
 
@@ -112,11 +114,6 @@ class Datatype:
         if self._predefined:
             return (_by_name, (self._name,))
         return refuse("pickling a derived datatype", "send its description instead")
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing("Datatype", name)
 
     # Sizes and extents.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from .constants import INTEGERS, PROC_NULL, UNDEFINED
 from .failure import fail
+from .names import refusing
 from .rank import here
 
 
+@refusing
 class Group:
     """An ordered set of processes."""
 
@@ -38,11 +39,6 @@ class Group:
 
     def __hash__(self) -> int:
         return hash(self._members)
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing("Group", name)
 
     def Get_size(self) -> int:
         """Return the number of processes."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from .failure import refuse
+
+_Class = TypeVar("_Class", bound=type)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -86,8 +88,6 @@ neighbor_alltoall outdegree outedges
 }
 """Names of the classes of `mpi4py.MPI`, without those that they inherit."""
 
-_PARENTS = {"Cartcomm": "Topocomm", "Topocomm": "Intracomm", "Intracomm": "Comm", "Prequest": "Request"}
-
 _ADVICE = {
     "Win": "one-sided communication is not modelled; send messages",
     "File": "file input and output is not modelled; use Python's own",
@@ -103,8 +103,30 @@ _GENERAL = (
 )
 
 
-def missing(owner: str, name: str) -> NoReturn:
-    """Refuse an attribute of a class by name, if mpi4py has it.
+class _Missing:
+    """An attribute that objects in mpi4py have, and those here have not.
+
+    A `__getattr__` would do the same, and make every look at any attribute of the class several times slower.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        if instance is None:
+            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
+        refuse(f"{owner.__name__}.{self._name}", _ADVICE.get(self._name, _GENERAL))
+
+
+def refusing(kind: _Class) -> _Class:
+    """Let the objects of a class refuse by name what mpi4py has and is not simulated (`UnsupportedError`)."""
+    for name in METHODS[kind.__name__]:
+        setattr(kind, name, _Missing(name))
+    return kind
+
+
+def missing_from_module(name: str) -> NoReturn:
+    """Refuse a name of `mpi4py.MPI`.
 
     Raises
     ------
@@ -113,16 +135,6 @@ def missing(owner: str, name: str) -> NoReturn:
     AttributeError
         When mpi4py does not have it either.
     """
-    kind: str | None = owner
-    while kind is not None:
-        if name in METHODS.get(kind, ()):
-            refuse(f"{owner}.{name}", _ADVICE.get(name, _GENERAL))
-        kind = _PARENTS.get(kind)
-    raise AttributeError(f"{owner!r} object has no attribute {name!r}")
-
-
-def missing_from_module(name: str) -> NoReturn:
-    """Refuse a name of `mpi4py.MPI`, as `missing`."""
     if name in MODULE:
         refuse(f"MPI.{name}", _ADVICE.get(name, _GENERAL))
     raise AttributeError(f"module 'mpi4py.MPI' has no attribute {name!r}")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from .buffers import Buffer
 from .datatype import Datatype
 from .failure import fail
+from .names import refusing
 
 Array = npt.NDArray[Any]
 Combine = Callable[[Array, Array], Array]
@@ -95,6 +96,7 @@ _OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+@refusing
 class Op:
     """`mpi4py.MPI.Op`."""
 
@@ -183,11 +185,6 @@ class Op:
         if self.is_predefined:
             return (_by_name, (self._name,))
         raise ValueError("cannot pickle user-defined reduction operation")
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing("Op", name)
 
     def _combiner(self, datatype: Datatype) -> Combine:
         """Return what combines two arrays of `datatype`.

@@ -6,7 +6,10 @@ import pickle as _pickle
 from collections.abc import Callable
 from typing import Any
 
+from .names import refusing
 
+
+@refusing
 class Pickle:
     """Serialiser of objects."""
 

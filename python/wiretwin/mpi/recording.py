@@ -12,7 +12,7 @@ time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe, no look at a clock),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ class Recording:
     parts
         Operations and outcomes, by rank.
     mail
-        Messages by number, as `Runtime.mail` holds them.
+        Messages by number, of what `Runtime.mail` holds the contents alone.
     meetings
         What the ranks left at each collective call, by the call's key.
     contexts
@@ -112,14 +112,14 @@ class _KeptMail(dict[int, Any]):
     def __init__(self, kept: dict[int, Any]) -> None:
         super().__init__()
         self._kept = kept
-        self._contents: dict[bytes, bytes] = {}
+        self._contents: dict[bytes, tuple[bytes]] = {}
         """Messages of equal content are kept once."""
 
     def pop(self, key: int, *default: Any) -> Any:
         letter = super().pop(key, *default)
         if letter is not None:
-            data = self._contents.setdefault(letter[0], letter[0])
-            self._kept[key] = (data, *letter[1:])
+            data = letter[0]
+            self._kept[key] = self._contents.get(data) or self._contents.setdefault(data, (data,))
         return letter
 
 
@@ -170,7 +170,8 @@ class _RecordingWorld:
 
     def __init__(self, world: Any, recording: Recording) -> None:
         self._world = world
-        self._parts = recording.parts
+        self._answered = [part.outcomes.append for part in recording.parts]
+        self._step: Callable[[], list[tuple[int, Any]]] = world.step
         post = world.post
         notes = [(part.operations.append, part.requests.append) for part in recording.parts]
 
@@ -192,9 +193,9 @@ class _RecordingWorld:
         self.post = posted
 
     def step(self) -> list[tuple[int, Any]]:
-        resumed: list[tuple[int, Any]] = self._world.step()
+        resumed = self._step()
         for rank, outcome in resumed:
-            self._parts[rank].outcomes.append(outcome)
+            self._answered[rank](outcome)
         return resumed
 
     def __getattr__(self, name: str) -> Any:
@@ -240,9 +241,13 @@ class _RecordedMail(dict[int, Any]):
     def __setitem__(self, key: int, letter: Any) -> None:
         """Forget what is sent."""
 
+    def get(self, key: int, default: Any = None) -> Any:
+        """Say that nothing is on its way: what is here was received in the run that was recorded."""
+        return default
+
     def pop(self, key: int, *default: Any) -> Any:
         """Hand a letter out, and keep it."""
-        return self.get(key, *default) if default else self[key]
+        return self[key]
 
 
 class _RecordedMeetings(dict[Any, Any]):

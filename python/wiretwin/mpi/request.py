@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .buffers import Buffer, simple
 from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, UNDEFINED
 from .failure import MPIException
+from .names import refusing
 from .pickling import pickle
 from .rank import Completion, Rank, here
 from .status import Status
@@ -21,6 +22,7 @@ Steps = Generator[list[int], None, None]
 TRUNCATE = INTEGERS["ERR_TRUNCATE"]
 
 
+@refusing
 class Request:
     """A communication in progress.
 
@@ -156,11 +158,6 @@ class Request:
 
     def __bool__(self) -> bool:
         return self._active or self._persistent
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing(type(self).__name__, name)
 
     def Wait(self, status: Status | None = None) -> bool:
         """Wait until this request is complete."""
@@ -325,6 +322,7 @@ class Request:
             self.Free()
 
 
+@refusing
 class Prequest(Request):
     """A persistent request."""
 
@@ -527,6 +525,7 @@ def _some(
         rank.leave()
 
 
+@refusing
 class Message:
     """A matched message (`mpi4py.MPI.Message`).
 
@@ -556,11 +555,6 @@ class Message:
         return (self._id, self._no_proc) == (other._id, other._no_proc)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing("Message", name)
 
     def _request(self, buffer: Buffer | None) -> Request:
         if self._no_proc:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .constants import ANY_SOURCE, ANY_TAG, UNDEFINED
 from .datatype import BYTE, Datatype
+from .names import refusing
 
 
+@refusing
 class Status:
     """What was received: source, tag, length, error."""
 
@@ -39,11 +39,6 @@ class Status:
         return all(getattr(self, slot) == getattr(other, slot) for slot in self.__slots__)
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __getattr__(self, name: str) -> Any:
-        from .names import missing
-
-        missing("Status", name)
 
     def Get_source(self) -> int:
         """Return the rank of the sender."""

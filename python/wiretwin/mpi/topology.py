@@ -8,9 +8,11 @@ from typing import Any
 from .comm import COMM_NULL, Intracomm
 from .constants import INTEGERS, PROC_NULL
 from .failure import fail
+from .names import refusing
 from .rank import here
 
 
+@refusing
 class Topocomm(Intracomm):
     """`mpi4py.MPI.Topocomm`."""
 
