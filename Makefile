@@ -64,7 +64,7 @@ bench: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## speed of our own code, as ratio
 fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS (20) each
 	@$(BIN)/python fuzz/run.py --seconds $(or $(FUZZ_SECONDS),20)
 
-torture: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## every verb ended by every signal, TORTURE (20) times spread over its run; goes on where it was ended
+torture: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## every verb ended at TORTURE (20) points of its run by signals in turn; goes on where it was ended
 	@$(BIN)/python tests/torture/run.py --times $(or $(TORTURE),20)
 
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes

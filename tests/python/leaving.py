@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,10 @@ class Case:
         The same, but of a run that comes to its end within seconds; by default `words`.
     layer
         The layer that has to be installed.
+    before, after
+        Words behind ``wiretwin`` of commands that run to their end before the command, and when it is gone.
+    stays
+        What it leaves is for `after` to remove, so that this runs as soon as the command is over.
     """
 
     words: tuple[str, ...]
@@ -53,6 +58,9 @@ class Case:
     files: dict[str, str] = field(default_factory=dict)
     whole: tuple[str, ...] = ()
     layer: str | None = None
+    before: tuple[tuple[str, ...], ...] = ()
+    after: tuple[tuple[str, ...], ...] = ()
+    stays: bool = False
 
 
 def possible() -> bool:
@@ -132,12 +140,21 @@ def _inside(order: dict[str, Any]) -> dict[str, Any]:
     for name, text in case.files.items():
         (work / name).write_text(text)
     token = f"{os.getpid()}-{time.monotonic_ns()}"
-    env = dict(os.environ) | {OWN: token, "TMPDIR": str(temporary)}
+    aside = dict(os.environ) | {"TMPDIR": str(temporary)}
+    env = aside | {OWN: token}
+    wiretwin = str(Path(sys.executable).with_name("wiretwin"))
+
+    def beside(commands: Iterable[Iterable[str]]) -> None:
+        for words in commands:
+            quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            subprocess.run([wiretwin, *words], cwd=work, env=aside, check=False, timeout=limit_s, **quiet)
+
     before = _things(temporary)
+    beside(case.before)
     pause = threading.Event()
     with (folder / "out").open("wb") as out, (folder / "err").open("wb") as err:
         argv = [
-            str(Path(sys.executable).with_name("wiretwin")),
+            wiretwin,
             *(case.words if order["at_s"] is None else case.whole or case.words),
         ]
         begun = time.monotonic()
@@ -163,9 +180,13 @@ def _inside(order: dict[str, Any]) -> dict[str, Any]:
     with contextlib.suppress(subprocess.TimeoutExpired):
         main.wait(limit_s)
     ended = time.monotonic()
+    if case.stays:
+        beside(case.after)
     while (left := _carriers(token)) and time.monotonic() < told + limit_s:
         pause.wait(PAUSE_S)
     gone = time.monotonic()
+    if not case.stays:
+        beside(case.after)
     after = _things(temporary)
     lies = {kind: [one for one in after[kind] if one not in before[kind]] for kind in after}
     found: dict[str, Any] = {kind: things for kind, things in lies.items() if things}

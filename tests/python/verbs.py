@@ -90,7 +90,7 @@ _FEW = ("--launches", "1")
 
 def _measure(layer: str, until: str = "wiretwin.probe", *more: str) -> Case:
     words = ("measure", "--layers", layer, *more, "--out", "result")
-    return Case((*words, "--budget", "60s"), until, whole=(*words, "--budget", "20s"), layer=layer)
+    return Case((*words, "--budget", "60s"), until, whole=(*words, "--budget", "8s"), layer=layer)
 
 
 def _run(script: str, until: str = "wiretwin.mpi.live", *more: str) -> Case:
@@ -122,7 +122,11 @@ def _sweep(until: str, *more: str) -> Case:
 
 CASES = {
     "doctor": Case(("doctor",), "wiretwin.probe"),
-    "tour": Case(("tour", "--out", "toured"), "probe", whole=("tour", "--out", "toured")),
+    "tour": Case(
+        ("tour", "--out", "toured"),
+        "probe",
+        whole=("tour", "--out", "toured", "--budget", "5s", "--launches", "1"),
+    ),
     "measure": _measure("shm"),
     "measure by a launcher": _measure("mpi4py/mpich", "probe_mpi4py"),
     "measure on a stack": _measure("mpi/openmpi"),
@@ -149,3 +153,15 @@ CASES = {
     "sweep": _sweep("wiretwin.sweep.local"),
     "sweep on a cluster": _sweep("spawn_main", "--dask", "local"),
 }
+
+_NAGLE = ("measure", "--layers", "socket/tcp+nagle", "--sizes", "4,64,1KiB", "--for", "curves")
+MORE = {
+    "testbed up": Case(("testbed", "up"), "", after=(("testbed", "down"),), stays=True),
+    "understand, confirming": Case(
+        ("understand", "result", "--confirm"),
+        "wiretwin.probe",
+        before=((*_NAGLE, "--budget", "4s", "--out", "result"),),
+    ),
+    "papers, live": Case(("papers", "ong2000", "--live"), "wiretwin.probe"),
+}
+"""Verbs that end by themselves, or take long to begin: ended at points spread over their run."""

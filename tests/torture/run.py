@@ -1,4 +1,7 @@
-"""End every verb by every signal at points spread over its run, and look for what is left.
+"""End every verb by signals at points spread over its run, and look for what is left.
+
+The signals take turns, so that each falls on points over the whole of the run; two verbs are under way at a
+time, each in namespaces of its own.
 
 Every outcome is kept as it comes in ``build/torture/COMMIT.jsonl``, so that the same command goes on where it
 was ended. At the end ``tests/torture/results.json`` says what was found, with date and commit. Ends with 1 if
@@ -14,7 +17,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +27,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "python"))
 
 from leaving import SIGNALS, leave, possible  # noqa: E402
-from verbs import CASES  # noqa: E402
+from verbs import CASES, MORE  # noqa: E402
 
 from wiretwin.measure.layers import parse_layers, refusal  # noqa: E402
 
+VERBS = CASES | MORE
+AT_ONCE = 2
 LONGEST_S = 600.0
 """The longest that a verb may take to its own end, in seconds."""
 RESULTS = Path(__file__).with_name("results.json")
@@ -40,7 +47,7 @@ def commit() -> str:
 def once(verb: str, number: signal.Signals, at_s: float) -> dict[str, Any]:
     """End a verb once; return what came of it."""
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
-        return leave(CASES[verb], number, Path(folder), at_s=at_s, limit_s=LONGEST_S)
+        return leave(VERBS[verb], number, Path(folder), at_s=at_s, limit_s=LONGEST_S)
 
 
 def fault(number: signal.Signals, found: dict[str, Any]) -> str | None:
@@ -55,56 +62,63 @@ def fault(number: signal.Signals, found: dict[str, Any]) -> str | None:
     return None
 
 
-def length(verb: str, known: dict[str, float]) -> float:
-    """Return how long a verb takes to its own end, in seconds."""
-    if verb not in known:
-        known[verb] = once(verb, signal.SIGKILL, LONGEST_S)["took_s"]
-    return known[verb]
+def turn(point: int) -> signal.Signals:
+    """Return the signal of a point of a verb's run, counted from 0."""
+    return SIGNALS[point % len(SIGNALS)]
 
 
 def main() -> int:
     """Run what has not been run."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--times", type=int, default=20, help="points of each verb's run, for each signal")
+    parser.add_argument("--times", type=int, default=20, help="points of each verb's run")
     times = parser.parse_args().times
     if not possible():
         raise SystemExit("make torture needs namespaces: run it as root")
     here = commit()
     kept = ROOT / "build" / "torture" / f"{here}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
-    done: dict[tuple[str, str, float], dict[str, Any]] = {}
+    done: dict[tuple[str, float], dict[str, Any]] = {}
     known: dict[str, float] = {}
     for line in kept.read_text().splitlines() if kept.exists() else []:
         one = json.loads(line)
         if "length_s" in one:
             known[one["verb"]] = one["length_s"]
         else:
-            done[one["verb"], one["signal"], one["share"]] = one
+            done[one["verb"], one["share"]] = one
     verbs = [
         verb
-        for verb, case in CASES.items()
+        for verb, case in VERBS.items()
         if case.layer is None or refusal(parse_layers(case.layer)[0]) is None
     ]
-    with kept.open("a") as log:
-        for point in range(times):
-            share = round((point + 0.5) / times, 6)
-            for verb in verbs:
-                new = verb not in known
-                whole_s = length(verb, known)
-                if new:
-                    log.write(json.dumps({"verb": verb, "length_s": whole_s}) + "\n")
-                for number in SIGNALS:
-                    key = verb, number.name, share
-                    if key in done:
-                        continue
-                    found = once(verb, number, share * whole_s)
-                    wrong = fault(number, found)
-                    del found["said"]
-                    done[key] = {"verb": verb, "signal": number.name, "share": share, **found, "fault": wrong}
-                    log.write(json.dumps(done[key]) + "\n")
-                    log.flush()
-                    words = wrong or f"status {found['status']}, gone in {found['gone_s']:.1f} s"
-                    print(f"{verb}, {number.name} at {share:.0%} of {whole_s:.1f} s: {words}", flush=True)
+    writing = threading.Lock()
+    with kept.open("a") as log, ThreadPoolExecutor(AT_ONCE) as pool:
+
+        def keep(one: dict[str, Any]) -> None:
+            with writing:
+                log.write(json.dumps(one) + "\n")
+                log.flush()
+
+        def whole(verb: str) -> None:
+            """Learn how long a verb takes to its own end."""
+            known[verb] = once(verb, signal.SIGKILL, LONGEST_S)["took_s"]
+            keep({"verb": verb, "length_s": known[verb]})
+
+        def end(verb: str, point: int) -> None:
+            share, number = round((point + 0.5) / times, 6), turn(point)
+            if (verb, share) in done:
+                return
+            found = once(verb, number, share * known[verb])
+            wrong = fault(number, found)
+            del found["said"]
+            done[verb, share] = {"verb": verb, "signal": number.name, "share": share, **found, "fault": wrong}
+            keep(done[verb, share])
+            words = wrong or f"status {found['status']}, gone in {found['gone_s']:.1f} s"
+            print(f"{verb}, {number.name} at {share:.0%} of {known[verb]:.1f} s: {words}", flush=True)
+
+        list(pool.map(whole, [verb for verb in verbs if verb not in known]))
+        waiting = [pool.submit(end, verb, point) for point in range(times) for verb in verbs]
+        for one in waiting:
+            one.result()
     faults = [one for one in done.values() if one["fault"]]
     results = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
@@ -112,7 +126,8 @@ def main() -> int:
         "runs": len(done),
         "hit": sum(one["sent"] for one in done.values()),
         "longest_gone_s": max(one["gone_s"] for one in done.values()),
-        "verbs": dict(sorted(Counter(verb for verb, _, _ in done).items())),
+        "verbs": dict(sorted(Counter(verb for verb, _ in done).items())),
+        "signals": dict(sorted(Counter(one["signal"] for one in done.values()).items())),
         "faults": faults,
     }
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
