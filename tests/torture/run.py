@@ -13,11 +13,13 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import math
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -71,7 +73,9 @@ def main() -> int:
     """Run what has not been run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20, help="points of each verb's run")
-    times = parser.parse_args().times
+    parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after so long")
+    options = parser.parse_args()
+    times, last = options.times, time.monotonic() + 60 * options.minutes
     if not possible():
         raise SystemExit("make torture needs namespaces: run it as root")
     here = commit()
@@ -100,12 +104,14 @@ def main() -> int:
 
         def whole(verb: str) -> None:
             """Learn how long a verb takes to its own end."""
+            if time.monotonic() > last:
+                return
             known[verb] = once(verb, signal.SIGKILL, LONGEST_S)["took_s"]
             keep({"verb": verb, "length_s": known[verb]})
 
         def end(verb: str, point: int) -> None:
             share, number = round((point + 0.5) / times, 6), turn(point)
-            if (verb, share) in done:
+            if (verb, share) in done or verb not in known or time.monotonic() > last:
                 return
             found = once(verb, number, share * known[verb])
             wrong = fault(number, found)
@@ -125,7 +131,7 @@ def main() -> int:
         "commit": here,
         "runs": len(done),
         "hit": sum(one["sent"] for one in done.values()),
-        "longest_gone_s": max(one["gone_s"] for one in done.values()),
+        "longest_gone_s": max((one["gone_s"] for one in done.values()), default=0.0),
         "verbs": dict(sorted(Counter(verb for verb, _ in done).items())),
         "signals": dict(sorted(Counter(one["signal"] for one in done.values()).items())),
         "faults": faults,
