@@ -96,6 +96,18 @@ def cases(folder: Path = DATA) -> list[Case]:
         ]
 
 
+def agrees(case: Case) -> bool | None:
+    """Whether predicted and actual value differ by no more than both intervals explain; as `Case.inside`.
+
+    The facing half widths are added as those of independent values are, root of the sum of the squares.
+    """
+    if case.predicted is None or case.actual is None:
+        return None
+    predicted, actual = case.predicted, case.actual
+    more, less = (predicted, actual) if predicted[0] > actual[0] else (actual, predicted)
+    return more[0] - less[0] <= math.hypot(more[0] - more[1], less[2] - less[0])
+
+
 def ninth_decile(values: Iterable[float]) -> float:
     """Return the least value that nine of ten are at most."""
     ordered = sorted(values)
@@ -114,6 +126,15 @@ def headline(made: Sequence[Round], kept: Sequence[Case]) -> str:
         f"**{sum(known)} of {len(known)} actual values lie inside the predicted interval, which is to hold "
         f"{STATED} %.**"
     )
+    both = sum(agrees(one) or False for one in kept)
+    wide = [one.predicted[2] / one.predicted[1] - 1 for one in kept if one.predicted is not None]
+    own = [one.actual[2] / one.actual[1] - 1 for one in kept if one.actual is not None]
+    why = (
+        f"A predicted interval is {50 * statistics.median(wide):.1f} % wide to either side at the median, "
+        f"that of an actual value {50 * statistics.median(own):.1f} %: a prediction does not know how much "
+        f"launches will differ. Where both intervals are taken together, {both} of {len(known)} agree; the "
+        "others are errors of the model, program by program below."
+    )
     return (
         f"Over all {full} rounds and {len(made) - full} tours, {sum(one.programs for one in made)} "
         f"predictions: the median error of a round is {statistics.median(medians):.1f} % at the median and "
@@ -121,7 +142,7 @@ def headline(made: Sequence[Round], kept: Sequence[Case]) -> str:
         f"{ninth_decile(worst):.1f} %.\n\n"
         f"Of the {len(kept)} that were kept program by program the median error is "
         f"{statistics.median(errors):.1f} %, the ninth decile {ninth_decile(errors):.1f} %; {short} were too "
-        f"short. {share}"
+        f"short. {share} {why}"
     )
 
 

@@ -72,3 +72,14 @@ def test_errors_are_those_of_the_times() -> None:
             rounding = 100 * (5e-5 / one.actual[0]) * 2.5 + 0.05
             error = 100 * (one.predicted[0] / one.actual[0] - 1)
             assert error == pytest.approx(one.error_percent, abs=rounding), one
+
+
+def test_two_values_agree_where_both_intervals_together_explain_the_difference() -> None:
+    def case(predicted: tuple[float, float, float], actual: tuple[float, float, float]) -> bool | None:
+        return accuracy_page.agrees(accuracy_page.Case("", "", "", "", predicted, actual, 0.0))
+
+    assert case((10.0, 7.0, 11.0), (5.0, 4.0, 9.0))  # 3 and 4 to the facing sides: 5
+    assert not case((10.0, 7.0, 99.0), (4.9, 0.0, 8.9))
+    assert case((5.0, 4.0, 9.0), (10.0, 7.0, 11.0))
+    assert case((5.0, 5.0, 5.0), (5.0, 5.0, 5.0))
+    assert accuracy_page.agrees(accuracy_page.Case("", "", "", "", None, None, 1.0)) is None
