@@ -39,8 +39,11 @@ fn crossbar(ports: u8, slots: u64, scheduler: Scheduler) -> Totals {
     run_crossbar(&config, &mut Untraced).expect("a valid configuration").cells
 }
 
-/// A workload: its name, how it runs, slots a turn, most nanoseconds a cell, and what one would like.
+/// A workload: its name, how it runs, slots a turn, most nanoseconds a cell, and what one would like, both on a
+/// machine on which the bare loop takes [`BARE_NS`]: what is judged is the ratio.
 struct Workload(&'static str, Run, u64, u32, u32);
+
+const BARE_NS: f64 = 3.5;
 
 const BY_EVENT: &str = "net/16-port cell switch by event";
 const BY_SLOT: &str = "net/16-port cell switch by slot";
@@ -117,7 +120,8 @@ fn main() {
         let (ns, bare, ratio) = measured.medians();
         let grown = peak(run, 10 * slots).saturating_sub(2 * peak(run, slots));
         println!(
-            r#"{{"bench":"{name}","unit":"ns per cell","ns":{ns:.1},"target_value":{target},"stretch_ns":{stretch},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
+            r#"{{"bench":"{name}","unit":"ns per cell","ns":{ns:.1},"target_ratio":{:.1},"target_ns":{target},"stretch_ns":{stretch},"reference":"bare loop","reference_ns":{bare:.1},"ratio":{ratio:.2},"least_ns":{:.1},"grown_bytes":{grown},"turns":{turns}}}"#,
+            f64::from(target) / BARE_NS,
             measured.least().0,
         );
         assert_eq!(grown, 0, "{name}: a longer run allocates {grown} bytes more than twice a short one's");

@@ -106,12 +106,13 @@ fn peak_bytes() -> u64 {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("so many kB") * 1024
 }
 
-fn report(name: &str, target_s: f64, measured: &mut Turns, segments: u64) {
+/// With the most times the reference that it may take.
+fn report(name: &str, most: f64, measured: &mut Turns, segments: u64) {
     let (value, reference, ratio) = measured.medians();
     println!(
         "{{\"bench\": \"{name}\", \"unit\": \"s\", \"value\": {value:.3}, \"reference\": \"{segments} pushes and \
          pops of a BinaryHeap of 1024\", \"reference_value\": {reference:.4}, \"ratio\": {ratio:.1}, \
-         \"target_value\": {target_s}}}"
+         \"target_ratio\": {most}}}"
     );
 }
 
@@ -119,12 +120,13 @@ fn main() {
     let arguments = Arguments::of_process();
     let mut heap = PlainHeap::default();
     heap.turn();
+    // 0.7, 0.7 and 2 s, and below 60 s, on a machine on which a push and a pop of the reference take 30 ns.
     let workloads: [Workload; 3] = [
-        ("net/mpi-lam 1 GB, MTU 1500", 0.7, || gigabyte("mpi-lam/tcp/gige")),
-        ("net/mpi-mpich 1 GB, MTU 1500", 0.7, || gigabyte("mpi-mpich/tcp/gige")),
-        ("net/netpipe sweep of mpi-lam", 2.0, sweep),
+        ("net/mpi-lam 1 GB, MTU 1500", 33.0, || gigabyte("mpi-lam/tcp/gige")),
+        ("net/mpi-mpich 1 GB, MTU 1500", 33.0, || gigabyte("mpi-mpich/tcp/gige")),
+        ("net/netpipe sweep of mpi-lam", 150.0, sweep),
     ];
-    for (name, target, workload) in workloads {
+    for (name, most, workload) in workloads {
         if !arguments.wanted(name) {
             continue;
         }
@@ -134,7 +136,7 @@ fn main() {
             segments = sent;
             measured.push(seconds, heap.turn() * 1e-9 * sent as f64);
         }
-        report(name, target, &mut measured, segments);
+        report(name, most, &mut measured, segments);
     }
     let ranks = if arguments.quick { 256 } else { 1024 };
     let name = format!("net/mpi-mpich alltoall 1 KiB, {ranks} ranks");
@@ -142,7 +144,7 @@ fn main() {
         let (seconds, sent) = alltoall(ranks);
         let mut measured = Turns::default();
         measured.push(seconds, heap.turn() * 1e-9 * sent as f64);
-        report(&name, 60.0, &mut measured, sent);
+        report(&name, 930.0, &mut measured, sent);
         let held = peak_bytes() as f64 / 1e9;
         println!(
             "{{\"bench\": \"{name}, memory\", \"unit\": \"GB\", \"value\": {held:.3}, \"target_value\": 2.0}}"

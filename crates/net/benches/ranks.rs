@@ -66,7 +66,8 @@ impl Workload {
         }
     }
 
-    /// Nanoseconds per message that are to be kept to.
+    /// The most that a message may take, in nanoseconds on a machine on which a push and a pop of the reference
+    /// take 36; what is judged is the ratio.
     const fn target_ns(self) -> u32 {
         match self {
             Self::FatTree => 700,
@@ -229,8 +230,9 @@ fn messages(workload: Workload, turns: usize) {
     }
     let (ns, pair, ratio) = measured.medians();
     println!(
-        r#"{{"bench":"{}","unit":"ns per message","ns":{ns:.0},"target_value":{},"stretch_ns":400,"reference_name":"BinaryHeap, push and pop","reference_ns":{pair:.1},"ratio":{ratio:.2},"least_ns":{:.0},"allocated_bytes":{grown},"turns":{turns}}}"#,
+        r#"{{"bench":"{}","unit":"ns per message","ns":{ns:.0},"target_ratio":{:.1},"target_ns":{},"stretch_ns":400,"reference":"push and pop of a BinaryHeap of 1024","reference_ns":{pair:.1},"ratio":{ratio:.2},"least_ns":{:.0},"allocated_bytes":{grown},"turns":{turns}}}"#,
         workload.name(),
+        f64::from(workload.target_ns()) / 36.0,
         workload.target_ns(),
         measured.least().0,
     );
