@@ -129,6 +129,8 @@ def _counter_run(result: Result, finding: Finding, before: View, folder: Path, b
         raise
     except WiretwinError as error:
         return said(finding.confidence, f"the counter-run failed: {error}", kept=folder.exists())
+    if done.manifest.state == "interrupted":
+        raise KeyboardInterrupt
     seen = views(done)
     gone = DETECTORS[finding.name].gone(finding, before, seen[0]) if seen else None
     if gone is None:

@@ -9,6 +9,7 @@ import math
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -250,6 +251,15 @@ def test_the_generic_layer_takes_a_switch_over_and_others_refuse_one() -> None:
 def test_what_is_measured_of_this_machine_is_what_is_on_file_of_one_of_today() -> None:
     measured = {key for key, value in sheets()["today"].values.items() if value.by == "measured"}
     assert measured == set(MEASURED)
+
+
+def test_an_interrupt_of_what_is_measured_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cut = SimpleNamespace(manifest=SimpleNamespace(state="interrupted"))
+    monkeypatch.setattr("wiretwin.measure", lambda *_, **__: cut)
+    for name in ("_quickest_us", "_through_us"):
+        monkeypatch.setattr(today, name, lambda *_: 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        today.measured(tmp_path)
 
 
 def test_a_machine_is_measured_in_rounds_and_what_lies_between_them_is_the_interval(

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import importlib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +20,7 @@ from wiretwin.understand.detect import DETECTORS, detect
 from wiretwin.understand.detect.protocol_switch import WITHOUT, WORDED
 from wiretwin.understand.view import View, views
 
+confirming: Any = importlib.import_module("wiretwin.understand.confirm")
 PROVOKED = [case for case in CASES.values() if case.finding is not None]
 
 
@@ -125,3 +130,17 @@ def test_an_anomaly_provoked_now_is_found_and_its_counter_run_decides(case: Case
     assert len(list((tmp_path / "result" / "confirm").iterdir())) == len(
         [one for one in detect(view) if one.counter is not None]
     )
+
+
+def test_a_counter_run_that_is_interrupted_refutes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = load(FOLDER / f"{CASES['nagle'].name}.parquet")
+    (finding,) = detect(view)
+    cut = SimpleNamespace(manifest=SimpleNamespace(state="interrupted"))
+    monkeypatch.setattr("wiretwin.measure.api.measure", lambda *_, **__: cut)
+    monkeypatch.setattr(confirming, "_place", lambda *_: contextlib.nullcontext())
+    monkeypatch.setattr(confirming, "views", lambda _: [view])
+    result: Any = SimpleNamespace(path=tmp_path, manifest=SimpleNamespace(options={}, seed=1))
+    with pytest.raises(KeyboardInterrupt):
+        confirming._counter_run(result, finding, view, tmp_path / "confirm" / "1", "1s")

@@ -191,8 +191,10 @@ def _round(folder: Path) -> dict[str, float]:
     one, other = _loopback()
     with one, other:
         loopback = _through_us(one, other)
-    sleepers = fit(measure("socket/unix", sizes=[1, 64, 4096], budget="2s", out=folder))
-    woken = sleepers.layer("socket/unix").at("half_round_trip", 1) / 1e3
+    sleepers = measure("socket/unix", sizes=[1, 64, 4096], budget="2s", out=folder)
+    if sleepers.manifest.state == "interrupted":
+        raise KeyboardInterrupt
+    woken = fit(sleepers).layer("socket/unix").at("half_round_trip", 1) / 1e3
     cold, warm = _copy_ns(COPY_COLD), _copy_ns(COPY_WARM)
     least = 0.01
     found = (
