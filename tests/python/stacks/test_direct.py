@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +18,13 @@ from tests_stacks import LIMIT_S, configured, nothing_left, quick, run_program
 from wiretwin import direct
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers, refusal
+from wiretwin.measure.layers import mpiexec, parse_layers, refusal
 from wiretwin.testbed import Testbed
 
 LAYERS = ["mpi/openmpi+direct", "mpi/mpich+direct"]
+
+# What each library says of an operation whose other rank is gone.
+SAID = {"openmpi": "MPI_ERR", "mpich": "Connection reset by peer"}
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +121,74 @@ def test_what_cannot_be_is_rejected_with_what_is_allowed(
     assert (refused.reason, refused.cure) == ("no libwiretwin-fi.so", "make build/core.stamp")
     with pytest.raises(InputError, match="has not been built"):
         direct.environment("openmpi")
+
+
+def _started(argv: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(
+        argv, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+    )
+
+
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    """Return the state of a process, ``X`` if there is none any more, and its parent."""
+    try:
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        return "X", 0
+    return words[0], int(words[1])
+
+
+def _until(condition: Callable[[], bool], limit_s: float) -> bool:
+    end = time.monotonic() + limit_s
+    while not (met := condition()) and time.monotonic() < end:
+        time.sleep(0.01)
+    return met
+
+
+@pytest.mark.parametrize("ways", ["shm", "udp"])
+@pytest.mark.parametrize("mpi", direct.MPIS)
+def test_the_kernel_tells_ranks_of_one_that_was_killed(
+    mpi: str, ways: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One that computes is waited for; of one that is gone the others hear, from no launcher."""
+    configured(f"mpi4py/{mpi}+direct")
+    monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", ways)
+    environment = {**os.environ, **direct.environment(mpi)}
+    if mpi == "openmpi":
+        environment |= {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": "libmpi.so.40"}
+        launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
+    else:
+        launcher = [str(mpiexec())]
+    program = str(Path(__file__).with_name("ended_rank.py"))
+    started = _started([*launcher, "-n", "3", sys.executable, program, str(tmp_path)], environment)
+    ours, launchers, memory = {started.pid}, set[int](), set[Path]()
+    try:
+        ready = [tmp_path / f"ready.{rank}" for rank in range(3)]
+        assert _until(lambda: all(file.exists() for file in ready), LIMIT_S)
+        ranks = [int(file.read_text()) for file in ready]
+        launchers = {started.pid} | {_state_and_parent(rank)[1] for rank in ranks}
+        ours |= launchers | set(ranks)
+        mapped = [word for rank in ranks for word in Path(f"/proc/{rank}/maps").read_text().split()]
+        memory = {Path(word) for word in mapped if word.startswith("/dev/shm/")}
+        for pid in launchers:
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(ranks[2], signal.SIGKILL)
+        (tmp_path / "go").touch()
+        # A library may end its process by itself, whatever error handler it was given.
+        assert _until(lambda: all(_state_and_parent(rank)[0] in "ZX" for rank in ranks), 3)
+        for rank in (0, 1):
+            words = (tmp_path / f"words.{rank}").read_text(errors="replace")
+            assert SAID[mpi] in words, words
+    finally:
+        # The launcher, let go, removes what its ranks left.
+        for pid in ours:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT if pid in launchers else signal.SIGKILL)
+        try:
+            started.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait(timeout=LIMIT_S)
+        for file in memory:
+            file.unlink(missing_ok=True)

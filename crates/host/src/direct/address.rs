@@ -22,6 +22,8 @@ pub struct Address {
     pub name: u64,
     /// Where it takes datagrams; port 0 if it does not.
     pub datagrams: SocketAddrV4,
+    /// The TCP port of the same address at which it takes connections that tell of its end; 0 if it does not.
+    pub ends: u16,
 }
 
 /// Bytes that are no address.
@@ -39,16 +41,16 @@ impl std::error::Error for AddressError {}
 impl Address {
     /// Its length.
     pub const BYTES: usize = 40;
-    const MARK: [u8; 4] = *b"wtd1";
+    const MARK: [u8; 4] = *b"wtd2";
 
     /// An address with fresh random numbers.
-    pub(super) fn here(datagrams: SocketAddrV4) -> io::Result<Self> {
+    pub(super) fn here(datagrams: SocketAddrV4, ends: u16) -> io::Result<Self> {
         let mut random = [0; 16];
         File::open("/dev/urandom")?.read_exact(&mut random)?;
         let half =
             |at: usize| random[at..at + 8].iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
         let epoch = (since_1970().as_ns() >> 26) as u32;
-        Ok(Self { key: half(0), epoch, host: host()?, name: half(8), datagrams })
+        Ok(Self { key: half(0), epoch, host: host()?, name: half(8), datagrams, ends })
     }
 
     /// The address as bytes that a launcher can carry.
@@ -62,6 +64,7 @@ impl Address {
         bytes[24..32].copy_from_slice(&self.name.to_be_bytes());
         bytes[32..36].copy_from_slice(&self.datagrams.ip().octets());
         bytes[36..38].copy_from_slice(&self.datagrams.port().to_be_bytes());
+        bytes[38..].copy_from_slice(&self.ends.to_be_bytes());
         bytes
     }
 
@@ -71,7 +74,7 @@ impl Address {
     /// [`AddressError`] where the bytes are none of that.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, AddressError> {
         let bytes: &[u8; Self::BYTES] = bytes.try_into().map_err(|_| AddressError)?;
-        if bytes[..4] != Self::MARK || bytes[38..] != [0, 0] {
+        if bytes[..4] != Self::MARK {
             return Err(AddressError);
         }
         let wide =
@@ -83,6 +86,7 @@ impl Address {
             host: wide(16),
             name: wide(24),
             datagrams: SocketAddrV4::new(ip, u16::from_be_bytes([bytes[36], bytes[37]])),
+            ends: u16::from_be_bytes([bytes[38], bytes[39]]),
         })
     }
 }
@@ -136,19 +140,19 @@ mod tests {
     #[test]
     fn an_address_is_read_as_it_was_written_and_nothing_else_is_one() {
         let there = SocketAddrV4::new(Ipv4Addr::new(10, 1, 2, 3), 4567);
-        let address = Address::here(there).expect("random numbers");
+        let address = Address::here(there, 89).expect("random numbers");
         let bytes = address.to_bytes();
         assert_eq!(Address::from_bytes(&bytes), Ok(address));
         assert_eq!(Address::from_bytes(&bytes[..39]), Err(AddressError));
         let mut other = bytes;
-        other[3] = b'2';
+        other[3] = b'1';
         assert_eq!(Address::from_bytes(&other), Err(AddressError));
     }
 
     #[test]
     fn two_endpoints_of_one_host_have_its_number_and_keys_of_their_own() {
         let nowhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        let (a, b) = (Address::here(nowhere).expect("one"), Address::here(nowhere).expect("another"));
+        let (a, b) = (Address::here(nowhere, 0).expect("one"), Address::here(nowhere, 0).expect("another"));
         assert_eq!(a.host, b.host);
         assert!(a.key != b.key && a.name != b.name && a.key != a.name);
     }

@@ -1,5 +1,7 @@
 //! An endpoint: its peers, the devices that lead to them, and what is under way.
 
+mod gone;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
@@ -12,6 +14,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::direct::{Body, NO_LANE, Repr, STAT_ELEMENTS, is_sound};
 
 use super::address::Address;
+use super::ends::Ends;
 use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
 use super::shm::{self, In, Listener, Out};
 use super::udp::{self, UdpDevice};
@@ -109,6 +112,8 @@ struct Peer {
     timeout: Option<SimTime>,
     /// Something waits for room.
     is_stuck: bool,
+    /// The kernel has been asked to tell of its end.
+    is_watched: bool,
     is_gone: bool,
 }
 
@@ -125,6 +130,9 @@ pub struct Endpoint {
     by_key: HashMap<u64, usize>,
     listener: Option<Listener>,
     udp: Option<UdpDevice>,
+    ends: Option<Ends>,
+    /// When peers' ends are looked for next.
+    look_at: SimTime,
     inbox: Inbox,
     sends: Slab<Sending>,
     /// Copies' memory, to be used again.
@@ -150,8 +158,8 @@ const CLOCK_TURNS: u32 = 64;
 /// Turns between two looks for new peers; and those without a frame after which there is one more.
 const SEARCH_TURNS: u32 = 4096;
 const PATIENCE: u32 = 512;
-/// Turns without a frame between two looks at peers' ends.
-const PEER_TURNS: u32 = 1 << 14;
+/// From one look at peers' ends to the next.
+const LOOK: Span = Span::from_ms(100);
 
 /// The machine's parameters over shared memory, which loses nothing: what limits is the ring.
 fn memory_config() -> Config {
@@ -198,7 +206,9 @@ impl Endpoint {
         let nowhere = SocketAddrV4::new(options.ip, 0);
         let datagrams = udp.as_ref().map_or(Ok(nowhere), UdpDevice::address);
         let datagrams = datagrams.map_err(failed("asking for the socket's address"))?;
-        let local = Address::here(datagrams).map_err(failed("describing this host"))?;
+        let ends = udp.as_ref().map(|_| Ends::open(options.ip)).transpose();
+        let (ends, port) = ends.map_err(failed("opening a socket that tells of peers' ends"))?.unzip();
+        let local = Address::here(datagrams, port.unwrap_or(0)).map_err(failed("describing this host"))?;
         let listener = match options.ways {
             Ways::Datagrams => None,
             _ => Some(Listener::open(local.name).map_err(failed("listening for peers of this host"))?),
@@ -212,6 +222,8 @@ impl Endpoint {
             by_key: HashMap::new(),
             listener,
             udp,
+            ends,
+            look_at: SimTime::ZERO,
             inbox: Inbox::default(),
             sends: Slab::default(),
             spare: Vec::new(),
@@ -268,6 +280,7 @@ impl Endpoint {
             kept: HashMap::new(),
             timeout: None,
             is_stuck: false,
+            is_watched: uses_memory,
             is_gone: false,
         });
         self.by_key.insert(key, number);
@@ -303,6 +316,7 @@ impl Endpoint {
             self.sent(context, length, tag, peer, None);
             return Ok(());
         }
+        self.watch(peer);
         let is_copied = context.is_none() || length <= COPIED;
         let mut copy = Vec::new();
         if is_copied {
@@ -356,6 +370,15 @@ impl Endpoint {
         let clear = unsafe { self.inbox.post(pattern, receive) };
         self.answer(clear);
         self.measure_held();
+        if let Some(number) =
+            pattern.source.map(|source| source as usize).filter(|&one| one < self.peers.len())
+        {
+            self.watch(number);
+            if self.peers[number].is_gone {
+                // It waits for what will not come, unless it has a message that came before.
+                self.inbox.lose(number, None);
+            }
+        }
     }
 
     /// The source, tag, remote data and length of the earliest message that has come and that a pattern
@@ -449,9 +472,6 @@ impl Endpoint {
             self.look_at_clock();
         }
         self.idle = if moved { 0 } else { self.idle.wrapping_add(1) };
-        if self.idle % PEER_TURNS == PEER_TURNS - 1 {
-            self.look_at_peers();
-        }
     }
 
     /// Sends what is left, until it has come or so much time has passed: before an endpoint is dropped.
@@ -485,12 +505,12 @@ impl Endpoint {
     fn take_datagrams(&mut self) -> bool {
         let mut moved = false;
         for _ in 0..TURN {
-            let Some((buffer, length, from)) = self.udp.as_mut().and_then(UdpDevice::receive) else { break };
+            let Some(came) = self.udp.as_mut().and_then(UdpDevice::receive) else { break };
             moved = true;
             self.now = SimTime::ZERO + self.clock.now();
-            self.datagram(&buffer[..length], from);
+            came.frames().for_each(|frame| self.datagram(frame, came.from));
             if let Some(udp) = &mut self.udp {
-                udp.give_back(buffer);
+                udp.give_back(came);
             }
         }
         moved
@@ -554,6 +574,9 @@ impl Endpoint {
                 Output::Timeout(timeout) => {
                     let peer = &mut self.peers[number];
                     (peer.timeout, peer.is_stuck) = (timeout, !has_room);
+                    if let Some(udp) = self.udp.as_mut().filter(|_| !peer.uses_memory) {
+                        udp.flush();
+                    }
                     return;
                 }
             }
@@ -684,6 +707,10 @@ impl Endpoint {
 
     fn look_at_clock(&mut self) {
         self.now = SimTime::ZERO + self.clock.now();
+        if self.look_at <= self.now {
+            self.look_at = self.now.saturating_add(LOOK);
+            self.look_at_peers();
+        }
         for number in 0..self.peers.len() {
             if self.peers[number].timeout.is_some_and(|timeout| timeout <= self.now) {
                 self.peers[number].machine.handle_timeout(self.now);
@@ -699,33 +726,6 @@ impl Endpoint {
         for (from, into) in taken {
             let number = self.peer(from);
             self.peers[number].into = Some(Box::new(into));
-        }
-    }
-
-    /// Looks for peers of this host whose processes have ended.
-    fn look_at_peers(&mut self) {
-        for number in 0..self.peers.len() {
-            let peer = &self.peers[number];
-            let is_closed = peer.out.as_ref().is_some_and(|out| out.is_closed())
-                || peer.into.as_ref().is_some_and(|into| into.is_closed());
-            if is_closed && !peer.is_gone {
-                // What it sent before its end is still there.
-                while self.take_memory(number) {}
-                self.lose(number);
-            }
-        }
-    }
-
-    /// A peer's process is no more.
-    fn lose(&mut self, number: usize) {
-        let peer = &mut self.peers[number];
-        peer.is_gone = true;
-        (peer.out, peer.into, peer.timeout, peer.is_stuck) = (None, None, None, false);
-        peer.kept.clear();
-        let sink = peer.sink.take();
-        self.inbox.lose(number, sink);
-        for id in self.sends.find(|sending| sending.peer == number) {
-            self.done(MessageId(id as u64), Some(Trouble::PeerGone));
         }
     }
 }

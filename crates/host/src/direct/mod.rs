@@ -6,6 +6,7 @@
 
 mod address;
 mod endpoint;
+mod ends;
 mod inbox;
 mod shm;
 mod udp;

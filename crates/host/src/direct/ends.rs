@@ -1,0 +1,264 @@
+//! How an endpoint learns that the process of a peer behind a network has ended: from the kernel, never from silence.
+//!
+//! Whoever has something to send to such a peer, or waits for something of it alone, holds a TCP connection to it,
+//! over which nothing goes but who it is. The kernel ends it with either process, however that ends. A rank
+//! that computes and answers nothing keeps its connections. There is one look at all of them, with one system call.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::OwnedFd;
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_error;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, bind, connect, getsockname,
+    listen, recv, send, socket_with,
+};
+
+use super::address::Address;
+use super::inbox::Slab;
+
+/// The key of the endpoint that it is meant for, and that of the one which connects.
+const GREETING: usize = 16;
+/// The number of the socket at which connections are taken, among those of connections.
+const LISTENER: u64 = u64::MAX;
+/// Connections that have not said who they are, of which no more are held: the oldest goes for one more.
+const MOST_UNKNOWN: usize = 256;
+/// Events that are taken with one call.
+const MOST_EVENTS: usize = 64;
+
+#[derive(Debug)]
+enum State {
+    /// Being set up from here, to the endpoint of this key.
+    Asked { peer: u64 },
+    /// Taken, and so many bytes of its greeting have come.
+    Unknown { came: usize, greeting: [u8; GREETING] },
+    /// It stands, to the endpoint of this key.
+    Stands { peer: u64 },
+}
+
+#[derive(Debug)]
+struct Connection {
+    socket: OwnedFd,
+    state: State,
+}
+
+/// The connections of an endpoint.
+#[derive(Debug)]
+pub(super) struct Ends {
+    listener: OwnedFd,
+    any: OwnedFd,
+    connections: Slab<Connection>,
+    /// Those that have not said who they are, the oldest first.
+    unknown: VecDeque<usize>,
+}
+
+fn flags() -> SocketFlags {
+    SocketFlags::CLOEXEC | SocketFlags::NONBLOCK
+}
+
+impl Ends {
+    /// Takes connections at an address: the connections, and the port.
+    pub(super) fn open(ip: Ipv4Addr) -> io::Result<(Self, u16)> {
+        let listener = socket_with(AddressFamily::INET, SocketType::STREAM, flags(), None)?;
+        bind(&listener, &SocketAddrV4::new(ip, 0))?;
+        listen(&listener, 4096)?;
+        let port = SocketAddrV4::try_from(getsockname(&listener)?)?.port();
+        let any = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&any, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        Ok((Self { listener, any, connections: Slab::default(), unknown: VecDeque::new() }, port))
+    }
+
+    /// Begins to hold a connection to an endpoint. What cannot be begun tells nothing.
+    pub(super) fn reach(&mut self, to: Address) -> io::Result<()> {
+        let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags(), None)?;
+        match connect(&socket, &SocketAddrV4::new(*to.datagrams.ip(), to.ends)) {
+            // A refusal at once is told by the socket as a later one is.
+            Ok(()) | Err(Errno::INPROGRESS | Errno::CONNREFUSED) => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.hold(Connection { socket, state: State::Asked { peer: to.key } }, EventFlags::OUT).map(|_| ())
+    }
+
+    fn hold(&mut self, connection: Connection, wanted: EventFlags) -> io::Result<usize> {
+        let number = self.connections.insert(connection);
+        if let Some(Connection { socket, .. }) = self.connections.get(number)
+            && let Err(error) = epoll::add(&self.any, socket, EventData::new_u64(number as u64), wanted)
+        {
+            self.connections.remove(number);
+            return Err(error.into());
+        }
+        Ok(number)
+    }
+
+    /// Takes what the kernel has to tell; `lost` is called with the key of each endpoint whose process has ended.
+    pub(super) fn look(&mut self, own: u64, mut lost: impl FnMut(u64)) {
+        let mut events = Vec::with_capacity(MOST_EVENTS);
+        let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        if epoll::wait(&self.any, rustix::buffer::spare_capacity(&mut events), Some(&now)).is_err() {
+            return;
+        }
+        for epoll::Event { data, .. } in events {
+            match data.u64() {
+                LISTENER => self.accept(),
+                number => self.hear(number as usize, own, &mut lost),
+            }
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Ok(socket) = accept_with(&self.listener, flags()) {
+            let state = State::Unknown { came: 0, greeting: [0; GREETING] };
+            let Ok(number) = self.hold(Connection { socket, state }, EventFlags::IN) else { return };
+            self.unknown.push_back(number);
+            if self.unknown.len() > MOST_UNKNOWN {
+                self.unknown.pop_front().and_then(|oldest| self.connections.remove(oldest));
+            }
+        }
+    }
+
+    /// Something has come of a connection, or it has ended.
+    fn hear(&mut self, number: usize, own: u64, lost: &mut impl FnMut(u64)) {
+        let Some(connection) = self.connections.get_mut(number) else { return };
+        match connection.state {
+            State::Asked { peer } => match socket_error(&connection.socket) {
+                Ok(Ok(())) => {
+                    let mut greeting = [0; GREETING];
+                    greeting[..8].copy_from_slice(&peer.to_be_bytes());
+                    greeting[8..].copy_from_slice(&own.to_be_bytes());
+                    let to = EventData::new_u64(number as u64);
+                    // So few bytes have room in a connection that is new.
+                    let said = send(&connection.socket, &greeting, SendFlags::NOSIGNAL).is_ok()
+                        && epoll::modify(&self.any, &connection.socket, to, EventFlags::IN).is_ok();
+                    connection.state = State::Stands { peer };
+                    if !said {
+                        self.end(number, Some(peer), lost);
+                    }
+                }
+                // Nobody is there, or no more.
+                Ok(Err(Errno::CONNREFUSED | Errno::CONNRESET)) => self.end(number, Some(peer), lost),
+                // The network does not lead there: that says nothing of the process.
+                _ => self.end(number, None, lost),
+            },
+            State::Unknown { came, ref mut greeting } => {
+                let Some(count) = came_of(&connection.socket, &mut greeting[came..]) else {
+                    self.unknown.retain(|&one| one != number);
+                    return self.end(number, None, lost);
+                };
+                let (came, greeting) = (came + count, *greeting);
+                if came < GREETING {
+                    connection.state = State::Unknown { came, greeting };
+                    return;
+                }
+                let half =
+                    |at: usize| greeting[at..at + 8].iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
+                self.unknown.retain(|&one| one != number);
+                if half(0) != own {
+                    return self.end(number, None, lost);
+                }
+                connection.state = State::Stands { peer: half(8) };
+            }
+            State::Stands { peer } => {
+                // What comes besides its end means nothing.
+                if came_of(&connection.socket, &mut [0; 64]).is_none() {
+                    self.end(number, Some(peer), lost);
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, number: usize, peer: Option<u64>, lost: &mut impl FnMut(u64)) {
+        self.connections.remove(number);
+        if let Some(peer) = peer {
+            lost(peer);
+        }
+    }
+}
+
+/// How many bytes have come, none if nothing has; nothing at the end of the connection.
+fn came_of(socket: &OwnedFd, into: &mut [u8]) -> Option<usize> {
+    match recv(socket, into, RecvFlags::DONTWAIT) {
+        Ok((0, _)) => None,
+        Ok((count, _)) => Some(count),
+        Err(Errno::AGAIN | Errno::INTR) => Some(0),
+        Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::TcpStream;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn open() -> (Ends, Address) {
+        let (ends, port) = Ends::open(Ipv4Addr::LOCALHOST).expect("a socket");
+        let address = Address::here(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1), port).expect("random numbers");
+        (ends, address)
+    }
+
+    /// Looks until something is lost, or the other condition holds.
+    fn look(ends: &mut Ends, own: Address, mut until: impl FnMut(&Ends, &[u64]) -> bool) -> Vec<u64> {
+        let (start, mut lost) = (Instant::now(), Vec::new());
+        while !until(ends, &lost) {
+            assert!(start.elapsed() < Duration::from_secs(20), "{ends:?} {lost:?}");
+            ends.look(own.key, |key| lost.push(key));
+        }
+        lost
+    }
+
+    fn stand(ends: &Ends) -> usize {
+        let stands = |connection: &Connection| matches!(connection.state, State::Stands { .. });
+        ends.connections.find(stands).len()
+    }
+
+    #[test]
+    fn both_learn_of_the_others_end_and_neither_of_silence() {
+        for gone in 0..2 {
+            let ((mut here, own), (mut there, other)) = (open(), open());
+            here.reach(other).expect("a connection");
+            look(&mut here, own, |here, _| stand(here) == 1);
+            look(&mut there, other, |there, _| stand(there) == 1);
+            (0..100).for_each(|_| here.look(own.key, |key| panic!("{key} lives")));
+            let (mut left, own, other) = if gone == 0 {
+                drop(here);
+                (there, other, own)
+            } else {
+                drop(there);
+                (here, own, other)
+            };
+            assert_eq!(look(&mut left, own, |_, lost| !lost.is_empty()), [other.key]);
+        }
+    }
+
+    #[test]
+    fn one_that_has_ended_before_it_was_reached_is_lost() {
+        let ((mut here, own), (there, other)) = (open(), open());
+        drop(there);
+        here.reach(other).expect("a refusal that is told");
+        assert_eq!(look(&mut here, own, |_, lost| !lost.is_empty()), [other.key]);
+    }
+
+    #[test]
+    fn strangers_are_turned_away_and_however_silent_keep_nobody_out() {
+        let (mut here, own) = open();
+        let at = SocketAddrV4::new(Ipv4Addr::LOCALHOST, own.ends);
+        let mut wrong = TcpStream::connect(at).expect("a connection");
+        wrong.write_all(&[7; GREETING]).expect("a greeting of somebody else");
+        look(&mut here, own, |here, _| here.unknown.len() == 1);
+        look(&mut here, own, |here, _| here.unknown.is_empty());
+        let silent: Vec<_> =
+            (0..MOST_UNKNOWN + 8).map(|_| TcpStream::connect(at).expect("a connection")).collect();
+        look(&mut here, own, |here, _| here.unknown.len() == MOST_UNKNOWN);
+        let (mut there, other) = open();
+        there.reach(own).expect("a connection");
+        look(&mut there, other, |there, _| stand(there) == 1);
+        look(&mut here, own, |here, _| stand(here) == 1);
+        drop(silent);
+        look(&mut here, own, |here, _| here.unknown.is_empty());
+    }
+}
