@@ -89,7 +89,7 @@ impl Queue for EventQueue {
 
     fn pop(&mut self) -> (u64, u64) {
         let event = EventQueue::pop(self).expect("the hold model never empties a queue");
-        (event.time.as_ps(), event.index)
+        (event.time.as_ps(), event.what)
     }
 }
 

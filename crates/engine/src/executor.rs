@@ -8,7 +8,7 @@
 //! ```
 //! # use wiretwin_engine::{Executor, Schedule};
 //! # let mut executor: Executor = Executor::new();
-//! # let mut schedule = Schedule::new();
+//! # let mut schedule: Schedule = Schedule::new();
 //! loop {
 //!     executor.run_ready();
 //!     let Some(event) = schedule.next() else { break };

@@ -20,7 +20,7 @@ mod random;
 mod schedule;
 mod trace;
 
-pub use event::Event;
+pub use event::{Agenda, Event};
 pub use executor::{BoxedTask, Executor, Handle, Ran, TaskId};
 pub use probe::{CounterId, Histogram, HistogramId, LevelId, ProbeError, Probes, Reading};
 pub use queue::EventQueue;

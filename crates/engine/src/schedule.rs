@@ -4,7 +4,7 @@ use core::fmt;
 
 use wiretwin_units::{SimTime, Span};
 
-use crate::event::Event;
+use crate::event::{Agenda, Event};
 use crate::queue::EventQueue;
 
 /// Why an event was not scheduled, or the clock not moved.
@@ -61,20 +61,34 @@ impl core::error::Error for ScheduleError {}
 /// let mut schedule = Schedule::new();
 /// schedule.after(Span::from_us(3), 7)?;
 /// schedule.after(Span::from_us(1), 8)?;
-/// assert_eq!(schedule.next().map(|event| event.index), Some(8));
+/// assert_eq!(schedule.next().map(|event| event.what), Some(8));
 /// assert_eq!(schedule.now().to_string(), "1 us");
 /// # Ok::<(), wiretwin_engine::ScheduleError>(())
 /// ```
-#[derive(Clone, Default)]
-pub struct Schedule {
+#[derive(Clone)]
+pub struct Schedule<E = u64> {
     now: SimTime,
-    queue: EventQueue,
+    queue: EventQueue<E>,
 }
 
-impl Schedule {
+impl<E: Copy> Default for Schedule<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E: Copy> Agenda<E> for Schedule<E> {
+    #[inline]
+    fn put(&mut self, time: SimTime, what: E) {
+        debug_assert!(time >= self.now, "{time} has passed: the clock is at {}", self.now);
+        self.queue.push(time, what);
+    }
+}
+
+impl<E: Copy> Schedule<E> {
     /// A clock at the start of the run, with nothing to come.
     pub fn new() -> Self {
-        Self::default()
+        Self { now: SimTime::ZERO, queue: EventQueue::new() }
     }
 
     /// The clock.
@@ -106,32 +120,32 @@ impl Schedule {
     ///
     /// # Errors
     /// [`ScheduleError::Past`] where `time` is before the clock.
-    pub fn at(&mut self, time: SimTime, index: u64) -> Result<u64, ScheduleError> {
+    pub fn at(&mut self, time: SimTime, what: E) -> Result<u64, ScheduleError> {
         if time < self.now {
             return Err(ScheduleError::Past { time, now: self.now });
         }
-        Ok(self.queue.push(time, index))
+        Ok(self.queue.push(time, what))
     }
 
     /// Schedules an event `delay` from now and returns its sequence number.
     ///
     /// # Errors
     /// [`ScheduleError::BeyondTheEnd`].
-    pub fn after(&mut self, delay: Span, index: u64) -> Result<u64, ScheduleError> {
+    pub fn after(&mut self, delay: Span, what: E) -> Result<u64, ScheduleError> {
         let time = self.now.checked_add(delay).ok_or(ScheduleError::BeyondTheEnd { delay, now: self.now })?;
-        Ok(self.queue.push(time, index))
+        Ok(self.queue.push(time, what))
     }
 
     /// Takes the next event and moves the clock to it.
     #[allow(clippy::should_implement_trait)] // an iterator would hold the schedule that its events change
-    pub fn next(&mut self) -> Option<Event> {
+    pub fn next(&mut self) -> Option<Event<E>> {
         self.next_through(SimTime::MAX)
     }
 
     /// Takes the next event if it is due at `last` or before, and moves the clock to it.
     ///
     /// Where it is not, the clock stays; [`Schedule::advance`] moves it on.
-    pub fn next_through(&mut self, last: SimTime) -> Option<Event> {
+    pub fn next_through(&mut self, last: SimTime) -> Option<Event<E>> {
         let event = self.queue.pop_through(last)?;
         self.now = event.time;
         Some(event)
@@ -166,7 +180,7 @@ mod tests {
             schedule.after(Span::from_ns(5), index).unwrap();
         }
         for index in 0..100 {
-            assert_eq!(schedule.next().map(|event| event.index), Some(index));
+            assert_eq!(schedule.next().map(|event| event.what), Some(index));
         }
         assert_eq!(schedule.next(), None);
         assert_eq!(schedule.now(), SimTime::from_ps(5_000));
@@ -177,10 +191,10 @@ mod tests {
         let mut schedule = Schedule::new();
         schedule.after(Span::from_ps(9), 0).unwrap();
         schedule.after(Span::from_ps(9), 1).unwrap();
-        assert_eq!(schedule.next().map(|event| event.index), Some(0));
+        assert_eq!(schedule.next().map(|event| event.what), Some(0));
         schedule.after(Span::ZERO, 2).unwrap();
-        assert_eq!(schedule.next().map(|event| event.index), Some(1));
-        assert_eq!(schedule.next().map(|event| event.index), Some(2));
+        assert_eq!(schedule.next().map(|event| event.what), Some(1));
+        assert_eq!(schedule.next().map(|event| event.what), Some(2));
     }
 
     #[test]

@@ -83,7 +83,7 @@ fn run<T: Trace + 'static>(seed: u64, trace: T) -> T {
         executor.run_ready();
         let mut world = world.borrow_mut();
         let Some(event) = world.schedule.next() else { break };
-        let (to, bytes) = world.in_flight[event.index as usize];
+        let (to, bytes) = world.in_flight[event.what as usize];
         world.trace.record(TraceEvent { time: event.time, kind: ARRIVED, a: u64::from(to), b: bytes });
         world.mailboxes[to as usize].push_back(bytes);
         if let Some(task) = world.waiting[to as usize].take() {

@@ -14,13 +14,15 @@
 
 #![allow(clippy::disallowed_types)] // a bench reads the clock; the crate beside it may not
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
 use wiretwin_benches::{Arguments, PlainHeap, Turns, bare_dumbbell};
-use wiretwin_net::packet::{Costs, Dumbbell, LinkSpec, Side};
+use wiretwin_net::packet::{Application, Costs, Simulation};
+use wiretwin_plan::{LineId, NetworkPlan};
 use wiretwin_proto::tcp::Config;
-use wiretwin_units::{Bytes, Span};
+use wiretwin_units::{Bytes, SimTime, Span};
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -88,34 +90,46 @@ fn workloads() -> [Workload; 5] {
 const TARGET_RATIO: f64 = 1.45;
 
 impl Workload {
-    fn build(&self) -> Side {
+    /// Six connections, each from a host on the left to one on the right.
+    fn build(&self) -> Simulation {
         let config = Config { work: self.costs.is_some(), ..Config::linux_modern() };
-        let config = config.with_buffers(self.buffer, self.buffer).expect("within the limit");
-        let mut dumbbell = Dumbbell::over_155_mbit_s(6, self.mtu, config);
-        dumbbell.costs = self.costs;
-        if self.alike {
-            let line = LinkSpec { delay: Span::from_ns(500), queue_packets: None, ..dumbbell.bottleneck };
-            (dumbbell.bottleneck, dumbbell.access) = (line, line);
+        let config = Arc::new(config.with_buffers(self.buffer, self.buffer).expect("within the limit"));
+        let lines = if self.alike {
+            "rate=155Mbit/s,delay=500ns"
+        } else {
+            "rate=1Gbit/s,delay=10us,trunk_rate=155Mbit/s,trunk_delay=5ms,fidelity=packet,queue=256packets"
+        };
+        let plan = NetworkPlan::from_text(&format!("dumbbell:hosts=12,mtu={}B,framing=8B,{lines}", self.mtu));
+        let mut simulation = Simulation::new(&plan.expect("a plan")).expect("a dumbbell that can be");
+        if let Some(costs) = self.costs {
+            simulation.set_costs(costs);
         }
-        dumbbell.build().expect("a dumbbell that can be")
+        for pair in 0..6 {
+            let start = SimTime::ZERO + Span::from_ms(7 * u64::from(pair));
+            simulation.connect([2 * pair, 2 * pair + 1], [&config, &config], Application::Endless, start);
+        }
+        simulation
     }
 
     /// ns per hop of a turn.
-    fn turn(&self, side: &mut Side) -> f64 {
-        let hops = side.network.hops();
-        let until = side.network.now() + TURN;
+    fn turn(&self, simulation: &mut Simulation) -> f64 {
+        let hops = simulation.network().hops();
+        let until = simulation.now() + TURN;
         ALLOCATOR.reset_peak_usage();
         let before = ALLOCATOR.current_usage();
         let start = Instant::now();
-        side.network.run_until(until);
+        simulation.run_until(until);
         let elapsed = start.elapsed();
         let grown = ALLOCATOR.peak_usage().saturating_sub(before);
         assert!(!self.lossless || grown == 0, "{}: a steady turn allocated {grown} octets", self.name);
-        let lost = side.network.link(side.forward).dropped;
+        let lost = simulation.network().line(FORWARD).port.dropped;
         assert!(!self.lossless || lost == 0, "{}: {lost} packets lost", self.name);
-        elapsed.as_secs_f64() * 1e9 / (side.network.hops() - hops) as f64
+        elapsed.as_secs_f64() * 1e9 / (simulation.network().hops() - hops) as f64
     }
 }
+
+/// The shared line, from left to right.
+const FORWARD: LineId = LineId(0);
 
 /// Virtual time of a turn.
 const TURN: Span = Span::from_ms(2_000);
@@ -131,17 +145,17 @@ fn main() {
         if !arguments.wanted(workload.name) {
             continue;
         }
-        let mut side = workload.build();
-        side.network.run_until(side.network.now() + Span::from_s(4));
+        let mut simulation = workload.build();
+        simulation.run_until(simulation.now() + Span::from_s(4));
         let mut measured = Turns::default();
         for turn in 0..WARM_UP + turns {
             // The warm-up is for what grows to its size once.
             if turn < WARM_UP {
-                side.network.run_until(side.network.now() + TURN);
+                simulation.run_until(simulation.now() + TURN);
                 heap.turn();
                 continue;
             }
-            let ns = workload.turn(&mut side);
+            let ns = workload.turn(&mut simulation);
             // 45 segments of 1448 octets fill a window.
             let reference = if workload.alike { bare_dumbbell(45, 2_000) } else { heap.turn() };
             measured.push(ns, reference);

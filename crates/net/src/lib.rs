@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`World`] | the program-level world: takes the operations of ranks and says when they complete |
 //! | [`lan`] | a local network made of its parts, cell by cell, with hosts that pay |
-//! | [`packet`] | a network of queues and rates with the TCP machine at its edges |
+//! | [`packet`] | any network of switches and lines packet by packet, with the TCP machine at its hosts |
+//! | [`port`] | what waits for a line, and the transmitter that sends it |
 //! | [`frame`] | ports joined by Ethernet, frame by frame |
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
@@ -29,6 +30,7 @@ pub mod layer;
 mod link;
 pub mod model;
 pub mod packet;
+pub mod port;
 mod queue;
 pub mod run;
 pub mod service;

@@ -92,7 +92,7 @@ impl Queue {
     /// The next event, if it is due at `last` or before.
     pub(crate) fn pop_through(&mut self, last: u64) -> Option<(u64, Event)> {
         let popped = self.events.pop_through(SimTime::from_ps(last))?;
-        let event = Event::decode(popped.index);
+        let event = Event::decode(popped.what);
         self.others -= usize::from(!matches!(event, Event::Slice { .. }));
         Some((popped.time.as_ps(), event))
     }

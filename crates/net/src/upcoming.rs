@@ -110,7 +110,7 @@ impl Upcoming {
             None => {
                 let event = self.schedule.next()?;
                 self.far = self.schedule.next_time().unwrap_or(SimTime::MAX);
-                (event.time, event.index)
+                (event.time, event.what)
             }
         };
         self.now = time;
@@ -148,7 +148,7 @@ mod tests {
                 } else {
                     assert_eq!(upcoming.next_time(), schedule.next_time());
                     let event = schedule.next();
-                    assert_eq!(upcoming.next(), event.map(|event| event.index), "of seed {seed}");
+                    assert_eq!(upcoming.next(), event.map(|event| event.what), "of seed {seed}");
                     assert_eq!(upcoming.now(), schedule.now());
                 }
                 assert!(upcoming.soon.len() <= FEW, "the list stays short, whatever meets");

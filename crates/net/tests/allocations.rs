@@ -3,6 +3,7 @@
 mod lan_of;
 
 use std::alloc::System;
+use std::sync::Arc;
 
 use lan_of::{PLAIN, Want, lan};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
@@ -11,7 +12,8 @@ use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossba
 use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
 use wiretwin_net::fabric::{Arbiter, Credits, Crossbar, Discard, Line, Node, Plan, Station, Window};
 use wiretwin_net::lan::echo::round_trips;
-use wiretwin_net::packet::Dumbbell;
+use wiretwin_net::packet::{Application, Simulation};
+use wiretwin_plan::NetworkPlan;
 use wiretwin_proto::tcp;
 use wiretwin_units::{BitRate, Bytes, Span};
 
@@ -90,11 +92,18 @@ fn a_steady_network_does_not_allocate() {
     let config = tcp::Config { work: false, ..tcp::Config::linux_modern() };
     let buffer = Bytes::new(65_535);
     let config = config.with_buffers(buffer, buffer).expect("within the limit");
-    let mut side = Dumbbell::over_155_mbit_s(6, 1_500, config).build().expect("a dumbbell that can be");
-    side.network.run_until(side.network.now() + Span::from_s(2));
-    let hops = side.network.hops();
-    let (count, ()) = counted(|| side.network.run_until(side.network.now() + Span::from_s(1)));
-    let hops = side.network.hops() - hops;
+    let config = Arc::new(config);
+    let text = "dumbbell:hosts=12,rate=1Gbit/s,delay=10us,trunk_rate=155Mbit/s,trunk_delay=5ms,fidelity=packet,queue=256packets";
+    let plan = NetworkPlan::from_text(text).expect("a plan");
+    let mut simulation = Simulation::new(&plan).expect("a dumbbell that can be");
+    for pair in 0..6 {
+        let start = simulation.now() + Span::from_ms(7 * u64::from(pair));
+        simulation.connect([2 * pair, 2 * pair + 1], [&config, &config], Application::Endless, start);
+    }
+    simulation.run_until(simulation.now() + Span::from_s(2));
+    let hops = simulation.network().hops();
+    let (count, ()) = counted(|| simulation.run_until(simulation.now() + Span::from_s(1)));
+    let hops = simulation.network().hops() - hops;
     assert!(hops > 10_000, "{hops} hops");
     assert_eq!(count, 0, "of {hops} packet-hops");
 

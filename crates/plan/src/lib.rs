@@ -21,6 +21,6 @@ mod topology;
 
 pub use error::PlanError;
 pub use graph::{Graph, Line, LineId, Medium, MediumId, Node, NodeId, NodeKind};
-pub use network::{Forwarding, NetworkPlan, Packets, Topology};
-pub use quantity::{Duration, Rate, Size};
+pub use network::{ByPackets, Fidelity, Forwarding, NetworkPlan, Packets, Topology};
+pub use quantity::{Duration, Queue, Rate, Size};
 pub use route::Router;

@@ -6,7 +6,7 @@ use wiretwin_units::{BitRate, Bytes, Span};
 
 use crate::error::PlanError;
 use crate::graph::Graph;
-use crate::quantity::{Duration, Rate, Size};
+use crate::quantity::{Duration, Queue, Rate, Size};
 use crate::{read, text, topology};
 
 /// The most hosts that a topology by name has.
@@ -55,6 +55,17 @@ pub enum Forwarding {
     StoreAndForward,
     /// It begins to send as soon as the packet's head is there.
     CutThrough,
+}
+
+/// How finely what crosses a network is followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fidelity {
+    /// Message by message: those that are under way share the rates of lines max-min fairly.
+    #[default]
+    Message,
+    /// Packet by packet: they wait at ports, and TCP carries them.
+    Packet,
 }
 
 /// A node of a listed network.
@@ -133,6 +144,12 @@ pub struct NetworkPlan {
     /// and gap, IEEE 802.3 clauses 3 and 4) if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub framing: Option<Size>,
+    /// How finely what crosses the network is followed; message by message if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity: Option<Fidelity>,
+    /// What may wait at a port of a switch, packet by packet; any amount if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
     /// Switches from a host to the core of a fat tree: 2 or 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<u32>,
@@ -160,6 +177,19 @@ pub struct NetworkPlan {
     /// The lines of a listed network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<ListedLine>>,
+}
+
+/// What a network is made of packet by packet, besides its nodes and lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByPackets {
+    /// The largest packet.
+    pub mtu: u16,
+    /// What a line carries for each packet besides the packet.
+    pub framing: Bytes,
+    /// What a switch takes besides the packet's own time on the line.
+    pub switch_delay: Span,
+    /// What may wait at a port of a switch; `None` for any amount.
+    pub queue: Option<Queue>,
 }
 
 /// What messages become on a line.
@@ -200,8 +230,13 @@ const HEADERS: Bytes = Bytes::new(52);
 /// Ethernet's preamble and start delimiter (8), header (14), check sequence (4) and gap (12): IEEE 802.3.
 const FRAMING: Bytes = Bytes::new(38);
 const MTU: Bytes = Bytes::new(1500);
+/// IP and TCP with time stamps, and as much again: a packet carries more of a message than of itself (RFC 791 asks for
+/// 68 B at least).
+const LEAST_MTU: u16 = 104;
 /// Far above any packet of any network, far below what an addition overflows at.
 const LARGEST_PACKET: u64 = 1 << 30;
+/// What a packet may take on a line and as long again to cross it: TCP would take a slower line for a broken one.
+const SLOWEST: Span = Span::from_s(1);
 /// A day: no sum of a path's delays overflows.
 const LONGEST: Span = Span::from_s(86_400);
 
@@ -258,6 +293,65 @@ impl NetworkPlan {
         }
     }
 
+    /// What this network is made of packet by packet, whatever fidelity it asks for.
+    ///
+    /// # Errors
+    /// [`PlanError`] for what exists message by message only: a shared cable, switches that do not wait for whole
+    /// packets, headers of another length than those of IP and TCP, packets longer than those of IP.
+    pub fn by_packets(&self) -> Result<ByPackets, PlanError> {
+        if self.topology == Topology::SharedCable {
+            let allowed = "with fidelity packet, a topology of switches";
+            return Err(PlanError::new("topology", "\"shared-cable\"", allowed));
+        }
+        if self.forwarding == Some(Forwarding::CutThrough) {
+            let allowed = "with fidelity packet, \"store-and-forward\"";
+            return Err(PlanError::new("forwarding", "\"cut-through\"", allowed));
+        }
+        if let Some(headers) = self.headers.filter(|headers| headers.0 != HEADERS) {
+            let allowed = format!("with fidelity packet, the {HEADERS} of IP and TCP");
+            return Err(PlanError::new("headers", headers, allowed));
+        }
+        let mtu = self.mtu.map_or(MTU, |size| size.0);
+        let Some(mtu) = u16::try_from(mtu.get()).ok().filter(|mtu| *mtu >= LEAST_MTU) else {
+            let allowed = format!("with fidelity packet, {LEAST_MTU} B to {} B", u16::MAX);
+            return Err(PlanError::new("mtu", mtu, allowed));
+        };
+        let framing = self.framing.map_or(FRAMING, |size| size.0);
+        let full = Bytes::new(u64::from(mtu)).saturating_add(framing);
+        let is_too_short = match self.queue {
+            None => false,
+            Some(Queue::Packets(packets)) => packets == 0,
+            Some(Queue::Bytes(bytes)) => bytes < full,
+        };
+        let lines = self.lines.iter().flatten();
+        let rates = lines.clone().map(|line| ("lines", line.rate));
+        let delays = lines.map(|line| ("lines", line.delay));
+        for (key, rate) in [("rate", self.rate), ("trunk_rate", self.trunk_rate)].into_iter().chain(rates) {
+            let is_slow = |rate: &Rate| rate.0.time_for(full.bits()).is_none_or(|time| time > SLOWEST);
+            if let Some(rate) = rate.filter(is_slow) {
+                let allowed = format!("with fidelity packet, {full} in {SLOWEST} or faster");
+                return Err(PlanError::new(key, rate, allowed));
+            }
+        }
+        let own =
+            [("delay", self.delay), ("trunk_delay", self.trunk_delay), ("switch_delay", self.switch_delay)];
+        for (key, delay) in own.into_iter().chain(delays) {
+            if let Some(delay) = delay.filter(|delay| delay.0 > SLOWEST) {
+                return Err(PlanError::new(key, delay, format!("with fidelity packet, {SLOWEST} at most")));
+            }
+        }
+        if let Some(queue) = self.queue.filter(|_| is_too_short) {
+            let allowed = format!("room for one packet of {full} or more");
+            return Err(PlanError::new("queue", queue, allowed));
+        }
+        Ok(ByPackets {
+            mtu,
+            framing,
+            switch_delay: self.switch_delay.map_or(Span::ZERO, |delay| delay.0),
+            queue: self.queue,
+        })
+    }
+
     /// The rate of lines at hosts. A checked plan that is not listed has one.
     pub(crate) fn host_rate(&self) -> Result<BitRate, PlanError> {
         self.rate.map(|rate| rate.0).ok_or_else(|| {
@@ -288,7 +382,15 @@ impl NetworkPlan {
             self.host_rate()?;
             self.check_hosts()?;
         }
-        Ok(())
+        match (self.fidelity.unwrap_or_default(), self.queue) {
+            (Fidelity::Packet, _) => self.by_packets().map(drop),
+            (Fidelity::Message, Some(queue)) => Err(PlanError::new(
+                "queue",
+                queue,
+                "nothing, except with fidelity packet: messages do not queue",
+            )),
+            (Fidelity::Message, None) => Ok(()),
+        }
     }
 
     /// Rejects a key that would have no effect on this topology.
@@ -315,7 +417,8 @@ impl NetworkPlan {
             }
             Topology::Listed => &["nodes", "lines"],
         };
-        let common = ["rate", "delay", "switch_delay", "forwarding", "mtu", "headers", "framing"];
+        let common =
+            ["rate", "delay", "switch_delay", "forwarding", "mtu", "headers", "framing", "fidelity", "queue"];
         match given.iter().find(|(key, is_given)| *is_given && !own.contains(key)) {
             None => Ok(()),
             Some((key, _)) => {

@@ -64,3 +64,52 @@ quantity!(
     Bytes,
     "a length with a unit, such as \"1500 B\" or \"64 KiB\""
 );
+
+/// How much may wait at a port: so many bytes, or so many packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queue {
+    /// Bytes as they are on the line, what is left of the packet being sent counted in.
+    Bytes(Bytes),
+    /// Packets, the one being sent counted in.
+    Packets(u32),
+}
+
+const QUEUE: &str =
+    "a length with a unit, such as \"256 KiB\", or a number of packets, such as \"64 packets\"";
+
+impl<'de> Deserialize<'de> for Queue {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Queue;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(QUEUE)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Queue, E> {
+                let queue = match text.trim().strip_suffix("packets") {
+                    Some(count) => count.trim().parse().ok().map(Queue::Packets),
+                    None => text.parse().ok().map(Queue::Bytes),
+                };
+                queue.ok_or_else(|| E::custom(QUEUE))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+impl Serialize for Queue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl fmt::Display for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Packets(count) => write!(f, "{count} packets"),
+        }
+    }
+}

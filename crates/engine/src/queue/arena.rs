@@ -4,8 +4,6 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use wiretwin_units::SimTime;
-
 use crate::event::Event;
 
 /// Events in a chunk.
@@ -19,8 +17,8 @@ const NONE: u32 = u32::MAX;
 
 /// Some events and the chunk that follows: 776 bytes.
 #[derive(Clone)]
-struct Chunk {
-    events: [Event; CHUNK_EVENTS],
+struct Chunk<E> {
+    events: [Event<E>; CHUNK_EVENTS],
     next: u32,
 }
 
@@ -53,45 +51,45 @@ pub(super) struct Likeness {
 
 /// The chunks of all chains, and those that are free.
 #[derive(Clone)]
-pub(super) struct Arena {
-    slabs: Vec<Box<[Chunk; SLAB_CHUNKS]>>,
+pub(super) struct Arena<E> {
+    slabs: Vec<Box<[Chunk<E>; SLAB_CHUNKS]>>,
     free: u32,
 }
 
-impl Arena {
+impl<E: Copy> Arena<E> {
     pub(super) const fn new() -> Self {
         Self { slabs: Vec::new(), free: NONE }
     }
 
     /// Bytes allocated.
     pub(super) fn resident_bytes(&self) -> usize {
-        self.slabs.len() * size_of::<[Chunk; SLAB_CHUNKS]>()
-            + self.slabs.capacity() * size_of::<Box<[Chunk; SLAB_CHUNKS]>>()
+        self.slabs.len() * size_of::<[Chunk<E>; SLAB_CHUNKS]>()
+            + self.slabs.capacity() * size_of::<Box<[Chunk<E>; SLAB_CHUNKS]>>()
     }
 
     /// Appends `event` to `chain`.
     #[inline]
-    pub(super) fn append(&mut self, chain: &mut Chain, event: Event) {
+    pub(super) fn append(&mut self, chain: &mut Chain, event: Event<E>) {
         let position = chain.len as usize % CHUNK_EVENTS;
         if position == 0 {
-            self.extend(chain);
+            self.extend(chain, event);
         }
         // Field by field: as a whole, the event would pass through the stack, written in three parts
         // and read back in two, and wait there for its own stores.
-        let Event { time, seq, index } = event;
+        let Event { time, seq, what } = event;
         let place = &mut self.chunk_mut(chain.tail).events[position];
         place.time = time;
         place.seq = seq;
-        place.index = index;
+        place.what = what;
         chain.len += 1;
     }
 
-    /// Gives `chain` a further chunk.
+    /// Gives `chain` a further chunk; what a new chunk is filled with says nothing.
     #[cold]
     #[inline(never)]
-    fn extend(&mut self, chain: &mut Chain) {
+    fn extend(&mut self, chain: &mut Chain, filler: Event<E>) {
         if self.free == NONE {
-            self.grow();
+            self.grow(filler);
         }
         let fresh = self.free;
         self.free = core::mem::replace(&mut self.chunk_mut(fresh).next, NONE);
@@ -104,11 +102,10 @@ impl Arena {
     }
 
     /// Allocates a slab and frees its chunks.
-    fn grow(&mut self) {
+    fn grow(&mut self, filler: Event<E>) {
         let first = self.slabs.len() * SLAB_CHUNKS;
         let last = u32::try_from(first + SLAB_CHUNKS).expect("memory ends before 2^32 chunks of events");
-        let nothing = Event { time: SimTime::ZERO, seq: 0, index: 0 };
-        let mut slab = vec![Chunk { events: [nothing; CHUNK_EVENTS], next: NONE }; SLAB_CHUNKS];
+        let mut slab = vec![Chunk { events: [filler; CHUNK_EVENTS], next: NONE }; SLAB_CHUNKS];
         for (chunk, id) in slab.iter_mut().zip(first as u32..last) {
             chunk.next = if id + 1 == last { self.free } else { id + 1 };
         }
@@ -156,7 +153,7 @@ impl Arena {
 
     /// The events of a chunk, those beyond its count being old ones.
     #[inline]
-    pub(super) fn events(&self, id: u32) -> &[Event; CHUNK_EVENTS] {
+    pub(super) fn events(&self, id: u32) -> &[Event<E>; CHUNK_EVENTS] {
         &self.chunk(id).events
     }
 
@@ -169,12 +166,12 @@ impl Arena {
     }
 
     #[inline]
-    fn chunk(&self, id: u32) -> &Chunk {
+    fn chunk(&self, id: u32) -> &Chunk<E> {
         &self.slabs[id as usize / SLAB_CHUNKS][id as usize % SLAB_CHUNKS]
     }
 
     #[inline]
-    fn chunk_mut(&mut self, id: u32) -> &mut Chunk {
+    fn chunk_mut(&mut self, id: u32) -> &mut Chunk<E> {
         &mut self.slabs[id as usize / SLAB_CHUNKS][id as usize % SLAB_CHUNKS]
     }
 }
@@ -202,16 +199,16 @@ impl Lane {
 
     /// The event that leaves next.
     #[inline]
-    pub(super) fn first<'a>(&self, arena: &'a Arena) -> Option<&'a Event> {
+    pub(super) fn first<'a, E: Copy>(&self, arena: &'a Arena<E>) -> Option<&'a Event<E>> {
         if self.is_empty() { None } else { Some(&arena.chunk(self.chain.head).events[self.read]) }
     }
 
-    pub(super) fn push(&mut self, arena: &mut Arena, event: Event) {
+    pub(super) fn push<E: Copy>(&mut self, arena: &mut Arena<E>, event: Event<E>) {
         arena.append(&mut self.chain, event);
     }
 
     /// Drops the event that [`Lane::first`] shows. Not to be called on an empty lane.
-    pub(super) fn drop_first(&mut self, arena: &mut Arena) {
+    pub(super) fn drop_first<E: Copy>(&mut self, arena: &mut Arena<E>) {
         self.read += 1;
         if self.read == CHUNK_EVENTS || self.is_empty() {
             let id = self.chain.head;

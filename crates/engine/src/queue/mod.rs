@@ -1,10 +1,13 @@
 //! The event queue: a wheel of wheels for what is far, a sorted run and a heap for what is near.
 //!
+//! While few events are pending all of them are near: one small heap beats any wheel. When the heap grows beyond
+//! that, the later half goes to the wheel, and when the wheel is empty again everything is near once more.
+//!
 //! Far events lie in the [`Wheel`], in chunks from an [`Arena`]. When nothing near is left and the
 //! next event is asked for, the wheel's earliest slot is opened: a slot of few events is sorted into
 //! the *run*; one of many is spread over the levels below first, unless all are of one instant: then
 //! they become the *lane*, which needs no sorting. An event scheduled into the time that the run
-//! covers goes to a binary *heap*; should that grow, as after a slot of few events that lie far apart
+//! covers goes to a *heap*; should that grow, as after a slot of few events that lie far apart
 //! was opened, the later half of all that is near goes back to the wheel. So a push and a pop cost a
 //! bounded number of moves and the sorting of a short run, whatever the distribution of times.
 //!
@@ -13,15 +16,15 @@
 //! by what they hold: no estimate that can be wrong, and no more than eleven levels.
 
 mod arena;
+mod heap;
 mod wheel;
 
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use wiretwin_units::SimTime;
 
 use self::arena::{Arena, Lane};
+use self::heap::Heap;
 use self::wheel::Wheel;
 use crate::event::Event;
 
@@ -38,9 +41,9 @@ const HEAP_EVENTS: usize = 512;
 /// for any.
 ///
 /// Cancelling is the client's business: an event cannot be taken out, but a slot and its generation
-/// in [`Event::index`] let the client see, when it comes up, that it no longer matters.
+/// in [`Event::what`] let the client see, when it comes up, that it no longer matters.
 #[derive(Clone)]
-pub struct EventQueue {
+pub struct EventQueue<E = u64> {
     next_seq: u64,
     /// How many events have left. Not the number pending: a push would then change two neighbouring
     /// numbers of which a pop has just written one, and wait for that store.
@@ -48,13 +51,14 @@ pub struct EventQueue {
     moves: u64,
     /// The time of the event popped last, in ps; never after `near_last`.
     now: u64,
-    /// Events up to this time, in ps, are near; those after it are in the wheel.
+    /// Events up to this time, in ps, are near; those after it are in the wheel. The end of time where the wheel is
+    /// empty.
     near_last: u64,
     /// Near events, the earliest first; those before `run_next` are gone.
-    run: Vec<Event>,
+    run: Vec<Event<E>>,
     run_next: usize,
     /// Near events that came after the run was sorted.
-    heap: BinaryHeap<Late>,
+    heap: Heap<E>,
     /// The heap's length at which some of it goes back to the wheel.
     heap_limit: usize,
     /// Near events of the instant `lane_time`, in their order.
@@ -64,51 +68,28 @@ pub struct EventQueue {
     /// The time of the wheel's earliest event, in ps; 0 where it has not been looked for, which no
     /// event of the wheel has.
     far_first: u64,
-    arena: Arena,
+    arena: Arena<E>,
 }
 
-/// An event ordered so that a heap's greatest is the earliest.
-#[derive(Clone)]
-struct Late(Event);
-
-impl PartialEq for Late {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key() == other.0.key()
-    }
-}
-
-impl Eq for Late {}
-
-impl PartialOrd for Late {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Late {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.0.key().cmp(&self.0.key())
-    }
-}
-
-impl Default for EventQueue {
+impl<E: Copy> Default for EventQueue<E> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl EventQueue {
-    /// An empty queue.
+impl<E: Copy> EventQueue<E> {
+    /// An empty queue. What happens is of at most 8 bytes, which is checked when a client is compiled.
     pub fn new() -> Self {
+        const { assert!(size_of::<Event<E>>() == 24, "an event is 24 bytes") };
         Self {
             next_seq: 0,
             left: 0,
             moves: 0,
             now: 0,
-            near_last: 0,
+            near_last: u64::MAX,
             run: Vec::new(),
             run_next: 0,
-            heap: BinaryHeap::new(),
+            heap: Heap::new(),
             heap_limit: HEAP_EVENTS,
             lane: Lane::EMPTY,
             lane_time: 0,
@@ -146,16 +127,16 @@ impl EventQueue {
     pub fn resident_bytes(&self) -> usize {
         self.arena.resident_bytes()
             + size_of::<Self>()
-            + (self.run.capacity() + self.heap.capacity()) * size_of::<Event>()
+            + (self.run.capacity() + self.heap.capacity()) * size_of::<Event<E>>()
             + self.wheel.resident_bytes()
     }
 
     /// Adds an event and returns its sequence number.
     #[inline]
-    pub fn push(&mut self, time: SimTime, index: u64) -> u64 {
+    pub fn push(&mut self, time: SimTime, what: E) -> u64 {
         let seq = self.next_seq;
         self.next_seq += 1;
-        let event = Event { time, seq, index };
+        let event = Event { time, seq, what };
         if time.as_ps() > self.near_last {
             if time.as_ps() < self.far_first {
                 self.far_first = time.as_ps();
@@ -169,7 +150,7 @@ impl EventQueue {
 
     /// Takes the earliest event.
     #[inline]
-    pub fn pop(&mut self) -> Option<Event> {
+    pub fn pop(&mut self) -> Option<Event<E>> {
         self.pop_through(SimTime::MAX)
     }
 
@@ -177,12 +158,23 @@ impl EventQueue {
     ///
     /// Where it is after, nothing changes: events pushed before it cost what they would have.
     #[inline]
-    pub fn pop_through(&mut self, last: SimTime) -> Option<Event> {
-        if self.heap.is_empty() && self.lane.is_empty() {
-            if self.run_next == self.run.len() && !self.open_through(last) {
-                return None;
+    pub fn pop_through(&mut self, last: SimTime) -> Option<Event<E>> {
+        if self.lane.is_empty() {
+            if self.run_next == self.run.len() {
+                if let Some(first) = self.heap.first() {
+                    if first.time > last {
+                        return None;
+                    }
+                    let event = self.heap.pop()?;
+                    return Some(self.popped(event));
+                }
+                if !self.open_through(last) {
+                    return None;
+                }
             }
-            if let Some(&event) = self.run.get(self.run_next) {
+            if self.heap.is_empty()
+                && let Some(&event) = self.run.get(self.run_next)
+            {
                 if event.time > last {
                     return None;
                 }
@@ -196,7 +188,7 @@ impl EventQueue {
     /// The time of the earliest event, found once and then remembered.
     pub fn next_time(&mut self) -> Option<SimTime> {
         let run = self.run.get(self.run_next).map(|event| event.time);
-        let heap = self.heap.peek().map(|late| late.0.time);
+        let heap = self.heap.first().map(|event| event.time);
         let lane = self.lane.first(&self.arena).map(|event| event.time);
         let near = [run, heap, lane].into_iter().flatten().min();
         near.or_else(|| self.find_far_first().map(SimTime::from_ps))
@@ -204,16 +196,16 @@ impl EventQueue {
 
     /// Books an event that has been taken from the near structures.
     #[inline]
-    fn popped(&mut self, event: Event) -> Event {
+    fn popped(&mut self, event: Event<E>) -> Event<E> {
         self.left += 1;
         self.now = event.time.as_ps();
         event
     }
 
     /// As [`EventQueue::pop_through`], where something near is left and not all of it in the run.
-    fn pop_of_three(&mut self, last: SimTime) -> Option<Event> {
+    fn pop_of_three(&mut self, last: SimTime) -> Option<Event<E>> {
         let run = self.run.get(self.run_next).map_or(u128::MAX, Event::key);
-        let heap = self.heap.peek().map_or(u128::MAX, |late| late.0.key());
+        let heap = self.heap.first().map_or(u128::MAX, Event::key);
         if let Some(&event) = self.lane.first(&self.arena).filter(|event| event.key() < run.min(heap)) {
             if event.time > last {
                 return None;
@@ -229,16 +221,16 @@ impl EventQueue {
             self.run_next += 1;
             return Some(self.popped(event));
         }
-        if self.heap.peek()?.0.time > last {
+        if self.heap.first()?.time > last {
             return None;
         }
-        let Late(event) = self.heap.pop()?;
+        let event = self.heap.pop()?;
         Some(self.popped(event))
     }
 
     /// Adds an event whose time is not after `near_last`.
     #[inline(never)]
-    fn push_near(&mut self, event: Event) {
+    fn push_near(&mut self, event: Event<E>) {
         let time = event.time.as_ps();
         if self.lane.is_empty() && time == self.now {
             self.lane_time = time;
@@ -248,7 +240,7 @@ impl EventQueue {
             self.lane.push(&mut self.arena, event);
             return;
         }
-        self.heap.push(Late(event));
+        self.heap.push(event);
         self.moves += u64::from(self.heap.len().ilog2()) + 1;
         if self.heap.len() > self.heap_limit {
             self.send_back();
@@ -263,7 +255,7 @@ impl EventQueue {
     fn send_back(&mut self) {
         self.run.drain(..self.run_next);
         self.run_next = 0;
-        self.run.extend(self.heap.drain().map(|late| late.0));
+        self.run.extend(self.heap.drain());
         self.run.sort_unstable_by_key(Event::key);
         self.moves += self.run.len() as u64;
 
@@ -282,7 +274,7 @@ impl EventQueue {
         if stay == self.run.len() {
             // A tie, or times before the base: the heap holds them as well as anything.
             self.heap_limit = 2 * stay;
-            self.heap.extend(self.run.drain(RUN_EVENTS as usize..).map(Late));
+            self.run.drain(RUN_EVENTS as usize..).for_each(|event| self.heap.push(event));
             return;
         }
         // Not zero, for it is after `done`; and earlier than all that is in the wheel.
@@ -332,7 +324,8 @@ impl EventQueue {
                 // Ties lie in their order in the slot, and a stable sort keeps it.
                 self.run.sort_by_key(|event| event.time);
                 self.moves += self.run.len() as u64;
-                self.near_last = self.run.last().map_or(self.near_last, |event| event.time.as_ps());
+                let last = self.run.last().map_or(self.near_last, |event| event.time.as_ps());
+                self.near_last = if self.wheel.is_empty() { u64::MAX } else { last };
                 self.heap_limit = HEAP_EVENTS;
                 return true;
             }
@@ -340,7 +333,7 @@ impl EventQueue {
             if likeness.differing == 0 {
                 self.lane = Lane::from_chain(chain);
                 self.lane_time = likeness.first;
-                self.near_last = likeness.first;
+                self.near_last = if self.wheel.is_empty() { u64::MAX } else { likeness.first };
                 return true;
             }
             self.moves += count;

@@ -45,6 +45,11 @@ impl Wheel {
         self.base
     }
 
+    /// Whether it holds no event.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.levels == 0
+    }
+
     /// Bytes allocated beside the arena's.
     pub(super) const fn resident_bytes(&self) -> usize {
         size_of::<[[Chain; SLOTS]; LEVELS]>()
@@ -52,7 +57,7 @@ impl Wheel {
 
     /// Takes an event whose time is at or after the base.
     #[inline]
-    pub(super) fn insert(&mut self, arena: &mut Arena, event: Event) {
+    pub(super) fn insert<E: Copy>(&mut self, arena: &mut Arena<E>, event: Event<E>) {
         let time = event.time.as_ps();
         debug_assert!(time >= self.base, "no event lies before the base");
         let highest = 63 - ((time ^ self.base) | 1).leading_zeros();
@@ -67,7 +72,7 @@ impl Wheel {
     }
 
     /// The time of the earliest event, in ps.
-    pub(super) fn first_time(&self, arena: &Arena) -> Option<u64> {
+    pub(super) fn first_time<E: Copy>(&self, arena: &Arena<E>) -> Option<u64> {
         if self.levels == 0 {
             return None;
         }
@@ -94,7 +99,7 @@ impl Wheel {
 
     /// Spreads events that were taken from the first slot, and are not of one instant, over the
     /// levels from their highest differing digit down.
-    pub(super) fn spread(&mut self, arena: &mut Arena, mut chain: Chain, likeness: Likeness) {
+    pub(super) fn spread<E: Copy>(&mut self, arena: &mut Arena<E>, mut chain: Chain, likeness: Likeness) {
         // The digits in which all agree stay; no event lies before the first that they allow.
         let level = (63 - likeness.differing.leading_zeros()) / DIGIT_BITS;
         self.base = likeness.first & above(level);

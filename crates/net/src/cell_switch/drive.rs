@@ -113,7 +113,7 @@ impl<'a> ByEvent<'a> {
     #[inline]
     fn next(&mut self, trace: &mut impl Trace) -> bool {
         let Some(event) = self.schedule.next() else { return false };
-        let place = event.index as u8;
+        let place = event.what as u8;
         if let Some(output) = place.checked_sub(self.config.ports) {
             let slot = self.leaves[usize::from(output)].expect("a departure is scheduled with its slot");
             let departure = self.switch.depart(slot, output).expect("a departure is scheduled for a cell");

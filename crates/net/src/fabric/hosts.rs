@@ -313,7 +313,7 @@ impl Hosts {
             if event <= cells {
                 let event = self.events.pop().expect("it was looked at");
                 self.now = event.time;
-                self.happen(Event::decode(event.index));
+                self.happen(Event::decode(event.what));
             } else {
                 self.fabric.step();
                 self.now = self.fabric.now();

@@ -329,8 +329,8 @@ impl Fabric {
     fn happen(&mut self) {
         let Some(event) = self.events.pop() else { return };
         self.now = event.time;
-        let number = (event.index >> 1) as usize;
-        if event.index & 1 == 1 {
+        let number = (event.what >> 1) as usize;
+        if event.what & 1 == 1 {
             self.resync(number);
             return;
         }
@@ -338,7 +338,7 @@ impl Fabric {
         let (cells, next) = source.next(event.time);
         let hop = source.hop;
         if let Some(next) = next {
-            self.events.push(next, event.index);
+            self.events.push(next, event.what);
         }
         let node = self.store.hops[hop as usize].node;
         self.nodes[node as usize].offer(hop, cells, None, &mut self.store);

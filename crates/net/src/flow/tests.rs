@@ -34,7 +34,7 @@ impl Driver {
     fn run_until(&mut self, last: SimTime) {
         self.settle();
         while let Some(event) = self.schedule.next_through(last) {
-            if let Some(client) = self.flows.handle_timer(event.time, FlowId(event.index as u32)) {
+            if let Some(client) = self.flows.handle_timer(event.time, FlowId(event.what as u32)) {
                 self.ended.insert(client, event.time);
             }
             self.settle();

@@ -1,28 +1,22 @@
-//! Networks at the level of packets: links with queues that drop their tail, routers without a cost, and
-//! at the edges the real TCP machine.
+//! Networks at the level of packets: any plan's switches and lines, with the real TCP machine at the hosts.
 //!
-//! For questions of transport (throughput, fairness, loss, delay) on networks whose links are rates and
-//! delays. What happens below the packet (cells, collisions, adapters) belongs to other models; hosts
-//! take no time unless [`Costs`] says so.
+//! A packet waits at the [port](crate::port) of each line on its way, is sent, and is passed on when the line and the
+//! switch at its end have taken their time. What happens below the packet (cells, collisions, adapters) belongs to
+//! other models; hosts take no time unless [`Costs`] says so.
 //!
-//! An event is a time, a sequence number and an index: a packet that reaches the end of a link, a timer,
-//! or a host's processor that is free for the next packet. Packets lie in an arena; a link keeps those
-//! on their way in order, and the first of each alone waits for its time. Of one instant, packets arrive
-//! before anything else happens, each kind in the order in which it was scheduled.
+//! [`Network`] is sans-I/O: it puts its events on an [`Agenda`](wiretwin_engine::Agenda) and is told when they happen,
+//! so that a world of ranks drives it with its own clock. [`Simulation`] is a network with a clock.
 
-mod arena;
+mod connection;
 mod costs;
-mod dumbbell;
-mod flow;
-mod heads;
-mod link;
 mod network;
+mod simulation;
+mod slab;
 #[cfg(test)]
 mod tests;
 
+pub use connection::{ConnectionId, EndId, StreamReport};
 pub use costs::Costs;
 pub(crate) use costs::Processor;
-pub use dumbbell::{Dumbbell, DumbbellError, Side};
-pub use flow::{Application, FlowId, FlowReport};
-pub use link::{LinkCounters, LinkSpec};
-pub use network::{LinkId, Network, NodeId};
+pub use network::{Event, Kind, LineReport, Network};
+pub use simulation::{Application, Simulation};

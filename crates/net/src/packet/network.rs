@@ -1,419 +1,508 @@
-//! Nodes, links, flows, and the events that move packets between them.
+//! Lines with their ports, connections over them, and the events that move packets.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use wiretwin_engine::EventQueue;
+use wiretwin_engine::Agenda;
+use wiretwin_plan::{ByPackets, Graph, LineId, NetworkPlan, NodeId, NodeKind, PlanError, Router};
 use wiretwin_proto::tcp::{Config, Endpoint, Event as TcpEvent, Read, Segment, SeqNumber, Setup};
 use wiretwin_proto::{MessageId, Output};
-use wiretwin_units::{Bytes, SimTime};
+use wiretwin_units::{Bytes, SimTime, Span};
 
-use super::arena::{Arena, Packet};
+use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
-use super::flow::{Application, End, Flow, FlowId, FlowReport, RECEIVER, SENDER};
-use super::heads::Heads;
-use super::link::{Link, LinkCounters, LinkSpec, Offer};
+use super::slab::{Load, Packet, Slab};
+use crate::port::{Port, PortCounters, PortSpec};
 
-/// Which node of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct NodeId(pub u32);
-
-/// Which link of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LinkId(pub u32);
-
-#[derive(Clone, Debug, Default)]
-struct Node {
-    processor: Processor,
-    /// By the node that a packet is for, the link it leaves by.
-    routes: Vec<u32>,
-}
-
-/// No link.
-const NOWHERE: u32 = u32::MAX;
-
+/// Something that happens in a network of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+pub struct Event {
+    /// What it is.
+    pub kind: Kind,
+    /// The number of what it happens to.
+    pub number: u32,
+}
+
+/// The kinds of what happens in a network of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A packet is at the end of a line.
+    Arrive,
     /// A timer of an end may have run out.
-    Timer { flow: u32, end: u8 },
+    Timer,
+    /// A piece of a message is made that an end is to send.
+    Made,
     /// The processor of a host takes the next packet that waits.
-    Take { node: u32 },
-    /// A flow begins.
-    Start { flow: u32 },
+    Take,
+    /// A connection is opened.
+    Open,
 }
 
-impl Event {
-    const fn encode(self) -> u64 {
-        let (kind, number, end) = match self {
-            Self::Timer { flow, end } => (0, flow, end),
-            Self::Take { node } => (1, node, 0),
-            Self::Start { flow } => (2, flow, 0),
-        };
-        kind | (end as u64) << 2 | (number as u64) << 3
-    }
-
-    const fn decode(index: u64) -> Self {
-        let number = (index >> 3) as u32;
-        match index & 3 {
-            0 => Self::Timer { flow: number, end: (index >> 2 & 1) as u8 },
-            1 => Self::Take { node: number },
-            _ => Self::Start { flow: number },
-        }
+impl Kind {
+    const fn of(self, number: u32) -> Event {
+        Event { kind: self, number }
     }
 }
 
-/// A network of packets.
-#[derive(Clone)]
+/// A port and the line behind it.
+#[derive(Clone, Debug)]
+struct Line {
+    port: Port,
+    /// From the last bit sent to the packet being passed on at the line's end.
+    delay: Span,
+}
+
+/// What a line has counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineReport {
+    /// What its port has counted.
+    pub port: PortCounters,
+    /// Packets that wait at the port or are on the line.
+    pub held: u64,
+}
+
+impl LineReport {
+    /// Packets that have reached the end of the line.
+    #[must_use]
+    pub const fn delivered(&self) -> u64 {
+        self.port.offered - self.port.dropped - self.held
+    }
+}
+
+/// A network of packets. See the [module's description](super).
+#[derive(Clone, Debug)]
 pub struct Network {
-    now: SimTime,
-    /// What happens beside arrivals.
-    events: EventQueue,
-    /// When the first of them is due; [`SimTime::MAX`] where there is none.
-    next_event: SimTime,
-    heads: Heads,
-    nodes: Vec<Node>,
-    links: Vec<Link>,
-    /// By link, the node at its end.
-    ends: Vec<u32>,
-    flows: Vec<Flow>,
-    arena: Arena,
+    router: Router,
+    lines: Vec<Line>,
+    /// The lines of every connection's ways, each way ended by [`HERE`].
+    paths: Vec<u32>,
+    packets: Slab,
+    ends: Vec<End>,
+    /// By host; empty where hosts take no time.
+    processors: Vec<Processor>,
+    mtu: u16,
+    complete: VecDeque<u32>,
     hops: u64,
-    lost: u64,
 }
 
-impl Default for Network {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+/// No line: a packet that has come here is for this host.
+const HERE: u32 = u32::MAX;
+
+/// An IP header without options (RFC 791).
+const IP_BYTES: u32 = 20;
+
+/// A message is handed to its connection in pieces of so many bytes while it is being made.
+const PIECE: u64 = 16 << 10;
 
 impl Network {
-    /// A network without nodes.
-    pub fn new() -> Self {
+    /// The network that a plan describes, hosts taking no time.
+    ///
+    /// # Errors
+    /// [`PlanError`] for a network that cannot be, and for what does not exist packet by packet.
+    pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
+        let graph = plan.graph()?;
+        Ok(Self::over(Arc::new(graph), &plan.by_packets()?))
+    }
+
+    /// The network over a graph.
+    #[must_use]
+    pub fn over(graph: Arc<Graph>, spec: &ByPackets) -> Self {
+        let is_host = |node: NodeId| graph.nodes()[node.0 as usize].kind == NodeKind::Host;
+        let lines = graph.lines().iter().map(|line| {
+            let rate = graph.media()[line.medium.0 as usize].rate;
+            // A host keeps what it has to send.
+            let queue = if is_host(line.from) { None } else { spec.queue };
+            let switch = if is_host(line.to) { Span::ZERO } else { spec.switch_delay };
+            let port = Port::new(PortSpec { rate, framing: spec.framing, queue });
+            Line { port, delay: line.delay.saturating_add(switch) }
+        });
         Self {
-            now: SimTime::ZERO,
-            events: EventQueue::new(),
-            next_event: SimTime::MAX,
-            heads: Heads::default(),
-            nodes: Vec::new(),
-            links: Vec::new(),
+            lines: lines.collect(),
+            paths: Vec::new(),
+            packets: Slab::default(),
             ends: Vec::new(),
-            flows: Vec::new(),
-            arena: Arena::default(),
+            processors: Vec::new(),
+            mtu: spec.mtu,
+            complete: VecDeque::new(),
             hops: 0,
-            lost: 0,
+            router: Router::new(graph),
         }
     }
 
-    /// Adds a node; what its processor takes matters where flows end.
-    pub fn add_node(&mut self, costs: Option<Costs>) -> NodeId {
-        self.nodes.push(Node { processor: Processor { costs, ..Processor::default() }, routes: Vec::new() });
-        NodeId((self.nodes.len() - 1) as u32)
+    /// Gives every host a processor that takes its time.
+    pub fn set_costs(&mut self, costs: Costs) {
+        let processor = Processor { costs: Some(costs), ..Processor::default() };
+        self.processors = vec![processor; self.router.graph().hosts().len()];
     }
 
-    /// Adds a link, one way.
+    /// Adds a connection from one host to another, numbered as the graph's hosts are, with the rules of the one and
+    /// of the other end. It is closed.
     ///
     /// # Panics
-    /// Where `to` is no node of this network.
-    pub fn add_link(&mut self, to: NodeId, spec: LinkSpec) -> LinkId {
-        assert!((to.0 as usize) < self.nodes.len(), "a link leads to a node of its network");
-        self.links.push(Link::new(spec));
-        self.ends.push(to.0);
-        LinkId((self.links.len() - 1) as u32)
-    }
-
-    /// Sends packets that are at `at` and for `destination` by a link.
-    pub fn add_route(&mut self, at: NodeId, destination: NodeId, link: LinkId) {
-        let routes = &mut self.nodes[at.0 as usize].routes;
-        let place = destination.0 as usize;
-        if routes.len() <= place {
-            routes.resize(place + 1, NOWHERE);
-        }
-        routes[place] = link.0;
-    }
-
-    /// Adds a connection from one host to another, each with the rules and the MTU of its own, that
-    /// begins at `start`.
-    ///
-    /// # Panics
-    /// Where there is no route from the one host towards the other.
-    pub fn add_flow(
-        &mut self,
-        hosts: [NodeId; 2],
-        configs: [&Arc<Config>; 2],
-        mtu: u16,
-        application: Application,
-        start: SimTime,
-    ) -> FlowId {
-        let number = self.flows.len() as u32;
-        let end = |side: usize| {
-            let (host, peer) = (hosts[side], hosts[1 - side]);
+    /// Where the network has no such hosts, or they are the same.
+    pub fn connect(&mut self, hosts: [u32; 2], configs: [&Arc<Config>; 2]) -> ConnectionId {
+        assert!(hosts[0] != hosts[1], "a connection joins two hosts");
+        let number = (self.ends.len() / 2) as u32;
+        for side in 0..2 {
             let id = |side: usize| MessageId(u64::from(number) * 2 + side as u64);
             let setup = Setup {
                 iss: SeqNumber::wrapping(number.wrapping_mul(64_000) + side as u32 * 32_000),
                 stream: id(side),
                 peer_stream: id(1 - side),
-                mtu,
+                mtu: self.mtu,
             };
-            let link = self.route(host, peer).expect("a flow goes where there is a route");
-            let machine = Endpoint::new(configs[side].clone(), setup);
-            End { machine, host, link, deadline: SimTime::MAX, scheduled: SimTime::MAX }
-        };
-        let (to_write, closes) = match application {
-            Application::Endless => (u64::MAX, false),
-            Application::Transfer(octets) => (octets.get(), true),
-        };
-        let ends = [end(0), end(1)];
-        self.flows.push(Flow { ends, to_write, closes, read: 0, last_read: SimTime::ZERO, ended: None });
-        self.push(start.max(self.now), Event::Start { flow: number });
-        FlowId(number)
+            let path = self.path(hosts[side], hosts[1 - side]);
+            self.ends.push(End {
+                machine: Endpoint::new(configs[side].clone(), setup),
+                host: hosts[side],
+                path,
+                deadline: SimTime::MAX,
+                scheduled: SimTime::MAX,
+                to_write: 0,
+                closes: false,
+                ended: None,
+                making: VecDeque::new(),
+                given: 0,
+                read: 0,
+                last_read: SimTime::ZERO,
+                expected: VecDeque::new(),
+            });
+        }
+        ConnectionId(number)
     }
 
-    /// Runs until no event is due up to `until`, which the clock then shows.
-    pub fn run_until(&mut self, until: SimTime) {
-        loop {
-            let arrival = self.heads.next_time().unwrap_or(SimTime::MAX);
-            if arrival <= self.next_event {
-                if arrival > until || arrival == SimTime::MAX {
-                    break;
-                }
-                self.now = arrival;
-                self.arrive();
-            } else {
-                let Some(event) = self.events.pop_through(until) else { break };
-                self.next_event = self.events.next_time().unwrap_or(SimTime::MAX);
-                self.now = event.time;
-                match Event::decode(event.index) {
-                    Event::Timer { flow, end } => self.timer(flow, end),
-                    Event::Take { node } => self.take(node),
-                    Event::Start { flow } => self.start(flow),
+    /// Where the way from one host to another begins in the list of paths.
+    fn path(&mut self, from: u32, to: u32) -> u32 {
+        let graph = self.router.graph();
+        let (from, to) = (graph.hosts()[from as usize], graph.hosts()[to as usize]);
+        let mut path: Vec<LineId> = Vec::new();
+        let is_reached = self.router.path(from, to, &mut path);
+        assert!(is_reached, "a checked network joins all its hosts");
+        let first = self.paths.len() as u32;
+        self.paths.extend(path.iter().map(|line| line.0));
+        self.paths.push(HERE);
+        first
+    }
+
+    /// Opens a connection that is closed: the three segments of the handshake cross the network.
+    pub fn open(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
+        let (opens, other) = (connection.end(true).0, connection.end(false).0);
+        self.ends[other as usize].machine.listen(now).expect("an end begins closed");
+        self.ends[opens as usize].machine.connect(now).expect("an end begins closed");
+        self.drain(agenda, now, opens);
+    }
+
+    /// Opens a connection that is closed without a segment on any line, as if that had been done long before; small
+    /// segments do not wait for acknowledgments (`TCP_NODELAY`).
+    pub fn open_at_once(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
+        let ends = [connection.end(true).0, connection.end(false).0];
+        for end in ends {
+            self.ends[end as usize].machine.set_nodelay(true);
+        }
+        self.ends[ends[1] as usize].machine.listen(now).expect("an end begins closed");
+        self.ends[ends[0] as usize].machine.connect(now).expect("an end begins closed");
+        let mut turn = 0;
+        let mut quiet = 0;
+        while quiet < 2 {
+            let end = ends[turn];
+            quiet += 1;
+            loop {
+                match self.ends[end as usize].machine.poll_output() {
+                    Output::Transmit(segment) => {
+                        self.ends[ends[1 - turn] as usize].machine.handle_segment(now, &segment);
+                        quiet = 0;
+                    }
+                    Output::Timeout(deadline) => {
+                        self.ends[end as usize].deadline = deadline.unwrap_or(SimTime::MAX);
+                        break;
+                    }
+                    _ => {}
                 }
             }
+            turn = 1 - turn;
         }
-        self.now = self.now.max(until);
+        ends.into_iter().for_each(|end| self.schedule(agenda, end));
     }
 
-    /// The clock.
-    pub const fn now(&self) -> SimTime {
-        self.now
+    /// Gives the user of an end `bytes` to write without a word when they are read; with `closes`, nothing follows.
+    pub fn write(
+        &mut self,
+        agenda: &mut impl Agenda<Event>,
+        now: SimTime,
+        end: EndId,
+        bytes: Bytes,
+        closes: bool,
+    ) {
+        let state = &mut self.ends[end.0 as usize];
+        state.to_write = state.to_write.saturating_add(bytes.get());
+        state.given = state.given.saturating_add(bytes.get());
+        state.closes |= closes;
+        if state.machine.state().may_send() {
+            self.go_on_writing(now, end.0);
+            self.drain(agenda, now, end.0);
+        }
     }
 
-    /// Packets that have reached the end of a link so far.
+    /// Sends a message of `bytes`, one or more, from an end of an open connection. Its last byte is made at `made`,
+    /// those before it evenly from now on. When all have been read at the other end, `client` is in
+    /// [`Network::poll_complete`].
+    pub fn send(
+        &mut self,
+        agenda: &mut impl Agenda<Event>,
+        now: SimTime,
+        end: EndId,
+        (bytes, made): (Bytes, SimTime),
+        client: u32,
+    ) {
+        let pieces = bytes.get().div_ceil(PIECE).max(1);
+        let each = Span::from_ps(made.as_ps().saturating_sub(now.as_ps()) / pieces);
+        let state = &mut self.ends[end.0 as usize];
+        state.given += bytes.get();
+        let given = state.given;
+        state.making.push_back(Making { left: bytes.get(), next: now, each });
+        let is_first = state.making.len() == 1;
+        self.ends[end.peer().0 as usize].expected.push_back((given, client));
+        if is_first {
+            self.made(agenda, now, end.0);
+        }
+    }
+
+    /// The client of a message that has been read whole, each once.
+    pub fn poll_complete(&mut self) -> Option<u32> {
+        self.complete.pop_front()
+    }
+
+    /// Something happens that the network has put on the agenda.
+    #[inline]
+    pub fn handle(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, event: Event) {
+        let Event { kind, number } = event;
+        match kind {
+            Kind::Arrive => self.arrive(agenda, now, number),
+            Kind::Timer => self.timer(agenda, now, number),
+            Kind::Made => self.made(agenda, now, number),
+            Kind::Take => self.take(agenda, now, number),
+            Kind::Open => self.open(agenda, now, ConnectionId(number)),
+        }
+    }
+
+    /// Packets that have reached the end of a line so far.
+    #[must_use]
     pub const fn hops(&self) -> u64 {
         self.hops
     }
 
-    /// Events that were scheduled so far.
-    pub const fn events(&self) -> u64 {
-        self.events.pushed() + self.heads.scheduled()
-    }
-
     /// Packets that are under way or wait.
+    #[must_use]
     pub fn under_way(&self) -> usize {
-        self.arena.len()
+        self.packets.len()
     }
 
-    /// What a link has counted.
-    pub fn link(&self, link: LinkId) -> LinkCounters {
-        self.links[link.0 as usize].counters
+    /// The graph of the network.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        self.router.graph()
     }
 
-    /// Packets that a link holds.
-    pub fn held(&self, link: LinkId) -> u64 {
-        self.links[link.0 as usize].held()
+    /// What a line of the graph has counted; looks at every packet that is under way.
+    ///
+    /// # Panics
+    /// Where the graph has no such line.
+    #[must_use]
+    pub fn line(&self, line: LineId) -> LineReport {
+        let here = |packet: &&Packet| self.paths[packet.place as usize - 1] == line.0;
+        let held = self.packets.iter().filter(here).count() as u64;
+        LineReport { port: self.lines[line.0 as usize].port.counters(), held }
     }
 
-    /// What has become of a flow so far.
-    pub fn flow(&self, flow: FlowId) -> FlowReport {
-        let flow = &self.flows[flow.0 as usize];
-        FlowReport {
-            read: Bytes::new(flow.read),
-            last_read: flow.last_read,
-            sender: flow.ends[0].machine.counters(),
-            receiver: flow.ends[1].machine.counters(),
-            ended: flow.ended,
+    /// What has become of what an end writes.
+    #[must_use]
+    pub fn stream(&self, from: EndId) -> StreamReport {
+        let (sender, receiver) = (&self.ends[from.0 as usize], &self.ends[from.peer().0 as usize]);
+        StreamReport {
+            read: Bytes::new(receiver.read),
+            last_read: receiver.last_read,
+            sender: sender.machine.counters(),
+            receiver: receiver.machine.counters(),
+            ended: sender.ended,
         }
     }
 
-    /// The sending end of a flow.
-    pub fn sender(&self, flow: FlowId) -> &Endpoint {
-        &self.flows[flow.0 as usize].ends[0].machine
+    /// Bytes of memory held, without what machines keep of segments that are missing.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.lines.capacity() * size_of::<Line>()
+            + self.paths.capacity() * size_of::<u32>()
+            + self.ends.capacity() * size_of::<End>()
+            + self.packets.memory_bytes()
     }
 
-    fn route(&self, at: NodeId, destination: NodeId) -> Option<u32> {
-        let link = *self.nodes[at.0 as usize].routes.get(destination.0 as usize)?;
-        (link != NOWHERE).then_some(link)
-    }
-
-    fn start(&mut self, flow: u32) {
-        let now = self.now;
-        let ends = &mut self.flows[flow as usize].ends;
-        ends[1].machine.listen(now).expect("an end begins closed");
-        ends[0].machine.connect(now).expect("an end begins closed");
-        self.drain(flow, SENDER);
-    }
-
-    fn push(&mut self, time: SimTime, event: Event) {
-        self.events.push(time, event.encode());
-        self.next_event = self.next_event.min(time);
-    }
-
-    /// The first packet of all arrives.
-    fn arrive(&mut self) {
-        let Some(link) = self.heads.next_link() else { return };
-        let Some((number, next)) = self.links[link as usize].arrive() else { return };
-        self.heads.advance(next);
-        let node = self.ends[link as usize];
-        let packet = self.arena.get(number);
-        let octets = packet.octets;
-        let host = self.flows[packet.flow as usize].ends[usize::from(packet.end)].host;
-        let counters = &mut self.links[link as usize].counters;
-        counters.delivered += 1;
-        counters.delivered_octets += u64::from(octets);
+    /// A packet is at the end of a line.
+    #[inline]
+    fn arrive(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
         self.hops += 1;
-        if host.0 != node {
-            match self.route(NodeId(node), host) {
-                Some(out) => self.offer(self.now, out, number, octets),
-                None => {
-                    self.lost += 1;
-                    self.arena.remove(number);
-                }
-            }
+        let packet = &mut self.packets.packets[number as usize];
+        let line = self.paths[packet.place as usize];
+        packet.place += 1;
+        if line != HERE {
+            let bytes = packet.bytes;
+            self.offer(agenda, now, line, number, bytes);
             return;
         }
-        let processor = &mut self.nodes[node as usize].processor;
-        if processor.costs.is_some() && (processor.free_at > self.now || !processor.waiting.is_empty()) {
+        let host = self.ends[self.packets.load(number).end as usize].host;
+        if let Some(processor) = self.processors.get_mut(host as usize)
+            && (processor.free_at > now || !processor.waiting.is_empty())
+        {
             let first = processor.waiting.is_empty();
             processor.waiting.push_back(number);
             if first {
-                let free_at = processor.free_at;
-                self.push(free_at, Event::Take { node });
+                agenda.put(processor.free_at, Kind::Take.of(host));
             }
             return;
         }
-        self.deliver(number);
+        self.deliver(agenda, now, number);
     }
 
-    fn take(&mut self, node: u32) {
-        let processor = &mut self.nodes[node as usize].processor;
-        if processor.free_at > self.now {
-            let free_at = processor.free_at;
-            self.push(free_at, Event::Take { node });
+    fn take(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, host: u32) {
+        let processor = &mut self.processors[host as usize];
+        if processor.free_at > now {
+            agenda.put(processor.free_at, Kind::Take.of(host));
             return;
         }
         let Some(number) = processor.waiting.pop_front() else { return };
-        self.deliver(number);
-        let processor = &self.nodes[node as usize].processor;
+        self.deliver(agenda, now, number);
+        let processor = &self.processors[host as usize];
         if !processor.waiting.is_empty() {
-            let done = processor.done(self.now);
-            self.push(done, Event::Take { node });
+            agenda.put(processor.done(now), Kind::Take.of(host));
         }
     }
 
-    fn deliver(&mut self, number: u32) {
-        let packet = self.arena.get(number);
-        let (flow, end) = (packet.flow, packet.end);
-        self.flows[flow as usize].ends[usize::from(end)].machine.handle_segment(self.now, &packet.segment);
-        self.arena.remove(number);
-        self.drain(flow, end);
+    fn deliver(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+        let load = self.packets.load(number);
+        let end = load.end;
+        self.ends[end as usize].machine.handle_segment(now, &load.segment);
+        self.packets.remove(number);
+        self.drain(agenda, now, end);
     }
 
-    fn timer(&mut self, flow: u32, end: u8) {
-        let side = &mut self.flows[flow as usize].ends[usize::from(end)];
-        if side.scheduled == self.now {
-            side.scheduled = SimTime::MAX;
+    fn timer(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
+        let state = &mut self.ends[end as usize];
+        if state.scheduled == now {
+            state.scheduled = SimTime::MAX;
         }
-        if side.deadline <= self.now {
-            side.machine.handle_timeout(self.now);
-            self.drain(flow, end);
+        if state.deadline <= now {
+            state.machine.handle_timeout(now);
+            self.drain(agenda, now, end);
         } else {
-            self.schedule(flow, end);
+            self.schedule(agenda, end);
         }
     }
 
-    fn schedule(&mut self, flow: u32, end: u8) {
-        let side = &mut self.flows[flow as usize].ends[usize::from(end)];
+    fn schedule(&mut self, agenda: &mut impl Agenda<Event>, end: u32) {
+        let state = &mut self.ends[end as usize];
         // An event that comes too early finds that out by itself and looks again.
-        if side.deadline < side.scheduled {
-            side.scheduled = side.deadline;
-            let deadline = side.deadline;
-            self.push(deadline, Event::Timer { flow, end });
+        if state.deadline < state.scheduled {
+            state.scheduled = state.deadline;
+            agenda.put(state.deadline, Kind::Timer.of(end));
         }
+    }
+
+    /// The next piece of the first message is there, and what else is due.
+    fn made(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
+        let state = &mut self.ends[end as usize];
+        while let Some(first) = state.making.front_mut() {
+            while first.left > 0 && first.next <= now {
+                let piece = first.left.min(PIECE);
+                first.left -= piece;
+                first.next = first.next.saturating_add(first.each);
+                state.to_write += piece;
+            }
+            if first.left > 0 {
+                agenda.put(first.next, Kind::Made.of(end));
+                break;
+            }
+            state.making.pop_front();
+        }
+        self.go_on_writing(now, end);
+        self.drain(agenda, now, end);
     }
 
     /// Takes the outputs of an end and lets its user go on.
-    fn drain(&mut self, flow: u32, end: u8) {
-        let now = self.now;
+    fn drain(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
         loop {
-            let side = &mut self.flows[flow as usize].ends[usize::from(end)];
-            match side.machine.poll_output() {
+            let state = &mut self.ends[end as usize];
+            match state.machine.poll_output() {
                 Output::Work(work) => {
-                    self.nodes[side.host.0 as usize].processor.pay(now, work);
-                }
-                Output::Transmit(segment) => {
-                    let link = side.link;
-                    let at = self.nodes[side.host.0 as usize].processor.done(now);
-                    self.transmit(at, link, flow, end, segment);
-                }
-                Output::Deliver(_) => {
-                    if let Read::Octets(octets) = side.machine.receive(now, Bytes::new(u64::MAX)) {
-                        let flow = &mut self.flows[flow as usize];
-                        flow.read += octets.get();
-                        flow.last_read = now;
+                    if let Some(processor) = self.processors.get_mut(state.host as usize) {
+                        processor.pay(now, work);
                     }
                 }
-                Output::Event(event) => self.told(flow, end, event),
+                Output::Transmit(segment) => {
+                    let at = self.processors.get(state.host as usize).map_or(now, |host| host.done(now));
+                    self.transmit(agenda, at, end, segment);
+                }
+                Output::Deliver(_) => {
+                    if let Read::Octets(bytes) = state.machine.receive(now, Bytes::new(u64::MAX)) {
+                        state.read += bytes.get();
+                        state.last_read = now;
+                        while let Some((_, client)) = state.expected.front().filter(|one| one.0 <= state.read)
+                        {
+                            self.complete.push_back(*client);
+                            state.expected.pop_front();
+                        }
+                    }
+                }
+                Output::Event(event) => self.told(now, end, event),
                 Output::Timeout(deadline) => {
-                    side.deadline = deadline.unwrap_or(SimTime::MAX);
-                    self.schedule(flow, end);
+                    state.deadline = deadline.unwrap_or(SimTime::MAX);
+                    self.schedule(agenda, end);
                     return;
                 }
             }
         }
     }
 
-    fn told(&mut self, flow: u32, end: u8, event: TcpEvent) {
-        let now = self.now;
-        let flow = &mut self.flows[flow as usize];
-        let machine = &mut flow.ends[usize::from(end)].machine;
+    fn told(&mut self, now: SimTime, end: u32, event: TcpEvent) {
         match event {
-            TcpEvent::Established | TcpEvent::Writable if end == SENDER => {
-                if let Ok(taken) = machine.send(now, Bytes::new(flow.to_write)) {
-                    flow.to_write -= taken.get();
-                }
-                if flow.to_write == 0 && flow.closes {
-                    flow.closes = machine.close(now).is_err();
-                }
-            }
-            TcpEvent::EndOfStream if end == RECEIVER => {
+            TcpEvent::Established | TcpEvent::Writable => self.go_on_writing(now, end),
+            TcpEvent::EndOfStream => {
                 // It has closed already where the connection is over.
-                let _ = machine.close(now);
+                let _ = self.ends[end as usize].machine.close(now);
             }
-            TcpEvent::Closed(reason) if end == SENDER => flow.ended = Some(reason),
-            _ => {}
+            TcpEvent::Closed(reason) => self.ends[end as usize].ended = Some(reason),
+            TcpEvent::Urgent { .. } => {}
         }
     }
 
-    fn transmit(&mut self, at: SimTime, link: u32, flow: u32, end: u8, segment: Segment) {
-        let octets = segment.octets() + IP_OCTETS;
-        let number = self.arena.insert(Packet { segment, flow, end: 1 - end, octets });
-        self.offer(at, link, number, octets);
-    }
-
-    fn offer(&mut self, at: SimTime, link: u32, number: u32, octets: u32) {
-        match self.links[link as usize].offer(at, number, octets) {
-            Offer::Dropped => self.arena.remove(number),
-            Offer::Queued => {}
-            Offer::First(arrival) => {
-                self.heads.push(arrival, link);
-            }
+    /// The user of an end writes what there is room for.
+    fn go_on_writing(&mut self, now: SimTime, end: u32) {
+        let state = &mut self.ends[end as usize];
+        if state.to_write == 0 {
+            return;
+        }
+        if let Ok(taken) = state.machine.send(now, Bytes::new(state.to_write)) {
+            state.to_write -= taken.get();
+        }
+        if state.to_write == 0 && state.closes {
+            state.closes = state.machine.close(now).is_err();
         }
     }
 
-    /// Packets that came where there was no route on.
-    pub const fn lost_without_route(&self) -> u64 {
-        self.lost
+    fn transmit(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, end: u32, segment: Segment) {
+        let bytes = segment.octets() + IP_BYTES;
+        let path = self.ends[end as usize].path;
+        let line = self.paths[path as usize];
+        let packet = Packet { place: path + 1, bytes };
+        let number = self.packets.insert(packet, Load { end: end ^ 1, segment });
+        self.offer(agenda, at, line, number, bytes);
+    }
+
+    /// A packet is at the port of a line.
+    #[inline]
+    fn offer(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, line: u32, number: u32, bytes: u32) {
+        let line = &mut self.lines[line as usize];
+        match line.port.take(at, bytes) {
+            Some(sent) => agenda.put(sent + line.delay, Kind::Arrive.of(number)),
+            None => self.packets.remove(number),
+        }
     }
 }
-
-/// An IP header without options.
-const IP_OCTETS: u32 = 20;

@@ -382,7 +382,7 @@ impl Network {
     fn run_errand(&mut self) {
         let event = self.schedule.next().expect("the agenda says there is one");
         self.agenda.set(0, self.schedule.next_time().unwrap_or(SimTime::MAX));
-        match self.errands.take(event.index as u32) {
+        match self.errands.take(event.what as u32) {
             Errand::ToPort(cell) => self.arrive(cell),
             Errand::Backward(circuit, before, cell) => self.go_back(usize::from(circuit), before, cell),
             Errand::ToEnd(task, end, cell) => {

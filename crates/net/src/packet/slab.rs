@@ -1,0 +1,68 @@
+//! Where packets lie while they are under way.
+
+use wiretwin_proto::tcp::Segment;
+
+/// What every hop of a packet needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    /// Where the number of its next line stands in the list of paths.
+    pub place: u32,
+    /// Bytes of the packet, IP header included; zero where the number is free.
+    pub bytes: u32,
+}
+
+/// What only its ends need.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Load {
+    /// The end that receives.
+    pub end: u32,
+    pub segment: Segment,
+}
+
+/// Packets by number; a number is given out again when its packet has left.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Slab {
+    /// Apart, so that what hops touch is a few bytes a packet.
+    pub packets: Vec<Packet>,
+    loads: Vec<Load>,
+    free: Vec<u32>,
+}
+
+impl Slab {
+    pub(super) fn insert(&mut self, packet: Packet, load: Load) -> u32 {
+        if let Some(number) = self.free.pop() {
+            self.packets[number as usize] = packet;
+            self.loads[number as usize] = load;
+            return number;
+        }
+        self.packets.push(packet);
+        self.loads.push(load);
+        (self.packets.len() - 1) as u32
+    }
+
+    pub(super) fn load(&self, number: u32) -> &Load {
+        &self.loads[number as usize]
+    }
+
+    pub(super) fn remove(&mut self, number: u32) {
+        self.packets[number as usize].bytes = 0;
+        self.free.push(number);
+    }
+
+    /// Packets that are under way.
+    pub(super) fn len(&self) -> usize {
+        self.packets.len() - self.free.len()
+    }
+
+    /// Each packet that is under way.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Packet> {
+        self.packets.iter().filter(|packet| packet.bytes > 0)
+    }
+
+    /// Bytes of memory held.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.packets.capacity() * size_of::<Packet>()
+            + self.loads.capacity() * size_of::<Load>()
+            + self.free.capacity() * size_of::<u32>()
+    }
+}
