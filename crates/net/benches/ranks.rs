@@ -15,7 +15,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
@@ -114,14 +113,13 @@ fn model(ranks: u32, cores: u32) -> Model {
 fn on_hosts(ranks: u32) -> Model {
     let plan =
         NetworkPlan::from_text(&format!("fat-tree:hosts={ranks},levels=3,rate=100Gbit/s,switch_delay=300ns"));
-    let plan = plan.expect("a good network");
-    let graph = Arc::new(plan.graph().expect("a good network"));
+    let network = NetworkModel::new(&plan.expect("a good network")).expect("a good network");
     let one = model(1, 1);
     Model {
         nodes: vec![one.nodes[0].clone(); ranks as usize],
         placement: (0..ranks).collect(),
         inter: Some(one.intra.clone()),
-        network: Some(NetworkModel { graph, packets: plan.packets() }),
+        network: Some(network),
         ..one
     }
 }

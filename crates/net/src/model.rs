@@ -13,8 +13,6 @@
 //! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch` and
 //! `unexpected_copy` may be null or absent. Numbers are integers.
 
-use std::sync::Arc;
-
 use wiretwin_plan::{NetworkPlan, PlanError};
 use wiretwin_units::{Bytes, Span};
 
@@ -177,12 +175,13 @@ fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, JsonError> {
         JsonError { document: DOCUMENT, key, value: error.value, allowed: error.allowed }
     };
     let plan = NetworkPlan::from_value(at.value).map_err(refused)?;
-    let graph = plan.graph().map_err(refused)?;
-    if nodes > graph.hosts().len() {
-        let found = format!("a network of {} hosts", graph.hosts().len());
+    let network = NetworkModel::new(&plan).map_err(refused)?;
+    let hosts = network.graph.hosts().len();
+    if nodes > hosts {
+        let found = format!("a network of {hosts} hosts");
         return Err(at.refuse_as(found, format!("a host for each of {nodes} nodes")));
     }
-    Ok(NetworkModel { graph: Arc::new(graph), packets: plan.packets() })
+    Ok(network)
 }
 
 fn read_layer(at: &At<'_>) -> Result<Layer, JsonError> {

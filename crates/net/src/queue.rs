@@ -1,7 +1,9 @@
 //! The events of a world, by time and then in the order they were scheduled.
 
-use wiretwin_engine::EventQueue;
+use wiretwin_engine::{Agenda, EventQueue};
 use wiretwin_units::SimTime;
+
+use crate::packet;
 
 /// Something that happens in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,55 +27,28 @@ pub(crate) enum Event {
     /// A receive is withdrawn: a number of the world's list.
     Cancel { number: u32 },
     /// The work on a shared core ends; stale unless `epoch` is the core's.
-    Core { core: u32, epoch: u32 },
+    Core { core: u32, epoch: Epoch },
     /// A time slice ends on a node whose ranks queue for its cores.
     Slice { node: u32 },
+    /// Something happens in the network, which is followed packet by packet.
+    Packet { kind: packet::Kind, number: u32 },
 }
 
-/// The bits of an epoch that an event carries: an event that is stale by this many epochs of one core
-/// would pass for current, and a core makes one event an epoch.
-pub(crate) const EPOCH_MASK: u32 = (1 << 28) - 1;
+/// The low 24 bits of how often the work on a core has changed: an event that is stale by a multiple of as many changes
+/// of one core would pass for current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch([u8; 3]);
 
-impl Event {
-    /// Kind in the low 4 bits, a 32-bit number above, an epoch above that.
-    fn encode(self) -> u64 {
-        let (kind, number, epoch) = match self {
-            Self::Arrive { message } => (0, message, 0),
-            Self::DataArrive { message } => (1, message, 0),
-            Self::LinkEnter { message } => (2, message, 0),
-            Self::LinkHead { message } => (3, message, 0),
-            Self::Proceed { rank } => (4, rank, 0),
-            Self::Cancel { number } => (5, number, 0),
-            Self::Core { core, epoch } => (6, core, epoch & EPOCH_MASK),
-            Self::Slice { node } => (7, node, 0),
-            Self::Fin { message } => (8, message, 0),
-            Self::Share => (9, 0, 0),
-            Self::Flow { flow } => (10, flow, 0),
-        };
-        kind | u64::from(number) << 4 | u64::from(epoch) << 36
-    }
-
-    fn decode(index: u64) -> Self {
-        let number = (index >> 4) as u32;
-        match index & 15 {
-            0 => Self::Arrive { message: number },
-            1 => Self::DataArrive { message: number },
-            2 => Self::LinkEnter { message: number },
-            3 => Self::LinkHead { message: number },
-            4 => Self::Proceed { rank: number },
-            5 => Self::Cancel { number },
-            6 => Self::Core { core: number, epoch: (index >> 36) as u32 },
-            7 => Self::Slice { node: number },
-            8 => Self::Fin { message: number },
-            9 => Self::Share,
-            _ => Self::Flow { flow: number },
-        }
+impl Epoch {
+    pub(crate) const fn of(changes: u32) -> Self {
+        let [first, second, third, _] = changes.to_le_bytes();
+        Self([first, second, third])
     }
 }
 
 #[derive(Clone, Default)]
 pub(crate) struct Queue {
-    events: EventQueue,
+    events: EventQueue<Event>,
     /// How many are not [`Event::Slice`].
     others: usize,
 }
@@ -81,7 +56,7 @@ pub(crate) struct Queue {
 impl Queue {
     pub(crate) fn push(&mut self, time: u64, event: Event) {
         self.others += usize::from(!matches!(event, Event::Slice { .. }));
-        self.events.push(SimTime::from_ps(time), event.encode());
+        self.events.push(SimTime::from_ps(time), event);
     }
 
     /// The next event and its time.
@@ -92,7 +67,7 @@ impl Queue {
     /// The next event, if it is due at `last` or before.
     pub(crate) fn pop_through(&mut self, last: u64) -> Option<(u64, Event)> {
         let popped = self.events.pop_through(SimTime::from_ps(last))?;
-        let event = Event::decode(popped.what);
+        let event = popped.what;
         self.others -= usize::from(!matches!(event, Event::Slice { .. }));
         Some((popped.time.as_ps(), event))
     }
@@ -108,30 +83,17 @@ impl Queue {
     }
 }
 
+impl Agenda<packet::Event> for Queue {
+    #[inline]
+    fn put(&mut self, time: SimTime, what: packet::Event) {
+        let packet::Event { kind, number } = what;
+        self.push(time.as_ps(), Event::Packet { kind, number });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_event_survives_its_number() {
-        for number in [0, 1, 77, u32::MAX] {
-            for event in [
-                Event::Arrive { message: number },
-                Event::DataArrive { message: number },
-                Event::LinkEnter { message: number },
-                Event::LinkHead { message: number },
-                Event::Proceed { rank: number },
-                Event::Cancel { number },
-                Event::Core { core: number, epoch: number & EPOCH_MASK },
-                Event::Slice { node: number },
-                Event::Fin { message: number },
-                Event::Share,
-                Event::Flow { flow: number },
-            ] {
-                assert_eq!(Event::decode(event.encode()), event);
-            }
-        }
-    }
 
     #[test]
     fn time_slices_are_told_from_events_that_matter() {

@@ -18,7 +18,7 @@ use super::progress::Step;
 use super::state::{NONE, State};
 use super::{Effect, WaitMode, World};
 use crate::model::{Idle, Model};
-use crate::queue::{EPOCH_MASK, Event};
+use crate::queue::{Epoch, Event};
 
 /// The shared cores of a world.
 #[derive(Clone, Debug)]
@@ -252,7 +252,7 @@ impl World {
         let state = &mut self.cores.cores[core as usize];
         if let Some(burn) = self.cores.sharers[state.sharer as usize].burn {
             state.epoch = state.epoch.wrapping_add(1);
-            let event = Event::Core { core, epoch: state.epoch & EPOCH_MASK };
+            let event = Event::Core { core, epoch: Epoch::of(state.epoch) };
             self.queue.push(burn.started + burn.remaining, event);
         }
     }
@@ -356,9 +356,9 @@ impl World {
     }
 
     /// Work has ended on a core.
-    pub(super) fn core_event(&mut self, core: u32, epoch: u32) {
+    pub(super) fn core_event(&mut self, core: u32, epoch: Epoch) {
         let state = self.cores.cores[core as usize];
-        if state.epoch & EPOCH_MASK == epoch && state.sharer != NONE {
+        if Epoch::of(state.epoch) == epoch && state.sharer != NONE {
             self.stop_work(core);
             self.run_core(core);
         }

@@ -17,7 +17,7 @@
 //! - Where the layer's receivers fetch, the receiver alone works on the data of a rendezvous once the
 //!   envelope is there; the sender's request is complete when it has seen the receiver's word. Both ranks
 //!   of an exchange so work at once. Over a link data are pushed.
-//! - Between nodes of a network, messages are flows that share its lines (`network`).
+//! - Between nodes of a network, messages are flows that share its lines, or packets (`network`).
 //! - On a node with more ranks than cores, everything that needs a core is served in time slices.
 //!
 //! A rank that has a core of its own may run ahead of [`World::now`]: that is exact, because all that
@@ -27,6 +27,7 @@
 
 mod account;
 mod blocked;
+mod carrier;
 mod cores;
 mod error;
 mod network;

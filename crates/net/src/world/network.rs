@@ -5,16 +5,22 @@
 //! connection; those of different pairs share media max-min fairly ([`crate::flow`]). What the last packet takes
 //! from the end of the first line on (lines, switches) comes on top.
 //!
+//! Where the network is followed packet by packet, TCP carries messages in place of flows (`carrier`).
+//!
 //! Ends and network work on a long message at the same time, packet by packet, so its time is that of the slowest
 //! of them, and of a message of one packet their sum.
 
 use std::sync::Arc;
 
 use wiretwin_msg::table::Table;
-use wiretwin_plan::{Forwarding, Graph, MediumId, NodeId, NodeKind, Packets, Router};
+use wiretwin_plan::{
+    ByPackets, Fidelity, Forwarding, Graph, MediumId, NetworkPlan, NodeId, NodeKind, Packets, PlanError,
+    Router,
+};
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
 use super::World;
+use super::carrier::Carrier;
 use super::state::{NONE, Pair};
 use super::transfer::{Crossing, is_envelope_only};
 use crate::flow::{FlowId, Flows};
@@ -27,6 +33,22 @@ pub struct NetworkModel {
     pub graph: Arc<Graph>,
     /// Packets, headers and switches.
     pub packets: Packets,
+    /// What there is besides where messages are followed packet by packet.
+    pub by_packets: Option<ByPackets>,
+}
+
+impl NetworkModel {
+    /// The network that a plan describes.
+    ///
+    /// # Errors
+    /// [`PlanError`] for a network that cannot be.
+    pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
+        let by_packets = match plan.fidelity.unwrap_or_default() {
+            Fidelity::Message => None,
+            Fidelity::Packet => Some(plan.by_packets()?),
+        };
+        Ok(Self { graph: Arc::new(plan.graph()?), packets: plan.packets(), by_packets })
+    }
 }
 
 /// The way from one node to another, and who is on it.
@@ -63,15 +85,19 @@ pub(super) struct Network {
     repeats: Vec<BitRate>,
     /// An [`Event::Share`] is to come at this instant.
     is_sharing: bool,
+    /// Carries messages in place of flows.
+    pub(super) carrier: Option<Box<Carrier>>,
 }
 
 impl Network {
     pub(super) fn new(model: &NetworkModel) -> Self {
         let graph = &model.graph;
+        let carrier = model.by_packets.map(|spec| Box::new(Carrier::new(graph, &spec)));
         Self {
             packets: model.packets,
             hosts: graph.hosts().to_vec(),
             flows: Flows::new(graph.media().iter().map(|medium| medium.rate)),
+            carrier,
             router: Router::new(Arc::clone(graph)),
             pairs: Table::new(),
             routes: Vec::new(),
@@ -112,8 +138,10 @@ impl Network {
                 }
             }
         }
-        // A route has one message on its way at a time.
-        self.flows.admit(&self.media[first as usize..]);
+        if self.carrier.is_none() {
+            // A route has one message on its way at a time.
+            self.flows.admit(&self.media[first as usize..]);
+        }
         self.routes.push(Route {
             first,
             end: self.media.len() as u32,
@@ -146,6 +174,7 @@ impl Network {
         self.pairs.memory_bytes()
             + self.routes.capacity() * size_of::<Route>()
             + self.media.capacity() * size_of::<u32>()
+            + self.carrier.as_ref().map_or(0, |carrier| carrier.memory_bytes())
     }
 }
 
@@ -173,6 +202,9 @@ impl World {
         let number = network.route(pair);
         message.route = number;
         message.next_on_route = NONE;
+        if network.carrier.is_some() {
+            return self.network_send(index, pair);
+        }
         let route = &mut network.routes[number as usize];
         if route.under_way == NONE {
             self.network_start(index);
@@ -232,12 +264,8 @@ impl World {
             self.network_changed();
             return;
         };
-        let message = &self.messages[index as usize];
-        let bytes = Bytes::new(if is_envelope_only(message) { 0 } else { message.bytes });
-        let number = message.route;
-        let rest = network.rest(number, network.packets.last_on_line(bytes)).as_ps();
+        let number = self.messages[index as usize].route;
         let route = &mut network.routes[number as usize];
-        let alone = route.rate.time_for(network.packets.on_line(bytes).bits()).unwrap_or(Span::MAX).as_ps();
         let next = std::mem::replace(&mut route.next, NONE);
         route.under_way = NONE;
         if next != NONE {
@@ -248,12 +276,26 @@ impl World {
             self.network_start(next);
         }
         self.network_changed();
+        let (alone, rest) = self.network_alone(index);
         self.network_leave(index, self.now.saturating_add(rest), alone.saturating_add(rest));
+    }
+
+    /// What a message takes to leave its first line if it is alone, at the rate of the slowest line of its way; and
+    /// what its last packet takes from there to the end.
+    pub(super) fn network_alone(&mut self, index: u32) -> (u64, u64) {
+        let Some(network) = &mut self.network else { return (0, 0) };
+        let message = &self.messages[index as usize];
+        let bytes = Bytes::new(if is_envelope_only(message) { 0 } else { message.bytes });
+        let number = message.route;
+        let rest = network.rest(number, network.packets.last_on_line(bytes)).as_ps();
+        let rate = network.routes[number as usize].rate;
+        let alone = rate.time_for(network.packets.on_line(bytes).bits()).unwrap_or(Span::MAX).as_ps();
+        (alone, rest)
     }
 
     /// A message whose last bit is at its receiver at `end`, and would be there `alone` after it entered, were it
     /// alone: schedules its arrival.
-    fn network_leave(&mut self, index: u32, end: u64, alone: u64) {
+    pub(super) fn network_leave(&mut self, index: u32, end: u64, alone: u64) {
         let Some(network) = &self.network else { return };
         let payload = network.packets.payload.get();
         let message = &self.messages[index as usize];

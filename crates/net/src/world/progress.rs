@@ -6,6 +6,7 @@ use wiretwin_record::timeline::Kind;
 
 use super::state::{Message, NONE, Rank, Request, RequestState, State};
 use super::{CANCELLED, COMPLETED, Completion, Found, RequestId, Resumed, WaitMode, World};
+use crate::packet;
 use crate::queue::Event;
 
 /// What a rank inside the library does next.
@@ -34,6 +35,7 @@ impl World {
             Event::Cancel { number } => self.cancel(number),
             Event::Core { core, epoch } => self.core_event(core, epoch),
             Event::Slice { node } => return self.slice_event(node),
+            Event::Packet { kind, number } => self.network_packet(packet::Event { kind, number }),
         }
         true
     }

@@ -2,6 +2,7 @@
 
 mod fetched;
 mod networked;
+mod packets;
 mod shared;
 mod whole;
 
@@ -41,8 +42,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
 
 /// A network as a user writes it.
 fn network(text: &str) -> NetworkModel {
-    let plan = wiretwin_plan::NetworkPlan::from_text(text).unwrap();
-    NetworkModel { graph: std::sync::Arc::new(plan.graph().unwrap()), packets: plan.packets() }
+    NetworkModel::new(&wiretwin_plan::NetworkPlan::from_text(text).unwrap()).unwrap()
 }
 
 fn world(ranks: u32) -> World {
