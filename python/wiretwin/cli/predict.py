@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ArgsArgument",
+    "FidelityOption",
     "NetworkOption",
     "RanksOption",
     "RanksPerHostOption",
     "StatisticChoice",
+    "at_fidelity",
     "is_compiled",
     "prediction_table",
     "register",
@@ -46,6 +48,15 @@ NetworkOption = Annotated[
         show_default="none: all ranks on one host",
     ),
 ]
+FidelityOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fidelity",
+        help="How finely messages are followed through the network: message (they share its lines max-min "
+        "fairly) or packet (TCP carries them over its ports).",
+        show_default="message",
+    ),
+]
 RanksPerHostOption = Annotated[
     int | None,
     typer.Option(
@@ -56,8 +67,8 @@ RanksPerHostOption = Annotated[
 HELP = """Predict how long a program runs: an unmodified mpi4py script, or a compiled one.
 
 It runs on the host of a twin; or, with --network, on many such hosts, joined by a network whose lines the
-messages share. The topologies are back-to-back, star, shared-cable, ring, chain, dumbbell, parking-lot, tree,
-fat-tree and listed.
+messages share; with --fidelity packet, packet by packet over TCP. The topologies are back-to-back, star,
+shared-cable, ring, chain, dumbbell, parking-lot, tree, fat-tree and listed.
 
 The program runs in the simulated world, its computation is measured in several passes, and the
 prediction is frozen with a digest, so that it can be compared with the run that comes after it.
@@ -72,8 +83,26 @@ Examples:
   wiretwin predict prog.py --twin twin.toml --compute 0us --format json
   wiretwin predict prog.py --twin other.toml --compute replay:predicted
   wiretwin predict prog.py --ranks 64 --twin twin.toml --network fat-tree:hosts=64,rate=100Gbit/s
+  wiretwin predict prog.py --ranks 9 --twin twin.toml --network star:rate=10Gbit/s --fidelity packet
   wiretwin predict jacobi --twin twin.toml --layer shm -o predicted -- rows=512 columns=512
 """
+
+
+def at_fidelity(network: str | None, fidelity: str | None) -> str | None:
+    """Return the text of a network with the fidelity that is asked for beside it.
+
+    Raises
+    ------
+    InputError
+        There is no network.
+    """
+    if fidelity is None:
+        return network
+    if network is None:
+        from wiretwin.errors import InputError
+
+        raise InputError(key="--fidelity", value=fidelity, allowed="with --network")
+    return f"{network}{',' if ':' in network else ':'}fidelity={fidelity}"
 
 
 #: The compiled programs' names, known without loading what runs them.
@@ -140,6 +169,7 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         network: NetworkOption = None,
+        fidelity: FidelityOption = None,
         ranks_per_host: RanksPerHostOption = None,
         passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 5,
         statistic: Annotated[
@@ -173,6 +203,7 @@ def register(app: typer.Typer) -> None:
 
         if twin is None:
             raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
+        network = at_fidelity(network, fidelity)
         limit_s = parse_time(limit, "--limit", least_s=1.0)
         compiled = is_compiled(program)
         if compiled and compute != "measured":

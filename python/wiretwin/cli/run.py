@@ -14,8 +14,10 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.predict import (
     COMPILED_PROGRAMS,
     ArgsArgument,
+    FidelityOption,
     NetworkOption,
     RanksPerHostOption,
+    at_fidelity,
     is_compiled,
     prediction_table,
 )
@@ -115,6 +117,7 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         network: NetworkOption = None,
+        fidelity: FidelityOption = None,
         ranks_per_host: RanksPerHostOption = None,
         out: Annotated[
             Path | None,
@@ -139,9 +142,14 @@ def register(app: typer.Typer) -> None:
         if ranks is None:
             ranks = max(2, where.options["hosts"] or 2)
         if world is WorldChoice.live:
-            for key, value in (("--network", network), ("--ranks-per-host", ranks_per_host)):
+            for key, value in (
+                ("--network", network),
+                ("--fidelity", fidelity),
+                ("--ranks-per-host", ranks_per_host),
+            ):
                 if value is not None:
                     raise InputError(key=key, value=value, allowed="with --world simulated")
+        network = at_fidelity(network, fidelity)
         limit_s = parse_time(limit or LIMITS.get(program.name, "60s"), "--limit", least_s=1.0)
         if trace is not None and (world is not WorldChoice.simulated or not is_compiled(program)):
             allowed = "with --world simulated and a compiled program; `predict -o` keeps a script's timeline"

@@ -77,8 +77,8 @@ class Network:
         Parameters
         ----------
         text
-            ``NAME:key=value,key=value``, where NAME is a topology or the path of a Slurm ``topology.conf``;
-            or a path that ends in ``.toml``.
+            ``NAME:key=value,key=value``, where NAME is a topology, the path of a Slurm ``topology.conf``, or
+            the path of a TOML file that ends in ``.toml`` and lacks the keys given here.
         hosts
             How many hosts a topology has that takes a number and was given none.
 
@@ -89,10 +89,10 @@ class Network:
         """
         made = object.__new__(cls)
         name, _, words = text.partition(":")
-        if text.endswith(".toml"):
-            made._take(_read(_table(Path(text)), hosts))
+        if name.endswith(".toml"):
+            made._take(_read(_with(_table(Path(name)), words), hosts))
         elif name.endswith(".conf"):
-            made._take(_read(_slurm(Path(name), words), hosts))
+            made._take(_read(_with(_slurm(Path(name)), words), hosts))
         else:
             made._take(_read(text, hosts))
         return made
@@ -126,10 +126,15 @@ def _read(given: str | dict[str, Any], hosts: int | None) -> _core.ReadNetwork:
         raise InputError(key=f"{_OPTION} {key}".rstrip(), value=value, allowed=allowed) from None
 
 
-def _slurm(path: Path, words: str) -> dict[str, Any]:
+def _slurm(path: Path) -> dict[str, Any]:
     from wiretwin.model.slurm import read_topology
 
-    table = read_topology(path, read_text(path, most=_LARGEST_FILE))
+    return read_topology(path, read_text(path, most=_LARGEST_FILE))
+
+
+def _with(table: dict[str, Any], words: str) -> dict[str, Any]:
+    """Return a file's table with what is said beside the file: keys that the table does not have."""
+    table = dict(table)
     for word in filter(None, words.split(",")):
         key, equals, value = word.partition("=")
         if not equals or key in table:

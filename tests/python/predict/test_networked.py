@@ -75,12 +75,28 @@ def test_senders_to_one_rank_share_its_line(tmp_path: Path) -> None:
     assert times[5] < 4 * alone + times[2]
 
 
+def test_packet_by_packet_a_message_takes_as_long_and_where_packets_are_lost_longer(tmp_path: Path) -> None:
+    star = "star:rate=1Gbit/s,delay=2us,switch_delay=1us"
+    short = [seconds(tmp_path, ONE_WAY, 2, f"{star},fidelity={name}") for name in ("message", "packet")]
+    assert short[1] == pytest.approx(short[0], abs=1e-11)
+    queued = [
+        seconds(tmp_path, INCAST, 9, f"{star},fidelity=packet{queue}") for queue in ("", ",queue=16KiB")
+    ]
+    assert queued[0] == pytest.approx(seconds(tmp_path, INCAST, 9, star), rel=0.01)
+    assert queued[1] > queued[0]
+
+
 def test_a_compiled_program_has_the_same_result_on_every_network() -> None:
     words = ["elements=64", "rounds=2", "add=1ns"]
     twin = Twin.parse(TWIN)
     runs = [
         run_simulated(NAMED["ring"], words, twin=twin, layer=MPI, ranks=8, network=network)
-        for network in (None, "star:rate=1Gbit/s", "ring:rate=1Gbit/s", "fat-tree:rate=100Gbit/s")
+        for network in (
+            None,
+            "star:rate=1Gbit/s",
+            "ring:rate=1Gbit/s,fidelity=packet",
+            "fat-tree:rate=100Gbit/s",
+        )
     ]
     assert len({tuple(rank.digest for rank in run.ranks) for run in runs}) == 1
     assert all(rank.verified for run in runs for rank in run.ranks)
@@ -95,6 +111,48 @@ def test_the_command_line_takes_a_network_and_says_what_it_stands_on(tmp_path: P
     ended = wiretwin(*words, "--network", "fat-tree:hosts=64,rate=100Gbit/s", "--ranks", "4")
     assert ended.code == 0, ended.err
     assert "hosts are joined by fat-tree:hosts=64,rate=100Gbit/s" in ended.err
+
+
+def test_the_command_line_takes_a_fidelity(tmp_path: Path) -> None:
+    twin = tmp_path / "twin.toml"
+    twin.write_text(TWIN)
+    words = ["run", "ring", "--world", "simulated", "--twin", str(twin), "--ranks", "4"]
+    work = ["--", "elements=1000", "rounds=1", "add=1ns"]
+
+    def run(*network: str) -> str:
+        ended = wiretwin(*words, *network, *work)
+        assert ended.code == 0, ended.err
+        return ended.out
+
+    file = tmp_path / "star.toml"
+    file.write_text('[network]\ntopology = "star"\nrate = "1 Gbit/s"\n')
+    packets = run("--network", "star:rate=1Gbit/s", "--fidelity", "packet")
+    assert packets == run("--network", "star:rate=1Gbit/s,fidelity=packet")
+    assert packets == run("--network", str(file), "--fidelity", "packet")
+    assert packets != run("--network", "star:rate=1Gbit/s", "--fidelity", "message")
+    for network, said in (
+        (("--fidelity", "packet"), "--fidelity: 'packet' is not allowed here; allowed: with --network"),
+        (
+            ("--network", "star:rate=1Gbit/s", "--fidelity", "cell"),
+            "--network fidelity: 'cell' is not allowed here; allowed: message, packet",
+        ),
+        (
+            ("--network", "shared-cable:rate=10Mbit/s", "--fidelity", "packet"),
+            "--network topology: 'shared-cable' is not allowed here; allowed: with fidelity packet, a "
+            "topology of switches",
+        ),
+    ):
+        ended = wiretwin(*words, *network, *work)
+        assert ended.code != 0
+        assert said in ended.err
+
+
+def test_the_page_of_networks_has_the_differences_that_are_found() -> None:
+    import runpy
+
+    root = Path(__file__).parents[3]
+    table = runpy.run_path(str(root / "benches" / "fidelity.py"))["table"]
+    assert "\n".join(table()) in (root / "docs" / "reference" / "network.md").read_text()
 
 
 def test_a_scenario_names_a_network_for_its_twin(tmp_path: Path) -> None:

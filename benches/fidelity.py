@@ -1,0 +1,128 @@
+"""How far the two fidelities of a network lie apart: the table of docs/reference/network.md.
+
+Every rank is on a host of its own, hosts cost nothing, and all messages of a pattern are sent at once. For
+each pattern on each network: how long it takes message by message, packet by packet, and what the second is
+of the first. The times are simulated, so the table is the same on every machine; a test compares it with the
+page.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from wiretwin import Network, _core
+
+__all__ = ["CASES", "Case", "seconds", "table"]
+
+Message = tuple[int, int, int]
+KIB, MIB = 1 << 10, 1 << 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """Messages (source, destination, bytes) on a network of so many hosts."""
+
+    pattern: str
+    network: str
+    hosts: int
+    messages: tuple[Message, ...]
+
+
+def _size(count: int) -> str:
+    return f"{count // MIB} MiB" if count >= MIB else f"{count // KIB} KiB"
+
+
+def _one(count: int, network: str) -> Case:
+    return Case(f"one message of {_size(count)}", network, 2, ((0, 1, count),))
+
+
+def _incast(senders: int, count: int, network: str) -> Case:
+    messages = tuple((source, 0, count) for source in range(1, senders + 1))
+    return Case(f"{senders} to 1, {_size(count)} each", network, senders + 1, messages)
+
+
+def _ring(hosts: int, count: int, network: str) -> Case:
+    messages = tuple((rank, (rank + 1) % hosts, count) for rank in range(hosts))
+    return Case(f"each to the next, {_size(count)}", network, hosts, messages)
+
+
+def _shuffle(hosts: int, count: int, network: str) -> Case:
+    messages = tuple((a, (a + step) % hosts, count) for a in range(hosts) for step in range(1, hosts))
+    return Case(f"all to all, {_size(count)} each", network, hosts, messages)
+
+
+def _pairs(hosts: int, count: int, network: str) -> Case:
+    messages = tuple((rank, rank + 1, count) for rank in range(0, hosts, 2))
+    return Case(f"pairs, {_size(count)} each", network, hosts, messages)
+
+
+_STAR10 = "star:rate=10Gbit/s,delay=1us,switch_delay=500ns"
+_STAR100 = "star:rate=100Gbit/s,delay=500ns,switch_delay=300ns"
+_LOT = "parking-lot:rate=10Gbit/s,delay=1us,switch_delay=500ns"
+_TREE = "fat-tree:rate=100Gbit/s,delay=500ns,switch_delay=300ns"
+
+CASES = (
+    *(_one(count, _STAR10) for count in (KIB, 16 * KIB, 64 * KIB, MIB, 16 * MIB)),
+    *(_one(count, _STAR100) for count in (KIB, 64 * KIB, MIB, 16 * MIB)),
+    *(_incast(8, count, _STAR10) for count in (KIB, 64 * KIB, MIB)),
+    _incast(8, MIB, "star:rate=10Gbit/s,delay=1us,switch_delay=500ns,queue=256KiB"),
+    _incast(8, MIB, _STAR100),
+    *(_pairs(8, count, _LOT) for count in (64 * KIB, 4 * MIB)),
+    _ring(16, 64 * KIB, _TREE),
+    _ring(16, MIB, _TREE),
+    _shuffle(16, 4 * KIB, _TREE),
+    _shuffle(16, 64 * KIB, _TREE),
+)
+
+_FREE = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
+_LAYER = {
+    "call_ps": 0,
+    **dict.fromkeys(("overhead_send", "overhead_recv", "latency", "gap"), _FREE),
+    "rendezvous_from_bytes": None,
+    "unexpected_copy": None,
+}
+
+
+def seconds(case: Case, fidelity: str) -> float:
+    """Return when the last message of a case is there."""
+    text = f"{case.network},fidelity={fidelity}"
+    if fidelity == "message":
+        text = ",".join(word for word in text.split(",") if not word.startswith("queue="))
+    model = {
+        "nodes": [{"cores": 1, "idle": "yield", "quantum_ps": 4_000_000_000}] * case.hosts,
+        "placement": list(range(case.hosts)),
+        "intra": _LAYER,
+        "inter": _LAYER,
+        "link": None,
+        "network": Network.parse(text, hosts=case.hosts).plan,
+    }
+    world = _core.World(case.hosts, json.dumps(model), timeline=False)
+    requests: list[list[int]] = [[] for _ in range(case.hosts)]
+    for tag, (source, to, count) in enumerate(case.messages):
+        requests[source].append(world.post(source, ("send", 0, to, tag, count, "standard")))
+        requests[to].append(world.post(to, ("recv", 0, source, tag, count)))
+    waiting = 0
+    for rank, wanted in enumerate(requests):
+        if wanted:
+            world.post(rank, ("wait", wanted, "all"))
+            waiting += 1
+    while waiting:
+        resumed = world.step()
+        assert resumed, world.blocked()
+        waiting -= len(resumed)
+    return max(world.now_ps(rank) for rank in range(case.hosts)) / 1e12
+
+
+def table() -> Iterator[str]:
+    """Yield the lines of the table."""
+    yield "| messages | network | message [us] | packet [us] | ratio |"
+    yield "|---|---|---|---|---|"
+    for case in CASES:
+        coarse, fine = (1e6 * seconds(case, fidelity) for fidelity in ("message", "packet"))
+        yield f"| {case.pattern} | `{case.network}` | {coarse:.1f} | {fine:.1f} | {fine / coarse:.2f} |"
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))
