@@ -94,6 +94,13 @@ class World:
     def size(self) -> int: ...
     def post(self, rank: int, op: WorldOp) -> int:
         """Post an operation; a send or receive returns its request, anything else 0."""
+    def enter(self, rank: int, ps: int, name: str, site: int) -> None:
+        """Post a computation and the beginning of the call that ends it: `compute`, then `enter`."""
+    def record(self, lists: Sequence[tuple[list[WorldOp], list[int], list[WorldOutcome]]]) -> None:
+        """From now on, append what each rank posts, what each post returns, and each outcome to its lists."""
+    @property
+    def timed(self) -> bool:
+        """Whether an answer to an operation may have depended on time."""
     def step(self) -> list[tuple[int, WorldOutcome]]:
         """Go to the next instant at which ranks can go on; [] if there is none, ever."""
     def replay(

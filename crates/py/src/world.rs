@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::model::Model;
@@ -24,6 +25,41 @@ struct World {
     inner: Inner,
     /// Reused for the requests of a wait.
     requests: Vec<RequestId>,
+    /// By rank, where what is asked and answered is written down; empty when it is not.
+    records: Vec<Record>,
+    /// Whether an answer may have depended on time.
+    timed: bool,
+}
+
+/// The lists to which what a rank asks of the world, and what the world answers, is appended.
+#[derive(FromPyObject)]
+struct Record(Py<PyList>, Py<PyList>, Py<PyList>);
+
+impl Record {
+    /// Appends an operation as it was posted, the requests of a wait as a tuple, and the request it returned.
+    fn operation(&self, op: &Bound<'_, PyTuple>, request: u64) -> PyResult<()> {
+        let py = op.py();
+        let operations = self.0.bind(py);
+        let listed = if op.len() == 3 { op.get_item(1)?.cast_into::<PyList>().ok() } else { None };
+        match listed {
+            Some(list) => operations.append((op.get_item(0)?, list.to_tuple(), op.get_item(2)?))?,
+            None => operations.append(op)?,
+        }
+        self.1.bind(py).append(request)
+    }
+
+    fn outcome(&self, outcome: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.2.bind(outcome.py()).append(outcome)
+    }
+}
+
+/// Whether what a program gets to know by an operation may depend on time.
+const fn tells_time(asked: &Asked) -> bool {
+    match asked {
+        Asked::Op(Op::Recv { pattern, .. }) => pattern.source.is_none(),
+        Asked::Op(operation) => matches!(operation, Op::Probe(_) | Op::ProbeNow(_) | Op::Yield),
+        Asked::Wait(mode) => !matches!(mode, WaitMode::All),
+    }
 }
 
 /// An operation that has been read.
@@ -225,7 +261,8 @@ impl World {
             return Err(PyValueError::new_err("ranks is 0; allowed: 1 or more"));
         }
         let model = Model::from_json(model_json, ranks).map_err(refused)?;
-        Ok(Self { inner: Inner::new(model, seed, timeline), requests: Vec::new() })
+        let inner = Inner::new(model, seed, timeline);
+        Ok(Self { inner, requests: Vec::new(), records: Vec::new(), timed: false })
     }
 
     #[getter]
@@ -233,13 +270,46 @@ impl World {
         self.inner.size()
     }
 
+    /// Writes down what ranks ask and are answered from now on, in three lists of each.
+    fn record(&mut self, lists: Vec<Record>) -> PyResult<()> {
+        if lists.len() != self.inner.size() as usize {
+            let (given, ranks) = (lists.len(), self.inner.size());
+            return Err(PyValueError::new_err(format!("lists of {given} ranks; allowed: of all {ranks}")));
+        }
+        self.records = lists;
+        Ok(())
+    }
+
+    #[getter]
+    const fn timed(&self) -> bool {
+        self.timed
+    }
+
     fn post(&mut self, rank: u32, op: &Bound<'_, PyTuple>) -> PyResult<u64> {
-        let operation = match self.read(op)? {
+        let asked = self.read(op)?;
+        self.timed |= tells_time(&asked);
+        let operation = match asked {
             Asked::Op(operation) => operation,
             Asked::Wait(mode) => Op::Wait { requests: &self.requests, mode },
         };
-        let request = self.inner.post(rank, operation).map_err(refused)?;
-        Ok(request.map_or(0, |request| request.0))
+        let request = self.inner.post(rank, operation).map_err(refused)?.map_or(0, |request| request.0);
+        if let Some(record) = self.records.get(rank as usize) {
+            record.operation(op, request)?;
+        }
+        Ok(request)
+    }
+
+    /// Posts a stretch of computation and the beginning of the call that ends it.
+    fn enter(&mut self, rank: u32, ps: u64, name: &Bound<'_, PyString>, site: i32) -> PyResult<()> {
+        let id = self.inner.name_id(&PyBackedStr::try_from(name.clone())?);
+        self.inner.post(rank, Op::Compute(Span::from_ps(ps))).map_err(refused)?;
+        self.inner.post(rank, Op::Enter { name: id, site }).map_err(refused)?;
+        if let Some(record) = self.records.get(rank as usize) {
+            let py = name.py();
+            record.operation(&(intern!(py, "compute"), ps).into_pyobject(py)?, 0)?;
+            record.operation(&(intern!(py, "enter"), name, site).into_pyobject(py)?, 0)?;
+        }
+        Ok(())
     }
 
     /// Runs recorded operations, rank by rank, with other durations of their computation; whether all ranks have
@@ -290,6 +360,9 @@ impl World {
                 }
                 Outcome::Probed(None) | Outcome::Reached => py.None().into_bound(py),
             };
+            if let Some(record) = self.records.get(rank as usize) {
+                record.outcome(&outcome)?;
+            }
             resumed.append((rank, outcome))?;
         }
         Ok(resumed)

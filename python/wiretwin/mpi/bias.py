@@ -32,6 +32,9 @@ class _Recorder:
         """Do nothing."""
         return 0
 
+    def enter(self, rank: int, ps: int, name: str, site: int) -> None:
+        """Do nothing."""
+
     def charge(self, rank: int, call: int, digest: int, site: tuple[str, int], measured_ps: int) -> int:
         """Note what was measured."""
         self.measured_ps.append(measured_ps)

@@ -42,6 +42,9 @@ IN_PLACE = InPlaceType(-1)
 
 _EMPTY: ByteArray = np.empty(0, np.uint8)
 _DTYPES: dict[np.dtype[Any], Datatype] = {}
+"""Those that have been met."""
+_CASTABLE = frozenset(np.dtype(code) for code in "bBhHiIlLqQfd?")
+"""Those whose memory Python shows as bytes without numpy."""
 
 
 class Buffer:
@@ -102,13 +105,27 @@ class Buffer:
                     at += length
             return
         if self.datatype._contiguous and not self.offset and len(data) == self.raw.size:
-            self.raw.data[:] = data
+            memoryview(self.raw)[:] = data  # type: ignore[arg-type]
             return
         self.datatype._unpack(self.raw, self.offset, data)
 
     def part(self, index: int, count: int) -> Buffer:
         """Return `count` elements from element `index`."""
         return Buffer(self.raw, self.offset + index * self.datatype.extent, count, self.datatype)
+
+
+class Plain:
+    """The memory of a whole array of numbers that is small: what most calls receive into."""
+
+    __slots__ = ("nbytes", "view")
+
+    def __init__(self, array: Any) -> None:
+        self.nbytes = array.nbytes
+        self.view = memoryview(array).cast("B")
+
+    def unpack(self, data: bytes) -> None:
+        """Store packed data, which may be shorter than the memory."""
+        self.view[: len(data)] = data
 
 
 NOTHING = Buffer(_EMPTY, 0, 0, BYTE)
@@ -287,6 +304,40 @@ def simple(message: Any, writable: bool, peer: int, blocks: int = 1) -> Buffer:
     made = Buffer(raw, offset, count, datatype)
     made.absolute = absolute
     return made
+
+
+def outgoing(message: Any, peer: int, *, writable: bool = False) -> bytes:
+    """Return the data of a message of one block to `peer`, which `simple` would resolve and pack.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError, BufferError
+        As `simple`.
+    """
+    if type(message) is np.ndarray and message.dtype in _DTYPES and message.nbytes < outside.LEAST:
+        flags = message.flags
+        if flags.carray if writable else flags.c_contiguous:
+            return message.tobytes()
+    return simple(message, writable, peer).pack()
+
+
+def incoming(message: Any, peer: int) -> Buffer | Plain:
+    """Resolve what is received from `peer` into, as `simple` does.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError, BufferError
+        As `simple`.
+    """
+    if (
+        type(message) is np.ndarray
+        and peer != PROC_NULL
+        and message.dtype in _CASTABLE
+        and message.flags.carray
+        and 0 < message.nbytes < touch.LEAST
+    ):
+        return Plain(message)
+    return simple(message, True, peer)
 
 
 def _entries(datatype: Datatype, length: int) -> int:

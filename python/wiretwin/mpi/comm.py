@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .buffers import Buffer, simple
+from .buffers import Buffer, Plain, incoming, outgoing, simple
 from .collective import Collectives
 from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, TAG_LIMIT, UNDEFINED
 from .failure import fail, refuse
@@ -224,13 +224,12 @@ class Comm(Collectives, Objects):
 
     def _blocking_send(self, name: str, buf: Any, dest: int, tag: int, mode: Mode) -> None:
         rank = here()
-        rank.enter(name)
+        rank.enter(name, 3)
         try:
             if dest == PROC_NULL:
                 self._valid()
                 return
-            message = simple(buf, False, dest)
-            rank.wait_all([self._post_send(rank, message.pack(), dest, tag, mode)])
+            rank.wait_all([self._post_send(rank, outgoing(buf, dest), dest, tag, mode)])
         finally:
             rank.leave()
 
@@ -262,13 +261,13 @@ class Comm(Collectives, Objects):
                 if status is not None:
                     status._set(PROC_NULL, ANY_TAG, 0)
                 return
-            buffer = simple(buf, True, source)
+            buffer = incoming(buf, source)
             ids = [self._post_receive(rank, buffer.nbytes, source, tag)]
             self._store(rank, rank.wait_all(ids)[0], buffer, status)
         finally:
             rank.leave()
 
-    def _store(self, rank: Rank, completion: Any, buffer: Buffer, status: Status | None) -> None:
+    def _store(self, rank: Rank, completion: Any, buffer: Buffer | Plain, status: Status | None) -> None:
         data = rank.open(completion)
         size = len(data)
         capacity = buffer.nbytes
@@ -292,25 +291,25 @@ class Comm(Collectives, Objects):
     ) -> None:
         """Send and receive; where both buffers are one object, it must be writable to be sent."""
         rank = here()
-        rank.enter(name)
+        rank.enter(name, 3)
         try:
             self._valid()
-            outgoing = simple(sendbuf, sendbuf is recvbuf, dest).pack() if dest != PROC_NULL else b""
-            incoming = simple(recvbuf, True, source)
+            data = b"" if dest == PROC_NULL else outgoing(sendbuf, dest, writable=sendbuf is recvbuf)
+            buffer = incoming(recvbuf, source)
             ids = []
             receive = 0
             if source != PROC_NULL:
-                receive = self._post_receive(rank, incoming.nbytes, source, recvtag)
+                receive = self._post_receive(rank, buffer.nbytes, source, recvtag)
                 ids.append(receive)
             elif status is not None:
                 status._set(PROC_NULL, ANY_TAG, 0)
             if dest != PROC_NULL:
-                ids.append(self._post_send(rank, outgoing, dest, sendtag, "standard"))
+                ids.append(self._post_send(rank, data, dest, sendtag, "standard"))
             if not ids:
                 return
             for completion in rank.wait_all(ids):
                 if completion[0] == receive:
-                    self._store(rank, completion, incoming, status)
+                    self._store(rank, completion, buffer, status)
         finally:
             rank.leave()
 
@@ -343,13 +342,12 @@ class Comm(Collectives, Objects):
 
     def _start_send(self, name: str, buf: Any, dest: int, tag: int, mode: Mode) -> Request:
         rank = here()
-        rank.enter(name)
+        rank.enter(name, 3)
         try:
             if dest == PROC_NULL:
                 self._valid()
                 return Request()._finished()
-            message = simple(buf, False, dest)
-            return Request()._send(self._post_send(rank, message.pack(), dest, tag, mode))
+            return Request()._send(self._post_send(rank, outgoing(buf, dest), dest, tag, mode))
         finally:
             rank.leave()
 
@@ -383,7 +381,7 @@ class Comm(Collectives, Objects):
             self._valid()
             request._finished()._status = (PROC_NULL, ANY_TAG, 0, False)
             return request
-        buffer = simple(buf, True, source)
+        buffer = incoming(buf, source)
         return request._receive(self, self._post_receive(rank, buffer.nbytes, source, tag), buffer)
 
     # Persistent requests.

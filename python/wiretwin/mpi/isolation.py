@@ -176,7 +176,7 @@ class Isolation:
         """Let `view`'s rank run: everything it sees is its own."""
         if self.view is view:
             return
-        self.take_away()
+        self._save()
         modules = sys.modules
         modules.update(view.modules)
         sys.argv, sys.path = view.argv, view.path
@@ -189,6 +189,13 @@ class Isolation:
         self.view = view
 
     def take_away(self) -> None:
+        """Save what the rank that ran has changed, and put back what is not the views'."""
+        self._save()
+        if self._numpy_random is not None:
+            sys.modules["numpy.random"] = self._numpy_random
+            sys.modules["numpy"].random = self._numpy_random  # type: ignore[attr-defined]
+
+    def _save(self) -> None:
         """Save what the rank that ran has changed."""
         view = self.view
         if view is None:
@@ -203,9 +210,6 @@ class Isolation:
                 view.modules.pop(name, None)
         view.modules["__main__"] = modules.get("__main__", view.main)
         view.argv, view.path = sys.argv, sys.path
-        if self._numpy_random is not None:
-            modules["numpy.random"] = self._numpy_random
-            modules["numpy"].random = self._numpy_random  # type: ignore[attr-defined]
 
 
 def _other_mpi4py() -> list[str]:

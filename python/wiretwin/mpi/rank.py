@@ -91,11 +91,43 @@ def _operation(name: str) -> int:
 class Rank:
     """One rank."""
 
+    __slots__ = (
+        "_polled",
+        "_stuck",
+        "arrived_ns",
+        "attached",
+        "background",
+        "bias_ns",
+        "call_sites",
+        "charge",
+        "dead",
+        "digest",
+        "digests",
+        "durations_ps",
+        "finalized",
+        "finished",
+        "greenlet",
+        "hub",
+        "index",
+        "inside",
+        "left_ns",
+        "post",
+        "post_enter",
+        "probing",
+        "runtime",
+        "sequences",
+        "site",
+        "sites",
+        "thread",
+        "waiting",
+    )
+
     def __init__(self, index: int, runtime: Runtime) -> None:
         self.index = index
         self.runtime = runtime
         self.sites = runtime.sites
         self.post: Callable[[int, tuple[Any, ...]], int] = runtime.world.post
+        self.post_enter: Callable[[int, int, str, int], None] = runtime.world.enter
         self.hub: greenlet.greenlet = runtime.hub
         self.charge = runtime.source.charge
         self.bias_ns = runtime.bias_ns
@@ -123,8 +155,11 @@ class Rank:
 
     # The border between the program and MPI.
 
-    def enter(self, name: str) -> None:
-        """End a stretch of computation: an MPI call begins."""
+    def enter(self, name: str, depth: int = 1) -> None:
+        """End a stretch of computation: an MPI call begins, `depth` frames of this package below the program.
+
+        A frame costs to be looked at: where `depth` is less than there are, the others are looked at too.
+        """
         measured = (self.arrived_ns or thread_time_ns()) - self.left_ns
         self.arrived_ns = 0
         if self.dead:
@@ -135,21 +170,24 @@ class Rank:
                 "threads that call MPI are not simulated"
             )
         sites = self.sites
-        self.site = site = sites.find(sys._getframe(1))
+        self.site = site = sites.find(sys._getframe(depth))
         self.inside = name
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, sites.keys[site], code))
-        self._account(digest, site, measured)
-        self.post(self.index, ("enter", name, site))
+        self.post_enter(self.index, self._charged_ps(digest, site, measured), name, site)
 
-    def _account(self, digest: int, site: int, measured_ns: int) -> None:
+    def _charged_ps(self, digest: int, site: int, measured_ns: int) -> int:
+        """Return what a stretch costs that took `measured_ns`, and keep it with the path to its end."""
         durations = self.durations_ps
         measured_ps = 1000 * (measured_ns - self.bias_ns) if measured_ns > self.bias_ns else 0
         ps = self.charge(self.index, len(durations), digest, self.sites.table[site], measured_ps)
         durations.append(ps)
         self.digests.append(digest)
         self.call_sites.append(site)
-        self.post(self.index, ("compute", ps))
+        return ps
+
+    def _account(self, digest: int, site: int, measured_ns: int) -> None:
+        self.post(self.index, ("compute", self._charged_ps(digest, site, measured_ns)))
 
     def leave(self) -> None:
         """Begin a stretch of computation: the MPI call has ended."""
@@ -287,7 +325,10 @@ current = Current()
 
 def arriving() -> None:
     """Note when a call begins whose arguments take a while to be looked at; `enter` follows."""
-    here().arrived_ns = thread_time_ns()
+    try:
+        current.rank.arrived_ns = thread_time_ns()
+    except AttributeError:
+        here()  # says that no program is running
 
 
 def here() -> Rank:

@@ -12,7 +12,7 @@ time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe, no look at a clock),
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ Operation = tuple[Any, ...]
 
 #: Operations after which a rank waits until the world resumes it.
 SUSPENDING = frozenset(("wait", "probe", "probe_now", "yield"))
-_LOOKED_AT = SUSPENDING | {"recv"}
 
 
 class DepartureError(SimulationError):
@@ -116,7 +115,7 @@ class _KeptMail(dict[int, Any]):
         """Messages of equal content are kept once."""
 
     def pop(self, key: int, *default: Any) -> Any:
-        letter = super().pop(key, *default)
+        letter = dict.pop(self, key, *default)
         if letter is not None:
             data = letter[0]
             self._kept[key] = self._contents.get(data) or self._contents.setdefault(data, (data,))
@@ -143,18 +142,28 @@ class Recorder:
     only: int | None = None
 
     def __init__(self, ranks: int) -> None:
-        self.recording = Recording([RankPart() for _ in range(ranks)])
+        self._recording = Recording([RankPart() for _ in range(ranks)])
+        self._world: Any = None
+
+    @property
+    def recording(self) -> Recording:
+        """What has been kept until now."""
+        if self._world is not None and self._world.timed:
+            self._recording.timed = True
+        return self._recording
 
     def open(self, world: Any) -> Any:
-        """Return the world that the ranks talk to."""
-        return _RecordingWorld(world, self.recording)
+        """Return the world that the ranks talk to: the real one, which writes down what they say."""
+        world.record([(part.operations, part.requests, part.outcomes) for part in self._recording.parts])
+        self._world = world
+        return world
 
     def furnish(self, runtime: Runtime) -> None:
         """Put the remembering stores in place."""
-        runtime.mail = _KeptMail(self.recording.mail)
-        runtime.meetings = _KeptMeetings(self.recording.meetings)
-        self.recording.contexts = runtime.contexts
-        read, recording = runtime.clock_ps, self.recording
+        read, recording = runtime.clock_ps, self._recording
+        runtime.mail = _KeptMail(recording.mail)
+        runtime.meetings = _KeptMeetings(recording.meetings)
+        recording.contexts = runtime.contexts
 
         def clock_ps(rank: int) -> int:
             recording.timed = True
@@ -163,43 +172,6 @@ class Recorder:
             return now
 
         runtime.clock_ps = clock_ps
-
-
-class _RecordingWorld:
-    """Passes everything on to the world and writes it down."""
-
-    def __init__(self, world: Any, recording: Recording) -> None:
-        self._world = world
-        self._answered = [part.outcomes.append for part in recording.parts]
-        self._step: Callable[[], list[tuple[int, Any]]] = world.step
-        post = world.post
-        notes = [(part.operations.append, part.requests.append) for part in recording.parts]
-
-        def posted(rank: int, operation: Operation) -> int:
-            request: int = post(rank, operation)
-            kind = operation[0]
-            if kind in _LOOKED_AT:
-                if kind == "wait":
-                    operation = ("wait", tuple(operation[1]), operation[2])
-                    if operation[2] != "all":
-                        recording.timed = True
-                elif kind != "recv" or operation[2] < 0:
-                    recording.timed = True
-            operations, requests = notes[rank]
-            operations(operation)
-            requests(request)
-            return request
-
-        self.post = posted
-
-    def step(self) -> list[tuple[int, Any]]:
-        resumed = self._step()
-        for rank, outcome in resumed:
-            self._answered[rank](outcome)
-        return resumed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._world, name)
 
 
 class Solo:
@@ -319,6 +291,10 @@ class _SoloWorld:
         self._suspended = kind in SUSPENDING
         self._over = kind == "finish"
         return part.requests[at]
+
+    def enter(self, rank: int, ps: int, name: str, site: int) -> None:
+        self.post(rank, ("compute", ps))
+        self.post(rank, ("enter", name, site))
 
     def step(self) -> list[tuple[int, Any]]:
         if self._over or not self._suspended:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .buffers import Buffer, simple
+from .buffers import Buffer, Plain, incoming
 from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, UNDEFINED
 from .failure import MPIException
 from .names import refusing
@@ -51,7 +51,7 @@ class Request:
         self._done = False
         self._id = 0
         self._comm: Comm | None = None
-        self._buffer: Buffer | None = None
+        self._buffer: Buffer | Plain | None = None
         self._pickled = -1
         self._object: Any = None
         self._status = (ANY_SOURCE, ANY_TAG, 0, False)
@@ -75,7 +75,7 @@ class Request:
         self._active = self._done = True
         return self
 
-    def _receive(self, comm: Comm, request: int, buffer: Buffer | None, pickled: int = -1) -> Request:
+    def _receive(self, comm: Comm, request: int, buffer: Buffer | Plain | None, pickled: int = -1) -> Request:
         self._active, self._done, self._id = True, False, request
         self._comm, self._buffer, self._pickled = comm, buffer, pickled
         return self
@@ -556,7 +556,7 @@ class Message:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def _request(self, buffer: Buffer | None) -> Request:
+    def _request(self, buffer: Buffer | Plain | None) -> Request:
         if self._no_proc:
             made = Request()._finished()
             made._status = (PROC_NULL, ANY_TAG, 0, False)
@@ -572,7 +572,7 @@ class Message:
         rank = here()
         rank.enter("Mrecv")
         try:
-            request = self._request(simple(buf, True, 0))
+            request = self._request(incoming(buf, 0))
             _complete(rank, [request], "all")
             request._take(status)
         finally:
@@ -583,7 +583,7 @@ class Message:
         rank = here()
         rank.enter("Imrecv")
         try:
-            return self._request(simple(buf, True, 0))
+            return self._request(incoming(buf, 0))
         finally:
             rank.leave()
 

@@ -107,6 +107,49 @@ def test_sleeping_is_part_of_the_trace(tmp_path: Path) -> None:
     assert run.seconds > 0.004
 
 
+def test_a_record_is_what_was_posted_and_answered() -> None:
+    world = _core.World(2, model(2), seed=1)
+    lists: list[tuple[list[Any], list[int], list[Any]]] = [([], [], []), ([], [], [])]
+    world.record(lists)
+    world.enter(0, 7, "Send", 3)
+    sent = world.post(0, ("send", 0, 1, 5, 16, "standard"))
+    world.post(0, ("wait", [sent], "all"))
+    received = world.post(1, ("recv", 0, 0, 5, 16))
+    world.post(1, ("wait", (received,), "all"))
+    answered = dict(world.step() + world.step())
+    assert lists[0] == (
+        [
+            ("compute", 7),
+            ("enter", "Send", 3),
+            ("send", 0, 1, 5, 16, "standard"),
+            ("wait", (sent,), "all"),
+        ],
+        [0, 0, sent, 0],
+        [answered[0]],
+    )
+    assert lists[1][:2] == ([("recv", 0, 0, 5, 16), ("wait", (received,), "all")], [received, 0])
+    assert lists[1][2] == [answered[1]]
+    assert not world.timed
+    world.post(1, ("exit",))
+    assert lists[1][0][-1] == ("exit",)
+    world.post(1, ("recv", 0, -1, 5, 16))
+    assert world.timed
+
+
+def test_a_record_has_lists_for_every_rank_of_the_world() -> None:
+    world = _core.World(2, model(2), seed=1)
+    with pytest.raises(ValueError, match="lists of 1 ranks; allowed: of all 2"):
+        world.record([([], [], [])])
+
+
+@pytest.mark.parametrize(("mode", "timed"), [("all", False), ("any", True), ("some", True), ("test", True)])
+def test_a_wait_tells_the_time_unless_it_is_for_all(mode: Any, timed: bool) -> None:
+    world = _core.World(1, model(1), seed=1)
+    request = world.post(0, ("send", 0, 0, 5, 16, "buffered"))
+    world.post(0, ("wait", [request], mode))
+    assert world.timed == timed
+
+
 @pytest.mark.parametrize(("name", "argv"), STEADY, ids=[name for name, _ in STEADY])
 def test_a_trace_runs_again_without_the_program(name: str, argv: list[str]) -> None:
     run, recording = record(PROGRAMS / name, argv, 4)
