@@ -320,14 +320,14 @@ class Forecast:
             chosen = run.compute.durations_ps
             if self.kind == "replayed":
                 _check_all_used(self.earlier, chosen)
-            model = _as_run(run, recording)
+            model = _as_run(run, _sent(recording))
         elif recording.timed:
             used = passes or self.passes
             found = Pass(_aggregate(used, self.statistic), used[0].digests)
             run, recording = self._simulate(Aggregated([found]), network_json)
             other_paths = [text for text in run.warnings if text not in self.warnings]
             chosen = run.compute.durations_ps
-            model = _as_run(run, recording)
+            model = _as_run(run, _sent(recording))
             bounds += _in_proportion(model.seconds, used, chosen)
         else:
             used = passes or self.passes
@@ -418,6 +418,7 @@ class _Trace:
     def __init__(self, run: SimulatedRun, recording: Recording, seed: int) -> None:
         self.run = run
         self.recording = recording
+        self.messages = _sent(recording)
         self.seed = seed
 
     def modelled(
@@ -435,14 +436,14 @@ class _Trace:
             names=list(world.names()),
             digest=world.digest(),
         )
-        return _as_run(again, self.recording)
+        return _as_run(again, self.messages)
 
 
 def _sent(recording: Recording) -> int:
     return sum(operation[0] == "send" for part in recording.parts for operation in part.operations)
 
 
-def _as_run(run: SimulatedRun, recording: Recording) -> Modelled:
+def _as_run(run: SimulatedRun, messages: int) -> Modelled:
     per_rank = []
     for rank in range(run.ranks):
         parts = {f"{kind}_s": float(run.totals_ps[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS}
@@ -451,7 +452,7 @@ def _as_run(run: SimulatedRun, recording: Recording) -> Modelled:
     if run.timeline is not None:
         places = [f"{Path(file).name}:{line}" for file, line in run.sites]
         kept = Timeline(run.timeline, run.names, places, run.coarse_ps)
-    return Modelled(max(run.end_ps) / 1e12, per_rank, run.digest, _sent(recording), kept)
+    return Modelled(max(run.end_ps) / 1e12, per_rank, run.digest, messages, kept)
 
 
 def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:

@@ -6,6 +6,7 @@ whatever the program does to its process it does not do to ours.
 
 from __future__ import annotations
 
+import gc
 import pickle
 import signal
 import sys
@@ -71,8 +72,19 @@ def simulate(
             ) from late
         if done.returncode:
             raise _error(program, ranks, done)
+        return _left_in(result)
+
+
+def _left_in(result: Path) -> tuple[SimulatedRun, Recording]:
+    """Read run and recording; the collector would look again and again through what is only being made."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
         run, recording = pickle.loads(result.read_bytes())
-        return run, recording
+    finally:
+        if enabled:
+            gc.enable()
+    return run, recording
 
 
 def _error(program: Path, ranks: int, done: process.Finished) -> WiretwinError:
