@@ -97,27 +97,30 @@ def measure(
     StorageError
         The folder could not be written.
     """
-    configurations, skipped = _choose(layers, place)
+    # What was asked for comes first: whether a layer can run here takes compilers.
     chosen_sizes = parse_sizes(sizes, "sizes") if isinstance(sizes, str) else _checked(sizes)
-    for one in configurations:
-        if min(chosen_sizes) > one.max_bytes:
-            allowed = f"at least one size up to {one.max_bytes} bytes, the most that {one.name} carries"
-            raise InputError(key="sizes", value=sizes, allowed=allowed)
+    budget_s = None if budget is None else parse_time(budget, "budget", least_s=1.0)
+    narrow = parse_share(precision, "precision")
     if purpose not in ("curves", "fit"):
         raise InputError(key="purpose", value=purpose, allowed="curves, fit")
     if not LEAST_LAUNCHES <= launches <= 1000:
         raise InputError(key="launches", value=launches, allowed=f"{LEAST_LAUNCHES} to 1000")
+    configurations, skipped = _choose(layers, place)
+    for one in configurations:
+        if min(chosen_sizes) > one.max_bytes:
+            allowed = f"at least one size up to {one.max_bytes} bytes, the most that {one.name} carries"
+            raise InputError(key="sizes", value=sizes, allowed=allowed)
     plan = Plan(
         configurations=configurations,
         sizes=chosen_sizes,
         purpose=purpose,
         budget=Budget(
-            None if budget is None else parse_time(budget, "budget", least_s=1.0),
+            budget_s,
             begun=time.monotonic() if begun is None else begun,
             now=time.monotonic,
             after_s=after_s,
         ),
-        precision=parse_share(precision, "precision"),
+        precision=narrow,
         launches=launches,
         seed=seed,
         pins=_pins(pin, place),
