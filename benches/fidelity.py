@@ -22,7 +22,7 @@ KIB, MIB = 1 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class Case:
-    """Messages (source, destination, bytes) on a network of so many hosts."""
+    """Return messages, each its source, destination and bytes, on a network of this number of hosts."""
 
     pattern: str
     network: str

@@ -41,8 +41,9 @@ pub fn bare_cells(slots: u32) -> f64 {
 }
 
 /// Nanoseconds per cell-hop of 16 hosts around one output-queued switch, on lines of 155 Mbit/s (a cell of 424 bits
-/// in 2.74 us) and 500 ns: each host has a cell for another one, evenly drawn, in 0.9 of its slots, for so many
-/// slots. An event when a cell is made, when it reaches the switch and when it reaches its host; each makes two hops.
+/// in 2.74 us) and 500 ns: each host has a cell for another one, evenly drawn, in 0.9 of its slots, for a given
+/// number of slots. An event when a cell is made, when it reaches the switch and when it reaches its host; each
+/// makes two hops.
 #[must_use]
 pub fn bare_switch(slots: u64) -> f64 {
     const PORTS: u64 = 16;

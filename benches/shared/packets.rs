@@ -9,7 +9,7 @@ use crate::events::{Heap, Wheel};
 const DELAY: u64 = 500_000;
 
 /// Nanoseconds per packet-hop of six flows of `window` packets over a dumbbell whose lines are all of 155 Mbit/s
-/// and 500 ns, for so many simulated milliseconds. Segments of 1448 octets in packets of 1508; every second packet
+/// and 500 ns, for `milliseconds` of simulated time. Segments of 1448 octets in packets of 1508; every second packet
 /// is acknowledged by one of 60. Nothing is lost.
 #[must_use]
 pub fn bare_dumbbell(window: u32, milliseconds: u64) -> f64 {
@@ -88,7 +88,7 @@ pub const TREE_HOSTS: u32 = 1024;
 
 /// Nanoseconds per packet-hop of a fat tree of 1024 hosts at 100 Gbit/s and 1 us a line, each of which sends to
 /// its partner with `window` packets of 4000 octets under way, up the tree as the receiver's number says; every
-/// second packet is acknowledged by one of 64. For so many simulated microseconds after a hundred that are not timed;
+/// second packet is acknowledged by one of 64. A given simulated time is timed after 100 us that are not;
 /// nothing is lost.
 ///
 /// # Panics

@@ -33,7 +33,7 @@ const MOST_EVENTS: usize = 64;
 enum State {
     /// Being set up from here, to the endpoint of this key.
     Asked { peer: u64 },
-    /// Taken, and so many bytes of its greeting have come.
+    /// A connection was accepted; `came` bytes of its greeting have arrived.
     Unknown { came: usize, greeting: [u8; GREETING] },
     /// It stands, to the endpoint of this key.
     Stands { peer: u64 },

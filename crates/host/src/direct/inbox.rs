@@ -9,7 +9,7 @@ use wiretwin_msg::tagged::{Envelope, Matcher, Pattern};
 pub enum Kind {
     /// A send: its buffer is free again.
     Sent,
-    /// A receive.
+    /// A posted receive has completed.
     Received,
 }
 
@@ -50,7 +50,7 @@ pub struct Completion {
 /// A receive: where a message is to go.
 #[derive(Clone, Copy, Debug)]
 pub struct Receive {
-    /// The buffer.
+    /// Where the message is written.
     pub buffer: *mut u8,
     /// Its length.
     pub length: u64,

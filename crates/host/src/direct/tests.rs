@@ -28,7 +28,7 @@ fn into(buffer: &mut [u8], context: usize) -> Receive {
     Receive { buffer: buffer.as_mut_ptr(), length: buffer.len() as u64, context: Some(context) }
 }
 
-/// Lets both work until each has so many completions: what they were.
+/// Drives both endpoints until each has the wanted number of completions, and returns them.
 fn until(ends: &mut [Endpoint; 2], wanted: [usize; 2]) -> [Vec<Completion>; 2] {
     let mut found = [Vec::new(), Vec::new()];
     let start = Instant::now();
@@ -156,7 +156,7 @@ fn a_message_to_oneself_is_one_like_others() {
     assert_eq!((both[0].kind, both[1].kind, buffer), (Kind::Sent, Kind::Received, [1, 2, 3]));
 }
 
-/// Lets one endpoint work until so many operations have ended.
+/// Drives one endpoint until `count` operations have completed.
 fn told(end: &mut Endpoint, count: usize) -> Vec<Completion> {
     let (start, mut told) = (Instant::now(), Vec::new());
     while told.len() < count {

@@ -35,7 +35,7 @@ pub(super) struct Came {
 }
 
 impl Came {
-    /// The frames.
+    /// Iterates over the frames in the order in which they arrived.
     pub(super) fn frames(&self) -> impl Iterator<Item = &[u8]> {
         self.buffer[..self.length].chunks(self.each)
     }
@@ -151,7 +151,7 @@ impl UdpDevice {
 #[repr(C, align(8))]
 struct Control([u8; 32]);
 
-/// Sends frames of so many bytes each with one call.
+/// Sends frames of `each` bytes, the last perhaps shorter, with one call.
 fn send_cut(socket: &UdpSocket, to: SocketAddrV4, frames: &[u8], each: u16) -> io::Result<()> {
     let mut name = sockaddr(to);
     let mut control = Control([0; 32]);

@@ -33,7 +33,7 @@ pub(super) struct CircuitSocket {
 }
 
 impl CircuitSocket {
-    /// A socket on any port of an address, in a class of service, with a buffer for so many octets of cells
+    /// A socket on any port of an address, in a class of service, with a buffer for `octets` octets of cells
     /// unless the options ask for another.
     pub(super) fn open(options: &SocketOptions, dscp: u8, octets: usize) -> Result<Self, MeetingError> {
         let socket = UdpSocket::bind(SocketAddr::new(options.address, 0)).map_err(refuse)?;
