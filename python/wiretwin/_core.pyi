@@ -92,6 +92,9 @@ class World:
     def __init__(self, ranks: int, model_json: str, *, seed: int = 1, timeline: bool = True) -> None: ...
     @property
     def size(self) -> int: ...
+    @property
+    def shares_cores(self) -> bool:
+        """Whether a rank's clock may show what it has posted only later: yield and step first."""
     def post(self, rank: int, op: WorldOp) -> int:
         """Post an operation; a send or receive returns its request, anything else 0."""
     def enter(self, rank: int, ps: int, name: str, site: int) -> None:
@@ -114,7 +117,7 @@ class World:
         where a path depends on time they may not be.
         """
     def now_ps(self, rank: int) -> int:
-        """Return a rank's clock; where ranks share cores, yield and step first."""
+        """Return a rank's clock; see `shares_cores`."""
     def blocked(self) -> list[tuple[int, str, str, int]]:
         """Return who waits, for what, in which call, at which site."""
     def blocked_since_ps(self) -> list[tuple[int, int]]:
@@ -371,6 +374,9 @@ def lan_mixed(config_json: str, name: str, params_json: str, clients_json: str, 
 
 def lan_try(config_json: str, ability: str, seed: int) -> tuple[bool, str]:
     """Try what an interface can do, on three hosts or more; return whether it did, and what came of it."""
+
+def check_lan(config_json: str) -> None:
+    """Refuse the configuration of a local network that cannot be, with a ValueError."""
 
 def lan_prices() -> list[str]:
     """Return the names of the activities that a host's profile has a price for."""

@@ -29,6 +29,8 @@ use wiretwin_proto::{MessageId, Output};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use crate::fore::{Answer, Ask, Sign};
+use crate::matching::Pattern;
+use crate::mpi::{Found, Misuse, Outgoing};
 
 mod content;
 mod wish;
@@ -467,6 +469,8 @@ pub enum Done {
         /// The number; [`Wish`] says of what.
         number: u32,
     },
+    /// A receive: it was taken back.
+    Cancelled(Request),
     /// Any of them: it has come to nothing.
     Failed {
         /// Which.
@@ -495,6 +499,27 @@ pub enum Event {
 
 /// Outputs of a library.
 pub type LibraryOutput = Output<Call, Done, Event>;
+
+/// What a library of MPI takes that other message layers have no word for (MPI-4.1, chapter 3).
+///
+/// Who drives it drains [`Library::poll_output`] after each call, as after those of [`Library`].
+pub trait MpiCalls {
+    /// The process sends in a context and a mode. A buffered message always finds room: who keeps the books of
+    /// what is attached refuses it before.
+    ///
+    /// # Errors
+    /// [`Misuse`]; nothing has begun then.
+    fn send_in_mode(&mut self, now: SimTime, request: Request, outgoing: Outgoing) -> Result<(), Misuse>;
+
+    /// The process posts a receive in a context.
+    fn receive_in_context(&mut self, now: SimTime, request: Request, pattern: Pattern, capacity: Bytes);
+
+    /// The message that such a receive would take, of those that have come (`MPI_Iprobe`).
+    fn probe(&self, pattern: &Pattern) -> Option<Found>;
+
+    /// Takes back a receive that no message has matched (`MPI_Cancel`): [`Done::Cancelled`], or it goes on.
+    fn cancel(&mut self, now: SimTime, request: Request);
+}
 
 /// Why a daemon sends nothing for itself.
 const NO_RANK: &str = "a message of a daemon";
@@ -556,6 +581,11 @@ pub trait Library {
     /// The process wishes for this; [`Library::admit_wish`] has said that it may.
     fn wish(&mut self, _now: SimTime, request: Request, _wish: Wish) {
         debug_assert!(false, "request {request:?} was not admitted");
+    }
+
+    /// What it has beside this where it is a library of MPI: contexts, modes, probes.
+    fn mpi(&mut self) -> Option<&mut dyn MpiCalls> {
+        None
     }
 
     /// The process ends: what it has kept back goes now, or never.

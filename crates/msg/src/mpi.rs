@@ -27,8 +27,7 @@ use wiretwin_proto::MessageId;
 
 use crate::library;
 
-/// What a library that carries the packets tells its process of it; what was cancelled, nobody can ask for
-/// there.
+/// What a library that carries the packets tells its process of it.
 fn told(done: Done) -> Option<library::Done> {
     Some(match done {
         Done::Sent(request) => library::Done::Sent(request),
@@ -44,6 +43,8 @@ fn told(done: Done) -> Option<library::Done> {
             };
             library::Done::Failed { request, failure }
         }
-        Done::Cancelled { .. } => return None,
+        Done::Cancelled { request, done: true } => library::Done::Cancelled(request),
+        // It goes on, and ends as it would have.
+        Done::Cancelled { done: false, .. } => return None,
     })
 }

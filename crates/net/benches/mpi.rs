@@ -67,11 +67,11 @@ fn gigabyte(stack: &str) -> Took {
     let start = Instant::now();
     let bytes = Bytes::new(BYTES);
     for _ in 0..GIGABYTE / BYTES {
-        let send = lan.post(0, Op::Send { to: 1, tag: 0, bytes }).expect("a send").expect("its request");
-        let receive = Op::Recv { from: Some(0), tag: Some(0), capacity: bytes };
+        let send = lan.post(0, Op::send(1, 0, bytes)).expect("a send").expect("its request");
+        let receive = Op::recv(Some(0), Some(0), bytes);
         let receive = lan.post(1, receive).expect("a receive").expect("its request");
-        lan.post(0, Op::Wait(&[send])).expect("a wait");
-        lan.post(1, Op::Wait(&[receive])).expect("a wait");
+        lan.post(0, Op::wait(&[send])).expect("a wait");
+        lan.post(1, Op::wait(&[receive])).expect("a wait");
         let mut waiting = 2;
         while waiting > 0 {
             assert!(lan.step(), "nothing is lost");

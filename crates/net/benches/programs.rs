@@ -96,9 +96,9 @@ impl Bare {
         self.post(rank, Op::Enter { name: self.name, site: -1 });
         let source = Some((rank + RANKS - 1) % RANKS);
         let pattern = Pattern { context: 0, source, tag: Some(step) };
-        let receive = self.post(rank, Op::Recv { pattern, capacity: taken });
+        let receive = self.post(rank, Op::Recv { pattern, capacity: Bytes::new(taken) });
         let to = (rank + 1) % RANKS;
-        let send = Op::Send { context: 0, to, tag: step, bytes: given, mode: Mode::Standard };
+        let send = Op::Send { context: 0, to, tag: step, bytes: Bytes::new(given), mode: Mode::Standard };
         let send = self.post(rank, send);
         self.post(rank, Op::Wait { requests: &[receive, send], mode: WaitMode::All });
     }

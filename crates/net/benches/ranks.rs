@@ -163,9 +163,9 @@ impl Bench {
         let mut post = |op: Op<'_>| world.post(rank, op).expect("a good operation").unwrap_or(RequestId(0));
         post(Op::Enter { name: self.name, site: 1 });
         let pattern = Pattern { context: 0, source: from, tag: Some((round % 1000) as u32) };
-        let receive = post(Op::Recv { pattern, capacity: 1 << 20 });
+        let receive = post(Op::Recv { pattern, capacity: Bytes::new(1 << 20) });
         let tag = (round % 1000) as u32;
-        let send = post(Op::Send { context: 0, to, tag, bytes, mode: Mode::Standard });
+        let send = post(Op::Send { context: 0, to, tag, bytes: Bytes::new(bytes), mode: Mode::Standard });
         post(Op::Wait { requests: &[receive, send], mode: WaitMode::All });
     }
 

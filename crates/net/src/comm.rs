@@ -1,4 +1,4 @@
-//! The simulated [`Comm`]: a rank's view of a [`World`], with real payloads.
+//! The simulated [`Comm`]: a rank's view of [`Ranks`], with real payloads.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -6,13 +6,16 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use wiretwin_msg::matching::Pattern;
-use wiretwin_msg::protocol::Mode;
+use wiretwin_msg::library::{Failure, NO_MULTICAST};
 use wiretwin_msg::table::{Key, Table, mix};
-use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
+use wiretwin_prog::{
+    Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work, to_each,
+};
 use wiretwin_units::{Bytes, Span};
 
-use crate::world::{Completion, NameId, Op, RequestId, WaitMode, World, WorldError};
+use crate::lan::LanError;
+use crate::ranks::{Completion, NameId, Op, Ranks, RanksError, RequestId};
+use crate::world::WorldError;
 
 /// A change to one byte of one message on its way, to show that receivers use what they are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,8 +107,10 @@ struct Resumptions {
 
 /// What all ranks of a simulated program share.
 pub(crate) struct Shared {
-    pub(crate) world: RefCell<World>,
+    pub(crate) world: RefCell<Ranks>,
     payloads: RefCell<Payloads>,
+    /// Messages to several ranks, and how many of those have not taken theirs.
+    several: RefCell<BTreeMap<RequestId, (Vec<u8>, usize)>>,
     resumptions: RefCell<Resumptions>,
     /// The requests of a call while it posts them: no rank is stopped on its way there.
     requests: RefCell<Vec<RequestId>>,
@@ -124,7 +129,7 @@ struct Names {
 }
 
 impl Shared {
-    pub(crate) fn new(mut world: World, costs: BTreeMap<String, u64>, fault: Option<Fault>) -> Rc<Self> {
+    pub(crate) fn new(mut world: Ranks, costs: BTreeMap<String, u64>, fault: Option<Fault>) -> Rc<Self> {
         let names = Names {
             send: world.name_id("send"),
             recv: world.name_id("recv"),
@@ -134,6 +139,7 @@ impl Shared {
         Rc::new(Self {
             world: RefCell::new(world),
             payloads: RefCell::default(),
+            several: RefCell::default(),
             resumptions: RefCell::new(Resumptions { completions: Vec::new(), of: vec![None; ranks] }),
             requests: RefCell::default(),
             deliveries: Cell::new(0),
@@ -156,13 +162,23 @@ impl Shared {
         resumptions.of[rank as usize] = Some(first);
     }
 
-    /// Delivers the message of a completion of the latest step.
-    fn deliver(&self, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
+    /// Whether what a rank waited for has come to something: a request that has not fails what it was for.
+    fn check(&self, rank: u32, number: usize) -> Result<Completion, CommError> {
         let completion = self.resumptions.borrow().completions[number];
+        if completion.failed {
+            return Err(failed(self.world.borrow().failure(rank, completion.request)));
+        }
+        Ok(completion)
+    }
+
+    /// Delivers the message of a completion of the latest step.
+    fn deliver(&self, rank: u32, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
+        let completion = self.check(rank, number)?;
         let delivery = self.deliveries.get();
         self.deliveries.set(delivery + 1);
         let fault = self.fault.filter(|fault| fault.delivery == delivery && !completion.truncated);
-        self.payloads.borrow_mut().take(completion.message, |message| {
+        let several = self.take_copy(completion.message);
+        let mut read = |message: &mut [u8]| {
             if let Some(fault) = fault
                 && let Some(byte) = message.get_mut(fault.byte as usize)
             {
@@ -170,16 +186,32 @@ impl Shared {
             }
             let kept = buffer.len().min(message.len());
             buffer[..kept].copy_from_slice(&message[..kept]);
-        });
+        };
+        match several {
+            Some(mut message) => read(&mut message),
+            None => self.payloads.borrow_mut().take(completion.message, read),
+        }
         if completion.truncated {
-            let (message, buffer) = (Bytes::new(completion.bytes), Bytes::new(buffer.len() as u64));
+            let (message, buffer) = (completion.bytes, Bytes::new(buffer.len() as u64));
             return Err(CommError::Truncated { message, buffer });
         }
-        Ok(Status {
-            source: Rank(completion.source),
-            tag: Tag(completion.tag),
-            bytes: Bytes::new(completion.bytes),
-        })
+        Ok(Status { source: Rank(completion.source), tag: Tag(completion.tag), bytes: completion.bytes })
+    }
+}
+
+impl Shared {
+    /// The octets of a message to several, which are kept while it is on its way to others.
+    fn take_copy(&self, message: RequestId) -> Option<Vec<u8>> {
+        let mut several = self.several.borrow_mut();
+        if several.is_empty() {
+            return None;
+        }
+        let (octets, takers) = several.get_mut(&message)?;
+        if *takers > 1 {
+            *takers -= 1;
+            return Some(octets.clone());
+        }
+        several.remove(&message).map(|(octets, _)| octets)
     }
 }
 
@@ -189,16 +221,18 @@ pub struct SimComm {
     size: u32,
     /// Whether operations may have to wait for a core, so that the clock shows them only later.
     shares_cores: bool,
+    /// Whether a request may come to nothing.
+    may_fail: bool,
     shared: Rc<Shared>,
 }
 
 impl SimComm {
     pub(crate) fn new(rank: u32, shared: Rc<Shared>) -> Self {
-        let (size, shares_cores) = {
+        let (size, shares_cores, may_fail) = {
             let world = shared.world.borrow();
-            (world.size(), world.shares_cores(rank))
+            (world.size(), world.shares_cores(rank), matches!(*world, Ranks::Local(_)))
         };
-        Self { rank, size, shares_cores, shared }
+        Self { rank, size, shares_cores, may_fail, shared }
     }
 
     /// Refuses a rank that is not there, before anything of the call has happened.
@@ -222,9 +256,8 @@ impl SimComm {
     }
 
     fn start_send(&self, to: Rank, tag: Tag, message: &[u8]) -> Result<RequestId, CommError> {
-        let bytes = message.len() as u64;
-        let op = Op::Send { context: 0, to: to.0, tag: tag.0, bytes, mode: Mode::Standard };
-        let request = self.post(op)?.unwrap_or(RequestId(0));
+        let bytes = Bytes::new(message.len() as u64);
+        let request = self.post(Op::send(to.0, tag.0, bytes))?.unwrap_or(RequestId(0));
         self.shared.payloads.borrow_mut().put(request, message);
         Ok(request)
     }
@@ -238,8 +271,8 @@ impl SimComm {
             TagMatch::Tag(tag) => Some(tag.0),
             TagMatch::Any => None,
         };
-        let pattern = Pattern { context: 0, source, tag };
-        Ok(self.post(Op::Recv { pattern, capacity: capacity as u64 })?.unwrap_or(RequestId(0)))
+        let capacity = Bytes::new(capacity as u64);
+        Ok(self.post(Op::recv(source, tag, capacity))?.unwrap_or(RequestId(0)))
     }
 
     /// Waits for all of `requests`; returns where the first of their completions is, which are in the same
@@ -252,7 +285,7 @@ impl SimComm {
             let list = &mut *self.shared.requests.borrow_mut();
             list.clear();
             requests(self, list)?;
-            self.post(Op::Wait { requests: list, mode: WaitMode::All })?;
+            self.post(Op::wait(list))?;
         }
         Ok(self.resumption().await)
     }
@@ -268,10 +301,30 @@ impl SimComm {
     }
 }
 
-fn refused(error: WorldError) -> CommError {
+fn refused(error: RanksError) -> CommError {
     match error {
-        WorldError::NoSuchPeer { peer, size } => CommError::NoSuchRank { rank: Rank(peer), size },
+        RanksError::Costs(WorldError::NoSuchPeer { peer: rank, size })
+        | RanksError::Local(LanError::NoSuchRank { rank, size }) => {
+            CommError::NoSuchRank { rank: Rank(rank), size }
+        }
+        RanksError::Local(LanError::Empty) => CommError::Unsupported("a message of 0 bytes"),
+        RanksError::Local(LanError::ToItself { .. }) => {
+            CommError::Unsupported("a message to the rank itself")
+        }
+        RanksError::Costs(WorldError::Unsupported(what)) | RanksError::Local(LanError::Unsupported(what)) => {
+            CommError::Unsupported(what)
+        }
         other => CommError::Transport(other.to_string()),
+    }
+}
+
+/// What the failure of a request is to a program.
+fn failed(failure: Option<Failure>) -> CommError {
+    match failure {
+        Some(Failure::PeerLost { rank }) => CommError::PeerLost { rank: Rank(rank) },
+        Some(Failure::TimedOut { limit }) => CommError::TimedOut { limit },
+        Some(Failure::Refused(reason)) => CommError::Transport(reason.into()),
+        None => CommError::Transport("a request that has come to nothing".into()),
     }
 }
 
@@ -297,8 +350,32 @@ impl Comm for SimComm {
             requests.push(comm.start_send(to, tag, message)?);
             Ok(())
         };
-        self.wait(start).await?;
-        self.post(Op::Exit).map(|_| ())
+        let first = self.wait(start).await?;
+        self.post(Op::Exit)?;
+        self.shared.check(self.rank, first).map(drop)
+    }
+
+    async fn mcast(&mut self, to: &[Rank], tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        let to = self.others(to)?;
+        if to.is_empty() {
+            return Ok(());
+        }
+        let ranks: Vec<u32> = to.iter().map(|to| to.0).collect();
+        let bytes = Bytes::new(message.len() as u64);
+        let request = match self.post(Op::Multicast { to: &ranks, tag: tag.0, bytes }) {
+            Ok(request) => request.unwrap_or(RequestId(0)),
+            Err(CommError::Unsupported(NO_MULTICAST)) => {
+                return self.exchange(&to_each(&to, tag, message), &mut []).await;
+            }
+            Err(error) => return Err(error),
+        };
+        self.shared.several.borrow_mut().insert(request, (message.to_vec(), ranks.len()));
+        let start = |_: &Self, requests: &mut Vec<_>| {
+            requests.push(request);
+            Ok(())
+        };
+        let first = self.wait(start).await?;
+        self.shared.check(self.rank, first).map(drop)
     }
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
@@ -311,7 +388,7 @@ impl Comm for SimComm {
         };
         let first = self.wait(start).await?;
         self.post(Op::Exit)?;
-        self.shared.deliver(first, buffer)
+        self.shared.deliver(self.rank, first, buffer)
     }
 
     async fn exchange(
@@ -336,10 +413,14 @@ impl Comm for SimComm {
         // A wait for all returns its requests in their order, the receives first.
         let mut outcome = Ok(());
         for (number, receive) in receives.iter_mut().enumerate() {
-            match self.shared.deliver(first + number, receive.buffer) {
+            match self.shared.deliver(self.rank, first + number, receive.buffer) {
                 Ok(status) => receive.status = Some(status),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
+        }
+        let sent = if self.may_fail { sends.len() } else { 0 };
+        for number in receives.len()..receives.len() + sent {
+            outcome = outcome.and(self.shared.check(self.rank, first + number).map(drop));
         }
         outcome
     }

@@ -2,6 +2,7 @@
 //!
 //! | module | what |
 //! |---|---|
+//! | [`ranks`] | what ranks ask of any of these worlds, and what it answers |
 //! | [`World`] | the program-level world: takes the operations of ranks and says when they complete |
 //! | [`lan`] | a local network made of its parts, cell by cell, with hosts that pay |
 //! | [`packet`] | any network of switches and lines packet by packet, with the TCP machine at its hosts |
@@ -32,6 +33,7 @@ pub mod model;
 pub mod packet;
 pub mod port;
 mod queue;
+pub mod ranks;
 pub mod run;
 pub mod service;
 pub mod timed_token;

@@ -11,8 +11,8 @@ use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Reference, Sent}
 
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
-use crate::model::Model;
-use crate::world::{self, Blocked, Op, World};
+use crate::ranks::{self, Blocked, ModelError, Op, Ranks};
+use crate::world::World;
 
 /// What a program is run with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct RunOptions {
 
 /// A program that has run.
 pub struct Finished {
-    /// The world as it was at the end: clocks, totals, timeline, digest.
-    pub world: World,
+    /// The ranks as they were at the end: clocks, totals, timeline, digest.
+    pub world: Ranks,
     /// By rank.
     pub outcomes: Vec<Outcome>,
 }
@@ -40,6 +40,8 @@ pub enum RunError {
     NoSuchProgram(String),
     /// Parameters or model are wrong.
     Json(JsonError),
+    /// The model cannot be had.
+    Model(String),
     /// The program failed on a rank.
     Program {
         /// The rank.
@@ -64,6 +66,15 @@ impl From<JsonError> for RunError {
     }
 }
 
+impl From<ModelError> for RunError {
+    fn from(error: ModelError) -> Self {
+        match error {
+            ModelError::Json(error) => Self::Json(error),
+            other => Self::Model(other.to_string()),
+        }
+    }
+}
+
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -71,6 +82,7 @@ impl fmt::Display for RunError {
                 write!(f, "no program {name:?}; allowed: {}", Program::NAMES.join(", "))
             }
             Self::Json(error) => error.fmt(f),
+            Self::Model(error) => f.write_str(error),
             Self::NoSuchRank { rank, ranks } => write!(f, "no rank {rank} to trace: there are {ranks}"),
             Self::Program { rank, error } => write!(f, "rank {rank}: {error}"),
             Self::Deadlock(blocked) => {
@@ -158,8 +170,7 @@ pub fn run_named(
     timeline: bool,
 ) -> Result<Finished, RunError> {
     let options = RunOptions::from_json(name, parameters)?;
-    let model = Model::from_json(model, ranks)?;
-    run(World::new(model, seed, timeline), &options)
+    run_on(Ranks::from_json(model, ranks, seed, timeline)?, &options)
 }
 
 /// Runs a program in a fresh world.
@@ -167,6 +178,10 @@ pub fn run_named(
 /// # Errors
 /// [`RunError::Program`] and [`RunError::Deadlock`].
 pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
+    run_on(Ranks::Costs(world), options)
+}
+
+fn run_on(world: Ranks, options: &RunOptions) -> Result<Finished, RunError> {
     let shared = Shared::new(world, options.costs.clone(), options.fault);
     let (program, reference) = (options.program, Reference::default());
     drive(shared, async move |comm| program.run(comm, &reference).await)
@@ -188,8 +203,8 @@ pub fn run_traced(
         return Err(RunError::NoSuchRank { rank: traced, ranks });
     }
     let options = RunOptions::from_json(name, parameters)?;
-    let model = Model::from_json(model, ranks)?;
-    let shared = Shared::new(World::new(model, seed, false), options.costs.clone(), options.fault);
+    let world = Ranks::from_json(model, ranks, seed, false)?;
+    let shared = Shared::new(world, options.costs.clone(), options.fault);
     let (program, reference, sent) =
         (options.program, Reference::default(), Rc::new(RefCell::new(Vec::new())));
     let keep = Rc::clone(&sent);
@@ -213,7 +228,7 @@ pub fn run_body<P>(world: World, program: P) -> Result<Finished, RunError>
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
 {
-    drive(Shared::new(world, BTreeMap::new(), None), program)
+    drive(Shared::new(Ranks::Costs(world), BTreeMap::new(), None), program)
 }
 
 type Results = Rc<RefCell<Vec<Option<Result<Outcome, ProgramError>>>>>;
@@ -237,8 +252,8 @@ where
         shared.stepped();
         for (rank, outcome) in world.resumed() {
             let completions = match outcome {
-                world::Outcome::Completed(completions) => completions,
-                world::Outcome::Probed(_) | world::Outcome::Reached => &[],
+                ranks::Outcome::Completed(completions) => completions,
+                ranks::Outcome::Probed(_) | ranks::Outcome::Reached => &[],
             };
             shared.resumed(rank, completions);
             executor.wake(TaskId::new(rank));

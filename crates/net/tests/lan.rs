@@ -87,16 +87,16 @@ proptest! {
         for (from, to, bytes) in sends {
             let (from, bytes) = (from % hosts, Bytes::new(bytes));
             let to = (from + 1 + to % (hosts - 1)) % hosts;
-            lan.post(from, Op::Send { to, tag: 1, bytes }).expect("two different ranks");
+            lan.post(from, Op::send(to, 1, bytes)).expect("two different ranks");
             due[to as usize] += 1;
         }
         for (rank, count) in due.iter().enumerate() {
             let mut wanted = Vec::new();
             for _ in 0..*count {
-                let recv = Op::Recv { from: None, tag: None, capacity: Bytes::new(30_000) };
+                let recv = Op::recv(None, None, Bytes::new(30_000));
                 wanted.extend(lan.post(rank as u32, recv).expect("it runs"));
             }
-            lan.post(rank as u32, Op::Wait(&wanted)).expect("it runs");
+            lan.post(rank as u32, Op::wait(&wanted)).expect("it runs");
         }
         let mut steps = 0;
         while lan.step() {
@@ -140,12 +140,12 @@ fn what_a_line_carries_is_the_efficiency_of_the_adaptation_layer() {
             let time = |count: u64| {
                 let mut lan = lan(&want, 7, false);
                 for _ in 0..count {
-                    lan.post(0, Op::Send { to: 1, tag: 0, bytes: Bytes::new(bytes) }).expect("a send");
+                    lan.post(0, Op::send(1, 0, Bytes::new(bytes))).expect("a send");
                 }
-                let recv = Op::Recv { from: Some(0), tag: None, capacity: Bytes::new(bytes) };
+                let recv = Op::recv(Some(0), None, Bytes::new(bytes));
                 let wanted: Vec<_> =
                     (0..count).filter_map(|_| lan.post(1, recv).expect("a receive")).collect();
-                lan.post(1, Op::Wait(&wanted)).expect("it waits");
+                lan.post(1, Op::wait(&wanted)).expect("it waits");
                 while lan.step() {}
                 assert_eq!(lan.passed()[0].1.given, count * cells, "{stack}, {bytes} bytes");
                 assert_eq!(lan.blocked(), [1; 0]);

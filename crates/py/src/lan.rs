@@ -321,6 +321,12 @@ fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyRes
     })
 }
 
+/// Refuses the configuration of a network that cannot be.
+#[pyfunction]
+fn check_lan(config_json: &str) -> PyResult<()> {
+    Config::from_json(config_json).map(drop).map_err(refused)
+}
+
 /// The names of the activities that a host's profile has a price for.
 #[pyfunction]
 fn lan_prices() -> Vec<&'static str> {
@@ -366,5 +372,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_mixed, module)?)?;
     module.add_function(wrap_pyfunction!(lan_flood, module)?)?;
     module.add_function(wrap_pyfunction!(lan_try, module)?)?;
+    module.add_function(wrap_pyfunction!(check_lan, module)?)?;
     module.add_function(wrap_pyfunction!(lan_prices, module)?)
 }

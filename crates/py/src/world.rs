@@ -6,18 +6,18 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use numpy::PyArray1;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
+use wiretwin_msg::library::Failure;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
-use wiretwin_net::model::Model;
-use wiretwin_net::world::{Op, Outcome, RequestId, WaitMode, World as Inner, WorldError};
+use wiretwin_net::ranks::{Completion, Op, Outcome, Ranks as Inner, RanksError, RequestId, WaitMode};
 use wiretwin_record::chrome;
 use wiretwin_record::timeline::Kind;
-use wiretwin_units::Span;
+use wiretwin_units::{Bytes, Span};
 
 /// Ranks that compute and send messages in virtual time.
 #[pyclass(module = "wiretwin._core")]
@@ -93,7 +93,7 @@ struct Player {
 }
 
 impl Player {
-    fn resume(&mut self, rank: u32, world: &mut Inner) -> Result<(), WorldError> {
+    fn resume(&mut self, rank: u32, world: &mut Inner) -> Result<(), RanksError> {
         while let Some(step) = self.steps.get(self.next) {
             self.next += 1;
             let operation = match *step {
@@ -118,6 +118,18 @@ impl Player {
 }
 
 impl World {
+    /// Refuses completions of which one has come to nothing: a program cannot go on as if it had not.
+    fn none_failed(&self, rank: u32, completions: &[Completion]) -> PyResult<()> {
+        let Some(one) = completions.iter().find(|one| one.failed) else { return Ok(()) };
+        let why = match self.inner.failure(rank, one.request) {
+            Some(Failure::PeerLost { rank }) => format!("the connection to rank {rank} is lost"),
+            Some(Failure::TimedOut { limit }) => format!("nothing came within {limit}"),
+            Some(Failure::Refused(reason)) => reason.to_string(),
+            None => "a request has come to nothing".to_string(),
+        };
+        Err(PyRuntimeError::new_err(format!("rank {rank}: {why}")))
+    }
+
     /// A rank that has done `operations`, which returned `requests`, with these durations instead of its own.
     fn player(
         &mut self,
@@ -174,13 +186,13 @@ impl World {
                     context: fields.number(1, "context")?,
                     to: fields.number(2, "dest")?,
                     tag: fields.number(3, "tag")?,
-                    bytes: fields.number(4, "nbytes")?,
+                    bytes: Bytes::new(fields.number(4, "nbytes")?),
                     mode,
                 }
             }
             "recv" => {
                 fields.count(5)?;
-                Op::Recv { pattern: fields.pattern()?, capacity: fields.number(4, "capacity")? }
+                Op::Recv { pattern: fields.pattern()?, capacity: Bytes::new(fields.number(4, "capacity")?) }
             }
             "wait" => {
                 fields.count(3)?;
@@ -260,14 +272,18 @@ impl World {
         if ranks == 0 {
             return Err(PyValueError::new_err("ranks is 0; allowed: 1 or more"));
         }
-        let model = Model::from_json(model_json, ranks).map_err(refused)?;
-        let inner = Inner::new(model, seed, timeline);
+        let inner = Inner::from_json(model_json, ranks, seed, timeline).map_err(refused)?;
         Ok(Self { inner, requests: Vec::new(), records: Vec::new(), timed: false })
     }
 
     #[getter]
     fn size(&self) -> u32 {
         self.inner.size()
+    }
+
+    #[getter]
+    fn shares_cores(&self) -> bool {
+        (0..self.inner.size()).any(|rank| self.inner.shares_cores(rank))
     }
 
     /// Writes down what ranks ask and are answered from now on, in three lists of each.
@@ -345,19 +361,20 @@ impl World {
         for (rank, outcome) in self.inner.resumed() {
             let outcome = match outcome {
                 Outcome::Completed(completions) => {
+                    self.none_failed(rank, completions)?;
                     let items = completions.iter().map(|item| {
                         if item.cancelled {
                             (item.request.0, -2i64, -2i64, 0u64, 0u64)
                         } else {
                             let (source, tag) = (i64::from(item.source), i64::from(item.tag));
-                            (item.request.0, source, tag, item.bytes, item.message.0)
+                            (item.request.0, source, tag, item.bytes.get(), item.message.0)
                         }
                     });
                     PyList::new(py, items.collect::<Vec<_>>())?.into_any()
                 }
-                Outcome::Probed(Some(found)) => {
-                    (found.source, found.tag, found.bytes, found.message.0).into_pyobject(py)?.into_any()
-                }
+                Outcome::Probed(Some(found)) => (found.source, found.tag, found.bytes.get(), found.message.0)
+                    .into_pyobject(py)?
+                    .into_any(),
                 Outcome::Probed(None) | Outcome::Reached => py.None().into_bound(py),
             };
             if let Some(record) = self.records.get(rank as usize) {

@@ -44,7 +44,8 @@ NetworkOption = Annotated[
     typer.Option(
         "--network",
         help="What joins hosts like the twin's: a topology such as fat-tree:hosts=64,rate=100Gbit/s, a "
-        "Slurm topology.conf:rate=100Gbit/s, or a TOML file with a table [network].",
+        "Slurm topology.conf:rate=100Gbit/s, or a TOML file with a table [network]; or a network with hosts "
+        "of its own, such as asx100 or gige:nic=acenic.",
         show_default="none: all ranks on one host",
     ),
 ]
@@ -68,7 +69,8 @@ HELP = """Predict how long a program runs: an unmodified mpi4py script, or a com
 
 It runs on the host of a twin; or, with --network, on many such hosts, joined by a network whose lines the
 messages share; with --fidelity packet, packet by packet over TCP. The topologies are back-to-back, star,
-shared-cable, ring, chain, dumbbell, parking-lot, tree, fat-tree and listed.
+shared-cable, ring, chain, dumbbell, parking-lot, tree, fat-tree and listed. The networks ethernet10, fddi,
+atm, asx100, an2 and gige have hosts of their own, in every detail, and take a --stack instead of a twin.
 
 The program runs in the simulated world, its computation is measured in several passes, and the
 prediction is frozen with a digest, so that it can be compared with the run that comes after it.
@@ -84,6 +86,7 @@ Examples:
   wiretwin predict prog.py --twin other.toml --compute replay:predicted
   wiretwin predict prog.py --ranks 64 --twin twin.toml --network fat-tree:hosts=64,rate=100Gbit/s
   wiretwin predict prog.py --ranks 9 --twin twin.toml --network star:rate=10Gbit/s --fidelity packet
+  wiretwin predict prog.py --ranks 4 --network asx100 --stack mpi-lam/tcp/aal5
   wiretwin predict jacobi --twin twin.toml --layer shm -o predicted -- rows=512 columns=512
 """
 
@@ -164,7 +167,9 @@ def register(app: typer.Typer) -> None:
         layer: Annotated[
             str | None,
             typer.Option(
-                help="The layer of the twin that messages take.",
+                "--layer",
+                "--stack",
+                help="The layer of the twin that messages take; the stack, on a network with its own hosts.",
                 show_default="mpi4py/mpich; a compiled program: socket/tcp",
             ),
         ] = None,
@@ -196,13 +201,10 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.predict.compiled import predict_compiled
-        from wiretwin.predict.model import LAYER
-        from wiretwin.predict.named import DEFAULT_LAYER, NAMED
+        from wiretwin.predict.named import NAMED
         from wiretwin.predict.predict import predict as run_prediction
         from wiretwin.quantity import parse_time
 
-        if twin is None:
-            raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
         network = at_fidelity(network, fidelity)
         limit_s = parse_time(limit, "--limit", least_s=1.0)
         compiled = is_compiled(program)
@@ -227,7 +229,7 @@ def register(app: typer.Typer) -> None:
                         args or [],
                         twin=twin,
                         ranks=ranks,
-                        layer=layer or DEFAULT_LAYER,
+                        layer=layer,
                         network=network,
                         ranks_per_host=ranks_per_host,
                         passes=passes,
@@ -243,7 +245,7 @@ def register(app: typer.Typer) -> None:
                         args or [],
                         twin=twin,
                         ranks=ranks,
-                        layer=layer or LAYER,
+                        layer=layer,
                         network=network,
                         ranks_per_host=ranks_per_host,
                         passes=passes,

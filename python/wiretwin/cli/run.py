@@ -48,7 +48,8 @@ HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled o
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything, and computation of at most 1 ms a rank is measured
-once; with --network on many hosts like the twin's.
+once; with --network on many hosts like the twin's, or on a network that has hosts of its own (ethernet10,
+fddi, atm, asx100, an2, gige) under the stack that --stack names.
 
 The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
 (Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics) and
@@ -74,6 +75,7 @@ Examples:
   wiretwin run echo --layer shm --launches 11 -o echoes
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
   wiretwin run ring --world simulated --twin twin.toml --ranks 64 --network star:rate=10Gbit/s -- add=0.8ns
+  wiretwin run mm --world simulated --network asx100 --stack pvm-advise/tcp/aal5 --ranks 4 -- multiply-add=1us
   wiretwin run ring --world simulated --twin twin.toml --trace ring.json -- elements=1000 add=0.8ns
   wiretwin run mm --hosts 4 --ranks 4 --stack mpi/mpich --link wire --rate 100Mbit -- n=128 rounds=2
   wiretwin run md --hosts 4 --ranks 4 --stack pvm/pvm3+advise -- steps=20
@@ -112,7 +114,7 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 "--layer",
                 "--stack",
-                help="The layer of the twin (simulated) or of a compiled program (live).",
+                help="The layer of the twin, the stack of the network, or that of a compiled program (live).",
                 show_default="mpi4py/mpich; a compiled program live: socket/tcp",
             ),
         ] = None,
@@ -180,18 +182,15 @@ def register(app: typer.Typer) -> None:
             return
         if world is WorldChoice.simulated:
             where.refuse("with --world live")
-            from wiretwin.predict.model import LAYER
             from wiretwin.predict.predict import predict
 
-            if twin is None:
-                raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
             try:
                 prediction = predict(
                     program,
                     args or [],
                     twin=twin,
                     ranks=ranks,
-                    layer=layer or LAYER,
+                    layer=layer,
                     network=network,
                     ranks_per_host=ranks_per_host,
                     negligible_ps=NEGLIGIBLE_PS,
@@ -260,8 +259,6 @@ def _named(
     trace: Path | None,
     form: Format,
 ) -> None:
-    from wiretwin.errors import InputError
-    from wiretwin.predict.model import LAYER
     from wiretwin.predict.named import DEFAULT_LAYER, NAMED, run_live, run_simulated
 
     if world is WorldChoice.live:
@@ -272,13 +269,11 @@ def _named(
         emit(named_table(done), form)
         return
     where.refuse("with --world live")
-    if twin is None:
-        raise InputError(key="--twin", reason="is needed", allowed="a file written by `wiretwin fit`")
     done = run_simulated(
         NAMED[name],
         words,
         twin=twin,
-        layer=layer or LAYER,
+        layer=layer,
         ranks=ranks,
         network=network,
         ranks_per_host=ranks_per_host,

@@ -1,8 +1,10 @@
 """What is simulated, as typed objects: networks.
 
 - `network`: how hosts are joined, by a topology's name and parameters or by a list of nodes and lines
+- `local`: networks of the 1990s by name, their hosts and adapters in every detail
 """
 
+from wiretwin.model.local import LocalNetwork, is_local
 from wiretwin.model.network import Network
 
-__all__ = ["Network"]
+__all__ = ["LocalNetwork", "Network", "is_local"]

@@ -458,7 +458,8 @@ def _execute(
     """Run the program in a world; with a `Solo`, only its rank."""
     source.begin(ranks)
     isolation = Isolation(path)
-    placement = json.loads(model_json).get("placement") or [0] * ranks
+    model = json.loads(model_json)
+    placement = list(range(ranks)) if "local" in model else model.get("placement") or [0] * ranks
     open_world(ranks)
     with isolation.installed(mpi_modules()):
         wanted = scan(path)[0]
@@ -469,7 +470,7 @@ def _execute(
             recorder.furnish(runtime)
             runtime.only = recorder.only
         runtime.exits = []
-        runtime.shared_cores = _shares_cores(json.loads(model_json))
+        runtime.shared_cores = world.shares_cores
         for rank, view in zip(runtime.ranks, views, strict=True):
             runtime.start(rank, code, view)
         enabled = gc.isenabled()
@@ -489,11 +490,6 @@ def _execute(
             if enabled:
                 gc.enable()
     return runtime, views
-
-
-def _shares_cores(network: dict[str, Any]) -> bool:
-    placement = network["placement"]
-    return any(placement.count(index) > node["cores"] for index, node in enumerate(network["nodes"]))
 
 
 def _leave_words(error: Exception, views: Sequence[RankView]) -> None:

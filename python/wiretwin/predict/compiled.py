@@ -16,9 +16,8 @@ from pathlib import Path
 
 from wiretwin import _core
 from wiretwin.errors import InputError
-from wiretwin.model import Network
 from wiretwin.predict import timeline
-from wiretwin.predict.model import Side, Site, single_host
+from wiretwin.predict.model import AnyNetwork, Side, Site, single_host
 from wiretwin.predict.named import DEFAULT_LAYER, Case, Named, parse_parameters, run_live, simulate
 from wiretwin.predict.predict import DEFAULT_PASSES, DEFAULT_SEED, Statistic, keep
 from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, sha256_of, utc_now
@@ -34,10 +33,10 @@ def predict_compiled(
     program: Named,
     words: Sequence[str] = (),
     *,
-    twin: str | Path | Twin,
-    layer: str = DEFAULT_LAYER,
+    twin: str | Path | Twin | None = None,
+    layer: str | None = None,
     ranks: int = 2,
-    network: str | Path | Network | None = None,
+    network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
     passes: int = DEFAULT_PASSES,
     statistic: Statistic = "median",
@@ -79,21 +78,28 @@ def predict_compiled(
     if not 1 <= passes <= 1000:
         raise InputError(key="--passes", value=passes, allowed="1 to 1000")
     say = on_stage or (lambda _: None)
-    fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
-    costs = fitted.layer(layer)
-    site = Site.of(ranks, network, ranks_per_host)
+    site = Site.of(ranks, network, ranks_per_host, layer)
     parameters, given = parse_parameters(program, words)
+    fitted = site.twin_for(twin)
+    if site.local is not None:
+        layer = site.local.stack
+    layer = layer or DEFAULT_LAYER
     missing = [kind for kind in program.kinds if kind not in given]
     if given and missing:
         raise InputError(
             key=missing[0], reason="is needed where other work is given", allowed="all of it, or none"
+        )
+    if fitted is None and any(kind in missing for kind in program.work):
+        allowed = f"what one {missing[0]} costs there, such as {missing[0]}=0.8ns"
+        raise InputError(
+            key=missing[0], reason="is needed on a network that has hosts of its own", allowed=allowed
         )
 
     def case(prices: Mapping[str, int], side: Side = "value", state: str | None = None) -> Case:
         return Case(parameters, prices, site.model(fitted, layer, side, state), ranks)
 
     tried, together, units = [given], 1, dict.fromkeys(program.kinds, 1)
-    if missing:
+    if missing and fitted is not None:
         together = min(ranks, len(os.sched_getaffinity(0)))
         # What is wrong with the parameters shows here, before anything is run.
         workbench = _Workbench(
@@ -107,21 +113,23 @@ def predict_compiled(
     say("simulating")
     by_price = sorted(tried, key=lambda prices: sum(units[kind] * price for kind, price in prices.items()))
     chosen = by_price[0] if statistic == "minimum" else by_price[(len(by_price) - 1) // 2]
-    states = [None, *(state.name for state in costs.states)]
-    sides: tuple[Side, Side] = ("low", "high")
+    seen = () if fitted is None else fitted.layer(layer).states
+    states = [None, *(state.name for state in seen)]
+    sides: tuple[Side, ...] = () if fitted is None else ("low", "high")
     cases = [case(chosen), *(case(prices) for prices in (by_price[0], by_price[-1]) if missing)]
     cases += [case(chosen, side, state) for side in sides for state in states]
     found, *ends = simulate(program, cases, seed=seed, limit_s=limit_s, keep_timeline=out is not None)
     seconds = [found.seconds, *(one.seconds for one in ends)]
-    parts = ["the measuring passes"] if missing else []
-    parts += ["the ends of the twin's intervals", *(["the states of the host"] if costs.states else [])]
+    parts = ["the measuring passes"] if missing and fitted is not None else []
+    if fitted is not None:
+        parts += ["the ends of the twin's intervals", *(["the states of the host"] if seen else [])]
     prediction = Prediction(
         program=program.name,
         program_sha256=sha256_of(Path(_core.__file__)),
         args=[f"{key}={value}" for key, value in parameters.items()],
         ranks=ranks,
         layer=layer,
-        twin_sha256=hashlib.sha256(fitted.to_toml().encode()).hexdigest(),
+        twin_sha256=None if fitted is None else hashlib.sha256(fitted.to_toml().encode()).hexdigest(),
         network=found.network,
         seed=seed,
         compute=ComputeNote(

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
-from wiretwin.model import Network
+from wiretwin.model import LocalNetwork, Network, is_local
 from wiretwin.twin import Costs, Quantity, Segment, Twin
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
+#: What joins hosts: as an object, as ``--network`` takes it, or a file.
+AnyNetwork = str | Path | Network | LocalNetwork
 #: Which end of the twin's intervals a model is built from.
 Side = Literal["value", "low", "high"]
 
@@ -117,14 +119,20 @@ class Site:
     """
 
     ranks: int
-    network: Network | None = None
+    network: Network | LocalNetwork | None = None
     ranks_per_host: int = 1
 
     @classmethod
     def of(
-        cls, ranks: int, network: str | Path | Network | None = None, ranks_per_host: int | None = None
+        cls,
+        ranks: int,
+        network: AnyNetwork | None = None,
+        ranks_per_host: int | None = None,
+        stack: str | None = None,
     ) -> Site:
         """Return the site of `ranks` ranks; a network that takes a number of hosts gets as many as they need.
+
+        The `stack` is that of a network whose hosts are in every detail; others have the layer of a twin.
 
         Raises
         ------
@@ -139,6 +147,8 @@ class Site:
             if ranks_per_host is not None:
                 raise InputError(key="--ranks-per-host", value=ranks_per_host, allowed="with --network")
             return cls(ranks)
+        if isinstance(network, LocalNetwork) or (isinstance(network, str) and is_local(network)):
+            return cls._local(ranks, network, ranks_per_host, stack)
         each = ranks_per_host or 1
         found = Network.of(network, hosts=max(2, -(-ranks // each)))
         if found.hosts * each < ranks:
@@ -150,7 +160,53 @@ class Site:
             )
         return cls(ranks, found, each)
 
-    def model(self, twin: Twin, layer: str, side: Side = "value", state: str | None = None) -> dict[str, Any]:
+    @classmethod
+    def _local(
+        cls, ranks: int, network: LocalNetwork | str, ranks_per_host: int | None, stack: str | None
+    ) -> Site:
+        """Return the site of ranks on hosts in every detail, a rank on each."""
+        if ranks_per_host not in (None, 1):
+            raise InputError(key="--ranks-per-host", value=ranks_per_host, allowed=f"1 on {network}")
+        found = (
+            network
+            if isinstance(network, LocalNetwork)
+            else LocalNetwork.parse(network, stack=stack, hosts=max(2, ranks))
+        )
+        if found.hosts != ranks:
+            raise InputError(
+                key="--ranks",
+                value=ranks,
+                allowed=f"{found.hosts}: {found.preset} has that many hosts here, and a rank on each",
+            )
+        return cls(ranks, found)
+
+    def twin_for(self, twin: str | Path | Twin | None) -> Twin | None:
+        """Return the twin whose hosts these are, read if it is a file; none where the network has its own.
+
+        Raises
+        ------
+        InputError
+            There is none, or one that nothing would be taken from; or the file is no twin.
+        """
+        if self.local is None:
+            if twin is None:
+                allowed = "a file written by `wiretwin fit`; none with a --network that has hosts of its own"
+                raise InputError(key="--twin", reason="is needed", allowed=allowed)
+            return twin if isinstance(twin, Twin) else Twin.read(twin)
+        if twin is not None:
+            value = "a twin" if isinstance(twin, Twin) else str(twin)
+            allowed = f"nothing: {self.local.preset} has hosts of its own"
+            raise InputError(key="--twin", value=value, allowed=allowed)
+        return None
+
+    @property
+    def local(self) -> LocalNetwork | None:
+        """The network, where its hosts are its own and not a twin's."""
+        return self.network if isinstance(self.network, LocalNetwork) else None
+
+    def model(
+        self, twin: Twin | None, layer: str, side: Side = "value", state: str | None = None
+    ) -> dict[str, Any]:
         """Return the model of these ranks, on hosts as the twin has them, in one of its states if named.
 
         Between hosts a message pays at both ends what it does in the twin's layer, and crosses the network.
@@ -160,6 +216,9 @@ class Site:
         InputError
             The twin has no such layer or state, or one that was not fitted far enough.
         """
+        if isinstance(self.network, LocalNetwork):
+            return {"local": self.network.plan}
+        assert twin is not None, "`twin_for` has seen to that"
         model = single_host(twin, layer, self.ranks, side, state)
         if self.network is None:
             return model
@@ -176,6 +235,11 @@ class Site:
         """What a reader of a prediction has to know about the site."""
         if self.network is None:
             return []
+        if isinstance(self.network, LocalNetwork):
+            return [
+                f"hosts and what joins them are those of {self.network}; what ranks compute takes as long as "
+                "it does on this machine"
+            ]
         return [
             f"hosts are joined by {self.network}; what a message costs its two ends is as the twin has it, "
             "measured within one host"

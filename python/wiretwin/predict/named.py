@@ -27,10 +27,9 @@ from wiretwin.marks import LAUNCH
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.layers import LAYERS, parse_layer
 from wiretwin.measure.running import BY_ADDRESS, LOOK_S, made_for_it, rendezvous
-from wiretwin.model import Network
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict import timeline
-from wiretwin.predict.model import Site
+from wiretwin.predict.model import LAYER, AnyNetwork, Site
 from wiretwin.quantity import parse_time
 from wiretwin.results import atomically
 from wiretwin.stacks.word import COMPILED
@@ -279,18 +278,20 @@ def run_simulated(
     program: Named,
     words: Sequence[str],
     *,
-    twin: str | Path | Twin,
-    layer: str = "mpi4py/mpich",
+    twin: str | Path | Twin | None = None,
+    layer: str | None = None,
     ranks: int = 2,
-    network: str | Path | Network | None = None,
+    network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
     seed: int = 1,
     limit_s: float = 120.0,
     trace: Path | None = None,
 ) -> NamedRun:
-    """Run a compiled program in the simulated world: on a twin's host, or on such hosts joined by a network.
+    """Run a compiled program in the simulated world.
 
-    With `trace`, what each rank did when is written there, as viewers such as Perfetto read it.
+    It runs on a twin's host, on such hosts joined by a network, or on a network that has hosts of its own,
+    under the stack that `layer` names. With `trace`, what each rank did when is written there, as viewers
+    such as Perfetto read it.
 
     Raises
     ------
@@ -300,6 +301,9 @@ def run_simulated(
         When the trace cannot be written.
     """
     parameters, costs = parse_parameters(program, words)
+    site = Site.of(ranks, network, ranks_per_host, layer)
+    fitted = site.twin_for(twin)
+    layer = site.local.stack if site.local is not None else layer or LAYER
     missing = [kind for kind in program.work if kind not in costs]
     if missing:
         raise InputError(
@@ -307,8 +311,7 @@ def run_simulated(
             reason="is needed in the simulated world",
             allowed=f"what one {missing[0]} costs, such as {missing[0]}=0.8ns",
         )
-    fitted = twin if isinstance(twin, Twin) else Twin.read(twin)
-    case = Case(parameters, costs, Site.of(ranks, network, ranks_per_host).model(fitted, layer), ranks)
+    case = Case(parameters, costs, site.model(fitted, layer), ranks)
     if trace is None:
         (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
     else:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,14 +21,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wiretwin import _core, states
 from wiretwin.errors import InputError, StorageError
-from wiretwin.model import Network
+from wiretwin.model import LocalNetwork
+from wiretwin.model.local import MPI_LAYERS
 from wiretwin.mpi import script
 from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass, Replay
 from wiretwin.mpi.recording import Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import SimulatedRun
 from wiretwin.predict import solo, stage, timeline
-from wiretwin.predict.model import Side, Site
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site
 from wiretwin.predict.records import (
     ComputeNote,
     InState,
@@ -84,10 +86,10 @@ def predict(
     program: str | Path,
     args: Sequence[str] = (),
     *,
-    twin: str | Path | Twin,
+    twin: str | Path | Twin | None = None,
     ranks: int = 2,
-    layer: str = "mpi4py/mpich",
-    network: str | Path | Network | None = None,
+    layer: str | None = None,
+    network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
     passes: int = DEFAULT_PASSES,
     statistic: Statistic = "median",
@@ -106,14 +108,16 @@ def predict(
     program, args
         The script and its arguments.
     twin
-        A twin, or the file of one.
+        A twin, or the file of one; none on a network that has hosts of its own.
     ranks
         How many ranks; more ranks than the host has cores share them.
     layer
-        The layer of the twin that the messages take.
+        The layer of the twin that the messages take, ``mpi4py/mpich`` if none is named; on a network that has
+        hosts of its own, their stack, such as ``mpi-mpich/tcp/aal5``.
     network
         What joins hosts like the twin's; none where all ranks live on one. A text such as
-        ``fat-tree:hosts=64,rate=100Gbit/s``, a TOML file, or a `wiretwin.Network`.
+        ``fat-tree:hosts=64,rate=100Gbit/s``, a TOML file, or a `wiretwin.Network`; or a network that has
+        hosts of its own, such as ``asx100``.
     ranks_per_host
         With a network, how many ranks a host takes before the next one is filled; 1 by default.
     passes
@@ -181,10 +185,10 @@ class Forecast:
         program: str | Path,
         args: Sequence[str] = (),
         *,
-        twin: str | Path | Twin,
+        twin: str | Path | Twin | None = None,
         ranks: int = 2,
-        layer: str = "mpi4py/mpich",
-        network: str | Path | Network | None = None,
+        layer: str | None = None,
+        network: AnyNetwork | None = None,
         ranks_per_host: int | None = None,
         passes: int = DEFAULT_PASSES,
         statistic: Statistic = "median",
@@ -203,13 +207,17 @@ class Forecast:
         if compute_ps is not None and replay is not None:
             raise InputError(key="replay", value=str(replay), reason="not together with compute_ps")
         self.args = tuple(args)
-        self.twin = twin if isinstance(twin, Twin) else Twin.read(twin)
-        self.ranks, self.layer, self.statistic = ranks, layer, statistic
+        self.site = Site.of(ranks, network, ranks_per_host, layer)
+        self.twin = self.site.twin_for(twin)
+        if (local := self.site.local) is not None:
+            layer = _mpi_stack(local)
+        self.ranks, self.layer, self.statistic = ranks, layer or LAYER, statistic
         self.seed, self.limit_s = seed, limit_s
         self.negligible_ps, self.keep = negligible_ps, keep
-        self.states = _states(self.twin.layer(layer))
-        self.site = Site.of(ranks, network, ranks_per_host)
-        self.network = self.site.model(self.twin, layer, state=self.states[0].twins)
+        self.states = [_State(states.name(0, 1), None, None)]
+        if self.twin is not None:
+            self.states = _states(self.twin.layer(self.layer))
+        self.network = self.site.model(self.twin, self.layer, state=self.states[0].twins)
         self.network_json = json.dumps(self.network)
         self.source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
         self.kind: Literal["measured", "given", "replayed"] = "measured" if compute_ps is None else "given"
@@ -281,14 +289,18 @@ class Forecast:
             args=list(self.args),
             ranks=self.ranks,
             layer=self.layer,
-            twin_sha256=hashlib.sha256(self.twin.to_toml().encode()).hexdigest(),
+            twin_sha256=None
+            if self.twin is None
+            else hashlib.sha256(self.twin.to_toml().encode()).hexdigest(),
             network=main.network,
             seed=self.seed,
             compute=ComputeNote(
                 source=self.kind,
                 statistic=self.statistic,
                 passes=max(1, len(self.passes)),
-                concurrent=min(self.ranks, self.twin.host.cores),
+                concurrent=min(
+                    self.ranks, len(os.sched_getaffinity(0)) if self.twin is None else self.twin.host.cores
+                ),
                 other_paths=list(dict.fromkeys(text for one in found for text in one.other_paths)),
             ),
             seconds=main.seconds,
@@ -336,7 +348,7 @@ class Forecast:
             model = trace.modelled(network_json, chosen, keep=self.keep)
             others = [one.durations_ps for one in used if one.durations_ps != chosen]
             bounds += [trace.modelled(network_json, one).seconds for one in others]
-        if not recording.timed:
+        if not recording.timed and self.twin is not None:
             trace = _Trace(run, recording, self.seed)
             sides: tuple[Side, Side] = ("low", "high")
             for side in sides:
@@ -346,7 +358,7 @@ class Forecast:
             value=model.seconds,
             low=min([model.seconds, *bounds]),
             high=max([model.seconds, *bounds]),
-            meaning=_meaning(self.kind != "measured", recording.timed),
+            meaning=_meaning(self.kind != "measured", recording.timed or self.twin is None),
         )
         return _Predicted(state, network, passes, seconds, model, chosen, other_paths)
 
@@ -483,13 +495,21 @@ def _in_proportion(seconds: float, passes: Sequence[Pass], chosen: Sequence[Sequ
     return [seconds * max(sum(rank) for rank in one.durations_ps) / total for one in passes]
 
 
-def _meaning(fixed: bool, timed: bool) -> str:
+def _mpi_stack(network: LocalNetwork) -> str:
+    """Return the stack of a network that has hosts of its own; scripts need one of MPI."""
+    if not network.carries_mpi:
+        allowed = f"for scripts, one of MPI: {', '.join(MPI_LAYERS)}, such as mpi-mpich/tcp/aal5"
+        raise InputError(key="--stack", value=network.stack, allowed=allowed)
+    return network.stack
+
+
+def _meaning(fixed: bool, no_ends: bool) -> str:
     """Say what the interval of a prediction is made of."""
     parts = [] if fixed else ["the measuring passes"]
-    if not timed:
+    if not no_ends:
         parts.append("the ends of the twin's intervals")
     if not parts:
-        return "none: the computation is as told, and the program's path depends on time"
+        return "none: the computation is as told, and nothing else is known to vary"
     return "range over " + " and ".join(parts)
 
 

@@ -167,7 +167,7 @@ class Prediction(_Record):
     args: list[str]
     ranks: int = Field(ge=1)
     layer: str
-    twin_sha256: str
+    twin_sha256: str | None
     network: dict[str, Any] = Field(description="the network model the ranks ran on")
     seed: int
     compute: ComputeNote

@@ -13,7 +13,9 @@ import pytest
 from mpi_help import HERE, launcher, model
 
 from wiretwin import process
+from wiretwin.model import LocalNetwork
 from wiretwin.mpi import simulate
+from wiretwin.mpi.compute import Given
 
 PROGRAM = HERE / "equality" / "main.py"
 RANKS = (1, 2, 3, 4, 5)
@@ -62,3 +64,31 @@ def test_answers_do_not_depend_on_the_network(cores: int, tmp_path: Path) -> Non
     slow["intra"]["latency"][0]["base_ps"] = 900_000_000
     answers = json.loads(simulate(PROGRAM, [], 3, json.dumps(slow)).stdout[0])
     assert answers == simulated(3)
+
+
+@pytest.mark.parametrize(
+    ("network", "stack"),
+    [
+        ("asx100", "mpi-lam/tcp/aal5"),
+        ("an2:credits=none", "mpi-mpich/tcp/aal5"),
+        ("ethernet10", "mpi/tcp/ethernet"),
+        ("fddi", "mpi-mpich/tcp/fddi"),
+        ("gige:nic=gnic-ii", "mpi-lam/tcp/gige"),
+        ("gige", "mpi-mvich/gige"),
+    ],
+)
+def test_answers_are_the_same_on_networks_with_hosts_of_their_own(network: str, stack: str) -> None:
+    local = LocalNetwork.parse(network, stack=stack, hosts=3)
+    run = simulate(PROGRAM, [], 3, json.dumps({"local": local.plan}))
+    # Which ranks share memory is the only thing that a program can see of where they are.
+    expected = {name: answer for name, answer in simulated(3).items() if name != "split_dup"}
+    got: dict[str, Any] = json.loads(run.stdout[0])
+    assert len(got.pop("split_dup")) == 3
+    assert got == expected
+    # Where the time went sums to each rank's clock.
+    totals = sum(int(part.sum()) for part in run.totals_ps.values())
+    assert totals == sum(run.end_ps) > 0
+    # The same network gives the same run.
+    assert simulate(PROGRAM, [], 3, json.dumps({"local": local.plan}), compute=Given(0)).digest == (
+        simulate(PROGRAM, [], 3, json.dumps({"local": local.plan}), compute=Given(0)).digest
+    )

@@ -26,12 +26,12 @@ use core::fmt;
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime};
 
-use super::machine::{self, Incoming, Machine, Misuse, Outgoing, Transmit};
+use super::machine::{self, Found, Incoming, Machine, Misuse, Outgoing, Transmit};
 use super::packet::{Kind, Packet};
 use super::policy::{Data, Policy, Terms};
 use crate::library::{
-    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
-    Request,
+    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, MpiCalls, Outcome, Ready,
+    Refusal, Request,
 };
 use crate::matching::Pattern;
 use crate::protocol::Mode;
@@ -383,6 +383,31 @@ impl StreamMpi {
     }
 }
 
+impl MpiCalls for StreamMpi {
+    fn send_in_mode(&mut self, now: SimTime, request: Request, outgoing: Outgoing) -> Result<(), Misuse> {
+        self.machine.attach(Bytes::MAX);
+        Self::send_in_mode(self, now, request, outgoing)
+    }
+
+    fn receive_in_context(&mut self, now: SimTime, request: Request, pattern: Pattern, capacity: Bytes) {
+        let posted = self.machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 });
+        if posted.is_err() {
+            let failure = Failure::Refused("a rank that is not there");
+            self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
+        }
+        self.drain(now);
+    }
+
+    fn probe(&self, pattern: &Pattern) -> Option<Found> {
+        self.machine.probe(pattern)
+    }
+
+    fn cancel(&mut self, now: SimTime, request: Request) {
+        self.machine.cancel(now, request);
+        self.drain(now);
+    }
+}
+
 impl Library for StreamMpi {
     fn admit(&self, to: u32, _tag: u32, bytes: Bytes) -> Result<(), Refusal> {
         if to >= self.size {
@@ -409,13 +434,11 @@ impl Library for StreamMpi {
         tag: Option<u32>,
         capacity: Bytes,
     ) {
-        let pattern = Pattern { context: 0, source: from, tag };
-        let posted = self.machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 });
-        if posted.is_err() {
-            let failure = Failure::Refused("a rank that is not there");
-            self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
-        }
-        self.drain(now);
+        self.receive_in_context(now, request, Pattern { context: 0, source: from, tag }, capacity);
+    }
+
+    fn mpi(&mut self) -> Option<&mut dyn MpiCalls> {
+        Some(self)
     }
 
     fn progress(&mut self, now: SimTime) {

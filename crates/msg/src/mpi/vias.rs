@@ -28,13 +28,13 @@ use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime};
 
 use super::credit::Flow;
-use super::machine::{self, Incoming, Machine, Misuse, Outgoing, Transmit};
+use super::machine::{self, Found, Incoming, Machine, Misuse, Outgoing, Transmit};
 use super::packet::{HEAD, Kind, Packet};
 use super::policy::{Data, Policy};
 use super::stream::LONGEST;
 use crate::library::{
-    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
-    Request, Way,
+    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, MpiCalls, Outcome, Ready,
+    Refusal, Request, Way,
 };
 use crate::matching::Pattern;
 use crate::protocol::Mode;
@@ -242,6 +242,30 @@ impl ViaMpi {
     }
 }
 
+impl MpiCalls for ViaMpi {
+    fn send_in_mode(&mut self, now: SimTime, request: Request, outgoing: Outgoing) -> Result<(), Misuse> {
+        self.machine.attach(Bytes::MAX);
+        Self::send_in_mode(self, now, request, outgoing)
+    }
+
+    fn receive_in_context(&mut self, now: SimTime, request: Request, pattern: Pattern, capacity: Bytes) {
+        if self.machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 }).is_err() {
+            let failure = Failure::Refused("a rank that is not there");
+            self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
+        }
+        self.drain(now);
+    }
+
+    fn probe(&self, pattern: &Pattern) -> Option<Found> {
+        self.machine.probe(pattern)
+    }
+
+    fn cancel(&mut self, now: SimTime, request: Request) {
+        self.machine.cancel(now, request);
+        self.drain(now);
+    }
+}
+
 impl Library for ViaMpi {
     fn admit(&self, to: u32, _tag: u32, bytes: Bytes) -> Result<(), Refusal> {
         if to as usize >= self.peers.len() {
@@ -267,12 +291,11 @@ impl Library for ViaMpi {
         tag: Option<u32>,
         capacity: Bytes,
     ) {
-        let pattern = Pattern { context: 0, source: from, tag };
-        if self.machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 }).is_err() {
-            let failure = Failure::Refused("a rank that is not there");
-            self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
-        }
-        self.drain(now);
+        self.receive_in_context(now, request, Pattern { context: 0, source: from, tag }, capacity);
+    }
+
+    fn mpi(&mut self) -> Option<&mut dyn MpiCalls> {
+        Some(self)
     }
 
     fn progress(&mut self, _now: SimTime) {

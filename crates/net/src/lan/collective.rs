@@ -147,7 +147,8 @@ fn once(
             return Err(CollectiveError::Lost { ranks: lan.blocked(), losses: lan.losses() });
         }
         for rank in lan.resumed().to_vec() {
-            if let Some(failure) = lan.completions(rank).iter().find_map(|one| one.failure) {
+            if let Some(failure) = lan.completions(rank).iter().find_map(|one| lan.failure(rank, one.request))
+            {
                 return Err(CollectiveError::Failed { rank, failure });
             }
             let now = lan.now();
@@ -166,13 +167,13 @@ fn post_round(lan: &mut Lan, rank: u32, one: &mut Rank) -> Result<bool, LanError
     let mut requests: Vec<RequestId> = Vec::with_capacity(round.len());
     // Receives first, as the libraries do where both are in a round.
     for (_, peer, bytes) in round.iter().filter(|(is_send, ..)| !is_send) {
-        let op = Op::Recv { from: Some(*peer), tag: Some(TAG), capacity: *bytes };
+        let op = Op::recv(Some(*peer), Some(TAG), *bytes);
         requests.extend(lan.post(rank, op)?);
     }
     for (_, peer, bytes) in round.iter().filter(|(is_send, ..)| *is_send) {
-        requests.extend(lan.post(rank, Op::Send { to: *peer, tag: TAG, bytes: *bytes })?);
+        requests.extend(lan.post(rank, Op::send(*peer, TAG, *bytes))?);
     }
-    lan.post(rank, Op::Wait(&requests))?;
+    lan.post(rank, Op::wait(&requests))?;
     Ok(true)
 }
 

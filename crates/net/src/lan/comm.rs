@@ -49,9 +49,9 @@ fn refused(error: LanError) -> CommError {
     }
 }
 
-/// Whether a request has come to something.
-fn succeeded(completion: &Completion) -> Result<(), CommError> {
-    match completion.failure {
+/// What the failure of a request is to a program.
+fn failed(failure: Option<Failure>) -> Result<(), CommError> {
+    match failure {
         None => Ok(()),
         Some(Failure::PeerLost { rank }) => Err(CommError::PeerLost { rank: Rank(rank) }),
         Some(Failure::TimedOut { limit }) => Err(CommError::TimedOut { limit }),
@@ -66,8 +66,7 @@ impl LanComm {
     }
 
     fn start_send(&self, to: Rank, tag: Tag, message: &[u8]) -> Result<RequestId, CommError> {
-        let request =
-            self.post(Op::Send { to: to.0, tag: tag.0, bytes: Bytes::new(message.len() as u64) })?;
+        let request = self.post(Op::send(to.0, tag.0, Bytes::new(message.len() as u64)))?;
         self.shared.payloads.borrow_mut().insert(request, (message.to_vec(), 1));
         Ok(request)
     }
@@ -81,17 +80,26 @@ impl LanComm {
             TagMatch::Tag(tag) => Some(tag.0),
             TagMatch::Any => None,
         };
-        self.post(Op::Recv { from, tag, capacity: Bytes::new(capacity as u64) })
+        self.post(Op::recv(from, tag, Bytes::new(capacity as u64)))
+    }
+
+    /// Whether a request of the last wait has come to something.
+    fn succeeded(&self, completion: &Completion) -> Result<(), CommError> {
+        if completion.failed {
+            failed(self.shared.lan.borrow().failure(self.process, completion.request))
+        } else {
+            Ok(())
+        }
     }
 
     async fn wait(&self, requests: &[RequestId]) -> Result<Vec<Completion>, CommError> {
-        self.post(Op::Wait(requests))?;
+        self.post(Op::wait(requests))?;
         self.resumed().await;
         Ok(self.shared.lan.borrow().completions(self.process).to_vec())
     }
 
     fn deliver(&self, completion: &Completion, buffer: &mut [u8]) -> Result<Status, CommError> {
-        succeeded(completion)?;
+        self.succeeded(completion)?;
         let message = self.take_payload(completion.message);
         let kept = buffer.len().min(message.len());
         buffer[..kept].copy_from_slice(&message[..kept]);
@@ -128,7 +136,7 @@ impl LanComm {
     async fn wish(&self, wish: &Wish) -> Result<u32, CommError> {
         let request = self.post(Op::Wish(wish))?;
         let completion = self.wait(&[request]).await?[0];
-        succeeded(&completion).map(|()| completion.number)
+        self.succeeded(&completion).map(|()| completion.number)
     }
 
     /// Starts processes of a program (`pvm_spawn`): how many were started.
@@ -197,7 +205,7 @@ impl Comm for LanComm {
 
     async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         let request = self.start_send(to, tag, message)?;
-        self.wait(&[request]).await?.iter().try_for_each(succeeded)
+        self.wait(&[request]).await?.iter().try_for_each(|one| self.succeeded(one))
     }
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
@@ -223,7 +231,7 @@ impl Comm for LanComm {
             Err(error) => return Err(refused(error)),
         };
         self.shared.payloads.borrow_mut().insert(request, (message.to_vec(), ranks.len()));
-        self.wait(&[request]).await?.iter().try_for_each(succeeded)
+        self.wait(&[request]).await?.iter().try_for_each(|one| self.succeeded(one))
     }
 
     async fn exchange(
@@ -241,7 +249,7 @@ impl Comm for LanComm {
         }
         let completions = self.wait(&requests).await?;
         // A wait returns its requests in their order, the receives first.
-        let mut outcome = completions.iter().skip(receives.len()).try_for_each(succeeded);
+        let mut outcome = completions.iter().skip(receives.len()).try_for_each(|one| self.succeeded(one));
         for (receive, completion) in receives.iter_mut().zip(&completions) {
             match self.deliver(completion, receive.buffer) {
                 Ok(status) => receive.status = Some(status),
@@ -281,7 +289,7 @@ impl Comm for LanComm {
             }
         }
         drop(payloads);
-        succeeded(&completion)
+        self.succeeded(&completion)
     }
 
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {

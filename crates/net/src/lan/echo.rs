@@ -82,13 +82,13 @@ fn run(lan: &mut Lan, bytes: Bytes, rounds: u64, patient: bool) -> Result<Tally,
     let mut tally = Tally { times: Vec::with_capacity(rounds as usize), lost: 0 };
     // Both begin by waiting for nothing: from then on each acts when it is resumed.
     let ask = |lan: &mut Lan| -> Result<(), LanError> {
-        let sent = lan.post(0, Op::Send { to: 1, tag: 1, bytes })?.unwrap_or(super::RequestId(0));
-        let due = lan.post(0, Op::Recv { from: Some(1), tag: Some(2), capacity: bytes })?;
-        lan.post(0, Op::Wait(&[sent, due.unwrap_or(super::RequestId(0))])).map(|_| ())
+        let sent = lan.post(0, Op::send(1, 1, bytes))?.unwrap_or(super::RequestId(0));
+        let due = lan.post(0, Op::recv(Some(1), Some(2), bytes))?;
+        lan.post(0, Op::wait(&[sent, due.unwrap_or(super::RequestId(0))])).map(|_| ())
     };
     let listen = |lan: &mut Lan| -> Result<(), LanError> {
-        let due = lan.post(1, Op::Recv { from: Some(0), tag: Some(1), capacity: bytes })?;
-        lan.post(1, Op::Wait(&[due.unwrap_or(super::RequestId(0))])).map(|_| ())
+        let due = lan.post(1, Op::recv(Some(0), Some(1), bytes))?;
+        lan.post(1, Op::wait(&[due.unwrap_or(super::RequestId(0))])).map(|_| ())
     };
     listen(lan)?;
     let mut begun = lan.now();
@@ -129,8 +129,8 @@ fn run(lan: &mut Lan, bytes: Bytes, rounds: u64, patient: bool) -> Result<Tally,
                 }
                 _ => {
                     answering = true;
-                    let sent = lan.post(1, Op::Send { to: 0, tag: 2, bytes })?;
-                    lan.post(1, Op::Wait(&[sent.unwrap_or(super::RequestId(0))]))?;
+                    let sent = lan.post(1, Op::send(0, 2, bytes))?;
+                    lan.post(1, Op::wait(&[sent.unwrap_or(super::RequestId(0))]))?;
                 }
             }
         }

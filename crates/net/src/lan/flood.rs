@@ -34,12 +34,12 @@ pub fn flood(lan: &mut Lan, bytes: Bytes, gap: Span, length: Span) -> Result<Flo
     let (half, end) = (begin + length / 2, begin + length);
     let send = |lan: &mut Lan, rank: u32| -> Result<(), LanError> {
         lan.post(rank, Op::Compute(gap))?;
-        let sent = lan.post(rank, Op::Send { to: 0, tag: 0, bytes })?;
-        lan.post(rank, Op::Wait(sent.as_slice())).map(|_| ())
+        let sent = lan.post(rank, Op::send(0, 0, bytes))?;
+        lan.post(rank, Op::wait(sent.as_slice())).map(|_| ())
     };
     let receive = |lan: &mut Lan| -> Result<(), LanError> {
-        let due = lan.post(0, Op::Recv { from: None, tag: None, capacity: bytes })?;
-        lan.post(0, Op::Wait(due.as_slice())).map(|_| ())
+        let due = lan.post(0, Op::recv(None, None, bytes))?;
+        lan.post(0, Op::wait(due.as_slice())).map(|_| ())
     };
     receive(lan)?;
     for rank in 1..lan.size() {

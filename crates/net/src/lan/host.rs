@@ -2,6 +2,7 @@
 
 use wiretwin_engine::Stream;
 use wiretwin_msg::library::{CircuitId, Done, SocketId};
+use wiretwin_msg::matching::Envelope;
 use wiretwin_proto::{MessageId, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -13,7 +14,9 @@ use super::cpu::{Cpu, Level, Next, Step, ThreadId};
 use super::datagram::DatagramId;
 use super::stack::{Message, Transport};
 use super::trail::SegmentId;
-use super::{Anatomy, Arrived, Completion, Kind, Lan, MESSAGE_CAME, RESUMED, RequestId, State};
+use super::{
+    Anatomy, Arrived, Completion, Kind, Lan, Look, MESSAGE_CAME, RESUMED, Request, RequestId, State,
+};
 
 /// What a thread does once the steps before are paid.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +76,8 @@ pub(super) enum Action {
     // Of libraries.
     /// A process asks its library for what it has posted.
     Ask { process: u32, request: RequestId },
+    /// It takes a receive back.
+    Withdraw { process: u32, request: RequestId },
     /// It ends.
     Leave { process: u32 },
     /// It makes the next system call that the library wants.
@@ -272,9 +277,9 @@ impl Lan {
     fn accepts(&self, receive: RequestId, message: RequestId) -> bool {
         let (Some(receive), Some(sent)) = (self.find(receive), self.find(message)) else { return false };
         match (self.requests[receive].kind, self.requests[sent].kind) {
-            (Kind::Recv { from, tag, .. }, Kind::Send(message)) => {
-                from.is_none_or(|from| from == self.requests[sent].rank)
-                    && tag.is_none_or(|tag| tag == message.tag)
+            (Kind::Recv { pattern, .. }, Kind::Send(message)) => {
+                let (context, tag) = (message.context, message.tag);
+                pattern.accepts(&Envelope { context, source: self.requests[sent].rank, tag })
             }
             _ => false,
         }
@@ -360,6 +365,7 @@ impl Lan {
             Action::Writable { end } => self.is_writable(host, thread, end),
             Action::Changed { end } => self.has_changed(host, thread, end),
             Action::Ask { process, request } => self.ask(host, thread, process, request),
+            Action::Withdraw { process, request } => self.take_back(host, thread, process, request),
             Action::Leave { process } => self.leave(host, thread, process),
             Action::Call { process } => self.begin_call(host, thread, process),
             Action::Attempt { process } => self.attempt(host, thread, process),
@@ -442,23 +448,6 @@ impl Lan {
         self.insert(host, thread, &steps);
     }
 
-    /// Resumes a rank if all that it waits for is complete.
-    pub(super) fn resume_if_done(&mut self, rank: u32) -> bool {
-        let process = &self.processes[rank as usize];
-        let open =
-            |request: &RequestId| self.find(*request).is_some_and(|slot| !self.requests[slot].complete);
-        let next = process.waits[process.waited..].iter().position(open);
-        let waited = next.map_or(process.waits.len(), |at| process.waited + at);
-        self.processes[rank as usize].waited = waited;
-        if next.is_some() {
-            return false;
-        }
-        let waits = core::mem::take(&mut self.processes[rank as usize].waits);
-        self.resume(rank, &waits);
-        self.processes[rank as usize].waits = waits;
-        true
-    }
-
     fn took(&mut self, host: u32, thread: ThreadId, rank: u32, payload: Payload) {
         let id = RequestId(payload.message.0);
         let Some(message) = self.message(id) else { return };
@@ -498,90 +487,81 @@ impl Lan {
         }
     }
 
-    fn resume(&mut self, rank: u32, waits: &[RequestId]) {
+    /// A rank goes on, with these requests, which are complete and are no more.
+    pub(super) fn resume(&mut self, rank: u32, requests: &[RequestId]) {
         let mut completions = core::mem::take(&mut self.processes[rank as usize].completions);
         completions.clear();
-        for &request in waits {
-            let Some(slot) = self.find(request) else { continue };
-            let (failure, number) =
-                (self.requests[slot].failure.as_deref().copied(), self.requests[slot].number);
-            if failure.is_some() {
-                let (source, tag, bytes) = (rank, 0, Bytes::new(0));
-                let truncated = false;
-                completions.push(Completion {
-                    request,
-                    source,
-                    tag,
-                    bytes,
-                    message: request,
-                    truncated,
-                    number,
-                    failure,
-                });
-                self.close(request);
-                continue;
-            }
-            match self.requests[slot].kind {
-                Kind::Recv { capacity, message: id, .. } => {
-                    let first = self.crew_of(rank).unwrap_or(0);
-                    let source = self.find(id).map_or(rank, |sent| self.requests[sent].rank) - first;
-                    if let Some(&mut message) = self.message(id) {
-                        completions.push(Completion {
-                            request,
-                            source,
-                            tag: message.tag,
-                            bytes: message.bytes,
-                            message: id,
-                            truncated: message.bytes > capacity,
-                            number,
-                            failure,
-                        });
-                        let others = self.message(id).map_or(0, |message| {
-                            message.takers -= 1;
-                            message.takers
-                        });
-                        if others > 0 {
-                            // It is on its way to others.
-                        } else if message.returned {
-                            self.close(id);
-                        } else if let Some(slot) = self.find(id)
-                            && let Kind::Send(message) = &mut self.requests[slot].kind
-                        {
-                            message.arrived = Bytes::MAX;
-                        }
-                    }
-                    self.close(request);
-                }
-                Kind::Send(message) => {
-                    let (tag, bytes) = (message.tag, message.bytes);
-                    let source = rank;
-                    let completion = Completion {
-                        request,
-                        source,
-                        tag,
-                        bytes,
-                        message: request,
-                        truncated: false,
-                        number,
-                        failure,
-                    };
-                    completions.push(completion);
-                    if message.arrived == Bytes::MAX {
-                        self.close(request);
-                    } else if let Some(message) = self.message(request) {
-                        message.returned = true;
-                    }
-                }
-                Kind::Free => {}
-            }
+        self.processes[rank as usize].failures.clear();
+        for &request in requests {
+            completions.extend(self.returned(rank, request));
         }
         let process = &mut self.processes[rank as usize];
         process.completions = completions;
         process.state = State::Running;
+        process.look = Look::No;
         let (host, thread) = (process.host, process.thread);
         self.hosts[host as usize].cpu.returned(thread);
         self.resumed.push(rank);
-        self.core.observe(RESUMED, u64::from(rank), waits.len() as u64);
+        self.core.observe(RESUMED, u64::from(rank), requests.len() as u64);
+    }
+
+    /// What a request that is complete came to; it is no more, and nor is a message that both its ends have.
+    fn returned(&mut self, rank: u32, request: RequestId) -> Option<Completion> {
+        let slot = self.find(request)?;
+        let Request { cancelled, number, .. } = self.requests[slot];
+        let failure = self.requests[slot].failure.take();
+        let mut completion = Completion {
+            request,
+            source: rank,
+            tag: 0,
+            bytes: Bytes::new(0),
+            message: request,
+            number,
+            truncated: false,
+            cancelled,
+            failed: failure.is_some(),
+        };
+        if let Some(failure) = failure {
+            self.processes[rank as usize].failures.push((request, *failure));
+        }
+        if completion.failed || cancelled {
+            self.close(request);
+            return Some(completion);
+        }
+        match self.requests[slot].kind {
+            Kind::Recv { capacity, message: id, .. } => {
+                let first = self.crew_of(rank).unwrap_or(0);
+                completion.source = self.find(id).map_or(rank, |sent| self.requests[sent].rank) - first;
+                let sent = self.message(id).map(|message| {
+                    message.takers -= 1;
+                    *message
+                });
+                let Some(sent) = sent else {
+                    self.close(request);
+                    return None;
+                };
+                (completion.tag, completion.bytes, completion.message) = (sent.tag, sent.bytes, id);
+                completion.truncated = sent.bytes > capacity;
+                if sent.takers > 0 {
+                    // It is on its way to others.
+                } else if sent.returned {
+                    self.close(id);
+                } else if let Some(message) = self.message(id) {
+                    message.arrived = Bytes::MAX;
+                }
+                self.close(request);
+            }
+            Kind::Send(message) => {
+                (completion.tag, completion.bytes) = (message.tag, message.bytes);
+                if message.arrived == Bytes::MAX {
+                    self.close(request);
+                } else if let Some(message) = self.message(request) {
+                    message.returned = true;
+                }
+            }
+            Kind::Free => return None,
+        }
+        Some(completion)
     }
 
     /// A PDU has come for a process: it stands at the stream head, and a sleeper is woken.

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config` | what a network is made of, from JSON |
 //! | `stack` | which layers go on top of each other |
-//! | `op`, `requests` | what ranks ask for, and what it came to |
+//! | `op`, `requests`, `waits` | why an operation is refused; requests and messages; when ranks go on |
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
@@ -68,19 +68,23 @@ mod switches;
 pub mod trail;
 mod train;
 pub mod vi;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use wiretwin_engine::{Digest, Stream, StreamError, Streams};
 use wiretwin_msg::library::{Address, Content, Failure, ListenerId};
+use wiretwin_msg::matching::Pattern;
+use wiretwin_msg::protocol::Mode;
 use wiretwin_proto::tcp::{self, Reason};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
-pub use self::op::{Completion, LanError, Losses, Op, RequestId};
+pub use self::op::{LanError, Losses};
+pub use crate::ranks::{Completion, Op, RequestId};
 use adapter::Adapter;
 use admission::Admission;
 use asx100::Switch;
@@ -102,6 +106,8 @@ use socket::{End, Packets, Pending};
 use stack::{Lower, Message as MessageLayer, Transport};
 use trail::{Part, SegmentId, Trail};
 
+use crate::ranks::{Found, WaitMode};
+
 /// Why no network was made of a configuration.
 pub type BuildError = StreamError;
 
@@ -119,6 +125,14 @@ struct Process {
     waits: Vec<RequestId>,
     /// So many of them, from the first, are complete.
     waited: usize,
+    mode: WaitMode,
+    /// It waits for a message that this accepts, not for requests.
+    probe: Option<Pattern>,
+    /// That it has been resumed with what a probe has found.
+    probed: bool,
+    found: Option<Found>,
+    /// It goes on after one look, whatever that finds.
+    look: Look,
     /// Receives that no message has come for, in the order of posting.
     posted: VecDeque<RequestId>,
     /// Messages that no receive has been posted for.
@@ -135,6 +149,19 @@ struct Process {
     /// Ranks that it has sent to, where the first message to each costs something.
     reached: BTreeSet<u32>,
     completions: Vec<Completion>,
+    /// Why those of them that have failed did.
+    failures: Vec<(RequestId, Failure)>,
+}
+
+/// A look at what has come, by a process that does not wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It waits.
+    No,
+    /// It is to look.
+    Due,
+    /// Its library looks.
+    Taken,
 }
 
 #[derive(Debug)]
@@ -142,6 +169,7 @@ struct Request {
     id: RequestId,
     rank: u32,
     complete: bool,
+    cancelled: bool,
     failure: Option<Box<Failure>>,
     /// Of a wish: what it came to.
     number: u32,
@@ -152,15 +180,17 @@ struct Request {
 enum Kind {
     Free,
     Send(Message),
-    Recv { from: Option<u32>, tag: Option<u32>, capacity: Bytes, message: RequestId },
+    Recv { pattern: Pattern, capacity: Bytes, message: RequestId },
 }
 
 /// A message on its way: known by its sender's request, which stays until the message has come.
 #[derive(Clone, Copy, Debug)]
 struct Message {
     to: u32,
+    context: u32,
     tag: u32,
     bytes: Bytes,
+    mode: Mode,
     arrived: Bytes,
     begun: SimTime,
     begin: SegmentId,
@@ -404,6 +434,11 @@ impl Lan {
             state: State::Running,
             waits: Vec::new(),
             waited: 0,
+            mode: WaitMode::All,
+            probe: None,
+            probed: false,
+            found: None,
+            look: Look::No,
             posted: VecDeque::new(),
             unexpected: VecDeque::new(),
             in_call: false,
@@ -413,6 +448,7 @@ impl Lan {
             write_blocked: false,
             reached: BTreeSet::new(),
             completions: Vec::new(),
+            failures: Vec::new(),
         });
     }
 
@@ -546,10 +582,15 @@ impl Lan {
                 self.charge_program(rank, span);
                 Ok(None)
             }
-            Op::Send { to, tag, bytes } => {
+            // The stack's own prices have what a call costs.
+            Op::Enter { .. } | Op::Exit => Ok(None),
+            Op::Send { context, to, tag, bytes, mode } => {
                 self.check_rank(to)?;
+                if context != 0 || mode != Mode::Standard {
+                    self.check_mpi(rank, "a message in a mode or a communicator")?;
+                }
                 self.admit(rank, to, tag, bytes)?;
-                let request = self.open_send(rank, to, tag, bytes, 1);
+                let request = self.open_send(rank, (context, to, tag), mode, bytes, 1);
                 match self.config.stack.message {
                     MessageLayer::Fore => self.start_send(rank, request),
                     MessageLayer::Socket if self.sends_datagrams() => self.post_datagram(rank, request),
@@ -571,12 +612,15 @@ impl Lan {
             }
             Op::Wish(wish) => self.post_wish(rank, wish).map(Some),
             Op::Multicast { to, tag, bytes } => self.post_multicast(rank, to, tag, bytes).map(Some),
-            Op::Recv { from, tag, capacity } => {
-                if let Some(from) = from {
+            Op::Recv { pattern, capacity } => {
+                if let Some(from) = pattern.source {
                     self.check_rank(from)?;
                 }
+                if pattern.context != 0 {
+                    self.check_mpi(rank, "a receive in a communicator")?;
+                }
                 let message = RequestId(u64::MAX);
-                let request = self.open(rank, Kind::Recv { from, tag, capacity, message });
+                let request = self.open(rank, Kind::Recv { pattern, capacity, message });
                 if self.config.stack.message.is_library() {
                     self.post_to_library(rank, request, false);
                 } else {
@@ -588,21 +632,11 @@ impl Lan {
                 self.pause(rank, span)?;
                 Ok(None)
             }
-            Op::Wait(requests) => {
-                for request in requests {
-                    let open = self.find(*request).filter(|slot| self.requests[*slot].rank == rank);
-                    if open.is_none() {
-                        return Err(LanError::NoSuchRequest { request: *request });
-                    }
-                }
-                let process = &mut self.processes[rank as usize];
-                process.state = State::Waiting;
-                process.waits.clear();
-                process.waited = 0;
-                process.waits.extend_from_slice(requests);
-                self.give(rank, Action::Progress { rank });
-                Ok(None)
-            }
+            Op::Cancel(request) => self.withdraw(rank, request).map(|()| None),
+            Op::Wait { requests, mode } => self.wait(rank, requests, mode).map(|()| None),
+            Op::Probe(pattern) => self.probe(rank, pattern, Look::No).map(|()| None),
+            Op::ProbeNow(pattern) => self.probe(rank, pattern, Look::Due).map(|()| None),
+            Op::Yield => self.wait(rank, &[], WaitMode::All).map(|()| None),
             Op::Finish => {
                 self.processes[rank as usize].state = State::Finished;
                 self.finished = (self.now(), self.medium.as_ref().map_or(Span::ZERO, |one| one.carried));
@@ -638,15 +672,6 @@ impl Lan {
     #[must_use]
     pub fn resumed(&self) -> &[u32] {
         &self.resumed
-    }
-
-    /// What a resumed rank's wait returned, in the order in which it was asked for.
-    ///
-    /// # Panics
-    /// Where there is no such rank.
-    #[must_use]
-    pub fn completions(&self, rank: u32) -> &[Completion] {
-        &self.processes[rank as usize].completions
     }
 
     fn dispatch(&mut self, index: u64) {

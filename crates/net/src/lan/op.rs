@@ -1,76 +1,11 @@
-//! What ranks ask for, and what it came to.
+//! What was lost, and why an operation is refused.
 
 use std::fmt;
 
-use wiretwin_msg::library::{Failure, Refusal, Wish};
-use wiretwin_units::{Bytes, Span};
+use wiretwin_msg::library::Refusal;
+use wiretwin_units::Bytes;
 
-/// Names a request of a network. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// An operation of a rank.
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// Works on its own for this long.
-    Compute(Span),
-    /// Starts a send; returns its request.
-    Send {
-        /// The receiver.
-        to: u32,
-        /// The tag.
-        tag: u32,
-        /// The length of the message.
-        bytes: Bytes,
-    },
-    /// Starts a send of one message to several ranks, in order and without the rank itself; returns its request.
-    Multicast {
-        /// The receivers.
-        to: &'a [u32],
-        /// The tag.
-        tag: u32,
-        /// The length of the message.
-        bytes: Bytes,
-    },
-    /// Asks for what is no message; returns its request, whose completion has the number that it came to.
-    Wish(&'a Wish),
-    /// Posts a receive; returns its request.
-    Recv {
-        /// Whose message; `None` takes anyone's.
-        from: Option<u32>,
-        /// Which tag; `None` takes any.
-        tag: Option<u32>,
-        /// The length of the buffer.
-        capacity: Bytes,
-    },
-    /// Sleeps for this long; suspends.
-    Pause(Span),
-    /// Suspends until all of these are complete, and everything posted before is done.
-    Wait(&'a [RequestId]),
-    /// The rank has ended.
-    Finish,
-}
-
-/// A request that is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The request; it is no more.
-    pub request: RequestId,
-    /// The sender.
-    pub source: u32,
-    /// The tag.
-    pub tag: u32,
-    /// The length of the message, even if it is longer than the buffer.
-    pub bytes: Bytes,
-    /// The send that made the message.
-    pub message: RequestId,
-    /// The message was longer than the buffer.
-    pub truncated: bool,
-    /// Of a wish: what it came to.
-    pub number: u32,
-    /// It came to nothing; then nothing else here says anything.
-    pub failure: Option<Failure>,
-}
+use crate::ranks::RequestId;
 
 /// What was lost, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Requests of ranks: their numbers, and the messages that sends made.
 
 use wiretwin_msg::library::NO_MULTICAST;
+use wiretwin_msg::protocol::Mode;
 use wiretwin_units::{Bytes, Span};
 
 use super::core::To;
@@ -56,7 +57,7 @@ impl Lan {
             None => self.requests.len() as u32,
         };
         let id = RequestId(self.serial << 24 | u64::from(slot));
-        let request = Request { id, rank, complete: false, failure: None, number: 0, kind };
+        let request = Request { id, rank, complete: false, cancelled: false, failure: None, number: 0, kind };
         match self.requests.get_mut(slot as usize) {
             Some(entry) => *entry = request,
             None => self.requests.push(request),
@@ -64,12 +65,21 @@ impl Lan {
         id
     }
 
-    /// A message that a rank sends, to so many.
-    pub(super) fn open_send(&mut self, rank: u32, to: u32, tag: u32, bytes: Bytes, takers: u32) -> RequestId {
+    /// A message that a rank sends, by context, receiver and tag; to so many.
+    pub(super) fn open_send(
+        &mut self,
+        rank: u32,
+        (context, to, tag): (u32, u32, u32),
+        mode: Mode,
+        bytes: Bytes,
+        takers: u32,
+    ) -> RequestId {
         let message = Message {
             to,
+            context,
             tag,
             bytes,
+            mode,
             arrived: Bytes::new(0),
             begun: self.now(),
             begin: SegmentId::NONE,
@@ -104,7 +114,7 @@ impl Lan {
         }
         let admitted = self.library_admits_many(rank, to, tag, bytes);
         admitted.map_err(|refusal| LanError::of(refusal, rank, bytes))?;
-        let request = self.open_send(rank, first, tag, bytes, to.len() as u32);
+        let request = self.open_send(rank, (0, first, tag), Mode::Standard, bytes, to.len() as u32);
         self.several.insert(request, to.to_vec());
         self.sent_to_several += 1;
         self.post_to_library(rank, request, true);

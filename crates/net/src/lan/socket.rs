@@ -699,7 +699,7 @@ impl Lan {
     pub(super) fn wants_from(&self, rank: u32, from: u32) -> bool {
         self.processes[rank as usize].posted.iter().any(|receive| {
             self.find(*receive).is_some_and(|slot| match self.requests[slot].kind {
-                Kind::Recv { from: source, .. } => source.is_none_or(|source| source == from),
+                Kind::Recv { pattern, .. } => pattern.source.is_none_or(|source| source == from),
                 _ => false,
             })
         })

@@ -332,10 +332,15 @@ impl Lan {
             }
             Call::Select { .. } => {
                 let ready = self.vi_ready(process);
-                if ready.is_empty() {
+                if ready.is_empty() && !self.looks(process) {
                     return self.sleep(host, thread, process, call);
                 }
                 self.outcome(host, thread, process, Outcome::Ready(&ready));
+                if ready.is_empty() {
+                    let none = Bytes::new(0);
+                    let poll = self.price(host, Activity::ViaPoll, none, none);
+                    self.insert(host, thread, &[poll]);
+                }
             }
             _ => debug_assert!(false, "libraries over VIs make no calls of sockets"),
         }

@@ -1,6 +1,7 @@
 //! The shipped programs: right results, exact times, and errors with names.
 
 use super::*;
+use crate::model::Model;
 use wiretwin_prog::jacobi::JacobiParams;
 use wiretwin_prog::md::{self, MdParams};
 use wiretwin_prog::mm::MmParams;
@@ -390,7 +391,7 @@ fn what_is_wrong_is_refused_by_name() {
 fn a_program_that_waits_for_itself_is_a_deadlock_with_names() {
     use wiretwin_prog::{Comm, Rank, Source, Tag, TagMatch};
     let model = Model::from_json(&model(2, 2), 2).unwrap();
-    let shared = Shared::new(World::new(model, 1, true), BTreeMap::new(), None);
+    let shared = Shared::new(Ranks::Costs(World::new(model, 1, true)), BTreeMap::new(), None);
     let program = async |comm: &mut SimComm| {
         let peer = Rank(1 - comm.rank().0);
         comm.recv(Source::Rank(peer), TagMatch::Tag(Tag(3)), &mut [0; 4]).await?;
@@ -409,7 +410,7 @@ fn a_short_buffer_and_a_rank_that_does_not_exist_are_errors_of_the_call() {
     use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
     use wiretwin_units::Bytes;
     let model = Model::from_json(&model(2, 2), 2).unwrap();
-    let shared = Shared::new(World::new(model, 1, true), BTreeMap::new(), None);
+    let shared = Shared::new(Ranks::Costs(World::new(model, 1, true)), BTreeMap::new(), None);
     let program = async |comm: &mut SimComm| {
         if comm.rank() == Rank(0) {
             assert_eq!(

@@ -1,25 +1,10 @@
 //! Ranks that wait for what has not happened, in words.
 
-use wiretwin_msg::matching::Pattern;
-use wiretwin_units::SimTime;
+use wiretwin_units::{Bytes, SimTime};
 
-use super::World;
 use super::state::{NONE, Rank, Request, RequestState, State};
-
-/// A rank that waits for something that has not happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The rank.
-    pub rank: u32,
-    /// What it waits for, in words.
-    pub operation: String,
-    /// The call it is in; empty if none.
-    pub name: String,
-    /// The call's source line, -1 if none.
-    pub site: i32,
-    /// Since when.
-    pub since: SimTime,
-}
+use super::{Blocked, World};
+use crate::ranks::words;
 
 impl World {
     /// The ranks that are suspended, and for what.
@@ -49,15 +34,9 @@ impl World {
                     }
                     at = request.next_wait;
                 }
-                let more = parts.len().saturating_sub(4);
-                parts.truncate(4);
-                let mut text = parts.join("; ");
-                if more > 0 {
-                    text.push_str(&format!("; and {more} more"));
-                }
-                text
+                words::of_waits(parts)
             }
-            State::Probe | State::ProbeNow => format!("probe for {}", describe_pattern(&rank.pattern)),
+            State::Probe | State::ProbeNow => words::of_probe(&rank.pattern),
             State::Yield => "its own clock".into(),
             State::Running | State::Finished => String::new(),
         }
@@ -66,17 +45,9 @@ impl World {
 
 fn describe_request(request: &Request) -> String {
     if request.is_send {
-        format!(
-            "send of {} bytes to rank {} with tag {} in context {}",
-            request.bytes, request.peer, request.tag, request.pattern.context
-        )
+        let context = request.pattern.context;
+        words::of_send(Bytes::new(request.bytes), request.peer, request.tag, context)
     } else {
-        format!("receive of {}", describe_pattern(&request.pattern))
+        words::of_receive(&request.pattern)
     }
-}
-
-fn describe_pattern(pattern: &Pattern) -> String {
-    let source = pattern.source.map_or("any rank".to_string(), |source| format!("rank {source}"));
-    let tag = pattern.tag.map_or("any tag".to_string(), |tag| format!("tag {tag}"));
-    format!("a message from {source} with {tag} in context {}", pattern.context)
 }

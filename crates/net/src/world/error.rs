@@ -65,6 +65,8 @@ pub enum WorldError {
         /// The name.
         name: NameId,
     },
+    /// Ranks of this world have no such operation.
+    Unsupported(&'static str),
 }
 
 impl fmt::Display for WorldError {
@@ -92,6 +94,9 @@ impl fmt::Display for WorldError {
             }
             Self::TagTooLarge { tag } => {
                 write!(f, "tag {tag} is too large: tags are 0 to {}", World::LARGEST_TAG)
+            }
+            Self::Unsupported(what) => {
+                write!(f, "ranks whose layer is known by its costs cannot do that: {what}")
             }
             Self::NoSuchName { name } => write!(f, "name {} was not given out by this world", name.0),
         }

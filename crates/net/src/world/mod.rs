@@ -38,6 +38,7 @@ mod transfer;
 use std::collections::BTreeMap;
 
 use wiretwin_engine::{Digest, Trace, TraceDigest, TraceEvent};
+use wiretwin_msg::library::NO_MULTICAST;
 use wiretwin_msg::matching::{Matcher, Pattern, PostOutcome};
 use wiretwin_msg::protocol::{Mode, Protocol, Transfer};
 use wiretwin_msg::table::Table;
@@ -48,146 +49,18 @@ use crate::layer::Layer;
 use crate::link::Transmitter;
 use crate::model::Model;
 use crate::queue::{Event, Queue};
-pub use blocked::Blocked;
+pub use crate::ranks::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
 use cores::Cores;
 pub use error::WorldError;
 use network::Network;
 pub use network::NetworkModel;
 use state::{Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
 
-/// Names a request of a world, and the message that a send made. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RequestId(pub u64);
-
-/// Names a call, from [`World::name_id`]; 0 is no call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NameId(pub u32);
-
-/// When a wait ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WaitMode {
-    /// When all requests are complete (`MPI_Waitall`).
-    All,
-    /// When one is; that one only is returned (`MPI_Waitany`).
-    Any,
-    /// When one is; all complete ones are returned (`MPI_Waitsome`).
-    Some,
-    /// Now; those complete are returned (`MPI_Testsome`).
-    Test,
-}
-
-/// An operation of a rank.
-#[derive(Clone, Copy, Debug)]
-pub enum Op<'a> {
-    /// Works on its own.
-    Compute(Span),
-    /// Begins an MPI call: charges the layer's call cost. `site` is a source line's number, or -1.
-    Enter {
-        /// The call.
-        name: NameId,
-        /// The line.
-        site: i32,
-    },
-    /// Ends it.
-    Exit,
-    /// Starts a send; returns its request.
-    Send {
-        /// The communicator's context.
-        context: u32,
-        /// The receiver.
-        to: u32,
-        /// The tag.
-        tag: u32,
-        /// The length of the message.
-        bytes: u64,
-        /// The mode.
-        mode: Mode,
-    },
-    /// Posts a receive; returns its request.
-    Recv {
-        /// What it accepts.
-        pattern: Pattern,
-        /// The length of the buffer.
-        capacity: u64,
-    },
-    /// Withdraws a receive unless it has been matched by now; wait for it to know.
-    Cancel(RequestId),
-    /// Suspends until the mode says so.
-    Wait {
-        /// Requests of this rank, each once.
-        requests: &'a [RequestId],
-        /// When it ends.
-        mode: WaitMode,
-    },
-    /// Suspends until such a message has arrived.
-    Probe(Pattern),
-    /// Suspends until it is known whether such a message has arrived by now.
-    ProbeNow(Pattern),
-    /// Suspends until the world has reached this rank's clock.
-    Yield,
-    /// The rank has ended; it stays only to push the data of buffered sends.
-    Finish,
-}
-
-/// A request that is complete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completion {
-    /// The request; it is no more.
-    pub request: RequestId,
-    /// The sender.
-    pub source: u32,
-    /// The tag.
-    pub tag: u32,
-    /// The length of the message, even if it is longer than the buffer.
-    pub bytes: u64,
-    /// The message.
-    pub message: RequestId,
-    /// The message was longer than the buffer (`MPI_ERR_TRUNCATE`).
-    pub truncated: bool,
-    /// The receive was cancelled; the other fields say nothing.
-    pub cancelled: bool,
-}
-
-/// A message that a probe found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
-    /// The sender.
-    pub source: u32,
-    /// The tag.
-    pub tag: u32,
-    /// The length.
-    pub bytes: u64,
-    /// The message.
-    pub message: RequestId,
-}
-
-/// What a suspended rank is resumed with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome<'a> {
-    /// Of a wait: the requests it returns, in the order they were given.
-    Completed(&'a [Completion]),
-    /// Of a probe.
-    Probed(Option<Found>),
-    /// Of a yield.
-    Reached,
-}
-
 #[derive(Clone, Copy, Debug)]
 enum Resumed {
     Completed { first: usize, end: usize },
     Probed(Option<Found>),
     Reached,
-}
-
-/// How many messages are where.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Sends posted.
-    pub sent: u64,
-    /// Messages taken in by their receivers.
-    pub delivered: u64,
-    /// Messages on their way, unexpected, or not yet taken in.
-    pub held: u64,
 }
 
 /// The world. See the module's description.
@@ -409,11 +282,11 @@ impl World {
             Op::Send { context, to, tag, bytes, mode } => {
                 self.check_peer(to)?;
                 check_tag(tag)?;
-                return Ok(Some(self.post_send(rank, context, to, tag, bytes, mode)));
+                return Ok(Some(self.post_send(rank, context, to, tag, bytes.get(), mode)));
             }
             Op::Recv { pattern, capacity } => {
                 self.check_pattern(&pattern)?;
-                return Ok(Some(self.post_recv(rank, pattern, capacity)));
+                return Ok(Some(self.post_recv(rank, pattern, capacity.get())));
             }
             Op::Cancel(request) => {
                 let index = self.check_request(rank, request)?;
@@ -437,6 +310,9 @@ impl World {
                 self.suspend(rank, State::ProbeNow);
             }
             Op::Yield => self.suspend(rank, State::Yield),
+            Op::Multicast { .. } => return Err(WorldError::Unsupported(NO_MULTICAST)),
+            Op::Wish(wish) => return Err(WorldError::Unsupported(wish.unsupported())),
+            Op::Pause(_) => return Err(WorldError::Unsupported("a pause")),
             Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
         }
         Ok(None)

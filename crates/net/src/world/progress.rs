@@ -3,6 +3,7 @@
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
 use wiretwin_record::timeline::Kind;
+use wiretwin_units::Bytes;
 
 use super::state::{Message, NONE, Rank, Request, RequestState, State};
 use super::{CANCELLED, COMPLETED, Completion, Found, RequestId, Resumed, WaitMode, World};
@@ -310,7 +311,7 @@ impl World {
         Some(Found {
             source: envelope.source,
             tag: envelope.tag,
-            bytes: message.bytes,
+            bytes: Bytes::new(message.bytes),
             message: RequestId(message.id),
         })
     }
@@ -358,10 +359,12 @@ impl World {
                 request: request.id(index),
                 source: if request.is_send { rank } else { request.peer },
                 tag: request.tag,
-                bytes: request.bytes,
+                bytes: Bytes::new(request.bytes),
                 message: RequestId(request.message),
+                number: 0,
                 truncated: !request.is_send && request.bytes > request.capacity,
                 cancelled: request.state == RequestState::Cancelled,
+                failed: false,
             });
             self.free_request(index);
         }

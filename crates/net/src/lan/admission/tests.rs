@@ -180,15 +180,15 @@ fn sent_beside(lan: &mut Lan, pdus: u64, greedy: bool) -> Option<SimTime> {
     let bytes = Bytes::new(pdus * 4096);
     let post = |lan: &mut Lan, rank, op: Op<'_>| lan.post(rank, op).expect("a rank that runs");
     let wait = |lan: &mut Lan, rank, request: Option<RequestId>| {
-        post(lan, rank, Op::Wait(&[request.expect("a request")]));
+        post(lan, rank, Op::wait(&[request.expect("a request")]));
     };
-    let due = post(lan, 1, Op::Recv { from: Some(0), tag: None, capacity: bytes });
+    let due = post(lan, 1, Op::recv(Some(0), None, bytes));
     wait(lan, 1, due);
-    let sent = post(lan, 0, Op::Send { to: 1, tag: 0, bytes });
+    let sent = post(lan, 0, Op::send(1, 0, bytes));
     wait(lan, 0, sent);
     if greedy {
         // As long as the other's, and more.
-        let sent = post(lan, 2, Op::Send { to: 1, tag: 0, bytes: Bytes::new(pdus * 3 * 4096) });
+        let sent = post(lan, 2, Op::send(1, 0, Bytes::new(pdus * 3 * 4096)));
         wait(lan, 2, sent);
     }
     while lan.step() {

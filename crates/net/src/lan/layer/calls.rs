@@ -139,7 +139,8 @@ impl Lan {
             Call::Select { write, until, idle } => {
                 self.look(process, write);
                 let ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
-                if ready.is_empty() && until.unwrap_or(SimTime::MAX) > self.core.now() {
+                if ready.is_empty() && until.unwrap_or(SimTime::MAX) > self.core.now() && !self.looks(process)
+                {
                     self.inhabitants[process as usize].ready = ready;
                     return self.sleep(host, thread, process, Call::Select { write, until, idle });
                 }

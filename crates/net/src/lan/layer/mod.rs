@@ -19,9 +19,10 @@ use wiretwin_msg::framed::Framed;
 use wiretwin_msg::library::{
     Address, Call, CircuitId, ConnectionId, Done, Library, LibraryOutput, Outcome, Ready, Refusal, Request,
 };
-use wiretwin_msg::mpi::Policy;
+use wiretwin_msg::matching::{Envelope, Pattern};
 use wiretwin_msg::mpi::stream::{Heads, StreamMpi};
 use wiretwin_msg::mpi::vias::ViaMpi;
+use wiretwin_msg::mpi::{Outgoing, Policy};
 use wiretwin_msg::pvm::{Encoding, library as pvm};
 use wiretwin_msg::reliable::{self, Reliable, channel};
 use wiretwin_msg::rpc::library::{CALLER_PORT, MAPPER_PORT, PortMapper, RpcRank, SERVER_PORT};
@@ -35,8 +36,8 @@ use super::core::To;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::signalling::SwitchedConfig;
-use super::stack::{Message, Stack, Transport};
-use super::{Kind, Lan, RequestId, State};
+use super::stack::{Message as MessageLayer, Stack, Transport};
+use super::{Kind, Lan, Look, Message, RequestId, State};
 
 pub(super) use mapped::{MappedEnd, is_mapped};
 pub(super) use wishes::Wishes;
@@ -104,13 +105,13 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
     let (mut circuits, mut bound) = (Vec::new(), Vec::new());
     let given = || if config.circuits.is_some() { Vec::new() } else { mesh() };
     match message {
-        Message::Fore | Message::Socket => {}
-        Message::Framed => {
+        MessageLayer::Fore | MessageLayer::Socket => {}
+        MessageLayer::Framed => {
             processes
                 .extend((0..size).map(|rank| (rank, Machine::Framed(Box::new(Framed::new(rank, size))))));
             open = mesh();
         }
-        Message::MpiLam | Message::MpiMpich | Message::Mpi => {
+        MessageLayer::MpiLam | MessageLayer::MpiMpich | MessageLayer::Mpi => {
             processes.extend((0..size).map(|rank| {
                 let (policy, heads) = over_streams(message, config, rank);
                 let library = StreamMpi::new(rank, size, policy, heads).expect("policies for streams");
@@ -118,10 +119,10 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
             }));
             open = mesh();
         }
-        Message::Via | Message::MpiMvich => {
+        MessageLayer::Via | MessageLayer::MpiMvich => {
             let transfer = config.vi.as_ref().map_or(Bytes::new(0), |vi| vi.max_transfer);
             let rank = |rank| {
-                let machine = if message == Message::Via {
+                let machine = if message == MessageLayer::Via {
                     Machine::Via(Box::new(Messages::new(rank, size, transfer)))
                 } else {
                     let library = ViaMpi::new(rank, size, mvich(config, rank), transfer);
@@ -131,20 +132,20 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
             };
             processes.extend((0..size).map(rank));
         }
-        Message::PvmAdvise | Message::PvmMapped => {
+        MessageLayer::PvmAdvise | MessageLayer::PvmMapped => {
             // Daemons sleep while tasks speak to each other: they are left out.
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
             let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
             processes.extend((0..size).map(rank));
             open = mesh();
         }
-        Message::ForeReliable => {
+        MessageLayer::ForeReliable => {
             processes.extend((0..size).map(|rank| {
                 (rank, Machine::ForeReliable(Box::new(over_circuits(Framed::new(rank, size), rank, config))))
             }));
             circuits = given();
         }
-        Message::PvmFore => {
+        MessageLayer::PvmFore => {
             let usage = pvm::Usage { direct: true, encoding: Encoding::Default };
             processes.extend((0..size).map(|rank| {
                 let library = over_circuits(pvm::Rank::new(rank, size, usage), rank, config);
@@ -152,14 +153,14 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
             }));
             circuits = given();
         }
-        Message::PvmNormal => {
+        MessageLayer::PvmNormal => {
             let usage = pvm::Usage { direct: false, encoding: Encoding::Default };
             let rank = |rank| (rank, Machine::Pvm(Box::new(pvm::Rank::new(rank, size, usage))));
             let daemon = |host| (host, Machine::PvmDaemon(Box::new(pvm::daemon::Daemon::new(host, size))));
             processes.extend((0..size).map(rank).chain((0..size).map(daemon)));
             open = (0..size).map(|rank| (rank, size + rank)).collect();
         }
-        Message::Rpc => {
+        MessageLayer::Rpc => {
             let over = if stack.transport == Transport::Udp { Over::UDP } else { Over::TCP };
             let rank = |rank| (rank, Machine::Rpc(Box::new(RpcRank::new(rank, size, over))));
             processes.extend((0..size).map(rank));
@@ -190,10 +191,10 @@ fn over_circuits<L: Library>(library: L, rank: u32, config: &Config) -> Reliable
 }
 
 /// A layer of MPI over streams, with the thresholds of a network, and whose heads it has.
-fn over_streams(message: Message, config: &Config, rank: u32) -> (Policy, Heads) {
+fn over_streams(message: MessageLayer, config: &Config, rank: u32) -> (Policy, Heads) {
     let (policy, heads) = match message {
-        Message::MpiLam => (Policy::lam(LAM_THRESHOLD), Heads::Lam),
-        Message::MpiMpich => (Policy::mpich(), Heads::P4),
+        MessageLayer::MpiLam => (Policy::lam(LAM_THRESHOLD), Heads::Lam),
+        MessageLayer::MpiMpich => (Policy::mpich(), Heads::P4),
         // Heads of its own would be one more format: it has the shorter ones.
         _ => (Policy::over_streams(), Heads::Lam),
     };
@@ -350,7 +351,7 @@ impl Lan {
         }
         for (one, other) in open {
             let both = [first + one, first + other];
-            if stack.message == Message::PvmMapped {
+            if stack.message == MessageLayer::PvmMapped {
                 self.map_memory(both);
                 continue;
             }
@@ -484,12 +485,40 @@ impl Lan {
                 let to = several.unwrap_or_default();
                 library.multicast(now, request, &to, message.tag, message.bytes);
             }
-            Kind::Send(message) => library.send(now, request, message.to, message.tag, message.bytes),
-            Kind::Recv { from, tag, capacity, .. } => library.receive(now, request, from, tag, capacity),
+            Kind::Send(message) => match library.mpi() {
+                Some(mpi) => {
+                    let Message { to, context, tag, bytes, mode, .. } = message;
+                    let outgoing = Outgoing { to, context, tag, bytes, mode, buffer: 0 };
+                    let begun = mpi.send_in_mode(now, request, outgoing);
+                    debug_assert!(begun.is_ok(), "it was admitted");
+                }
+                None => library.send(now, request, message.to, message.tag, message.bytes),
+            },
+            Kind::Recv { pattern, capacity, .. } => match library.mpi() {
+                Some(mpi) => mpi.receive_in_context(now, request, pattern, capacity),
+                None => library.receive(now, request, pattern.source, pattern.tag, capacity),
+            },
             Kind::Free => {}
         });
         // What else was posted comes before any waiting.
         self.settle(host, thread, process, false);
+    }
+
+    /// A process takes a receive back.
+    pub(super) fn take_back(&mut self, host: u32, thread: ThreadId, process: u32, request: RequestId) {
+        let now = self.core.now();
+        let machine = &mut self.inhabitants[process as usize].machine;
+        of_library!(machine, library => if let Some(mpi) = library.mpi() {
+            mpi.cancel(now, Request(request.0));
+        });
+        self.settle(host, thread, process, false);
+    }
+
+    /// The envelope and the length of the message that a receive of a rank would take.
+    pub(super) fn library_probes(&mut self, rank: u32, pattern: &Pattern) -> Option<(Envelope, Bytes)> {
+        let machine = &mut self.inhabitants[rank as usize].machine;
+        let found = of_library!(machine, library => library.mpi().and_then(|mpi| mpi.probe(pattern)));
+        found.map(|found| (found.envelope, found.bytes))
     }
 
     /// A process has said that it ends.
@@ -513,6 +542,10 @@ impl Lan {
         };
         if !goes_on {
             return;
+        }
+        let look = &mut self.processes[process as usize].look;
+        if *look == Look::Due {
+            *look = Look::Taken;
         }
         let now = self.core.now();
         of_library!(&mut self.inhabitants[process as usize].machine, library => library.progress(now));
@@ -548,7 +581,8 @@ impl Lan {
                 Output::Timeout(_) => break,
             }
         }
-        if turn && !steps.is_empty() {
+        // A look is over even where the library has nothing to look at.
+        if turn && (!steps.is_empty() || self.looks(process)) {
             steps.push(Step::Do(Action::Progress { rank: process }));
         }
         self.insert(host, thread, &steps);
@@ -568,6 +602,12 @@ impl Lan {
                 self.answered(RequestId(request.0), number);
                 request
             }
+            Done::Cancelled(request) => {
+                if let Some(slot) = self.find(RequestId(request.0)) {
+                    self.requests[slot].cancelled = true;
+                }
+                request
+            }
             Done::Failed { request, failure } => {
                 if let Some(slot) = self.find(RequestId(request.0)) {
                     self.requests[slot].failure = Some(Box::new(failure));
@@ -578,6 +618,11 @@ impl Lan {
         if let Some(slot) = self.find(RequestId(request.0)) {
             self.requests[slot].complete = true;
         }
+    }
+
+    /// Whether a process does not wait for what its library looks for.
+    pub(super) fn looks(&self, process: u32) -> bool {
+        self.processes[process as usize].look == Look::Taken
     }
 
     // Sleep

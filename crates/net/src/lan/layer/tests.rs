@@ -6,10 +6,10 @@ use wiretwin_msg::library::{CallError, Content, LibraryOutput, ListenerId};
 use wiretwin_prog::{Comm, Incoming, Outcome as Ended, Outgoing, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
+use super::super::Op;
 use super::super::activity::Activity;
 use super::super::comm::{LanComm, run};
 use super::super::echo::round_trips;
-use super::super::op::Op;
 use super::super::tests::{PLAIN, SERIES_200, Want, json, lan};
 use super::*;
 
@@ -280,7 +280,7 @@ fn fragments_of_datagrams_that_are_never_whole_leave_nothing_behind() {
         // What is never whole keeps no run alive, and is given up where one goes on.
         assert!(lan.now().as_ps() < 30_000_000_000_000 && (sent == 1 || lan.datagrams.kept().1 > 0));
         lan.post(0, Op::Compute(Span::from_s(31))).expect("a rank that runs");
-        lan.post(0, Op::Wait(&[])).expect("a rank that runs");
+        lan.post(0, Op::wait(&[])).expect("a rank that runs");
         assert!(lan.step());
         let came = log(&lan, 0).len() as u64 - 1;
         let losses = lan.losses();

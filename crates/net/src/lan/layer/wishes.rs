@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use wiretwin_msg::library::{CallError, Library, Outcome, Refusal, Wish};
+use wiretwin_msg::protocol::Mode;
 use wiretwin_msg::pvm::group::SERVER;
 use wiretwin_msg::pvm::library::daemon::Daemon;
 use wiretwin_msg::pvm::library::server::GroupServer;
@@ -70,7 +71,7 @@ impl Lan {
         if message == Message::PvmAdvise {
             self.wake_daemons(rank);
         }
-        let id = self.open_send(rank, rank, tag, bytes, UNKNOWN);
+        let id = self.open_send(rank, (0, rank, tag), Mode::Standard, bytes, UNKNOWN);
         if !is_message && let Some(message) = self.message(id) {
             // Nobody gets it.
             (message.arrived, message.matched) = (Bytes::MAX, true);

@@ -41,7 +41,7 @@ fn mean(lan: &mut Lan, bytes: u64, rounds: u64) -> f64 {
 /// Lets time pass in which hosts do nothing with the network.
 fn pass(lan: &mut Lan, span: Span) {
     lan.post(0, Op::Compute(span)).expect("a rank that runs");
-    lan.post(0, Op::Wait(&[])).expect("a rank that runs");
+    lan.post(0, Op::wait(&[])).expect("a rank that runs");
     while lan.step() && !lan.resumed().contains(&0) {}
     assert!(lan.now() >= SimTime::ZERO + span);
 }
@@ -142,7 +142,7 @@ fn nothing_is_lost_uncounted_and_the_same_seed_is_the_same_run() {
     // Where both shares come to more than the line, the queue of the lower class loses cells.
     let mut lan = built(&SWITCHED, &two.replace("\"to\": 1", "\"to\": 0"));
     lan.post(0, Op::Compute(Span::from_ps(1_000_000_000_000))).expect("a rank that runs");
-    lan.post(0, Op::Wait(&[])).expect("a rank that runs");
+    lan.post(0, Op::wait(&[])).expect("a rank that runs");
     assert!(lan.step());
     assert!(lan.losses().in_switches > 0 && lan.deepest_queue() == 256);
     let cable = frames(0.3, r#", "counted": "line""#);
@@ -154,9 +154,9 @@ fn ranks_that_wait_for_ever_are_seen_beside_load_that_never_ends() {
     let line = frames(0.9, r#", "counted": "line""#);
     for (want, load) in [(SWITCHED, atm("\"constant\"", 0.9, false, 40)), (CABLE, line)] {
         let mut lan = built(&want, &load);
-        let due = lan.post(0, Op::Recv { from: None, tag: None, capacity: Bytes::new(1) });
+        let due = lan.post(0, Op::recv(None, None, Bytes::new(1)));
         let due = due.expect("a receive").expect("a request");
-        lan.post(0, Op::Wait(&[due])).expect("a rank that runs");
+        lan.post(0, Op::wait(&[due])).expect("a rank that runs");
         lan.post(1, Op::Finish).expect("a rank that runs");
         assert!(!lan.step());
         assert_eq!(lan.blocked(), [0]);

@@ -117,21 +117,21 @@ fn datagrams_before_a_reader_that_is_busy_are_lost_beyond_its_buffer() {
     for want in [&CABLE, &ATM] {
         let mut lan = built(want, "", false);
         lan.post(1, Op::Compute(Span::from_s(5))).expect("a rank that runs");
-        lan.post(1, Op::Wait(&[])).expect("a rank that runs");
+        lan.post(1, Op::wait(&[])).expect("a rank that runs");
         let sent: Vec<_> = (0..12)
             .map(|tag| {
-                let posted = lan.post(0, Op::Send { to: 1, tag, bytes: Bytes::new(4096) });
+                let posted = lan.post(0, Op::send(1, tag, Bytes::new(4096)));
                 posted.expect("a send").expect("a request")
             })
             .collect();
-        lan.post(0, Op::Wait(&sent)).expect("a rank that runs");
+        lan.post(0, Op::wait(&sent)).expect("a rank that runs");
         while lan.step() && !lan.resumed().contains(&1) {}
         // Seven of 4096 octets with the addresses of their senders fit 32 KiB.
         assert_eq!(lan.losses().unread, 5, "{}", want.stack);
         for tag in 0..7 {
             let bytes = Bytes::new(4096);
-            let due = lan.post(1, Op::Recv { from: Some(0), tag: Some(tag), capacity: bytes });
-            lan.post(1, Op::Wait(&[due.expect("a receive").expect("a request")])).expect("a rank that runs");
+            let due = lan.post(1, Op::recv(Some(0), Some(tag), bytes));
+            lan.post(1, Op::wait(&[due.expect("a receive").expect("a request")])).expect("a rank that runs");
             while lan.step() && !lan.resumed().contains(&1) {}
             assert_eq!(lan.completions(1)[0].tag, tag);
         }
@@ -141,7 +141,7 @@ fn datagrams_before_a_reader_that_is_busy_are_lost_beyond_its_buffer() {
 #[test]
 fn a_datagram_that_is_too_long_is_refused() {
     let mut lan = built(&CABLE, "", false);
-    let mut send = |bytes| lan.post(0, Op::Send { to: 1, tag: 0, bytes: Bytes::new(bytes) });
+    let mut send = |bytes| lan.post(0, Op::send(1, 0, Bytes::new(bytes)));
     assert_eq!(send(32_769), Err(LanError::TooLong { bytes: Bytes::new(32_769), most: Bytes::new(32_768) }));
     assert_eq!(send(0), Err(LanError::Empty));
     assert!(send(32_768).is_ok());

@@ -193,7 +193,7 @@ fn play(scenario: &Scenario, cell_by_cell: bool) -> (Told, u64) {
     let due = |rank: u32| scenario.plans.iter().flatten().filter(|plan| plan.1.contains(&rank)).count();
     let mut waits: Vec<Vec<RequestId>> = Vec::new();
     for rank in 0..scenario.hosts {
-        let receive = Op::Recv { from: None, tag: None, capacity: Bytes::new(30_000) };
+        let receive = Op::recv(None, None, Bytes::new(30_000));
         let posted = (0..due(rank)).filter_map(|_| lan.post(rank, receive).expect("it runs"));
         waits.push(posted.collect());
     }
@@ -206,13 +206,13 @@ fn play(scenario: &Scenario, cell_by_cell: bool) -> (Told, u64) {
             lan.post(rank, Op::Compute(Span::from_ps(*compute))).expect("it runs");
             let bytes = Bytes::new(*bytes);
             let send = match to[..] {
-                [to] => Op::Send { to, tag: 1, bytes },
+                [to] => Op::send(to, 1, bytes),
                 _ => Op::Multicast { to, tag: 1, bytes },
             };
             let request = lan.post(rank, send).expect("it runs").expect("a send has a request");
-            lan.post(rank, Op::Wait(&[request])).expect("it runs");
+            lan.post(rank, Op::wait(&[request])).expect("it runs");
         } else if *at == scenario.plans[rank as usize].len() + 1 {
-            lan.post(rank, Op::Wait(&waits[rank as usize])).expect("it runs");
+            lan.post(rank, Op::wait(&waits[rank as usize])).expect("it runs");
         } else {
             lan.post(rank, Op::Finish).expect("it runs");
         }
@@ -223,8 +223,7 @@ fn play(scenario: &Scenario, cell_by_cell: bool) -> (Told, u64) {
     let mut resumed = Vec::new();
     while step(&mut lan) {
         for rank in lan.resumed().to_vec() {
-            let came =
-                lan.completions(rank).iter().map(|one| (one.source, one.bytes.get(), one.failure.is_some()));
+            let came = lan.completions(rank).iter().map(|one| (one.source, one.bytes.get(), one.failed));
             resumed.push((lan.now().as_ps(), rank, came.collect()));
             goes_on(&mut lan, rank);
         }

@@ -64,11 +64,11 @@ impl World {
     }
 
     fn send(&mut self, rank: u32, to: u32, tag: u32, bytes: u64, mode: Mode) -> RequestId {
-        self.post(rank, Op::Send { context: 0, to, tag, bytes, mode }).unwrap().unwrap()
+        self.post(rank, Op::Send { context: 0, to, tag, bytes: Bytes::new(bytes), mode }).unwrap().unwrap()
     }
 
     fn recv(&mut self, rank: u32, pattern: Pattern) -> RequestId {
-        self.post(rank, Op::Recv { pattern, capacity: 1 << 40 }).unwrap().unwrap()
+        self.post(rank, Op::Recv { pattern, capacity: Bytes::new(1 << 40) }).unwrap().unwrap()
     }
 
     fn wait(&mut self, rank: u32, requests: &[RequestId], mode: WaitMode) {
@@ -201,7 +201,7 @@ fn a_late_receiver_pays_its_overhead_and_the_copy_of_an_unexpected_message() {
     let receive = world.recv(1, anything());
     world.wait(1, &[receive], WaitMode::All);
     let got = world.until(1);
-    assert_eq!((got[0].source, got[0].tag, got[0].bytes, got[0].message), (0, 3, 8, send));
+    assert_eq!((got[0].source, got[0].tag, got[0].bytes.get(), got[0].message), (0, 3, 8, send));
     assert_eq!(world.clock(1), 5000 + 10 + 50 + 500);
     let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
     assert_eq!(kinds, [5000, 560, 0, 0]);
@@ -331,7 +331,7 @@ fn a_blocking_probe_waits_for_the_arrival() {
     world.compute(0, 4000);
     let send = world.send(0, 1, 5, 8, Mode::Standard);
     assert!(world.step());
-    let found = Found { source: 0, tag: 5, bytes: 8, message: send };
+    let found = Found { source: 0, tag: 5, bytes: Bytes::new(8), message: send };
     assert_eq!(world.resumed().collect::<Vec<_>>(), [(1, Outcome::Probed(Some(found)))]);
     assert_eq!(world.clock(1), 4000 + 100 + 1010);
     let kinds = world.totals(1).unwrap().map(|span| span.as_ps());
@@ -374,11 +374,11 @@ fn a_cancelled_receive_completes_cancelled_and_its_message_stays() {
 fn a_message_longer_than_its_buffer_is_truncated_not_lost() {
     let mut world = world(2);
     world.send(0, 1, 5, 8, Mode::Standard);
-    let receive = world.post(1, Op::Recv { pattern: anything(), capacity: 7 }).unwrap().unwrap();
+    let receive = world.post(1, Op::Recv { pattern: anything(), capacity: Bytes::new(7) }).unwrap().unwrap();
     world.wait(1, &[receive], WaitMode::All);
     let got = world.until(1);
     assert!(got[0].truncated);
-    assert_eq!(got[0].bytes, 8);
+    assert_eq!(got[0].bytes.get(), 8);
 }
 
 #[test]
@@ -406,12 +406,12 @@ fn misuse_is_refused_and_changes_nothing() {
     let mut world = world(2);
     let before = (world.digest(), world.counts(), world.memory_bytes(), world.clock(0));
     let pattern = Pattern { context: 0, source: Some(2), tag: None };
-    let send = |to, tag| Op::Send { context: 0, to, tag, bytes: 1, mode: Mode::Standard };
+    let send = |to, tag| Op::Send { context: 0, to, tag, bytes: Bytes::new(1), mode: Mode::Standard };
     let cases = [
         (2, Op::Exit, "no rank 2 here: ranks are 0 to 1"),
         (0, send(2, 0), "the peer is rank 2: ranks are 0 to 1"),
         (0, send(1, u32::MAX), "tag 4294967295 is too large: tags are 0 to 2147483647"),
-        (0, Op::Recv { pattern, capacity: 1 }, "the peer is rank 2: ranks are 0 to 1"),
+        (0, Op::Recv { pattern, capacity: Bytes::new(1) }, "the peer is rank 2: ranks are 0 to 1"),
         (0, Op::Wait { requests: &[RequestId(9)], mode: WaitMode::All }, "request 9 does not exist"),
         (0, Op::Cancel(RequestId(1 << 32)), "request 4294967296 does not exist"),
         (0, Op::Enter { name: NameId(5), site: 0 }, "name 5 was not given out"),

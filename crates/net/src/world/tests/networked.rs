@@ -124,7 +124,7 @@ fn messages_of_a_pair_follow_each_other_and_another_pair_passes() {
     world.until(3);
     assert_eq!(world.clock(3), 1170 + 2 * 56, "nobody else is on its lines");
     let both = world.until(1);
-    assert_eq!(both.iter().map(|one| one.bytes).collect::<Vec<_>>(), [50_000, 8]);
+    assert_eq!(both.iter().map(|one| one.bytes.get()).collect::<Vec<_>>(), [50_000, 8]);
     assert!(world.clock(1) > 50_000 + 500 * 48 + 56, "the short one came after the long one");
     let counts = world.counts();
     assert_eq!((counts.sent, counts.delivered, counts.held), (3, 3, 0));

@@ -277,7 +277,7 @@ proptest! {
         let (in_step, got_in_step) = drive(&program, true);
         let seen = |got: &[Vec<Completion>]| {
             got.iter()
-                .map(|items| items.iter().map(|item| (item.source, item.tag, item.bytes)).collect::<Vec<_>>())
+                .map(|items| items.iter().map(|item| (item.source, item.tag, item.bytes.get())).collect::<Vec<_>>())
                 .collect::<Vec<_>>()
         };
         for rank in 0..program.ranks {
@@ -297,7 +297,7 @@ proptest! {
             // Receives were posted in the order of the letters, and a wait returns them so.
             let wanted = program.letters.iter().filter(|letter| letter.to == rank as u32);
             let wanted = wanted.map(|letter| (letter.from, letter.tag, letter.bytes)).collect::<Vec<_>>();
-            let got = items.iter().map(|item| (item.source, item.tag, item.bytes)).collect::<Vec<_>>();
+            let got = items.iter().map(|item| (item.source, item.tag, item.bytes.get())).collect::<Vec<_>>();
             prop_assert_eq!(got, wanted);
         }
     }
@@ -311,7 +311,7 @@ proptest! {
         for (rank, items) in received.iter().enumerate() {
             let wanted = program.letters.iter().filter(|letter| letter.to == rank as u32);
             let mut wanted = wanted.map(|letter| (letter.from, letter.tag, letter.bytes)).collect::<Vec<_>>();
-            let mut got = items.iter().map(|item| (item.source, item.tag, item.bytes)).collect::<Vec<_>>();
+            let mut got = items.iter().map(|item| (item.source, item.tag, item.bytes.get())).collect::<Vec<_>>();
             wanted.sort_unstable();
             got.sort_unstable();
             prop_assert_eq!(got, wanted);

@@ -1,0 +1,237 @@
+//! Ranks: [`Op`]s in, [`Completion`]s out, whatever carries their messages.
+//!
+//! Clients [`Ranks::post`] operations of a rank until they post one that suspends it (`Wait`, `Probe`,
+//! `ProbeNow`, `Pause`, `Yield`, `Finish`), then [`Ranks::step`] until the rank is among [`Ranks::resumed`].
+//! Payloads stay with the client, keyed by message; the world moves lengths.
+
+mod local;
+mod op;
+pub(crate) mod words;
+
+use std::fmt;
+
+use wiretwin_engine::{Digest, StreamError};
+use wiretwin_msg::library::Failure;
+use wiretwin_record::timeline::Timeline;
+use wiretwin_units::{SimTime, Span};
+
+use crate::json::{At, JsonError, parse};
+use crate::lan::{Config, Lan, LanError};
+use crate::model::Model;
+use crate::world::{World, WorldError};
+pub use local::LocalRanks;
+pub use op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
+
+/// Ranks, and what carries their messages.
+#[allow(clippy::large_enum_variant, reason = "there is one of them, and the large one is the fast one")]
+pub enum Ranks {
+    /// Endpoints known by their costs, and a network between them.
+    Costs(World),
+    /// A local network, its hosts in every detail.
+    Local(Box<LocalRanks>),
+}
+
+/// Why an operation was refused; the ranks are as they were.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RanksError {
+    /// By the world of endpoints known by their costs.
+    Costs(WorldError),
+    /// By the local network.
+    Local(LanError),
+}
+
+impl fmt::Display for RanksError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Costs(error) => error.fmt(f),
+            Self::Local(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RanksError {}
+
+impl From<WorldError> for RanksError {
+    fn from(error: WorldError) -> Self {
+        Self::Costs(error)
+    }
+}
+
+impl From<LanError> for RanksError {
+    fn from(error: LanError) -> Self {
+        Self::Local(error)
+    }
+}
+
+/// Why there are no ranks of a model.
+#[derive(Debug)]
+pub enum ModelError {
+    /// The model, or its local network, is wrong.
+    Json(JsonError),
+    /// It has another number of hosts than there are ranks.
+    Hosts {
+        /// Hosts.
+        hosts: usize,
+        /// Ranks.
+        ranks: u32,
+    },
+    /// Two parts of it have the same name, which is a defect.
+    Streams(StreamError),
+}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Json(error) => error.fmt(f),
+            Self::Hosts { hosts, ranks } => {
+                write!(f, "model: local: {hosts} hosts; allowed: one for each of {ranks} ranks")
+            }
+            Self::Streams(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ModelError {}
+
+impl From<JsonError> for ModelError {
+    fn from(error: JsonError) -> Self {
+        Self::Json(error)
+    }
+}
+
+/// Calls the same method of either.
+macro_rules! of_either {
+    ($ranks:expr, $one:ident => $call:expr) => {
+        match $ranks {
+            Ranks::Costs($one) => $call,
+            Ranks::Local($one) => $call,
+        }
+    };
+}
+
+impl Ranks {
+    /// Ranks as a model in JSON has them: that of [`Model`], or `{"local": CONFIG}` with a local network. With
+    /// `timeline`, intervals are recorded.
+    ///
+    /// # Errors
+    /// [`ModelError`].
+    pub fn from_json(text: &str, ranks: u32, seed: u64, timeline: bool) -> Result<Self, ModelError> {
+        const DOCUMENT: &str = "model";
+        let value = parse(DOCUMENT, text)?;
+        if value.get("local").is_none() {
+            return Ok(Self::Costs(World::new(Model::from_json(text, ranks)?, seed, timeline)));
+        }
+        let top = At::top(DOCUMENT, &value);
+        let config = top.object(&["local"])?.get("local")?.value.to_string();
+        let config = Config::from_json(&config)?;
+        if config.hosts.len() != ranks as usize {
+            return Err(ModelError::Hosts { hosts: config.hosts.len(), ranks });
+        }
+        let lan = Lan::new(config, seed, false).map_err(ModelError::Streams)?;
+        Ok(Self::Local(Box::new(LocalRanks::new(lan, timeline))))
+    }
+
+    /// How many ranks there are.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        of_either!(self, one => one.size())
+    }
+
+    /// Whether operations of a rank may have to wait for a processor, so that its clock shows them only later:
+    /// post a `Yield` and step before looking at it.
+    ///
+    /// # Panics
+    /// Where there is no such rank.
+    #[must_use]
+    pub fn shares_cores(&self, rank: u32) -> bool {
+        match self {
+            Self::Costs(world) => world.shares_cores(rank),
+            Self::Local(_) => true,
+        }
+    }
+
+    /// A rank's own clock; see [`Ranks::shares_cores`].
+    ///
+    /// # Errors
+    /// [`RanksError`] where there is no such rank.
+    pub fn rank_now(&self, rank: u32) -> Result<SimTime, RanksError> {
+        Ok(of_either!(self, one => one.rank_now(rank)?))
+    }
+
+    /// A rank's time so far by kind, in the order of [`Kind::ALL`](wiretwin_record::timeline::Kind::ALL); the sum
+    /// is its clock.
+    ///
+    /// # Errors
+    /// [`RanksError`] where there is no such rank.
+    pub fn totals(&self, rank: u32) -> Result<[Span; 4], RanksError> {
+        Ok(of_either!(self, one => one.totals(rank)?))
+    }
+
+    /// The number of a call's name, for [`Op::Enter`].
+    pub fn name_id(&mut self, name: &str) -> NameId {
+        of_either!(self, one => one.name_id(name))
+    }
+
+    /// The names of calls by number; 0 is empty.
+    #[must_use]
+    pub fn names(&self) -> &[String] {
+        of_either!(self, one => one.names())
+    }
+
+    /// The recorded intervals, if they were asked for.
+    #[must_use]
+    pub const fn timeline(&self) -> Option<&Timeline> {
+        of_either!(self, one => one.timeline())
+    }
+
+    /// How many messages were sent, delivered, and are still held.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        of_either!(self, one => one.counts())
+    }
+
+    /// Equal runs have equal digests.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        of_either!(self, one => one.digest())
+    }
+
+    /// The ranks that are suspended, and for what.
+    #[must_use]
+    pub fn blocked(&self) -> Vec<Blocked> {
+        of_either!(self, one => one.blocked())
+    }
+
+    /// Why a request of a rank's last wait has failed, if it has.
+    #[must_use]
+    pub fn failure(&self, rank: u32, request: RequestId) -> Option<Failure> {
+        match self {
+            Self::Costs(_) => None,
+            Self::Local(local) => local.failure(rank, request),
+        }
+    }
+
+    /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.
+    ///
+    /// # Errors
+    /// [`RanksError`] names what is wrong with the operation; nothing happens then.
+    #[inline]
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, RanksError> {
+        Ok(of_either!(self, one => one.post(rank, op)?))
+    }
+
+    /// Goes to the next instant at which a rank can go on: `false` if there is none, because all have
+    /// finished or none ever will.
+    pub fn step(&mut self) -> bool {
+        of_either!(self, one => one.step())
+    }
+
+    /// The ranks that the last step resumed, with their outcomes.
+    pub fn resumed(&self) -> impl Iterator<Item = (u32, Outcome<'_>)> {
+        let (costs, local) = match self {
+            Self::Costs(world) => (Some(world.resumed()), None),
+            Self::Local(local) => (None, Some(local.resumed())),
+        };
+        costs.into_iter().flatten().chain(local.into_iter().flatten())
+    }
+}

@@ -1,0 +1,276 @@
+"""Networks of the 1990s in every detail, by name: hosts, adapters, cells and frames, under any stack.
+
+``asx100:host=sparc2,adapter=series-200`` is what ``--network`` takes where a topology such as
+``star:rate=10Gbit/s`` is the coarser kind. The hosts are those of the data files, not a twin's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wiretwin import _core
+from wiretwin.errors import InputError
+from wiretwin.model import gigabit, profiles
+from wiretwin.model.switches import crossbar, star
+from wiretwin.model.values import find_sheet, sheet_names
+from wiretwin.quantity import parse_rate, parse_size, parse_time
+
+__all__ = ["MPI_LAYERS", "PRESETS", "LocalNetwork", "is_local"]
+
+MPI_LAYERS = ("mpi-mpich", "mpi-lam", "mpi", "mpi-mvich")
+"""Message layers that carry mpi4py scripts."""
+
+_OPTION = "--network"
+_MOST_HOSTS = 64
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A network by name.
+
+    Attributes
+    ----------
+    what
+        It, in a line.
+    lower
+        What its stacks end in.
+    defaults
+        Its keys, and what each is if it is left out; none where that is nothing.
+    hosts
+        How many there may be.
+    """
+
+    what: str
+    lower: str
+    defaults: Mapping[str, str | None]
+    hosts: tuple[int, int] = (2, _MOST_HOSTS)
+
+
+_HOST = {"host": "sparc2", "first_use": "0ms"}
+_SOCKETS = {"buffer": "32KiB", "nodelay": "true"}
+_ATM = {**_HOST, "adapter": "series-200", "link": "taxi100", "cell_loss": "0", **_SOCKETS}
+
+PRESETS: Mapping[str, Preset] = {
+    "ethernet10": Preset(
+        "Ethernet of 10 Mbit/s on one cable", "ethernet", {**_HOST, **_SOCKETS, "load": None}
+    ),
+    "fddi": Preset("FDDI, a ring of 100 Mbit/s", "fddi", {**_HOST, **_SOCKETS, "load": None}),
+    "atm": Preset("two hosts back to back over ATM", "aal5", _ATM, (2, 2)),
+    "asx100": Preset("ATM hosts at an ASX-100", "aal5", {**_ATM, "reserve": None}),
+    "an2": Preset(
+        "ATM hosts at an AN2 switch, with credits or without",
+        "aal5",
+        {"host": "alpha-170", "first_use": "0ms", "credits": "loop", **_SOCKETS},
+        (2, 16),
+    ),
+    "gige": Preset(
+        "Gigabit Ethernet of 1999: two Pentium III back to back, more of them at a switch",
+        "gige",
+        {"nic": "acenic", "mtu": "1500", "duplex": "full", "switch_over": None},
+    ),
+}
+"""The networks, by name."""
+
+
+def is_local(text: str) -> bool:
+    """Return whether a text names one of these networks."""
+    return text.partition(":")[0] in PRESETS
+
+
+@dataclass(frozen=True)
+class LocalNetwork:
+    """One of these networks, of so many hosts, under a stack.
+
+    Examples
+    --------
+    >>> from wiretwin.model.local import LocalNetwork
+    >>> network = LocalNetwork.parse("asx100:host=sparc2", stack="pvm-advise/tcp/aal5", hosts=4)
+    >>> print(network)
+    asx100:host=sparc2,hosts=4 under pvm-advise/tcp/aal5
+
+    Attributes
+    ----------
+    preset
+        Its name.
+    stack
+        The path from program to link, such as ``mpi-mpich/tcp/aal5``.
+    hosts
+        How many; a rank on each.
+    parameters
+        The keys that were given.
+    """
+
+    preset: str
+    stack: str
+    hosts: int
+    parameters: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str, *, stack: str | None = None, hosts: int = 2) -> LocalNetwork:
+        """Read a network: ``NAME:key=value,key=value``.
+
+        Parameters
+        ----------
+        text
+            Of that form; see `PRESETS`.
+        stack
+            The stack; MPICH's of the time where there is none.
+        hosts
+            How many hosts, unless the text says.
+
+        Raises
+        ------
+        InputError
+            There is no such network, or a key, a value or the stack is none of it; what is allowed is named.
+        """
+        name, _, words = text.partition(":")
+        preset = PRESETS.get(name)
+        if preset is None:
+            raise InputError(key=_OPTION, value=name, allowed=", ".join(PRESETS))
+        given: dict[str, str] = {}
+        allowed = ", ".join([*preset.defaults, "hosts", "fidelity"])
+        for word in filter(None, words.split(",")):
+            key, equals, value = word.partition("=")
+            if not equals or key not in (*preset.defaults, "hosts", "fidelity"):
+                raise InputError(key=_OPTION, value=word, allowed=f"key=value with a key of {allowed}")
+            if key in given:
+                raise InputError(key=f"{_OPTION} {key}", value=value, reason="is given twice", allowed="once")
+            given[key] = value
+        unit = "cell" if preset.lower == "aal5" else "packet"
+        if (fidelity := given.pop("fidelity", unit)) != unit:
+            raise InputError(key=f"{_OPTION} fidelity", value=fidelity, allowed=f"{unit}, for {name}")
+        least, most = preset.hosts
+        count = given.pop("hosts", str(hosts))
+        if not count.isdecimal() or not least <= int(count) <= most:
+            raise InputError(key=f"{_OPTION} hosts", value=count, allowed=f"{least} to {most}, for {name}")
+        middle = "" if preset.lower in ("aal34",) else "/tcp"
+        made = cls(name, stack or f"{MPI_LAYERS[0]}{middle}/{preset.lower}", int(count), given)
+        if made.stack.split("/")[-1] != preset.lower:
+            raise InputError(
+                key="--stack", value=made.stack, allowed=f"one that ends in /{preset.lower}, on {name}"
+            )
+        made.plan  # noqa: B018 - whatever it refuses is refused here
+        return made
+
+    def __str__(self) -> str:
+        words = ",".join(f"{key}={value}" for key, value in {**self.parameters, "hosts": self.hosts}.items())
+        return f"{self.preset}:{words} under {self.stack}"
+
+    @property
+    def carries_mpi(self) -> bool:
+        """Whether its message layer is one of MPI: scripts need one."""
+        return self.stack.split("/")[0] in MPI_LAYERS
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The network as the core reads it.
+
+        Raises
+        ------
+        InputError
+            A value is none of its key, or the stack cannot be.
+        """
+        text = self._gigabit() if self.preset == "gige" else profiles.lan_json(self._profile())
+        try:
+            _core.check_lan(text)
+        except ValueError as error:
+            said, _, allowed = str(error).partition("; allowed: ")
+            if said == f"network: stack is {self.stack}":
+                raise InputError(key="--stack", value=self.stack, allowed=allowed) from None
+            raise InputError(key=_OPTION, reason=str(error)) from None
+        plan: dict[str, Any] = json.loads(text)
+        return plan
+
+    def _value(self, key: str) -> str | None:
+        return self.parameters.get(key, PRESETS[self.preset].defaults[key])
+
+    def _text(self, key: str) -> str:
+        return self._value(key) or ""
+
+    def _profile(self) -> profiles.Network:
+        host = self._named("host", "hosts")
+        frames = PRESETS[self.preset].lower != "aal5"
+        network = profiles.Network(
+            self.stack,
+            host,
+            hosts=self.hosts,
+            first_use_ms=1e3 * parse_time(self._text("first_use"), f"{_OPTION} first_use", most_s=60.0),
+            buffer_kib=self._kib("buffer"),
+            nodelay=self._choice("nodelay", ("true", "false")) == "true",
+        )
+        if frames:
+            load = self._share("load")
+            return replace(network, load=(profiles.Load(load),) if load else ())
+        if self.preset == "an2":
+            return replace(network, adapter="otto", switch="an2", switches=self._an2())
+        return replace(
+            network,
+            adapter=self._named("adapter", "adapters", but=("otto",)),
+            switch="asx100" if self.preset == "asx100" else None,
+            link=self._named("link", "networks", kind="link"),
+            cell_loss=self._share("cell_loss") or None,
+            reserve_Mbit_s=self._reserve() if self.preset == "asx100" else None,
+        )
+
+    def _an2(self) -> dict[str, Any]:
+        text = self._text("credits")
+        if not (text in ("loop", "none") or (text.isdecimal() and 1 <= int(text) <= 1 << 20)):
+            raise InputError(
+                key=f"{_OPTION} credits",
+                value=text,
+                allowed="loop (what a line's round trip needs), none, or 1 to 1048576 cells of a circuit",
+            )
+        count = None if text == "none" else text if text == "loop" else int(text)
+        sar_ns = find_sheet("adapters", "otto", "adapter")["sar_ns"]
+        return star(self.hosts, sar_ns, crossbar("an2"), count)
+
+    def _gigabit(self) -> str:
+        switch_over = self._value("switch_over")
+        mtu = self._text("mtu")
+        if not mtu.isdecimal():
+            raise InputError(key=f"{_OPTION} mtu", value=mtu, allowed=f"576 to {gigabit.MOST_MTU}")
+        setting = gigabit.of_stack(
+            self.stack,
+            self._text("nic"),
+            int(mtu),
+            self._text("duplex"),
+            None if switch_over is None else parse_size(switch_over, f"{_OPTION} switch_over"),
+        )
+        return replace(setting, hosts=self.hosts).lan_json()
+
+    def _named(self, key: str, folder: str, *, kind: str | None = None, but: tuple[str, ...] = ()) -> str:
+        known = [name for name in sheet_names(folder) if name != "software" and name not in but]
+        if kind is not None:
+            known = [name for name in known if find_sheet(folder, name, key).kind == kind]
+        return self._choice(key, known)
+
+    def _choice(self, key: str, allowed: tuple[str, ...] | list[str]) -> str:
+        value = self._text(key)
+        if value not in allowed:
+            raise InputError(key=f"{_OPTION} {key}", value=value, allowed=", ".join(allowed))
+        return value
+
+    def _kib(self, key: str) -> int:
+        size = parse_size(self._text(key), f"{_OPTION} {key}", least=1024)
+        if size % 1024:
+            raise InputError(key=f"{_OPTION} {key}", value=self._text(key), allowed="a whole number of KiB")
+        return size // 1024
+
+    def _share(self, key: str) -> float:
+        text = self._value(key)
+        if text is None:
+            return 0.0
+        try:
+            share = float(text)
+        except ValueError:
+            share = -1.0
+        if not 0.0 <= share <= 1.0:
+            raise InputError(key=f"{_OPTION} {key}", value=text, allowed="a share from 0 to 1")
+        return share
+
+    def _reserve(self) -> float | None:
+        text = self._value("reserve")
+        return None if text is None else parse_rate(text, f"{_OPTION} reserve") / 1e6
