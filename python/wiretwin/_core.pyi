@@ -1,6 +1,7 @@
 """The compiled core of wiretwin."""
 
 from collections.abc import Callable, Sequence
+from ipaddress import IPv4Address
 from os import PathLike
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
@@ -21,6 +22,13 @@ def crossing_ns(file: str | PathLike[str], first: bool, limit_s: float) -> float
     The other process calls this at the same time with the same new file and the other `first`; both
     get the same time, or None when the other does not come or answer within `limit_s`. OSError when the
     file cannot be made or mapped.
+    """
+
+def direct_xdp(interface: str | None = None) -> IPv4Address:
+    """Try to have AF_XDP on an interface, or on the one that the direct transport would take.
+
+    Returns that interface's address; nothing is kept. PermissionError without the privilege, another OSError
+    for another reason.
     """
 
 class Reader:

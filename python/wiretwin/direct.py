@@ -7,11 +7,13 @@ environment and needs no rebuilding.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from wiretwin import _core
 from wiretwin.errors import InputError
 
-__all__ = ["CURE", "LIBRARY", "MPIS", "environment"]
+__all__ = ["CURE", "LIBRARY", "MPIS", "Way", "environment", "ways"]
 
 LIBRARY = Path(__file__).resolve().parent / "fabric" / "libwiretwin-fi.so"
 """Where the library is, once it has been built."""
@@ -58,3 +60,47 @@ def environment(mpi: str) -> dict[str, str]:
             allowed=f"after `{CURE}`",
         )
     return {"FI_PROVIDER_PATH": str(LIBRARY.parent), **_OF_MPI[mpi]}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way from one rank to another.
+
+    Attributes
+    ----------
+    name
+        As ``WIRETWIN_DIRECT_WAYS`` has it.
+    where
+        Between which ranks.
+    found
+        What was found.
+    reason
+        Why it cannot be had; ``None`` if it can.
+    remedy
+        The one line that may change that.
+    """
+
+    name: str
+    where: str
+    found: str
+    reason: str | None = None
+    remedy: str | None = None
+
+
+def ways() -> list[Way]:
+    """Return the ways between ranks, in the order in which they are preferred, each as it was found here.
+
+    AF_XDP is really tried, on the interface that would be taken; nothing of the trial is left.
+    """
+    memory = Way("shm", "within a host", "shared memory")
+    kernel = Way("udp", "between hosts", "datagrams through the kernel")
+    name, where = "xdp", "between hosts"
+    try:
+        past = Way(name, where, f"past the kernel on the interface of {_core.direct_xdp()}")
+    except PermissionError as error:
+        remedy = "run as root, or with the capabilities net_raw, net_admin and bpf"
+        past = Way(name, where, "not allowed to this process", str(error), remedy)
+    except OSError as error:
+        remedy = "name another interface: WIRETWIN_DIRECT_INTERFACE=eth1"
+        past = Way(name, where, "not to be had", str(error), remedy)
+    return [memory, past, kernel]

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wiretwin import folders, scratch, shared_memory
+from wiretwin import direct, folders, scratch, shared_memory
 from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
@@ -91,6 +91,8 @@ class Examination:
         Every layer after its trial.
     tools
         Version or path of what is used besides; ``None`` if absent.
+    direct
+        The ways of the direct transport from rank to rank.
     missing
         What is missing and how to get it.
     """
@@ -101,6 +103,7 @@ class Examination:
     layers: list[LayerState]
     tools: dict[str, str | None]
     missing: list[Missing] = field(default_factory=list)
+    direct: list[direct.Way] = field(default_factory=list)
 
     @property
     def usable(self) -> bool:
@@ -132,14 +135,28 @@ def doctor() -> Examination:
     }
     layers = [_try(configuration) for configuration in _configurations()]
     tools = _tools()
+    ways = direct.ways()
     return Examination(
         host=facts,
         clock=clock() | {"source": facts.get("clock_source", "unknown")},
         interfaces=_interfaces(),
         layers=layers,
         tools=tools,
-        missing=[*_missing(facts, layers, tools), *_abandoned(abandoned)],
+        missing=[*_missing(facts, layers, tools), *_without(ways), *_abandoned(abandoned)],
+        direct=ways,
     )
+
+
+def _without(ways: Sequence[direct.Way]) -> list[Missing]:
+    return [
+        Missing(
+            f"the direct transport's way `{way.name}`",
+            f"ranks of two hosts go through the kernel, at two to three times the latency: {way.reason}",
+            way.remedy or "wiretwin doctor",
+        )
+        for way in ways
+        if way.reason is not None
+    ]
 
 
 def _abandoned(found: Sequence[Path]) -> list[Missing]:

@@ -16,18 +16,33 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Maps the first `bytes` of `memory`, at least that long, for reading and writing.
     pub(crate) fn new(memory: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
+        Self::of_part(memory, 0, bytes)
+    }
+
+    /// Maps `bytes` of `memory` from `offset` on, which are there, for reading and writing.
+    pub(crate) fn of_part(memory: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
         // SAFETY: a fresh shared mapping of a file of at least this size, at an address the kernel
         // chooses. Whoever maps it sees to it that the file is not made shorter.
         let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                memory,
-                0,
-            )?
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), bytes, access, flags, memory, offset)?
         };
+        Self::at_base(base, bytes)
+    }
+
+    /// Fresh memory, which child processes share.
+    pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: fresh memory at an address the kernel chooses.
+        let base = unsafe {
+            let access = ProtFlags::READ | ProtFlags::WRITE;
+            rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, flags)?
+        };
+        Self::at_base(base, bytes)
+    }
+
+    fn at_base(base: *mut std::ffi::c_void, bytes: usize) -> io::Result<Self> {
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { base, bytes })
     }

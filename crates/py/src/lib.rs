@@ -6,6 +6,7 @@
 use pyo3::prelude::*;
 
 mod crossing;
+mod direct;
 mod fabric;
 mod lan;
 mod network;
@@ -22,6 +23,7 @@ mod world;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     crossing::register(module)?;
+    direct::register(module)?;
     fabric::register(module)?;
     lan::register(module)?;
     network::register(module)?;

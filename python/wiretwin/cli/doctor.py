@@ -98,6 +98,7 @@ def table(found: Examination) -> Table:
         else:
             finding = f"does not run: {layer.reason}"
         rows.append(("layer", layer.layer, finding, None))
+    rows += [("direct", f"{way.name}, {way.where}", way.found, None) for way in found.direct]
     rows += [("tool", name, version or "absent", None) for name, version in found.tools.items()]
     rows += [("missing", one.what, one.matters, one.remedy) for one in found.missing]
     columns = (

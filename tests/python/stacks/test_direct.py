@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests_stacks import LIMIT_S, configured, nothing_left, quick, run_program
 
-from wiretwin import direct
+from wiretwin import _core, direct, doctor
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure.launch import launch
 from wiretwin.measure.layers import mpiexec, parse_layers, refusal
@@ -89,6 +89,36 @@ def test_datagrams_carry_what_shared_memory_does(name: str, monkeypatch: pytest.
     steps = [quick("echo", 8), quick("echo", 20_000), quick("echo", 100_000)]
     outcome = launch(configured(name), steps, limit_s=LIMIT_S, pins=None)
     assert (outcome.status, outcome.error) == ("ok", None)
+
+
+@pytest.mark.parametrize("ways", ["xdp", "udp"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_each_device_carries_messages_between_two_hosts(
+    name: str, ways: str, bed: Testbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A way that is asked for and cannot be had is an error, so ranks go past the kernel, or through it."""
+    monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", ways)
+    steps = [quick("echo", 8), quick("echo", 20_000), quick("echo", 100_000)]
+    outcome = launch(configured(name, bed), steps, limit_s=LIMIT_S, pins=None, place=bed)
+    assert (outcome.status, outcome.error) == ("ok", None)
+
+
+def test_each_way_is_found_or_said_to_be_missing_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = direct.ways()
+    assert [way.name for way in found] == ["shm", "xdp", "udp"]
+    assert all((way.reason is None) == (way.remedy is None) for way in found)
+    for error, remedy in [(PermissionError("attaching"), "capabilities"), (OSError("taken"), "interface")]:
+
+        def refused(error: OSError = error) -> None:
+            raise error
+
+        monkeypatch.setattr(_core, "direct_xdp", refused)
+        (past,) = [way for way in direct.ways() if way.reason is not None]
+        assert past.name == "xdp"
+        assert past.reason == str(error)
+        assert remedy in (past.remedy or "")
+        (line,) = doctor._without([past])
+        assert str(error) in line.matters
 
 
 @pytest.mark.parametrize("mpi", direct.MPIS)

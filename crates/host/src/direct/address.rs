@@ -129,7 +129,7 @@ fn host() -> io::Result<u64> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
     let digits: String = boot.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     let boot = u64::from_str_radix(&digits, 16).map_err(io::Error::other)?;
-    let namespace = std::fs::metadata("/proc/self/ns/net")?.ino();
+    let namespace = std::fs::metadata("/proc/thread-self/ns/net")?.ino();
     Ok(boot ^ namespace.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 

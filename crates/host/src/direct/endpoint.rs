@@ -1,5 +1,6 @@
 //! An endpoint: its peers, the devices that lead to them, and what is under way.
 
+mod frames;
 mod gone;
 
 use std::collections::HashMap;
@@ -8,27 +9,32 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use wiretwin_msg::tagged::Pattern;
-use wiretwin_proto::direct::{Config, Delivered, Event, Frame, Kept, Local, Machine, Message, SendError};
+use wiretwin_proto::direct::{Config, Delivered, Event, Frame, Local, Machine, Message, SendError};
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
-use wiretwin_wire::direct::{Body, NO_LANE, Repr, STAT_ELEMENTS, is_sound};
+use wiretwin_wire::direct::{NO_LANE, STAT_ELEMENTS};
 
 use super::address::Address;
 use super::ends::Ends;
+use super::ether::Mac;
 use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
+use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
-use super::udp::{self, UdpDevice};
+use super::udp;
+use super::xdp::XdpError;
 use crate::clock::Clock;
 
 /// Which ways to peers an endpoint may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ways {
-    /// Shared memory to peers of this host, datagrams to others.
+    /// Shared memory to peers of this host; to others datagrams, by AF_XDP if that can be had.
     #[default]
     Any,
     /// Shared memory alone.
     SharedMemory,
-    /// Datagrams alone, to peers of this host too.
+    /// Datagrams alone, to peers of this host too; by AF_XDP to those of the interface's network.
+    Xdp,
+    /// Datagrams through the kernel alone, to peers of this host too.
     Datagrams,
 }
 
@@ -41,6 +47,13 @@ pub struct Options {
     pub ways: Ways,
     /// Bytes of messages nobody has asked for, above which peers offer even short ones. 64 MiB.
     pub held_bytes: u64,
+}
+
+impl Ways {
+    /// Whether peers of this host are reached through memory.
+    const fn use_memory(self) -> bool {
+        matches!(self, Self::Any | Self::SharedMemory)
+    }
 }
 
 impl Default for Options {
@@ -103,6 +116,9 @@ struct Peer {
     /// Where it was said to be; unknown of one that has only been heard of.
     address: Option<Address>,
     datagrams: SocketAddrV4,
+    /// The Ethernet address that leads to it, past the kernel, and its machine's time-outs when that was learnt.
+    mac: Option<Mac>,
+    timeouts: u64,
     uses_memory: bool,
     out: Option<Box<Out>>,
     into: Option<Box<In>>,
@@ -129,7 +145,8 @@ pub struct Endpoint {
     peers: Vec<Peer>,
     by_key: HashMap<u64, usize>,
     listener: Option<Listener>,
-    udp: Option<UdpDevice>,
+    network: Option<Network>,
+    carried: Carried,
     ends: Option<Ends>,
     /// When peers' ends are looked for next.
     look_at: SimTime,
@@ -199,20 +216,23 @@ impl Endpoint {
     /// [`EndpointError`] if a socket or random numbers cannot be had.
     pub fn open(options: Options) -> Result<Self, EndpointError> {
         let failed = |doing| move |error| EndpointError { doing, error };
-        let udp = match options.ways {
+        let wants_past = matches!(options.ways, Ways::Any | Ways::Xdp);
+        let mut network = match options.ways {
             Ways::SharedMemory => None,
-            _ => Some(UdpDevice::open(options.ip).map_err(failed("opening a socket for datagrams"))?),
+            _ => Some(
+                Network::open(options.ip, wants_past).map_err(failed("opening a socket for datagrams"))?,
+            ),
         };
+        if let Some(network) = network.as_mut().filter(|_| options.ways == Ways::Xdp) {
+            network.go_past().map_err(|XdpError { doing, error }| EndpointError { doing, error })?;
+        }
         let nowhere = SocketAddrV4::new(options.ip, 0);
-        let datagrams = udp.as_ref().map_or(Ok(nowhere), UdpDevice::address);
-        let datagrams = datagrams.map_err(failed("asking for the socket's address"))?;
-        let ends = udp.as_ref().map(|_| Ends::open(options.ip)).transpose();
+        let datagrams = network.as_ref().map_or(nowhere, Network::address);
+        let ends = network.as_ref().map(|_| Ends::open(options.ip)).transpose();
         let (ends, port) = ends.map_err(failed("opening a socket that tells of peers' ends"))?.unzip();
         let local = Address::here(datagrams, port.unwrap_or(0)).map_err(failed("describing this host"))?;
-        let listener = match options.ways {
-            Ways::Datagrams => None,
-            _ => Some(Listener::open(local.name).map_err(failed("listening for peers of this host"))?),
-        };
+        let listener = options.ways.use_memory().then(|| Listener::open(local.name)).transpose();
+        let listener = listener.map_err(failed("listening for peers of this host"))?;
         Ok(Self {
             clock: Clock::start(),
             now: SimTime::ZERO,
@@ -221,7 +241,8 @@ impl Endpoint {
             peers: Vec::new(),
             by_key: HashMap::new(),
             listener,
-            udp,
+            network,
+            carried: Carried::default(),
             ends,
             look_at: SimTime::ZERO,
             inbox: Inbox::default(),
@@ -249,7 +270,7 @@ impl Endpoint {
             peer.address.get_or_insert(address);
             return known;
         }
-        let uses_memory = address.host == self.local.host && self.options.ways != Ways::Datagrams;
+        let uses_memory = address.host == self.local.host && self.options.ways.use_memory();
         let number = self.add(address.key, uses_memory, address.datagrams);
         self.peers[number].address = Some(address);
         self.ranks_here += usize::from(address.host == self.local.host && address.key != self.local.key);
@@ -273,6 +294,8 @@ impl Endpoint {
             machine,
             address: None,
             datagrams,
+            mac: None,
+            timeouts: 0,
             uses_memory,
             out: None,
             into: None,
@@ -285,6 +308,11 @@ impl Endpoint {
         });
         self.by_key.insert(key, number);
         self.by_datagrams |= !uses_memory;
+        let is_elsewhere = !uses_memory && datagrams.ip() != self.local.datagrams.ip();
+        if let Some(network) = self.network.as_mut().filter(|_| is_elsewhere) {
+            // Without, frames go through the kernel.
+            let _ = network.go_past();
+        }
         number
     }
 
@@ -441,6 +469,12 @@ impl Endpoint {
         self.ranks_here
     }
 
+    /// How many frames have come which way.
+    #[must_use]
+    pub const fn carried(&self) -> Carried {
+        self.carried
+    }
+
     /// Whether everything that was sent has come, as far as its receivers live.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
@@ -486,76 +520,6 @@ impl Endpoint {
         }
     }
 
-    fn take_memory(&mut self, number: usize) -> bool {
-        let Some(mut into) = self.peers[number].into.take() else { return false };
-        let mut moved = false;
-        for _ in 0..TURN {
-            if !into.take(|frame| self.frame(number, frame)) {
-                break;
-            }
-            moved = true;
-        }
-        // A peer that was lost meanwhile has no way any more.
-        if !self.peers[number].is_gone {
-            self.peers[number].into = Some(into);
-        }
-        moved
-    }
-
-    fn take_datagrams(&mut self) -> bool {
-        let mut moved = false;
-        for _ in 0..TURN {
-            let Some(came) = self.udp.as_mut().and_then(UdpDevice::receive) else { break };
-            moved = true;
-            self.now = SimTime::ZERO + self.clock.now();
-            came.frames().for_each(|frame| self.datagram(frame, came.from));
-            if let Some(udp) = &mut self.udp {
-                udp.give_back(came);
-            }
-        }
-        moved
-    }
-
-    fn datagram(&mut self, frame: &[u8], from: SocketAddrV4) {
-        if !is_sound(frame) {
-            return;
-        }
-        let Ok(repr) = Repr::parse(frame) else { return };
-        let number = match repr.body {
-            _ if repr.key != self.local.key => return,
-            Body::Hello { key, .. } => match self.by_key.get(&key) {
-                Some(&number) => number,
-                None => self.add(key, false, from),
-            },
-            _ => usize::from(repr.lane),
-        };
-        if self.peers.get(number).is_some_and(|peer| !peer.is_gone && !peer.uses_memory) {
-            self.parsed(number, &repr, frame);
-        }
-    }
-
-    /// A frame from a peer, through memory: nothing damages it.
-    #[inline]
-    fn frame(&mut self, number: usize, frame: &[u8]) {
-        if let Ok(repr) = Repr::parse(frame) {
-            self.parsed(number, &repr, frame);
-        }
-    }
-
-    #[inline]
-    fn parsed(&mut self, number: usize, repr: &Repr, frame: &[u8]) {
-        let bytes = &frame[repr.head_octets()..];
-        self.next_frame += 1;
-        let id = self.next_frame;
-        let payload = Payload::whole(MessageId(id), Bytes::new(bytes.len() as u64));
-        let peer = &mut self.peers[number];
-        if peer.machine.handle_frame(self.now, repr, payload) == Kept::Yes {
-            peer.kept.insert(id, bytes.to_vec());
-        }
-        self.drain(number, bytes);
-        self.measure_held();
-    }
-
     /// Does what a peer's machine asks for; `current` are the bytes of the frame that has just come.
     fn drain(&mut self, number: usize, current: &[u8]) {
         loop {
@@ -574,8 +538,8 @@ impl Endpoint {
                 Output::Timeout(timeout) => {
                     let peer = &mut self.peers[number];
                     (peer.timeout, peer.is_stuck) = (timeout, !has_room);
-                    if let Some(udp) = self.udp.as_mut().filter(|_| !peer.uses_memory) {
-                        udp.flush();
+                    if let Some(network) = self.network.as_mut().filter(|_| !peer.uses_memory) {
+                        network.flush();
                     }
                     return;
                 }
@@ -633,8 +597,8 @@ impl Endpoint {
         let peer = &mut self.peers[number];
         if let Some(out) = &mut peer.out {
             out.transmit(head, payload);
-        } else if let Some(udp) = &mut self.udp {
-            udp.transmit(peer.datagrams, head, payload, frame.service());
+        } else if let Some(network) = &mut self.network {
+            network.transmit((peer.datagrams, peer.mac), head, payload, frame.service());
         }
     }
 
@@ -713,7 +677,13 @@ impl Endpoint {
         }
         for number in 0..self.peers.len() {
             if self.peers[number].timeout.is_some_and(|timeout| timeout <= self.now) {
-                self.peers[number].machine.handle_timeout(self.now);
+                let peer = &mut self.peers[number];
+                peer.machine.handle_timeout(self.now);
+                let timeouts = peer.machine.counters().timeouts;
+                if timeouts != peer.timeouts {
+                    // Maybe the way is another by now: the kernel knows.
+                    (peer.timeouts, peer.mac) = (timeouts, None);
+                }
                 self.drain(number, &[]);
             }
         }

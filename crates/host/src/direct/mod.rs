@@ -1,19 +1,25 @@
 //! The direct transport, live: endpoints that exchange tagged messages past the kernel's protocols.
 //!
 //! An [`Endpoint`] drives one [`wiretwin_proto::direct::Machine`] a peer over a device: shared memory to a
-//! peer on the same host, UDP datagrams to any other. Frames are the same on both. Nothing runs in the
+//! peer on the same host; UDP datagrams to any other, past the kernel's protocols by AF_XDP where the process may.
+//! Frames are the same on all of them, so that ends with different devices understand each other. Nothing runs in the
 //! background: whoever waits calls [`Endpoint::progress`].
 
 mod address;
+mod device;
 mod endpoint;
 mod ends;
+mod ether;
 mod inbox;
+mod network;
 mod shm;
 mod udp;
+mod xdp;
 
 pub use address::{Address, AddressError, address_of_interface};
 pub use endpoint::{Busy, Endpoint, EndpointError, Options, Outgoing, Ways};
 pub use inbox::{Completion, Kind, Receive, Trouble};
+pub use network::{Carried, try_xdp};
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,8 @@ use wiretwin_msg::tagged::Pattern;
 
 use super::*;
 
+mod hosts;
+
 const WAYS: [Ways; 2] = [Ways::SharedMemory, Ways::Datagrams];
 const LIMIT: Duration = Duration::from_secs(20);
 

@@ -51,7 +51,7 @@ const MOST_RECEIVED: usize = 1 << 16;
 /// What the kernel is asked to keep of what has come: credits of many peers.
 const BUFFER: usize = 8 << 20;
 /// Expedited forwarding (RFC 3246), as a type of service.
-const PROTECTED_TOS: u32 = 46 << 2;
+pub(super) const PROTECTED_TOS: u32 = 46 << 2;
 
 impl UdpDevice {
     pub(super) fn open(ip: Ipv4Addr) -> io::Result<Self> {

@@ -39,6 +39,9 @@ impl Endpoint {
         if !ended.is_empty() {
             // What they sent before their end is still there.
             let mut turns = 0..LAST_TURNS;
+            if let Some(network) = &mut self.network {
+                network.ask_kernel();
+            }
             while self.take_datagrams() && turns.next().is_some() {}
         }
         ended.into_iter().for_each(|number| self.lose(number));

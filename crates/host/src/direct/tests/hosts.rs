@@ -1,0 +1,129 @@
+//! Endpoints of two hosts: network namespaces that a pair of interfaces joins.
+
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+
+use super::*;
+
+const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
+const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+
+fn ip(arguments: &str) {
+    let output = Command::new("ip").args(arguments.split(' ')).output().expect("`ip` (Debian: iproute2)");
+    assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// A network namespace of its own for this thread, until the next.
+fn namespace() -> File {
+    // SAFETY: a system call without pointers, which concerns this thread alone.
+    assert_eq!(unsafe { libc::unshare(libc::CLONE_NEWNET) }, 0, "a network namespace");
+    File::open("/proc/thread-self/ns/net").expect("the namespace")
+}
+
+fn enter(namespace: &File) {
+    // SAFETY: a system call without pointers, which concerns this thread alone.
+    assert_eq!(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, 0, "the namespace");
+}
+
+/// Calls `look` with two joined hosts, on a thread that has no other task; without privilege, not at all.
+fn with_hosts(look: impl FnOnce([File; 2]) + Send + 'static) {
+    // SAFETY: asks for a number.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("left out: network namespaces need root");
+        return;
+    }
+    let work = || {
+        let [first, second] = [(); 2].map(|()| namespace());
+        enter(&first);
+        let path = format!("/proc/{}/fd/{}", std::process::id(), second.as_raw_fd());
+        ip(&format!("link add e0 type veth peer name e0 netns {path}"));
+        for (namespace, address) in [(&second, THERE), (&first, HERE)] {
+            enter(namespace);
+            ip(&format!("addr add {address}/24 dev e0"));
+            ip("link set lo up");
+            ip("link set e0 up");
+        }
+        look([first, second]);
+    };
+    std::thread::spawn(work).join().expect("the test on its thread");
+}
+
+/// An endpoint on each host.
+fn open(hosts: &[File; 2], ways: [Ways; 2]) -> [Endpoint; 2] {
+    let mut at = 0;
+    ways.map(|ways| {
+        enter(&hosts[at]);
+        let ip = [HERE, THERE][at];
+        at += 1;
+        Endpoint::open(Options { ip, ways, ..Options::default() }).expect("an endpoint")
+    })
+}
+
+/// Sends messages to and fro, and says how they were carried.
+fn exchange(hosts: &[File; 2], ends: &mut [Endpoint; 2], lengths: &[usize]) -> [Carried; 2] {
+    let addresses = [ends[0].address(), ends[1].address()];
+    let peers = [0, 1].map(|at| {
+        // Devices are looked for when the first peer of another host is known.
+        enter(&hosts[at]);
+        ends[at].peer(addresses[1 - at])
+    });
+    for (number, &length) in lengths.iter().enumerate() {
+        let message = bytes(length, number);
+        for from in 0..2 {
+            let mut buffer = vec![0; length];
+            // SAFETY: both buffers outlive the completions, which are waited for.
+            unsafe {
+                ends[1 - from].receive(any(5), into(&mut buffer, 7));
+                ends[from].send(peers[from], outgoing(&message, 5, Some(3))).expect("room");
+            }
+            let found = until(ends, [1, 1]);
+            assert!(found.iter().flatten().all(|completion| completion.trouble.is_none()), "{found:?}");
+            assert!(buffer == message, "{length} bytes from {from}");
+        }
+    }
+    [ends[0].carried(), ends[1].carried()]
+}
+
+const LENGTHS: [usize; 8] = [0, 1, 8, 1400, 1500, 9000, 40_000, 1_000_000];
+
+#[test]
+fn frames_go_past_the_kernel_where_they_may_and_come_whole_whatever_the_other_end_has() {
+    with_hosts(|hosts| {
+        for ways in
+            [[Ways::Any; 2], [Ways::Xdp; 2], [Ways::Xdp, Ways::Datagrams], [Ways::Datagrams, Ways::Xdp]]
+        {
+            let carried = exchange(&hosts, &mut open(&hosts, ways), &LENGTHS);
+            for (carried, way) in carried.iter().zip(ways) {
+                assert_eq!(carried.memory, 0, "{ways:?}");
+                assert_eq!(carried.xdp > 0, way != Ways::Datagrams, "{ways:?}: {carried:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_second_process_of_a_host_goes_through_the_kernel_and_is_told_why_if_it_must_not() {
+    with_hosts(|hosts| {
+        let mut first = open(&hosts, [Ways::Any; 2]);
+        exchange(&hosts, &mut first, &[8]);
+        let carried = exchange(&hosts, &mut open(&hosts, [Ways::Any; 2]), &LENGTHS);
+        assert!(carried.iter().all(|carried| carried.xdp == 0 && carried.udp > 0), "{carried:?}");
+        enter(&hosts[0]);
+        let refused = Endpoint::open(Options { ip: HERE, ways: Ways::Xdp, ..Options::default() });
+        let said = refused.map(drop).expect_err("the interface is taken").to_string();
+        assert!(said.contains("attaching an XDP program to the interface"), "{said}");
+        // Nothing is left of the first pair.
+        drop(first);
+        let carried = exchange(&hosts, &mut open(&hosts, [Ways::Xdp; 2]), &[8]);
+        assert!(carried.iter().all(|carried| carried.xdp > 0), "{carried:?}");
+    });
+}
+
+#[test]
+fn a_host_without_an_ethernet_interface_goes_through_the_kernel() {
+    let refused = Endpoint::open(Options { ways: Ways::Xdp, ..Options::default() });
+    let said = refused.map(drop).expect_err("the loopback interface").to_string();
+    assert!(said.contains("looking for the Ethernet interface of the address"), "{said}");
+}
