@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use wiretwin_net::lan::comm::{LanComm, RunError, run};
+use wiretwin_net::SimComm;
+use wiretwin_net::lan::comm::run;
 use wiretwin_net::lan::config::priced;
 use wiretwin_net::lan::{Config, Lan};
+use wiretwin_net::run::RunError;
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
@@ -68,9 +70,9 @@ fn lan(stack: &str, hosts: u32) -> Lan {
 fn try_run(
     stack: &str,
     ranks: u32,
-    body: impl AsyncFn(&mut LanComm) + Clone + 'static,
+    body: impl AsyncFn(&mut SimComm) + Clone + 'static,
 ) -> Result<usize, RunError> {
-    let program = async move |comm: &mut LanComm| -> Result<Outcome, ProgramError> {
+    let program = async move |comm: &mut SimComm| -> Result<Outcome, ProgramError> {
         body(comm).await;
         Ok(Outcome::new(Span::ZERO, 0, true))
     };
@@ -78,7 +80,7 @@ fn try_run(
 }
 
 /// Runs a body; a network has two hosts at least.
-fn run_on(stack: &str, ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+fn run_on(stack: &str, ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
     match try_run(stack, ranks.max(2), body) {
         Ok(outcomes) => assert_eq!(outcomes, ranks.max(2) as usize),
         Err(error) => panic!("{error}"),
@@ -88,9 +90,9 @@ fn run_on(stack: &str, ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 's
 macro_rules! layers {
     ($($name:ident $stack:literal $($groups:ident)?,)*) => {
         $(mod $name {
-            use super::LanComm;
+            use super::SimComm;
 
-            fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+            fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
                 super::run_on($stack, ranks, body);
             }
 
@@ -123,7 +125,7 @@ mod refused {
 
     #[test]
     fn sockets_have_no_message_of_nothing_and_none_to_oneself() {
-        run_on("socket/tcp/fddi", 2, async |comm: &mut LanComm| {
+        run_on("socket/tcp/fddi", 2, async |comm: &mut SimComm| {
             let (mine, other) = (comm.rank().0, 1 - comm.rank().0);
             let said = |what| Some(CommError::Unsupported(what));
             assert_eq!(send(comm, other, 1, 0).await, said("a message of 0 bytes"));
@@ -134,7 +136,7 @@ mod refused {
     #[test]
     fn the_fore_interface_has_no_message_of_nothing_none_to_oneself_and_a_rank_that_is_there() {
         for stack in ["fore/aal5", "fore/aal34"] {
-            run_on(stack, 2, async |comm: &mut LanComm| {
+            run_on(stack, 2, async |comm: &mut SimComm| {
                 let (mine, other) = (comm.rank().0, 1 - comm.rank().0);
                 let said = |what| Some(CommError::Unsupported(what));
                 assert_eq!(send(comm, other, 1, 0).await, said("a message of 0 bytes"));
@@ -146,7 +148,7 @@ mod refused {
     #[test]
     fn a_datagram_and_a_descriptor_have_a_greatest_length() {
         for stack in ["socket/udp/fddi", "rpc/udp/fddi", "via/gige"] {
-            run_on(stack, 2, async |comm: &mut LanComm| {
+            run_on(stack, 2, async |comm: &mut SimComm| {
                 let other = 1 - comm.rank().0;
                 let Some(CommError::Transport(said)) = send(comm, other, 1, 70_000).await else {
                     panic!("70000 octets are too many");
@@ -158,7 +160,7 @@ mod refused {
 
     #[test]
     fn a_procedure_has_a_number_below_64_and_no_call_goes_to_oneself() {
-        run_on("rpc/tcp/fddi", 2, async |comm: &mut LanComm| {
+        run_on("rpc/tcp/fddi", 2, async |comm: &mut SimComm| {
             let (mine, other) = (comm.rank().0, 1 - comm.rank().0);
             let said = "a tag over 63: a tag is a procedure, and there are 64";
             assert_eq!(send(comm, other, 64, 4).await, Some(CommError::Unsupported(said)));
@@ -170,7 +172,7 @@ mod refused {
     #[test]
     fn pvm_has_no_tag_that_is_negative_as_an_int() {
         for stack in ["pvm-advise/tcp/fddi", "pvm-normal/udp/fddi"] {
-            run_on(stack, 2, async |comm: &mut LanComm| {
+            run_on(stack, 2, async |comm: &mut SimComm| {
                 let other = 1 - comm.rank().0;
                 let said = Some(CommError::Unsupported("a tag of 2147483648 and more"));
                 assert_eq!(send(comm, other, 1 << 31, 4).await, said);
@@ -192,7 +194,7 @@ mod refused {
             "fore+reliable/aal5",
             "pvm-fore/aal5",
         ] {
-            let ended = try_run(stack, 2, async |comm: &mut LanComm| {
+            let ended = try_run(stack, 2, async |comm: &mut SimComm| {
                 if comm.rank() == Rank(1) {
                     // Rank 0 has left: this fails, or is named as what will not come.
                     comm.recv(Source::Any, TagMatch::Any, &mut [0; 8]).await.unwrap_err();
@@ -201,7 +203,7 @@ mod refused {
             match ended {
                 Ok(_) => {}
                 Err(error) => {
-                    assert!(error.to_string().contains("wait for what will not come"), "{stack}: {error}")
+                    assert!(error.to_string().contains("deadlock: rank"), "{stack}: {error}")
                 }
             }
         }
@@ -212,7 +214,7 @@ mod refused {
 mod rpc {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
         run_on("rpc/tcp/fddi", ranks, body);
     }
 
@@ -231,7 +233,7 @@ mod rpc {
 mod socket {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
         run_on("socket/tcp/fddi", ranks, body);
     }
 
@@ -249,7 +251,7 @@ mod socket {
 mod fore {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
         run_on("fore/aal5", ranks, body);
     }
 
@@ -267,7 +269,7 @@ mod fore {
 mod rpc_udp {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
         run_on("rpc/udp/fddi", ranks, body);
     }
 
@@ -284,7 +286,7 @@ mod rpc_udp {
 mod datagram {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
         run_on("socket/udp/fddi", ranks, body);
     }
 
@@ -301,7 +303,7 @@ mod datagram {
 mod via {
     use super::*;
 
-    fn run(ranks: u32, body: impl AsyncFn(&mut LanComm) + Clone + 'static) {
+    fn run(ranks: u32, body: impl AsyncFn(&mut SimComm) + Clone + 'static) {
         run_on("via/gige", ranks, body);
     }
 

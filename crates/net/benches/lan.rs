@@ -14,7 +14,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use wiretwin_benches::{Arguments, PlainHeap, Turns};
-use wiretwin_net::lan::comm::{LanComm, run};
+use wiretwin_net::SimComm;
+use wiretwin_net::lan::comm::run;
 use wiretwin_net::lan::config::priced;
 use wiretwin_net::lan::{Config, Lan};
 use wiretwin_prog::{Comm, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
@@ -87,7 +88,7 @@ impl Workload {
 
     /// ns per message of a turn.
     fn turn(&self, messages: u64) -> f64 {
-        let program = async move |comm: &mut LanComm| -> Result<Outcome, ProgramError> {
+        let program = async move |comm: &mut SimComm| -> Result<Outcome, ProgramError> {
             let mut octets = vec![7; BYTES];
             for _ in 0..messages {
                 if comm.rank() == Rank(0) {

@@ -14,7 +14,8 @@ use std::time::Instant;
 
 use wiretwin_benches::{Arguments, PlainHeap, Turns};
 use wiretwin_msg::schedule::Collective;
-use wiretwin_net::lan::comm::{LanComm, run};
+use wiretwin_net::SimComm;
+use wiretwin_net::lan::comm::run;
 use wiretwin_net::lan::config::priced;
 use wiretwin_net::lan::{Config, Lan, Op, collective};
 use wiretwin_prog::netpipe::{Method, NetpipeParams, netpipe};
@@ -85,7 +86,7 @@ fn sweep() -> Took {
     let lan = network("mpi-lam/tcp/gige", 2);
     let params = NetpipeParams { most: 4 << 20, perturbation: 3, method: Method::NETPIPE };
     let start = Instant::now();
-    let program = async move |comm: &mut LanComm| netpipe(comm, &params).await;
+    let program = async move |comm: &mut SimComm| netpipe(comm, &params).await;
     let (lan, outcomes) = run(lan, BTreeMap::new(), program).expect("nothing is lost");
     assert!(outcomes[0].verified && outcomes[0].points.len() > 100, "the whole schedule, and right");
     (start.elapsed().as_secs_f64(), lan.segments().0)

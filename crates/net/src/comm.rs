@@ -1,12 +1,14 @@
 //! The simulated [`Comm`]: a rank's view of [`Ranks`], with real payloads.
 
+mod wishes;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use wiretwin_msg::library::{Failure, NO_MULTICAST};
+use wiretwin_msg::library::{Failure, NO_MULTICAST, Wish};
 use wiretwin_msg::table::{Key, Table, mix};
 use wiretwin_prog::{
     Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work, to_each,
@@ -135,7 +137,7 @@ impl Shared {
             recv: world.name_id("recv"),
             exchange: world.name_id("exchange"),
         };
-        let ranks = world.size() as usize;
+        let ranks = world.processes() as usize;
         Rc::new(Self {
             world: RefCell::new(world),
             payloads: RefCell::default(),
@@ -218,21 +220,23 @@ impl Shared {
 /// One rank of a simulated world.
 pub struct SimComm {
     rank: u32,
+    /// The number of its process: its rank's, but of programs beside the main one.
+    process: u32,
     size: u32,
     /// Whether operations may have to wait for a core, so that the clock shows them only later.
     shares_cores: bool,
-    /// Whether a request may come to nothing.
-    may_fail: bool,
+    /// Whether it is one of a local network, where a request may come to nothing.
+    is_local: bool,
     shared: Rc<Shared>,
 }
 
 impl SimComm {
-    pub(crate) fn new(rank: u32, shared: Rc<Shared>) -> Self {
-        let (size, shares_cores, may_fail) = {
+    pub(crate) fn new(rank: u32, process: u32, shared: Rc<Shared>) -> Self {
+        let (size, shares_cores, is_local) = {
             let world = shared.world.borrow();
             (world.size(), world.shares_cores(rank), matches!(*world, Ranks::Local(_)))
         };
-        Self { rank, size, shares_cores, may_fail, shared }
+        Self { rank, process, size, shares_cores, is_local, shared }
     }
 
     /// Refuses a rank that is not there, before anything of the call has happened.
@@ -248,7 +252,7 @@ impl SimComm {
     }
 
     fn post(&self, op: Op<'_>) -> Result<Option<RequestId>, CommError> {
-        self.shared.world.borrow_mut().post(self.rank, op).map_err(refused)
+        self.shared.world.borrow_mut().post(self.process, op).map_err(refused)
     }
 
     fn enter(&self, name: NameId) -> Result<(), CommError> {
@@ -293,7 +297,7 @@ impl SimComm {
     /// Until the world resumes this rank; where the first of its completions is, which are there until it waits
     /// again.
     async fn resumption(&self) -> usize {
-        poll_fn(|_| match self.shared.resumptions.borrow_mut().of[self.rank as usize].take() {
+        poll_fn(|_| match self.shared.resumptions.borrow_mut().of[self.process as usize].take() {
             Some(first) => Poll::Ready(first as usize),
             None => Poll::Pending,
         })
@@ -339,7 +343,7 @@ impl Comm for SimComm {
 
     fn now(&self) -> Span {
         // A rank of this world: it has a clock.
-        let now = self.shared.world.borrow().rank_now(self.rank).map_or(0, |now| now.as_ps());
+        let now = self.shared.world.borrow().rank_now(self.process).map_or(0, |now| now.as_ps());
         Span::from_ps(now)
     }
 
@@ -352,7 +356,7 @@ impl Comm for SimComm {
         };
         let first = self.wait(start).await?;
         self.post(Op::Exit)?;
-        self.shared.check(self.rank, first).map(drop)
+        self.shared.check(self.process, first).map(drop)
     }
 
     async fn mcast(&mut self, to: &[Rank], tag: Tag, message: &[u8]) -> Result<(), CommError> {
@@ -370,12 +374,7 @@ impl Comm for SimComm {
             Err(error) => return Err(error),
         };
         self.shared.several.borrow_mut().insert(request, (message.to_vec(), ranks.len()));
-        let start = |_: &Self, requests: &mut Vec<_>| {
-            requests.push(request);
-            Ok(())
-        };
-        let first = self.wait(start).await?;
-        self.shared.check(self.rank, first).map(drop)
+        self.answer(request).await.map(drop)
     }
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
@@ -388,7 +387,7 @@ impl Comm for SimComm {
         };
         let first = self.wait(start).await?;
         self.post(Op::Exit)?;
-        self.shared.deliver(self.rank, first, buffer)
+        self.shared.deliver(self.process, first, buffer)
     }
 
     async fn exchange(
@@ -413,24 +412,46 @@ impl Comm for SimComm {
         // A wait for all returns its requests in their order, the receives first.
         let mut outcome = Ok(());
         for (number, receive) in receives.iter_mut().enumerate() {
-            match self.shared.deliver(self.rank, first + number, receive.buffer) {
+            match self.shared.deliver(self.process, first + number, receive.buffer) {
                 Ok(status) => receive.status = Some(status),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        let sent = if self.may_fail { sends.len() } else { 0 };
+        let sent = if self.is_local { sends.len() } else { 0 };
         for number in receives.len()..receives.len() + sent {
-            outcome = outcome.and(self.shared.check(self.rank, first + number).map(drop));
+            outcome = outcome.and(self.shared.check(self.process, first + number).map(drop));
         }
         outcome
     }
 
+    async fn join_group(&mut self, group: &str) -> Result<u32, CommError> {
+        self.wish(&Wish::Join { group: group.into() }).await
+    }
+
+    async fn leave_group(&mut self, group: &str) -> Result<(), CommError> {
+        self.wish(&Wish::Leave { group: group.into() }).await.map(drop)
+    }
+
+    async fn group_size(&mut self, group: &str) -> Result<u32, CommError> {
+        self.wish(&Wish::Size { group: group.into() }).await
+    }
+
+    async fn group_barrier(&mut self, group: &str, members: u32) -> Result<(), CommError> {
+        self.wish(&Wish::Barrier { group: group.into(), members }).await.map(drop)
+    }
+
+    async fn group_cast(&mut self, group: &str, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        self.cast(group, tag, message).await
+    }
+
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {
-        if work.count == 0 {
+        // Prices are checked before a program starts; what has none is free, but a rank of a local network
+        // turns to what it has posted.
+        let price = self.shared.costs.get(work.kind).copied();
+        if !self.is_local && (price.is_none() || work.count == 0) {
             return body();
         }
-        // Prices are checked before a program starts; what has none is free.
-        let Some(price) = self.shared.costs.get(work.kind).copied() else { return body() };
+        let price = price.unwrap_or(0);
         let cost = Span::from_ps(price.saturating_mul(work.count));
         let posted = self.post(Op::Compute(cost));
         if self.shares_cores && posted.is_ok() && self.post(Op::Yield).is_ok() {

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
 use wiretwin_engine::{Executor, TaskId};
 pub use wiretwin_prog::Program;
@@ -11,6 +13,7 @@ use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Reference, Sent}
 
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
+use crate::lan::Losses;
 use crate::ranks::{self, Blocked, ModelError, Op, Ranks};
 use crate::world::World;
 
@@ -50,7 +53,12 @@ pub enum RunError {
         error: ProgramError,
     },
     /// Ranks wait for what will never come.
-    Deadlock(Vec<Blocked>),
+    Deadlock {
+        /// Which, and for what.
+        blocked: Vec<Blocked>,
+        /// What a local network had lost until then.
+        losses: Option<Losses>,
+    },
     /// There is no such rank to trace.
     NoSuchRank {
         /// Which.
@@ -85,13 +93,16 @@ impl fmt::Display for RunError {
             Self::Model(error) => f.write_str(error),
             Self::NoSuchRank { rank, ranks } => write!(f, "no rank {rank} to trace: there are {ranks}"),
             Self::Program { rank, error } => write!(f, "rank {rank}: {error}"),
-            Self::Deadlock(blocked) => {
+            Self::Deadlock { blocked, losses } => {
                 f.write_str("deadlock:")?;
                 for item in blocked.iter().take(8) {
                     write!(f, " rank {} in {} waits for {};", item.rank, item.name, item.operation)?;
                 }
                 if blocked.len() > 8 {
                     write!(f, " and {} more ranks", blocked.len() - 8)?;
+                }
+                if let Some(losses) = losses {
+                    write!(f, " lost: {losses:?}")?;
                 }
                 Ok(())
             }
@@ -184,7 +195,7 @@ pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
 fn run_on(world: Ranks, options: &RunOptions) -> Result<Finished, RunError> {
     let shared = Shared::new(world, options.costs.clone(), options.fault);
     let (program, reference) = (options.program, Reference::default());
-    drive(shared, async move |comm| program.run(comm, &reference).await)
+    drive(shared, async move |comm| program.run(comm, &reference).await, Vec::new())
 }
 
 /// Runs a program by name as [`run_named`] does without intervals; besides, what one of its ranks sent and when.
@@ -208,7 +219,7 @@ pub fn run_traced(
     let (program, reference, sent) =
         (options.program, Reference::default(), Rc::new(RefCell::new(Vec::new())));
     let keep = Rc::clone(&sent);
-    let finished = drive(shared, async move |comm: &mut SimComm| {
+    let traced = async move |comm: &mut SimComm| {
         if comm.rank().0 != traced {
             return program.run(comm, &reference).await;
         }
@@ -216,7 +227,8 @@ pub fn run_traced(
         let outcome = program.run(&mut recorded, &reference).await;
         *keep.borrow_mut() = recorded.into_sent();
         outcome
-    })?;
+    };
+    let finished = drive(shared, traced, Vec::new())?;
     Ok((finished, sent.take()))
 }
 
@@ -228,23 +240,61 @@ pub fn run_body<P>(world: World, program: P) -> Result<Finished, RunError>
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
 {
-    drive(Shared::new(Ranks::Costs(world), BTreeMap::new(), None), program)
+    drive(Shared::new(Ranks::Costs(world), BTreeMap::new(), None), program, Vec::new())
 }
 
 type Results = Rc<RefCell<Vec<Option<Result<Outcome, ProgramError>>>>>;
 
-fn drive<P>(shared: Rc<Shared>, program: P) -> Result<Finished, RunError>
+/// What a rank of a program beside the main one does: its rank, the number of its process, and its body.
+pub(crate) struct Beside {
+    pub(crate) rank: u32,
+    pub(crate) process: u32,
+    pub(crate) body: Box<dyn FnOnce(SimComm) -> Apart>,
+}
+
+/// What another program does, until the main one has ended.
+type Apart = Pin<Box<dyn Future<Output = ()>>>;
+
+/// A rank of the main program, or of one beside it.
+enum Task<F> {
+    Main(Pin<Box<F>>),
+    Beside(Apart),
+}
+
+impl<F: Future<Output = ()>> Future for Task<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        match &mut *self {
+            Self::Main(task) => task.as_mut().poll(context),
+            Self::Beside(task) => task.as_mut().poll(context),
+        }
+    }
+}
+
+/// Runs a program to its end, and others beside it until then.
+pub(crate) fn drive<P>(shared: Rc<Shared>, program: P, beside: Vec<Beside>) -> Result<Finished, RunError>
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
 {
     let ranks = shared.world.borrow().size();
     let results: Results = Rc::new(RefCell::new(vec![None; ranks as usize]));
-    let mut executor = Executor::with_capacity(ranks as usize);
+    let accompanied = !beside.is_empty();
+    let mut executor = Executor::with_capacity(ranks as usize + beside.len());
     for rank in 0..ranks {
-        executor.spawn(Box::pin(of_rank(rank, Rc::clone(&shared), Rc::clone(&results), program.clone())));
+        let task = of_rank(rank, Rc::clone(&shared), Rc::clone(&results), program.clone());
+        executor.spawn(Task::Main(Box::pin(task)));
+    }
+    let mut tasks = BTreeMap::new();
+    for Beside { rank, process, body } in beside {
+        let task = body(SimComm::new(rank, process, Rc::clone(&shared)));
+        tasks.insert(process, executor.spawn(Task::Beside(task)));
     }
     loop {
         executor.run_ready();
+        if accompanied && results.borrow().iter().all(Option::is_some) {
+            break;
+        }
         let mut world = shared.world.borrow_mut();
         if !world.step() {
             break;
@@ -256,7 +306,12 @@ where
                 ranks::Outcome::Probed(_) | ranks::Outcome::Reached => &[],
             };
             shared.resumed(rank, completions);
-            executor.wake(TaskId::new(rank));
+            // Those of the main program came first.
+            let beside = || tasks.get(&rank).copied();
+            let task = if rank < ranks { Some(TaskId::new(rank)) } else { beside() };
+            if let Some(task) = task {
+                executor.wake(task);
+            }
         }
     }
     drop(executor);
@@ -271,7 +326,11 @@ where
     let blocked = shared.world.borrow().blocked();
     let outcomes = results.into_iter().flatten().flatten().collect::<Vec<_>>();
     if outcomes.len() < ranks as usize {
-        return Err(RunError::Deadlock(blocked));
+        let losses = match &*shared.world.borrow() {
+            Ranks::Costs(_) => None,
+            Ranks::Local(local) => Some(local.lan().losses()),
+        };
+        return Err(RunError::Deadlock { blocked, losses });
     }
     // The tasks held the other references, and they are gone with the executor.
     let shared = Rc::into_inner(shared).expect("the tasks are gone");
@@ -282,7 +341,7 @@ async fn of_rank<P>(rank: u32, shared: Rc<Shared>, results: Results, program: P)
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError>,
 {
-    let mut comm = SimComm::new(rank, Rc::clone(&shared));
+    let mut comm = SimComm::new(rank, rank, Rc::clone(&shared));
     let result = program(&mut comm).await;
     results.borrow_mut()[rank as usize] = Some(result);
     // A rank whose program has returned is not suspended, so it may finish.

@@ -5,7 +5,8 @@ mod lan_of;
 use std::collections::BTreeMap;
 
 use lan_of::{PLAIN, Want, lan};
-use wiretwin_net::lan::comm::{LanComm, run};
+use wiretwin_net::SimComm;
+use wiretwin_net::lan::comm::run;
 use wiretwin_prog::{Program, ProgramError, Reference};
 
 const STACKS: [&str; 4] =
@@ -19,7 +20,7 @@ fn verified(stack: &'static str, hosts: usize, name: &str, values: &[u64]) -> Ve
     let program = Program::new(name, values).expect("its values");
     let reference = Reference::default();
     let whole =
-        async move |comm: &mut LanComm| -> Result<_, ProgramError> { program.run(comm, &reference).await };
+        async move |comm: &mut SimComm| -> Result<_, ProgramError> { program.run(comm, &reference).await };
     let (_, outcomes) = run(lan(&want, 1, false), BTreeMap::new(), whole).expect("a run that ends");
     outcomes.iter().map(|outcome| outcome.verified).collect()
 }

@@ -7,10 +7,11 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_msg::schedule::Collective;
+use wiretwin_net::SimComm;
 use wiretwin_net::lan::ability::{Ability, try_ability};
 use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::collective::CollectiveError;
-use wiretwin_net::lan::comm::{LanComm, run};
+use wiretwin_net::lan::comm::run;
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
 use wiretwin_net::lan::flood::flood;
 use wiretwin_net::lan::trail::Segment;
@@ -184,7 +185,7 @@ fn lan_run<'py>(
         }
         let lan = build(config_json, seed, false)?;
         let reference = Reference::default();
-        let body = async move |comm: &mut LanComm| options.program.run(comm, &reference).await;
+        let body = async move |comm: &mut SimComm| options.program.run(comm, &reference).await;
         run(lan, options.costs, body).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     })?;
     program_result(py, &lan, &outcomes)
@@ -227,7 +228,7 @@ fn lan_netpipe(
     py.detach(|| {
         let lan = build(config_json, seed, false)?;
         let method = Method { full, ..Method::NETPIPE };
-        let body = async move |comm: &mut LanComm| netpipe::sweep(comm, &sizes.clone(), &method).await;
+        let body = async move |comm: &mut SimComm| netpipe::sweep(comm, &sizes.clone(), &method).await;
         let (lan, outcomes) =
             run(lan, BTreeMap::new(), body).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         Ok((points_of(&outcomes[0]), lan.digest().to_string()))

@@ -304,13 +304,7 @@ def run_simulated(
     site = Site.of(ranks, network, ranks_per_host, layer)
     fitted = site.twin_for(twin)
     layer = site.local.stack if site.local is not None else layer or LAYER
-    missing = [kind for kind in program.work if kind not in costs]
-    if missing:
-        raise InputError(
-            key=missing[0],
-            reason="is needed in the simulated world",
-            allowed=f"what one {missing[0]} costs, such as {missing[0]}=0.8ns",
-        )
+    _check_costs(program, costs)
     case = Case(parameters, costs, site.model(fitted, layer), ranks)
     if trace is None:
         (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
@@ -318,6 +312,40 @@ def run_simulated(
         with atomically(trace) as temporary:
             (done,) = simulate(program, [case], seed=seed, limit_s=limit_s, chrome_trace=temporary)
     return NamedRun(program, parameters, "simulated", layer, done.ranks, timeline.coarse_note(done.coarse_ps))
+
+
+def run_on(
+    program: Named,
+    words: Sequence[str],
+    plan: Mapping[str, Any],
+    stack: str,
+    *,
+    seed: int = 1,
+    limit_s: float = 120.0,
+) -> NamedRun:
+    """Run a compiled program on a local network, as the core reads it, a rank on each of its hosts.
+
+    Raises
+    ------
+    InputError, ProgramError
+        As `run_simulated`.
+    """
+    parameters, costs = parse_parameters(program, words)
+    _check_costs(program, costs)
+    case = Case(parameters, costs, {"local": dict(plan)}, len(plan["hosts"]))
+    (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
+    return NamedRun(program, parameters, "simulated", stack, done.ranks)
+
+
+def _check_costs(program: Named, costs: Mapping[str, int]) -> None:
+    """Refuse work whose price nobody has told the simulated world."""
+    missing = [kind for kind in program.work if kind not in costs]
+    if missing:
+        raise InputError(
+            key=missing[0],
+            reason="is needed in the simulated world",
+            allowed=f"what one {missing[0]} costs, such as {missing[0]}=0.8ns",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """The scenario file: a simulated world and what happens in it.
 
 Three worlds can be described. ``[network]`` is a local network in every detail (hosts, adapters, links, a
-switch, stations that load it) with ``[echo]``, messages there and back. ``[twin]`` is a host as a fit has
-found it, with ``[program]``, a shipped program. ``[port]`` is an output port that service categories share,
-with ``[background]`` traffic and a ``[task]`` that plays the messages of a program. Everything is checked
-before anything runs.
+switch, stations that load it) with ``[echo]``, messages there and back, or ``[program]``, a shipped program.
+``[twin]`` is a host as a fit has found it, with ``[program]``. ``[port]`` is an output port that service
+categories share, with ``[background]`` traffic and a ``[task]`` that plays the messages of a program.
+Everything is checked before anything runs.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class Scenario(_Table):
     network, echo
         A local network and the messages on it.
     twin, program
-        A fitted host and the program on it.
+        A fitted host and the program on it; a local network takes a program too.
     port, background, task, tariff
         A port that service categories share, what else comes to it, a task, and what bits cost.
     """
@@ -251,13 +251,19 @@ class Scenario(_Table):
     @model_validator(mode="after")
     def _one_world(self) -> Scenario:
         given = [name for name in TABLES if getattr(self, name) is not None]
-        worlds = (["network", "echo"], ["twin", "program"], ["port", "background", "task"])
+        worlds = (
+            ["network", "echo"],
+            ["network", "program"],
+            ["twin", "program"],
+            ["port", "background", "task"],
+        )
         if [name for name in given if name != "tariff"] not in worlds or (
             "tariff" in given and "task" not in given
         ):
             raise ValueError(
                 f"has {' and '.join(f'[{name}]' for name in given) or 'no world'}; allowed is [network] with "
-                "[echo], or [twin] with [program], or [port] with [background] and [task], and [tariff]"
+                "[echo] or [program], or [twin] with [program], or [port] with [background] and [task], and "
+                "[tariff]"
             )
         return self
 

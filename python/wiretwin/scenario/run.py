@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from wiretwin.errors import InputError
 from wiretwin.scenario.model import EchoTable, NetworkTable, ProgramTable, Scenario, TariffTable, TwinTable
+
+if TYPE_CHECKING:
+    from wiretwin.predict.named import Named, NamedRun
 
 __all__ = ["Outcome", "simulate"]
 
@@ -53,8 +58,10 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
 
         tariff = scenario.tariff or TariffTable()
         return Outcome(*run(scenario.port, scenario.background, scenario.task, tariff, chosen))
-    assert scenario.twin is not None  # checked when the scenario was made
-    assert scenario.program is not None
+    assert scenario.program is not None  # checked when the scenario was made
+    if scenario.network is not None:
+        return _program_on(scenario.network, scenario.program, chosen)
+    assert scenario.twin is not None
     return _program(scenario.twin, scenario.program, chosen)
 
 
@@ -90,14 +97,37 @@ def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
     return Outcome(metrics, trial.digest)
 
 
-def _program(twin: TwinTable, wanted: ProgramTable, seed: int) -> Outcome:
-    from wiretwin.predict.named import NAMED, run_simulated
+def _named(wanted: ProgramTable) -> tuple[Named, list[str]]:
+    """Return the program of a table, and its parameters as words."""
+    from wiretwin.predict.named import NAMED
 
     if wanted.name not in NAMED:
         raise InputError(key="program.name", value=wanted.name, allowed=", ".join(NAMED))
-    words = [f"{key}={value}" for key, value in wanted.parameters.items()]
+    return NAMED[wanted.name], [f"{key}={value}" for key, value in wanted.parameters.items()]
+
+
+def _program_on(table: NetworkTable, wanted: ProgramTable, seed: int) -> Outcome:
+    """Run a program on a local network, a rank on each host."""
+    from wiretwin.model.profiles import lan_json
+    from wiretwin.predict.named import run_on
+    from wiretwin.scenario.network import built, check
+
+    program, words = _named(wanted)
+    if wanted.ranks != table.hosts:
+        raise InputError(
+            key="program.ranks", value=wanted.ranks, allowed=f"{table.hosts}, as many as network.hosts"
+        )
+    network = built(table)
+    check(table)
+    return _came_to(run_on(program, words, json.loads(lan_json(network)), table.stack, seed=seed))
+
+
+def _program(twin: TwinTable, wanted: ProgramTable, seed: int) -> Outcome:
+    from wiretwin.predict.named import run_simulated
+
+    program, words = _named(wanted)
     run = run_simulated(
-        NAMED[wanted.name],
+        program,
         words,
         twin=twin.file,
         layer=twin.layer,
@@ -106,6 +136,10 @@ def _program(twin: TwinTable, wanted: ProgramTable, seed: int) -> Outcome:
         ranks_per_host=twin.ranks_per_host,
         seed=seed,
     )
+    return _came_to(run)
+
+
+def _came_to(run: NamedRun) -> Outcome:
     slowest = max(run.ranks, key=lambda rank: rank.total_s)
     metrics = {"time_s": run.seconds} | {f"{part}_s": time for part, time in slowest.parts_s.items()}
     metrics["verified_ratio"] = sum(rank.verified for rank in run.ranks) / len(run.ranks)

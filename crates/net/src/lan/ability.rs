@@ -9,8 +9,9 @@ use wiretwin_msg::pvm::group::SERVER;
 use wiretwin_prog::{Comm, CommError, Outcome, Rank, Source, Tag, TagMatch, Work};
 use wiretwin_units::Span;
 
-use super::comm::{LanComm, run};
+use super::comm::run;
 use super::{Config, Lan};
+use crate::SimComm;
 
 macro_rules! abilities {
     ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
@@ -77,7 +78,7 @@ pub fn try_ability(config: Config, seed: u64, ability: Ability) -> Result<Trial,
     let costs = BTreeMap::from([(LATE.kind.to_string(), 1_000_000_000_000)]);
     let body = {
         let found = Rc::clone(&found);
-        async move |comm: &mut LanComm| {
+        async move |comm: &mut SimComm| {
             let done = match ability {
                 Ability::Spawn => spawn(comm).await,
                 Ability::Groups => groups(comm).await,
@@ -115,7 +116,7 @@ const OCTETS: usize = 1001;
 
 type Done = Result<Option<String>, CommError>;
 
-async fn spawn(comm: &mut LanComm) -> Done {
+async fn spawn(comm: &mut SimComm) -> Done {
     if comm.rank() != Rank(0) {
         return Ok(None);
     }
@@ -123,7 +124,7 @@ async fn spawn(comm: &mut LanComm) -> Done {
     Ok((count == 1).then(|| "one process was started".to_string()))
 }
 
-async fn groups(comm: &mut LanComm) -> Done {
+async fn groups(comm: &mut SimComm) -> Done {
     let size = comm.size();
     comm.join_group("g").await?;
     comm.group_barrier("g", size).await?;
@@ -136,7 +137,7 @@ async fn groups(comm: &mut LanComm) -> Done {
     Ok(came.then(|| format!("{size} ranks met, and a message went to all of them")))
 }
 
-async fn message(comm: &mut LanComm) -> Done {
+async fn message(comm: &mut SimComm) -> Done {
     if comm.rank() == Rank(0) {
         comm.send(Rank(1), Tag(1), &[1; OCTETS]).await?;
     } else if comm.rank() == Rank(1) {
@@ -145,7 +146,7 @@ async fn message(comm: &mut LanComm) -> Done {
     Ok(None)
 }
 
-async fn authentication(comm: &mut LanComm) -> Done {
+async fn authentication(comm: &mut SimComm) -> Done {
     if comm.rank() == Rank(0) {
         comm.identify(USER).await?;
         comm.send(Rank(1), Tag(1), &[1; OCTETS]).await?;
@@ -157,7 +158,7 @@ async fn authentication(comm: &mut LanComm) -> Done {
     Ok(None)
 }
 
-async fn concurrent_server(comm: &mut LanComm) -> Done {
+async fn concurrent_server(comm: &mut SimComm) -> Done {
     let mut buffer = [0; 4];
     match comm.rank().0 {
         0 => {
@@ -178,7 +179,7 @@ async fn concurrent_server(comm: &mut LanComm) -> Done {
     }
 }
 
-async fn buffered_send(comm: &mut LanComm) -> Done {
+async fn buffered_send(comm: &mut SimComm) -> Done {
     if comm.rank() == Rank(0) {
         comm.send(Rank(1), Tag(1), &[1; OCTETS]).await?;
         let returned = comm.now();

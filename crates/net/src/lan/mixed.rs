@@ -12,11 +12,12 @@ use wiretwin_engine::{Stream, StreamError};
 use wiretwin_prog::{Comm, CommError, Outcome, Rank, Reference, Source, Tag, TagMatch};
 use wiretwin_units::{Bytes, Span};
 
-use super::comm::{Body, LanComm, RunError, run_beside};
+use super::comm::run_beside;
 use super::stack::Message;
 use super::{Config, Lan};
+use crate::SimComm;
 use crate::json::{At, JsonError, parse};
-use crate::run::RunOptions;
+use crate::run::{Beside, RunError, RunOptions};
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,24 +136,24 @@ pub fn run_mixed(
     seed: u64,
 ) -> Result<(Lan, Vec<Outcome>, Vec<Seen>), MixedError> {
     let seen: Vec<Shared> = clients.iter().map(|_| Rc::default()).collect();
-    let mut bodies: Vec<(usize, u32, Body)> = Vec::new();
+    let lan = Lan::new(config.clone(), seed, false).map_err(MixedError::Build)?;
+    let crews = lan.crews();
+    let mut bodies = Vec::new();
+    let mut add = |crew: usize, rank, body| bodies.push(Beside { rank, process: crews[crew] + rank, body });
     let mut servers: BTreeMap<(usize, u32), Vec<(Client, Shared)>> = BTreeMap::new();
     for (number, (&client, seen)) in clients.iter().zip(&seen).enumerate() {
         let crew = crew_of(&client, &config).expect("its stack is there");
         let stream = Stream::derive(seed, &format!("mixed/client {number}"));
         let mine = Rc::clone(seen);
-        let body: Body = Box::new(move |comm| Box::pin(ask(comm, client, stream, mine)));
-        bodies.push((crew, client.hosts[0], body));
+        add(crew, client.hosts[0], Box::new(move |comm| Box::pin(ask(comm, client, stream, mine))));
         servers.entry((crew, client.hosts[1])).or_default().push((client, Rc::clone(seen)));
     }
     for ((crew, host), clients) in servers {
-        let body: Body = Box::new(move |comm| Box::pin(serve(comm, clients)));
-        bodies.push((crew, host, body));
+        add(crew, host, Box::new(move |comm| Box::pin(serve(comm, clients))));
     }
-    let lan = Lan::new(config, seed, false).map_err(MixedError::Build)?;
     let RunOptions { program, costs, .. } = options;
     let reference = Reference::default();
-    let body = async move |comm: &mut LanComm| program.run(comm, &reference).await;
+    let body = async move |comm: &mut SimComm| program.run(comm, &reference).await;
     let (lan, outcomes) = run_beside(lan, costs, body, bodies).map_err(MixedError::Run)?;
     Ok((lan, outcomes, seen.iter().map(|seen| seen.borrow().clone()).collect()))
 }
@@ -160,13 +161,13 @@ pub fn run_mixed(
 type Shared = Rc<RefCell<Seen>>;
 
 /// What a client does, for ever.
-async fn ask(mut comm: LanComm, client: Client, stream: Stream, seen: Shared) {
+async fn ask(mut comm: SimComm, client: Client, stream: Stream, seen: Shared) {
     // What ends it is the end of its connection, which its figures show.
     let _ = asking(&mut comm, client, stream, &seen).await;
 }
 
 async fn asking(
-    comm: &mut LanComm,
+    comm: &mut SimComm,
     client: Client,
     mut stream: Stream,
     seen: &Shared,
@@ -192,7 +193,7 @@ async fn asking(
 }
 
 /// What a server does, for ever.
-async fn serve(mut comm: LanComm, clients: Vec<(Client, Shared)>) {
+async fn serve(mut comm: SimComm, clients: Vec<(Client, Shared)>) {
     let most = clients.iter().map(|(client, _)| client.bytes.get()).max().unwrap_or(0);
     let mut buffer = vec![0; most as usize];
     while let Ok(status) = comm.recv(Source::Any, TagMatch::Any, &mut buffer).await {

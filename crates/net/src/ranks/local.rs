@@ -49,8 +49,9 @@ impl LocalRanks {
     #[must_use]
     pub fn new(lan: Lan, timeline: bool) -> Self {
         let size = lan.size();
+        let processes = lan.crews().last().copied().unwrap_or(0) + size;
         Self {
-            ranks: vec![Rank { site: -1, ..Rank::default() }; size as usize],
+            ranks: vec![Rank { site: -1, ..Rank::default() }; processes as usize],
             names: vec![String::new()],
             name_ids: BTreeMap::from([(String::new(), 0)]),
             timeline: timeline.then(|| Timeline::new(size)),
@@ -70,6 +71,18 @@ impl LocalRanks {
     #[must_use]
     pub fn size(&self) -> u32 {
         self.lan.size()
+    }
+
+    /// The network as it was left.
+    #[must_use]
+    pub fn into_lan(self) -> Lan {
+        self.lan
+    }
+
+    /// How many processes there are that may post: the ranks, and those of other stacks beside them.
+    #[must_use]
+    pub fn processes(&self) -> u32 {
+        self.ranks.len() as u32
     }
 
     /// A rank's clock: when the network last let it go on, or when it ended.
@@ -247,6 +260,7 @@ impl LocalRanks {
         self.ranks[rank as usize].totals[kind as usize] += span.as_ps();
         if let Some(timeline) = &mut self.timeline
             && span > Span::ZERO
+            && rank < self.lan.size()
         {
             let (start_ps, end_ps) = (start.as_ps(), (start + span).as_ps());
             timeline.push(Interval { rank, start_ps, end_ps, kind, name, site, peer: -1, bytes: 0 });

@@ -137,6 +137,15 @@ impl Ranks {
         of_either!(self, one => one.size())
     }
 
+    /// How many processes may post: the ranks, and those of other stacks beside them.
+    #[must_use]
+    pub fn processes(&self) -> u32 {
+        match self {
+            Self::Costs(world) => world.size(),
+            Self::Local(local) => local.processes(),
+        }
+    }
+
     /// Whether operations of a rank may have to wait for a processor, so that its clock shows them only later:
     /// post a `Yield` and step before looking at it.
     ///

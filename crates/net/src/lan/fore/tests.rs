@@ -6,10 +6,11 @@ use wiretwin_msg::library::{Call, CircuitId, Content};
 use wiretwin_units::{Bytes, Span};
 
 use super::super::activity::Activity;
-use super::super::comm::{LanComm, run};
+use super::super::comm::run;
 use super::super::echo::round_trips;
 use super::super::tests::{PLAIN, SERIES_100, Want, lan};
 use super::*;
+use crate::SimComm;
 
 fn reliable() -> Want {
     Want { stack: "fore+reliable/aal5", switch: true, ..PLAIN }
@@ -77,7 +78,7 @@ fn a_reader_that_has_no_room_loses_and_the_layer_repairs_it() {
     let text = super::super::tests::json(&reliable()).replace("10000000,", "8192,");
     let config = super::super::Config::from_json(&text).expect("a network that can be");
     let lan = Lan::new(config, 7, false).expect("paths of their own");
-    let program = async |comm: &mut LanComm| {
+    let program = async |comm: &mut SimComm| {
         use wiretwin_prog::{Comm, Outcome, Rank, Source, Tag, TagMatch, Work};
         let mut buffer = vec![0; 40_000];
         if comm.rank() == Rank(0) {
@@ -103,7 +104,7 @@ fn programs_compute_the_right_result_while_cells_are_lost() {
     for stack in ["fore+reliable/aal5", "pvm-fore/aal34"] {
         let want = Want { stack, hosts: 4, more, ..reliable() };
         let params = JacobiParams { rows: 40, columns: 40, iterations: 5 };
-        let program = async move |comm: &mut LanComm| jacobi(comm, &params).await;
+        let program = async move |comm: &mut SimComm| jacobi(comm, &params).await;
         let (net, outcomes) = run(lan(&want, false), BTreeMap::new(), program).expect("a jacobi");
         assert!(outcomes.iter().all(|outcome| outcome.verified), "{stack}");
         assert!(net.losses().pdus > 0, "{stack}: {:?}", net.losses());

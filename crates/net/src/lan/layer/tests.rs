@@ -8,10 +8,11 @@ use wiretwin_units::Span;
 
 use super::super::Op;
 use super::super::activity::Activity;
-use super::super::comm::{LanComm, run};
+use super::super::comm::run;
 use super::super::echo::round_trips;
 use super::super::tests::{PLAIN, SERIES_200, Want, json, lan};
 use super::*;
+use crate::SimComm;
 
 /// A daemon that makes the calls it was told, and keeps what they came to, as text, with the time.
 pub(in super::super) struct Script {
@@ -324,9 +325,9 @@ fn a_time_on_which_nothing_hangs_keeps_no_run_alive() {
 
 fn program<P>(want: &Want, program: P)
 where
-    P: AsyncFn(&mut LanComm) -> Result<(), wiretwin_prog::ProgramError> + Clone + 'static,
+    P: AsyncFn(&mut SimComm) -> Result<(), wiretwin_prog::ProgramError> + Clone + 'static,
 {
-    let whole = async move |comm: &mut LanComm| {
+    let whole = async move |comm: &mut SimComm| {
         program(comm).await?;
         Ok(Ended::new(Span::ZERO, 0, true))
     };
@@ -349,7 +350,7 @@ const SIZES: [usize; 7] = [0, 1, 100, 4097, 40_000, 300_000, 1 << 21];
 #[test]
 fn messages_of_every_size_come_whole_and_in_order_also_to_oneself() {
     for stack in LAYERS {
-        program(&Want { stack, ..framed() }, async move |comm: &mut LanComm| {
+        program(&Want { stack, ..framed() }, async move |comm: &mut SimComm| {
             let (rank, other) = (comm.rank(), Rank(1 - comm.rank().0));
             for (number, size) in SIZES.into_iter().enumerate() {
                 let message: Vec<u8> = (0..size).map(|at| (at * 7 + number) as u8).collect();
@@ -382,7 +383,7 @@ fn messages_of_every_size_come_whole_and_in_order_also_to_oneself() {
 fn wildcards_take_anyone_and_tags_are_kept_apart() {
     for stack in LAYERS {
         let want = Want { stack, hosts: 4, adapter: SERIES_200, ..framed() };
-        program(&want, async |comm: &mut LanComm| {
+        program(&want, async |comm: &mut SimComm| {
             let mut buffer = [0; 8];
             if comm.rank() == Rank(0) {
                 let mut seen = [0; 4];
@@ -458,7 +459,7 @@ fn a_call_takes_the_cells_of_its_octets() {
 
 #[test]
 fn a_send_that_nothing_follows_is_a_call_that_nobody_waits_for() {
-    program(&Want { hosts: 3, ..rpc() }, async |comm: &mut LanComm| {
+    program(&Want { hosts: 3, ..rpc() }, async |comm: &mut SimComm| {
         let mut buffer = [0; 4];
         if comm.rank() == Rank(0) {
             let mut seen = [0; 3];
@@ -477,7 +478,7 @@ fn a_send_that_nothing_follows_is_a_call_that_nobody_waits_for() {
 
 #[test]
 fn what_calls_cannot_be_is_refused_and_two_that_call_each_other_time_out() {
-    let whole = async |comm: &mut LanComm| {
+    let whole = async |comm: &mut SimComm| {
         let other = Rank(1 - comm.rank().0);
         let error = comm.send(comm.rank(), Tag(0), &[1]).await.expect_err("to itself");
         assert!(error.to_string().contains("a message to the rank itself"), "{error}");

@@ -7,10 +7,12 @@ use wiretwin_prog::echo::{EchoParams, echo};
 use wiretwin_prog::pde::{PdeParams, pde};
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 
-use super::super::comm::{LanComm, RunError, run};
+use super::super::comm::run;
 use super::super::tests::{PLAIN, SERIES_100, SERIES_200, Want, lan};
 use super::super::{Config, Lan};
 use super::*;
+use crate::SimComm;
+use crate::run::RunError;
 
 /// Of so many hosts, with what is said of circuits.
 fn want(stack: &'static str, hosts: usize, more: &'static str) -> Want {
@@ -23,14 +25,14 @@ const MESH: &str = r#""cut_messages": false, "circuits": {"topology": "mesh", "p
 
 fn ran<P>(want: &Want, program: P) -> (Lan, Vec<Outcome>)
 where
-    P: AsyncFn(&mut LanComm) -> Result<Outcome, ProgramError> + Clone + 'static,
+    P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone + 'static,
 {
     let (lan, outcomes) = run(lan(want, false), BTreeMap::new(), program).expect("a run that ends");
     assert!(outcomes.iter().all(|outcome| outcome.verified), "{want:?}");
     (lan, outcomes)
 }
 
-async fn done(comm: &LanComm) -> Result<Outcome, ProgramError> {
+async fn done(comm: &SimComm) -> Result<Outcome, ProgramError> {
     Ok(Outcome::new(comm.now(), 0, true))
 }
 
@@ -38,7 +40,7 @@ async fn done(comm: &LanComm) -> Result<Outcome, ProgramError> {
 fn a_first_message_waits_for_its_circuit_and_the_others_do_not() {
     let round = |rounds| {
         let params = EchoParams { bytes: 40, rounds };
-        let program = async move |comm: &mut LanComm| echo(comm, &params).await;
+        let program = async move |comm: &mut SimComm| echo(comm, &params).await;
         let (lan, outcomes) = ran(&want("fore+reliable/aal5", 2, ON_DEMAND), program);
         (lan, outcomes[0].elapsed)
     };
@@ -56,7 +58,7 @@ fn a_first_message_waits_for_its_circuit_and_the_others_do_not() {
     // Over permanent circuits a round takes what it takes over these.
     let params = EchoParams { bytes: 40, rounds: 2 };
     let plain = want("fore+reliable/aal5", 2, r#""cut_messages": false"#);
-    let program = async move |comm: &mut LanComm| echo(comm, &params).await;
+    let program = async move |comm: &mut SimComm| echo(comm, &params).await;
     assert_eq!(ran(&plain, program).1[0].elapsed, (two - one) * 2);
 }
 
@@ -65,7 +67,7 @@ fn a_topology_is_there_from_the_start_and_programs_are_right_on_it() {
     let params = PdeParams { n: 12, accuracy: 3, down: 0, across: 0 };
     for stack in ["fore+reliable/aal5", "pvm-fore/aal34"] {
         for adapter in [SERIES_200, SERIES_100] {
-            let program = async move |comm: &mut LanComm| pde(comm, &params).await;
+            let program = async move |comm: &mut SimComm| pde(comm, &params).await;
             let (lan, _) = ran(&Want { adapter, ..want(stack, 6, MESH) }, program);
             let signalled = lan.signalled().expect("circuits are switched");
             // Two rows of three: seven edges, a circuit each way, and what the collection needs besides.
@@ -79,7 +81,7 @@ fn a_topology_is_there_from_the_start_and_programs_are_right_on_it() {
 fn one_message_goes_to_all_on_a_tree() {
     let params = CastParams { bytes: 30_000, rounds: 3 };
     for stack in ["fore+reliable/aal5", "pvm-fore/aal5"] {
-        let program = async move |comm: &mut LanComm| cast(comm, &params).await;
+        let program = async move |comm: &mut SimComm| cast(comm, &params).await;
         let (tree, _) = ran(&want(stack, 5, ON_DEMAND), program);
         let (each, _) = ran(&want(stack, 5, r#""cut_messages": false"#), program);
         let signalled = tree.signalled().expect("circuits are switched");
@@ -103,7 +105,7 @@ fn what_is_lost_of_a_tree_is_repaired_for_whoever_lacks_it() {
     let more = r#""cut_messages": false, "cell_loss": 0.001,
         "circuits": {"topology": "demand", "processing_ps": 2000000000}"#;
     for stack in ["fore+reliable/aal5", "pvm-fore/aal34"] {
-        let program = async move |comm: &mut LanComm| cast(comm, &params).await;
+        let program = async move |comm: &mut SimComm| cast(comm, &params).await;
         let (lan, _) = ran(&want(stack, 4, more), program);
         assert!(lan.losses().pdus > 3, "{stack}: {:?}", lan.losses());
         assert_eq!(lan.packets.live(), 0, "{stack}: what is lost is forgotten");
@@ -112,7 +114,7 @@ fn what_is_lost_of_a_tree_is_repaired_for_whoever_lacks_it() {
 
 #[test]
 fn circuits_without_channel_or_bandwidth_are_refused_with_the_reason() {
-    let to_all = async |comm: &mut LanComm| {
+    let to_all = async |comm: &mut SimComm| {
         let (mine, size) = (comm.rank(), comm.size());
         if mine == Rank(0) {
             for to in (1..size).map(Rank) {
@@ -182,7 +184,7 @@ fn messages_of_signalling_that_are_lost_are_repeated() {
     let params = EchoParams { bytes: 40, rounds: 2 };
     let more = r#""cut_messages": false, "cell_loss": 0.2,
         "circuits": {"topology": "demand", "processing_ps": 2000000000}"#;
-    let program = async move |comm: &mut LanComm| echo(comm, &params).await;
+    let program = async move |comm: &mut SimComm| echo(comm, &params).await;
     let (lan, outcomes) = ran(&want("fore+reliable/aal5", 2, more), program);
     let signalled = lan.signalled().expect("circuits are switched");
     assert!(signalled.messages > 8 && outcomes[0].elapsed > Span::from_s(3), "{signalled:?}");

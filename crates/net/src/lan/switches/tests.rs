@@ -9,11 +9,12 @@ use wiretwin_prog::{Program, Rank};
 use wiretwin_units::{Bytes, Span};
 
 use super::super::activity::Activity;
-use super::super::comm::{LanComm, run};
+use super::super::comm::run;
 use super::super::echo::round_trips;
 use super::super::mixed::{clients, run_mixed};
 use super::super::tests::{PLAIN, Want, json};
 use super::super::{Config, Lan, LanError, Losses, Op};
+use crate::SimComm;
 use crate::run::RunOptions;
 
 const FRAMES: &str = r#"{"kind": "frames"}"#;
@@ -86,7 +87,7 @@ fn lists_of_few_buffers_make_writers_wait_and_lose_nothing() {
             let config = Config::from_json(&text("pvm-mapped/aal5", 3, CREDITS, more)).expect("a network");
             // Each sends what is longer than any of the lists.
             let params = RingParams { elements: 60_000, rounds: 1 };
-            let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
+            let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
             let net = Lan::new(config, 7, false).expect("components with paths of their own");
             let (net, outcomes) = run(net, BTreeMap::new(), program).expect("a ring");
             assert!(outcomes.iter().all(|outcome| outcome.verified), "{buffers} buffers");
@@ -104,7 +105,7 @@ fn what_is_not_read_keeps_its_buffers_and_nobody_elses() {
     let more = r#", "mapped_buffers": 4"#;
     let config = Config::from_json(&text("pvm-mapped/aal5", 3, CREDITS, more)).expect("a network");
     let net = Lan::new(config, 7, false).expect("components with paths of their own");
-    let program = async |comm: &mut LanComm| {
+    let program = async |comm: &mut SimComm| {
         let start = comm.now();
         let short = vec![3; 30_000];
         let mut buffer = vec![0; 600_000];
@@ -150,13 +151,13 @@ fn programs_get_the_right_result_over_switches_on_every_stack() {
         ["pvm-mapped/aal5", "pvm-advise/tcp/aal5", "pvm-normal/udp/aal5", "framed/tcp/aal5", "rpc/tcp/aal5"]
     {
         let params = EchoParams { bytes: 20_000, rounds: 2 };
-        let program = async move |comm: &mut LanComm| echo(comm, &params).await;
+        let program = async move |comm: &mut SimComm| echo(comm, &params).await;
         let (net, outcomes) = run(lan(stack, 2), BTreeMap::new(), program).expect(stack);
         assert!(outcomes.iter().all(|outcome| outcome.verified), "{stack}");
         assert_eq!(net.losses(), Losses::default(), "{stack}");
     }
     let params = RingParams { elements: 40_000, rounds: 1 };
-    let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
+    let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
     let (net, outcomes) = run(lan("pvm-mapped/aal5", 4), BTreeMap::new(), program).expect("a ring");
     assert!(outcomes.iter().all(|outcome| outcome.verified));
     let passed = net.passed().into_iter().find(|(name, _)| name == "medium").expect("a medium").1;
@@ -167,7 +168,7 @@ fn programs_get_the_right_result_over_switches_on_every_stack() {
 fn queues_that_lose_are_made_up_for_by_tcp() {
     // Three send to one, through queues of 256 cells.
     let config = Config::from_json(&text("framed/tcp/aal5", 4, "", "")).expect("a network that can be");
-    let program = async |comm: &mut LanComm| {
+    let program = async |comm: &mut SimComm| {
         use wiretwin_prog::{Comm, Outcome, Source, Tag, TagMatch};
         let message = vec![7; 200_000];
         if comm.rank() == Rank(0) {
@@ -192,7 +193,7 @@ fn the_same_seed_gives_the_same_run() {
     let run = |seed| {
         let config = Config::from_json(&text("pvm-advise/tcp/aal5", 3, CREDITS, "")).expect("a network");
         let params = RingParams { elements: 5000, rounds: 1 };
-        let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
+        let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
         let net = Lan::new(config, seed, false).expect("components with paths of their own");
         run(net, BTreeMap::new(), program).expect("a ring").0.digest()
     };

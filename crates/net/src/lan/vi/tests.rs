@@ -7,11 +7,13 @@ use wiretwin_prog::jacobi::{JacobiParams, jacobi};
 use wiretwin_prog::ring::{RingParams, ring};
 use wiretwin_prog::{Comm, CommError, Outcome as Ended, Rank, Source, Tag, TagMatch};
 
-use super::super::comm::{LanComm, RunError, run};
+use super::super::comm::run;
 use super::super::config::Config;
 use super::super::echo::{EchoError, round_trips};
 use super::super::tests::{PLAIN, Want, json, lan};
 use super::*;
+use crate::SimComm;
+use crate::run::RunError;
 
 const FRAMES: &str = r#"{"kind": "frames"}"#;
 const M_VIA: &str = r#""cut_messages": true, "vi": {"device": "m-via", "reliability": "unreliable-delivery",
@@ -95,7 +97,7 @@ const DONE: Ended = Ended::new(Span::ZERO, 0, true);
 
 #[test]
 fn more_messages_than_receives_are_posted_are_lost_or_cost_the_connection() {
-    let flood = async |comm: &mut LanComm| {
+    let flood = async |comm: &mut SimComm| {
         if comm.rank() == Rank(0) {
             for _ in 0..100 {
                 comm.send(Rank(1), Tag(1), b"one more").await?;
@@ -111,7 +113,9 @@ fn more_messages_than_receives_are_posted_are_lost_or_cost_the_connection() {
     };
     let costs = || BTreeMap::from([("other".to_string(), 100_000_000_000)]);
     let error = run(lan(&VIA, false), costs(), flood).err().expect("messages are lost");
-    let RunError::Deadlock { ranks, losses } = error else { panic!("{error}") };
+    let RunError::Deadlock { blocked, losses } = error else { panic!("{error}") };
+    let (ranks, losses) =
+        (blocked.iter().map(|one| one.rank).collect::<Vec<_>>(), losses.expect("a local network"));
     assert_eq!((ranks, losses.unread), (vec![1], 68), "32 receives were posted");
     let reliable = Want { more: RELIABLE, ..VIA };
     let error = run(lan(&reliable, false), costs(), flood).err().expect("the connection is over");
@@ -125,11 +129,11 @@ fn programs_compute_the_right_result_over_mvich() {
     for want in [MVICH, Want { more: RELIABLE, ..MVICH }, Want { more: ADAPTER, ..MVICH }] {
         let want = Want { hosts: 4, ..want };
         let params = RingParams { elements: 9000, rounds: 2 };
-        let program = async move |comm: &mut LanComm| ring(comm, &params, &Reference::default()).await;
+        let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
         let (_, outcomes) = run(lan(&want, false), BTreeMap::new(), program).expect("a ring");
         assert!(outcomes.iter().all(|outcome| outcome.verified));
         let params = JacobiParams { rows: 40, columns: 40, iterations: 5 };
-        let program = async move |comm: &mut LanComm| jacobi(comm, &params).await;
+        let program = async move |comm: &mut SimComm| jacobi(comm, &params).await;
         let (one, outcomes) = run(lan(&want, false), BTreeMap::new(), program).expect("a jacobi");
         assert!(outcomes.iter().all(|outcome| outcome.verified));
         let (other, _) = run(lan(&want, false), BTreeMap::new(), program).expect("a jacobi");
@@ -139,7 +143,7 @@ fn programs_compute_the_right_result_over_mvich() {
 
 #[test]
 fn messages_of_any_length_and_to_the_rank_itself_go_over_mvich() {
-    let program = async |comm: &mut LanComm| {
+    let program = async |comm: &mut SimComm| {
         let mut buffer = vec![0; 300_000];
         for bytes in [0, 1, 2000, 2001, 16_383, 16_384, 300_000] {
             let message: Vec<u8> = (0..bytes).map(|place| (place % 251) as u8).collect();
@@ -166,7 +170,7 @@ fn messages_of_any_length_and_to_the_rank_itself_go_over_mvich() {
         Ok(DONE)
     };
     run(lan(&MVICH, false), BTreeMap::new(), program).expect("a run that ends");
-    let itself = async |comm: &mut LanComm| {
+    let itself = async |comm: &mut SimComm| {
         let me = comm.rank();
         match comm.send(me, Tag(0), b"x").await {
             Err(CommError::Unsupported(_)) => Ok(DONE),

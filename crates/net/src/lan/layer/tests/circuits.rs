@@ -170,7 +170,7 @@ fn what_is_lost_of_clearing_is_repeated() {
 fn a_rank_hangs_up_when_all_has_come_and_its_next_message_asks_again() {
     for stack in ["fore+reliable/aal5", "pvm-fore/aal5"] {
         let want = Want { stack, hosts: 2, switch: true, more: ON_DEMAND, ..PLAIN };
-        let body = async |comm: &mut LanComm| {
+        let body = async |comm: &mut SimComm| {
             let (mut buffer, other) = ([0; 5], Rank(1 - comm.rank().0));
             for _ in 0..3 {
                 if comm.rank() == Rank(0) {
@@ -197,7 +197,7 @@ fn a_rank_hangs_up_when_all_has_come_and_its_next_message_asks_again() {
 #[test]
 fn circuits_that_are_there_for_good_are_not_hung_up() {
     for (stack, more) in [("fore+reliable/aal5", PLAIN.more), ("framed/tcp/aal5", SOCKET)] {
-        program(&Want { stack, switch: true, more, ..PLAIN }, async |comm: &mut LanComm| {
+        program(&Want { stack, switch: true, more, ..PLAIN }, async |comm: &mut SimComm| {
             let none = CommError::Unsupported("circuits that processes set up and clear");
             assert_eq!(comm.hang_up(Rank(1)).await, Err(none));
             let nobody = comm.hang_up(Rank(2)).await;

@@ -10,7 +10,7 @@ fn over(lower: &'static str) -> Want {
 }
 
 /// Calls of 8 octets that say which they are; the server answers with the same and 1000 octets, and counts.
-async fn numbered(comm: &mut LanComm, calls: u64) -> Result<u64, wiretwin_prog::ProgramError> {
+async fn numbered(comm: &mut SimComm, calls: u64) -> Result<u64, wiretwin_prog::ProgramError> {
     let (mut seen, mut reply) = (0, [0; 1008]);
     for number in 0..calls {
         if comm.rank() == Rank(0) {
@@ -68,7 +68,7 @@ fn a_call_takes_the_cells_of_its_datagram() {
 #[test]
 fn a_lost_call_or_reply_is_made_up_for_by_sending_the_call_again() {
     let lossy = Want { more: LOSSY, ..over("aal5") };
-    let program = async |comm: &mut LanComm| {
+    let program = async |comm: &mut SimComm| {
         numbered(comm, 60).await?;
         Ok(ended())
     };
@@ -84,7 +84,7 @@ const DEAF: &str = r#""cut_messages": true, "cell_loss": 1, "socket": {"tcp": "s
 #[test]
 fn a_call_that_nothing_answers_ends_after_its_total_time() {
     let deaf = Want { more: DEAF, ..over("aal5") };
-    let program = async |comm: &mut LanComm| {
+    let program = async |comm: &mut SimComm| {
         if comm.rank() == Rank(0) {
             numbered(comm, 1).await?;
         }
@@ -96,7 +96,7 @@ fn a_call_that_nothing_answers_ends_after_its_total_time() {
 
 #[test]
 fn a_message_longer_than_a_datagram_is_refused_and_one_that_nobody_waits_for_goes_once() {
-    program(&over("aal5"), async |comm: &mut LanComm| {
+    program(&over("aal5"), async |comm: &mut SimComm| {
         if comm.rank() == Rank(0) {
             let error = comm.send(Rank(1), Tag(0), &[0; 8757]).await.expect_err("no datagram");
             assert!(error.to_string().contains("8757") && error.to_string().contains("8756"), "{error}");

@@ -16,7 +16,7 @@ fn said<T>(result: Result<T, CommError>) -> String {
 #[test]
 fn a_task_that_is_spawned_is_there_and_one_of_no_program_is_an_error() {
     for stack in PVM {
-        program(&Want { stack, hosts: 3, ..framed() }, async |comm: &mut LanComm| {
+        program(&Want { stack, hosts: 3, ..framed() }, async |comm: &mut SimComm| {
             if comm.rank() == Rank(2) {
                 assert_eq!(comm.spawn("pvmgs", 2).await, Ok(2));
                 let lost = said(comm.spawn("none", 1).await);
@@ -35,13 +35,13 @@ fn a_task_that_is_spawned_is_there_and_one_of_no_program_is_an_error() {
 fn an_interface_that_starts_nothing_and_knows_no_users_says_so() {
     for stack in ["fore/aal5", "fore+reliable/aal5", "framed/tcp/aal5", "rpc/tcp/aal5"] {
         let want = if stack.contains("fore") { PLAIN } else { framed() };
-        program(&Want { stack, ..want }, async |comm: &mut LanComm| {
+        program(&Want { stack, ..want }, async |comm: &mut SimComm| {
             let none = said(comm.spawn("pvmgs", 1).await);
             assert_eq!(none, "this layer cannot do that: the start of other processes");
             Ok(())
         });
     }
-    program(&framed(), async |comm: &mut LanComm| {
+    program(&framed(), async |comm: &mut SimComm| {
         let none = said(comm.identify(7).await);
         assert_eq!(none, "this layer cannot do that: messages that say whose they are");
         Ok(())
@@ -51,7 +51,7 @@ fn an_interface_that_starts_nothing_and_knows_no_users_says_so() {
 #[test]
 fn a_call_says_whose_it_is_when_it_is_told_to() {
     for stack in ["rpc/tcp/aal5", "rpc/udp/aal5"] {
-        program(&Want { stack, ..framed() }, async |comm: &mut LanComm| {
+        program(&Want { stack, ..framed() }, async |comm: &mut SimComm| {
             let mut buffer = [0; 4];
             for user in [None, Some(1234), Some(5)] {
                 if comm.rank() == Rank(0) {
@@ -79,7 +79,7 @@ fn a_call_says_whose_it_is_when_it_is_told_to() {
 fn a_wish_leaves_nothing_behind_and_takes_time_only_where_it_is_made() {
     for stack in PVM {
         let body = |asks: bool| {
-            async move |comm: &mut LanComm| {
+            async move |comm: &mut SimComm| {
                 if asks {
                     comm.join_group("g").await?;
                     comm.group_barrier("g", 2).await?;
