@@ -61,6 +61,8 @@ pub(super) struct End {
     pub host: u32,
     /// Where its path begins in the list of paths.
     pub path: u32,
+    /// Which flow it is at the port of its host.
+    pub flow: u32,
     /// When its next timer runs out; [`SimTime::MAX`] for never.
     pub deadline: SimTime,
     /// The earliest of its timers that are scheduled.

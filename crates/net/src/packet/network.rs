@@ -12,7 +12,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
 use super::slab::{Load, Packet, Slab};
-use crate::port::{Port, PortCounters, PortSpec};
+use crate::port::{Discipline, Port, PortCounters, PortSpec, Taken};
 
 /// Something that happens in a network of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,10 @@ pub struct Event {
 /// The kinds of what happens in a network of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A packet is at the end of a line.
+    /// A packet is at the end of a line that a switch sends on.
     Arrive,
+    /// A packet is at the end of its first line, on which its host sends.
+    Leave,
     /// A timer of an end may have run out.
     Timer,
     /// A piece of a message is made that an end is to send.
@@ -110,10 +112,14 @@ impl Network {
         let is_host = |node: NodeId| graph.nodes()[node.0 as usize].kind == NodeKind::Host;
         let lines = graph.lines().iter().map(|line| {
             let rate = graph.media()[line.medium.0 as usize].rate;
-            // A host keeps what it has to send.
-            let queue = if is_host(line.from) { None } else { spec.queue };
+            // A host keeps what it has to send, and lets its connections send in turns, as operating systems do
+            // (fq, fq_codel: RFC 8290).
+            let discipline = match is_host(line.from) {
+                true => Discipline::RoundRobin,
+                false => Discipline::Fifo(spec.queue),
+            };
             let switch = if is_host(line.to) { Span::ZERO } else { spec.switch_delay };
-            let port = Port::new(PortSpec { rate, framing: spec.framing, queue });
+            let port = Port::new(PortSpec { rate, framing: spec.framing, discipline });
             Line { port, delay: line.delay.saturating_add(switch) }
         });
         Self {
@@ -152,10 +158,12 @@ impl Network {
                 mtu: self.mtu,
             };
             let path = self.path(hosts[side], hosts[1 - side]);
+            let flow = self.lines[self.paths[path as usize] as usize].port.flow();
             self.ends.push(End {
                 machine: Endpoint::new(configs[side].clone(), setup),
                 host: hosts[side],
                 path,
+                flow,
                 deadline: SimTime::MAX,
                 scheduled: SimTime::MAX,
                 to_write: 0,
@@ -277,7 +285,14 @@ impl Network {
     pub fn handle(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, event: Event) {
         let Event { kind, number } = event;
         match kind {
-            Kind::Arrive => self.arrive(agenda, now, number),
+            Kind::Arrive | Kind::Leave => {
+                if kind == Kind::Leave {
+                    // The packets that follow it on its line have no events before.
+                    let place = self.packets.packets[number as usize].place;
+                    self.take_turns(agenda, now, self.paths[place as usize - 1]);
+                }
+                self.arrive(agenda, now, number);
+            }
             Kind::Timer => self.timer(agenda, now, number),
             Kind::Made => self.made(agenda, now, number),
             Kind::Take => self.take(agenda, now, number),
@@ -345,7 +360,7 @@ impl Network {
         packet.place += 1;
         if line != HERE {
             let bytes = packet.bytes;
-            self.offer(agenda, now, line, number, bytes);
+            self.offer(agenda, now, number, bytes, Way { line, flow: 0, kind: Kind::Arrive });
             return;
         }
         let host = self.ends[self.packets.load(number).end as usize].host;
@@ -489,20 +504,38 @@ impl Network {
 
     fn transmit(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, end: u32, segment: Segment) {
         let bytes = segment.octets() + IP_BYTES;
-        let path = self.ends[end as usize].path;
+        let End { path, flow, .. } = self.ends[end as usize];
         let line = self.paths[path as usize];
         let packet = Packet { place: path + 1, bytes };
         let number = self.packets.insert(packet, Load { end: end ^ 1, segment });
-        self.offer(agenda, at, line, number, bytes);
+        self.take_turns(agenda, at, line);
+        self.offer(agenda, at, number, bytes, Way { line, flow, kind: Kind::Leave });
+    }
+
+    /// Packets that wait in a host are sent as long as its line is free for them up to `now`.
+    #[inline]
+    fn take_turns(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, line: u32) {
+        let line = &mut self.lines[line as usize];
+        while let Some((number, sent)) = line.port.next(now) {
+            agenda.put(sent + line.delay, Kind::Leave.of(number));
+        }
     }
 
     /// A packet is at the port of a line.
     #[inline]
-    fn offer(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, line: u32, number: u32, bytes: u32) {
-        let line = &mut self.lines[line as usize];
-        match line.port.take(at, bytes) {
-            Some(sent) => agenda.put(sent + line.delay, Kind::Arrive.of(number)),
-            None => self.packets.remove(number),
+    fn offer(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, number: u32, bytes: u32, way: Way) {
+        let line = &mut self.lines[way.line as usize];
+        match line.port.take(at, way.flow, number, bytes) {
+            Taken::Sent(sent) => agenda.put(sent + line.delay, way.kind.of(number)),
+            Taken::Waits => {}
+            Taken::Lost => self.packets.remove(number),
         }
     }
+}
+
+/// Which line a packet takes, as which flow of its port, and what happens at its end.
+struct Way {
+    line: u32,
+    flow: u32,
+    kind: Kind,
 }

@@ -109,6 +109,15 @@ fn long_messages_share_a_line_about_as_flows_do() {
 }
 
 #[test]
+fn an_acknowledgment_does_not_wait_behind_what_its_host_sends_to_others() {
+    // Each host sends to the next, and acknowledges what the one before sends.
+    let ring = (0..16).map(|rank| (rank, (rank + 1) % 16, 1 << 20)).collect::<Vec<_>>();
+    let (flow, packet) = both("fat-tree,rate=100Gbit/s,delay=500ns,switch_delay=300ns", 16, &ring);
+    // In the order in which packets come, acknowledgments would wait for whole windows: 1.64 times.
+    assert!((1.0..1.3).contains(&(packet / flow)), "{flow} and {packet} ps");
+}
+
+#[test]
 fn a_full_queue_loses_packets_and_no_message() {
     let incast = (1..9).map(|source| (source, 0, 1_000_000)).collect::<Vec<_>>();
     let topology = "star,rate=10Gbit/s,delay=1us,fidelity=packet";
