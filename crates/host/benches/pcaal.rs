@@ -11,10 +11,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use wiretwin_benches::{Arguments, Turns};
-use wiretwin_host::{LARGEST_DATAGRAM, Meeting, PcaalOptions, SocketOptions, Stream, UdpStream, pcaal};
+use wiretwin_host::{
+    LARGEST_DATAGRAM, LossLimit, Meeting, PcaalOptions, SocketOptions, Stream, UdpStream, pcaal,
+};
 
 const LIMIT: Duration = Duration::from_secs(60);
-const LOSS_LIMIT: Duration = Duration::from_secs(5);
+const LOSS_LIMIT: LossLimit = LossLimit::exactly(Duration::from_secs(5));
 const SIZES: [usize; 5] = [4, 1 << 10, 4 << 10, 16 << 10, LARGEST_DATAGRAM];
 /// The most that half a round trip may take, in those of UDP.
 const TARGET: f64 = 5.0;

@@ -47,6 +47,6 @@ pub use signals::{Caught, Signals};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};
 pub use stream::{Failure, Spinner, Stream, Wait};
 pub use tap::{Tap, TapError, TapOptions};
-pub use udp::{LARGEST_DATAGRAM, UdpStream};
+pub use udp::{LARGEST_DATAGRAM, LossLimit, UdpStream};
 pub use via::ViaOverShm;
 pub use wiretwin_proto::pcaal::{Counters as PcaalCounters, Watch};

@@ -2,7 +2,7 @@
 //!
 //! A TCP connection beside it carries what must arrive and tells at once when the peer dies. A
 //! receive that meets no datagram within the loss limit ends with [`Failure::Limit`]; the caller
-//! counts it and goes on. Each control message received empties the socket of datagrams that came
+//! counts it and goes on. The limit follows the waits that were seen ([`LossLimit`]). Each control message received empties the socket of datagrams that came
 //! before it.
 
 use std::io;
@@ -26,13 +26,40 @@ const SLICE: Duration = Duration::from_millis(10);
 /// Turns between two looks at the clock and the peer while spinning.
 const SPIN_PERIOD: u32 = 2048;
 
+/// A datagram counts as lost after so many times the longest wait for one that came.
+const PATIENCE: u32 = 8;
+
+/// When a datagram counts as lost: after [`PATIENCE`] times the longest wait so far for one that came, within
+/// these bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LossLimit {
+    /// Never before.
+    pub least: Duration,
+    /// Always after.
+    pub most: Duration,
+}
+
+impl LossLimit {
+    /// The same limit whatever was seen.
+    pub const fn exactly(limit: Duration) -> Self {
+        Self { least: limit, most: limit }
+    }
+
+    /// The limit once `longest` was the longest wait for a datagram that came.
+    fn after(self, longest: Duration) -> Duration {
+        longest.saturating_mul(PATIENCE).max(self.least).min(self.most)
+    }
+}
+
 /// A connected UDP socket with a TCP connection beside it.
 #[derive(Debug)]
 pub struct UdpStream {
     fd: OwnedFd,
     control: SocketStream,
     wait: Wait,
-    loss_limit: Duration,
+    loss_limit: LossLimit,
+    /// The longest wait for a datagram that came, zero while all came within a [`SLICE`] or a few turns.
+    longest: Duration,
 }
 
 impl UdpStream {
@@ -45,7 +72,7 @@ impl UdpStream {
         meeting: &Meeting<'_>,
         options: &SocketOptions,
         limit: Duration,
-        loss_limit: Duration,
+        loss_limit: LossLimit,
     ) -> Result<Self, MeetingError> {
         let beside =
             SocketOptions { address: options.address, port: options.port, ..SocketOptions::default() };
@@ -74,8 +101,8 @@ impl UdpStream {
         let there = SocketAddr::new(control.peer_ip().map_err(refuse)?, u16::from_le_bytes(port));
         socket.connect(there).map_err(refuse)?;
         let fd = OwnedFd::from(socket);
-        set_waits(&fd, SLICE.min(loss_limit)).map_err(refuse)?;
-        Ok(Self { fd, control, wait: options.wait, loss_limit })
+        set_waits(&fd, SLICE.min(loss_limit.least)).map_err(refuse)?;
+        Ok(Self { fd, control, wait: options.wait, loss_limit, longest: Duration::ZERO })
     }
 
     /// `SO_SNDBUF` and `SO_RCVBUF` in bytes as the kernel reports them.
@@ -121,7 +148,7 @@ impl AsFd for UdpStream {
 impl Stream for UdpStream {
     #[inline]
     fn send_all(&mut self, message: &[u8]) -> Result<(), Failure> {
-        let mut spinner = Spinner::new(self.loss_limit, SPIN_PERIOD);
+        let mut spinner = Spinner::new(self.loss_limit.most, SPIN_PERIOD);
         loop {
             let flags = if self.wait == Wait::Block { SendFlags::empty() } else { SendFlags::DONTWAIT };
             match send(&self.fd, message, flags | SendFlags::NOSIGNAL) {
@@ -146,26 +173,35 @@ impl Stream for UdpStream {
                 return Ok(());
             }
             let since = Instant::now();
+            let limit = self.loss_limit.after(self.longest).saturating_sub(SLICE);
             loop {
                 if self.closed() {
                     return Err(Failure::PeerGone);
                 }
                 if self.recv_datagram(buffer, RecvFlags::empty())? {
+                    self.longest = self.longest.max(SLICE + since.elapsed());
                     return Ok(());
                 }
-                if since.elapsed() >= self.loss_limit.saturating_sub(SLICE) {
+                if since.elapsed() >= limit {
                     return Err(Failure::Limit);
                 }
             }
         }
-        let mut spinner = Spinner::new(self.loss_limit, SPIN_PERIOD);
+        let mut spinner = Spinner::new(self.loss_limit.after(self.longest), SPIN_PERIOD);
+        let mut since = None;
         while !self.recv_datagram(buffer, RecvFlags::DONTWAIT)? {
             if self.wait == Wait::Yield {
                 rustix::thread::sched_yield();
             }
-            if spinner.turn()? && self.closed() {
-                return Err(Failure::PeerGone);
+            if spinner.turn()? {
+                since.get_or_insert_with(Instant::now);
+                if self.closed() {
+                    return Err(Failure::PeerGone);
+                }
             }
+        }
+        if let Some(since) = since {
+            self.longest = self.longest.max(since.elapsed());
         }
         Ok(())
     }
@@ -201,7 +237,7 @@ impl Stream for UdpStream {
     }
 
     fn limit(&self) -> Duration {
-        self.loss_limit
+        self.loss_limit.most
     }
 
     fn send_control(&mut self, message: &[u8]) -> Result<(), Failure> {
@@ -212,5 +248,19 @@ impl Stream for UdpStream {
         let outcome = self.control.recv_exact(buffer);
         self.drain();
         outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_told_after_a_multiple_of_the_longest_wait_within_bounds() {
+        let ms = Duration::from_millis;
+        let limit = LossLimit { least: ms(50), most: ms(250) };
+        let after = [0, 10, 20, 100].map(|longest| limit.after(ms(longest)));
+        assert_eq!(after, [ms(50), ms(80), ms(160), ms(250)]);
+        assert_eq!(LossLimit::exactly(ms(20)).after(ms(100)), ms(20));
     }
 }

@@ -1,5 +1,7 @@
 //! The leader and the follower: from a step of a schedule to its samples.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
@@ -10,6 +12,9 @@ use crate::plan::{Step, choose_batch, next_chunk};
 /// Untimed iterations at the start of each run of samples: the first ones still feel the control
 /// messages before them.
 const SETTLE: u32 = 2;
+/// From so long an iteration on, what control messages leave behind them is lost in it, and a run of samples
+/// begins without untimed iterations.
+const LONG: Span = Span::from_ps(200_000_000);
 /// After so many losses a step ends with what it has.
 const MOST_LOSSES: u64 = 3;
 /// Iterations of the echo that tells how long to pause before a timed receive.
@@ -49,6 +54,14 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// The median time of an iteration, if there is a sample.
+    fn median(&self) -> Option<Span> {
+        let mut sorted = self.values_ns.clone();
+        sorted.sort_unstable();
+        let middle = *sorted.get(sorted.len() / 2)?;
+        Some(Span::from_ps(middle.saturating_mul(1000) / u64::from(self.batch)))
+    }
+
     /// Adds the payload of so many iterations.
     fn count(&mut self, iteration: Iteration, iterations: u64) {
         let (out, back) = iteration.payload();
@@ -62,6 +75,10 @@ impl Samples {
 pub struct Leader {
     settings: Settings,
     buffers: Buffers,
+    /// Lengths that have come back unchanged.
+    verified: BTreeSet<usize>,
+    /// The median round trip of each length whose echo was timed.
+    round_trips: BTreeMap<usize, Span>,
 }
 
 /// Rank 1 of a measurement.
@@ -101,10 +118,16 @@ fn size(bytes: u64) -> Result<usize, CommError> {
 impl Leader {
     /// A leader with no buffers yet.
     pub fn new(settings: Settings) -> Self {
-        Self { settings, buffers: Buffers::default() }
+        Self {
+            settings,
+            buffers: Buffers::default(),
+            verified: BTreeSet::new(),
+            round_trips: BTreeMap::new(),
+        }
     }
 
-    /// Takes the samples of one step. `number` makes the verified payload differ between steps.
+    /// Takes the samples of one step. `number` makes the verified payload differ between steps; a length is
+    /// verified by the first step that has it.
     ///
     /// # Errors
     /// Those of the layer, and [`CommError::Transport`] if a payload came back changed. Samples
@@ -126,11 +149,12 @@ impl Leader {
             payload_out: 0,
             payload_in: 0,
         };
-        if step.kind != Kind::Call && bytes > 0 {
+        if step.kind != Kind::Call && bytes > 0 && !self.verified.contains(&bytes) {
             self.verify(comm, bytes, number, &mut samples).await?;
             if samples.lost >= MOST_LOSSES {
                 return Ok(samples);
             }
+            self.verified.insert(bytes);
         }
         let mut iteration = Iteration {
             kind: step.kind,
@@ -140,9 +164,14 @@ impl Leader {
         };
         if step.kind == Kind::RecvBusy {
             if step.delay == Span::ZERO {
-                let sounding = Iteration { kind: Kind::Echo, ..iteration };
-                let (_, fastest) = self.warm(comm, sounding, SOUNDINGS, &mut samples).await?;
-                iteration.delay = Span::from_ps(2 * fastest.as_ps() + LEAST_PAUSE.as_ps());
+                let round_trip = match self.round_trips.get(&bytes) {
+                    Some(&known) => known,
+                    None => {
+                        let sounding = Iteration { kind: Kind::Echo, ..iteration };
+                        self.warm(comm, sounding, SOUNDINGS, &mut samples).await?.1
+                    }
+                };
+                iteration.delay = Span::from_ps(2 * round_trip.as_ps() + LEAST_PAUSE.as_ps());
             }
             samples.pause = iteration.delay;
         }
@@ -160,10 +189,16 @@ impl Leader {
             let taken = u32::try_from(samples.values_ns.len()).unwrap_or(u32::MAX);
             let chunk = next_chunk(step, taken, Span::from_ps(spent), estimate);
             if chunk == 0 || samples.lost >= MOST_LOSSES {
+                if step.kind == Kind::Echo
+                    && let Some(round_trip) = samples.median()
+                {
+                    self.round_trips.insert(bytes, round_trip);
+                }
                 return Ok(samples);
             }
             let before = comm.now().as_ps();
-            self.chunk(comm, iteration, chunk, &mut samples).await?;
+            let settle = if estimate.as_ps() < LONG.as_ps() * u64::from(samples.batch) { SETTLE } else { 0 };
+            self.chunk(comm, iteration, settle, chunk, &mut samples).await?;
             let took = comm.now().as_ps() - before;
             spent += took;
             estimate = Span::from_ps(took / u64::from(chunk));
@@ -310,23 +345,39 @@ impl Leader {
         &mut self,
         comm: &mut C,
         iteration: Iteration,
+        settle: u32,
         chunk: u32,
         samples: &mut Samples,
     ) -> Result<(), CommError> {
         samples.values_ns.reserve(chunk as usize);
         let batch = samples.batch;
-        let planned = u64::from(SETTLE) + u64::from(chunk) * u64::from(batch);
+        let planned = u64::from(settle) + u64::from(chunk) * u64::from(batch);
         self.order(comm, iteration, planned).await?;
         samples.count(iteration, planned);
-        let outcome = if iteration.kind.timed_inside() {
-            self.take_inside(comm, iteration, chunk, batch, &mut samples.values_ns).await
-        } else {
-            self.take_whole(comm, iteration, chunk, batch, &mut samples.values_ns).await
+        let outcome = match self.settled(comm, iteration, settle).await {
+            Err(error) => Err(error),
+            Ok(()) if iteration.kind.timed_inside() => {
+                self.take_inside(comm, iteration, chunk, batch, &mut samples.values_ns).await
+            }
+            Ok(()) => self.take_whole(comm, iteration, chunk, batch, &mut samples.values_ns).await,
         };
         if iteration.kind == Kind::Call {
             return outcome;
         }
         self.settle(comm, outcome, samples).await.map(|_| ())
+    }
+
+    /// The untimed iterations before samples.
+    async fn settled<C: Comm>(
+        &mut self,
+        comm: &mut C,
+        iteration: Iteration,
+        settle: u32,
+    ) -> Result<(), CommError> {
+        for _ in 0..settle {
+            lead(comm, iteration, &mut self.buffers).await?;
+        }
+        Ok(())
     }
 
     async fn take_whole<C: Comm>(
@@ -337,9 +388,6 @@ impl Leader {
         batch: u32,
         values_ns: &mut Vec<u64>,
     ) -> Result<(), CommError> {
-        for _ in 0..SETTLE {
-            lead(comm, iteration, &mut self.buffers).await?;
-        }
         let mut last = comm.now().as_ps();
         for _ in 0..chunk {
             lead_batch(comm, iteration, &mut self.buffers, batch).await?;
@@ -358,9 +406,6 @@ impl Leader {
         batch: u32,
         values_ns: &mut Vec<u64>,
     ) -> Result<(), CommError> {
-        for _ in 0..SETTLE {
-            lead(comm, iteration, &mut self.buffers).await?;
-        }
         for _ in 0..chunk {
             let mut inside = 0;
             for _ in 0..batch {

@@ -200,7 +200,11 @@ fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Resul
             effective.insert("wait".into(), socket.wait.name().into());
             effective.insert("send_buffer_bytes".into(), send.into());
             effective.insert("receive_buffer_bytes".into(), receive.into());
-            effective.insert("loss_limit_ms".into(), (loss_limit.as_secs_f64() * 1000.0).into());
+            for (name, limit) in
+                [("least_loss_limit_ms", loss_limit.least), ("loss_limit_ms", loss_limit.most)]
+            {
+                effective.insert(name.into(), (limit.as_secs_f64() * 1000.0).into());
+            }
             measure(spec, schedule, rank, &mut Pair::new(Rank(rank), stream), effective, uncounted)
         }
         Layer::Pcaal(options) => {

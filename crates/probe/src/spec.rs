@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use wiretwin_host::{LARGEST_DATAGRAM, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch};
+use wiretwin_host::{LARGEST_DATAGRAM, LossLimit, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch};
 use wiretwin_measure::{Kind, Step};
 use wiretwin_units::{Bytes, Span};
 
@@ -21,6 +21,8 @@ pub const LARGEST_MESSAGE: u64 = 1 << 30;
 const MOST_RANKS: u64 = 1024;
 /// Of an average of latencies, the new one counts one part in so many.
 const AVERAGED: u32 = 8;
+/// A datagram does not count as lost before, whatever was seen.
+const LEAST_LOSS_LIMIT: Duration = Duration::from_millis(50);
 /// The longest a probe may be asked to live, in seconds.
 const LONGEST_LIFE_S: f64 = 86_400.0;
 
@@ -47,7 +49,7 @@ pub enum Layer {
         /// The socket.
         socket: SocketOptions,
         /// When a datagram counts as lost.
-        loss_limit: Duration,
+        loss_limit: LossLimit,
     },
     /// `socket/unix`
     Unix(SocketOptions),
@@ -255,9 +257,12 @@ fn known_layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer
         }
         Some("socket/udp") => Layer::Udp {
             socket: socket(&mut options, true)?,
-            loss_limit: Duration::from_secs_f64(
-                options.positive("loss_limit_ms", 60_000.0, Some(250.0))?.max(20.0) / 1000.0,
-            ),
+            loss_limit: {
+                let learnt = options.lacks("loss_limit_ms");
+                let ms = options.positive("loss_limit_ms", 60_000.0, Some(250.0))?.max(20.0);
+                let most = Duration::from_secs_f64(ms / 1000.0);
+                if learnt { LossLimit { least: LEAST_LOSS_LIMIT, most } } else { LossLimit::exactly(most) }
+            },
         },
         Some("shm") => {
             Layer::Shm(options.word("wait", "spin or yield", Some(Wait::Spin), |word| match word {

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use wiretwin_host::{Failure, Meeting, Pair, SocketOptions, Stream, UdpStream, Wait, drive};
+use wiretwin_host::{Failure, LossLimit, Meeting, Pair, SocketOptions, Stream, UdpStream, Wait, drive};
 use wiretwin_measure::{Follower, Kind, Leader, Samples, Settings, Step};
 use wiretwin_prog::Rank;
 use wiretwin_units::{Bytes, Span};
@@ -60,7 +60,7 @@ fn meet(directory: &Path, rank: u32, swallow: &'static [usize]) -> Pair<Dropping
     let meeting = Meeting { directory, rank, size: 2, limit: Duration::from_secs(60) };
     let options = SocketOptions { wait: Wait::Block, ..SocketOptions::default() };
     // Long enough that a rank which merely waits for its turn on a busy host is not a loss.
-    let loss_limit = Duration::from_secs(2);
+    let loss_limit = LossLimit::exactly(Duration::from_secs(2));
     let stream = UdpStream::meet(&meeting, &options, Duration::from_secs(60), loss_limit).unwrap();
     Pair::new(Rank(rank), Dropping { stream, sent: 0, swallow })
 }

@@ -8,7 +8,7 @@ storing samples) is learnt, for each configuration by itself: on a busy host it 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 __all__ = ["FREE_STEPS_S", "LEAST_STEPS_S", "Budget", "allowance"]
@@ -19,7 +19,7 @@ MOST_STEPS_S = 10.0
 """And at most so long: a launch more says more than a longer one."""
 FREE_STEPS_S = 0.3
 """Where there is no limit on the time, the steps of a launch take so long together, seconds."""
-FIRST_STEPS_S = 0.2
+FIRST_STEPS_S = 0.1
 """And at most so long before any launch has told what one costs besides, seconds: all layers come first."""
 FIRST_S = 0.4
 """What a launch is taken to cost besides its steps before any has told, seconds."""
@@ -56,7 +56,7 @@ class Budget:
     begun: float
     now: Callable[[], float]
     after_s: float = 0.0
-    _costs: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    _costs: dict[tuple[str, bool], list[tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def ends(self) -> float:
@@ -77,41 +77,75 @@ class Budget:
         """Seconds until `ends`, at least 0."""
         return max(0.0, self.ends - self.now())
 
-    def learn(self, name: str, cost_s: float, steps_s: float) -> None:
-        """Take in what a launch has cost in all, and what its steps were planned to take."""
-        self._costs.setdefault(name, []).append((cost_s, steps_s))
+    def learn(self, name: str, cost_s: float, steps_s: float, *, whole: bool = True) -> None:
+        """Take in what a launch has cost in all, and what its steps were planned to take.
 
-    def besides_s(self, name: str) -> float:
+        A launch with all loops and one with the round trips alone are apart: where messages are long, a step
+        takes what it must, and the first has three times as many.
+        """
+        self._costs.setdefault((name, whole), []).append((cost_s, steps_s))
+
+    def besides_s(self, name: str, *, whole: bool = True) -> float:
         """Return what a launch costs besides its steps, seconds: the median so far.
 
-        Before the first, what the others cost; before any, `FIRST_S`.
+        Before the first such launch, what one with the other loops costs; before any of the configuration,
+        what the others cost; before any, `FIRST_S`.
         """
-        own = self._costs.get(name) or [cost for costs in self._costs.values() for cost in costs]
+        own = self._costs.get((name, whole)) or self._costs.get((name, not whole))
+        own = own or [cost for costs in self._costs.values() for cost in costs]
         return _median([max(0.0, cost - steps) for cost, steps in own]) if own else FIRST_S
 
-    def steps_s(self, names: Sequence[str], rounds: int) -> float:
-        """Return how long the steps of each launch of the next round may take together, seconds.
+    def knows(self, name: str) -> bool:
+        """Whether a launch of a configuration has told what one costs."""
+        return (name, True) in self._costs or (name, False) in self._costs
+
+    def shares(self, needs: Mapping[str, float]) -> dict[str, float]:
+        """Return which share of its need each configuration has of the time left.
+
+        What all cannot have is divided evenly, and what one does not need of its part is divided among the
+        others.
 
         Parameters
         ----------
-        names
-            The configurations that are launched in the round, once each.
-        rounds
-            Rounds that the time left is to be divided into, this one included, at least 1.
+        needs
+            What the launches of each still to be made cost at the least, seconds.
+        """
+        left = (1 - SPARE) * self.left_s
+        if self.asked_s is None or left <= 0.0 or sum(needs.values()) <= left:
+            return dict.fromkeys(needs, 1.0)
+        found: dict[str, float] = {}
+        for number, name in enumerate(sorted(needs, key=lambda one: needs[one])):
+            part = min(needs[name], left / (len(needs) - number))
+            left -= part
+            found[name] = part / needs[name]
+        return found
+
+    def affords(self, needs: Mapping[str, float]) -> bool:
+        """Whether the time left is enough for what all need."""
+        return self.asked_s is None or sum(needs.values()) <= (1 - SPARE) * self.left_s
+
+    def steps_s(self, launches: float, besides_s: float) -> float:
+        """Return how long the steps of each launch may take together, seconds.
+
+        Parameters
+        ----------
+        launches
+            Launches that the time left is to be divided among.
+        besides_s
+            What all of them cost together besides their steps, seconds.
         """
         if self.asked_s is None:
             return FREE_STEPS_S
-        besides = sum(self.besides_s(name) for name in names)
-        each = ((1 - SPARE) * self.left_s / rounds - besides) / len(names)
+        each = ((1 - SPARE) * self.left_s - besides_s) / launches
         most = MOST_STEPS_S if self._costs else FIRST_STEPS_S
         return min(most, max(LEAST_STEPS_S, each))
 
-    def fits(self, name: str, steps_s: float) -> bool:
+    def fits(self, name: str, steps_s: float, *, whole: bool = True) -> bool:
         """Whether a launch with such steps is likely to end in time; one that none has told of, to begin."""
-        besides_s = self.besides_s(name) if name in self._costs else FIRST_S
+        besides_s = self.besides_s(name, whole=whole) if self.knows(name) else FIRST_S
         return self.now() + besides_s + steps_s <= self.ends
 
-    def fair_end(self, name: str, steps_s: float, active: int) -> float:
+    def fair_end(self, name: str, steps_s: float, active: int, *, whole: bool = True) -> float:
         """Return when a launch is ended that takes the time of others, on the clock; at most `cut`.
 
         It may take what is left divided by the configurations that are still measured, itself included, and
@@ -119,7 +153,7 @@ class Budget:
         """
         if self.asked_s is None:
             return math.inf
-        besides_s = self.besides_s(name) if name in self._costs else FIRST_S
+        besides_s = self.besides_s(name, whole=whole) if self.knows(name) else FIRST_S
         expected_s = PATIENCE * (besides_s + steps_s)
         return min(self.cut, self.now() + max(expected_s, self.left_s / active))
 

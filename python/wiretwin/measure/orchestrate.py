@@ -21,7 +21,7 @@ from typing import Literal
 
 from wiretwin.errors import StorageError
 from wiretwin.measure.adaptive import Watch
-from wiretwin.measure.budget import Budget
+from wiretwin.measure.budget import LEAST_STEPS_S, Budget
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
 from wiretwin.measure.layers import Configuration
 from wiretwin.measure.schedule import Purpose, steps
@@ -36,8 +36,10 @@ FAILURES = 2
 """Launches of one configuration that fail in a row before it is dropped."""
 SHORT_S = 0.5
 """A launch whose steps may take less is a short one: launches say more than samples."""
-WHOLE = 3
-"""So many short launches of a configuration have every loop that is wanted, and every so many of later ones.
+WHOLE = 2
+"""So many short launches of a configuration have every loop that is wanted: a fit can do with no fewer."""
+WHOLE_EVERY = 3
+"""Where there is time for all launches, every so many of the later ones have every loop, too.
 
 The others have the round trips alone and take half of the time: the curve and the headlines are of all
 launches, and overheads, whose lines have few parameters, are as well known from four launches of seven."""
@@ -120,6 +122,8 @@ class _State:
     watch: Watch
     failures: int = 0
     tried: bool = False
+    due: float = 0.0
+    """Launches that the time of the rounds so far would have paid for, less those that were made."""
     ended: bool = False
     """A launch has ended by itself."""
     delays_ns: dict[int, int] = field(default_factory=dict)
@@ -202,25 +206,33 @@ def _rounds(
     """Launch until nothing is active any more, or an interrupt."""
     begun, budget = time.monotonic(), plan.budget
     order = random.Random(plan.seed)
-    number, steps_s = 0, 0.0
-    for rounds_left in itertools.chain(range(plan.launches, 1, -1), itertools.repeat(1)):
+    number, round_ = 0, _Round(math.inf, True, {})
+    for rounds_left in itertools.chain(range(plan.launches, 0, -1), itertools.repeat(0)):
         if not active or interruption.requested:
             return
         names = sorted(active)
         # Beyond the launches asked for, those that are still wide go on as before, while the time lasts.
-        steps_s = budget.steps_s(names, rounds_left) if rounds_left > 1 or number == 0 else steps_s
+        if rounds_left:
+            round_ = _round(plan, active, rounds_left)
+        steps_s = round_.steps_s
         order.shuffle(names)
         for name in names:
             if name not in active:
                 continue
             state = active[name]
             owed = plan.at_least.get(name, 0) > state.watch.seen
-            if not owed and not budget.fits(name, steps_s):
+            state.due += round_.shares.get(name, 1.0) if state.tried else 1.0
+            if rounds_left and state.tried and not owed and state.due < 1.0 - 1e-9:
+                continue  # its launches are dear, and the others have yet to have theirs
+            whole = _whole(plan, name, state.watch.seen, steps_s, often=round_.often)
+            if not owed and not budget.fits(name, steps_s, whole=whole):
                 _stop(plan, result, active, name, *_out_of_time(state))
                 continue
             number += 1
-            cut = math.inf if owed else budget.fair_end(name, steps_s, len(active))
-            outcome, words = _measured(plan, result, state, number, steps_s, cut, interruption)
+            state.due -= 1.0
+            cut = math.inf if owed else budget.fair_end(name, steps_s, len(active), whole=whole)
+            asked = _Asked(number, steps_s, whole, cut)
+            outcome, words = _measured(plan, result, state, asked, interruption)
             if outcome.status == "interrupted" and outcome.error != SPENT:
                 return
             if outcome.status == "failed" and (trouble := plan.place.trouble()) is not None:
@@ -241,6 +253,56 @@ def _rounds(
             tell(Event(name, number, len(active), elapsed, left_s if active else 0.0, words))
 
 
+@dataclass(frozen=True)
+class _Round:
+    """How the launches of a round are made."""
+
+    steps_s: float
+    """What the steps of each may take together, seconds."""
+    often: bool
+    """Later launches have every loop now and then."""
+    shares: Mapping[str, float]
+    """Which share of the launches still to be made the time left pays for, by configuration."""
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One launch that is to be made."""
+
+    number: int
+    steps_s: float
+    whole: bool
+    """It has every loop that is wanted."""
+    cut: float
+    """When it is ended, on the monotonic clock."""
+
+
+def _round(plan: Plan, active: Mapping[str, _State], rounds_left: int) -> _Round:
+    """Divide the time left among the launches still to be made."""
+    budget = plan.budget
+
+    def divided(steps_s: float, often: bool) -> tuple[float, bool, dict[str, float]]:
+        """Return what the steps may take, whether all launches can be made, and which share of each can."""
+        costs_s = dict.fromkeys(active, 0.0)
+        for name, more in itertools.product(active, range(rounds_left)):
+            whole = _whole(plan, name, active[name].watch.seen + more, steps_s, often=often)
+            costs_s[name] += budget.besides_s(name, whole=whole)
+        needs = {name: cost_s + rounds_left * LEAST_STEPS_S for name, cost_s in costs_s.items()}
+        shares = budget.shares(needs)
+        besides_s = sum(share * costs_s[name] for name, share in shares.items())
+        each_s = budget.steps_s(rounds_left * sum(shares.values()), besides_s)
+        return each_s, budget.affords(needs), shares
+
+    long_s, _, shares = divided(SHORT_S, often=True)
+    if long_s >= SHORT_S:
+        return _Round(long_s, True, shares)
+    steps_s, often, shares = divided(LEAST_STEPS_S, often=True)
+    if not often:
+        steps_s, _, shares = divided(LEAST_STEPS_S, often=False)
+    # Steps that take longer would be those of launches with every loop, for which there is no time.
+    return _Round(min(steps_s, math.nextafter(SHORT_S, 0.0)), often, shares)
+
+
 def _out_of_time(state: _State) -> tuple[Literal["budget"], str]:
     if not state.tried:
         return "budget", "not measured: the budget was spent before its first launch"
@@ -251,49 +313,46 @@ def _measured(
     plan: Plan,
     result: Result,
     state: _State,
-    number: int,
-    steps_s: float,
-    cut: float,
+    asked: _Asked,
     interruption: Interruption,
 ) -> tuple[Outcome, str]:
     """Launch a configuration once, store it, learn from it."""
     before = plan.budget.now()
     state.tried = True
-    kept = result.under_way(_record(state, number, datetime.datetime.now(datetime.UTC)))
-    outcome, record = _launch_once(plan, state, number, steps_s, cut, kept, interruption)
+    kept = result.under_way(_record(state, asked.number, datetime.datetime.now(datetime.UTC)))
+    outcome, record = _launch_once(plan, state, asked, kept, interruption)
     _note_hello(result, state.configuration.name, outcome)
     result.append(record, outcome.columns())
     words = _learn(state, outcome)
     if outcome.status == "ok" or outcome.error == SPENT:
-        plan.budget.learn(state.configuration.name, plan.budget.now() - before, steps_s)
+        cost_s = plan.budget.now() - before
+        plan.budget.learn(state.configuration.name, cost_s, asked.steps_s, whole=asked.whole)
     return outcome, words
 
 
 def _launch_once(
     plan: Plan,
     state: _State,
-    number: int,
-    steps_s: float,
-    cut: float,
+    asked: _Asked,
     kept: Path,
     interruption: Interruption,
 ) -> tuple[Outcome, Launch]:
     schedule = steps(
         plan.sizes,
         plan.purpose,
-        seconds=steps_s,
-        short=steps_s < SHORT_S,
+        seconds=asked.steps_s,
+        short=asked.steps_s < SHORT_S,
         max_bytes=state.configuration.max_bytes,
         loops=state.configuration.loops,
         delays_ns=state.delays_ns,
         settled=state.watch.settled(),
-        whole=_whole(plan, state, steps_s),
+        whole=asked.whole,
     )
     state.wanted.update(step.bytes for step in schedule if step.loop == "echo")
     load = os.getloadavg()[0]
     started = datetime.datetime.now(datetime.UTC)
     try:
-        with no_longer_than(cut):
+        with no_longer_than(asked.cut):
             session = state.up(plan.place)
     except StackError as refused:
         outcome = Outcome("failed", str(refused), None, [], 0.0)
@@ -306,7 +365,7 @@ def _launch_once(
             interruption=interruption,
             place=plan.place,
             session=session,
-            cut=cut,
+            cut=asked.cut,
             kept=kept,
         )
         if session is not None and session.daemons and outcome.status != "ok":
@@ -323,16 +382,14 @@ def _launch_once(
         "crossing_ns": outcome.crossing_ns,
         "traffic": outcome.traffic,
     }
-    return outcome, _record(state, number, started).model_copy(update=update)
+    return outcome, _record(state, asked.number, started).model_copy(update=update)
 
 
-def _whole(plan: Plan, state: _State, steps_s: float) -> bool:
-    """Whether the next launch of a configuration has the loops besides the round trips."""
-    seen = state.watch.seen
-    rests = state.configuration.name in plan.at_least
-    return (
-        plan.purpose == "curves" or steps_s >= SHORT_S or rests or seen < WHOLE or seen % WHOLE == WHOLE - 1
-    )
+def _whole(plan: Plan, name: str, seen: int, steps_s: float, *, often: bool) -> bool:
+    """Whether the next launch of a configuration, after so many, has the loops besides the round trips."""
+    if plan.purpose == "curves" or steps_s >= SHORT_S or name in plan.at_least:
+        return True
+    return seen < WHOLE or (often and seen % WHOLE_EVERY == WHOLE_EVERY - 1)
 
 
 def _record(state: _State, number: int, started: datetime.datetime) -> Launch:

@@ -186,6 +186,17 @@ def _coarse(sizes: Sequence[int]) -> list[int]:
     return sorted({*quick[::2], *sizes[len(quick) :: 4], sizes[-1]})
 
 
+def _warmup(usual: int, messages: int, *, slow: bool, short: bool) -> int:
+    """Return the iterations before the samples, after the first of all.
+
+    Long messages need few, and many in an iteration are a warm-up of their own: where time is short, the
+    first iteration is enough for the one, and one more for the other.
+    """
+    if slow:
+        return 0 if short else usual // 4
+    return min(usual, 1) if short and messages > 1 else usual
+
+
 def steps(
     sizes: Sequence[int],
     purpose: Purpose,
@@ -208,6 +219,7 @@ def steps(
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at every
         second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
         `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
+        A short launch has ``stream`` at half of these sizes.
     seconds
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
     max_bytes
@@ -238,7 +250,8 @@ def steps(
             others += [("send_busy", size, 1, 0), ("recv_busy", size, 1, 0)]
             if loops is not None and "fetch" in loops:
                 others.append(("fetch", size, 1, 0))
-        for size in coarse:
+        streamed = sorted({*coarse[::2], coarse[-1]}) if short else coarse
+        for size in streamed:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))
         for size in [size for size in coarse if size <= PRTT_LIMIT][::2]:
@@ -262,8 +275,8 @@ def steps(
                     bytes=size,
                     messages=messages,
                     delay_ns=delay,
-                    warmup=2 if stalls else warmup // 4 if slow else warmup,
-                    min_samples=min(5, min_samples) if stalls else 3 if slow and short else min_samples,
+                    warmup=2 if stalls else _warmup(warmup, messages, slow=slow, short=short),
+                    min_samples=min(5, min_samples) if stalls else 2 if slow and short else min_samples,
                     budget_ms=round(budget_ms, 3),
                 )
             )

@@ -105,10 +105,13 @@ def measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., R
 
 
 def least_s(step: Step) -> float:
-    """What a step takes however little it is given: the iterations that it must make, each by its size."""
+    """What a step takes however little it is given: the iterations that it must make, each by its size.
+
+    The first one, and two before the samples unless they are long; an echo is verified besides.
+    """
     iteration_s = 5e-6 + 2 * step.bytes * (step.messages if step.loop == "stream" else 1) / 2.5e9
-    soundings = 10 if step.loop in ("recv_busy", "fetch") else 0
-    return (4 + soundings + step.warmup + step.min_samples) * iteration_s
+    besides = 1 + (step.loop == "echo") + (2 if iteration_s < 200e-6 else 0)
+    return (besides + step.warmup + step.min_samples) * iteration_s
 
 
 class CopyingHost(Host):
@@ -203,14 +206,14 @@ def test_without_a_budget_each_is_launched_as_often_as_asked(measured: Callable[
 def test_a_layer_that_starts_slowly_takes_time_from_the_steps_not_from_the_launches() -> None:
     clock = Clock()
     budget = Budget(60.0, begun=clock(), now=clock)
-    names = ["quick", "slow"]
     for _ in range(3):
         budget.learn("quick", 0.2, 0.1)
         budget.learn("slow", 2.1, 0.1)
+    besides_s = 7 * (budget.besides_s("quick") + budget.besides_s("slow"))
     # Seven rounds of nine tenths of 60 s, less what a round costs besides: 0.1 and 2.
-    assert budget.steps_s(names, 7) == pytest.approx((54.0 / 7 - 2.1) / 2)
+    assert budget.steps_s(14, besides_s) == pytest.approx((54.0 / 7 - 2.1) / 2)
     clock.time += 59.0
-    assert budget.steps_s(names, 7) == LEAST_STEPS_S
+    assert budget.steps_s(14, besides_s) == LEAST_STEPS_S
     assert budget.fits("quick", LEAST_STEPS_S)
     assert not budget.fits("slow", LEAST_STEPS_S)
 
@@ -219,9 +222,43 @@ def test_the_first_launches_are_short_whatever_the_time() -> None:
     """Else a host that nothing is known of spends its time on the first round."""
     clock = Clock()
     budget = Budget(600.0, begun=clock(), now=clock)
-    assert budget.steps_s(["a", "b"], 7) == FIRST_STEPS_S
+    assert budget.steps_s(14, 5.6) == FIRST_STEPS_S
     budget.learn("a", 0.5, FIRST_STEPS_S)
-    assert budget.steps_s(["a", "b"], 7) > 10 * FIRST_STEPS_S
+    assert budget.steps_s(14, 5.6) > 10 * FIRST_STEPS_S
+
+
+def test_what_all_cannot_have_is_divided_evenly() -> None:
+    clock = Clock()
+    budget = Budget(60.0, begun=clock(), now=clock)
+    assert budget.shares({"a": 20.0, "b": 30.0}) == {"a": 1.0, "b": 1.0}
+    # Nine tenths of 60 s: 6 s for the one that needs no more, and 24 s for each of the others.
+    shares = budget.shares({"dear": 48.0, "modest": 6.0, "costly": 32.0})
+    assert shares == pytest.approx({"modest": 1.0, "costly": 0.75, "dear": 0.5})
+    assert Budget(None, begun=0.0, now=clock).shares({"a": 1e9}) == {"a": 1.0}
+    clock.time += 60.0
+    assert budget.shares({"a": 1.0}) == {"a": 1.0}  # whether it fits is asked before each launch
+
+
+def test_launches_with_all_loops_and_without_are_known_apart() -> None:
+    clock = Clock()
+    budget = Budget(60.0, begun=clock(), now=clock)
+    budget.learn("a", 3.1, 0.1, whole=True)
+    assert budget.besides_s("a", whole=False) == pytest.approx(3.0)
+    budget.learn("a", 0.6, 0.1, whole=False)
+    assert budget.besides_s("a", whole=False) == pytest.approx(0.5)
+    assert budget.besides_s("a", whole=True) == pytest.approx(3.0)
+
+
+def test_a_dear_layer_is_launched_less_often_and_the_others_as_often_as_asked(
+    measured: Callable[..., Result],
+) -> None:
+    """Seven launches of each would take 1.4 times the time there is."""
+    layers = ["socket/tcp", "socket/udp", "socket/unix", "shm"]
+    host = Host(dict.fromkeys(layers, 0.5) | {"pcaal/udp": 5.0})
+    found = launches_of(measured(host, 35.0))
+    assert host.clock() - 100.0 <= allowance(35.0)
+    assert 2 <= found.pop("pcaal/udp") <= 4
+    assert min(found.values()) >= 7
 
 
 def test_a_slow_layer_does_not_take_the_time_of_the_others(measured: Callable[..., Result]) -> None:
