@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wiretwin.doctor import doctor
     from wiretwin.fit import fit
     from wiretwin.measure import measure
-    from wiretwin.model import Network
+    from wiretwin.model import LocalNetwork, Network
     from wiretwin.predict import predict
     from wiretwin.predict.live import run
     from wiretwin.results import Result
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wiretwin.understand.comparing import compare
 
 __all__ = [
+    "LocalNetwork",
     "Network",
     "Result",
     "Scenario",
@@ -49,6 +50,7 @@ __all__ = [
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
+    "LocalNetwork": "wiretwin.model:LocalNetwork",
     "Network": "wiretwin.model:Network",
     "Result": "wiretwin.results:Result",
     "Scenario": "wiretwin.scenario:Scenario",

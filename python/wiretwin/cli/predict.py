@@ -161,7 +161,10 @@ def register(app: typer.Typer) -> None:
         args: ArgsArgument = None,
         twin: Annotated[
             Path | None,
-            typer.Option(help="The twin whose host and layers are simulated.", show_default=False),
+            typer.Option(
+                help="The twin whose host and layers are simulated; `nothing` for hosts that cost nothing.",
+                show_default=False,
+            ),
         ] = None,
         ranks: RanksOption = 2,
         layer: Annotated[

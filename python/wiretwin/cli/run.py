@@ -108,7 +108,12 @@ def register(app: typer.Typer) -> None:
         ] = None,
         launches: Annotated[int, typer.Option(help="Launches that count (live).")] = 7,
         splits: Annotated[int, typer.Option(help="Launches with timers around the MPI calls (live).")] = 1,
-        twin: Annotated[Path | None, typer.Option(help="The twin (simulated).", show_default=False)] = None,
+        twin: Annotated[
+            Path | None,
+            typer.Option(
+                help="The twin (simulated); `nothing` for hosts that cost nothing.", show_default=False
+            ),
+        ] = None,
         layer: Annotated[
             str | None,
             typer.Option(

@@ -18,7 +18,7 @@ from wiretwin.model.switches import crossbar, star
 from wiretwin.model.values import find_sheet, sheet_names
 from wiretwin.quantity import parse_rate, parse_size, parse_time
 
-__all__ = ["MPI_LAYERS", "PRESETS", "LocalNetwork", "is_local"]
+__all__ = ["MPI_LAYERS", "PRESETS", "LocalNetwork", "is_local", "preset_for"]
 
 MPI_LAYERS = ("mpi-mpich", "mpi-lam", "mpi", "mpi-mvich")
 """Message layers that carry mpi4py scripts."""
@@ -36,7 +36,7 @@ class Preset:
     what
         It, in a line.
     lower
-        What its stacks end in.
+        What its stacks end in; on some ATM networks also in ``aal34``.
     defaults
         Its keys, and what each is if it is left out; none where that is nothing.
     hosts
@@ -69,7 +69,7 @@ PRESETS: Mapping[str, Preset] = {
     "gige": Preset(
         "Gigabit Ethernet of 1999: two Pentium III back to back, more of them at a switch",
         "gige",
-        {"nic": "acenic", "mtu": "1500", "duplex": "full", "switch_over": None},
+        {"nic": "gnic-ii", "mtu": "1500", "duplex": "full", "switch_over": None},
     ),
 }
 """The networks, by name."""
@@ -78,6 +78,25 @@ PRESETS: Mapping[str, Preset] = {
 def is_local(text: str) -> bool:
     """Return whether a text names one of these networks."""
     return text.partition(":")[0] in PRESETS
+
+
+def preset_for(stack: str) -> str:
+    """Return the network that a stack is on where none is named.
+
+    Raises
+    ------
+    InputError
+        What the stack ends in is no network here.
+    """
+    lower = stack.split("/")[-1]
+    found = {"aal5": "asx100", "aal34": "asx100"} | {
+        one.lower: name for name, one in PRESETS.items() if one.lower != "aal5"
+    }
+    if stack.startswith("pvm-mapped"):
+        return "an2"
+    if lower not in found:
+        raise InputError(key="STACK", value=stack, allowed=f"one that ends in {', '.join(found)}")
+    return found[lower]
 
 
 @dataclass(frozen=True)
@@ -146,12 +165,11 @@ class LocalNetwork:
         count = given.pop("hosts", str(hosts))
         if not count.isdecimal() or not least <= int(count) <= most:
             raise InputError(key=f"{_OPTION} hosts", value=count, allowed=f"{least} to {most}, for {name}")
-        middle = "" if preset.lower in ("aal34",) else "/tcp"
-        made = cls(name, stack or f"{MPI_LAYERS[0]}{middle}/{preset.lower}", int(count), given)
-        if made.stack.split("/")[-1] != preset.lower:
-            raise InputError(
-                key="--stack", value=made.stack, allowed=f"one that ends in /{preset.lower}, on {name}"
-            )
+        made = cls(name, stack or f"{MPI_LAYERS[0]}/tcp/{preset.lower}", int(count), given)
+        lowers = ("aal5", "aal34") if "adapter" in preset.defaults else (preset.lower,)
+        if made.stack.split("/")[-1] not in lowers:
+            ends = " or ".join(f"/{lower}" for lower in lowers)
+            raise InputError(key="--stack", value=made.stack, allowed=f"one that ends in {ends}, on {name}")
         made.plan  # noqa: B018 - whatever it refuses is refused here
         return made
 
@@ -173,7 +191,7 @@ class LocalNetwork:
         InputError
             A value is none of its key, or the stack cannot be.
         """
-        text = self._gigabit() if self.preset == "gige" else profiles.lan_json(self._profile())
+        text = self.settings.lan_json()
         try:
             _core.check_lan(text)
         except ValueError as error:
@@ -183,6 +201,11 @@ class LocalNetwork:
             raise InputError(key=_OPTION, reason=str(error)) from None
         plan: dict[str, Any] = json.loads(text)
         return plan
+
+    @property
+    def settings(self) -> profiles.Network | gigabit.Setting:
+        """What it is made of, with the values of the data files to come."""
+        return self._gigabit() if self.preset == "gige" else self._profile()
 
     def _value(self, key: str) -> str | None:
         return self.parameters.get(key, PRESETS[self.preset].defaults[key])
@@ -227,19 +250,19 @@ class LocalNetwork:
         sar_ns = find_sheet("adapters", "otto", "adapter")["sar_ns"]
         return star(self.hosts, sar_ns, crossbar("an2"), count)
 
-    def _gigabit(self) -> str:
+    def _gigabit(self) -> gigabit.Setting:
         switch_over = self._value("switch_over")
         mtu = self._text("mtu")
         if not mtu.isdecimal():
             raise InputError(key=f"{_OPTION} mtu", value=mtu, allowed=f"576 to {gigabit.MOST_MTU}")
-        setting = gigabit.of_stack(
-            self.stack,
-            self._text("nic"),
-            int(mtu),
-            self._text("duplex"),
-            None if switch_over is None else parse_size(switch_over, f"{_OPTION} switch_over"),
-        )
-        return replace(setting, hosts=self.hosts).lan_json()
+        length = None if switch_over is None else parse_size(switch_over, f"{_OPTION} switch_over")
+        try:
+            setting = gigabit.of_stack(self.stack, self._text("nic"), int(mtu), self._text("duplex"), length)
+        except InputError as error:
+            key = str(error.key).removeprefix("--").replace("-", "_")
+            named = "--stack" if key == "STACK" else f"{_OPTION} {key}"
+            raise InputError(key=named, value=error.value, allowed=error.allowed) from None
+        return replace(setting, hosts=self.hosts)
 
     def _named(self, key: str, folder: str, *, kind: str | None = None, but: tuple[str, ...] = ()) -> str:
         known = [name for name in sheet_names(folder) if name != "software" and name not in but]

@@ -154,7 +154,7 @@ def predict_compiled(
         ],
         messages=found.messages,
         trace_digest=found.digest,
-        warnings=[*site.notes, *timeline.coarse_note(found.coarse_ps)],
+        warnings=[*site.notes(fitted), *timeline.coarse_note(found.coarse_ps)],
         wiretwin=importlib.metadata.version("wiretwin"),
         frozen_utc=utc_now(),
     ).sealed()

@@ -22,6 +22,21 @@ AnyNetwork = str | Path | Network | LocalNetwork
 Side = Literal["value", "low", "high"]
 
 
+#: In place of a twin: hosts that cost nothing, so that the network alone is seen.
+NOTHING = "nothing"
+
+
+def free_model(ranks_per_host: int) -> dict[str, Any]:
+    """Return the model of a host whose messages cost nothing at either end, with a core for each rank."""
+    free = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
+    layer = dict.fromkeys(("overhead_send", "overhead_recv", "latency", "gap"), free)
+    return {
+        "nodes": [{"cores": ranks_per_host, "idle": "spin", "quantum_ps": 4_000_000_000}],
+        "intra": {"call_ps": 0, "rendezvous_from_bytes": None, **layer},
+        "link": None,
+    }
+
+
 def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     """Return the model of a layer: what a message costs at both ends and between them.
 
@@ -181,7 +196,9 @@ class Site:
         return cls(ranks, found)
 
     def twin_for(self, twin: str | Path | Twin | None) -> Twin | None:
-        """Return the twin whose hosts these are, read if it is a file; none where the network has its own.
+        """Return the twin whose hosts these are, read if it is a file.
+
+        There is none where the network has hosts of its own, or where they cost nothing (`NOTHING`).
 
         Raises
         ------
@@ -190,12 +207,19 @@ class Site:
         """
         if self.local is None:
             if twin is None:
-                allowed = "a file written by `wiretwin fit`; none with a --network that has hosts of its own"
+                allowed = (
+                    "a file written by `wiretwin fit`; none with a --network that has hosts of its own, or "
+                    "`nothing` for hosts that cost nothing"
+                )
                 raise InputError(key="--twin", reason="is needed", allowed=allowed)
+            if str(twin) == NOTHING and not isinstance(twin, Twin):
+                if self.network is None:
+                    raise InputError(key="--twin", value=NOTHING, allowed="with --network, or a twin's file")
+                return None
             return twin if isinstance(twin, Twin) else Twin.read(twin)
         if twin is not None:
             value = "a twin" if isinstance(twin, Twin) else str(twin)
-            allowed = f"nothing: {self.local.preset} has hosts of its own"
+            allowed = f"no twin: {self.local.preset} has hosts of its own"
             raise InputError(key="--twin", value=value, allowed=allowed)
         return None
 
@@ -218,8 +242,10 @@ class Site:
         """
         if isinstance(self.network, LocalNetwork):
             return {"local": self.network.plan}
-        assert twin is not None, "`twin_for` has seen to that"
-        model = single_host(twin, layer, self.ranks, side, state)
+        if twin is None:
+            model = free_model(self.ranks_per_host)
+        else:
+            model = single_host(twin, layer, self.ranks, side, state)
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)
@@ -230,9 +256,8 @@ class Site:
             "network": self.network.plan,
         }
 
-    @property
-    def notes(self) -> list[str]:
-        """What a reader of a prediction has to know about the site."""
+    def notes(self, twin: Twin | None) -> list[str]:
+        """Return what a reader of a prediction has to know about the site, with this twin or none."""
         if self.network is None:
             return []
         if isinstance(self.network, LocalNetwork):
@@ -240,6 +265,8 @@ class Site:
                 f"hosts and what joins them are those of {self.network}; what ranks compute takes as long as "
                 "it does on this machine"
             ]
+        if twin is None:
+            return [f"hosts are joined by {self.network}, and messages cost them nothing"]
         return [
             f"hosts are joined by {self.network}; what a message costs its two ends is as the twin has it, "
             "measured within one host"

@@ -108,7 +108,8 @@ def predict(
     program, args
         The script and its arguments.
     twin
-        A twin, or the file of one; none on a network that has hosts of its own.
+        A twin, or the file of one; none on a network that has hosts of its own, and ``nothing`` for hosts
+        that cost nothing.
     ranks
         How many ranks; more ranks than the host has cores share them.
     layer
@@ -234,7 +235,7 @@ class Forecast:
     def record(self) -> None:
         """Simulate once and keep what the ranks and the world said."""
         self.run, self.recording = self._simulate(self.source)
-        self.warnings = [*self.site.notes, *self.run.warnings]
+        self.warnings = [*self.site.notes(self.twin), *self.run.warnings]
         longest_ps = max(map(sum, self.run.compute.durations_ps))
         if self.passes_to_make and longest_ps <= self.negligible_ps:
             self.passes, self.passes_to_make = [self.run.compute], 0

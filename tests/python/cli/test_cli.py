@@ -156,8 +156,8 @@ def test_version() -> None:
             "wiretwin: --draws: 1001 is not allowed here; allowed: 2 to 1000",
         ),
         (
-            ["explain", "via/gige", "4", "--mtu", "x"],
-            "wiretwin: --mtu: 'x' is no whole number; allowed: 576 to 9000",
+            ["explain", "via/gige", "4", "--network", "gige:mtu=x"],
+            "wiretwin: --network mtu: 'x' is not allowed here; allowed: 576 to 9000",
         ),
         (
             ["simulate", "no.toml", "--seed=-1"],

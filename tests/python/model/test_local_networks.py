@@ -85,7 +85,7 @@ def test_compiled_programs_run_under_any_stack(network: str, stack: str, name: s
         ("asx100:cell_loss=2", None, "a share from 0 to 1"),
         ("asx100:buffer=1000B", None, "1000B"),
         ("asx100:adapter=otto", None, "series-100, series-200"),
-        ("asx100", "mpi-mpich/tcp/ethernet", "one that ends in /aal5, on asx100"),
+        ("asx100", "mpi-mpich/tcp/ethernet", "one that ends in /aal5 or /aal34, on asx100"),
         ("asx100", "pigeon/aal5", "mpi-mpich/tcp/aal5"),
         ("an2:credits=0", None, "loop (what a line's round trip needs), none"),
         ("gige:nic=gnic-ii,mtu=9000", None, "576 to 1500 with gnic-ii"),
@@ -105,7 +105,7 @@ def test_what_does_not_go_with_hosts_of_their_own_is_refused(tmp_path: Path) -> 
     script = tmp_path / "ring.py"
     script.write_text(RING)
     for given, words in (
-        ({"twin": "twin.toml"}, "nothing: asx100 has hosts of its own"),
+        ({"twin": "twin.toml"}, "no twin: asx100 has hosts of its own"),
         ({"ranks_per_host": 2}, "--ranks-per-host"),
         ({"layer": "pvm-advise/tcp/aal5"}, "one of MPI"),
         ({"network": "asx100:hosts=3"}, "a rank on each"),

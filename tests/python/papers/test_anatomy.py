@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from wiretwin.cli.explain import _network
+from wiretwin.cli.explain import _pair
 from wiretwin.errors import InputError
 from wiretwin.model.anatomy import anatomy, capture, chrome_trace, lines
 from wiretwin.model.echo import measure
@@ -69,13 +69,11 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
     assert len(stacks) >= 29
     refused = []
     for stack in stacks:
-        options = {"--nic": "acenic"} if stack.endswith("gige") else {"--host": "sparc2"}
         if stack == "pvm-mapped/aal5":  # only where no cell is lost
             with pytest.raises(InputError, match="a network of switches with credits"):
-                anatomy(_network(stack, options), 4)
-            options = {"--host": "alpha-170", "--switch": "an2", "--adapter": "otto"}
+                _pair(stack, "asx100")
         try:
-            network = _network(stack, options)
+            network = _pair(stack, None)
         except InputError:
             refused.append(stack)
             continue
@@ -97,7 +95,7 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
 
 
 def test_half_duplex_extends_a_short_frame_to_a_slot() -> None:
-    full, half = (anatomy(_network("socket/tcp/gige", {"--duplex": one}), 4) for one in ("full", "half"))
+    full, half = (anatomy(_pair("socket/tcp/gige", f"gige:duplex={one}"), 4) for one in ("full", "half"))
     assert sum(line.span_ps for line in lines(half)) == half.latency_ps
     # 70 octets become 512, and the preamble goes before them.
     assert half.latency_ps - full.latency_ps == (512 - 70) * 8_000 + 64_000
@@ -112,16 +110,26 @@ def test_half_duplex_extends_a_short_frame_to_a_slot() -> None:
         ("socket/udp/fddi 64KiB", 2, "SIZE: a message of 65536 bytes: this interface takes at most 32768"),
         ("fore/aal5 0.5", 2, "SIZE: '0.5' is out of range; allowed: a whole number of bytes from 0 to 64MiB"),
         ("fore/aal5 8193KiB", 2, "at most 8388608 bytes"),
-        ("fore/aal5 4 --host software", 2, "--host: 'software'"),
-        ("fore/aal5 4 --switch oc3c", 2, "a switch; oc3c is a link"),
-        ("fore/aal5 4 --link asx100", 2, "a link; asx100 is a switch"),
-        ("fore/aal5 4 --switch asx100 --back-to-back", 2, "allowed: one of the two"),
-        ("fore/aal5 4 --nic acenic", 2, "--nic: 'acenic' has no part in fore/aal5"),
-        ("socket/tcp/ethernet 4 --back-to-back", 2, "--back-to-back: has no part in socket/tcp/ethernet"),
-        ("socket/tcp/gige 4 --mtu 70000", 2, "--mtu: 70000 is not allowed here; allowed: 576 to 9000"),
-        ("socket/tcp/gige 4 --nic lance", 2, "allowed: gnic-ii, acenic, sk-net"),
-        ("socket/tcp/gige 4 --duplex simplex", 2, "allowed: full, half, half-in-bursts"),
-        ("socket/tcp/fddi 4 --duplex half", 2, "--duplex: 'half' has no part in socket/tcp/fddi"),
+        ("fore/aal5 4 --network asx100:host=software", 2, "--network host: 'software'"),
+        ("fore/aal5 4 --network oc3c", 2, "--network: 'oc3c' is not allowed here; allowed: ethernet10, fddi"),
+        ("fore/aal5 4 --network asx100:link=asx100", 2, "--network link: 'asx100'"),
+        (
+            "fore/aal5 4 --network gige",
+            2,
+            "--stack: 'fore/aal5' is not allowed here; allowed: one that ends in",
+        ),
+        ("fore/aal5 4 --network asx100:nic=acenic", 2, "nic=acenic"),
+        ("socket/tcp/gige 4 --network gige:mtu=70000", 2, "--network mtu: 70000 is not allowed here"),
+        ("socket/tcp/gige 4 --network gige:nic=lance", 2, "allowed: gnic-ii, acenic, sk-net"),
+        ("socket/tcp/gige 4 --network gige:duplex=simplex", 2, "allowed: full, half, half-in-bursts"),
+        ("socket/tcp/fddi 4 --network fddi:duplex=half", 2, "duplex=half"),
+        ("carrier/pigeon 4", 2, "STACK: 'carrier/pigeon' is not allowed here; allowed: one that ends in"),
+        ("shm 4 --twin none.toml --network asx100", 2, "--network"),
+        (
+            "shm 4 --twin none.toml --trace t.json",
+            2,
+            "--trace: 't.json' is not allowed here; allowed: without",
+        ),
         ("framed/tcp/gige 4", 2, "over gige: socket/tcp/gige"),
         ("fore/aal5 4 --trace /nonexistent/x.json", 6, "not written: No such file or directory"),
         ("fore/aal5 4 --out /", 6, "not written: Is a directory"),
@@ -234,7 +242,7 @@ def test_a_capture_is_a_file_of_packets(tmp_path: Path, capfd: pytest.CaptureFix
 
     path = tmp_path / "message.pcap"
     with pytest.raises(SystemExit) as ended:
-        main(["explain", "socket/tcp/ethernet", "100", "--host", "sparc2", "--pcap", str(path)])
+        main(["explain", "socket/tcp/ethernet", "100", "--network", "ethernet10", "--pcap", str(path)])
     assert ended.value.code == 0
     assert f"capture: {path}" in capfd.readouterr().err
     octets = path.read_bytes()
@@ -266,7 +274,7 @@ def test_the_command_prints_lines_that_sum_to_the_title(capsysbinary: pytest.Cap
     from wiretwin.cli import main
 
     with pytest.raises(SystemExit) as ended:
-        main(["explain", "fore/aal5", "4KiB", "--host", "sparc2", "--back-to-back", "--format", "json"])
+        main(["explain", "fore/aal5", "4KiB", "--network", "atm", "--format", "json"])
     assert ended.value.code == 0
     rows = json.loads(capsysbinary.readouterr().out)
     latency = anatomy(Network("fore/aal5", "sparc2", "series-200"), 4096).latency_ps / 1e6

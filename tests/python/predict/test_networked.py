@@ -46,6 +46,21 @@ def seconds(folder: Path, source: str, ranks: int, network: str | None) -> float
     return predict(script, twin=Twin.parse(TWIN), ranks=ranks, network=network, compute_ps=0).seconds.value
 
 
+def test_hosts_that_cost_nothing_show_the_network_alone(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ONE_WAY)
+    network = "star:rate=1Gbit/s,delay=2us,switch_delay=1us,framing=0B,headers=0B"
+    free = predict(script, twin="nothing", ranks=2, network=network, compute_ps=0)
+    # 8000 bits on two lines, two delays and a switch.
+    assert free.seconds.value == pytest.approx(2 * 8e-6 + 2 * 2e-6 + 1e-6)
+    assert free.twin_sha256 is None
+    assert "cost them nothing" in " ".join(free.warnings)
+    assert free.seconds.value < seconds(tmp_path, ONE_WAY, 2, network)
+    with pytest.raises(InputError) as refused:
+        predict(script, twin="nothing", ranks=2)
+    assert "with --network" in str(refused.value)
+
+
 def test_a_site_without_a_network_is_the_twins_host() -> None:
     twin = Twin.parse(TWIN)
     assert Site.of(3).model(twin, MPI) == single_host(twin, MPI, 3)
