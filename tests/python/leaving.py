@@ -47,6 +47,8 @@ class Case:
         The same, but of a run that comes to its end within seconds; by default `words`.
     layer
         The layer that has to be installed.
+    prepare
+        Commands, of whatever program, that run in its working directory before all others.
     before, after
         Words behind ``wiretwin`` of commands that run to their end before the command, and when it is gone.
     stays
@@ -58,6 +60,7 @@ class Case:
     files: dict[str, str] = field(default_factory=dict)
     whole: tuple[str, ...] = ()
     layer: str | None = None
+    prepare: tuple[tuple[str, ...], ...] = ()
     before: tuple[tuple[str, ...], ...] = ()
     after: tuple[tuple[str, ...], ...] = ()
     stays: bool = False
@@ -149,6 +152,8 @@ def _inside(order: dict[str, Any]) -> dict[str, Any]:
             quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             subprocess.run([wiretwin, *words], cwd=work, env=aside, check=False, timeout=limit_s, **quiet)
 
+    for words in case.prepare:
+        subprocess.run(words, cwd=work, env=aside, check=True, timeout=limit_s, stdout=subprocess.DEVNULL)
     before = _things(temporary)
     beside(case.before)
     pause = threading.Event()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from leaving import Case
 
 TWIN = """
@@ -154,6 +156,34 @@ CASES = {
     "sweep on a cluster": _sweep("spawn_main", "--dask", "local"),
 }
 
+_MACHINE = """
+# A machine for ssh's ProxyCommand: an sshd that serves one connection and says the address it was reached at.
+cd "$(dirname "$0")"
+mkdir -p /run/sshd
+exec /usr/sbin/sshd -i -e -f /dev/null -h "$PWD/host" -o AuthorizedKeysFile="$PWD/key.pub" -o StrictModes=no \
+  -o UsePAM=no -o PermitRootLogin=prohibit-password -o LogLevel=ERROR \
+  -o SetEnv="LEAVING_OF=$LEAVING_OF TMPDIR=$TMPDIR" \
+  -o ForceCommand="export SSH_CONNECTION='127.0.0.1 1 $1 22'; eval \\"\\$SSH_ORIGINAL_COMMAND\\""
+"""
+_SSH = (
+    "ProxyCommand=sh machine %h",
+    "IdentityFile=key",
+    "IdentitiesOnly=yes",
+    "StrictHostKeyChecking=no",
+    "UserKnownHostsFile=/dev/null",
+    "GlobalKnownHostsFile=/dev/null",
+)
+_BETWEEN = (
+    *("measure", "--between", "127.0.0.1", "127.0.0.2", "--remote-python", sys.executable),
+    *("--layers", "socket/tcp", "--out", "result"),
+    *(word for option in _SSH for word in ("--ssh-option", option)),
+)
+
+
+def _keys(*names: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", name) for name in names)
+
+
 _NAGLE = ("measure", "--layers", "socket/tcp+nagle", "--sizes", "4,64,1KiB", "--for", "curves")
 MORE = {
     "testbed up": Case(("testbed", "up"), "", after=(("testbed", "down"),), stays=True),
@@ -161,6 +191,20 @@ MORE = {
         ("understand", "result", "--confirm"),
         "wiretwin.probe",
         before=((*_NAGLE, "--budget", "4s", "--out", "result"),),
+    ),
+    "measure between machines": Case(
+        (*_BETWEEN, "--budget", "60s"),
+        "wiretwin.probe",
+        {"machine": _MACHINE},
+        (*_BETWEEN, "--budget", "8s"),
+        prepare=_keys("host", "key"),
+    ),
+    "testbed exec": Case(
+        ("testbed", "exec", "h1", "--", "sleep", "1000"),
+        "",
+        whole=("testbed", "exec", "h1", "--", "sleep", "2"),
+        before=(("testbed", "up"),),
+        after=(("testbed", "down"),),
     ),
     "papers, live": Case(("papers", "ong2000", "--live"), "wiretwin.probe"),
 }
