@@ -174,6 +174,8 @@ SETTLED_SHARE = 0.2
 """Time of a size that is known well enough, as a share of that of one that is not."""
 QUICK_BYTES = 1 << 16
 """Messages up to here are so short that a step ends with its share of the time, not its least samples."""
+LEAST_STREAMED = 6
+"""So many sizes up to `QUICK_BYTES` have ``stream`` in every launch with all loops, if there are as many."""
 PRTT_MESSAGES = 16
 PRTT_LIMIT = 1 << 16
 """Largest message of the parametrised round trip: `PRTT_MESSAGES` of them stay within what layers
@@ -184,6 +186,13 @@ def _coarse(sizes: Sequence[int]) -> list[int]:
     """Return the sizes of the loops that a line is fitted to, of rising sizes that are measured."""
     quick = [size for size in sizes if size <= QUICK_BYTES]
     return sorted({*quick[::2], *sizes[len(quick) :: 4], sizes[-1]})
+
+
+def _streamed(coarse: Sequence[int]) -> list[int]:
+    """Return the sizes of ``stream`` in a short launch: a line has to be found in them all the same."""
+    quick = [size for size in coarse if size <= QUICK_BYTES]
+    fewer = quick[::2] if len(quick) >= 2 * LEAST_STREAMED else quick
+    return [*fewer, *coarse[len(quick) :]]
 
 
 def _warmup(usual: int, messages: int, *, slow: bool, short: bool) -> int:
@@ -219,7 +228,7 @@ def steps(
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at every
         second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
         `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
-        A short launch has ``stream`` at half of these sizes.
+        A short launch has ``stream`` at half of these sizes, where they are many.
     seconds
         What the steps may take together; ``echo`` gets half of it for ``fit``, nine tenths for ``curves``.
     max_bytes
@@ -250,8 +259,7 @@ def steps(
             others += [("send_busy", size, 1, 0), ("recv_busy", size, 1, 0)]
             if loops is not None and "fetch" in loops:
                 others.append(("fetch", size, 1, 0))
-        streamed = sorted({*coarse[::2], coarse[-1]}) if short else coarse
-        for size in streamed:
+        for size in _streamed(coarse) if short else coarse:
             messages = max(4, min(STREAM_MESSAGES, STREAM_WINDOW // size))
             others.append(("stream", size, messages, 0))
         for size in [size for size in coarse if size <= PRTT_LIMIT][::2]:

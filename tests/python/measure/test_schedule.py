@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from wiretwin.errors import InputError
 from wiretwin.measure.schedule import (
     PRTT_LIMIT,
+    QUICK_BYTES,
     lin,
     lin_fine,
     netpipe,
@@ -148,3 +149,16 @@ def test_loops_that_a_layer_lacks_are_left_out() -> None:
     schedule = steps([4, 64], "fit", seconds=1.0, loops=frozenset({"echo", "two_write"}))
     assert [(step.loop, step.bytes) for step in schedule] == [("echo", 4), ("echo", 64), ("two_write", 64)]
     assert sum(step.budget_ms for step in schedule) == pytest.approx(1000)
+
+
+def test_a_short_launch_streams_at_half_of_many_sizes_and_at_all_of_few() -> None:
+    def streamed(sizes: list[int], short: bool) -> list[int]:
+        made = steps(sizes, "fit", seconds=0.1, short=short)
+        return [step.bytes for step in made if step.loop == "stream"]
+
+    few, many = [4, 64, 1024, 16384, 1 << 20], parse_sizes("netpipe-base")
+    assert streamed(few, True) == streamed(few, False)
+    whole, short = streamed(many, False), streamed(many, True)
+    assert len(short) < 0.7 * len(whole)
+    # Long messages have few sizes as it is, and a line of their own.
+    assert [size for size in short if size > QUICK_BYTES] == [size for size in whole if size > QUICK_BYTES]

@@ -67,12 +67,12 @@ def test_a_layer_that_the_budget_had_one_launch_for_is_named_and_ends_no_tour(
     monkeypatch.setattr("wiretwin.tour.SIZES", FEW_SIZES)
     asked: list[str] = []
 
-    def fits(_: Budget, name: str, steps_s: float) -> bool:
+    def fits(_: Budget, name: str, steps_s: float, **__: bool) -> bool:
         asked.append(name)
         return asked.count(name) == 1
 
     monkeypatch.setattr(Budget, "fits", fits)
-    monkeypatch.setattr(Budget, "fair_end", lambda *_: math.inf)
+    monkeypatch.setattr(Budget, "fair_end", lambda *_, **__: math.inf)
     done = package_tour(tmp_path / "tour", layers=(*MPI, "shm"), measure_s=2.0, launches=1)
     assert done.result is not None
     assert done.result.manifest.stopped["shm"] == "budget"
