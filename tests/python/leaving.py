@@ -135,6 +135,8 @@ def _things(temporary: Path) -> dict[str, list[str]]:
 
 
 def _inside(order: dict[str, Any]) -> dict[str, Any]:
+    # What was started in the background of a shell ignores it, and so would the command.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     case = Case(**order["case"])
     folder, number, limit_s = Path(order["folder"]), order["signal"], order["limit_s"]
     work, temporary = folder / "work", folder / "temporary"
