@@ -6,6 +6,7 @@ never meets a float; the reference of the keys is `docs/reference/model.md`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -45,18 +46,18 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     layer
         A fitted layer, or one state of it; overheads and latency must have been fitted.
     side
-        ``low`` and ``high`` move the layer's times to the ends of the interval of its
-        half round trip, all parts in proportion.
+        ``low`` and ``high`` move the layer's times to the ends of the intervals of its half round trip at
+        their size, what a message costs and what a byte does each by its own, all parts in proportion.
 
     Raises
     ------
     InputError
         When a quantity was not fitted.
     """
-    scale = _scale(layer, side)
+    scale = _Scale(layer, side)
     call = layer.call_ns
     model: dict[str, Any] = {
-        "call_ps": round(1e3 * call.value * scale) if call is not None else 0,
+        "call_ps": round(1e3 * getattr(call, side)) if call is not None else 0,
         "rendezvous_from_bytes": layer.rendezvous_from_bytes,
     }
     if layer.busy_send and layer.busy_recv:
@@ -64,14 +65,14 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     else:
         quantities: tuple[Quantity, ...] = ("overhead_send", "overhead_recv", "latency")
         for quantity in quantities:
-            model[quantity] = [_line(segment, scale) for segment in layer.segments(quantity)]
-    model["gap"] = [_line(segment, scale) for segment in layer.gap]
+            model[quantity] = _lines(layer.segments(quantity), scale)
+    model["gap"] = _lines(layer.gap, scale)
     if layer.fetch:
-        model["fetch"] = [_line(segment, scale) for segment in layer.fetch]
+        model["fetch"] = _lines(layer.fetch, scale)
     return model
 
 
-def _both_at_once(layer: Costs, scale: float) -> dict[str, Any]:
+def _both_at_once(layer: Costs, scale: _Scale) -> dict[str, Any]:
     """Return overheads and latency of a layer whose ends copy a message at the same time where they can.
 
     An end works as long as it is busy with a message alone; the latency is what a half round trip leaves, and
@@ -80,17 +81,14 @@ def _both_at_once(layer: Costs, scale: float) -> dict[str, Any]:
     parts = layer.segments("half_round_trip"), layer.busy_send, layer.busy_recv
     latency = []
     for size in sorted({segment.from_bytes for segments in parts for segment in segments}):
-        half, send, recv = (
-            next(_line(one, scale) for one in reversed(segments) if one.from_bytes <= size)
-            for segments in parts
-        )
+        half, send, recv = (_line(segments, scale, size) for segments in parts)
         latency.append(
             {"from_bytes": size}
             | {key: half[key] - send[key] - recv[key] for key in ("base_ps", "per_byte_fs")}
         )
     return {
-        "overhead_send": [_line(segment, scale) for segment in layer.busy_send],
-        "overhead_recv": [_line(segment, scale) for segment in layer.busy_recv],
+        "overhead_send": _lines(layer.busy_send, scale),
+        "overhead_recv": _lines(layer.busy_recv, scale),
         "latency": latency,
     }
 
@@ -273,17 +271,52 @@ class Site:
         ]
 
 
-def _line(segment: Segment, scale: float) -> dict[str, int]:
+class _Scale:
+    """How far the end of the twin's intervals lies from the value, as ratios, by the size of a message."""
+
+    def __init__(self, layer: Costs, side: Side) -> None:
+        self._side = side
+        self._lines = layer.half_round_trip
+        t_0 = layer.t_0_us
+        self._t_0 = _ratio(t_0.value, getattr(t_0, side))
+
+    @property
+    def breaks(self) -> set[int]:
+        """The sizes from which the ratios are others."""
+        return {line.from_bytes for line in self._lines}
+
+    def at(self, size: int) -> tuple[float, float]:
+        """Return the ratios of what a message and what a byte costs, for messages from `size` on."""
+        for line in reversed(self._lines):
+            if line.from_bytes <= size:
+                base, rate = (
+                    _ratio(one.value, getattr(one, self._side)) for one in (line.base_ns, line.per_byte_ns)
+                )
+                return base, rate
+        return self._t_0, self._t_0
+
+
+def _ratio(value: float, end: float) -> float:
+    """Return an end of an interval over its value; 1 where the value is none that could be scaled."""
+    return max(0.0, end) / value if value > 0 else 1.0
+
+
+def _lines(segments: Sequence[Segment], scale: _Scale) -> list[dict[str, int]]:
+    """Return segments as the model has them, broken where the ratios change."""
+    found: list[dict[str, int]] = []
+    sizes = {segment.from_bytes for segment in segments}
+    for size in sorted(sizes | {size for size in scale.breaks if sizes and size > min(sizes)}):
+        line = _line(segments, scale, size)
+        if not found or any(line[key] != found[-1][key] for key in ("base_ps", "per_byte_fs")):
+            found.append({"from_bytes": size} | line)
+    return found
+
+
+def _line(segments: Sequence[Segment], scale: _Scale, size: int) -> dict[str, int]:
+    """Return the line of messages from `size` on."""
+    segment = next(one for one in reversed(segments) if one.from_bytes <= size)
+    base, rate = scale.at(size)
     return {
-        "from_bytes": segment.from_bytes,
-        "base_ps": round(1e3 * segment.base_ns.value * scale),
-        "per_byte_fs": round(1e6 * segment.per_byte_ns.value * scale),
+        "base_ps": round(1e3 * segment.base_ns.value * base),
+        "per_byte_fs": round(1e6 * segment.per_byte_ns.value * rate),
     }
-
-
-def _scale(layer: Costs, side: Side) -> float:
-    """Return how far the end of the interval of `t_0` lies from its value, as a ratio."""
-    if side == "value" or layer.t_0_us.value == 0:
-        return 1.0
-    end = layer.t_0_us.low if side == "low" else layer.t_0_us.high
-    return end / layer.t_0_us.value

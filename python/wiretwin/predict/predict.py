@@ -28,7 +28,7 @@ from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pas
 from wiretwin.mpi.recording import Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import SimulatedRun
-from wiretwin.predict import solo, stage, timeline
+from wiretwin.predict import solo, spread, stage, timeline
 from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site
 from wiretwin.predict.records import (
     ComputeNote,
@@ -324,7 +324,8 @@ class Forecast:
         network = self.site.model(self.twin, self.layer, state=state.twins)
         network_json = json.dumps(network)
         passes = self._passes_in(state)
-        bounds: list[float] = []
+        by_pass: list[float] = []
+        ends: list[float] = []
         other_paths: list[str] = []
         run, recording = self.run, self.recording
         if self.kind != "measured":
@@ -341,26 +342,27 @@ class Forecast:
             other_paths = [text for text in run.warnings if text not in self.warnings]
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
-            bounds += _in_proportion(model.seconds, used, chosen)
+            by_pass = _in_proportion(model.seconds, used, chosen)
         else:
             used = passes or self.passes
             trace = _Trace(run, recording, self.seed)
             chosen = _aggregate(used, self.statistic)
             model = trace.modelled(network_json, chosen, keep=self.keep)
-            others = [one.durations_ps for one in used if one.durations_ps != chosen]
-            bounds += [trace.modelled(network_json, one).seconds for one in others]
+            by_pass = [
+                model.seconds
+                if one.durations_ps == chosen
+                else trace.modelled(network_json, one.durations_ps).seconds
+                for one in used
+            ]
         if not recording.timed and self.twin is not None:
             trace = _Trace(run, recording, self.seed)
             sides: tuple[Side, Side] = ("low", "high")
             for side in sides:
                 end = self.site.model(self.twin, self.layer, side, state.twins)
-                bounds.append(trace.modelled(json.dumps(end), chosen).seconds)
-        seconds = Spread(
-            value=model.seconds,
-            low=min([model.seconds, *bounds]),
-            high=max([model.seconds, *bounds]),
-            meaning=_meaning(self.kind != "measured", recording.timed or self.twin is None),
-        )
+                ends.append(trace.modelled(json.dumps(end), chosen).seconds)
+        low, high = spread.interval(model.seconds, by_pass, ends)
+        meaning = _meaning(self.kind != "measured", recording.timed or self.twin is None)
+        seconds = Spread(value=model.seconds, low=low, high=high, meaning=meaning)
         return _Predicted(state, network, passes, seconds, model, chosen, other_paths)
 
     def _simulate(
@@ -506,12 +508,12 @@ def _mpi_stack(network: LocalNetwork) -> str:
 
 def _meaning(fixed: bool, no_ends: bool) -> str:
     """Say what the interval of a prediction is made of."""
-    parts = [] if fixed else ["the measuring passes"]
+    parts = [] if fixed else ["the scatter of the measuring passes"]
     if not no_ends:
-        parts.append("the ends of the twin's intervals")
+        parts.append("the twin's intervals")
     if not parts:
         return "none: the computation is as told, and nothing else is known to vary"
-    return "range over " + " and ".join(parts)
+    return f"95 % of medians of {spread.LAUNCHES} launches, by " + " and ".join(parts)
 
 
 def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int) -> list[list[int]]:

@@ -170,7 +170,8 @@ def test_a_prediction_is_whole(tmp_path: Path, twin: Path) -> None:
         "simulating with the computation found",
     ]
     assert made.seconds.low <= made.seconds.value <= made.seconds.high
-    assert made.seconds.meaning == "range over the measuring passes and the ends of the twin's intervals"
+    by = "the scatter of the measuring passes and the twin's intervals"
+    assert made.seconds.meaning == f"95 % of medians of 7 launches, by {by}"
     for part in made.per_rank:
         parts = part.compute_s + part.endpoint_s + part.wire_s + part.waiting_s
         assert parts == pytest.approx(part.total_s, rel=1e-9)
@@ -195,7 +196,7 @@ def test_a_given_computation_makes_a_prediction_that_repeats_to_the_byte(tmp_pat
         assert content.pop("digest") != content.pop("frozen_utc")
         kept.append((content, Path(folder, "compute.parquet").read_bytes()))
         assert content["compute"]["source"] == "given"
-        assert content["seconds"]["meaning"] == "range over the ends of the twin's intervals"
+        assert content["seconds"]["meaning"] == "95 % of medians of 7 launches, by the twin's intervals"
         assert set(pl.read_parquet(Path(folder, "compute.parquet"))["duration_ps"]) == {3_000_000}
     assert kept[0] == kept[1]
 
