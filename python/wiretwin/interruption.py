@@ -11,6 +11,7 @@ import contextlib
 import os
 import select
 import signal
+import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
@@ -21,6 +22,9 @@ __all__ = ["SIGNALS", "Interruption", "came", "hear"]
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEAF_S = 5.0
 """How long compiled code may keep the main thread from a signal, in seconds, before the process is ended."""
+
+AGAIN_S = 0.01
+"""After so long an interrupt that was lost comes again, in seconds."""
 
 _came = signal.SIGINT
 _reader = -1
@@ -47,6 +51,16 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+def _lost(unraisable: sys.UnraisableHookArgs, otherwise: Callable[[sys.UnraisableHookArgs], object]) -> None:
+    """Have an interrupt come again that fell where nothing can be raised, as inside a destructor."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        again = threading.Timer(AGAIN_S, os.kill, (os.getpid(), _came))
+        again.daemon = True
+        again.start()
+    else:
+        otherwise(unraisable)
+
+
 def hear(report: Callable[[BaseException], int]) -> None:
     """Have each of the signals interrupt this process, except those that it was started to ignore.
 
@@ -57,8 +71,11 @@ def hear(report: Callable[[BaseException], int]) -> None:
 
     Python handles a signal in its main thread, between two of its own instructions. Where that is inside
     compiled code for longer than `DEAF_S`, this process is ended as it is, and its keeper does the rest.
+    Where it is inside a destructor, which can raise nothing, the signal comes again.
     """
     global _reader
+    otherwise = sys.unraisablehook
+    sys.unraisablehook = lambda unraisable: _lost(unraisable, otherwise)
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _interrupt)
