@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use wiretwin_net::SimComm;
-use wiretwin_net::lan::comm::run;
 use wiretwin_net::lan::config::priced;
 use wiretwin_net::lan::{Config, Lan};
+use wiretwin_net::local::run;
 use wiretwin_net::run::RunError;
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;

@@ -15,9 +15,9 @@ use std::time::Instant;
 
 use wiretwin_benches::{Arguments, PlainHeap, Turns};
 use wiretwin_net::SimComm;
-use wiretwin_net::lan::comm::run;
 use wiretwin_net::lan::config::priced;
 use wiretwin_net::lan::{Config, Lan};
+use wiretwin_net::local::run;
 use wiretwin_prog::{Comm, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 

@@ -23,8 +23,9 @@ use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_net::World;
 use wiretwin_net::layer::{Curve, Layer, Segment};
+use wiretwin_net::model::NetworkModel;
 use wiretwin_net::model::{Idle, Model, NodeModel};
-use wiretwin_net::world::{NameId, NetworkModel, Op, RequestId, WaitMode};
+use wiretwin_net::world::{NameId, Op, RequestId, WaitMode};
 use wiretwin_plan::NetworkPlan;
 use wiretwin_units::{Bytes, Span};
 

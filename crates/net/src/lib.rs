@@ -2,7 +2,9 @@
 //!
 //! | module | what |
 //! |---|---|
-//! | [`ranks`] | what ranks ask of any of these worlds, and what it answers |
+//! | [`op`] | what ranks ask of the simulated world, and what it answers |
+//! | [`ranks`] | ranks, whatever carries their messages |
+//! | [`local`] | programs on a local network, beside those of other stacks |
 //! | [`World`] | the program-level world: takes the operations of ranks and says when they complete |
 //! | [`lan`] | a local network made of its parts, cell by cell, with hosts that pay |
 //! | [`packet`] | any network of switches and lines packet by packet, with the TCP machine at its hosts |
@@ -29,7 +31,9 @@ pub mod json;
 pub mod lan;
 pub mod layer;
 mod link;
+pub mod local;
 pub mod model;
+pub mod op;
 pub mod packet;
 pub mod port;
 mod queue;

@@ -13,12 +13,13 @@
 //! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch` and
 //! `unexpected_copy` may be null or absent. Numbers are integers.
 
-use wiretwin_plan::{NetworkPlan, PlanError};
+use std::sync::Arc;
+
+use wiretwin_plan::{ByPackets, Fidelity, Graph, NetworkPlan, Packets, PlanError};
 use wiretwin_units::{Bytes, Span};
 
 use crate::json::{At, JsonError, parse};
 use crate::layer::{Curve, Layer, Segment};
-use crate::world::NetworkModel;
 
 /// What a rank that waits does with its core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +53,31 @@ pub struct LinkModel {
     /// What each message occupies the link for besides its own bytes: headers, and the bytes of others
     /// that answer it. An envelope occupies it likewise.
     pub message: Bytes,
+}
+
+/// The network of a model: its graph, whose hosts are the model's nodes, and what messages become on its lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkModel {
+    /// Nodes and lines.
+    pub graph: Arc<Graph>,
+    /// Packets, headers and switches.
+    pub packets: Packets,
+    /// What there is besides where messages are followed packet by packet.
+    pub by_packets: Option<ByPackets>,
+}
+
+impl NetworkModel {
+    /// The network that a plan describes.
+    ///
+    /// # Errors
+    /// [`PlanError`] for a network that cannot be.
+    pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
+        let by_packets = match plan.fidelity.unwrap_or_default() {
+            Fidelity::Message => None,
+            Fidelity::Packet => Some(plan.by_packets()?),
+        };
+        Ok(Self { graph: Arc::new(plan.graph()?), packets: plan.packets(), by_packets })
+    }
 }
 
 /// A whole world.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use lan_of::{PLAIN, Want, lan};
 use wiretwin_net::SimComm;
-use wiretwin_net::lan::comm::run;
+use wiretwin_net::local::run;
 use wiretwin_prog::{Program, ProgramError, Reference};
 
 const STACKS: [&str; 4] =

@@ -29,11 +29,9 @@
 //! | `fault` | wrong bits on lines |
 //! | `capture` | what a host sends and receives, as octets |
 //! | `admission` | reserved bandwidth: who gets it |
-//! | `comm`, `run`, `echo`, `flood` | programs on it |
+//! | `echo`, `flood` | messages there and back, and all at one |
 //! | `collective` | collective operations of MPI on it |
-//! | `mixed` | clients of other programs beside one |
 
-pub mod ability;
 pub mod activity;
 mod adaptation;
 mod adapter;
@@ -43,7 +41,6 @@ pub mod capture;
 mod cell;
 mod circuit;
 pub mod collective;
-pub mod comm;
 pub mod config;
 mod core;
 mod cpu;
@@ -57,7 +54,6 @@ mod ip;
 mod layer;
 pub mod load;
 mod medium;
-pub mod mixed;
 mod op;
 mod rank_udp;
 mod requests;
@@ -84,7 +80,7 @@ pub use self::asx100::SwitchConfig;
 pub use self::config::Config;
 pub use self::core::{LinkConfig, Passed};
 pub use self::op::{LanError, Losses};
-pub use crate::ranks::{Completion, Op, RequestId};
+pub use crate::op::{Completion, Op, RequestId};
 use adapter::Adapter;
 use admission::Admission;
 use asx100::Switch;
@@ -106,7 +102,7 @@ use socket::{End, Packets, Pending};
 use stack::{Lower, Message as MessageLayer, Transport};
 use trail::{Part, SegmentId, Trail};
 
-use crate::ranks::{Found, WaitMode};
+use crate::op::{Found, WaitMode};
 
 /// Why no network was made of a configuration.
 pub type BuildError = StreamError;
@@ -763,4 +759,4 @@ const RESUMED: u32 = 3;
 const FRAME_CAME: u32 = 4;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,7 +5,7 @@ use std::fmt;
 use wiretwin_msg::library::Refusal;
 use wiretwin_units::Bytes;
 
-use crate::ranks::RequestId;
+use crate::op::RequestId;
 
 /// What was lost, by why.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,16 +11,16 @@ use super::{Config, Lan, LanError, Op};
 
 /// What a test wants of its network.
 #[derive(Clone, Debug)]
-pub(super) struct Want {
-    pub(super) stack: &'static str,
-    pub(super) hosts: usize,
-    pub(super) adapter: &'static str,
-    pub(super) switch: bool,
-    pub(super) more: &'static str,
-    pub(super) background: bool,
+pub(crate) struct Want {
+    pub(crate) stack: &'static str,
+    pub(crate) hosts: usize,
+    pub(crate) adapter: &'static str,
+    pub(crate) switch: bool,
+    pub(crate) more: &'static str,
+    pub(crate) background: bool,
 }
 
-pub(super) const PLAIN: Want = Want {
+pub(crate) const PLAIN: Want = Want {
     stack: "fore/aal5",
     hosts: 2,
     adapter: SERIES_200,
@@ -29,15 +29,15 @@ pub(super) const PLAIN: Want = Want {
     background: false,
 };
 
-pub(super) const SERIES_200: &str = r#"{"kind": "series-200", "send_fifo_cells": 8, "receive_fifo_cells": 8,
+pub(crate) const SERIES_200: &str = r#"{"kind": "series-200", "send_fifo_cells": 8, "receive_fifo_cells": 8,
     "aal5": {"send_pdu_ps": 11000, "send_cell_ps": 1300000, "receive_cell_ps": 1700000, "receive_pdu_ps": 19000},
     "aal34": {"send_pdu_ps": 31000, "send_cell_ps": 1500000, "receive_cell_ps": 1900000, "receive_pdu_ps": 37000},
     "pace_ps": 0}"#;
-pub(super) const SERIES_100: &str = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 200,
+pub(crate) const SERIES_100: &str = r#"{"kind": "series-100", "send_fifo_cells": 4, "receive_fifo_cells": 200,
     "interrupt_delay_ps": 23000000}"#;
 
 /// A price of its own for every activity: (number + 1) us a call, (number + 1) ns a byte.
-pub(super) fn json(want: &Want) -> String {
+pub(crate) fn json(want: &Want) -> String {
     let mut prices = String::new();
     for activity in priced() {
         let number = activity as u64;
@@ -87,7 +87,7 @@ pub(super) fn json(want: &Want) -> String {
     )
 }
 
-pub(super) fn lan(want: &Want, trail: bool) -> Lan {
+pub(crate) fn lan(want: &Want, trail: bool) -> Lan {
     let config = Config::from_json(&json(want)).expect("a network that can be");
     Lan::new(config, 7, trail).expect("components with paths of their own")
 }

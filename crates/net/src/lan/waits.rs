@@ -6,7 +6,7 @@ use wiretwin_units::Span;
 
 use super::host::Action;
 use super::{Kind, Lan, LanError, Look, Message, RequestId, State};
-use crate::ranks::{Completion, Found, Outcome, WaitMode, words};
+use crate::op::{Completion, Found, Outcome, WaitMode, words};
 
 impl Lan {
     /// A rank waits for requests, in the order in which they are asked for.

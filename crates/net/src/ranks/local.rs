@@ -11,9 +11,9 @@ use wiretwin_msg::library::Failure;
 use wiretwin_record::timeline::{Interval, Kind, Timeline};
 use wiretwin_units::{SimTime, Span};
 
-use super::words;
 use super::{Blocked, Counts, NameId, Op, Outcome, RequestId};
 use crate::lan::{Lan, LanError};
+use crate::op::words;
 
 /// What is known of a rank.
 #[derive(Clone, Debug, Default)]

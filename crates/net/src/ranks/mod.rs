@@ -5,8 +5,6 @@
 //! Payloads stay with the client, keyed by message; the world moves lengths.
 
 mod local;
-mod op;
-pub(crate) mod words;
 
 use std::fmt;
 
@@ -18,9 +16,9 @@ use wiretwin_units::{SimTime, Span};
 use crate::json::{At, JsonError, parse};
 use crate::lan::{Config, Lan, LanError};
 use crate::model::Model;
+pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
 use crate::world::{World, WorldError};
 pub use local::LocalRanks;
-pub use op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
 
 /// Ranks, and what carries their messages.
 #[allow(clippy::large_enum_variant, reason = "there is one of them, and the large one is the fast one")]

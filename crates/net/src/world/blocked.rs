@@ -4,7 +4,7 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::state::{NONE, Rank, Request, RequestState, State};
 use super::{Blocked, World};
-use crate::ranks::words;
+use crate::op::words;
 
 impl World {
     /// The ranks that are suspended, and for what.

@@ -48,12 +48,11 @@ use wiretwin_units::{SimTime, Span};
 use crate::layer::Layer;
 use crate::link::Transmitter;
 use crate::model::Model;
+pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
 use crate::queue::{Event, Queue};
-pub use crate::ranks::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
 use cores::Cores;
 pub use error::WorldError;
 use network::Network;
-pub use network::NetworkModel;
 use state::{Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
 
 #[derive(Clone, Copy, Debug)]

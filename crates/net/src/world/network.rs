@@ -13,10 +13,7 @@
 use std::sync::Arc;
 
 use wiretwin_msg::table::Table;
-use wiretwin_plan::{
-    ByPackets, Fidelity, Forwarding, Graph, MediumId, NetworkPlan, NodeId, NodeKind, Packets, PlanError,
-    Router,
-};
+use wiretwin_plan::{Forwarding, MediumId, NodeId, NodeKind, Packets, Router};
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
 use super::World;
@@ -24,32 +21,8 @@ use super::carrier::Carrier;
 use super::state::{NONE, Pair};
 use super::transfer::{Crossing, is_envelope_only};
 use crate::flow::{FlowId, Flows};
+use crate::model::NetworkModel;
 use crate::queue::Event;
-
-/// The network of a model: its graph, whose hosts are the model's nodes, and what messages become on its lines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetworkModel {
-    /// Nodes and lines.
-    pub graph: Arc<Graph>,
-    /// Packets, headers and switches.
-    pub packets: Packets,
-    /// What there is besides where messages are followed packet by packet.
-    pub by_packets: Option<ByPackets>,
-}
-
-impl NetworkModel {
-    /// The network that a plan describes.
-    ///
-    /// # Errors
-    /// [`PlanError`] for a network that cannot be.
-    pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
-        let by_packets = match plan.fidelity.unwrap_or_default() {
-            Fidelity::Message => None,
-            Fidelity::Packet => Some(plan.by_packets()?),
-        };
-        Ok(Self { graph: Arc::new(plan.graph()?), packets: plan.packets(), by_packets })
-    }
-}
 
 /// The way from one node to another, and who is on it.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use wiretwin_msg::library::{Call, CircuitId, Content};
 use wiretwin_units::{Bytes, Span};
 
 use super::super::activity::Activity;
-use super::super::comm::run;
 use super::super::echo::round_trips;
 use super::super::tests::{PLAIN, SERIES_100, Want, lan};
 use super::*;
 use crate::SimComm;
+use crate::local::run;
 
 fn reliable() -> Want {
     Want { stack: "fore+reliable/aal5", switch: true, ..PLAIN }

@@ -8,11 +8,11 @@ use wiretwin_units::Span;
 
 use super::super::Op;
 use super::super::activity::Activity;
-use super::super::comm::run;
 use super::super::echo::round_trips;
 use super::super::tests::{PLAIN, SERIES_200, Want, json, lan};
 use super::*;
 use crate::SimComm;
+use crate::local::run;
 
 /// A daemon that makes the calls it was told, and keeps what they came to, as text, with the time.
 pub(in super::super) struct Script {

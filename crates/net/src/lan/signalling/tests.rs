@@ -7,11 +7,11 @@ use wiretwin_prog::echo::{EchoParams, echo};
 use wiretwin_prog::pde::{PdeParams, pde};
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Source, Tag, TagMatch};
 
-use super::super::comm::run;
 use super::super::tests::{PLAIN, SERIES_100, SERIES_200, Want, lan};
 use super::super::{Config, Lan};
 use super::*;
 use crate::SimComm;
+use crate::local::run;
 use crate::run::RunError;
 
 /// Of so many hosts, with what is said of circuits.

@@ -9,12 +9,12 @@ use wiretwin_prog::{Program, Rank};
 use wiretwin_units::{Bytes, Span};
 
 use super::super::activity::Activity;
-use super::super::comm::run;
 use super::super::echo::round_trips;
-use super::super::mixed::{clients, run_mixed};
 use super::super::tests::{PLAIN, Want, json};
 use super::super::{Config, Lan, LanError, Losses, Op};
 use crate::SimComm;
+use crate::local::mixed::{clients, run_mixed};
+use crate::local::run;
 use crate::run::RunOptions;
 
 const FRAMES: &str = r#"{"kind": "frames"}"#;

@@ -7,12 +7,12 @@ use wiretwin_prog::jacobi::{JacobiParams, jacobi};
 use wiretwin_prog::ring::{RingParams, ring};
 use wiretwin_prog::{Comm, CommError, Outcome as Ended, Rank, Source, Tag, TagMatch};
 
-use super::super::comm::run;
 use super::super::config::Config;
 use super::super::echo::{EchoError, round_trips};
 use super::super::tests::{PLAIN, Want, json, lan};
 use super::*;
 use crate::SimComm;
+use crate::local::run;
 use crate::run::RunError;
 
 const FRAMES: &str = r#"{"kind": "frames"}"#;

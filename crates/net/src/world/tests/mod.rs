@@ -8,6 +8,7 @@ mod whole;
 
 use super::*;
 use crate::layer::{Curve, Segment};
+use crate::model::NetworkModel;
 use crate::model::{Idle, NodeModel};
 use wiretwin_units::Bytes;
 

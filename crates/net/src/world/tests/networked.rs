@@ -1,6 +1,7 @@
 //! Ranks on the hosts of a network, each by a case whose times are worked out by hand.
 
 use super::*;
+use crate::model::NetworkModel;
 
 /// A rank on each host. Of a packet of this network 100 bytes are the message's and 48 are not; a byte takes 1 ps.
 fn hosts(count: u32, topology: &str, inter: Layer) -> World {

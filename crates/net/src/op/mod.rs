@@ -1,5 +1,7 @@
 //! What ranks ask of the simulated world, and what it answers: the same at every fidelity.
 
+pub(crate) mod words;
+
 use wiretwin_msg::library::Wish;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;

@@ -12,11 +12,11 @@ use wiretwin_engine::{Stream, StreamError};
 use wiretwin_prog::{Comm, CommError, Outcome, Rank, Reference, Source, Tag, TagMatch};
 use wiretwin_units::{Bytes, Span};
 
-use super::comm::run_beside;
-use super::stack::Message;
-use super::{Config, Lan};
+use super::run_beside;
 use crate::SimComm;
 use crate::json::{At, JsonError, parse};
+use crate::lan::stack::Message;
+use crate::lan::{Config, Lan};
 use crate::run::{Beside, RunError, RunOptions};
 
 /// What a client does.

@@ -9,9 +9,9 @@ use wiretwin_msg::pvm::group::SERVER;
 use wiretwin_prog::{Comm, CommError, Outcome, Rank, Source, Tag, TagMatch, Work};
 use wiretwin_units::Span;
 
-use super::comm::run;
-use super::{Config, Lan};
+use super::run;
 use crate::SimComm;
+use crate::lan::{Config, Lan};
 
 macro_rules! abilities {
     ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
@@ -195,8 +195,8 @@ async fn buffered_send(comm: &mut SimComm) -> Done {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{PLAIN, Want, json};
     use super::*;
+    use crate::lan::tests::{PLAIN, Want, json};
 
     const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768,
         "nodelay": true, "mtu_bytes": 9188, "encapsulation_bytes": 8}"#;

@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 
 use wiretwin_prog::{Outcome, ProgramError};
 
-use super::Lan;
+pub mod ability;
+pub mod mixed;
+
 use crate::comm::{Shared, SimComm};
+use crate::lan::Lan;
 use crate::ranks::{LocalRanks, Ranks};
 use crate::run::{self, Beside, RunError};
 
@@ -22,7 +25,7 @@ where
 }
 
 /// The same, beside ranks of other programs. The run is over when all ranks of the main program have ended.
-pub(super) fn run_beside<P>(
+fn run_beside<P>(
     lan: Lan,
     costs: BTreeMap<String, u64>,
     program: P,
@@ -45,9 +48,9 @@ mod tests {
     use wiretwin_prog::{Comm, Rank, Reference, Source, Tag, TagMatch};
     use wiretwin_units::{Bytes, Span};
 
-    use super::super::echo::round_trips;
-    use super::super::tests::{PLAIN, SERIES_100, Want, lan};
     use super::*;
+    use crate::lan::echo::round_trips;
+    use crate::lan::tests::{PLAIN, SERIES_100, Want, lan};
 
     #[test]
     fn the_echo_program_takes_as_long_as_the_loop_on_lengths() {
@@ -70,7 +73,7 @@ mod tests {
         let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
         let (net, outcomes) = run(lan(&want, false), BTreeMap::new(), program).expect("a ring");
         assert!(outcomes.iter().all(|outcome| outcome.verified));
-        assert!(net.deepest_queue() < 256 && net.losses() == super::super::Losses::default());
+        assert!(net.deepest_queue() < 256 && net.losses() == crate::lan::Losses::default());
         let params = JacobiParams { rows: 40, columns: 40, iterations: 5 };
         let costs = BTreeMap::from([("stencil-point".to_string(), 1_000_000)]);
         let want = Want { adapter: SERIES_100, ..want };
