@@ -35,7 +35,7 @@ impl Bench {
                         self.end.clear(self.now, offer, 3, length);
                     }
                 }
-                Output::Event(Event::Sent(_) | Event::Failed(_)) => {
+                Output::Event(Event::Sent(_) | Event::Failed(_) | Event::Cleared { .. }) => {
                     self.open = self.open.checked_sub(1).expect("a message that was not open");
                 }
                 Output::Event(Event::Met | Event::Returned) => {}

@@ -2,8 +2,9 @@
 
 mod frames;
 mod gone;
+mod streams;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -20,6 +21,7 @@ use super::ether::Mac;
 use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
 use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
+use super::stream::{Coming, Job};
 use super::udp;
 use super::xdp::XdpError;
 use crate::clock::Clock;
@@ -119,6 +121,10 @@ struct Peer {
     /// The Ethernet address that leads to it, past the kernel, and its machine's time-outs when that was learnt.
     mac: Option<Mac>,
     timeouts: u64,
+    /// Messages whose bytes go by the stream, what comes on its stream, and how many messages it was asked for.
+    jobs: VecDeque<Job>,
+    coming: Coming,
+    expects: usize,
     uses_memory: bool,
     out: Option<Box<Out>>,
     into: Option<Box<In>>,
@@ -147,6 +153,8 @@ pub struct Endpoint {
     listener: Option<Listener>,
     network: Option<Network>,
     carried: Carried,
+    /// Messages whose bytes go by streams, or may come by them.
+    streaming: usize,
     ends: Option<Ends>,
     /// When peers' ends are looked for next.
     look_at: SimTime,
@@ -243,6 +251,7 @@ impl Endpoint {
             listener,
             network,
             carried: Carried::default(),
+            streaming: 0,
             ends,
             look_at: SimTime::ZERO,
             inbox: Inbox::default(),
@@ -296,6 +305,9 @@ impl Endpoint {
             datagrams,
             mac: None,
             timeouts: 0,
+            jobs: VecDeque::new(),
+            coming: Coming::default(),
+            expects: 0,
             uses_memory,
             out: None,
             into: None,
@@ -478,7 +490,7 @@ impl Endpoint {
     /// Whether everything that was sent has come, as far as its receivers live.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.peers.iter().all(|peer| peer.is_gone || peer.machine.is_at_rest())
+        self.peers.iter().all(|peer| peer.is_gone || peer.machine.is_at_rest() && peer.jobs.is_empty())
     }
 
     /// Takes what has come and sends what may be sent.
@@ -494,6 +506,7 @@ impl Endpoint {
         if self.by_datagrams || is_due {
             moved |= self.take_datagrams();
         }
+        moved |= self.progress_streams();
         if is_due {
             self.accept();
         }
@@ -528,9 +541,13 @@ impl Endpoint {
                 Output::Transmit(frame) => self.transmit(number, &frame),
                 Output::Deliver(delivered) => self.deliver(number, delivered, current),
                 Output::Event(Event::Sent(id)) => self.done(id, None),
+                Output::Event(Event::Cleared { id, reference, length }) => {
+                    self.begin_stream(number, id, reference, length.get());
+                }
                 Output::Event(Event::Failed(id)) => self.done(id, Some(Trouble::PeerGone)),
                 Output::Event(Event::Met) => {}
                 Output::Event(Event::Returned) => {
+                    self.end_streams(number);
                     let sink = self.peers[number].sink.take();
                     self.inbox.lose(number, sink);
                 }
@@ -598,7 +615,12 @@ impl Endpoint {
         if let Some(out) = &mut peer.out {
             out.transmit(head, payload);
         } else if let Some(network) = &mut self.network {
-            network.transmit((peer.datagrams, peer.mac), head, payload, frame.service());
+            let whole = if length.get() == 0 {
+                0
+            } else {
+                self.sends.get(message.0 as usize).map_or(0, |one| one.length)
+            };
+            network.transmit((peer.datagrams, peer.mac), (head, payload), whole, frame.service());
         }
     }
 
@@ -628,7 +650,10 @@ impl Endpoint {
                 }
             }
             Delivered::Bulk { reference, offset, .. } => {
-                self.inbox.bulk(number, reference, offset.get(), bytes)
+                if self.inbox.bulk(number, reference, offset.get(), bytes) && !self.peers[number].uses_memory
+                {
+                    self.less_expected(number, 1);
+                }
             }
         }
     }
@@ -642,7 +667,12 @@ impl Endpoint {
 
     fn clear(&mut self, clear: Clear) {
         let Clear { peer, offer, reference, length } = clear;
-        self.peers[peer].machine.clear(self.now, offer, reference, Bytes::new(length));
+        let Peer { machine, expects, uses_memory, .. } = &mut self.peers[peer];
+        machine.clear(self.now, offer, reference, Bytes::new(length));
+        if length > 0 && !*uses_memory {
+            *expects += 1;
+            self.streaming += 1;
+        }
     }
 
     /// A message has been sent, or will not be.
@@ -674,6 +704,8 @@ impl Endpoint {
         if self.look_at <= self.now {
             self.look_at = self.now.saturating_add(LOOK);
             self.look_at_peers();
+        } else if self.streaming > 0 || self.ends.as_ref().is_some_and(Ends::is_making) {
+            self.look_at_ends();
         }
         for number in 0..self.peers.len() {
             if self.peers[number].timeout.is_some_and(|timeout| timeout <= self.now) {

@@ -1,17 +1,17 @@
 //! How an endpoint learns that the process of a peer behind a network has ended: from the kernel, never from silence.
 //!
 //! Whoever has something to send to such a peer, or waits for something of it alone, holds a TCP connection to it,
-//! over which nothing goes but who it is. The kernel ends it with either process, however that ends. A rank
+//! over which it says who it is, and sends long messages' bytes (`stream`). The kernel ends it with either process, however that ends. A rank
 //! that computes and answers nothing keeps its connections. There is one look at all of them, with one system call.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::sockopt::socket_error;
+use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, bind, connect, getsockname,
     listen, recv, send, socket_with,
@@ -35,8 +35,8 @@ enum State {
     Asked { peer: u64 },
     /// A connection was accepted; `came` bytes of its greeting have arrived.
     Unknown { came: usize, greeting: [u8; GREETING] },
-    /// It stands, to the endpoint of this key.
-    Stands { peer: u64 },
+    /// It stands, to the endpoint of this key; `brings` the bytes of messages, for it was made there.
+    Stands { peer: u64, brings: bool },
 }
 
 #[derive(Debug)]
@@ -53,6 +53,20 @@ pub(super) struct Ends {
     connections: Slab<Connection>,
     /// Those that have not said who they are, the oldest first.
     unknown: VecDeque<usize>,
+    /// Those that are being made from here.
+    waiting: usize,
+    /// Those made from here that stand, and those made by others, by the keys of the endpoints there.
+    taking: HashMap<u64, usize>,
+    bringing: HashMap<u64, usize>,
+}
+
+/// What the kernel has told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// The process of the endpoint of this key has ended.
+    Lost { peer: u64 },
+    /// Bytes of this endpoint have come: see [`Ends::way_from`].
+    Bytes { from: u64 },
 }
 
 fn flags() -> SocketFlags {
@@ -68,7 +82,16 @@ impl Ends {
         let port = SocketAddrV4::try_from(getsockname(&listener)?)?.port();
         let any = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&any, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-        Ok((Self { listener, any, connections: Slab::default(), unknown: VecDeque::new() }, port))
+        let ends = Self {
+            listener,
+            any,
+            connections: Slab::default(),
+            unknown: VecDeque::new(),
+            waiting: 0,
+            taking: HashMap::new(),
+            bringing: HashMap::new(),
+        };
+        Ok((ends, port))
     }
 
     /// Begins to hold a connection to an endpoint. What cannot be begun tells nothing.
@@ -79,7 +102,10 @@ impl Ends {
             Ok(()) | Err(Errno::INPROGRESS | Errno::CONNREFUSED) => {}
             Err(error) => return Err(error.into()),
         }
-        self.hold(Connection { socket, state: State::Asked { peer: to.key } }, EventFlags::OUT).map(|_| ())
+        set_tcp_nodelay(&socket, true)?;
+        self.hold(Connection { socket, state: State::Asked { peer: to.key } }, EventFlags::OUT)?;
+        self.waiting += 1;
+        Ok(())
     }
 
     fn hold(&mut self, connection: Connection, wanted: EventFlags) -> io::Result<usize> {
@@ -93,8 +119,23 @@ impl Ends {
         Ok(number)
     }
 
-    /// Takes what the kernel has to tell; `lost` is called with the key of each endpoint whose process has ended.
-    pub(super) fn look(&mut self, own: u64, mut lost: impl FnMut(u64)) {
+    /// Whether connections are being made: the kernel will soon have something to tell.
+    pub(super) const fn is_making(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// The connection on which bytes can be sent to the endpoint of this key.
+    pub(super) fn way_to(&self, key: u64) -> Option<BorrowedFd<'_>> {
+        Some(self.connections.get(*self.taking.get(&key)?)?.socket.as_fd())
+    }
+
+    /// The connection on which bytes of the endpoint of this key come.
+    pub(super) fn way_from(&self, key: u64) -> Option<BorrowedFd<'_>> {
+        Some(self.connections.get(*self.bringing.get(&key)?)?.socket.as_fd())
+    }
+
+    /// Takes what the kernel has to tell.
+    pub(super) fn look(&mut self, own: u64, mut told: impl FnMut(Told)) {
         let mut events = Vec::with_capacity(MOST_EVENTS);
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
         if epoll::wait(&self.any, rustix::buffer::spare_capacity(&mut events), Some(&now)).is_err() {
@@ -103,7 +144,7 @@ impl Ends {
         for epoll::Event { data, .. } in events {
             match data.u64() {
                 LISTENER => self.accept(),
-                number => self.hear(number as usize, own, &mut lost),
+                number => self.hear(number as usize, own, &mut told),
             }
         }
     }
@@ -120,7 +161,7 @@ impl Ends {
     }
 
     /// Something has come of a connection, or it has ended.
-    fn hear(&mut self, number: usize, own: u64, lost: &mut impl FnMut(u64)) {
+    fn hear(&mut self, number: usize, own: u64, told: &mut impl FnMut(Told)) {
         let Some(connection) = self.connections.get_mut(number) else { return };
         match connection.state {
             State::Asked { peer } => match socket_error(&connection.socket) {
@@ -132,20 +173,23 @@ impl Ends {
                     // So few bytes have room in a connection that is new.
                     let said = send(&connection.socket, &greeting, SendFlags::NOSIGNAL).is_ok()
                         && epoll::modify(&self.any, &connection.socket, to, EventFlags::IN).is_ok();
-                    connection.state = State::Stands { peer };
+                    connection.state = State::Stands { peer, brings: false };
+                    self.waiting -= 1;
+                    self.taking.insert(peer, number);
                     if !said {
-                        self.end(number, Some(peer), lost);
+                        self.end(number, Some(peer), told);
                     }
                 }
                 // Nobody is there, or no more.
-                Ok(Err(Errno::CONNREFUSED | Errno::CONNRESET)) => self.end(number, Some(peer), lost),
+                Ok(Err(Errno::CONNREFUSED | Errno::CONNRESET)) => self.end(number, Some(peer), told),
                 // The network does not lead there: that says nothing of the process.
-                _ => self.end(number, None, lost),
+                _ => self.end(number, None, told),
             },
             State::Unknown { came, ref mut greeting } => {
-                let Some(count) = came_of(&connection.socket, &mut greeting[came..]) else {
+                let Some(count) = came_of(&connection.socket, &mut greeting[came..], RecvFlags::empty())
+                else {
                     self.unknown.retain(|&one| one != number);
-                    return self.end(number, None, lost);
+                    return self.end(number, None, told);
                 };
                 let (came, greeting) = (came + count, *greeting);
                 if came < GREETING {
@@ -156,30 +200,42 @@ impl Ends {
                     |at: usize| greeting[at..at + 8].iter().fold(0, |all, &byte| all << 8 | u64::from(byte));
                 self.unknown.retain(|&one| one != number);
                 if half(0) != own {
-                    return self.end(number, None, lost);
+                    return self.end(number, None, told);
                 }
-                connection.state = State::Stands { peer: half(8) };
+                let peer = half(8);
+                connection.state = State::Stands { peer, brings: true };
+                self.bringing.insert(peer, number);
             }
-            State::Stands { peer } => {
-                // What comes besides its end means nothing.
-                if came_of(&connection.socket, &mut [0; 64]).is_none() {
-                    self.end(number, Some(peer), lost);
+            State::Stands { peer, brings } => {
+                // What comes on a connection made here, besides its end, means nothing.
+                let flags = if brings { RecvFlags::PEEK } else { RecvFlags::empty() };
+                match came_of(&connection.socket, &mut [0; 64], flags) {
+                    None => self.end(number, Some(peer), told),
+                    Some(1..) if brings => told(Told::Bytes { from: peer }),
+                    Some(_) => {}
                 }
             }
         }
     }
 
-    fn end(&mut self, number: usize, peer: Option<u64>, lost: &mut impl FnMut(u64)) {
-        self.connections.remove(number);
+    fn end(&mut self, number: usize, peer: Option<u64>, told: &mut impl FnMut(Told)) {
+        let state = self.connections.remove(number).map(|connection| connection.state);
+        self.waiting -= usize::from(matches!(state, Some(State::Asked { .. })));
         if let Some(peer) = peer {
-            lost(peer);
+            if self.bringing.get(&peer) == Some(&number) {
+                self.bringing.remove(&peer);
+            }
+            if self.taking.get(&peer) == Some(&number) {
+                self.taking.remove(&peer);
+            }
+            told(Told::Lost { peer });
         }
     }
 }
 
 /// How many bytes have come, none if nothing has; nothing at the end of the connection.
-fn came_of(socket: &OwnedFd, into: &mut [u8]) -> Option<usize> {
-    match recv(socket, into, RecvFlags::DONTWAIT) {
+fn came_of(socket: &OwnedFd, into: &mut [u8], flags: RecvFlags) -> Option<usize> {
+    match recv(socket, into, RecvFlags::DONTWAIT | flags) {
         Ok((0, _)) => None,
         Ok((count, _)) => Some(count),
         Err(Errno::AGAIN | Errno::INTR) => Some(0),
@@ -202,11 +258,11 @@ mod tests {
     }
 
     /// Looks until something is lost, or the other condition holds.
-    fn look(ends: &mut Ends, own: Address, mut until: impl FnMut(&Ends, &[u64]) -> bool) -> Vec<u64> {
+    fn look(ends: &mut Ends, own: Address, mut until: impl FnMut(&Ends, &[Told]) -> bool) -> Vec<Told> {
         let (start, mut lost) = (Instant::now(), Vec::new());
         while !until(ends, &lost) {
             assert!(start.elapsed() < Duration::from_secs(20), "{ends:?} {lost:?}");
-            ends.look(own.key, |key| lost.push(key));
+            ends.look(own.key, |told| lost.push(told));
         }
         lost
     }
@@ -223,7 +279,7 @@ mod tests {
             here.reach(other).expect("a connection");
             look(&mut here, own, |here, _| stand(here) == 1);
             look(&mut there, other, |there, _| stand(there) == 1);
-            (0..100).for_each(|_| here.look(own.key, |key| panic!("{key} lives")));
+            (0..100).for_each(|_| here.look(own.key, |told| panic!("{told:?}")));
             let (mut left, own, other) = if gone == 0 {
                 drop(here);
                 (there, other, own)
@@ -231,7 +287,7 @@ mod tests {
                 drop(there);
                 (here, own, other)
             };
-            assert_eq!(look(&mut left, own, |_, lost| !lost.is_empty()), [other.key]);
+            assert_eq!(look(&mut left, own, |_, told| !told.is_empty()), [Told::Lost { peer: other.key }]);
         }
     }
 
@@ -240,7 +296,7 @@ mod tests {
         let ((mut here, own), (there, other)) = (open(), open());
         drop(there);
         here.reach(other).expect("a refusal that is told");
-        assert_eq!(look(&mut here, own, |_, lost| !lost.is_empty()), [other.key]);
+        assert_eq!(look(&mut here, own, |_, told| !told.is_empty()), [Told::Lost { peer: other.key }]);
     }
 
     #[test]

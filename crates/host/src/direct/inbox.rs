@@ -248,19 +248,39 @@ impl Inbox {
         Some(self.ask(offer, receive, head))
     }
 
-    /// Bytes of a message that was asked for.
-    pub fn bulk(&mut self, source: usize, reference: u32, offset: u64, bytes: &[u8]) {
-        let Some(arriving) = self.arriving.get_mut(reference as usize) else { return };
-        if arriving.head.source != source {
-            return;
-        }
-        fill(&arriving.receive, offset, bytes);
-        arriving.left = arriving.left.saturating_sub(bytes.len() as u64);
-        if arriving.left == 0
-            && let Some(Arriving { receive, head, .. }) = self.arriving.remove(reference as usize)
+    /// Bytes of a message that was asked for: whether they were the last.
+    pub fn bulk(&mut self, source: usize, reference: u32, offset: u64, bytes: &[u8]) -> bool {
+        if let Some(arriving) = self.arriving.get(reference as usize)
+            && arriving.head.source == source
         {
+            fill(&arriving.receive, offset, bytes);
+        }
+        self.came(source, reference, bytes.len() as u64)
+    }
+
+    /// Where the bytes of a message that was asked for go, from an offset on, and for how many there is room; nothing
+    /// for a message that nobody waits for.
+    pub fn place(&self, source: usize, reference: u32, offset: u64) -> Option<(*mut u8, u64)> {
+        let arriving = self.arriving.get(reference as usize).filter(|one| one.head.source == source)?;
+        let room = arriving.receive.length.checked_sub(offset).filter(|&room| room > 0)?;
+        // SAFETY: inside the buffer that whoever posted the receive promised.
+        Some((unsafe { arriving.receive.buffer.add(offset as usize) }, room))
+    }
+
+    /// So many more bytes of a message that was asked for are where they belong: whether they were the last.
+    pub fn came(&mut self, source: usize, reference: u32, count: u64) -> bool {
+        let Some(arriving) = self.arriving.get_mut(reference as usize) else { return false };
+        if arriving.head.source != source {
+            return false;
+        }
+        arriving.left = arriving.left.saturating_sub(count);
+        if arriving.left > 0 {
+            return false;
+        }
+        if let Some(Arriving { receive, head, .. }) = self.arriving.remove(reference as usize) {
             self.complete(receive, &head);
         }
+        true
     }
 
     /// The earliest message that has come and that the pattern accepts.

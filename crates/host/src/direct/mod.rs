@@ -13,6 +13,7 @@ mod ether;
 mod inbox;
 mod network;
 mod shm;
+mod stream;
 mod udp;
 mod xdp;
 

@@ -14,7 +14,7 @@ use super::ether::{AROUND, Interface, Mac, put_around};
 use super::udp::{self, UdpDevice};
 use super::xdp::{self, XdpError};
 
-/// How many frames came which way.
+/// How many frames came which way, and messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carried {
     /// Through shared memory.
@@ -23,6 +23,8 @@ pub struct Carried {
     pub xdp: u64,
     /// As datagrams through the kernel.
     pub udp: u64,
+    /// Messages whose bytes came over TCP.
+    pub stream: u64,
 }
 
 /// Tries to have the device that goes past the kernel, on the interface of an address, and lets it go again.
@@ -60,6 +62,8 @@ pub(super) struct Network {
     quiet: u32,
 }
 
+/// Frames of a message longer than this go through the kernel, which takes and brings many at once.
+const SHORT: u64 = 4 * udp::FRAME as u64;
 /// Turns in which the kernel's socket is asked each time after something has come there, and how often it is asked
 /// later, where there is another device: the call costs more than a look at that.
 const ASKED: u32 = 256;
@@ -103,19 +107,22 @@ impl Network {
         matches!(&self.past, Past::Open { interface, .. } if interface.is_near(ip))
     }
 
-    /// Takes a frame, which goes with the next [`Network::flush`] at the latest: past the kernel where the Ethernet
-    /// address that leads to the peer is known.
+    /// Takes a frame of a message of so many bytes, which goes with the next [`Network::flush`] at the latest: past the
+    /// kernel where the Ethernet address that leads to the peer is known.
     #[inline]
     pub(super) fn transmit(
         &mut self,
         (to, mac): (SocketAddrV4, Option<Mac>),
-        head: &[u8],
-        payload: &[u8],
+        (head, payload): (&[u8], &[u8]),
+        message: u64,
         service: Service,
     ) {
         if let (Some(mac), Past::Open { interface, out }) = (mac, &mut self.past)
+            && message <= SHORT
             && let Some(room) = out.room()
         {
+            // In the order in which they were handed over.
+            self.udp.flush();
             let length = head.len() + payload.len();
             put_around(room, (interface.mac, self.local), (mac, to), length, service);
             let (first, rest) = room[AROUND..AROUND + length].split_at_mut(head.len());
@@ -124,6 +131,9 @@ impl Network {
             wiretwin_wire::direct::seal(&mut room[AROUND..AROUND + length]);
             out.put(AROUND + length);
         } else {
+            if let Past::Open { out, .. } = &mut self.past {
+                out.flush();
+            }
             self.udp.transmit(to, head, payload, service);
         }
     }

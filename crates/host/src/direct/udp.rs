@@ -109,7 +109,8 @@ impl UdpDevice {
 
     /// Sends the frames that wait; what the kernel does not take is lost, as in a network.
     pub(super) fn flush(&mut self) {
-        if self.out.len() > self.each && self.cuts {
+        // Together no longer than one frame may be, they would look like one to a device past the other kernel.
+        if self.out.len() > FRAME && self.out.len() > self.each && self.cuts {
             match send_cut(&self.socket, self.to, &self.out, self.each as u16) {
                 // A way whose packets are smaller, or a device that cannot fill in checksums.
                 Err(error)

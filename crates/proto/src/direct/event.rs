@@ -103,6 +103,15 @@ pub enum Delivered {
 pub enum Event {
     /// The peer has all of a message that it wanted; its bytes are no longer needed.
     Sent(MessageId),
+    /// The peer has asked for a message, whose bytes the driver sends: see [`super::Machine::hand_over`].
+    Cleared {
+        /// The sender's number for it.
+        id: MessageId,
+        /// The peer's.
+        reference: u32,
+        /// How many bytes are wanted, from the first on.
+        length: Bytes,
+    },
     /// A message will not be sent: the endpoint that it was for is no more.
     Failed(MessageId),
     /// The peer is there.

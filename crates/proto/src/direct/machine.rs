@@ -138,6 +138,8 @@ pub struct Machine {
     /// The window has stopped a frame since the last measurement.
     was_full: bool,
     short: bool,
+    /// The driver sends the bytes of messages that were asked for.
+    hands_over: bool,
     counters: Counters,
 }
 
@@ -171,6 +173,7 @@ impl Machine {
             polled: None,
             was_full: false,
             short: false,
+            hands_over: false,
             counters: Counters::default(),
         };
         machine.begin();
@@ -252,6 +255,12 @@ impl Machine {
                 self.ack_at = Some(now);
             }
         }
+    }
+
+    /// Whether the bytes of messages that are asked for from now on go another way, on which nothing is lost: they
+    /// are handed over as [`Event::Cleared`], and the machine knows no more of them.
+    pub const fn hand_over(&mut self, hands_over: bool) {
+        self.hands_over = hands_over;
     }
 
     fn greet(&mut self) {
@@ -437,8 +446,13 @@ impl Machine {
                 }
             },
             Taken::Clear { offer, reference, length } => {
-                match self.outbox.cleared(offer, reference, length) {
-                    Ok(done) => self.ready.extend(done.map(|id| Output::Event(Event::Sent(id)))),
+                match self.outbox.cleared(offer, length) {
+                    Ok((id, 0)) => self.ready.push_back(Output::Event(Event::Sent(id))),
+                    Ok((id, length)) if self.hands_over => {
+                        let length = Bytes::new(length);
+                        self.ready.push_back(Output::Event(Event::Cleared { id, reference, length }));
+                    }
+                    Ok((id, length)) => self.outbox.push_bulk(id, reference, length),
                     Err(()) => self.counters.impossible += 1,
                 }
                 return;

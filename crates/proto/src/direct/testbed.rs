@@ -49,6 +49,8 @@ struct End {
     references: Vec<usize>,
     sent: Vec<u64>,
     failed: Vec<u64>,
+    /// Messages whose bytes were left to the driver, the numbers of the peer for them, and how many bytes.
+    cleared: Vec<(u64, u32, u64)>,
     returned: usize,
     /// Payloads that the machine kept or has just been given.
     frames: BTreeMap<u64, Vec<u8>>,
@@ -96,6 +98,7 @@ fn end(config: Config, at: usize, epoch: u32, peer: Option<u64>) -> End {
         references: Vec::new(),
         sent: Vec::new(),
         failed: Vec::new(),
+        cleared: Vec::new(),
         returned: 0,
         frames: BTreeMap::new(),
         damaged: 0,
@@ -136,6 +139,9 @@ impl World {
                 Output::Event(Event::Sent(id)) => self.ends[at].sent.push(id.0),
                 Output::Event(Event::Failed(id)) => self.ends[at].failed.push(id.0),
                 Output::Event(Event::Returned) => self.ends[at].returned += 1,
+                Output::Event(Event::Cleared { id, reference, length }) => {
+                    self.ends[at].cleared.push((id.0, reference, length.get()));
+                }
                 Output::Event(Event::Met) => {}
                 Output::Work(work) => panic!("{work:?}"),
                 Output::Timeout(timeout) => {
@@ -400,6 +406,22 @@ fn a_receiver_short_of_memory_is_offered_even_short_messages() {
     world.run(seconds(5));
     assert_eq!(world.ends[1].references.len(), 1);
     world.has(1, &[(1, 8), (2, 8), (3, 8)]);
+}
+
+#[test]
+fn bytes_that_go_another_way_are_left_to_the_driver_once_and_what_follows_goes_on() {
+    let mut world = World::new(small(), BAD, 5);
+    world.ends[0].machine.hand_over(true);
+    for (id, length) in [(1, 5000), (2, 700), (3, 9000)] {
+        world.send(0, id, length);
+    }
+    world.run(seconds(5));
+    let lengths: Vec<_> = world.ends[1].came.iter().map(|came| came.bytes.len()).collect();
+    assert_eq!(lengths, [5000, 700, 9000]);
+    assert_eq!(world.ends[0].cleared, [(1, 0, 5000), (3, 1, 9000)]);
+    assert_eq!(world.ends[0].sent, [2], "the driver says so of the others");
+    assert!(world.ends[1].came[0].bytes.iter().all(Option::is_none), "by no frame");
+    assert!(world.ends.iter().all(|end| end.machine.is_at_rest()));
 }
 
 #[test]

@@ -91,21 +91,19 @@ impl Outbox {
         self.jobs.push_back(Job::Clear { offer, reference, length });
     }
 
-    /// An offer was taken up: false if there is none of this number.
-    pub(super) fn cleared(
-        &mut self,
-        offer: u32,
-        reference: u32,
-        length: u64,
-    ) -> Result<Option<MessageId>, ()> {
+    /// An offer was taken up: the message, and how many of its bytes are wanted.
+    ///
+    /// # Errors
+    /// There is none of this number.
+    pub(super) fn cleared(&mut self, offer: u32, length: u64) -> Result<(MessageId, u64), ()> {
         let message = self.offers.get_mut(offer as usize).and_then(Option::take).ok_or(())?;
         self.free.push(offer);
-        let length = length.min(message.length.get());
-        if length == 0 {
-            return Ok(Some(message.id));
-        }
-        self.bulk.push_back(Bulk { id: message.id, reference, length, done: 0 });
-        Ok(None)
+        Ok((message.id, length.min(message.length.get())))
+    }
+
+    /// Sends so many bytes of a message, which the peer knows by `reference`.
+    pub(super) fn push_bulk(&mut self, id: MessageId, reference: u32, length: u64) {
+        self.bulk.push_back(Bulk { id, reference, length, done: 0 });
     }
 
     /// The next frame's content: messages before what was asked for, so that no short message waits for a

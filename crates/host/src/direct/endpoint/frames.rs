@@ -35,7 +35,7 @@ impl Endpoint {
     /// Takes what has come from the network: whether there was something.
     #[inline]
     pub(super) fn take_datagrams(&mut self) -> bool {
-        let past = self.take_past_kernel();
+        // First what the kernel brings: what went past it may have been sent later.
         let mut moved = false;
         for _ in 0..TURN {
             let Some(came) = self.network.as_mut().and_then(Network::receive) else { break };
@@ -49,7 +49,7 @@ impl Endpoint {
                 network.give_back(came);
             }
         }
-        past | moved
+        self.take_past_kernel() | moved
     }
 
     #[inline]

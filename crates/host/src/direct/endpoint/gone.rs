@@ -2,6 +2,7 @@
 
 use wiretwin_proto::MessageId;
 
+use super::super::ends::Told;
 use super::{Endpoint, Trouble};
 
 /// Turns in which what a peer of another host had sent before its end is taken.
@@ -30,21 +31,7 @@ impl Endpoint {
 
     /// Looks for peers whose processes have ended.
     pub(super) fn look_at_peers(&mut self) {
-        let mut ended = Vec::new();
-        if let Some(ends) = &mut self.ends {
-            ends.look(self.local.key, |key| ended.push(key));
-        }
-        let ended = ended.iter().filter_map(|key| self.by_key.get(key).copied());
-        let ended: Vec<_> = ended.filter(|&number| !self.peers[number].is_gone).collect();
-        if !ended.is_empty() {
-            // What they sent before their end is still there.
-            let mut turns = 0..LAST_TURNS;
-            if let Some(network) = &mut self.network {
-                network.ask_kernel();
-            }
-            while self.take_datagrams() && turns.next().is_some() {}
-        }
-        ended.into_iter().for_each(|number| self.lose(number));
+        self.look_at_ends();
         for number in 0..self.peers.len() {
             let peer = &self.peers[number];
             let is_closed = peer.out.as_ref().is_some_and(|out| out.is_closed())
@@ -57,6 +44,41 @@ impl Endpoint {
         }
     }
 
+    /// Looks at the connections that tell of peers' ends.
+    pub(super) fn look_at_ends(&mut self) {
+        let mut all = Vec::new();
+        let Some(ends) = &mut self.ends else { return };
+        ends.look(self.local.key, |told| all.push(told));
+        for peer in &mut self.peers {
+            peer.machine.hand_over(ends.way_to(peer.key).is_some());
+        }
+        let number_of = |key: &u64| self.by_key.get(key).copied();
+        let mut ended = Vec::new();
+        let mut brought = Vec::new();
+        for told in all {
+            match told {
+                Told::Lost { peer } => ended.extend(number_of(&peer)),
+                Told::Bytes { from } => brought.extend(number_of(&from)),
+            }
+        }
+        for number in brought {
+            self.take_stream(number);
+        }
+        ended.retain(|&number| !self.peers[number].is_gone);
+        if !ended.is_empty() {
+            // What they sent before their end is still there.
+            let mut turns = 0..LAST_TURNS;
+            if let Some(network) = &mut self.network {
+                network.ask_kernel();
+            }
+            while self.take_datagrams() && turns.next().is_some() {}
+        }
+        for number in ended {
+            while self.take_stream(number) {}
+            self.lose(number);
+        }
+    }
+
     /// A peer's process is no more.
     pub(super) fn lose(&mut self, number: usize) {
         let peer = &mut self.peers[number];
@@ -65,6 +87,7 @@ impl Endpoint {
         peer.kept.clear();
         let sink = peer.sink.take();
         self.inbox.lose(number, sink);
+        self.end_streams(number);
         for id in self.sends.find(|sending| sending.peer == number) {
             self.done(MessageId(id as u64), Some(Trouble::PeerGone));
         }

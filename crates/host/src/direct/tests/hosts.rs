@@ -97,6 +97,7 @@ fn frames_go_past_the_kernel_where_they_may_and_come_whole_whatever_the_other_en
             let carried = exchange(&hosts, &mut open(&hosts, ways), &LENGTHS);
             for (carried, way) in carried.iter().zip(ways) {
                 assert_eq!(carried.memory, 0, "{ways:?}");
+                assert!(carried.stream > 0, "long messages: {ways:?}");
                 assert_eq!(carried.xdp > 0, way != Ways::Datagrams, "{ways:?}: {carried:?}");
             }
         }
@@ -126,4 +127,33 @@ fn a_host_without_an_ethernet_interface_goes_through_the_kernel() {
     let refused = Endpoint::open(Options { ways: Ways::Xdp, ..Options::default() });
     let said = refused.map(drop).expect_err("the loopback interface").to_string();
     assert!(said.contains("looking for the Ethernet interface of the address"), "{said}");
+}
+
+#[test]
+fn long_messages_follow_each_other_over_tcp() {
+    with_hosts(|hosts| {
+        for length in [20_000, 200_000] {
+            let carried = exchange(&hosts, &mut open(&hosts, [Ways::Any; 2]), &[length; 200]);
+            assert!(carried.iter().all(|carried| carried.stream > 100), "{length}: {carried:?}");
+        }
+    });
+}
+
+#[test]
+fn short_frames_that_go_together_through_the_kernel_are_taken_apart_past_the_other() {
+    with_hosts(|hosts| {
+        let mut ends = open(&hosts, [Ways::Datagrams, Ways::Xdp]);
+        exchange(&hosts, &mut ends, &[8]);
+        let mut buffers = [[0; 8]; 100];
+        for (at, buffer) in buffers.iter_mut().enumerate() {
+            // SAFETY: the buffers outlive the completions, which are waited for; without a context, the bytes of a
+            // message are needed during the call alone.
+            unsafe {
+                ends[1].receive(any(5), into(buffer, at));
+                ends[0].send(0, outgoing(&at.to_le_bytes(), 5, None)).expect("room");
+            }
+        }
+        until(&mut ends, [0, 100]);
+        assert!(buffers.iter().enumerate().all(|(at, buffer)| at.to_le_bytes() == *buffer));
+    });
 }

@@ -45,6 +45,9 @@ const LINK_CREATE: i32 = 28;
 const MAP_OF_SOCKETS: u32 = 17;
 const PROGRAM_OF_XDP: u32 = 6;
 const ATTACH_TO_XDP: u32 = 37;
+/// Frames that the kernel has joined are shown piece by piece: else it would copy each into one piece of up to 64 KiB
+/// first, for which it may find no memory.
+const MAY_BE_IN_PIECES: u32 = 1 << 5;
 const GENERIC_MODE: u32 = 1 << 1;
 /// Sockets by queue.
 const QUEUES: u32 = 64;
@@ -117,6 +120,7 @@ pub(super) fn attach(interface: u32, to: SocketAddrV4) -> Result<(OwnedFd, Owned
     put(&mut attributes, 4, program.len() as u32);
     put_address(&mut attributes, 8, program.as_ptr().cast());
     put_address(&mut attributes, 16, c"Apache-2.0".as_ptr().cast());
+    put(&mut attributes, 44, MAY_BE_IN_PIECES);
     let program = bpf(PROGRAM_LOAD, &mut attributes).map_err(failed("loading an XDP program"))?;
 
     let mut attributes = [0; ATTRIBUTES];
