@@ -77,10 +77,15 @@ def test_messages_short_and_long_are_measured(name: str) -> None:
 
 @pytest.mark.parametrize("name", LAYERS)
 def test_it_is_the_provider_that_carries_the_messages(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting that it alone reads, and rejects, ends the launch in its words."""
+    """A setting that it alone reads, and rejects, is why the library can open no endpoint."""
+    steps = [quick("echo", 8)]
+    monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", "shm")
+    assert launch(configured(name), steps, limit_s=LIMIT_S, pins=None).status == "ok"
     monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", "by-pigeon")
-    outcome = launch(configured(name), [quick("echo", 8)], limit_s=LIMIT_S, pins=None)
+    outcome = launch(configured(name), steps, limit_s=LIMIT_S, pins=None)
     assert outcome.status == "failed"
+    words = {"mpi/openmpi+direct": "PML cm cannot be selected", "mpi/mpich+direct": "OFI call ep failed"}
+    assert words[name] in (outcome.error or "")
 
 
 @pytest.mark.parametrize("name", LAYERS)
