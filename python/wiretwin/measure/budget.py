@@ -23,6 +23,8 @@ FIRST_STEPS_S = 0.1
 """And at most so long before any launch has told what one costs besides, seconds: all layers come first."""
 FIRST_S = 0.4
 """What a launch is taken to cost besides its steps before any has told, seconds."""
+ROUND_TRIPS = 0.5
+"""What a launch with the round trips alone is taken to cost before any has told, to one with all loops."""
 SPARE = 0.1
 """Share of the time left that is not planned for: launches differ, and the last one has to fit, too."""
 PATIENCE = 3.0
@@ -88,10 +90,13 @@ class Budget:
     def besides_s(self, name: str, *, whole: bool = True) -> float:
         """Return what a launch costs besides its steps, seconds: the median so far.
 
-        Before the first such launch, what one with the other loops costs; before any of the configuration,
-        what the others cost; before any, `FIRST_S`.
+        Before the first with the round trips alone, `ROUND_TRIPS` of what one with all loops costs; before
+        any of the configuration, what the others cost; before any, `FIRST_S`.
         """
-        own = self._costs.get((name, whole)) or self._costs.get((name, not whole))
+        own = self._costs.get((name, whole))
+        if own is None and not whole and (name, True) in self._costs:
+            return ROUND_TRIPS * self.besides_s(name)
+        own = own or self._costs.get((name, not whole))
         own = own or [cost for costs in self._costs.values() for cost in costs]
         return _median([max(0.0, cost - steps) for cost, steps in own]) if own else FIRST_S
 

@@ -221,8 +221,10 @@ def _rounds(
                 continue
             state = active[name]
             owed = plan.at_least.get(name, 0) > state.watch.seen
-            state.due += round_.shares.get(name, 1.0) if state.tried else 1.0
-            if rounds_left and state.tried and not owed and state.due < 1.0 - 1e-9:
+            # The first ones are the least that a fit can do with, and tell what the others will cost.
+            first = state.watch.seen < WHOLE
+            state.due = 1.0 if first else state.due + round_.shares.get(name, 1.0)
+            if rounds_left and not first and not owed and state.due < 1.0 - 1e-9:
                 continue  # its launches are dear, and the others have yet to have theirs
             whole = _whole(plan, name, state.watch.seen, steps_s, often=round_.often)
             if not owed and not budget.fits(name, steps_s, whole=whole):

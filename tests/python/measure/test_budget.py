@@ -243,7 +243,7 @@ def test_launches_with_all_loops_and_without_are_known_apart() -> None:
     clock = Clock()
     budget = Budget(60.0, begun=clock(), now=clock)
     budget.learn("a", 3.1, 0.1, whole=True)
-    assert budget.besides_s("a", whole=False) == pytest.approx(3.0)
+    assert budget.besides_s("a", whole=False) == pytest.approx(1.5)
     budget.learn("a", 0.6, 0.1, whole=False)
     assert budget.besides_s("a", whole=False) == pytest.approx(0.5)
     assert budget.besides_s("a", whole=True) == pytest.approx(3.0)
