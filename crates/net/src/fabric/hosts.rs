@@ -6,15 +6,15 @@
 use std::sync::Arc;
 
 use wiretwin_engine::{EventQueue, Stream};
-use wiretwin_proto::tcp::{Config, Endpoint, Event as TcpEvent, Read, Segment, SeqNumber, Setup};
-use wiretwin_proto::{MessageId, Output, Work, WorkKind};
+use wiretwin_proto::tcp::{Config, Segment};
+use wiretwin_proto::{Work, WorkKind};
 use wiretwin_units::{Bytes, Cells, SimTime, Span};
 
 use super::network::Fabric;
 use super::plan::CircuitId;
 use super::report::Delivery;
 use super::under_way::UnderWay;
-use crate::packet::{Costs, Processor};
+use crate::packet::{Costs, Processor, Step, TcpEnd};
 
 /// Which host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,16 +107,13 @@ impl Packets {
 }
 
 struct End {
-    machine: Endpoint,
+    tcp: TcpEnd,
     host: u32,
     circuit: CircuitId,
-    deadline: SimTime,
-    scheduled: SimTime,
 }
 
 struct Streaming {
     ends: [End; 2],
-    read: u64,
     lost: u64,
 }
 
@@ -149,36 +146,10 @@ enum Event {
     GiveUp(u32, u8),
 }
 
-impl Event {
-    const fn encode(self) -> u64 {
-        let (kind, number, extra) = match self {
-            Self::Start(number) => (0, number, 0),
-            Self::Timer(number, end) => (1, number, end),
-            Self::Take(number) => (2, number, 0),
-            Self::Offer(number) => (3, number, 0),
-            Self::Send(number) => (4, number, 0),
-            Self::GiveUp(number, turn) => (5, number, turn),
-        };
-        kind | (extra as u64) << 8 | (number as u64) << 16
-    }
-
-    const fn decode(index: u64) -> Self {
-        let (number, extra) = ((index >> 16) as u32, (index >> 8 & 0xFF) as u8);
-        match index & 0xFF {
-            0 => Self::Start(number),
-            1 => Self::Timer(number, extra),
-            2 => Self::Take(number),
-            3 => Self::Offer(number),
-            4 => Self::Send(number),
-            _ => Self::GiveUp(number, extra),
-        }
-    }
-}
-
 /// A network with hosts.
 pub struct Hosts {
     fabric: Fabric,
-    events: EventQueue,
+    events: EventQueue<Event>,
     now: SimTime,
     processors: Vec<Processor>,
     streams: Vec<Streaming>,
@@ -220,23 +191,14 @@ impl Hosts {
     /// Where a circuit is not one of the network.
     pub fn ttcp(&mut self, spec: &Ttcp) -> SessionId {
         let number = self.streams.len() as u32;
-        let end = |side: usize| {
-            let id = |side: usize| MessageId(u64::from(number) * 2 + side as u64);
-            let setup = Setup {
-                iss: SeqNumber::wrapping(number.wrapping_mul(64_000) + side as u32 * 32_000),
-                stream: id(side),
-                peer_stream: id(1 - side),
-                mtu: spec.mtu,
-            };
-            End {
-                machine: Endpoint::new(spec.config.clone(), setup),
-                host: spec.hosts[side].0,
-                circuit: spec.circuits[side],
-                deadline: SimTime::MAX,
-                scheduled: SimTime::MAX,
-            }
+        let end = |side: usize| End {
+            tcp: TcpEnd::new(number, side as u32, spec.config.clone(), spec.mtu),
+            host: spec.hosts[side].0,
+            circuit: spec.circuits[side],
         };
-        self.streams.push(Streaming { ends: [end(0), end(1)], read: 0, lost: 0 });
+        let mut ends = [end(0), end(1)];
+        ends[0].tcp.to_write = u64::MAX;
+        self.streams.push(Streaming { ends, lost: 0 });
         self.told(spec.circuits);
         self.push(spec.start, Event::Start(number));
         SessionId(number)
@@ -282,9 +244,9 @@ impl Hosts {
     /// Where there is no such stream.
     pub fn stream(&self, session: SessionId) -> TtcpReport {
         let stream = &self.streams[session.0 as usize];
-        let counters = stream.ends[0].machine.counters();
+        let counters = stream.ends[0].tcp.machine.counters();
         TtcpReport {
-            read: stream.read,
+            read: stream.ends[1].tcp.read,
             segments: counters.sent_data,
             again: counters.retransmitted,
             timeouts: counters.timeouts,
@@ -313,7 +275,7 @@ impl Hosts {
             if event <= cells {
                 let event = self.events.pop().expect("it was looked at");
                 self.now = event.time;
-                self.happen(Event::decode(event.what));
+                self.happen(event.what);
             } else {
                 self.fabric.step();
                 self.now = self.fabric.now();
@@ -327,27 +289,22 @@ impl Hosts {
     }
 
     fn push(&mut self, time: SimTime, event: Event) {
-        self.events.push(time.max(self.now), event.encode());
+        self.events.push(time.max(self.now), event);
     }
 
     fn happen(&mut self, event: Event) {
         match event {
             Event::Start(number) => {
                 let ends = &mut self.streams[number as usize].ends;
-                ends[1].machine.listen(self.now).expect("an end begins closed");
-                ends[0].machine.connect(self.now).expect("an end begins closed");
+                ends[1].tcp.machine.listen(self.now).expect("an end begins closed");
+                ends[0].tcp.machine.connect(self.now).expect("an end begins closed");
                 self.drain(number, 0);
             }
             Event::Timer(number, end) => {
-                let side = &mut self.streams[number as usize].ends[usize::from(end)];
-                if side.scheduled == self.now {
-                    side.scheduled = SimTime::MAX;
-                }
-                if side.deadline <= self.now {
-                    side.machine.handle_timeout(self.now);
-                    self.drain(number, end);
-                } else {
-                    self.schedule(number, end);
+                match self.streams[number as usize].ends[usize::from(end)].tcp.is_due(self.now) {
+                    Ok(()) => self.drain(number, end),
+                    Err(Some(later)) => self.push(later, Event::Timer(number, end)),
+                    Err(None) => {}
                 }
             }
             Event::Take(host) => self.take(host),
@@ -426,7 +383,7 @@ impl Hosts {
         self.packets.free.push(number);
         match load {
             Load::Segment(segment) => {
-                let machine = &mut self.streams[session as usize].ends[usize::from(end)].machine;
+                let machine = &mut self.streams[session as usize].ends[usize::from(end)].tcp.machine;
                 machine.handle_segment(self.now, &segment);
                 self.drain(session, end);
             }
@@ -439,44 +396,25 @@ impl Hosts {
         }
     }
 
-    fn schedule(&mut self, number: u32, end: u8) {
-        let side = &mut self.streams[number as usize].ends[usize::from(end)];
-        // An event that comes too early finds that out by itself and looks again.
-        if side.deadline < side.scheduled {
-            side.scheduled = side.deadline;
-            let deadline = side.deadline;
-            self.push(deadline, Event::Timer(number, end));
-        }
-    }
-
     /// Takes the outputs of an end and lets its user go on.
     fn drain(&mut self, number: u32, end: u8) {
         let now = self.now;
         loop {
-            let stream = &mut self.streams[number as usize];
-            let side = &mut stream.ends[usize::from(end)];
-            match side.machine.poll_output() {
-                Output::Work(work) => self.processors[side.host as usize].pay(now, work),
-                Output::Transmit(segment) => {
+            let side = &mut self.streams[number as usize].ends[usize::from(end)];
+            match side.tcp.step(now) {
+                Step::Work(work) => self.processors[side.host as usize].pay(now, work),
+                Step::Transmit(segment) => {
                     let (host, circuit) = (side.host, side.circuit);
                     let cells = pdu_cells(segment.octets() + IP_OCTETS);
                     let load = Load::Segment(segment);
                     let packet = Packet { load, session: number, end: 1 - end, cells, circuit };
                     self.transmit(host, packet);
                 }
-                Output::Deliver(_) => {
-                    if let Read::Octets(octets) = side.machine.receive(now, Bytes::new(u64::MAX)) {
-                        stream.read += octets.get();
+                Step::Read => {}
+                Step::Rest(timer) => {
+                    if let Some(timer) = timer {
+                        self.push(timer, Event::Timer(number, end));
                     }
-                }
-                Output::Event(TcpEvent::Established | TcpEvent::Writable) if end == 0 => {
-                    // A connection that is over takes no more.
-                    let _ = side.machine.send(now, Bytes::new(u64::MAX));
-                }
-                Output::Event(_) => {}
-                Output::Timeout(deadline) => {
-                    side.deadline = deadline.unwrap_or(SimTime::MAX);
-                    self.schedule(number, end);
                     return;
                 }
             }

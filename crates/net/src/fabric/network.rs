@@ -21,10 +21,19 @@ pub struct Fabric {
     pub(super) circuits: Vec<Vec<u32>>,
     /// By domain, the nodes that share its slots.
     members: Vec<Vec<u32>>,
-    events: EventQueue,
+    events: EventQueue<Event>,
     sources: Vec<Source>,
     resyncs: Vec<(u32, Span)>,
     seed: u64,
+}
+
+/// What happens between slots.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A source gives its next PDU.
+    Source(u32),
+    /// The counts of a line's circuits are to be taken.
+    Resync(u32),
 }
 
 /// What is wrong with a load.
@@ -96,8 +105,8 @@ impl Fabric {
             members[node.domain as usize].push(node.number);
         }
         let mut events = EventQueue::new();
-        for (number, &(_, interval)) in (0_u64..).zip(&resyncs) {
-            events.push(SimTime::ZERO + interval, number << 1 | 1);
+        for (number, &(_, interval)) in (0..).zip(&resyncs) {
+            events.push(SimTime::ZERO + interval, Event::Resync(number));
         }
         Self {
             now: SimTime::ZERO,
@@ -159,7 +168,7 @@ impl Fabric {
         let stream = Stream::derive(self.seed, &format!("fabric/source {number}"));
         let mut source = Source::new(hop, load, pdu.get() as u32, stream);
         if let Some(first) = source.first(self.now) {
-            self.events.push(first, (number as u64) << 1);
+            self.events.push(first, Event::Source(number as u32));
         }
         self.sources.push(source);
         Ok(())
@@ -329,12 +338,11 @@ impl Fabric {
     fn happen(&mut self) {
         let Some(event) = self.events.pop() else { return };
         self.now = event.time;
-        let number = (event.what >> 1) as usize;
-        if event.what & 1 == 1 {
-            self.resync(number);
-            return;
-        }
-        let source = &mut self.sources[number];
+        let number = match event.what {
+            Event::Resync(number) => return self.resync(number),
+            Event::Source(number) => number,
+        };
+        let source = &mut self.sources[number as usize];
         let (cells, next) = source.next(event.time);
         let hop = source.hop;
         if let Some(next) = next {
@@ -346,9 +354,9 @@ impl Fabric {
     }
 
     /// The count of every circuit of a line that lacks credits is to be taken.
-    fn resync(&mut self, number: usize) {
-        let (direction, interval) = self.resyncs[number];
-        self.events.push(self.now + interval, (number as u64) << 1 | 1);
+    fn resync(&mut self, number: u32) {
+        let (direction, interval) = self.resyncs[number as usize];
+        self.events.push(self.now + interval, Event::Resync(number));
         let from = self.store.directions[direction as usize].from;
         let node = &mut self.nodes[from as usize];
         let port = node.outward.iter().position(|&out| out == direction).expect("a line has its port");

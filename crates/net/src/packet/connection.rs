@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_proto::tcp::{Counters, Endpoint, Reason};
+use wiretwin_proto::tcp::{Counters, Reason};
 use wiretwin_units::{Bytes, SimTime, Span};
+
+use super::tcp::TcpEnd;
 
 /// Which connection of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,28 +58,17 @@ pub(super) struct Making {
 
 #[derive(Clone, Debug)]
 pub(super) struct End {
-    pub machine: Endpoint,
+    pub tcp: TcpEnd,
     /// The number of its host.
     pub host: u32,
     /// Where its path begins in the list of paths.
     pub path: u32,
     /// Which flow it is at the port of its host.
     pub flow: u32,
-    /// When its next timer runs out; [`SimTime::MAX`] for never.
-    pub deadline: SimTime,
-    /// The earliest of its timers that are scheduled.
-    pub scheduled: SimTime,
-    /// Bytes that the user has still to write.
-    pub to_write: u64,
-    /// The user closes when all is written.
-    pub closes: bool,
-    pub ended: Option<Reason>,
     /// Messages that are being made, the first alone having a piece that is due.
     pub making: VecDeque<Making>,
     /// Bytes that the user was given, written or not.
     pub given: u64,
-    pub read: u64,
-    pub last_read: SimTime,
     /// Messages that are on their way here: the bytes read when each is complete, and whose it is.
     pub expected: VecDeque<(u64, u32)>,
 }

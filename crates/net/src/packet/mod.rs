@@ -12,6 +12,7 @@ mod costs;
 mod network;
 mod simulation;
 mod slab;
+mod tcp;
 #[cfg(test)]
 mod tests;
 
@@ -20,3 +21,4 @@ pub use costs::Costs;
 pub(crate) use costs::Processor;
 pub use network::{Event, Kind, LineReport, Network};
 pub use simulation::{Application, Simulation};
+pub(crate) use tcp::{Step, TcpEnd};

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use wiretwin_engine::Agenda;
 use wiretwin_plan::{ByPackets, Graph, LineId, NetworkPlan, NodeId, NodeKind, PlanError, Router};
-use wiretwin_proto::tcp::{Config, Endpoint, Event as TcpEvent, Read, Segment, SeqNumber, Setup};
-use wiretwin_proto::{MessageId, Output};
+use wiretwin_proto::Output;
+use wiretwin_proto::tcp::{Config, Segment};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
 use super::slab::{Load, Packet, Slab};
+use super::tcp::{Step, TcpEnd};
 use crate::port::{Discipline, Port, PortCounters, PortSpec, Taken};
 
 /// Something that happens in a network of packets.
@@ -150,29 +151,15 @@ impl Network {
         assert!(hosts[0] != hosts[1], "a connection joins two hosts");
         let number = (self.ends.len() / 2) as u32;
         for side in 0..2 {
-            let id = |side: usize| MessageId(u64::from(number) * 2 + side as u64);
-            let setup = Setup {
-                iss: SeqNumber::wrapping(number.wrapping_mul(64_000) + side as u32 * 32_000),
-                stream: id(side),
-                peer_stream: id(1 - side),
-                mtu: self.mtu,
-            };
             let path = self.path(hosts[side], hosts[1 - side]);
             let flow = self.lines[self.paths[path as usize] as usize].port.flow();
             self.ends.push(End {
-                machine: Endpoint::new(configs[side].clone(), setup),
+                tcp: TcpEnd::new(number, side as u32, configs[side].clone(), self.mtu),
                 host: hosts[side],
                 path,
                 flow,
-                deadline: SimTime::MAX,
-                scheduled: SimTime::MAX,
-                to_write: 0,
-                closes: false,
-                ended: None,
                 making: VecDeque::new(),
                 given: 0,
-                read: 0,
-                last_read: SimTime::ZERO,
                 expected: VecDeque::new(),
             });
         }
@@ -195,8 +182,8 @@ impl Network {
     /// Opens a connection that is closed: the three segments of the handshake cross the network.
     pub fn open(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
         let (opens, other) = (connection.end(true).0, connection.end(false).0);
-        self.ends[other as usize].machine.listen(now).expect("an end begins closed");
-        self.ends[opens as usize].machine.connect(now).expect("an end begins closed");
+        self.ends[other as usize].tcp.machine.listen(now).expect("an end begins closed");
+        self.ends[opens as usize].tcp.machine.connect(now).expect("an end begins closed");
         self.drain(agenda, now, opens);
     }
 
@@ -205,31 +192,28 @@ impl Network {
     pub fn open_at_once(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
         let ends = [connection.end(true).0, connection.end(false).0];
         for end in ends {
-            self.ends[end as usize].machine.set_nodelay(true);
+            self.ends[end as usize].tcp.machine.set_nodelay(true);
         }
-        self.ends[ends[1] as usize].machine.listen(now).expect("an end begins closed");
-        self.ends[ends[0] as usize].machine.connect(now).expect("an end begins closed");
+        self.ends[ends[1] as usize].tcp.machine.listen(now).expect("an end begins closed");
+        self.ends[ends[0] as usize].tcp.machine.connect(now).expect("an end begins closed");
         let mut turn = 0;
         let mut quiet = 0;
         while quiet < 2 {
             let end = ends[turn];
             quiet += 1;
             loop {
-                match self.ends[end as usize].machine.poll_output() {
+                match self.ends[end as usize].tcp.machine.poll_output() {
                     Output::Transmit(segment) => {
-                        self.ends[ends[1 - turn] as usize].machine.handle_segment(now, &segment);
+                        self.ends[ends[1 - turn] as usize].tcp.machine.handle_segment(now, &segment);
                         quiet = 0;
                     }
-                    Output::Timeout(deadline) => {
-                        self.ends[end as usize].deadline = deadline.unwrap_or(SimTime::MAX);
-                        break;
-                    }
+                    Output::Timeout(_) => break,
                     _ => {}
                 }
             }
             turn = 1 - turn;
         }
-        ends.into_iter().for_each(|end| self.schedule(agenda, end));
+        ends.into_iter().for_each(|end| self.drain(agenda, now, end));
     }
 
     /// Gives the user of an end `bytes` to write without a word when they are read; with `closes`, nothing follows.
@@ -242,11 +226,11 @@ impl Network {
         closes: bool,
     ) {
         let state = &mut self.ends[end.0 as usize];
-        state.to_write = state.to_write.saturating_add(bytes.get());
+        state.tcp.to_write = state.tcp.to_write.saturating_add(bytes.get());
         state.given = state.given.saturating_add(bytes.get());
-        state.closes |= closes;
-        if state.machine.state().may_send() {
-            self.go_on_writing(now, end.0);
+        state.tcp.closes |= closes;
+        if state.tcp.machine.state().may_send() {
+            state.tcp.go_on_writing(now);
             self.drain(agenda, now, end.0);
         }
     }
@@ -334,11 +318,11 @@ impl Network {
     pub fn stream(&self, from: EndId) -> StreamReport {
         let (sender, receiver) = (&self.ends[from.0 as usize], &self.ends[from.peer().0 as usize]);
         StreamReport {
-            read: Bytes::new(receiver.read),
-            last_read: receiver.last_read,
-            sender: sender.machine.counters(),
-            receiver: receiver.machine.counters(),
-            ended: sender.ended,
+            read: Bytes::new(receiver.tcp.read),
+            last_read: receiver.tcp.last_read,
+            sender: sender.tcp.machine.counters(),
+            receiver: receiver.tcp.machine.counters(),
+            ended: sender.tcp.ended,
         }
     }
 
@@ -394,30 +378,16 @@ impl Network {
     fn deliver(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
         let load = self.packets.load(number);
         let end = load.end;
-        self.ends[end as usize].machine.handle_segment(now, &load.segment);
+        self.ends[end as usize].tcp.machine.handle_segment(now, &load.segment);
         self.packets.remove(number);
         self.drain(agenda, now, end);
     }
 
     fn timer(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
-        let state = &mut self.ends[end as usize];
-        if state.scheduled == now {
-            state.scheduled = SimTime::MAX;
-        }
-        if state.deadline <= now {
-            state.machine.handle_timeout(now);
-            self.drain(agenda, now, end);
-        } else {
-            self.schedule(agenda, end);
-        }
-    }
-
-    fn schedule(&mut self, agenda: &mut impl Agenda<Event>, end: u32) {
-        let state = &mut self.ends[end as usize];
-        // An event that comes too early finds that out by itself and looks again.
-        if state.deadline < state.scheduled {
-            state.scheduled = state.deadline;
-            agenda.put(state.deadline, Kind::Timer.of(end));
+        match self.ends[end as usize].tcp.is_due(now) {
+            Ok(()) => self.drain(agenda, now, end),
+            Err(Some(later)) => agenda.put(later, Kind::Timer.of(end)),
+            Err(None) => {}
         }
     }
 
@@ -429,7 +399,7 @@ impl Network {
                 let piece = first.left.min(PIECE);
                 first.left -= piece;
                 first.next = first.next.saturating_add(first.each);
-                state.to_write += piece;
+                state.tcp.to_write += piece;
             }
             if first.left > 0 {
                 agenda.put(first.next, Kind::Made.of(end));
@@ -437,7 +407,7 @@ impl Network {
             }
             state.making.pop_front();
         }
-        self.go_on_writing(now, end);
+        state.tcp.go_on_writing(now);
         self.drain(agenda, now, end);
     }
 
@@ -445,60 +415,30 @@ impl Network {
     fn drain(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
         loop {
             let state = &mut self.ends[end as usize];
-            match state.machine.poll_output() {
-                Output::Work(work) => {
+            match state.tcp.step(now) {
+                Step::Work(work) => {
                     if let Some(processor) = self.processors.get_mut(state.host as usize) {
                         processor.pay(now, work);
                     }
                 }
-                Output::Transmit(segment) => {
+                Step::Transmit(segment) => {
                     let at = self.processors.get(state.host as usize).map_or(now, |host| host.done(now));
                     self.transmit(agenda, at, end, segment);
                 }
-                Output::Deliver(_) => {
-                    if let Read::Octets(bytes) = state.machine.receive(now, Bytes::new(u64::MAX)) {
-                        state.read += bytes.get();
-                        state.last_read = now;
-                        while let Some((_, client)) = state.expected.front().filter(|one| one.0 <= state.read)
-                        {
-                            self.complete.push_back(*client);
-                            state.expected.pop_front();
-                        }
+                Step::Read => {
+                    let read = state.tcp.read;
+                    while let Some((_, client)) = state.expected.front().filter(|one| one.0 <= read) {
+                        self.complete.push_back(*client);
+                        state.expected.pop_front();
                     }
                 }
-                Output::Event(event) => self.told(now, end, event),
-                Output::Timeout(deadline) => {
-                    state.deadline = deadline.unwrap_or(SimTime::MAX);
-                    self.schedule(agenda, end);
+                Step::Rest(timer) => {
+                    if let Some(timer) = timer {
+                        agenda.put(timer, Kind::Timer.of(end));
+                    }
                     return;
                 }
             }
-        }
-    }
-
-    fn told(&mut self, now: SimTime, end: u32, event: TcpEvent) {
-        match event {
-            TcpEvent::Established | TcpEvent::Writable => self.go_on_writing(now, end),
-            TcpEvent::EndOfStream => {
-                // It has closed already where the connection is over.
-                let _ = self.ends[end as usize].machine.close(now);
-            }
-            TcpEvent::Closed(reason) => self.ends[end as usize].ended = Some(reason),
-            TcpEvent::Urgent { .. } => {}
-        }
-    }
-
-    /// The user of an end writes what there is room for.
-    fn go_on_writing(&mut self, now: SimTime, end: u32) {
-        let state = &mut self.ends[end as usize];
-        if state.to_write == 0 {
-            return;
-        }
-        if let Ok(taken) = state.machine.send(now, Bytes::new(state.to_write)) {
-            state.to_write -= taken.get();
-        }
-        if state.to_write == 0 && state.closes {
-            state.closes = state.machine.close(now).is_err();
         }
     }
 

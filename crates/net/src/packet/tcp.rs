@@ -1,0 +1,119 @@
+//! One end of a TCP connection: the machine, its timers, and a user who reads at once.
+
+use std::sync::Arc;
+
+use wiretwin_proto::tcp::{Config, Endpoint, Event, Read, Reason, Segment, SeqNumber, Setup};
+use wiretwin_proto::{MessageId, Output, Work};
+use wiretwin_units::{Bytes, SimTime};
+
+/// What an end asks of those around it.
+pub(crate) enum Step {
+    /// Its host is to do this work before what follows.
+    Work(Work),
+    /// This segment is to be sent.
+    Transmit(Segment),
+    /// Its user has read.
+    Read,
+    /// Nothing more for now; a timer is to be set for this time, if there is one.
+    Rest(Option<SimTime>),
+}
+
+/// An end of a connection and its user.
+#[derive(Clone, Debug)]
+pub(crate) struct TcpEnd {
+    pub machine: Endpoint,
+    /// When its next timer runs out; [`SimTime::MAX`] for never.
+    deadline: SimTime,
+    /// The earliest of its timers that are scheduled.
+    scheduled: SimTime,
+    /// Bytes that the user has still to write.
+    pub to_write: u64,
+    /// The user closes when all is written.
+    pub closes: bool,
+    pub ended: Option<Reason>,
+    pub read: u64,
+    pub last_read: SimTime,
+}
+
+impl TcpEnd {
+    /// The end of the connection of this number that opens it (`side` 0), or the other (1).
+    pub(crate) fn new(number: u32, side: u32, config: Arc<Config>, mtu: u16) -> Self {
+        let id = |side: u32| MessageId(u64::from(number) * 2 + u64::from(side));
+        let iss = SeqNumber::wrapping(number.wrapping_mul(64_000) + side * 32_000);
+        let setup = Setup { iss, stream: id(side), peer_stream: id(1 - side), mtu };
+        Self {
+            machine: Endpoint::new(config, setup),
+            deadline: SimTime::MAX,
+            scheduled: SimTime::MAX,
+            to_write: 0,
+            closes: false,
+            ended: None,
+            read: 0,
+            last_read: SimTime::ZERO,
+        }
+    }
+
+    /// The next thing to do, until it rests.
+    #[inline]
+    pub(crate) fn step(&mut self, now: SimTime) -> Step {
+        loop {
+            match self.machine.poll_output() {
+                Output::Work(work) => return Step::Work(work),
+                Output::Transmit(segment) => return Step::Transmit(segment),
+                Output::Deliver(_) => {
+                    if let Read::Octets(bytes) = self.machine.receive(now, Bytes::new(u64::MAX)) {
+                        self.read += bytes.get();
+                        self.last_read = now;
+                        return Step::Read;
+                    }
+                }
+                Output::Event(Event::Established | Event::Writable) => self.go_on_writing(now),
+                Output::Event(Event::EndOfStream) => {
+                    // It has closed already where the connection is over.
+                    let _ = self.machine.close(now);
+                }
+                Output::Event(Event::Closed(reason)) => self.ended = Some(reason),
+                Output::Event(Event::Urgent { .. }) => {}
+                Output::Timeout(deadline) => {
+                    self.deadline = deadline.unwrap_or(SimTime::MAX);
+                    return Step::Rest(self.timer());
+                }
+            }
+        }
+    }
+
+    /// A timer that was set is due at `now`: whether the machine has something to say, or else when to look again.
+    pub(crate) fn is_due(&mut self, now: SimTime) -> Result<(), Option<SimTime>> {
+        if self.scheduled == now {
+            self.scheduled = SimTime::MAX;
+        }
+        if self.deadline > now {
+            return Err(self.timer());
+        }
+        self.machine.handle_timeout(now);
+        Ok(())
+    }
+
+    /// When a timer is to be set, if one is: one that comes too early finds that out by itself and looks again.
+    pub(crate) fn timer(&mut self) -> Option<SimTime> {
+        let is_earlier = self.deadline < self.scheduled;
+        is_earlier.then(|| {
+            self.scheduled = self.deadline;
+            self.deadline
+        })
+    }
+
+    /// The user writes what there is room for.
+    pub(crate) fn go_on_writing(&mut self, now: SimTime) {
+        if self.to_write == 0 {
+            return;
+        }
+        // A connection that is over takes no more.
+        if let Ok(taken) = self.machine.send(now, Bytes::new(self.to_write)) {
+            self.to_write -= taken.get();
+        }
+        if self.to_write == 0 && self.closes {
+            self.closes = self.machine.close(now).is_err();
+        }
+    }
+}
