@@ -26,10 +26,10 @@ use std::collections::VecDeque;
 use wiretwin_engine::Stream;
 use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
 
-use self::event::{COUNT_MASK, Event};
+use self::event::Event;
 use self::frames::{Frame, Frames, Place};
 use crate::csma_cd::{self, CsmaCd, StationId};
-use crate::upcoming::Upcoming;
+use crate::upcoming::{Epoch, Upcoming};
 
 /// Preamble, delimiter and gap: octets of the line beside a frame's.
 pub const LINE_OCTETS: Bytes = Bytes::new(20);
@@ -198,7 +198,7 @@ struct Station {
     ready: VecDeque<Place>,
     /// Receive descriptors that are with the adapter's work or the host.
     used: u32,
-    /// Counts what was told, in 24 bits, so that an old timer does not tell.
+    /// Counts what was told, so that an old timer does not tell.
     told: u32,
 }
 
@@ -251,7 +251,7 @@ pub struct Gige<P> {
     stations: Vec<Station>,
     ports: Vec<PortOut>,
     frames: Frames<P>,
-    upcoming: Upcoming,
+    upcoming: Upcoming<Event>,
     outputs: VecDeque<Told>,
     times: Times,
     counters: Counters,
@@ -382,8 +382,8 @@ impl<P: Copy> Gige<P> {
                     self.on_cable(due);
                 }
                 (_, Some(_)) => {
-                    let Some(index) = self.upcoming.next() else { return };
-                    self.happen(self.upcoming.now(), Event::of(index));
+                    let Some(event) = self.upcoming.next() else { return };
+                    self.happen(self.upcoming.now(), event);
                 }
                 _ => return,
             }
@@ -432,8 +432,8 @@ impl<P: Copy> Gige<P> {
         let comes = waits.map(|wait| bus + wait);
         let goes = [line + comes[1], line + comes[0]];
         let mut told = None;
-        for (time, index) in few {
-            let lag = match Event::of(index) {
+        for (time, event) in few {
+            let lag = match event {
                 Event::Bus(at) => match self.stations[at as usize].on_bus {
                     Some(Job::In(_)) => waits[at as usize].min(bus + goes[at as usize]),
                     _ => comes[at as usize].min(goes[at as usize]),
@@ -442,7 +442,7 @@ impl<P: Copy> Gige<P> {
                     comes[at as usize].min(goes[at as usize])
                 }
                 Event::Came(place) => comes[self.frames[place].to as usize],
-                Event::Tell(at, told) if self.stations[at as usize].told != told => continue,
+                Event::Tell(at, told) if Epoch::of(self.stations[at as usize].told) != told => continue,
                 Event::Tell(..) | Event::Forward(_) | Event::Forwarded(_) => Span::ZERO,
             };
             told = Some(told.map_or(time + lag, |told: SimTime| told.min(time + lag)));
@@ -481,7 +481,7 @@ impl<P: Copy> Gige<P> {
     }
 
     fn at(&mut self, time: SimTime, event: Event) {
-        self.upcoming.at(time, event.index());
+        self.upcoming.at(time, event);
     }
 
     fn happen(&mut self, now: SimTime, event: Event) {
@@ -520,7 +520,7 @@ impl<P: Copy> Gige<P> {
                 self.bus(now, at);
             }
             Event::Tell(at, told) => {
-                if self.stations[at as usize].told == told {
+                if Epoch::of(self.stations[at as usize].told) == told {
                     self.tell(now, at);
                 }
             }
@@ -563,7 +563,7 @@ impl<P: Copy> Gige<P> {
                 self.frames[place].stamps.taken = now;
                 station.held -= self.frames[place].octets;
                 station.ready.push_back(place);
-                let (waiting, told) = (station.ready.len(), station.told);
+                let (waiting, told) = (station.ready.len(), Epoch::of(station.told));
                 if waiting >= self.config.adapter.coalesce_frames as usize {
                     self.tell(now, at);
                 } else if waiting == 1 {
@@ -582,7 +582,7 @@ impl<P: Copy> Gige<P> {
         if station.ready.is_empty() {
             return;
         }
-        station.told = (station.told + 1) & COUNT_MASK;
+        station.told = station.told.wrapping_add(1);
         self.counters.interrupts += 1;
         self.counters.delivered += station.ready.len() as u64;
         self.outputs.extend(station.ready.drain(..).map(|place| Told::Deliver { station: at, place }));

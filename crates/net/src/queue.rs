@@ -4,6 +4,7 @@ use wiretwin_engine::{Agenda, EventQueue};
 use wiretwin_units::SimTime;
 
 use crate::packet;
+pub(crate) use crate::upcoming::Epoch;
 
 /// Something that happens in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,18 +33,6 @@ pub(crate) enum Event {
     Slice { node: u32 },
     /// Something happens in the network, which is followed packet by packet.
     Packet { kind: packet::Kind, number: u32 },
-}
-
-/// The low 24 bits of how often the work on a core has changed: an event that is stale by a multiple of as many changes
-/// of one core would pass for current.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Epoch([u8; 3]);
-
-impl Epoch {
-    pub(crate) const fn of(changes: u32) -> Self {
-        let [first, second, third, _] = changes.to_le_bytes();
-        Self([first, second, third])
-    }
 }
 
 #[derive(Clone, Default)]

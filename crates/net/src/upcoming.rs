@@ -8,21 +8,33 @@
 use wiretwin_engine::Schedule;
 use wiretwin_units::SimTime;
 
+/// The low 24 bits of how often something has changed, such as the work on a core: an event that is stale by a multiple of
+/// as many changes would pass for current.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Epoch([u8; 3]);
+
+impl Epoch {
+    pub(crate) const fn of(changes: u32) -> Self {
+        let [first, second, third, _] = changes.to_le_bytes();
+        Self([first, second, third])
+    }
+}
+
 /// So many stand apart.
 const FEW: usize = 16;
 
 /// Events with their times, and the clock.
-pub(crate) struct Upcoming {
+pub(crate) struct Upcoming<E = u64> {
     now: SimTime,
     /// The last one first.
-    soon: Vec<(SimTime, u64)>,
-    schedule: Schedule,
+    soon: Vec<(SimTime, E)>,
+    schedule: Schedule<E>,
     /// The time of the first in the schedule, before which all in the list are due.
     far: SimTime,
     given: u64,
 }
 
-impl Upcoming {
+impl<E: Copy> Upcoming<E> {
     pub(crate) fn new() -> Self {
         Self {
             now: SimTime::ZERO,
@@ -57,16 +69,16 @@ impl Upcoming {
     }
 
     /// All that is to come, in no order that counts; `None` where it is more than a few.
-    pub(crate) fn few(&self) -> Option<impl Iterator<Item = (SimTime, u64)> + '_> {
+    pub(crate) fn few(&self) -> Option<impl Iterator<Item = (SimTime, E)> + '_> {
         (self.schedule.pending() == 0).then(|| self.soon.iter().copied())
     }
 
     /// Another event, at the present or in the future.
-    pub(crate) fn at(&mut self, time: SimTime, index: u64) {
+    pub(crate) fn at(&mut self, time: SimTime, what: E) {
         debug_assert!(time >= self.now, "{time} has passed: the clock is at {}", self.now);
         self.given += 1;
         if time >= self.far {
-            return self.put_far(time, index);
+            return self.put_far(time, what);
         }
         if self.soon.len() >= FEW {
             let last = self.soon[0].0;
@@ -74,17 +86,17 @@ impl Upcoming {
                 if last == time {
                     self.make_last_far();
                 }
-                return self.put_far(time, index);
+                return self.put_far(time, what);
             }
             self.make_last_far();
         }
-        self.soon.push((time, index));
+        self.soon.push((time, what));
         let mut place = self.soon.len() - 1;
         while place > 0 && self.soon[place - 1].0 <= time {
             self.soon[place] = self.soon[place - 1];
             place -= 1;
         }
-        self.soon[place] = (time, index);
+        self.soon[place] = (time, what);
     }
 
     /// The last instant of the list goes to the schedule whole: nothing in the list is ever due when something there is.
@@ -97,15 +109,15 @@ impl Upcoming {
         self.soon.drain(..count);
     }
 
-    fn put_far(&mut self, time: SimTime, index: u64) {
-        let scheduled = self.schedule.at(time, index);
+    fn put_far(&mut self, time: SimTime, what: E) {
+        let scheduled = self.schedule.at(time, what);
         debug_assert!(scheduled.is_ok(), "its clock is never ahead");
         self.far = self.far.min(time);
     }
 
     /// The next event, with the clock at its time.
-    pub(crate) fn next(&mut self) -> Option<u64> {
-        let (time, index) = match self.soon.pop() {
+    pub(crate) fn next(&mut self) -> Option<E> {
+        let (time, what) = match self.soon.pop() {
             Some(event) => event,
             None => {
                 let event = self.schedule.next()?;
@@ -114,7 +126,7 @@ impl Upcoming {
             }
         };
         self.now = time;
-        Some(index)
+        Some(what)
     }
 
     /// Moves the clock if no event is due until then, that instant included: as if one had been given, and taken.
