@@ -250,5 +250,6 @@ def test_a_twin_is_needed(tmp_path: Path) -> None:
     ended = wiretwin("predict", program)
     assert (ended.code, ended.err) == (
         INPUT,
-        "wiretwin: --twin: is needed; allowed: a file written by `wiretwin fit`\n",
+        "wiretwin: --twin: is needed; allowed: a file written by `wiretwin fit`; none with a --network that "
+        "has hosts of its own, or `nothing` for hosts that cost nothing\n",
     )
