@@ -134,6 +134,12 @@ def _things(temporary: Path) -> dict[str, list[str]]:
     }
 
 
+def _new(before: dict[str, list[str]], after: dict[str, list[str]]) -> dict[str, Any]:
+    """What is there that was not, by kind."""
+    lies = {kind: [one for one in after[kind] if one not in before[kind]] for kind in after}
+    return {kind: things for kind, things in lies.items() if things}
+
+
 def _inside(order: dict[str, Any]) -> dict[str, Any]:
     # What was started in the background of a shell ignores it, and so would the command.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -191,12 +197,12 @@ def _inside(order: dict[str, Any]) -> dict[str, Any]:
         beside(case.after)
     while (left := _carriers(token)) and time.monotonic() < told + limit_s:
         pause.wait(PAUSE_S)
-    gone = time.monotonic()
     if not case.stays:
         beside(case.after)
-    after = _things(temporary)
-    lies = {kind: [one for one in after[kind] if one not in before[kind]] for kind in after}
-    found: dict[str, Any] = {kind: things for kind, things in lies.items() if things}
+    # The keeper of a command that was killed may still be at its work.
+    while (found := _new(before, _things(temporary))) and time.monotonic() < told + limit_s:
+        pause.wait(PAUSE_S)
+    gone = time.monotonic()
     if left:
         found["processes"] = [f"{pid} {words}" for pid, words in left.items()]
         for pid in left:  # of our own command, by its number

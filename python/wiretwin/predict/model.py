@@ -307,14 +307,24 @@ def _lines(segments: Sequence[Segment], scale: _Scale) -> list[dict[str, int]]:
     sizes = {segment.from_bytes for segment in segments}
     for size in sorted(sizes | {size for size in scale.breaks if sizes and size > min(sizes)}):
         line = _line(segments, scale, size)
+        # What a message costs and what a byte does are moved apart: together they leave no negative time
+        # where there was none.
+        segment = _from(segments, size)
+        if segment.base_ns.value + segment.per_byte_ns.value * size >= 0:
+            line["base_ps"] = max(line["base_ps"], -(line["per_byte_fs"] * size // 1000))
         if not found or any(line[key] != found[-1][key] for key in ("base_ps", "per_byte_fs")):
             found.append({"from_bytes": size} | line)
     return found
 
 
+def _from(segments: Sequence[Segment], size: int) -> Segment:
+    """Return the segment of messages from `size` on."""
+    return next(one for one in reversed(segments) if one.from_bytes <= size)
+
+
 def _line(segments: Sequence[Segment], scale: _Scale, size: int) -> dict[str, int]:
     """Return the line of messages from `size` on."""
-    segment = next(one for one in reversed(segments) if one.from_bytes <= size)
+    segment = _from(segments, size)
     base, rate = scale.at(size)
     return {
         "base_ps": round(1e3 * segment.base_ns.value * base),

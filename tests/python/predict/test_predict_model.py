@@ -123,3 +123,19 @@ per_byte_ns = { value = 0.2, low = 0.1, high = 0.4 }
         {"from_bytes": 0, "base_ps": 583_333, "per_byte_fs": 193_333},
         {"from_bytes": 65536, "base_ps": 350_000, "per_byte_fs": 100_000},
     ]
+
+
+def test_no_side_of_a_line_with_a_value_below_nothing_leaves_negative_time() -> None:
+    steep = TWIN.replace(
+        "base_ns = { value = 700.1234, low = 600, high = 800 }\n"
+        "per_byte_ns = { value = 0.025, low = 0.02, high = 0.03 }",
+        "base_ns = { value = -400.0, low = -500, high = -300 }\n"
+        "per_byte_ns = { value = 0.05, low = 0.04, high = 0.06 }",
+    )
+    assert steep != TWIN
+    # A byte is known less well than a message, so that its end lies lower.
+    known = "per_byte_ns = { value = 0.3, low = 0.29, high = 0.31 }"
+    layer = Twin.parse(steep.replace(known, known.replace("0.29", "0.01"), 1)).layer(MPI)
+    for side in ("value", "low", "high"):
+        for line in layer_model(layer, side)["overhead_send"]:
+            assert 1000 * line["base_ps"] + line["per_byte_fs"] * line["from_bytes"] >= -1000, (side, line)
