@@ -7,6 +7,7 @@ a launch that dies in the middle still yields every step it had finished.
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
 from wiretwin.results import Clock, StepTraffic
 from wiretwin.stacks import Session, StackError
+from wiretwin.stacks.base import by_signal
 
 __all__ = ["Interruption", "Outcome", "launch"]
 
@@ -163,6 +165,9 @@ def launch(
             task = {"schedule": [step.spec() for step in schedule]}
             running.start(configuration, task, 2, limit_s, pins=pins, place=place, session=session)
             status, error = running.wait(interruption)
+            if error == by_signal(signal.SIGTERM)[0] and time.monotonic() >= started + limit_s:
+                # One rank's alarm has gone off, and the launcher tells of another, which it ended for that.
+                error = by_signal(signal.SIGALRM)[0]
         except StackError as refused:
             status, error = "failed", str(refused)
         except OSError as problem:
