@@ -23,9 +23,11 @@ pub use machine::{
 pub use packet::{Kind, Packet};
 pub use policy::{Data, Mismatch, Policy, PolicyError, SynchronousSend, Terms};
 
-use wiretwin_proto::MessageId;
+use wiretwin_proto::{MessageId, Output};
+use wiretwin_units::{Bytes, SimTime};
 
 use crate::library;
+use crate::matching::Pattern;
 
 /// What a library that carries the packets tells its process of it.
 fn told(done: Done) -> Option<library::Done> {
@@ -47,4 +49,18 @@ fn told(done: Done) -> Option<library::Done> {
         // It goes on, and ends as it would have.
         Done::Cancelled { done: false, .. } => return None,
     })
+}
+
+/// Posts a receive to the machine of a library that carries the packets; what it tells its process where that is
+/// refused.
+fn post_receive(
+    machine: &mut Machine,
+    now: SimTime,
+    request: library::Request,
+    pattern: Pattern,
+    capacity: Bytes,
+) -> Option<library::LibraryOutput> {
+    let posted = machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 });
+    let failure = library::Failure::Refused("a rank that is not there");
+    posted.is_err().then_some(Output::Deliver(library::Done::Failed { request, failure }))
 }

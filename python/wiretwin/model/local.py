@@ -170,7 +170,7 @@ class LocalNetwork:
         if made.stack.split("/")[-1] not in lowers:
             ends = " or ".join(f"/{lower}" for lower in lowers)
             raise InputError(key="--stack", value=made.stack, allowed=f"one that ends in {ends}, on {name}")
-        made.plan  # noqa: B018 - whatever it refuses is refused here
+        made.check()
         return made
 
     def __str__(self) -> str:
@@ -184,23 +184,25 @@ class LocalNetwork:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The network as the core reads it.
+        """The network as the core reads it."""
+        plan: dict[str, Any] = json.loads(self.settings.lan_json())
+        return plan
+
+    def check(self) -> None:
+        """Refuse a network that cannot be.
 
         Raises
         ------
         InputError
             A value is none of its key, or the stack cannot be.
         """
-        text = self.settings.lan_json()
         try:
-            _core.check_lan(text)
+            _core.check_lan(self.settings.lan_json())
         except ValueError as error:
             said, _, allowed = str(error).partition("; allowed: ")
             if said == f"network: stack is {self.stack}":
                 raise InputError(key="--stack", value=self.stack, allowed=allowed) from None
             raise InputError(key=_OPTION, reason=str(error)) from None
-        plan: dict[str, Any] = json.loads(text)
-        return plan
 
     @property
     def settings(self) -> profiles.Network | gigabit.Setting:

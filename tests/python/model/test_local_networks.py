@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,14 +105,15 @@ def test_a_network_that_cannot_be_is_refused_by_name(text: str, stack: str | Non
 def test_what_does_not_go_with_hosts_of_their_own_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "ring.py"
     script.write_text(RING)
-    for given, words in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"twin": "twin.toml"}, "no twin: asx100 has hosts of its own"),
         ({"ranks_per_host": 2}, "--ranks-per-host"),
         ({"layer": "pvm-advise/tcp/aal5"}, "one of MPI"),
         ({"network": "asx100:hosts=3"}, "a rank on each"),
-    ):
+    ]
+    for given, words in cases:
         with pytest.raises(InputError) as refused:
-            predict(script, **{"network": "asx100", "ranks": 4, **given})  # type: ignore[arg-type]
+            predict(script, **{"network": "asx100", "ranks": 4, **given})
         assert words in str(refused.value)
     with pytest.raises(InputError) as refused:
         predict_compiled(NAMED["ring"], [], network="asx100")

@@ -26,12 +26,11 @@ use core::fmt;
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime};
 
-use super::machine::{self, Found, Incoming, Machine, Misuse, Outgoing, Transmit};
+use super::machine::{self, Found, Machine, Misuse, Outgoing, Transmit};
 use super::packet::{Kind, Packet};
 use super::policy::{Data, Policy, Terms};
 use crate::library::{
-    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, MpiCalls, Outcome, Ready,
-    Refusal, Request,
+    Call, ConnectionId, Content, Event, Library, LibraryOutput, MpiCalls, Outcome, Ready, Refusal, Request,
 };
 use crate::matching::Pattern;
 use crate::protocol::Mode;
@@ -390,11 +389,8 @@ impl MpiCalls for StreamMpi {
     }
 
     fn receive_in_context(&mut self, now: SimTime, request: Request, pattern: Pattern, capacity: Bytes) {
-        let posted = self.machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 });
-        if posted.is_err() {
-            let failure = Failure::Refused("a rank that is not there");
-            self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
-        }
+        let refused = super::post_receive(&mut self.machine, now, request, pattern, capacity);
+        self.outputs.extend(refused);
         self.drain(now);
     }
 

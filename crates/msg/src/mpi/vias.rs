@@ -28,13 +28,13 @@ use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime};
 
 use super::credit::Flow;
-use super::machine::{self, Found, Incoming, Machine, Misuse, Outgoing, Transmit};
+use super::machine::{self, Found, Machine, Misuse, Outgoing, Transmit};
 use super::packet::{HEAD, Kind, Packet};
 use super::policy::{Data, Policy};
 use super::stream::LONGEST;
 use crate::library::{
-    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, MpiCalls, Outcome, Ready,
-    Refusal, Request, Way,
+    Call, ConnectionId, Content, Event, Library, LibraryOutput, MpiCalls, Outcome, Ready, Refusal, Request,
+    Way,
 };
 use crate::matching::Pattern;
 use crate::protocol::Mode;
@@ -249,10 +249,8 @@ impl MpiCalls for ViaMpi {
     }
 
     fn receive_in_context(&mut self, now: SimTime, request: Request, pattern: Pattern, capacity: Bytes) {
-        if self.machine.receive(now, request, Incoming { pattern, capacity, buffer: 0 }).is_err() {
-            let failure = Failure::Refused("a rank that is not there");
-            self.outputs.push_back(Output::Deliver(Done::Failed { request, failure }));
-        }
+        let refused = super::post_receive(&mut self.machine, now, request, pattern, capacity);
+        self.outputs.extend(refused);
         self.drain(now);
     }
 

@@ -65,7 +65,7 @@ impl Lan {
         id
     }
 
-    /// A message that a rank sends, by context, receiver and tag; to so many.
+    /// Opens the request of a send: its context, receiver and tag, and how many ranks take the message.
     pub(super) fn open_send(
         &mut self,
         rank: u32,

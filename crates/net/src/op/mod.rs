@@ -2,6 +2,8 @@
 
 pub(crate) mod words;
 
+use std::collections::BTreeMap;
+
 use wiretwin_msg::library::Wish;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
@@ -14,6 +16,36 @@ pub struct RequestId(pub u64);
 /// Names a call, as the world has numbered it; 0 is no call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NameId(pub u32);
+
+/// The names of calls, by number; 0 is no call.
+#[derive(Clone, Debug)]
+pub(crate) struct Names {
+    list: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Names {
+    /// The empty name alone.
+    pub(crate) fn new() -> Self {
+        Self { list: vec![String::new()], numbers: BTreeMap::from([(String::new(), 0)]) }
+    }
+
+    /// The number of a name, a new one where it has none.
+    pub(crate) fn id(&mut self, name: &str) -> NameId {
+        if let Some(number) = self.numbers.get(name) {
+            return NameId(*number);
+        }
+        let number = self.list.len() as u32;
+        self.list.push(name.to_string());
+        self.numbers.insert(name.to_string(), number);
+        NameId(number)
+    }
+
+    /// All of them, by number.
+    pub(crate) fn list(&self) -> &[String] {
+        &self.list
+    }
+}
 
 /// When a wait ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +67,9 @@ pub enum Op<'a> {
     Compute(Span),
     /// Begins an MPI call: charges the layer's call cost. `site` is a source line's number, or -1.
     Enter {
-        /// The call.
+        /// Which call, by the number of its name.
         name: NameId,
-        /// The line.
+        /// The source line that calls, by its number, or -1.
         site: i32,
     },
     /// Ends it.
@@ -46,20 +78,20 @@ pub enum Op<'a> {
     Send {
         /// The communicator's context.
         context: u32,
-        /// The receiver.
+        /// The rank that receives the message.
         to: u32,
-        /// The tag.
+        /// The tag that the message carries.
         tag: u32,
         /// The length of the message.
         bytes: Bytes,
-        /// The mode.
+        /// When the send is complete (`MPI_Send`, `MPI_Ssend`, `MPI_Rsend`, `MPI_Bsend`).
         mode: Mode,
     },
     /// Starts a send of one message to several ranks, in order and without the rank itself; returns its request.
     Multicast {
-        /// The receivers.
+        /// The ranks that receive the message, in order.
         to: &'a [u32],
-        /// The tag.
+        /// The tag that the message carries.
         tag: u32,
         /// The length of the message.
         bytes: Bytes,

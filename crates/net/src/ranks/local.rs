@@ -4,8 +4,6 @@
 //! work comes first; of the rest, as long as the processor of its host was busy counts as its endpoint, and the
 //! remainder as waiting. What lies on the wire is in that: only an anatomy tells the two apart.
 
-use std::collections::BTreeMap;
-
 use wiretwin_engine::Digest;
 use wiretwin_msg::library::Failure;
 use wiretwin_record::timeline::{Interval, Kind, Timeline};
@@ -13,7 +11,7 @@ use wiretwin_units::{SimTime, Span};
 
 use super::{Blocked, Counts, NameId, Op, Outcome, RequestId};
 use crate::lan::{Lan, LanError};
-use crate::op::words;
+use crate::op::{Names, words};
 
 /// What is known of a rank.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +34,7 @@ struct Rank {
 pub struct LocalRanks {
     lan: Lan,
     ranks: Vec<Rank>,
-    names: Vec<String>,
-    name_ids: BTreeMap<String, u32>,
+    names: Names,
     timeline: Option<Timeline>,
     /// Ranks that the last step has resumed.
     resumed: Vec<u32>,
@@ -52,8 +49,7 @@ impl LocalRanks {
         let processes = lan.crews().last().copied().unwrap_or(0) + size;
         Self {
             ranks: vec![Rank { site: -1, ..Rank::default() }; processes as usize],
-            names: vec![String::new()],
-            name_ids: BTreeMap::from([(String::new(), 0)]),
+            names: Names::new(),
             timeline: timeline.then(|| Timeline::new(size)),
             resumed: Vec::new(),
             counts: Counts::default(),
@@ -106,19 +102,13 @@ impl LocalRanks {
 
     /// The number of a call's name, for [`Op::Enter`].
     pub fn name_id(&mut self, name: &str) -> NameId {
-        if let Some(id) = self.name_ids.get(name) {
-            return NameId(*id);
-        }
-        let id = self.names.len() as u32;
-        self.names.push(name.to_string());
-        self.name_ids.insert(name.to_string(), id);
-        NameId(id)
+        self.names.id(name)
     }
 
     /// The names of calls by number; 0 is empty.
     #[must_use]
     pub fn names(&self) -> &[String] {
-        &self.names
+        self.names.list()
     }
 
     /// The recorded intervals, if they were asked for.
@@ -147,7 +137,7 @@ impl LocalRanks {
             .map(|(number, rank)| Blocked {
                 rank: number as u32,
                 operation: words::of_waits(self.lan.waits_of(number as u32)),
-                name: self.names[rank.name as usize].clone(),
+                name: self.names.list()[rank.name as usize].clone(),
                 site: rank.site,
                 since: rank.went_on + rank.worked,
             })

@@ -15,7 +15,7 @@ impl World {
             .map(|(number, rank)| Blocked {
                 rank: number as u32,
                 operation: self.describe(rank),
-                name: self.names[rank.name as usize].clone(),
+                name: self.names.list()[rank.name as usize].clone(),
                 site: rank.site,
                 since: SimTime::from_ps(rank.in_library_since),
             })

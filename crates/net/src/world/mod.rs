@@ -35,8 +35,6 @@ mod progress;
 mod state;
 mod transfer;
 
-use std::collections::BTreeMap;
-
 use wiretwin_engine::{Digest, Trace, TraceDigest, TraceEvent};
 use wiretwin_msg::library::NO_MULTICAST;
 use wiretwin_msg::matching::{Matcher, Pattern, PostOutcome};
@@ -48,6 +46,7 @@ use wiretwin_units::{SimTime, Span};
 use crate::layer::Layer;
 use crate::link::Transmitter;
 use crate::model::Model;
+use crate::op::Names;
 pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
 use crate::queue::{Event, Queue};
 use cores::Cores;
@@ -84,8 +83,7 @@ pub struct World {
     ready_now: Vec<u32>,
     resumed: Vec<(u32, Resumed)>,
     completions: Vec<Completion>,
-    names: Vec<String>,
-    name_ids: BTreeMap<String, u32>,
+    names: Names,
     timeline: Option<Timeline>,
     digest: TraceDigest,
     /// Requests to be cancelled, by the number of their event, and how many events are to come.
@@ -132,8 +130,7 @@ impl World {
             ready_now: Vec::new(),
             resumed: Vec::new(),
             completions: Vec::new(),
-            names: vec![String::new()],
-            name_ids: BTreeMap::from([(String::new(), 0)]),
+            names: Names::new(),
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
             digest: TraceDigest::new(),
             cancels: Vec::new(),
@@ -191,19 +188,13 @@ impl World {
 
     /// The number of a call's name, for [`Op::Enter`].
     pub fn name_id(&mut self, name: &str) -> NameId {
-        if let Some(id) = self.name_ids.get(name) {
-            return NameId(*id);
-        }
-        let id = self.names.len() as u32;
-        self.names.push(name.to_string());
-        self.name_ids.insert(name.to_string(), id);
-        NameId(id)
+        self.names.id(name)
     }
 
     /// The names of calls by number; 0 is empty.
     #[must_use]
     pub fn names(&self) -> &[String] {
-        &self.names
+        self.names.list()
     }
 
     /// The recorded intervals, if they were asked for.
@@ -270,7 +261,7 @@ impl World {
         match op {
             Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
             Op::Enter { name, site } => {
-                if name.0 as usize >= self.names.len() {
+                if name.0 as usize >= self.names.list().len() {
                     return Err(WorldError::NoSuchName { name });
                 }
                 self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });

@@ -1,6 +1,7 @@
 use alloc::vec::Vec;
 
 use super::*;
+use crate::library::{Done, Failure};
 
 const NOW: SimTime = SimTime::ZERO;
 const LINE: ConnectionId = ConnectionId(0);

@@ -2,6 +2,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::*;
+use crate::library::{Done, Failure};
 
 const NOW: SimTime = SimTime::ZERO;
 const LINE: ConnectionId = ConnectionId(0);
