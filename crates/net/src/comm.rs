@@ -99,12 +99,14 @@ impl Payloads {
     }
 }
 
-/// What the latest step has resumed ranks with.
-#[derive(Default)]
-struct Resumptions {
-    completions: Vec<Completion>,
-    /// By rank, where its completions begin; none until it is resumed, and once it has looked.
-    of: Vec<Option<u32>>,
+/// The rank has not been resumed, or has looked.
+const NOT_RESUMED: u32 = u32::MAX;
+
+/// What a unit of a kind of work costs, as it was asked for last.
+#[derive(Clone, Copy)]
+struct Price {
+    kind: &'static str,
+    each: Option<u64>,
 }
 
 /// What all ranks of a simulated program share.
@@ -113,13 +115,15 @@ pub(crate) struct Shared {
     payloads: RefCell<Payloads>,
     /// Messages to several ranks, and how many of those have not taken theirs.
     several: RefCell<BTreeMap<RequestId, (Vec<u8>, usize)>>,
-    resumptions: RefCell<Resumptions>,
+    /// By rank, where the completions begin with which the latest step has resumed it.
+    resumptions: RefCell<Vec<u32>>,
     /// The requests of a call while it posts them: no rank is stopped on its way there.
     requests: RefCell<Vec<RequestId>>,
     deliveries: Cell<u64>,
     fault: Option<Fault>,
     /// What a unit of work costs, picoseconds, by kind.
     costs: BTreeMap<String, u64>,
+    price: Cell<Price>,
     names: Names,
 }
 
@@ -142,33 +146,37 @@ impl Shared {
             world: RefCell::new(world),
             payloads: RefCell::default(),
             several: RefCell::default(),
-            resumptions: RefCell::new(Resumptions { completions: Vec::new(), of: vec![None; ranks] }),
+            resumptions: RefCell::new(vec![NOT_RESUMED; ranks]),
             requests: RefCell::default(),
             deliveries: Cell::new(0),
             fault,
+            price: Cell::new(Price { kind: "", each: costs.get("").copied() }),
             costs,
             names,
         })
     }
 
-    /// Forgets what the step before has brought: all its ranks have looked.
-    pub(crate) fn stepped(&self) {
-        self.resumptions.borrow_mut().completions.clear();
+    /// A step has resumed a rank, whose completions begin there.
+    pub(crate) fn resumed(&self, rank: u32, first: u32) {
+        self.resumptions.borrow_mut()[rank as usize] = first;
     }
 
-    /// Leaves a rank what it was resumed with.
-    pub(crate) fn resumed(&self, rank: u32, completions: &[Completion]) {
-        let resumptions = &mut *self.resumptions.borrow_mut();
-        let first = resumptions.completions.len() as u32;
-        resumptions.completions.extend_from_slice(completions);
-        resumptions.of[rank as usize] = Some(first);
+    /// What a unit of work costs, picoseconds. A program asks for one kind again and again.
+    fn price(&self, kind: &'static str) -> Option<u64> {
+        let mut price = self.price.get();
+        if !std::ptr::eq(price.kind, kind) {
+            price = Price { kind, each: self.costs.get(kind).copied() };
+            self.price.set(price);
+        }
+        price.each
     }
 
     /// Whether what a rank waited for has come to something: a request that has not fails what it was for.
     fn check(&self, rank: u32, number: usize) -> Result<Completion, CommError> {
-        let completion = self.resumptions.borrow().completions[number];
+        let world = self.world.borrow();
+        let completion = world.completion(rank, number);
         if completion.failed {
-            return Err(failed(self.world.borrow().failure(rank, completion.request)));
+            return Err(failed(world.failure(rank, completion.request)));
         }
         Ok(completion)
     }
@@ -279,29 +287,28 @@ impl SimComm {
         Ok(self.post(Op::recv(source, tag, capacity))?.unwrap_or(RequestId(0)))
     }
 
-    /// Waits for all of `requests`; returns where the first of their completions is, which are in the same
-    /// order.
-    async fn wait(
+    /// Begins to wait for all of `requests`: [`SimComm::resumption`] ends it.
+    fn begin_wait(
         &self,
-        requests: impl FnOnce(&Self, &mut Vec<RequestId>) -> Result<(), CommError>,
-    ) -> Result<usize, CommError> {
-        {
-            let list = &mut *self.shared.requests.borrow_mut();
-            list.clear();
-            requests(self, list)?;
-            self.post(Op::wait(list))?;
-        }
-        Ok(self.resumption().await)
+        requests: impl FnOnce(&mut Vec<RequestId>) -> Result<(), CommError>,
+    ) -> Result<(), CommError> {
+        let list = &mut *self.shared.requests.borrow_mut();
+        list.clear();
+        requests(list)?;
+        self.post(Op::wait(list)).map(drop)
     }
 
-    /// Until the world resumes this rank; where the first of its completions is, which are there until it waits
-    /// again.
-    async fn resumption(&self) -> usize {
-        poll_fn(|_| match self.shared.resumptions.borrow_mut().of[self.process as usize].take() {
-            Some(first) => Poll::Ready(first as usize),
-            None => Poll::Pending,
+    /// Until the world resumes this rank; where the first of its completions is, in the order of the requests, which are
+    /// there until it waits again. No async function: each one around a wait has a state of its own, which lies on
+    /// another line of the cache.
+    fn resumption(&self) -> impl Future<Output = usize> {
+        poll_fn(|_| {
+            let resumption = &mut self.shared.resumptions.borrow_mut()[self.process as usize];
+            match std::mem::replace(resumption, NOT_RESUMED) {
+                NOT_RESUMED => Poll::Pending,
+                first => Poll::Ready(first as usize),
+            }
         })
-        .await
     }
 }
 
@@ -350,11 +357,11 @@ impl Comm for SimComm {
     async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         self.check(to)?;
         self.enter(self.shared.names.send)?;
-        let start = |comm: &Self, requests: &mut Vec<_>| {
-            requests.push(comm.start_send(to, tag, message)?);
+        self.begin_wait(|requests| {
+            requests.push(self.start_send(to, tag, message)?);
             Ok(())
-        };
-        let first = self.wait(start).await?;
+        })?;
+        let first = self.resumption().await;
         self.post(Op::Exit)?;
         self.shared.check(self.process, first).map(drop)
     }
@@ -381,11 +388,11 @@ impl Comm for SimComm {
         self.check_source(from)?;
         self.enter(self.shared.names.recv)?;
         let capacity = buffer.len();
-        let start = |comm: &Self, requests: &mut Vec<_>| {
-            requests.push(comm.start_recv(from, tag, capacity)?);
+        self.begin_wait(|requests| {
+            requests.push(self.start_recv(from, tag, capacity)?);
             Ok(())
-        };
-        let first = self.wait(start).await?;
+        })?;
+        let first = self.resumption().await;
         self.post(Op::Exit)?;
         self.shared.deliver(self.process, first, buffer)
     }
@@ -398,16 +405,16 @@ impl Comm for SimComm {
         sends.iter().try_for_each(|send| self.check(send.to))?;
         receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
         self.enter(self.shared.names.exchange)?;
-        let start = |comm: &Self, requests: &mut Vec<_>| {
+        self.begin_wait(|requests| {
             for receive in receives.iter() {
-                requests.push(comm.start_recv(receive.from, receive.tag, receive.buffer.len())?);
+                requests.push(self.start_recv(receive.from, receive.tag, receive.buffer.len())?);
             }
             for send in sends {
-                requests.push(comm.start_send(send.to, send.tag, send.message)?);
+                requests.push(self.start_send(send.to, send.tag, send.message)?);
             }
             Ok(())
-        };
-        let first = self.wait(start).await?;
+        })?;
+        let first = self.resumption().await;
         self.post(Op::Exit)?;
         // A wait for all returns its requests in their order, the receives first.
         let mut outcome = Ok(());
@@ -447,8 +454,11 @@ impl Comm for SimComm {
     async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {
         // Prices are checked before a program starts; what has none is free, but a rank of a local network
         // turns to what it has posted.
-        let price = self.shared.costs.get(work.kind).copied();
-        if !self.is_local && (price.is_none() || work.count == 0) {
+        if !self.is_local && work.count == 0 {
+            return body();
+        }
+        let price = self.shared.price(work.kind);
+        if !self.is_local && price.is_none() {
             return body();
         }
         let price = price.unwrap_or(0);

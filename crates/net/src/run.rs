@@ -14,7 +14,7 @@ use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Reference, Sent}
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
 use crate::lan::Losses;
-use crate::ranks::{self, Blocked, ModelError, Op, Ranks};
+use crate::ranks::{Blocked, ModelError, Op, Ranks};
 use crate::world::World;
 
 /// What a program is run with.
@@ -299,20 +299,15 @@ where
         if !world.step() {
             break;
         }
-        shared.stepped();
-        for (rank, outcome) in world.resumed() {
-            let completions = match outcome {
-                ranks::Outcome::Completed(completions) => completions,
-                ranks::Outcome::Probed(_) | ranks::Outcome::Reached => &[],
-            };
-            shared.resumed(rank, completions);
+        world.each_resumed(|rank, first| {
+            shared.resumed(rank, first);
             // Those of the main program came first.
             let beside = || tasks.get(&rank).copied();
             let task = if rank < ranks { Some(TaskId::new(rank)) } else { beside() };
             if let Some(task) = task {
                 executor.wake(task);
             }
-        }
+        });
     }
     drop(executor);
     let results = results.take();

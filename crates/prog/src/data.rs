@@ -15,6 +15,13 @@ pub(crate) fn get(bytes: &[u8], values: &mut [f64]) {
     }
 }
 
+/// Reads them, and adds each to one that is there.
+pub(crate) fn add(bytes: &[u8], sums: &mut [f64]) {
+    for (sum, place) in sums.iter_mut().zip(bytes.chunks_exact(8)) {
+        *sum += f64::from_le_bytes(place.try_into().expect("chunks of eight bytes"));
+    }
+}
+
 /// Byte `index` of message `round`: differs between rounds and between neighbours.
 fn pattern(round: u64, index: usize) -> u8 {
     let mixed =

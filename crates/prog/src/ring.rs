@@ -4,7 +4,7 @@
 //! passes one of p pieces to its right neighbour.
 
 use crate::comm::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch, Work};
-use crate::data::{digest_of, get, put, share};
+use crate::data::{add, digest_of, get, put, share};
 use crate::outcome::{Outcome, ProgramError, elapsed};
 use crate::reference::Reference;
 
@@ -61,7 +61,6 @@ pub async fn ring<C: Comm>(
     let (right, left) = (Rank(((rank + 1) % size) as u32), Rank(((rank + size - 1) % size) as u32));
     let longest = share(elements, size, 0).1;
     let (mut outgoing, mut incoming) = (vec![0; longest * 8], vec![0; longest * 8]);
-    let mut received = vec![0.0; longest];
     let mut vector = Vec::new();
     let start = comm.now();
     for _ in 0..params.rounds {
@@ -90,13 +89,11 @@ pub async fn ring<C: Comm>(
             let place = &mut vector[take_at..take_at + take_length];
             let added = if reducing { take_length } else { 0 };
             comm.compute(Work { kind: ADD, count: added as u64 }, || {
-                get(&incoming[..take_length * 8], &mut received[..take_length]);
+                let received = &incoming[..take_length * 8];
                 if reducing {
-                    for (sum, value) in place.iter_mut().zip(&received) {
-                        *sum += *value;
-                    }
+                    add(received, place);
                 } else {
-                    place.copy_from_slice(&received[..take_length]);
+                    get(received, place);
                 }
             })
             .await;

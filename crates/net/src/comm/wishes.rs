@@ -48,12 +48,11 @@ impl SimComm {
 
     /// Waits for one request.
     pub(super) async fn answer(&self, request: RequestId) -> Result<Completion, CommError> {
-        let first = self
-            .wait(|_, requests| {
-                requests.push(request);
-                Ok(())
-            })
-            .await?;
+        self.begin_wait(|requests| {
+            requests.push(request);
+            Ok(())
+        })?;
+        let first = self.resumption().await;
         self.shared.check(self.process, first)
     }
 

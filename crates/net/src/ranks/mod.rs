@@ -233,6 +233,22 @@ impl Ranks {
         of_either!(self, one => one.step())
     }
 
+    /// The ranks that the last step resumed, and where the completions of each begin, for [`Ranks::completion`].
+    pub(crate) fn each_resumed(&self, mut each: impl FnMut(u32, u32)) {
+        match self {
+            Self::Costs(world) => world.each_resumed(each),
+            Self::Local(local) => local.resumed().for_each(|(rank, _)| each(rank, 0)),
+        }
+    }
+
+    /// A completion that the last step resumed a rank with.
+    pub(crate) fn completion(&self, rank: u32, place: usize) -> Completion {
+        match self {
+            Self::Costs(world) => world.completions()[place],
+            Self::Local(local) => local.lan().completions(rank)[place],
+        }
+    }
+
     /// The ranks that the last step resumed, with their outcomes.
     pub fn resumed(&self) -> impl Iterator<Item = (u32, Outcome<'_>)> {
         let (costs, local) = match self {

@@ -345,6 +345,18 @@ impl World {
         })
     }
 
+    /// The ranks that the last step resumed, and where the completions of each begin.
+    pub(crate) fn each_resumed(&self, mut each: impl FnMut(u32, u32)) {
+        for (rank, outcome) in &self.resumed {
+            each(*rank, if let Resumed::Completed { first, .. } = outcome { *first as u32 } else { 0 });
+        }
+    }
+
+    /// All completions of the last step, those of a rank together.
+    pub(crate) fn completions(&self) -> &[Completion] {
+        &self.completions
+    }
+
     // Operations.
 
     /// Does `effect` after `cost` of a core's time: at once on the rank's clock if it has a core of
