@@ -24,8 +24,8 @@ def crossing_ns(file: str | PathLike[str], first: bool, limit_s: float) -> float
     file cannot be made or mapped.
     """
 
-def direct_xdp(interface: str | None = None) -> IPv4Address:
-    """Try to have AF_XDP on an interface, or on the one that the direct transport would take.
+def direct_past_kernel(by_xdp: bool, interface: str | None = None) -> IPv4Address:
+    """Try to have a packet socket, or AF_XDP, on an interface, or on the one that is taken if none is named.
 
     Returns that interface's address; nothing is kept. PermissionError without the privilege, another OSError
     for another reason.

@@ -90,17 +90,25 @@ class Way:
 def ways() -> list[Way]:
     """Return the ways between ranks, in the order in which they are preferred, each as it was found here.
 
-    AF_XDP is really tried, on the interface that would be taken; nothing of the trial is left.
+    Packet sockets and AF_XDP are really tried, on the interface that would be taken; nothing of it is left.
     """
     memory = Way("shm", "within a host", "shared memory")
     kernel = Way("udp", "between hosts", "datagrams through the kernel")
-    name, where = "xdp", "between hosts"
+    return [memory, _past("packet", "capability net_raw"), kernel, _past("xdp", _XDP_NEEDS)]
+
+
+_XDP_NEEDS = "capabilities net_raw, net_admin and bpf"
+
+
+def _past(name: str, needs: str) -> Way:
+    """Try a way past the kernel."""
+    where = "between hosts" if name == "packet" else "between hosts, where it is asked for"
     try:
-        past = Way(name, where, f"past the kernel on the interface of {_core.direct_xdp()}")
+        found = f"past the kernel on the interface of {_core.direct_past_kernel(name == 'xdp')}"
     except PermissionError as error:
-        remedy = "run as root, or with the capabilities net_raw, net_admin and bpf"
-        past = Way(name, where, "not allowed to this process", str(error), remedy)
+        remedy = f"run as root, or with the {needs}"
+        return Way(name, where, "not allowed to this process", str(error), remedy)
     except OSError as error:
         remedy = "name another interface: WIRETWIN_DIRECT_INTERFACE=eth1"
-        past = Way(name, where, "not to be had", str(error), remedy)
-    return [memory, past, kernel]
+        return Way(name, where, "not to be had", str(error), remedy)
+    return Way(name, where, found)

@@ -155,7 +155,7 @@ def _without(ways: Sequence[direct.Way]) -> list[Missing]:
             way.remedy or "wiretwin doctor",
         )
         for way in ways
-        if way.reason is not None
+        if way.reason is not None and way.name == "packet"
     ]
 
 

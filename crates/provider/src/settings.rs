@@ -17,7 +17,7 @@ pub(crate) enum Wait {
     Sleep,
 }
 
-/// Which ways to peers may be taken: `any`, `shm`, `xdp` or `udp`.
+/// Which ways to peers may be taken: `any`, `shm`, `packet`, `xdp` or `udp`.
 const WAYS: &str = "WIRETWIN_DIRECT_WAYS";
 /// The interface whose address others reach this host at.
 const INTERFACE: &str = "WIRETWIN_DIRECT_INTERFACE";
@@ -34,9 +34,10 @@ pub(crate) fn read() -> Result<(Options, Wait), String> {
     let ways = match setting(WAYS).as_deref() {
         None | Some("any") => Ways::Any,
         Some("shm") => Ways::SharedMemory,
+        Some("packet") => Ways::Packet,
         Some("xdp") => Ways::Xdp,
         Some("udp") => Ways::Datagrams,
-        Some(other) => return Err(wrong(WAYS, other, "any, shm, xdp or udp")),
+        Some(other) => return Err(wrong(WAYS, other, "any, shm, packet, xdp or udp")),
     };
     let wait = match setting(WAIT).as_deref() {
         None | Some("auto") => Wait::Auto,

@@ -96,7 +96,7 @@ def test_datagrams_carry_what_shared_memory_does(name: str, monkeypatch: pytest.
     assert (outcome.status, outcome.error) == ("ok", None)
 
 
-@pytest.mark.parametrize("ways", ["xdp", "udp"])
+@pytest.mark.parametrize("ways", ["packet", "xdp", "udp"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_each_device_carries_messages_between_two_hosts(
     name: str, ways: str, bed: Testbed, monkeypatch: pytest.MonkeyPatch
@@ -110,19 +110,23 @@ def test_each_device_carries_messages_between_two_hosts(
 
 def test_each_way_is_found_or_said_to_be_missing_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     found = direct.ways()
-    assert [way.name for way in found] == ["shm", "xdp", "udp"]
+    assert [way.name for way in found] == ["shm", "packet", "udp", "xdp"]
     assert all((way.reason is None) == (way.remedy is None) for way in found)
-    for error, remedy in [(PermissionError("attaching"), "capabilities"), (OSError("taken"), "interface")]:
+    for error, remedy in [
+        (PermissionError("attaching"), "with the capabilit"),
+        (OSError("taken"), "interface"),
+    ]:
 
-        def refused(error: OSError = error) -> None:
+        def refused(by_xdp: bool, error: OSError = error) -> None:
             raise error
 
-        monkeypatch.setattr(_core, "direct_xdp", refused)
-        (past,) = [way for way in direct.ways() if way.reason is not None]
-        assert past.name == "xdp"
-        assert past.reason == str(error)
-        assert remedy in (past.remedy or "")
-        (line,) = doctor._without([past])
+        monkeypatch.setattr(_core, "direct_past_kernel", refused)
+        past = [way for way in direct.ways() if way.reason is not None]
+        assert [way.name for way in past] == ["packet", "xdp"]
+        for way in past:
+            assert way.reason == str(error)
+            assert remedy in (way.remedy or "")
+        (line,) = doctor._without(past)
         assert str(error) in line.matters
 
 

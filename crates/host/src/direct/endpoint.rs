@@ -5,8 +5,6 @@ mod gone;
 mod streams;
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
-use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use wiretwin_msg::tagged::Pattern;
@@ -16,25 +14,27 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::direct::{NO_LANE, STAT_ELEMENTS};
 
 use super::address::Address;
+use super::device::EndpointError;
 use super::ends::Ends;
 use super::ether::Mac;
 use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
-use super::network::{Carried, Network};
+use super::network::{Carried, Network, Past};
 use super::shm::{self, In, Listener, Out};
 use super::stream::{Coming, Job};
 use super::udp;
-use super::xdp::XdpError;
 use crate::clock::Clock;
 
 /// Which ways to peers an endpoint may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ways {
-    /// Shared memory to peers of this host; to others datagrams, by AF_XDP if that can be had.
+    /// Shared memory to peers of this host; to others datagrams, by a packet socket if that can be had.
     #[default]
     Any,
     /// Shared memory alone.
     SharedMemory,
-    /// Datagrams alone, to peers of this host too; by AF_XDP to those of the interface's network.
+    /// Datagrams alone, to peers of this host too; by a packet socket to those of the interface's network.
+    Packet,
+    /// The same by AF_XDP.
     Xdp,
     /// Datagrams through the kernel alone, to peers of this host too.
     Datagrams,
@@ -56,6 +56,15 @@ impl Ways {
     const fn use_memory(self) -> bool {
         matches!(self, Self::Any | Self::SharedMemory)
     }
+
+    /// The device that goes past the kernel.
+    const fn past(self) -> Option<Past> {
+        match self {
+            Self::Any | Self::Packet => Some(Past::Packet),
+            Self::Xdp => Some(Past::Xdp),
+            Self::SharedMemory | Self::Datagrams => None,
+        }
+    }
 }
 
 impl Default for Options {
@@ -63,21 +72,6 @@ impl Default for Options {
         Self { ip: Ipv4Addr::LOCALHOST, ways: Ways::Any, held_bytes: 64 << 20 }
     }
 }
-
-/// An endpoint that could not be made, and what was being done.
-#[derive(Debug)]
-pub struct EndpointError {
-    doing: &'static str,
-    error: io::Error,
-}
-
-impl fmt::Display for EndpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the direct transport, {}: {}", self.doing, self.error)
-    }
-}
-
-impl std::error::Error for EndpointError {}
 
 /// As many messages wait for a peer as may: progress is to be made first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,15 +218,14 @@ impl Endpoint {
     /// [`EndpointError`] if a socket or random numbers cannot be had.
     pub fn open(options: Options) -> Result<Self, EndpointError> {
         let failed = |doing| move |error| EndpointError { doing, error };
-        let wants_past = matches!(options.ways, Ways::Any | Ways::Xdp);
         let mut network = match options.ways {
             Ways::SharedMemory => None,
-            _ => Some(
-                Network::open(options.ip, wants_past).map_err(failed("opening a socket for datagrams"))?,
+            ways => Some(
+                Network::open(options.ip, ways.past()).map_err(failed("opening a socket for datagrams"))?,
             ),
         };
-        if let Some(network) = network.as_mut().filter(|_| options.ways == Ways::Xdp) {
-            network.go_past().map_err(|XdpError { doing, error }| EndpointError { doing, error })?;
+        if let Some(network) = network.as_mut().filter(|_| options.ways != Ways::Any) {
+            network.go_past()?;
         }
         let nowhere = SocketAddrV4::new(options.ip, 0);
         let datagrams = network.as_ref().map_or(nowhere, Network::address);

@@ -74,6 +74,10 @@ impl UdpDevice {
         })
     }
 
+    pub(super) const fn socket(&self) -> &UdpSocket {
+        &self.socket
+    }
+
     pub(super) fn address(&self) -> io::Result<SocketAddrV4> {
         match self.socket.local_addr()? {
             SocketAddr::V4(address) => Ok(address),

@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::device::{Receives, Sends};
+use super::device::{EndpointError, Receives, Sends};
 use super::ether::{Interface, MOST};
 use crate::mapping::Mapping;
 
@@ -38,13 +38,6 @@ struct Socket {
     memory: Mapping,
     /// The program runs as long as this is open.
     _link: OwnedFd,
-}
-
-/// A device that could not be had, and what was being done.
-#[derive(Debug)]
-pub(super) struct XdpError {
-    pub doing: &'static str,
-    pub error: io::Error,
 }
 
 /// The half that sends.
@@ -67,16 +60,16 @@ pub(super) struct In {
 /// Opens the device of an interface for the datagrams to an address.
 ///
 /// # Errors
-/// [`XdpError`]: the process may not (`CAP_NET_RAW`, `CAP_NET_ADMIN` and `CAP_BPF`), or another holds the interface.
-pub(super) fn open(interface: &Interface, to: SocketAddrV4) -> Result<(In, Out), XdpError> {
-    let failed = |doing| move |error| XdpError { doing, error };
+/// [`EndpointError`]: the process may not (`CAP_NET_RAW`, `CAP_NET_ADMIN` and `CAP_BPF`), or another holds the interface.
+pub(super) fn open(interface: &Interface, to: SocketAddrV4) -> Result<(In, Out), EndpointError> {
+    let failed = |doing| move |error| EndpointError { doing, error };
     let (map, link) = program::attach(interface.index, to)?;
     let memory =
         Mapping::anonymous((INTO + OUT) as usize * CHUNK).map_err(failed("making memory for frames"))?;
     // SAFETY: a system call without pointers; what it returns is checked.
     let socket = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
-        return Err(XdpError { doing: "opening an AF_XDP socket", error: io::Error::last_os_error() });
+        return Err(EndpointError { doing: "opening an AF_XDP socket", error: io::Error::last_os_error() });
     }
     // SAFETY: a descriptor that is this process's alone.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
@@ -112,7 +105,7 @@ pub(super) fn open(interface: &Interface, to: SocketAddrV4) -> Result<(In, Out),
         libc::bind(socket.as_raw_fd(), (&raw const at).cast(), size_of_val(&at) as libc::socklen_t)
     };
     if bound != 0 {
-        return Err(XdpError {
+        return Err(EndpointError {
             doing: "binding to the interface's first queue",
             error: io::Error::last_os_error(),
         });

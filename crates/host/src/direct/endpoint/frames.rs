@@ -64,7 +64,7 @@ impl Endpoint {
                     self.now = SimTime::ZERO + self.clock.now();
                 }
                 if let Some((frame, from, mac)) = within(octets) {
-                    self.carried.xdp += 1;
+                    self.carried.past += 1;
                     self.datagram(frame, from, Some(mac));
                 }
             })

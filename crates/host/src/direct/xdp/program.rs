@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use super::super::device::EndpointError;
 use super::super::ether::{AROUND, MOST};
-use super::XdpError;
 
 /// An instruction: its code, registers (the source in the high half), offset and number.
 #[repr(C)]
@@ -106,8 +106,8 @@ fn program(to: SocketAddrV4, map: i32) -> Vec<Instruction> {
 const PASS: i16 = 0;
 
 /// Has an interface run the program: the map of sockets, and the link that keeps the program running.
-pub(super) fn attach(interface: u32, to: SocketAddrV4) -> Result<(OwnedFd, OwnedFd), XdpError> {
-    let failed = |doing| move |error| XdpError { doing, error };
+pub(super) fn attach(interface: u32, to: SocketAddrV4) -> Result<(OwnedFd, OwnedFd), EndpointError> {
+    let failed = |doing| move |error| EndpointError { doing, error };
     let mut attributes = [0; ATTRIBUTES];
     put(&mut attributes, 0, MAP_OF_SOCKETS);
     // A key and a value of so many bytes each.
@@ -134,7 +134,7 @@ pub(super) fn attach(interface: u32, to: SocketAddrV4) -> Result<(OwnedFd, Owned
 }
 
 /// Puts a socket into the map, for a queue.
-pub(super) fn hand_over(map: &OwnedFd, queue: u32, socket: &OwnedFd) -> Result<(), XdpError> {
+pub(super) fn hand_over(map: &OwnedFd, queue: u32, socket: &OwnedFd) -> Result<(), EndpointError> {
     let socket = socket.as_raw_fd();
     let mut attributes = [0; ATTRIBUTES];
     put(&mut attributes, 0, map.as_raw_fd() as u32);
@@ -143,7 +143,9 @@ pub(super) fn hand_over(map: &OwnedFd, queue: u32, socket: &OwnedFd) -> Result<(
     // SAFETY: the attributes of the command, whose addresses are of places that live until the call is over.
     match unsafe { libc::syscall(libc::SYS_bpf, MAP_UPDATE, attributes.as_mut_ptr(), attributes.len()) } {
         0 => Ok(()),
-        _ => Err(XdpError { doing: "handing the AF_XDP socket over", error: io::Error::last_os_error() }),
+        _ => {
+            Err(EndpointError { doing: "handing the AF_XDP socket over", error: io::Error::last_os_error() })
+        }
     }
 }
 
