@@ -10,7 +10,7 @@ from .collective import Collectives
 from .constants import ANY_SOURCE, ANY_TAG, INTEGERS, PROC_NULL, TAG_LIMIT, UNDEFINED
 from .failure import fail, refuse
 from .group import Group
-from .names import refusing
+from .names import refuse_name, refusing
 from .objects import Objects
 from .rank import Rank, arriving, here
 from .request import MESSAGE_NO_PROC, Message, Prequest, Request, _complete, _poll
@@ -656,6 +656,14 @@ class Intracomm(Comm):
         for dim in dims:
             total *= dim
         return self.rank if self.rank < total else UNDEFINED
+
+
+@refusing
+class Intercomm(Comm):
+    """`mpi4py.MPI.Intercomm`: a name for annotations and `isinstance`; there are none."""
+
+    def __init__(self, comm: Any = None) -> None:
+        refuse_name("Intercomm")
 
 
 class _Self(Intracomm):

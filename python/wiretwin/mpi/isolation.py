@@ -19,7 +19,7 @@ from typing import Any
 
 from .failure import UnsupportedModuleError
 from .own import own_atexit, own_logging, own_numpy_random, own_random, virtual_time
-from .preimport import OUTSIDE, belongs
+from .preimport import belongs, local_file, step_aside
 
 _NEVER = ("wiretwin", "mpi4py")
 _OWN = ("__main__", "random", "time", "atexit", "logging")
@@ -40,9 +40,11 @@ class RankView:
         self.folder: str | None = None
         self.stdout = _Output()
         self.stderr = _Output()
-        self.modules["random"] = own_random(f"wiretwin random {seed} {index}")
+        if local_file("random", script.parent) is None:
+            self.modules["random"] = own_random(f"wiretwin random {seed} {index}")
         self.modules["time"] = virtual_time()
         self.modules["atexit"], self.at_exit = own_atexit()
+        # Not among them where the program has a file of that name.
         if any(name.partition(".")[0] == "logging" for name in wanted):
             self.modules["logging"] = own_logging()
         self.numpy_random: types.ModuleType | None = None
@@ -121,7 +123,7 @@ class Isolation:
         for name in _other_mpi4py():
             kept_modules.setdefault(name, sys.modules.pop(name))
         sys.modules.update(modules)
-        self._hide()
+        self._hidden = step_aside(self.folder)
         if "numpy" in sys.modules:
             self._numpy_random = sys.modules["numpy"].random
 
@@ -155,22 +157,6 @@ class Isolation:
                     sys.modules[name] = module
             sys.modules.update(self._hidden)
             self._hidden.clear()
-
-    def _hide(self) -> None:
-        """Put away modules of this process that the script's folder has under the same name."""
-        for entry in self.folder.iterdir() if self.folder.is_dir() else ():
-            name = entry.name.partition(".")[0]
-            module = sys.modules.get(name)
-            if module is None or name in _NEVER or name in sys.stdlib_module_names or name == "__main__":
-                continue
-            file = getattr(module, "__file__", None)
-            if (file and Path(file).resolve().as_posix().startswith(OUTSIDE)) or entry.suffix not in (
-                "",
-                ".py",
-            ):
-                continue
-            for full in [n for n in sys.modules if n == name or n.startswith(name + ".")]:
-                self._hidden[full] = sys.modules.pop(full)
 
     def put(self, view: RankView) -> None:
         """Let `view`'s rank run: everything it sees is its own."""

@@ -1,4 +1,4 @@
-"""One rank of a real run: `mpiexec -n N python -m wiretwin.mpi.live SCRIPT ARGS`.
+"""One rank of a real run: `mpiexec -n N python -P -m wiretwin.mpi.live SCRIPT ARGS`.
 
 Imports what the program will import from outside its folder, then MPI; after a barrier the time of
 the rank begins, and it ends when the script does, before Finalize. Rank 0 gathers the times and
@@ -33,7 +33,7 @@ from typing import Any
 from wiretwin import priority
 from wiretwin._core import crossing_ns
 
-from .preimport import preimport, scan
+from .preimport import preimport, scan, step_aside
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 _QUERIES = {
@@ -139,7 +139,7 @@ def _is_data(raw: Any) -> bool:
 def main(argv: list[str]) -> int:
     """Run a script as one rank; returns the status that the process ends with."""
     if not argv:
-        print("usage: mpiexec -n N python -m wiretwin.mpi.live SCRIPT [ARGS]", file=sys.stderr)
+        print("usage: mpiexec -n N python -P -m wiretwin.mpi.live SCRIPT [ARGS]", file=sys.stderr)
         return 2
     script = Path(argv[0]).absolute()
     out = os.environ.get("WIRETWIN_LIVE_OUT")
@@ -164,7 +164,8 @@ def main(argv: list[str]) -> int:
     module.__dict__.update(__file__=str(script), __builtins__=__builtins__, __cached__=None)
     sys.modules["__main__"] = module
     sys.argv = [str(script), *argv[1:]]
-    sys.path[0] = str(script.parent)  # what `python SCRIPT` has there
+    sys.path.insert(0, str(script.parent))  # as `python SCRIPT` has it
+    step_aside(script.parent)
     priority.take()
     echo_us = _echo_us(own)
     before = _crossed(own, out, "before")
@@ -228,15 +229,23 @@ def main(argv: list[str]) -> int:
 
 def _defer_finalize(mpi: Any) -> list[float]:
     """Let the program's Init and Finalize do nothing; returns where the time of Finalize is noted."""
+    import mpi4py
+
     ended: list[float] = []
+    begun: list[bool] = []
+
+    def init() -> None:
+        begun.append(True)
 
     def finalize() -> None:
         ended.append(perf_counter())
 
     def init_thread(required: int = mpi.THREAD_MULTIPLE) -> int:
+        init()
         return int(mpi.Query_thread())
 
-    mpi.Init, mpi.Init_thread, mpi.Finalize = (lambda: None), init_thread, finalize
+    mpi.Init, mpi.Init_thread, mpi.Finalize = init, init_thread, finalize
+    mpi.Is_initialized = lambda: bool(mpi4py.rc.initialize or begun)
     mpi.Is_finalized = lambda: bool(ended)
     return ended
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import types
 from functools import lru_cache
+from threading import get_ident
 from typing import Any
 
 from . import comm, constants, datatype, failure, group, ops, request, topology
+from .annotations import module as typing_module
 from .buffers import BOTTOM, IN_PLACE, BottomType, InPlaceType
 from .names import missing_from_module
 from .pickling import Pickle, pickle
@@ -39,8 +41,25 @@ def _is_finalized() -> bool:
     return here().finalized
 
 
+_PROVIDED = constants.INTEGERS["THREAD_FUNNELED"]
+"""Only the main thread may call."""
+
+
+def _init() -> None:
+    here().initialized = True
+
+
 def _init_thread(required: int = constants.INTEGERS["THREAD_MULTIPLE"]) -> int:
-    return min(required, constants.INTEGERS["THREAD_MULTIPLE"])
+    _init()
+    return min(required, _PROVIDED)
+
+
+def _is_initialized() -> bool:
+    return bool(modules()["mpi4py.rc"].initialize) or here().initialized
+
+
+def _is_thread_main() -> bool:
+    return get_ident() == here().thread
 
 
 def _get_address(location: Any) -> int:
@@ -74,13 +93,13 @@ _FUNCTIONS: dict[str, Any] = {
     "Get_library_version": lambda: "wiretwin simulated MPI, with the algorithms and limits of MPICH 5.0.2",
     "Get_processor_name": _processor_name,
     "Get_version": lambda: (5, 0),
-    "Init": lambda: None,
+    "Init": _init,
     "Init_thread": _init_thread,
     "Is_finalized": _is_finalized,
-    "Is_initialized": lambda: True,
-    "Is_thread_main": lambda: True,
+    "Is_initialized": _is_initialized,
+    "Is_thread_main": _is_thread_main,
     "Pcontrol": lambda level: None,
-    "Query_thread": lambda: constants.INTEGERS["THREAD_MULTIPLE"],
+    "Query_thread": lambda: _PROVIDED,
     "Wtick": lambda: _TICK,
     "Wtime": _wtime,
     "get_vendor": lambda: ("wiretwin", (0, 1, 0)),
@@ -94,6 +113,7 @@ _CLASSES: dict[str, Any] = {
     "Errhandler": comm.Errhandler,
     "Exception": failure.MPIException,
     "Group": group.Group,
+    "Intercomm": comm.Intercomm,
     "InPlaceType": InPlaceType,
     "Intracomm": comm.Intracomm,
     "Message": request.Message,
@@ -156,14 +176,14 @@ class _Rc(types.ModuleType):
 
 
 def _package_missing(name: str) -> Any:
-    if name in ("run", "bench", "futures", "util", "typing", "profile", "get_config", "get_include"):
+    if name in ("run", "bench", "futures", "util", "profile", "get_config", "get_include"):
         failure.refuse(f"mpi4py.{name}", "mpi4py.MPI is")
     raise AttributeError(f"module 'mpi4py' has no attribute {name!r}")
 
 
 @lru_cache(maxsize=1)
 def modules() -> dict[str, types.ModuleType]:
-    """Return `mpi4py`, `mpi4py.MPI` and `mpi4py.rc`.
+    """Return `mpi4py`, `mpi4py.MPI`, `mpi4py.rc` and `mpi4py.typing`.
 
     They are made once: installed packages that were imported by an earlier simulation of this
     process hold on to them.
@@ -179,5 +199,7 @@ def modules() -> dict[str, types.ModuleType]:
     mpi.__dict__["__getattr__"] = missing_from_module
     package = types.ModuleType("mpi4py", "The simulated mpi4py of wiretwin.")
     rc = _Rc()
+    typing = typing_module()
     package.__dict__.update(__version__=_VERSION, __path__=[], MPI=mpi, rc=rc, __getattr__=_package_missing)
-    return {"mpi4py": package, "mpi4py.MPI": mpi, "mpi4py.rc": rc}
+    package.__dict__["typing"] = typing
+    return {"mpi4py": package, "mpi4py.MPI": mpi, "mpi4py.rc": rc, "mpi4py.typing": typing}

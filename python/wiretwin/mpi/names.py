@@ -20,7 +20,7 @@ COMBINER_VALUE_INDEX COMPLEX32 COMPLEX4 CXX_DOUBLE_COMPLEX CXX_FLOAT_COMPLEX CXX
 Close_port DISPLACEMENT_CURRENT DISP_CUR DISTRIBUTE_BLOCK DISTRIBUTE_CYCLIC DISTRIBUTE_DFLT_DARG
 DISTRIBUTE_NONE Distgraphcomm FILE_NULL F_ERROR F_SOURCE F_STATUS_SIZE F_TAG File Flush_buffer
 Free_mem Get_abi_fortran_info Get_abi_info Get_abi_version Get_hw_resource_info Graphcomm Grequest
-INFO_ENV INTEGER16 Iflush_buffer Info Intercomm LOCK_EXCLUSIVE LOCK_SHARED LOGICAL1 LOGICAL16
+INFO_ENV INTEGER16 Iflush_buffer Info LOCK_EXCLUSIVE LOCK_SHARED LOGICAL1 LOGICAL16
 LOGICAL2 LOGICAL4 LOGICAL8 LONG_DOUBLE_INT Lookup_name MODE_APPEND MODE_CREATE MODE_DELETE_ON_CLOSE
 MODE_EXCL MODE_NOCHECK MODE_NOPRECEDE MODE_NOPUT MODE_NOSTORE MODE_NOSUCCEED MODE_RDONLY MODE_RDWR
 MODE_SEQUENTIAL MODE_UNIQUE_OPEN MODE_WRONLY Open_port Publish_name REAL16 REAL2 Register_datarep
@@ -58,6 +58,9 @@ Create_from_session_pset f2py fromhandle fromint handle py2f toint
     "Intracomm": _words("""
 Accept Connect Create_dist_graph Create_dist_graph_adjacent Create_from_group Create_graph
 Create_intercomm Exscan_init Graph_map Iexscan Iscan Scan_init Spawn Spawn_multiple
+"""),
+    "Intercomm": _words("""
+Create_from_groups Create_group Get_remote_group Get_remote_size Merge remote_group remote_size
 """),
     "Message": _words("""
 f2py free fromhandle fromint handle py2f toint
@@ -125,6 +128,11 @@ def refusing(kind: _Class) -> _Class:
     return kind
 
 
+def refuse_name(name: str) -> NoReturn:
+    """Refuse a name of `mpi4py.MPI` that is not simulated (`UnsupportedError`)."""
+    refuse(f"MPI.{name}", _ADVICE.get(name, _GENERAL))
+
+
 def missing_from_module(name: str) -> NoReturn:
     """Refuse a name of `mpi4py.MPI`.
 
@@ -136,5 +144,5 @@ def missing_from_module(name: str) -> NoReturn:
         When mpi4py does not have it either.
     """
     if name in MODULE:
-        refuse(f"MPI.{name}", _ADVICE.get(name, _GENERAL))
+        refuse_name(name)
     raise AttributeError(f"module 'mpi4py.MPI' has no attribute {name!r}")

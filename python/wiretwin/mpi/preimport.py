@@ -52,6 +52,35 @@ def local_file(name: str, folder: Path) -> Path | None:
     return None
 
 
+_SHARED = _APART | {"numpy", "greenlet"}
+"""Modules that the simulation and the program use as one, whatever the program's folder has."""
+
+
+def step_aside(folder: Path) -> dict[str, ModuleType]:
+    """Take out of `sys.modules` what the program has files of its own for; returns it by name.
+
+    This process has imported more than a fresh interpreter has, which takes a `statistics.py` beside the
+    script for `import statistics`. Only what every interpreter imports at its start comes before that.
+    """
+    aside: dict[str, ModuleType] = {}
+    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+        name = entry.name.partition(".")[0]
+        module = sys.modules.get(name)
+        if module is None or name in _SHARED or local_file(name, folder) is None:
+            continue
+        if _is_of_the_start(module) or belongs(getattr(module, "__file__", None), folder):
+            continue
+        for full in [one for one in sys.modules if one == name or one.startswith(name + ".")]:
+            aside[full] = sys.modules.pop(full)
+    return aside
+
+
+def _is_of_the_start(module: ModuleType) -> bool:
+    """Tell whether every interpreter has imported a module before its script begins."""
+    origin = getattr(getattr(module, "__spec__", None), "origin", None)
+    return origin in ("frozen", "built-in") or module.__name__ == "encodings"
+
+
 def scan(script: Path) -> tuple[list[str], list[Path]]:
     """Return the installed modules that a program imports or may use anywhere, and its own files.
 

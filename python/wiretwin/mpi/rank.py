@@ -109,6 +109,7 @@ class Rank:
         "greenlet",
         "hub",
         "index",
+        "initialized",
         "inside",
         "left_ns",
         "post",
@@ -145,6 +146,8 @@ class Rank:
         self._stuck = 0
         self.dead = False
         self.finished = False
+        self.initialized: bool = False
+        """It has called Init; importing MPI does, unless `mpi4py.rc.initialize` says otherwise."""
         self.finalized: bool = False
         self.attached: Any = None
         self.sequences: dict[int, int] = {}
@@ -165,10 +168,7 @@ class Rank:
         if self.dead:
             raise greenlet.GreenletExit
         if get_ident() != self.thread:
-            raise RuntimeError(
-                f"{name} was called from another thread than the one that runs the program: "
-                "threads that call MPI are not simulated"
-            )
+            self.runtime.foreign_call(name, sys._getframe(depth))
         sites = self.sites
         self.site = site = sites.find(sys._getframe(depth))
         self.inside = name

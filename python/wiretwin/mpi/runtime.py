@@ -8,6 +8,7 @@ import json
 import marshal
 import os
 import sys
+import threading
 import time
 import traceback
 import types
@@ -167,6 +168,18 @@ class Runtime:
         )
         raise greenlet.GreenletExit
 
+    def foreign_call(self, name: str, frame: types.FrameType) -> NoReturn:
+        """Reject a call from a thread that the program has started, and end the run with that reason.
+
+        Whatever the thread does with the exception: the ranks may wait for ever for what it did not do.
+        """
+        words = (
+            f"{name} was called by another thread than the main one, at "
+            f"{self.sites.text(self.sites.find(frame))}: threads that call MPI are not simulated"
+        )
+        self.failure = NotSimulatedError(words)
+        raise RuntimeError(words)
+
     def attach(self, rank: Rank, buf: Any) -> None:
         """Attach memory for buffered sends."""
         from .buffers import raw_bytes
@@ -300,6 +313,9 @@ class Runtime:
                 switches = 0
                 gc.collect(1)
         if not all(rank.finished for rank in running):
+            _await_threads()
+            if self.failure is not None:
+                raise self.failure
             message = explain.deadlock(self)
             if self.exits:
                 message += "\n  " + "; ".join(text for _, _, text in self.exits)
@@ -326,6 +342,16 @@ class Runtime:
 
 
 _OWN = str(Path(__file__).parent) + os.sep
+_THREADS_S = 1.0
+"""How long threads of the program are waited for, together, before a deadlock is said to be one, seconds."""
+
+
+def _await_threads() -> None:
+    """Let the program's threads come to an end: what one of them calls may be why no rank can go on."""
+    end = time.monotonic() + _THREADS_S
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 def _clean(trace: types.TracebackType | None) -> types.TracebackType | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from wiretwin.errors import InputError
 
 #: What a program may be, in words.
-ALLOWED = "the file of a Python script (.py) that uses mpi4py"
+ALLOWED = "the file of a Python script that uses mpi4py"
 
 
 def load(script: str | os.PathLike[str]) -> tuple[Path, types.CodeType]:
@@ -34,7 +34,7 @@ def load(script: str | os.PathLike[str]) -> tuple[Path, types.CodeType]:
 
 
 def checked(script: str | os.PathLike[str]) -> Path:
-    """Return the path of a script that is there, is called one, and parses.
+    """Return the path of a script that is there and parses, whatever it is called.
 
     Raises
     ------
@@ -46,7 +46,5 @@ def checked(script: str | os.PathLike[str]) -> Path:
         raise InputError(key="program", value=str(path), reason="no such file", allowed=ALLOWED)
     if path.is_dir():
         raise InputError(key="program", value=str(path), reason="is a folder", allowed=ALLOWED)
-    if path.suffix != ".py":
-        raise InputError(key="program", value=str(path), allowed=ALLOWED)
     load(path)
     return path

@@ -119,7 +119,7 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
             env["WIRETWIN_LIVE_SPLIT"] = "1"
         # A host that does not see the working directory begins elsewhere.
         path = os.path.abspath(job.program) if len(place.hosts) > 1 else str(job.program)
-        program = [sys.executable, "-m", "wiretwin.mpi.live", path, *job.args]
+        program = [sys.executable, "-P", "-m", "wiretwin.mpi.live", path, *job.args]
         argv = place.hosts[0].command([*launcher(job.ranks, place), *program])
         try:
             with leftovers.none_left(os.getuid()):

@@ -395,7 +395,7 @@ def simulate(
     with scratch.folder(what="named") as folder:
         path = folder / "spec.json"
         path.write_text(json.dumps(spec), "utf-8")
-        argv = [sys.executable, "-m", "wiretwin.predict.named", str(path)]
+        argv = [sys.executable, "-P", "-m", "wiretwin.predict.named", str(path)]
         try:
             done = process.run(argv, limit_s=limit_s)
         except process.TimeLimit:
@@ -490,7 +490,7 @@ def run_live(
             }
             path = meeting / f"spec-{rank}.json"
             path.write_text(json.dumps(spec), "utf-8")
-            argv = host.command([sys.executable, "-m", "wiretwin.probe", str(path)])
+            argv = host.command([sys.executable, "-P", "-m", "wiretwin.probe", str(path)])
             env = {**os.environ, LAUNCH: str(meeting)}
             children.append(stack.enter_context(process.child(argv, env=env)))
         try:

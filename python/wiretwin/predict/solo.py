@@ -126,7 +126,15 @@ def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[
         for spec in specs:
             path = scratch / f"spec-{spec.rank}"
             path.write_bytes(pickle.dumps(spec))
-            argv = [sys.executable, "-m", "wiretwin.predict.solo", str(path), str(ready_write), str(go_read)]
+            argv = [
+                sys.executable,
+                "-P",
+                "-m",
+                "wiretwin.predict.solo",
+                str(path),
+                str(ready_write),
+                str(go_read),
+            ]
             running, _, err = stack.enter_context(
                 process.child(argv, env=process.single_threaded(), pass_fds=(ready_write, go_read))
             )

@@ -62,7 +62,7 @@ def simulate(
         path.write_bytes(pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL))
         try:
             done = process.run(
-                [sys.executable, "-m", "wiretwin.predict.stage", str(path)],
+                [sys.executable, "-P", "-m", "wiretwin.predict.stage", str(path)],
                 limit_s=limit_s,
                 env=process.single_threaded(),
             )

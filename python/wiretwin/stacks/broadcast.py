@@ -78,7 +78,7 @@ def broadcast(
         for host in others:
             stack.enter_context(_server(host, library, limit_s))
         words = [str(len(others)), str(samples), str(warmup), *map(str, sizes)]
-        argv = [sys.executable, "-m", __name__, "call", str(library), *words]
+        argv = [sys.executable, "-P", "-m", __name__, "call", str(library), *words]
         try:
             done = process.run(place.hosts[0].command(argv), limit_s=limit_s)
         except process.TimeLimit as late:
@@ -91,7 +91,7 @@ def broadcast(
 @contextlib.contextmanager
 def _server(host: HostPlace, library: Path, limit_s: float) -> Iterator[None]:
     """Keep the program up on a host; yields once it is registered."""
-    argv = [sys.executable, "-m", __name__, "serve", str(library), str(limit_s + READY_S)]
+    argv = [sys.executable, "-P", "-m", __name__, "serve", str(library), str(limit_s + READY_S)]
     server = process.start(host.command(argv), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         assert server.stdout is not None

@@ -35,7 +35,7 @@ from wiretwin.stacks.word import ALL_LOOPS, FETCH, fixed
 
 __all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi"]
 
-PROBE = (sys.executable, "-m", "wiretwin.measure.probe_mpi4py")
+PROBE = (sys.executable, "-P", "-m", "wiretwin.measure.probe_mpi4py")
 LOOPS = ALL_LOOPS | FETCH
 
 

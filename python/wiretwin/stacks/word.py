@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["ALL_LOOPS", "COMPILED", "FETCH", "STALLING", "Word", "fixed"]
 
-COMPILED = (sys.executable, "-m", "wiretwin.probe")
+COMPILED = (sys.executable, "-P", "-m", "wiretwin.probe")
 """The command of a compiled probe."""
 ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
 """The loops that every probe has."""

@@ -60,7 +60,7 @@ class Cores:
         ours, theirs = socket.socketpair()
         with theirs:
             number = theirs.fileno()
-            argv = [sys.executable, "-m", "wiretwin.sweep.local", str(number)]
+            argv = [sys.executable, "-P", "-m", "wiretwin.sweep.local", str(number)]
             started = process.start(argv, pass_fds=(number,))
         line = Connection(ours.detach())
         # A worker that is gone by now is found when its end is waited for.

@@ -152,7 +152,7 @@ class Testbed:
         last_words = os.memfd_create("last words")
         try:
             process = subprocess.Popen(
-                [sys.executable, "-m", "wiretwin.testbed.keeper", json.dumps(order), str(reader)],
+                [sys.executable, "-P", "-m", "wiretwin.testbed.keeper", json.dumps(order), str(reader)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=last_words,

@@ -238,7 +238,7 @@ class Keeper:
         path = self.folder.write("wire.json", spec)
         with open(self.folder.path / "wire.log", "wb") as log:
             self.wire = subprocess.Popen(
-                [sys.executable, "-m", "wiretwin.wire", str(path)],
+                [sys.executable, "-P", "-m", "wiretwin.wire", str(path)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=log,

@@ -181,9 +181,28 @@ def test_calls_from_another_thread_are_refused(run: Simulate) -> None:
         "    thread = threading.Thread(target=talk)\n"
         "    thread.start()\n"
         "    thread.join()\n"
-        "    print(said)\n"
+        "    assert said\n"
     )
-    assert "threads that call MPI are not simulated" in run(program).stdout[0]
+    with pytest.raises(NotSimulatedError, match=r"Barrier was called by another thread .*py:\d+: threads"):
+        run(program)
+
+
+def test_a_message_that_a_thread_may_not_send_is_no_deadlock(run: Simulate) -> None:
+    program = HEAD + (
+        "import threading, time\n"
+        "def talk():\n"
+        "    time.sleep(0.01)\n"
+        "    try:\n"
+        "        comm.send(1, dest=1 - rank)\n"
+        "    except RuntimeError:\n"
+        "        pass\n"
+        "thread = threading.Thread(target=talk)\n"
+        "thread.start()\n"
+        "comm.recv()\n"
+        "thread.join()\n"
+    )
+    with pytest.raises(NotSimulatedError, match="send was called by another thread than the main one"):
+        run(program)
 
 
 @pytest.mark.parametrize(

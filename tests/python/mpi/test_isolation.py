@@ -70,6 +70,24 @@ def test_a_module_of_the_caller_with_the_same_name_is_kept_apart(tmp_path: Path)
     assert sys.modules["mpi_help"] is mpi_help
 
 
+def test_a_file_of_the_program_goes_before_the_library_s_module_of_its_name(tmp_path: Path) -> None:
+    for name in ("statistics", "random", "json"):
+        (tmp_path / f"{name}.py").write_text("mine = []\n")
+    (tmp_path / "os.py").write_text("raise ImportError('every interpreter has imported its own')\n")
+    script = tmp_path / "main.py"
+    script.write_text(
+        HEAD + "import json, os, random, statistics\n"
+        "for module in (json, random, statistics):\n"
+        "    assert module.mine == []\n"
+        "    module.mine.append(rank)\n"
+        "comm.Barrier()\n"
+        "print(json.mine, random.mine, statistics.mine, os.sep)\n"
+    )
+    done = simulate(script, [], 2, model(2))
+    assert done.stdout == ["[0] [0] [0] /\n", "[1] [1] [1] /\n"]
+    assert not hasattr(sys.modules["json"], "mine")
+
+
 def test_arguments_folder_and_path_belong_to_the_rank(run: Simulate, tmp_path: Path) -> None:
     home = os.getcwd()
     for rank in range(2):

@@ -34,7 +34,7 @@ def live(
         env["WIRETWIN_LIVE_OUT"] = str(out)
     if split:
         env["WIRETWIN_LIVE_SPLIT"] = "1"
-    command = [*launcher(ranks), sys.executable, "-m", "wiretwin.mpi.live", str(script), *argv]
+    command = [*launcher(ranks), sys.executable, "-P", "-m", "wiretwin.mpi.live", str(script), *argv]
     with leftovers.none_left(os.getuid()):  # of ranks that another's end has ended
         return process.run(command, limit_s=60.0, env=env)
 
@@ -160,6 +160,26 @@ def test_a_program_of_several_files_finds_them(tmp_path: Path) -> None:
     assert done.stdout == "4 5 ['a', 'b c'] __main__ True\n" * 2
 
 
+def test_a_program_s_own_statistics_are_found_in_both_worlds(tmp_path: Path) -> None:
+    (tmp_path / "statistics.py").write_text("def mean(numbers):\n    return 'mine'\n")
+    script = tmp_path / "without-a-suffix"
+    script.write_text(
+        "import sys, mpi4py\n"
+        "mpi4py.rc.initialize = False\n"
+        "from mpi4py import MPI\n"
+        "import statistics\n"
+        "before = MPI.Is_initialized()\n"
+        "MPI.Init()\n"
+        "if MPI.COMM_WORLD.rank == 0:\n"
+        "    folder = sys.path[0] == sys.argv[0].rpartition('/')[0]\n"
+        "    print(statistics.mean([1]), before, MPI.Is_initialized(), MPI.Is_thread_main(), folder)\n"
+        "MPI.Finalize()\n"
+    )
+    done = live(script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == simulate(script, [], 2, model(2)).output() == "mine False True True True\n"
+
+
 def test_a_program_may_initialize_and_finalize_by_itself(tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(
@@ -197,7 +217,7 @@ def test_an_error_of_one_rank_ends_the_job(name: str, said: str, tmp_path: Path)
 
 def test_a_deadlock_is_ended_by_the_limit_and_leaves_no_process() -> None:
     script = PROGRAMS / "broken" / "deadlock.py"
-    command = [*launcher(2), sys.executable, "-m", "wiretwin.mpi.live", str(script)]
+    command = [*launcher(2), sys.executable, "-P", "-m", "wiretwin.mpi.live", str(script)]
     with leftovers.none_left(os.getuid()), pytest.raises(process.TimeLimit):
         process.run(command, limit_s=3.0, env=process.single_threaded())
     assert orphans(script) == []

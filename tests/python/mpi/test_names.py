@@ -60,6 +60,23 @@ def test_a_class_has_or_refuses_every_name(node: ast.ClassDef) -> None:
             vars(kind)[name].__get__(object(), kind)
 
 
+def test_types_for_annotations_are_all_there() -> None:
+    spec = importlib.util.find_spec("mpi4py")
+    assert spec is not None
+    assert spec.origin is not None
+    real = ast.parse(Path(spec.origin).with_name("typing.py").read_text())
+    assigned = {
+        node.targets[0].id: node.value
+        for node in real.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    typing = modules()["mpi4py.typing"]
+    assert set(ast.literal_eval(assigned["__all__"])) == set(typing.__all__)
+    public = {name for name in assigned if not name.startswith("_")}
+    assert public
+    assert public <= set(vars(typing))
+
+
 LIKELY = """
 Send Ssend Bsend Rsend Recv Isend Issend Irecv Sendrecv Sendrecv_replace Probe Iprobe Mprobe
 send recv isend irecv sendrecv ssend Bcast Reduce Allreduce Scan Exscan Reduce_scatter_block
