@@ -1,9 +1,9 @@
-"""How far the two fidelities of a network lie apart: the table of docs/reference/network.md.
+"""How far the fidelities of a network lie apart: the tables of docs/reference/network.md.
 
 Every rank is on a host of its own, hosts cost nothing, and all messages of a pattern are sent at once. For
 each pattern on each network: how long it takes message by message, packet by packet, and what the second is
-of the first. The times are simulated, so the table is the same on every machine; a test compares it with the
-page.
+of the first; and on networks of cells, how long it takes at each fidelity. The times are simulated, so the
+tables are the same on every machine; a test compares them with the page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from wiretwin import Network, _core
 
-__all__ = ["CASES", "Case", "seconds", "table"]
+__all__ = ["CASES", "CELL_CASES", "Case", "cells", "seconds", "table"]
 
 Message = tuple[int, int, int]
 KIB, MIB = 1 << 10, 1 << 20
@@ -76,6 +76,29 @@ CASES = (
     _shuffle(16, 64 * KIB, _TREE),
 )
 
+_OC3 = "star:rate=155.52Mbit/s,delay=1us,switch_delay=10us"
+
+CELL_CASES = (
+    *(_one(count, _OC3) for count in (KIB, 64 * KIB, MIB)),
+    _one(MIB, f"{_OC3},credits=1"),
+    _one(MIB, f"{_OC3},switch=crossbar"),
+    _incast(8, 64 * KIB, _OC3),
+    _incast(8, 64 * KIB, f"{_OC3},switch=crossbar"),
+    _incast(8, 64 * KIB, f"{_OC3},credits=none,queue=2000cells,mtu=1500B"),
+    _shuffle(16, 4 * KIB, "fat-tree:rate=155.52Mbit/s,delay=1us,switch_delay=10us"),
+)
+
+
+def _is_of(fidelity: str, word: str) -> bool:
+    """Whether a word of a network says something at this fidelity."""
+    key, _, value = word.partition("=")
+    if fidelity == "cell":
+        return True
+    if key == "queue":
+        return fidelity == "packet" and not value.endswith("cells")
+    return key not in ("credits", "switch", "iterations", "mtu")
+
+
 _FREE = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
 _LAYER = {
     "call_ps": 0,
@@ -88,8 +111,7 @@ _LAYER = {
 def seconds(case: Case, fidelity: str) -> float:
     """Return when the last message of a case is there."""
     text = f"{case.network},fidelity={fidelity}"
-    if fidelity == "message":
-        text = ",".join(word for word in text.split(",") if not word.startswith("queue="))
+    text = ",".join(word for word in text.split(",") if _is_of(fidelity, word))
     model = {
         "nodes": [{"cores": 1, "idle": "yield", "quantum_ps": 4_000_000_000}] * case.hosts,
         "placement": list(range(case.hosts)),
@@ -124,5 +146,14 @@ def table() -> Iterator[str]:
         yield f"| {case.pattern} | `{case.network}` | {coarse:.1f} | {fine:.1f} | {fine / coarse:.2f} |"
 
 
+def cells() -> Iterator[str]:
+    """Yield the lines of the table of networks of cells."""
+    yield "| messages | network | message [us] | packet [us] | cell [us] |"
+    yield "|---|---|---|---|---|"
+    for case in CELL_CASES:
+        times = (f"{1e6 * seconds(case, fidelity):.1f}" for fidelity in ("message", "packet", "cell"))
+        yield f"| {case.pattern} | `{case.network}` | {' | '.join(times)} |"
+
+
 if __name__ == "__main__":
-    print("\n".join(table()))
+    print("\n".join([*table(), "", *cells()]))

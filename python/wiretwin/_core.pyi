@@ -408,8 +408,8 @@ def switch_carries(
 ) -> SwitchCarries:
     """Run a switch under uniform traffic: `pim`, `islip`, `maximum`, `fifo` or `output-queued`."""
 
-def fabric_run(scenario_json: str) -> str:
-    """Run a network of switches with hosts and sessions: a scenario and a report, both JSON.
+def run_sessions(plan_json: str) -> str:
+    """Run streams and echoes over a network of cell switches: a plan and a report, both JSON.
 
     What the report counts of sessions and lines is counted after the warm-up.
     """

@@ -20,7 +20,7 @@ use std::time::Instant;
 use peak_alloc::PeakAlloc;
 use wiretwin_benches::{Arguments, Turns, bare_cells};
 use wiretwin_engine::Untraced;
-use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossbar};
+use wiretwin_net::cell_switch::crossbar::{Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, Totals, run_by_event, run_by_slot};
 
 #[global_allocator]
@@ -35,8 +35,7 @@ fn output_queued(slots: u64) -> Config {
 
 fn crossbar(ports: u8, slots: u64, scheduler: Scheduler) -> Totals {
     let switch = Config { ports, slots, ..Config::default() };
-    let config = CrossbarConfig { switch, scheduler, ..CrossbarConfig::default() };
-    run_crossbar(&config, &mut Untraced).expect("a valid configuration").cells
+    run_crossbar(&switch, scheduler, &mut Untraced).expect("a valid configuration")
 }
 
 /// A workload: its name, how it runs, slots a turn, most nanoseconds a cell, and what one would like, both on a

@@ -25,9 +25,10 @@ use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
 use wiretwin_benches::{Arguments, Turns, bare_cells, bare_switch, median};
 use wiretwin_net::fabric::{
-    Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Scenario, Service, SharedBuffer,
-    Station, Window,
+    Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Service, SharedBuffer, Station,
+    Window,
 };
+use wiretwin_net::packet::Sessions;
 use wiretwin_units::{BitRate, Cells, Span};
 
 #[global_allocator]
@@ -140,35 +141,35 @@ const WORKLOADS: [Workload; 4] = [
 const SIX_SESSIONS_MOST: f64 = 365.0;
 
 /// Six streams over one line between two switches.
-fn six_sessions(credits: &Value) -> Scenario {
+fn six_sessions(credits: &Value) -> Sessions {
     let switch = |name: &str| {
         json!({
-            "name": name, "kind": "crossbar", "ports": 16, "matching": "pim", "iterations": 4, "inside": 5,
-            "latency_ns": 12_000, "queue_cells": 256, "discard": "tail", "circuits": 4096,
+            "name": name, "kind": "switch", "delay": "12 us",
+            "switch": {"kind": "crossbar", "ports": 16, "inside": 5, "queue": 256, "circuits": 4096},
         })
     };
-    let line = |a: &str, b: &str| json!({"between": [a, b], "bit_s": 150_336_000, "delay_ns": 500, "credits": credits});
+    let line = |a: &str, b: &str| json!({"from": a, "to": b, "credits": {"cells": credits}});
     let mut nodes = vec![switch("s1"), switch("s2")];
     let mut lines = vec![line("s1", "s2")];
     let mut sessions = Vec::new();
     for number in 0..6 {
         let [from, to] = ["a", "b"].map(|side| format!("{side}{number}"));
         for name in [&from, &to] {
-            nodes.push(json!({"name": name, "kind": "host", "packet_ns": 300_000, "sar_ns": 200}));
+            nodes.push(json!({"name": name, "kind": "host", "delay": "200 ns"}));
         }
         lines.extend([line(&from, "s1"), line("s2", &to)]);
-        let path = [&from, "s1", "s2", &to];
-        sessions.push(json!({"name": from, "kind": "ttcp", "path": path, "start_ns": 10_000_000 * number}));
+        let start = format!("{} ms", 10 * number);
+        sessions.push(json!({"name": from, "kind": "ttcp", "from": from, "to": to, "start": start}));
     }
-    let scenario = json!({
-        "seed": 1, "warm_up_ns": 0, "run_ns": 10_000_000_000_u64,
-        "nodes": nodes, "lines": lines, "sessions": sessions,
-        "tcp": {
-            "preset": "bsd43_tahoe", "window_bytes": 65_536, "mss_bytes": 8_192, "mtu_bytes": 9_188,
-            "delayed_ack": false,
+    let plan = json!({
+        "seed": 1, "warm_up": "0 s", "run": "10 s", "per_segment": "300 us", "sessions": sessions,
+        "network": {
+            "topology": "listed", "fidelity": "cell", "rate": "150336000 bit/s", "delay": "500 ns",
+            "mtu": "9188 B", "nodes": nodes, "lines": lines,
         },
+        "tcp": {"preset": "bsd43_tahoe", "window": "64 KiB", "mss": "8192 B", "delayed_ack": false},
     });
-    Scenario::from_json(&scenario.to_string()).expect("a scenario that can be")
+    Sessions::from_json(&plan.to_string()).expect("sessions that can be")
 }
 
 fn main() {
@@ -208,7 +209,7 @@ fn main() {
     }
     let name = "net/six-sessions, 10 s, both variants";
     if arguments.wanted(name) {
-        let variants = [six_sessions(&Value::Null), six_sessions(&json!({"cells": 5}))];
+        let variants = [six_sessions(&json!("none")), six_sessions(&json!(5))];
         let mut times = Vec::new();
         let mut hops = 0;
         for _ in 0..turns.min(3) {

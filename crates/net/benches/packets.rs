@@ -100,7 +100,7 @@ impl Workload {
             "rate=1Gbit/s,delay=10us,trunk_rate=155Mbit/s,trunk_delay=5ms,fidelity=packet,queue=256packets"
         };
         let plan = NetworkPlan::from_text(&format!("dumbbell:hosts=12,mtu={}B,framing=8B,{lines}", self.mtu));
-        let mut simulation = Simulation::new(&plan.expect("a plan")).expect("a dumbbell that can be");
+        let mut simulation = Simulation::new(&plan.expect("a plan"), 1).expect("a dumbbell that can be");
         if let Some(costs) = self.costs {
             simulation.set_costs(costs);
         }

@@ -30,7 +30,7 @@ const WINDOW: Bytes = Bytes::new(200_000);
 /// The tree, and a connection from each host to its partner.
 fn tree() -> Simulation {
     let plan = NetworkPlan::from_text(TREE).expect("a plan");
-    let mut simulation = Simulation::new(&plan).expect("a tree that can be");
+    let mut simulation = Simulation::new(&plan, 1).expect("a tree that can be");
     let config = Config { work: false, ..Config::linux_modern() };
     let config = Arc::new(config.with_buffers(WINDOW, WINDOW).expect("within the limit"));
     for (from, to) in (0..).zip(partners()) {

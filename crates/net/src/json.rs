@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::{Map, Value};
+use wiretwin_plan::PlanError;
 
 /// Why a document was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +83,13 @@ impl<'a> At<'a> {
     /// The same, with the value shown in another way.
     pub fn refuse_as(&self, value: String, allowed: String) -> JsonError {
         JsonError { document: self.document, key: self.key.clone(), value, allowed }
+    }
+
+    /// What is wrong with the plan that this value is.
+    pub(crate) fn refuse_plan(&self, error: PlanError) -> JsonError {
+        let PlanError { key, value, allowed } = error;
+        let key = if key.is_empty() { self.key.clone() } else { join(&self.key, &key) };
+        JsonError { document: self.document, key, value, allowed }
     }
 
     /// The members, if this is an object with no key but the known ones.

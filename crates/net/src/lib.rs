@@ -16,14 +16,12 @@
 //! | [`service`] | ports that service categories share, and tasks that move between them |
 //! | [`fabric`] | networks of cell switches, with credits or without |
 //! | [`cell_switch`] | a switch under synthetic traffic |
-//! | [`fairness`] | what sessions would get of a fair network |
 //! | [`flow`] | messages as flows that share lines max-min fairly |
 
 pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
 pub mod fabric;
-pub mod fairness;
 pub mod flow;
 pub mod frame;
 pub mod gige;
@@ -48,3 +46,7 @@ pub use comm::{Fault, SimComm};
 pub use json::JsonError;
 pub use model::Model;
 pub use world::World;
+
+#[cfg(test)]
+#[path = "tests/fairness.rs"]
+mod fairness;

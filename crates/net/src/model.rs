@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use wiretwin_plan::{ByPackets, Fidelity, Graph, NetworkPlan, Packets, PlanError};
+use wiretwin_plan::{Below, Fidelity, Graph, NetworkPlan, Packets, PlanError};
 use wiretwin_units::{Bytes, Span};
 
 use crate::json::{At, JsonError, parse};
@@ -62,8 +62,8 @@ pub struct NetworkModel {
     pub graph: Arc<Graph>,
     /// Packets, headers and switches.
     pub packets: Packets,
-    /// What there is besides where messages are followed packet by packet.
-    pub by_packets: Option<ByPackets>,
+    /// What there is besides where messages are followed packet by packet or cell by cell.
+    pub below: Option<Below>,
 }
 
 impl NetworkModel {
@@ -72,11 +72,16 @@ impl NetworkModel {
     /// # Errors
     /// [`PlanError`] for a network that cannot be.
     pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
-        let by_packets = match plan.fidelity.unwrap_or_default() {
+        let below = match plan.fidelity.unwrap_or_default() {
             Fidelity::Message => None,
-            Fidelity::Packet => Some(plan.by_packets()?),
+            Fidelity::Packet | Fidelity::Cell => Some(plan.below()?),
         };
-        Ok(Self { graph: Arc::new(plan.graph()?), packets: plan.packets(), by_packets })
+        let graph = Arc::new(plan.graph()?);
+        if let Some(Below::Cells(cells)) = &below {
+            cells.check_any_circuit()?;
+            crate::fabric::Plan::over(&graph, cells).build(1)?;
+        }
+        Ok(Self { graph, packets: plan.packets(), below })
     }
 }
 
@@ -196,10 +201,7 @@ fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
 }
 
 fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, JsonError> {
-    let refused = |error: PlanError| {
-        let key = if error.key.is_empty() { at.key.clone() } else { format!("{}.{}", at.key, error.key) };
-        JsonError { document: DOCUMENT, key, value: error.value, allowed: error.allowed }
-    };
+    let refused = |error| at.refuse_plan(error);
     let plan = NetworkPlan::from_value(at.value).map_err(refused)?;
     let network = NetworkModel::new(&plan).map_err(refused)?;
     let hosts = network.graph.hosts().len();

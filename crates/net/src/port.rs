@@ -92,7 +92,7 @@ impl Port {
     pub fn new(spec: PortSpec) -> Self {
         let queued = match spec.discipline {
             Discipline::Fifo(None) => Queued::Never,
-            Discipline::Fifo(Some(Queue::Packets(most))) => {
+            Discipline::Fifo(Some(Queue::Packets(most) | Queue::Cells(most))) => {
                 Queued::Units { most: most as usize, leaving: VecDeque::new() }
             }
             Discipline::Fifo(Some(Queue::Bytes(most))) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use lan_of::{PLAIN, Want, lan};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wiretwin_engine::Untraced;
-use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, run_crossbar};
+use wiretwin_net::cell_switch::crossbar::{Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
 use wiretwin_net::fabric::{Arbiter, Credits, Crossbar, Discard, Line, Node, Plan, Station, Window};
 use wiretwin_net::lan::echo::round_trips;
@@ -79,8 +79,7 @@ fn a_steady_network_does_not_allocate() {
     for scheduler in [Scheduler::Pim { iterations: 4 }, Scheduler::Islip { iterations: 4 }] {
         let of = |slots| {
             let switch = Config { slots, ..Config::default() };
-            let config = CrossbarConfig { switch, scheduler, ..CrossbarConfig::default() };
-            let (count, totals) = counted(|| run_crossbar(&config, &mut Untraced));
+            let (count, totals) = counted(|| run_crossbar(&switch, scheduler, &mut Untraced));
             totals.expect("a valid configuration");
             count
         };
@@ -95,7 +94,7 @@ fn a_steady_network_does_not_allocate() {
     let config = Arc::new(config);
     let text = "dumbbell:hosts=12,rate=1Gbit/s,delay=10us,trunk_rate=155Mbit/s,trunk_delay=5ms,fidelity=packet,queue=256packets";
     let plan = NetworkPlan::from_text(text).expect("a plan");
-    let mut simulation = Simulation::new(&plan).expect("a dumbbell that can be");
+    let mut simulation = Simulation::new(&plan, 1).expect("a dumbbell that can be");
     for pair in 0..6 {
         let start = simulation.now() + Span::from_ms(7 * u64::from(pair));
         simulation.connect([2 * pair, 2 * pair + 1], [&config, &config], Application::Endless, start);

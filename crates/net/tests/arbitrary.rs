@@ -1,7 +1,5 @@
 //! The checks of the fuzz targets, over their corpora and over arbitrary octets.
 
-#[path = "../../../fuzz/checks/fabric.rs"]
-mod fabric;
 #[path = "../../../fuzz/checks/lan.rs"]
 mod lan;
 #[path = "../../../fuzz/checks/model.rs"]
@@ -10,6 +8,8 @@ mod model;
 mod mutated;
 #[path = "../../../fuzz/checks/service.rs"]
 mod service;
+#[path = "../../../fuzz/checks/sessions.rs"]
+mod sessions;
 
 #[test]
 fn model_holds_for_any_input() {
@@ -23,7 +23,7 @@ fn a_local_network_holds_for_any_input() {
 
 #[test]
 fn a_network_of_switches_holds_for_any_input() {
-    mutated::check_corpus("fabric", fabric::check);
+    mutated::check_corpus("sessions", sessions::check);
 }
 
 #[test]

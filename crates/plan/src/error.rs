@@ -26,7 +26,7 @@ impl PlanError {
 
     /// The same error as it reads from one level further up, where the key was reached through `segment`.
     #[must_use]
-    pub(crate) fn under(mut self, segment: &str) -> Self {
+    pub fn under(mut self, segment: &str) -> Self {
         self.key = match (self.key.is_empty(), self.key.starts_with('[')) {
             (true, _) => segment.to_string(),
             (false, true) => format!("{segment}{}", self.key),

@@ -90,6 +90,13 @@ impl Graph {
         &self.hosts
     }
 
+    /// The place among the hosts of the one of this name.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<u32> {
+        let place = self.hosts.iter().position(|host| self.nodes[host.0 as usize].name == name)?;
+        Some(place as u32)
+    }
+
     /// The lines that leave a node.
     ///
     /// # Panics
@@ -97,6 +104,11 @@ impl Graph {
     #[must_use]
     pub fn leaving(&self, node: NodeId) -> &[LineId] {
         &self.leaving[node.0 as usize]
+    }
+
+    /// By node, the lines that leave it.
+    pub(crate) fn leaving_all(&self) -> &[Vec<LineId>] {
+        &self.leaving
     }
 
     pub(crate) fn add_node(&mut self, name: String, kind: NodeKind) -> NodeId {
@@ -119,11 +131,11 @@ impl Graph {
         self.lines.push(Line { from, to, delay, medium });
     }
 
-    /// Adds a line each way, each with a medium of its own.
-    pub(crate) fn join(&mut self, one: NodeId, other: NodeId, rate: BitRate, delay: Span) {
-        for (from, to) in [(one, other), (other, one)] {
-            let medium = self.add_medium(rate);
-            self.add_line(from, to, delay, medium);
+    /// Adds a line each way, each with a rate and a medium of its own.
+    pub(crate) fn join(&mut self, ends: [NodeId; 2], rates: [BitRate; 2], delay: Span) {
+        for side in 0..2 {
+            let medium = self.add_medium(rates[side]);
+            self.add_line(ends[side], ends[1 - side], delay, medium);
         }
     }
 }

@@ -8,19 +8,26 @@
 //! | [`NetworkPlan`] | a network as a user writes it: `fat-tree:hosts=64,rate=100Gbit/s`, or a table of a scenario |
 //! | [`Graph`] | the nodes and lines that a plan stands for |
 //! | [`Router`] | the path that a packet takes through a graph, equal paths shared out by a hash |
+//! | [`SessionsPlan`] | streams and echoes over a network, and how long to look at them |
 //! | [`read`] | serde values out of JSON whose errors carry the path |
 
+mod cells;
 mod error;
 mod graph;
 mod network;
 mod quantity;
 pub mod read;
 mod route;
+mod sessions;
 mod text;
 mod topology;
 
+pub use cells::{ByCells, CreditPlan, Discard, Matching, Scheme, Service, Share, Switch, SwitchPlan, Window};
 pub use error::PlanError;
 pub use graph::{Graph, Line, LineId, Medium, MediumId, Node, NodeId, NodeKind};
-pub use network::{ByPackets, Fidelity, Forwarding, NetworkPlan, Packets, Topology};
+pub use network::{
+    Below, ByPackets, Fidelity, Forwarding, LLC, NetworkPlan, Packets, TRAILER, Topology, cells_of,
+};
 pub use quantity::{Duration, Queue, Rate, Size};
 pub use route::Router;
+pub use sessions::{SessionKind, SessionPlan, SessionsPlan, TcpPlan};

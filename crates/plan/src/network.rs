@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wiretwin_units::{BitRate, Bytes, Span};
+use wiretwin_units::{BitRate, Bytes, Cells, Span};
 
+use crate::cells::{ByCells, CreditPlan, Share, Switch, SwitchPlan, Window};
 use crate::error::PlanError;
 use crate::graph::Graph;
 use crate::quantity::{Duration, Queue, Rate, Size};
@@ -66,6 +67,8 @@ pub enum Fidelity {
     Message,
     /// Packet by packet: they wait at ports, and TCP carries them.
     Packet,
+    /// Cell by cell: PDUs of AAL 5 over circuits of ATM switches, held back by credits.
+    Cell,
 }
 
 /// A node of a listed network.
@@ -76,6 +79,13 @@ pub struct ListedNode {
     pub name: String,
     /// What the node does with what reaches it.
     pub kind: ListedKind,
+    /// Cell by cell, what the node takes between its queue, or its memory, and a line; that of the network for a
+    /// switch and 0 for a host if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// Cell by cell, what the switch is; that of the network if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<SwitchPlan>,
 }
 
 /// The kinds of nodes that may be listed.
@@ -99,9 +109,21 @@ pub struct ListedLine {
     /// The rate each way; that of the network if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
+    /// The rate of the way back, if it is another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back_rate: Option<Rate>,
     /// The delay each way; that of the network if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
+    /// Cell by cell, the credits of circuits; those of the network if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits: Option<CreditPlan>,
+    /// Cell by cell, the probability that a cell is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells_lost: Option<Share>,
+    /// Cell by cell, the probability that what a cell says of credits is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits_lost: Option<Share>,
 }
 
 /// A network as a user writes it: a table of a scenario, or a text such as `fat-tree:hosts=64,rate=100Gbit/s`.
@@ -147,9 +169,19 @@ pub struct NetworkPlan {
     /// How finely what crosses the network is followed; message by message if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
-    /// What may wait at a port of a switch, packet by packet; any amount if it is left out.
+    /// What may wait at a port of a switch packet by packet, or in a switch cell by cell; any amount if it is left
+    /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// Where cells wait in a switch; at its outputs if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switch: Option<Switch>,
+    /// Rounds of a crossbar's matching; 4 if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iterations: Option<u8>,
+    /// What holds cells back; as many credits as fill a line if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credits: Option<Window>,
     /// Switches from a host to the core of a fat tree: 2 or 3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub levels: Option<u32>,
@@ -192,13 +224,24 @@ pub struct ByPackets {
     pub queue: Option<Queue>,
 }
 
+/// What a network is made of besides its nodes and lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Below {
+    /// Ports at which packets wait.
+    Packets(ByPackets),
+    /// Switches of cells.
+    Cells(ByCells),
+}
+
 /// What messages become on a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packets {
-    /// Bytes of a message in a full packet.
+    /// Bytes of a message in a full packet, or in a full PDU.
     pub payload: Bytes,
-    /// What a line carries for each packet besides those.
+    /// What a line carries for each packet besides those; of a PDU, before it is cut into cells.
     pub overhead: Bytes,
+    /// Whether a line carries cells.
+    pub in_cells: bool,
     /// What a switch takes besides the packet's own time on the line.
     pub switch_delay: Span,
     /// Whether switches wait for whole packets.
@@ -211,12 +254,21 @@ impl Packets {
     #[must_use]
     pub fn on_line(&self, bytes: Bytes) -> Bytes {
         let packets = bytes.get().div_ceil(self.payload.get()).max(1);
+        if self.in_cells {
+            let cells = |payload: u64| cells_of(Bytes::new(payload) + self.overhead).get();
+            let rest = bytes.get() - (packets - 1) * self.payload.get();
+            let full = (packets - 1).saturating_mul(cells(self.payload.get()));
+            return Bytes::new((full + cells(rest)).saturating_mul(CELL.get()));
+        }
         Bytes::new(bytes.get().saturating_add(packets.saturating_mul(self.overhead.get())))
     }
 
-    /// What the last packet of a message of `bytes` occupies of a line.
+    /// What the last packet of a message of `bytes`, or its last cell, occupies of a line.
     #[must_use]
     pub fn last_on_line(&self, bytes: Bytes) -> Bytes {
+        if self.in_cells {
+            return CELL;
+        }
         let rest = match bytes.get() % self.payload.get() {
             0 if bytes.get() > 0 => self.payload.get(),
             rest => rest,
@@ -225,18 +277,30 @@ impl Packets {
     }
 }
 
+/// The cells of a PDU of AAL 5 of `bytes`, its trailer counted in (I.363.5).
+#[must_use]
+pub const fn cells_of(bytes: Bytes) -> Cells {
+    Cells::new(bytes.get().div_ceil(48))
+}
+
+/// The trailer of a PDU of AAL 5 (I.363.5).
+pub const TRAILER: Bytes = Bytes::new(8);
+/// LLC and SNAP before an IP packet in a PDU (RFC 2684).
+pub const LLC: Bytes = Bytes::new(8);
+/// A cell (I.361).
+const CELL: Bytes = Bytes::new(53);
 /// IP version 4 (RFC 791) and TCP with time stamps (RFC 7323).
-const HEADERS: Bytes = Bytes::new(52);
+pub(crate) const HEADERS: Bytes = Bytes::new(52);
 /// Ethernet's preamble and start delimiter (8), header (14), check sequence (4) and gap (12): IEEE 802.3.
 const FRAMING: Bytes = Bytes::new(38);
 const MTU: Bytes = Bytes::new(1500);
 /// IP and TCP with time stamps, and as much again: a packet carries more of a message than of itself (RFC 791 asks for
 /// 68 B at least).
-const LEAST_MTU: u16 = 104;
+pub(crate) const LEAST_MTU: u16 = 104;
 /// Far above any packet of any network, far below what an addition overflows at.
 const LARGEST_PACKET: u64 = 1 << 30;
 /// What a packet may take on a line and as long again to cross it: TCP would take a slower line for a broken one.
-const SLOWEST: Span = Span::from_s(1);
+pub(crate) const SLOWEST: Span = Span::from_s(1);
 /// A day: no sum of a path's delays overflows.
 const LONGEST: Span = Span::from_s(86_400);
 
@@ -277,7 +341,9 @@ impl NetworkPlan {
     /// [`PlanError`] for a network that cannot be.
     pub fn graph(&self) -> Result<Graph, PlanError> {
         self.check()?;
-        topology::build(self)
+        let graph = topology::build(self)?;
+        self.check_ports(&graph)?;
+        Ok(graph)
     }
 
     /// What messages become on the lines of this network.
@@ -285,11 +351,34 @@ impl NetworkPlan {
     pub fn packets(&self) -> Packets {
         let size = |given: Option<Size>, default: Bytes| given.map_or(default, |size| size.0);
         let headers = size(self.headers, HEADERS);
+        if let (Some(Fidelity::Cell), Ok(cells)) = (self.fidelity, self.by_cells()) {
+            let headers = if cells.keeps_all() { Bytes::ZERO } else { headers };
+            let wrapping = if cells.keeps_all() { TRAILER } else { LLC + TRAILER };
+            return Packets {
+                payload: Bytes::new(cells.mtu.into()) - headers,
+                overhead: headers + wrapping,
+                in_cells: true,
+                switch_delay: cells.switch_delay,
+                forwarding: Forwarding::StoreAndForward,
+            };
+        }
         Packets {
+            in_cells: false,
             payload: size(self.mtu, MTU).saturating_sub(headers),
             overhead: headers.saturating_add(size(self.framing, FRAMING)),
             switch_delay: self.switch_delay.map_or(Span::ZERO, |delay| delay.0),
             forwarding: self.forwarding.unwrap_or_default(),
+        }
+    }
+
+    /// What this network is made of: cells where it asks for them, else packets.
+    ///
+    /// # Errors
+    /// As [`NetworkPlan::by_packets`] and [`NetworkPlan::by_cells`].
+    pub fn below(&self) -> Result<Below, PlanError> {
+        match self.fidelity {
+            Some(Fidelity::Cell) => self.by_cells().map(Below::Cells),
+            _ => self.by_packets().map(Below::Packets),
         }
     }
 
@@ -322,6 +411,7 @@ impl NetworkPlan {
             None => false,
             Some(Queue::Packets(packets)) => packets == 0,
             Some(Queue::Bytes(bytes)) => bytes < full,
+            Some(Queue::Cells(_)) => true,
         };
         let lines = self.lines.iter().flatten();
         let rates = lines.clone().map(|line| ("lines", line.rate));
@@ -373,6 +463,9 @@ impl NetworkPlan {
                 return Err(PlanError::new(key, size, "1 GiB at most"));
             }
         }
+        if self.fidelity != Some(Fidelity::Cell) {
+            self.check_no_cells()?;
+        }
         if self.packets().payload.is_zero() {
             let (mtu, headers) =
                 (self.mtu.map_or(MTU, |size| size.0), self.headers.map_or(HEADERS, |size| size.0));
@@ -384,10 +477,11 @@ impl NetworkPlan {
         }
         match (self.fidelity.unwrap_or_default(), self.queue) {
             (Fidelity::Packet, _) => self.by_packets().map(drop),
+            (Fidelity::Cell, _) => self.by_cells().map(drop),
             (Fidelity::Message, Some(queue)) => Err(PlanError::new(
                 "queue",
                 queue,
-                "nothing, except with fidelity packet: messages do not queue",
+                "nothing, except with fidelity packet or cell: messages do not queue",
             )),
             (Fidelity::Message, None) => Ok(()),
         }
@@ -417,8 +511,20 @@ impl NetworkPlan {
             }
             Topology::Listed => &["nodes", "lines"],
         };
-        let common =
-            ["rate", "delay", "switch_delay", "forwarding", "mtu", "headers", "framing", "fidelity", "queue"];
+        let common = [
+            "rate",
+            "delay",
+            "switch_delay",
+            "forwarding",
+            "mtu",
+            "headers",
+            "framing",
+            "fidelity",
+            "queue",
+            "switch",
+            "iterations",
+            "credits",
+        ];
         match given.iter().find(|(key, is_given)| *is_given && !own.contains(key)) {
             None => Ok(()),
             Some((key, _)) => {

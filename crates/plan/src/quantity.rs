@@ -65,17 +65,19 @@ quantity!(
     "a length with a unit, such as \"1500 B\" or \"64 KiB\""
 );
 
-/// How much may wait at a port: so many bytes, or so many packets.
+/// How much may wait: so many bytes, packets or cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// Bytes as they are on the line, what is left of the packet being sent counted in.
     Bytes(Bytes),
     /// Packets, the one being sent counted in.
     Packets(u32),
+    /// Cells.
+    Cells(u32),
 }
 
 const QUEUE: &str =
-    "a length with a unit, such as \"256 KiB\", or a number of packets, such as \"64 packets\"";
+    "a length with a unit, such as \"256 KiB\", or a number, such as \"64 packets\" or \"1000 cells\"";
 
 impl<'de> Deserialize<'de> for Queue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -88,9 +90,11 @@ impl<'de> Deserialize<'de> for Queue {
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Queue, E> {
-                let queue = match text.trim().strip_suffix("packets") {
-                    Some(count) => count.trim().parse().ok().map(Queue::Packets),
-                    None => text.parse().ok().map(Queue::Bytes),
+                let counted = |unit| text.trim().strip_suffix(unit).map(|count| count.trim().parse().ok());
+                let queue = match (counted("packets"), counted("cells")) {
+                    (Some(count), _) => count.map(Queue::Packets),
+                    (_, Some(count)) => count.map(Queue::Cells),
+                    (None, None) => text.parse().ok().map(Queue::Bytes),
                 };
                 queue.ok_or_else(|| E::custom(QUEUE))
             }
@@ -110,6 +114,7 @@ impl fmt::Display for Queue {
         match self {
             Self::Bytes(bytes) => bytes.fmt(f),
             Self::Packets(count) => write!(f, "{count} packets"),
+            Self::Cells(count) => write!(f, "{count} cells"),
         }
     }
 }

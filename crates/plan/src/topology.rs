@@ -64,7 +64,7 @@ impl Builder {
 
     fn host_at(&mut self, switch: NodeId) {
         let host = self.host();
-        self.graph.join(host, switch, self.line.0, self.line.1);
+        self.graph.join([host, switch], [self.line.0; 2], self.line.1);
     }
 
     fn hosts_at(&mut self, switch: NodeId, count: u32) {
@@ -74,7 +74,7 @@ impl Builder {
     }
 
     fn trunk(&mut self, one: NodeId, other: NodeId) {
-        self.graph.join(one, other, self.trunk.0, self.trunk.1);
+        self.graph.join([one, other], [self.trunk.0; 2], self.trunk.1);
     }
 
     /// How many hosts are still to be placed.
@@ -84,7 +84,7 @@ impl Builder {
 
     fn back_to_back(&mut self) {
         let (one, other) = (self.host(), self.host());
-        self.graph.join(one, other, self.line.0, self.line.1);
+        self.graph.join([one, other], [self.line.0; 2], self.line.1);
     }
 
     fn shared_cable(&mut self) {
@@ -285,7 +285,8 @@ fn listed(plan: &NetworkPlan) -> Result<Graph, PlanError> {
             )
         })?;
         let delay = line.delay.or(plan.delay).map_or(Span::ZERO, |delay| delay.0);
-        graph.join(from, to, rate.0, delay);
+        let back = line.back_rate.unwrap_or(rate);
+        graph.join([from, to], [rate.0, back.0], delay);
     }
     connected(&graph)?;
     Ok(graph)

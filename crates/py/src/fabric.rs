@@ -4,9 +4,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wiretwin_engine::Untraced;
-use wiretwin_net::cell_switch::crossbar::{CrossbarConfig, Scheduler, pairs_by_round, run_crossbar};
-use wiretwin_net::cell_switch::{Config, MOST_PORTS, Totals, run_by_slot};
-use wiretwin_net::{fabric, service};
+use wiretwin_net::cell_switch::crossbar::{Scheduler, pairs_by_round, run_crossbar};
+use wiretwin_net::cell_switch::{Config, ConfigError, MOST_PORTS, run_by_slot};
+use wiretwin_net::packet::Sessions;
+use wiretwin_net::service;
 
 fn refused(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -44,20 +45,15 @@ fn switch_carries<'py>(
             )));
         }
     };
-    let run = |slots| -> Result<Totals, String> {
+    let run = |slots| {
         let switch = Config { ports, load, slots, seed, ..Config::default() };
         match scheduler {
-            Some(scheduler) => {
-                let config = CrossbarConfig { switch, scheduler, ..CrossbarConfig::default() };
-                run_crossbar(&config, &mut Untraced)
-                    .map(|totals| totals.cells)
-                    .map_err(|error| error.to_string())
-            }
-            None => run_by_slot(&switch, &mut Untraced).map_err(|error| error.to_string()),
+            Some(scheduler) => run_crossbar(&switch, scheduler, &mut Untraced),
+            None => run_by_slot(&switch, &mut Untraced),
         }
     };
     let (whole, half) =
-        py.detach(|| Ok((run(slots)?, run(slots / 2)?))).map_err(|error: String| refused(error))?;
+        py.detach(|| Ok((run(slots)?, run(slots / 2)?))).map_err(|error: ConfigError| refused(error))?;
     let result = PyDict::new(py);
     let seen = ((slots - slots / 2) * u64::from(ports)) as f64;
     result.set_item("carried", (whole.departed - half.departed) as f64 / seen)?;
@@ -67,11 +63,11 @@ fn switch_carries<'py>(
     Ok(result)
 }
 
-/// Runs a network of switches with hosts and sessions: a scenario and a report, both JSON.
+/// Runs streams and echoes over a network of cell switches: a plan and a report, both JSON.
 #[pyfunction]
-fn fabric_run(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
-    let scenario = fabric::Scenario::from_json(scenario_json).map_err(refused)?;
-    Ok(py.detach(|| scenario.run()).to_string())
+fn run_sessions(py: Python<'_>, plan_json: &str) -> PyResult<String> {
+    let sessions = Sessions::from_json(plan_json).map_err(refused)?;
+    Ok(py.detach(|| sessions.run()).to_string())
 }
 
 /// Runs ports that service categories share: a scenario and a report, both JSON.
@@ -84,7 +80,7 @@ fn service_run(py: Python<'_>, scenario_json: &str) -> PyResult<String> {
 /// Adds this file's functions to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pim_pairs, module)?)?;
-    module.add_function(wrap_pyfunction!(fabric_run, module)?)?;
+    module.add_function(wrap_pyfunction!(run_sessions, module)?)?;
     module.add_function(wrap_pyfunction!(service_run, module)?)?;
     module.add_function(wrap_pyfunction!(switch_carries, module)?)
 }

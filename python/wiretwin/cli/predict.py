@@ -54,7 +54,7 @@ FidelityOption = Annotated[
     typer.Option(
         "--fidelity",
         help="How finely messages are followed through the network: message (they share its lines max-min "
-        "fairly) or packet (TCP carries them over its ports).",
+        "fairly), packet (TCP carries them over its ports) or cell (over circuits of ATM switches).",
         show_default="message",
     ),
 ]
@@ -68,7 +68,8 @@ RanksPerHostOption = Annotated[
 HELP = """Predict how long a program runs: an unmodified mpi4py script, or a compiled one.
 
 It runs on the host of a twin; or, with --network, on many such hosts, joined by a network whose lines the
-messages share; with --fidelity packet, packet by packet over TCP. The topologies are back-to-back, star,
+messages share; with --fidelity packet, packet by packet over TCP; with --fidelity cell, in cells of ATM,
+held back by credits. The topologies are back-to-back, star,
 shared-cable, ring, chain, dumbbell, parking-lot, tree, fat-tree and listed. The networks ethernet10, fddi,
 atm, asx100, an2 and gige have hosts of their own, in every detail, and take a --stack instead of a twin.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin._core import fabric_run, lan_mixed, pim_pairs, switch_carries
+from wiretwin._core import lan_mixed, pim_pairs, run_sessions, switch_carries
 from wiretwin.errors import InputError
 from wiretwin.model.profiles import lan_json
 from wiretwin.model.values import DATA, read_sheet
@@ -120,7 +120,7 @@ def test_the_page_draws_matchings_by_load_and_ports_and_round_trips_by_size(tmp_
 
 def test_one_session_alone_is_the_calibration_figure() -> None:
     rules = Rules(mss_bytes=PAPER["six_sessions"]["tcp_mss_bytes"])
-    report = json.loads(fabric_run(six_plan(rules, 1, 1).scenario(1, 0.5, 1.0)))
+    report = json.loads(run_sessions(six_plan(rules, 1, 1).scenario(1, 0.5, 1.0)))
     found = report["sessions"][0]["read_bytes"] * 8 / 1e6
     predicted, _, published = stored()["six-sessions", "program=one-session", "throughput_Mbit_s"]
     assert float(published) == PAPER["calibration"][0]["throughput_Mbit_s"]
@@ -134,7 +134,7 @@ def test_credits_lose_nothing_and_queues_do() -> None:
         assert float(values["six-sessions", "flow_control=credits", metric][0]) == 0
         assert float(values["six-sessions", "flow_control=none", metric][0]) > 0.002
     rules = Rules(mss_bytes=8192, credits=5)
-    report = json.loads(fabric_run(six_plan(rules, 6, 1).scenario(1, 0.0, 1.0)))
+    report = json.loads(run_sessions(six_plan(rules, 6, 1).scenario(1, 0.0, 1.0)))
     assert sum(one["cells_refused_there"] + one["segments_again"] for one in report["sessions"]) == 0
 
 
@@ -161,13 +161,13 @@ def test_a_network_that_cannot_be_is_refused_by_name() -> None:
     plan = Plan(Rules(credits=0))
     plan.switches(2, 100)
     plan.ttcp("t", plan.hosts("t", 1, 2), 0)
-    with pytest.raises(ValueError, match=r"line 0: credits = 0: at least 1"):
-        fabric_run(plan.scenario(1, 0.0, 1.0))
+    with pytest.raises(ValueError, match=r"network\.lines\[0\]\.credits\.cells is 0; allowed: 1"):
+        run_sessions(plan.scenario(1, 0.0, 1.0))
     plan = Plan(Rules())
     plan.switches(2, 100)
-    plan.ttcp("t", ["t-from", "s1"], 0)
-    with pytest.raises(ValueError, match=r"sessions\[0\]\.path\[0\] is \"t-from\""):
-        fabric_run(plan.scenario(1, 0.0, 1.0))
+    plan.ttcp("t", (plan.hosts("t", 1, 2)[0], "s1"), 0)
+    with pytest.raises(ValueError, match=r"sessions\[0\]\.to is s1; allowed: the name of a host"):
+        run_sessions(plan.scenario(1, 0.0, 1.0))
 
 
 def test_round_trips_of_the_page_are_those_of_the_model() -> None:

@@ -145,11 +145,18 @@ def test_the_command_line_takes_a_fidelity(tmp_path: Path) -> None:
     assert packets == run("--network", "star:rate=1Gbit/s,fidelity=packet")
     assert packets == run("--network", str(file), "--fidelity", "packet")
     assert packets != run("--network", "star:rate=1Gbit/s", "--fidelity", "message")
+    cells = run("--network", "star:rate=1Gbit/s", "--fidelity", "cell")
+    assert cells == run("--network", "star:rate=1Gbit/s,fidelity=cell,credits=loop,switch=output-queued")
+    assert cells != packets
     for network, said in (
         (("--fidelity", "packet"), "--fidelity: 'packet' is not allowed here; allowed: with --network"),
         (
-            ("--network", "star:rate=1Gbit/s", "--fidelity", "cell"),
-            "--network fidelity: 'cell' is not allowed here; allowed: message, packet",
+            ("--network", "star:rate=1Gbit/s", "--fidelity", "bit"),
+            "--network fidelity: 'bit' is not allowed here; allowed: message, packet, cell",
+        ),
+        (
+            ("--network", "star:rate=1Gbit/s,framing=38B", "--fidelity", "cell"),
+            "--network framing: '38 B' is not allowed here; allowed: with fidelity cell, nothing: a cell is",
         ),
         (
             ("--network", "shared-cable:rate=10Mbit/s", "--fidelity", "packet"),
@@ -166,8 +173,10 @@ def test_the_page_of_networks_has_the_differences_that_are_found() -> None:
     import runpy
 
     root = Path(__file__).parents[3]
-    table = runpy.run_path(str(root / "benches" / "fidelity.py"))["table"]
-    assert "\n".join(table()) in (root / "docs" / "reference" / "network.md").read_text()
+    tables = runpy.run_path(str(root / "benches" / "fidelity.py"))
+    page = (root / "docs" / "reference" / "network.md").read_text()
+    for name in ("table", "cells"):
+        assert "\n".join(tables[name]()) in page
 
 
 def test_a_scenario_names_a_network_for_its_twin(tmp_path: Path) -> None:

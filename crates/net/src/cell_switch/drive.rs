@@ -7,7 +7,7 @@ use wiretwin_engine::{Schedule, Stream, Trace, TraceEvent};
 use wiretwin_units::{SimTime, Span};
 
 use super::queues::Departure;
-use super::{Arrival, Config, ConfigError, OutputQueued, Source, Totals};
+use super::{Config, ConfigError, OutputQueued, Source, Totals};
 
 /// A cell left: `a` is output and input, `b` the slot in which it had come.
 const LEFT: u32 = 0;
@@ -39,8 +39,8 @@ pub fn run_by_slot(config: &Config, trace: &mut impl Trace) -> Result<Totals, Co
     let mut switch = OutputQueued::new(config);
     for slot in 0..config.slots {
         for (input, source) in (0..).zip(&mut sources) {
-            if let Some(arrival) = source.next_slot() {
-                switch.arrive(slot, input, arrival);
+            if let Some(output) = source.next_slot() {
+                switch.arrive(slot, input, output);
             }
         }
         for output in 0..config.ports {
@@ -69,8 +69,8 @@ struct ByEvent<'a> {
     schedule: Schedule,
     switch: OutputQueued,
     sources: Vec<Source>,
-    /// The next cell of each input and its slot.
-    next: Vec<Option<(u64, Arrival)>>,
+    /// The slot of the next cell of each input, and its output.
+    next: Vec<Option<(u64, u8)>>,
     /// The slot of each output's next departure.
     leaves: Vec<Option<u64>>,
     /// The time between places of the bus.
@@ -124,12 +124,13 @@ impl<'a> ByEvent<'a> {
                 self.at(slot + 1, place);
             }
         } else {
-            let (slot, arrival) =
+            let (slot, output) =
                 self.next[usize::from(place)].expect("an arrival is scheduled with its cell");
-            let output = usize::from(arrival.output);
-            if self.switch.arrive(slot, place, arrival) && self.leaves[output].is_none() {
-                self.leaves[output] = Some(slot);
-                self.at(slot, self.config.ports + arrival.output);
+            self.switch.arrive(slot, place, output);
+            let leaves = &mut self.leaves[usize::from(output)];
+            if leaves.is_none() {
+                *leaves = Some(slot);
+                self.at(slot, self.config.ports + output);
             }
             self.expect_arrival(place, slot + 1);
         }

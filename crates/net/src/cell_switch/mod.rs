@@ -12,6 +12,7 @@
 pub mod crossbar;
 mod drive;
 #[cfg(test)]
+#[path = "tests/oracle.rs"]
 mod oracle;
 mod queues;
 #[cfg(test)]
@@ -24,7 +25,7 @@ use wiretwin_units::Span;
 
 pub use drive::{run_by_event, run_by_slot};
 pub use queues::OutputQueued;
-pub use traffic::{Arrival, Source, Traffic};
+pub use traffic::Source;
 
 /// Ports a switch may have.
 pub const MOST_PORTS: u8 = 64;
@@ -34,14 +35,8 @@ pub const MOST_PORTS: u8 = 64;
 pub struct Config {
     /// Inputs, and as many outputs: 2 to [`MOST_PORTS`].
     pub ports: u8,
-    /// What comes in.
-    pub traffic: Traffic,
     /// Share of the slots of each input that carry a cell, 0 to 1.
     pub load: f64,
-    /// Share of the cells that go before others at their output, 0 to 1.
-    pub urgent: f64,
-    /// Cells that may wait at each output, of both priorities together; `None` for no limit.
-    pub buffer: Option<u32>,
     /// The time of a slot: at least a nanosecond.
     pub slot: Span,
     /// How many slots.
@@ -53,16 +48,7 @@ pub struct Config {
 impl Default for Config {
     /// 16 ports of 149.76 Mbit/s at 0.9 of their rate, uniform, no limit to the queues.
     fn default() -> Self {
-        Self {
-            ports: 16,
-            traffic: Traffic::Uniform,
-            load: 0.9,
-            urgent: 0.0,
-            buffer: None,
-            slot: Span::from_ps(2_831_197),
-            slots: 100_000,
-            seed: 1,
-        }
+        Self { ports: 16, load: 0.9, slot: Span::from_ps(2_831_197), slots: 100_000, seed: 1 }
     }
 }
 
@@ -74,18 +60,13 @@ pub enum ConfigError {
         /// How many were asked for.
         ports: u8,
     },
-    /// A share that is not from 0 to 1.
-    Share {
-        /// Which.
-        name: &'static str,
+    /// A load that is not from 0 to 1.
+    Load {
         /// Its value.
-        value: f64,
+        load: f64,
     },
-    /// Bursts shorter than a cell.
-    Burst {
-        /// The mean length asked for.
-        mean: f64,
-    },
+    /// A matching without a round.
+    Iterations,
     /// A slot too short to tell its ports apart.
     Slot {
         /// The slot asked for.
@@ -104,8 +85,8 @@ impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Ports { ports } => write!(f, "ports = {ports}: a switch has 2 to {MOST_PORTS}"),
-            Self::Share { name, value } => write!(f, "{name} = {value}: allowed are 0 to 1"),
-            Self::Burst { mean } => write!(f, "bursts of {mean} cells: at least 1, and finite"),
+            Self::Load { load } => write!(f, "load = {load}: allowed are 0 to 1"),
+            Self::Iterations => f.write_str("iterations = 0: at least 1"),
             Self::Slot { slot } => write!(f, "a slot of {slot}: at least 1 ns"),
             Self::Slots { slots, most } => write!(f, "slots = {slots}: at most {most} of this length"),
         }
@@ -123,15 +104,8 @@ impl Config {
         if !(2..=MOST_PORTS).contains(&self.ports) {
             return Err(ConfigError::Ports { ports: self.ports });
         }
-        for (name, value) in [("load", self.load), ("urgent", self.urgent)] {
-            if !(0.0..=1.0).contains(&value) {
-                return Err(ConfigError::Share { name, value });
-            }
-        }
-        if let Traffic::Bursty { mean } = self.traffic
-            && !(mean >= 1.0 && mean.is_finite())
-        {
-            return Err(ConfigError::Burst { mean });
+        if !(0.0..=1.0).contains(&self.load) {
+            return Err(ConfigError::Load { load: self.load });
         }
         if self.slot < Span::from_ns(1) {
             return Err(ConfigError::Slot { slot: self.slot });
@@ -151,8 +125,6 @@ pub struct Totals {
     pub arrived: u64,
     /// Cells that left.
     pub departed: u64,
-    /// Cells that found no room.
-    pub lost: u64,
     /// Cells that were still there at the end.
     pub held: u64,
     /// Slots that the cells that left had waited, all together: none for one that left in the slot in

@@ -14,6 +14,7 @@
 
 mod medium;
 #[cfg(test)]
+#[path = "tests/oracle.rs"]
 mod oracle;
 #[cfg(test)]
 mod tests;

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use wiretwin_engine::{Probability, Stream};
+use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 
 use super::clock::Domain;
 use super::cross::{ByCircuit, Matcher};
-use super::error::PlanError;
 use super::lane::Lane;
 use super::network::Fabric;
 use super::node::{Kind, Node as Running};
 use super::plan::{
-    Arbiter, CircuitId, Credits, Discard, LineId, Node, NodeId, Plan, Scheme, Service, Window, loop_cells,
-    slots_of,
+    Arbiter, Circuit, CircuitId, Credits, Discard, LineId, Node, NodeId, Plan, Scheme, Service, Window,
+    loop_cells, slots_of,
 };
 use super::state::{Beginning, Branch, Direction, End, Faulty, Hop, LineCounters, More, NONE, Pool, Store};
 use crate::cell_switch::MOST_PORTS;
@@ -71,14 +71,26 @@ impl Plan {
         Ok(Fabric::new(nodes, store, circuits, self.resyncs(), seed))
     }
 
+    /// Adds a circuit to this plan and, set up at once, to the network that was made from it. Switches are taken to have
+    /// room for it.
+    ///
+    /// # Errors
+    /// [`PlanError`] where the circuit cannot be.
+    pub(crate) fn open(&mut self, fabric: &mut Fabric, circuit: Circuit) -> Result<CircuitId, PlanError> {
+        let id = self.circuit(circuit);
+        let tree = self.tree(id, &self.ports()?)?;
+        let hops = self.lay_circuit(id.0, &tree, &fabric.nodes, &mut fabric.store);
+        fabric.circuits.push(hops);
+        Ok(id)
+    }
+
     fn check_nodes(&self) -> Result<(), PlanError> {
-        for (number, node) in (0..).zip(&self.nodes) {
-            let id = NodeId(number);
-            let place = || format!("node {number}");
-            let zero = |name| Err(PlanError::Zero { place: place(), name });
+        for (number, node) in self.nodes.iter().enumerate() {
+            let zero = |name| Err(PlanError::new(format!("nodes[{number}].switch.{name}"), 0, "1 and above"));
             let ports = node.ports();
             if !matches!(node, Node::Station(_)) && !(2..=MOST_PORTS).contains(&ports) {
-                return Err(PlanError::Ports { node: id, ports });
+                let key = format!("nodes[{number}].switch.ports");
+                return Err(PlanError::new(key, ports, format!("2 to {MOST_PORTS}")));
             }
             let queue = match node {
                 Node::Crossbar(spec) => {
@@ -108,17 +120,17 @@ impl Plan {
     fn check_lines(&self) -> Result<(), PlanError> {
         let rates = self.lines.iter().flat_map(|(line, _)| line.rates);
         let Some(fastest) = rates.max_by_key(|rate| rate.get()) else { return Ok(()) };
-        for (number, (line, ends)) in (0..).zip(&self.lines) {
-            let id = LineId(number);
-            if let Some(&node) = ends.iter().find(|end| end.0 as usize >= self.nodes.len()) {
-                return Err(PlanError::Ends { line: id, node });
+        for (number, (line, ends)) in self.lines.iter().enumerate() {
+            let wrong = |key: &str, value: &dyn ToString, allowed: &str| {
+                Err(PlanError::new(format!("lines[{number}]{key}"), value.to_string(), allowed))
+            };
+            if ends[0] == ends[1] || ends.iter().any(|end| end.0 as usize >= self.nodes.len()) {
+                let found = format!("one from node {} to node {}", ends[0].0, ends[1].0);
+                return wrong("", &found, "two nodes of the network");
             }
-            if ends[0] == ends[1] {
-                return Err(PlanError::Ends { line: id, node: ends[0] });
-            }
-            for (name, value) in [("cells", line.faults.cells), ("credits", line.faults.credits)] {
+            for (key, value) in [(".cells_lost", line.faults.cells), (".credits_lost", line.faults.credits)] {
                 if Probability::new(value).is_err() {
-                    return Err(PlanError::Probability { line: id, name, value });
+                    return wrong(key, &value, "a probability of 0 to 1");
                 }
             }
             let latency = ends.iter().map(|end| self.nodes[end.0 as usize].latency()).max();
@@ -126,17 +138,19 @@ impl Plan {
             let ends_meet = line.delay + latency.unwrap_or_default() + slowest.unwrap_or_default();
             let slots = slots_of(fastest, ends_meet);
             if slots > MOST_SLOTS {
-                return Err(PlanError::Long { line: id, slots, most: MOST_SLOTS });
+                let found = format!("{slots} cell times of the fastest line, from end to end");
+                return wrong(".delay", &found, &format!("{MOST_SLOTS} at most"));
             }
             let Some(credits) = line.credits else { continue };
             if credits.window == Window::Cells(Cells::new(0)) && credits.shared.get() == 0 {
-                return Err(PlanError::Zero { place: format!("line {number}"), name: "credits" });
+                return wrong(".credits.cells", &0, "1 and above, or cells that circuits share");
             }
             if credits.resync.is_some_and(|interval| interval.is_zero()) {
-                return Err(PlanError::Zero { place: format!("line {number}"), name: "resync" });
+                return wrong(".credits.resync", &0, "above 0");
             }
             if line.rates[0] != line.rates[1] {
-                return Err(PlanError::Rates { line: id, rates: line.rates });
+                let allowed = format!("{}, for a credit for every cell needs one rate", line.rates[0]);
+                return wrong(".back_rate", &line.rates[1], &allowed);
             }
         }
         Ok(())
@@ -150,10 +164,10 @@ impl Plan {
                 ports[end.0 as usize].push((LineId(number), side));
             }
         }
-        for (number, (lines, node)) in (0..).zip(ports.iter().zip(&self.nodes)) {
+        for (number, (lines, node)) in ports.iter().zip(&self.nodes).enumerate() {
             if lines.len() > usize::from(node.ports()) {
-                let (node, ports) = (NodeId(number), node.ports());
-                return Err(PlanError::Lines { node, lines: lines.len(), ports });
+                let allowed = format!("the {} lines of the node, or more", lines.len());
+                return Err(PlanError::new(format!("nodes[{number}].switch.ports"), node.ports(), allowed));
             }
         }
         Ok(ports)
@@ -163,11 +177,14 @@ impl Plan {
     fn tree(&self, id: CircuitId, ports: &[Vec<(LineId, u8)>]) -> Result<Vec<Place>, PlanError> {
         let circuit = &self.circuits[id.0 as usize];
         let station = |node: NodeId| matches!(self.nodes.get(node.0 as usize), Some(Node::Station(_)));
+        let wrong =
+            |value: String, allowed: &str| Err(PlanError::new(format!("circuits[{}]", id.0), value, allowed));
+        let no_station = |node: NodeId| wrong(format!("at node {}", node.0), "a station at each end");
         if circuit.paths.is_empty() || circuit.paths.iter().any(Vec::is_empty) {
-            return Err(PlanError::NoStation { circuit: id, node: None });
+            return wrong("one to nowhere".into(), "a station at each end");
         }
         if !station(circuit.from) {
-            return Err(PlanError::NoStation { circuit: id, node: Some(circuit.from) });
+            return no_station(circuit.from);
         }
         let mut places = vec![Place { node: circuit.from, port: 0, from: None, onward: Vec::new() }];
         for path in &circuit.paths {
@@ -176,11 +193,13 @@ impl Plan {
             for &line in path {
                 let here = places[at].node;
                 let port = ports[here.0 as usize].iter().position(|&(other, _)| other == line);
-                let Some(port) = port else { return Err(PlanError::Broken { circuit: id, line }) };
+                let Some(port) = port else {
+                    return wrong(format!("line {}", line.0), "a line that goes on where it is");
+                };
                 let side = ports[here.0 as usize][port].1;
                 let node = self.lines[line.0 as usize].1[usize::from(1 - side)];
                 if passed.contains(&node) {
-                    return Err(PlanError::Loop { circuit: id, node });
+                    return wrong(format!("node {} again", node.0), "each node once");
                 }
                 passed.push(node);
                 let known = places[at].onward.iter().find(|&&(out, _)| usize::from(out) == port);
@@ -189,7 +208,7 @@ impl Plan {
                     continue;
                 }
                 if places.iter().any(|place| place.node == node) {
-                    return Err(PlanError::Loop { circuit: id, node });
+                    return wrong(format!("node {} again", node.0), "each node once");
                 }
                 let other = ports[node.0 as usize].iter().position(|&(other, _)| other == line);
                 let arrives = other.expect("a line has a port at both ends") as u8;
@@ -200,7 +219,7 @@ impl Plan {
                 at = place;
             }
             if !station(places[at].node) {
-                return Err(PlanError::NoStation { circuit: id, node: Some(places[at].node) });
+                return no_station(places[at].node);
             }
         }
         Ok(places)
@@ -251,12 +270,15 @@ impl Plan {
                 Node::Station(_) => u32::MAX,
             };
             if passing > most as usize {
-                return Err(PlanError::Circuits { node: NodeId(number), circuits: passing, most });
+                let allowed = format!("the {passing} that pass, or more");
+                return Err(PlanError::new(format!("nodes[{number}].switch.circuits"), most, allowed));
             }
             if let Node::SharedBuffer(spec) = node
                 && cells > spec.buffer.get()
             {
-                return Err(PlanError::Memory { node: NodeId(number), cells, buffer: spec.buffer });
+                let (buffer, allowed) =
+                    (spec.buffer.get(), format!("the {cells} that credits promise, or more"));
+                return Err(PlanError::new(format!("nodes[{number}].switch.buffer"), buffer, allowed));
             }
         }
         Ok(())
@@ -299,9 +321,13 @@ impl Plan {
                         let begins = way.iter().position(|&(one, _)| one == then).expect("it is on the way");
                         let lines = way[begins..].iter().map(|&(direction, _)| {
                             let to = self.lines[direction as usize / 2].1[1 - direction as usize % 2];
-                            (LineId(direction / 2), to)
+                            format!("line {} to node {}", direction / 2, to.0)
                         });
-                        return Err(PlanError::Deadlock { lines: lines.collect() });
+                        let found = lines.collect::<Vec<_>>().join(", ");
+                        let found =
+                            format!("a loop that may wait for ever, as all its cells are shared: {found}");
+                        let allowed = "a cell of each circuit's own, on one of them";
+                        return Err(PlanError::new("lines", found, allowed));
                     }
                     None => {
                         done.insert(then, false);

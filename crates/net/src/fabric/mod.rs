@@ -29,31 +29,23 @@ mod build;
 mod clock;
 mod credit;
 mod cross;
-mod error;
-mod hosts;
 mod lane;
 mod network;
 mod node;
 mod plan;
-mod read;
 mod report;
-mod scenario;
 mod source;
 mod state;
 #[cfg(test)]
 mod tests;
 mod under_way;
 
-pub use error::PlanError;
-pub use hosts::{Echo, HostId, Hosts, SessionId, Ttcp, TtcpReport};
 pub use network::{Fabric, LoadError};
 pub use plan::{
     Arbiter, Circuit, CircuitId, Credits, Crossbar, Discard, Faults, Line, LineId, Node, NodeId, Plan,
     Scheme, Service, SharedBuffer, Station, Window, loop_cells,
 };
-pub(crate) use read::Wiring;
 pub use report::{CircuitReport, Delivery};
-pub use scenario::Scenario;
 pub use source::Load;
 pub use state::LineCounters;
 pub(crate) use under_way::UnderWay;

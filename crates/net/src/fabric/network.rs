@@ -422,6 +422,11 @@ impl Fabric {
         [0, 1].map(|side| self.store.directions[line.0 as usize * 2 + side].counters)
     }
 
+    /// Every circuit.
+    pub fn circuits(&self) -> impl Iterator<Item = CircuitId> {
+        (0..self.circuits.len() as u32).map(CircuitId)
+    }
+
     /// What has become of a circuit so far.
     ///
     /// # Panics

@@ -1,11 +1,10 @@
 //! What a network of cell switches is made of.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
+use wiretwin_plan::{ByCells, CreditPlan, Graph, Matching, NodeKind, PlanError, Share, Switch, SwitchPlan};
+pub use wiretwin_plan::{Scheme, Service};
 use wiretwin_units::{BitRate, Cells, Span};
 
-use super::error::PlanError;
-use crate::fairness::{FairnessError, Session, max_min_shares};
+use crate::cell_switch::MOST_PORTS;
 
 /// Which node of a network: a switch or a station.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,15 +47,6 @@ impl Arbiter {
             }
         }
     }
-}
-
-/// Whose cell an output of an output-queued switch sends next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Service {
-    /// Circuits take turns.
-    InTurn,
-    /// The cell that came first.
-    InOrder,
 }
 
 /// Which cells are refused where a queue is, or grows, full.
@@ -132,6 +122,35 @@ pub enum Node {
 }
 
 impl Node {
+    fn switch(plan: SwitchPlan, latency: Span) -> Self {
+        let any = |cells: Option<u32>| cells.map(|cells| Cells::new(cells.into()));
+        let (ports, circuits) = (plan.ports.unwrap_or(MOST_PORTS), plan.circuits.unwrap_or(u32::MAX));
+        let (queue, iterations) = (any(plan.queue), plan.iterations.unwrap_or(4));
+        let discard = match plan.discard.unwrap_or_default() {
+            wiretwin_plan::Discard::Tail => Discard::Tail,
+            wiretwin_plan::Discard::Partial => Discard::Partial,
+            wiretwin_plan::Discard::Early => {
+                Discard::Early { threshold: any(plan.early).unwrap_or(Cells::ZERO) }
+            }
+        };
+        match plan.kind {
+            Switch::Crossbar => {
+                let arbiter = match plan.matching.unwrap_or_default() {
+                    Matching::Pim => Arbiter::Pim { iterations },
+                    Matching::Islip => Arbiter::Islip { iterations },
+                    Matching::ByCircuit => Arbiter::ByCircuit { iterations },
+                };
+                let inside = plan.inside.unwrap_or(1);
+                Self::Crossbar(Crossbar { ports, arbiter, inside, latency, queue, discard, circuits })
+            }
+            Switch::OutputQueued => {
+                let service = plan.service.unwrap_or_default();
+                let buffer = any(plan.buffer).unwrap_or(Cells::new(u64::MAX));
+                Self::SharedBuffer(SharedBuffer { ports, service, latency, buffer, queue, discard, circuits })
+            }
+        }
+    }
+
     /// How many lines it may have.
     pub const fn ports(&self) -> u8 {
         match self {
@@ -159,16 +178,6 @@ pub enum Window {
     Loop,
 }
 
-/// How credits say what they say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheme {
-    /// A credit is worth so many cells. One that is lost is lost until the count is taken again.
-    Increments,
-    /// A credit carries the number of cells forwarded since the start: any later one makes up for one that
-    /// was lost (H. Kung, T. Blackwell, A. Chapman 1994).
-    Totals,
-}
-
 /// Credits on a line, in both directions and for each circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credits {
@@ -184,6 +193,16 @@ pub struct Credits {
 }
 
 impl Credits {
+    fn of(plan: CreditPlan) -> Option<Self> {
+        let window = match plan.cells {
+            wiretwin_plan::Window::Loop => Window::Loop,
+            wiretwin_plan::Window::Cells(cells) => Window::Cells(Cells::new(cells.into())),
+            wiretwin_plan::Window::None => return None,
+        };
+        let (scheme, resync) = (plan.scheme, plan.resync.map(|interval| interval.0));
+        Some(Self { window, shared: Cells::new(plan.shared.into()), scheme, resync })
+    }
+
     /// So many cells for each circuit, none shared, by increments, never counted again.
     pub const fn cells(cells: u64) -> Self {
         Self {
@@ -233,6 +252,14 @@ pub struct Circuit {
     pub paths: Vec<Vec<LineId>>,
 }
 
+impl Circuit {
+    /// Along these lines of a graph, in a plan over the graph.
+    pub(crate) fn over(graph: &Graph, path: &[wiretwin_plan::LineId]) -> Self {
+        let from = NodeId(graph.lines()[path[0].0 as usize].from.0);
+        Self { from, paths: vec![path.iter().map(|line| LineId(line.0 / 2)).collect()] }
+    }
+}
+
 /// Nodes, lines and circuits.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
@@ -245,6 +272,35 @@ impl Plan {
     /// Nothing.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The nodes and lines of a graph; a line is both directions of a connection.
+    pub(crate) fn over(graph: &Graph, spec: &ByCells) -> Self {
+        let nodes = graph.nodes().iter().enumerate().map(|(at, node)| {
+            let listed = spec.nodes.get(at);
+            let delay = listed.and_then(|listed| listed.delay).map(|delay| delay.0);
+            match node.kind {
+                NodeKind::Host => Node::Station(Station { sar: delay.unwrap_or_default() }),
+                NodeKind::Switch | NodeKind::Cable => {
+                    let switch = listed.and_then(|listed| listed.switch).unwrap_or(spec.switch);
+                    Node::switch(switch, delay.unwrap_or(spec.switch_delay))
+                }
+            }
+        });
+        let lines = graph.lines().chunks(2).enumerate().map(|(at, pair)| {
+            let listed = spec.lines.get(at);
+            let default = CreditPlan { cells: spec.credits, ..CreditPlan::default() };
+            let credits = Credits::of(listed.and_then(|listed| listed.credits).unwrap_or(default));
+            let share = |share: Option<Share>| share.unwrap_or_default().0;
+            let faults = listed.map_or(Faults::default(), |listed| Faults {
+                cells: share(listed.cells_lost),
+                credits: share(listed.credits_lost),
+            });
+            let rates = [0, pair.len() - 1].map(|side| graph.media()[pair[side].medium.0 as usize].rate);
+            let ends = [pair[0].from, pair[0].to].map(|end| NodeId(end.0));
+            (Line { rates, delay: pair[0].delay, credits, faults }, ends)
+        });
+        Self { nodes: nodes.collect(), lines: lines.collect(), circuits: Vec::new() }
     }
 
     /// Adds a node.
@@ -268,14 +324,17 @@ impl Plan {
     /// The lines along these nodes, of several between two nodes the first.
     ///
     /// # Errors
-    /// [`PlanError::Apart`] where two nodes have no line between them.
+    /// [`PlanError`] where two nodes have no line between them.
     pub fn along(&self, nodes: &[NodeId]) -> Result<Vec<LineId>, PlanError> {
         nodes
             .windows(2)
             .map(|pair| {
                 let joins = |ends: &[NodeId; 2]| *ends == [pair[0], pair[1]] || *ends == [pair[1], pair[0]];
                 let found = self.lines.iter().position(|(_, ends)| joins(ends));
-                let found = found.ok_or(PlanError::Apart { from: pair[0], to: pair[1] })?;
+                let found = found.ok_or_else(|| {
+                    let value = format!("nodes {} and {}", pair[0].0, pair[1].0);
+                    PlanError::new("circuits", value, "nodes with a line between them")
+                })?;
                 Ok(LineId(found as u32))
             })
             .collect()
@@ -305,65 +364,10 @@ impl Plan {
         (cell, delay + self.nodes[at.0 as usize].latency())
     }
 
-    /// What each circuit would get of the lines, bits per second with headers, were it fair (max-min) and had
-    /// those of `greedy` always more to send, the others nothing.
-    ///
-    /// # Errors
-    /// [`FairnessError`] for circuits that are not of this plan.
-    pub fn fair_shares(&self, greedy: &[CircuitId]) -> Result<Vec<f64>, FairnessError> {
-        let capacities: Vec<f64> =
-            self.lines.iter().flat_map(|(line, _)| line.rates.map(|rate| rate.get() as f64)).collect();
-        let sessions: Vec<Session> = greedy
-            .iter()
-            .map(|&circuit| {
-                let mut directions = BTreeSet::new();
-                for path in self.circuits.get(circuit.0 as usize).iter().flat_map(|circuit| &circuit.paths) {
-                    let mut at = self.circuits[circuit.0 as usize].from;
-                    for &line in path {
-                        let ends = self.lines[line.0 as usize].1;
-                        let side = usize::from(ends[1] == at);
-                        directions.insert(line.0 as usize * 2 + side);
-                        at = ends[1 - side];
-                    }
-                }
-                Session::greedy(directions.into_iter().collect::<Vec<_>>())
-            })
-            .collect();
-        max_min_shares(&capacities, &sessions)
-    }
-
-    /// The way with the fewest lines from one node to another, of several the first in the order of lines;
-    /// hosts are not passed through. `None` where there is none.
-    pub fn shortest(&self, from: NodeId, to: NodeId) -> Option<Vec<LineId>> {
-        let mut reached: BTreeMap<NodeId, Option<(NodeId, LineId)>> = BTreeMap::from([(from, None)]);
-        let mut next = VecDeque::from([from]);
-        while let Some(at) = next.pop_front().filter(|&at| at != to) {
-            if at != from && matches!(self.nodes.get(at.0 as usize), Some(Node::Station(_))) {
-                continue;
-            }
-            for (number, (_, ends)) in (0..).zip(&self.lines) {
-                let Some(side) = ends.iter().position(|&end| end == at) else { continue };
-                let there = ends[1 - side];
-                reached.entry(there).or_insert_with(|| {
-                    next.push_back(there);
-                    Some((at, LineId(number)))
-                });
-            }
-        }
-        let mut lines = Vec::new();
-        let mut at = to;
-        while let Some((before, line)) = *reached.get(&at)? {
-            lines.push(line);
-            at = before;
-        }
-        lines.reverse();
-        Some(lines)
-    }
-
     /// Adds a circuit along these nodes.
     ///
     /// # Errors
-    /// [`PlanError::Apart`] where two nodes have no line between them.
+    /// [`PlanError`] where two nodes have no line between them.
     pub fn circuit_along(&mut self, nodes: &[NodeId]) -> Result<CircuitId, PlanError> {
         let path = self.along(nodes)?;
         let from = nodes.first().copied().unwrap_or(NodeId(u32::MAX));

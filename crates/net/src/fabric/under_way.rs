@@ -18,6 +18,11 @@ impl UnderWay {
         Self { circuits: vec![VecDeque::new(); circuits], count: 0 }
     }
 
+    /// Another circuit.
+    pub(crate) fn add(&mut self) {
+        self.circuits.push(VecDeque::new());
+    }
+
     /// How many there are.
     pub(crate) const fn count(&self) -> usize {
         self.count

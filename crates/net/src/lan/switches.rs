@@ -1,11 +1,12 @@
 //! Any network of cell switches under packets: a [`Fabric`] as a medium.
 //!
 //! Each two hosts have a circuit each way for what IP sends, and where processes have the adapter's memory
-//! mapped another one for that, along the way with the fewest lines. An adapter takes whole PDUs of AAL 5 from
+//! mapped another one for that, along a way with the fewest lines. An adapter takes whole PDUs of AAL 5 from
 //! host memory and puts them there; a PDU that lacks a cell is lost, as its CRC would say.
 
 use std::collections::VecDeque;
 
+use wiretwin_plan::{Below, NetworkPlan, Router};
 use wiretwin_units::{Bytes, Cells, SimTime, Span};
 use wiretwin_wire::aal5::TRAILER_OCTETS;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
@@ -13,7 +14,7 @@ use wiretwin_wire::cell::PAYLOAD_OCTETS;
 use super::config::HostConfig;
 use super::medium::{Came, Packet};
 use super::stack::{Lower, Message, Stack};
-use crate::fabric::{Circuit, CircuitId, Delivery, Fabric, Plan, UnderWay, Wiring};
+use crate::fabric::{Circuit, CircuitId, Delivery, Fabric, Plan, UnderWay};
 use crate::json::{At, Fields, JsonError};
 
 /// Circuits of what IP sends.
@@ -45,36 +46,35 @@ pub(super) fn read(
     if let Some(other) = ["link", "switch"].into_iter().find_map(|key| top.optional(key)) {
         return Err(other.refuse("nothing beside switches, whose lines and nodes say all"));
     }
-    let fields = at.object(&["nodes", "lines"])?;
-    let Wiring { mut plan, stations, .. } = Wiring::read(&fields, false)?;
-    if stations.len() != hosts.len() {
+    let network = NetworkPlan::from_value(at.value);
+    let read = network.and_then(|network| Ok((network.graph()?, network.below()?)));
+    let (graph, below) = read.map_err(|error| at.refuse_plan(error))?;
+    let Below::Cells(cells) = below else { return Err(at.refuse("a network with fidelity cell")) };
+    if graph.hosts().len() != hosts.len() {
         let allowed = format!("{} nodes of kind host, as many as there are hosts", hosts.len());
-        return Err(at.refuse_as(format!("{} nodes of kind host", stations.len()), allowed));
+        return Err(at.refuse_as(format!("{} nodes of kind host", graph.hosts().len()), allowed));
     }
+    let mut plan = Plan::over(&graph, &cells);
     if !plan.resyncs().is_empty() {
-        return Err(
-            at.refuse_as("resync_ns".into(), "lines without it: their count is not taken here".into())
-        );
+        return Err(at.refuse_as("resync".into(), "lines without it: their count is not taken here".into()));
     }
     if stack.message == Message::PvmMapped && !plan.keeps_all() {
         let allowed = "lines with credits and without faults: pvm-mapped repeats nothing that is lost".into();
         return Err(at.refuse_as("a network that may lose cells".into(), allowed));
     }
+    let mut router = Router::new(graph);
+    let stations = router.graph().hosts().to_vec();
     for _ in 0..kinds_of_circuits(stack) {
-        for (from, there) in stations.iter().enumerate() {
-            for (to, _) in stations.iter().enumerate().filter(|&(to, _)| to != from) {
-                let Some(path) = plan.shortest(*there, stations[to]) else {
-                    let value = format!("no way from host {from} to host {to}");
-                    return Err(at.refuse_as(value, "lines that join all hosts".into()));
-                };
-                plan.circuit(Circuit { from: *there, paths: vec![path] });
+        for from in &stations {
+            for to in stations.iter().filter(|to| *to != from) {
+                let mut path = Vec::new();
+                router.path(*from, *to, &mut path);
+                plan.circuit(Circuit::over(router.graph(), &path));
             }
         }
     }
-    match plan.build(1) {
-        Ok(_) => Ok(plan),
-        Err(error) => Err(at.refuse_as(error.to_string(), "a network that can be".into())),
-    }
+    plan.build(1).map_err(|error| at.refuse_plan(error))?;
+    Ok(plan)
 }
 
 pub(super) struct Switches {

@@ -4,15 +4,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use wiretwin_engine::Agenda;
-use wiretwin_plan::{ByPackets, Graph, LineId, NetworkPlan, NodeId, NodeKind, PlanError, Router};
+use wiretwin_plan::{Below, ByPackets, Graph, LLC, LineId, NetworkPlan, NodeId, NodeKind, PlanError, Router};
 use wiretwin_proto::Output;
-use wiretwin_proto::tcp::{Config, Segment};
+use wiretwin_proto::tcp::Config;
 use wiretwin_units::{Bytes, SimTime, Span};
 
+use super::cells::Cells;
 use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
-use super::slab::{Load, Packet, Slab};
+use super::echo::Echoing;
+use super::slab::{Load, Packet, Slab, Unit};
 use super::tcp::{Step, TcpEnd};
+use crate::fabric::{CircuitId, Fabric, Plan};
 use crate::port::{Discipline, Port, PortCounters, PortSpec, Taken};
 
 /// Something that happens in a network of packets.
@@ -39,10 +42,20 @@ pub enum Kind {
     Take,
     /// A connection is opened.
     Open,
+    /// A packet leaves its host for a network of cells.
+    Offer,
+    /// The last cell of a packet is in the memory of its host.
+    Received,
+    /// Something happens among the cells.
+    Cells,
+    /// An echo sends its next datagram.
+    Ask,
+    /// An echo gives up a datagram that has not come back.
+    GiveUp,
 }
 
 impl Kind {
-    const fn of(self, number: u32) -> Event {
+    pub(super) const fn of(self, number: u32) -> Event {
         Event { kind: self, number }
     }
 }
@@ -73,17 +86,24 @@ impl LineReport {
 }
 
 /// A network of packets. See the [module's description](super).
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Network {
     router: Router,
     lines: Vec<Line>,
     /// The lines of every connection's ways, each way ended by [`HERE`].
     paths: Vec<u32>,
     packets: Slab,
-    ends: Vec<End>,
+    pub(super) ends: Vec<End>,
     /// By host; empty where hosts take no time.
-    processors: Vec<Processor>,
+    pub(super) processors: Vec<Processor>,
+    pub(super) echoes: Vec<Echoing>,
+    /// In place of `lines`, where the network is one of cells.
+    cells: Option<Box<Cells>>,
+    /// Nothing is lost: messages cross as they are, without TCP.
+    keeps_all: bool,
     mtu: u16,
+    /// A message is handed to its connection in pieces of so many bytes while it is being made.
+    piece: u64,
     complete: VecDeque<u32>,
     hops: u64,
 }
@@ -92,24 +112,60 @@ pub struct Network {
 const HERE: u32 = u32::MAX;
 
 /// An IP header without options (RFC 791).
-const IP_BYTES: u32 = 20;
+pub(super) const IP_BYTES: u32 = 20;
 
-/// A message is handed to its connection in pieces of so many bytes while it is being made.
+/// The piece of a message that is handed to TCP at once.
 const PIECE: u64 = 16 << 10;
 
 impl Network {
-    /// The network that a plan describes, hosts taking no time.
+    /// The network that a plan describes, hosts taking no time; `seed` is that of all random choices.
     ///
     /// # Errors
     /// [`PlanError`] for a network that cannot be, and for what does not exist packet by packet.
-    pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
+    pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, PlanError> {
         let graph = plan.graph()?;
-        Ok(Self::over(Arc::new(graph), &plan.by_packets()?))
+        let below = plan.below()?;
+        if let Below::Cells(cells) = &below {
+            Plan::over(&graph, cells).build(seed)?;
+        }
+        Ok(Self::over(Arc::new(graph), &below, seed))
     }
 
     /// The network over a graph.
+    ///
+    /// # Panics
+    /// Where there is no such network of cells.
     #[must_use]
-    pub fn over(graph: Arc<Graph>, spec: &ByPackets) -> Self {
+    pub fn over(graph: Arc<Graph>, below: &Below, seed: u64) -> Self {
+        let empty = Self {
+            lines: Vec::new(),
+            paths: Vec::new(),
+            packets: Slab::default(),
+            ends: Vec::new(),
+            processors: Vec::new(),
+            echoes: Vec::new(),
+            cells: None,
+            keeps_all: false,
+            mtu: 0,
+            piece: PIECE,
+            complete: VecDeque::new(),
+            hops: 0,
+            router: Router::new(Arc::clone(&graph)),
+        };
+        match below {
+            Below::Packets(spec) => Self { lines: Self::ports(&graph, spec), mtu: spec.mtu, ..empty },
+            Below::Cells(spec) => Self {
+                cells: Some(Box::new(Cells::new(&graph, spec, seed))),
+                keeps_all: spec.keeps_all(),
+                mtu: spec.mtu,
+                piece: if spec.keeps_all() { spec.mtu.into() } else { PIECE },
+                ..empty
+            },
+        }
+    }
+
+    /// The lines of a graph with their ports.
+    fn ports(graph: &Graph, spec: &ByPackets) -> Vec<Line> {
         let is_host = |node: NodeId| graph.nodes()[node.0 as usize].kind == NodeKind::Host;
         let lines = graph.lines().iter().map(|line| {
             let rate = graph.media()[line.medium.0 as usize].rate;
@@ -123,17 +179,7 @@ impl Network {
             let port = Port::new(PortSpec { rate, framing: spec.framing, discipline });
             Line { port, delay: line.delay.saturating_add(switch) }
         });
-        Self {
-            lines: lines.collect(),
-            paths: Vec::new(),
-            packets: Slab::default(),
-            ends: Vec::new(),
-            processors: Vec::new(),
-            mtu: spec.mtu,
-            complete: VecDeque::new(),
-            hops: 0,
-            router: Router::new(graph),
-        }
+        lines.collect()
     }
 
     /// Gives every host a processor that takes its time.
@@ -151,13 +197,24 @@ impl Network {
         assert!(hosts[0] != hosts[1], "a connection joins two hosts");
         let number = (self.ends.len() / 2) as u32;
         for side in 0..2 {
-            let path = self.path(hosts[side], hosts[1 - side]);
-            let flow = self.lines[self.paths[path as usize] as usize].port.flow();
+            let way = self.way(hosts[side], hosts[1 - side]);
+            let (mut path, mut flow, mut circuit) = (0, 0, CircuitId(0));
+            if let Some(cells) = &mut self.cells {
+                circuit = cells.connect(&way, self.router.graph());
+            } else {
+                path = self.paths.len() as u32;
+                self.paths.extend(way.iter().map(|line| line.0));
+                self.paths.push(HERE);
+                flow = self.lines[way[0].0 as usize].port.flow();
+            }
             self.ends.push(End {
                 tcp: TcpEnd::new(number, side as u32, configs[side].clone(), self.mtu),
                 host: hosts[side],
                 path,
                 flow,
+                circuit,
+                echo: u32::MAX,
+                lost: 0,
                 making: VecDeque::new(),
                 given: 0,
                 expected: VecDeque::new(),
@@ -166,17 +223,14 @@ impl Network {
         ConnectionId(number)
     }
 
-    /// Where the way from one host to another begins in the list of paths.
-    fn path(&mut self, from: u32, to: u32) -> u32 {
+    /// The way from one host to another.
+    fn way(&mut self, from: u32, to: u32) -> Vec<LineId> {
         let graph = self.router.graph();
         let (from, to) = (graph.hosts()[from as usize], graph.hosts()[to as usize]);
-        let mut path: Vec<LineId> = Vec::new();
+        let mut path = Vec::new();
         let is_reached = self.router.path(from, to, &mut path);
         assert!(is_reached, "a checked network joins all its hosts");
-        let first = self.paths.len() as u32;
-        self.paths.extend(path.iter().map(|line| line.0));
-        self.paths.push(HERE);
-        first
+        path
     }
 
     /// Opens a connection that is closed: the three segments of the handshake cross the network.
@@ -190,6 +244,9 @@ impl Network {
     /// Opens a connection that is closed without a segment on any line, as if that had been done long before; small
     /// segments do not wait for acknowledgments (`TCP_NODELAY`).
     pub fn open_at_once(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
+        if self.keeps_all {
+            return;
+        }
         let ends = [connection.end(true).0, connection.end(false).0];
         for end in ends {
             self.ends[end as usize].tcp.machine.set_nodelay(true);
@@ -246,7 +303,7 @@ impl Network {
         (bytes, made): (Bytes, SimTime),
         client: u32,
     ) {
-        let pieces = bytes.get().div_ceil(PIECE).max(1);
+        let pieces = bytes.get().div_ceil(self.piece).max(1);
         let each = Span::from_ps(made.as_ps().saturating_sub(now.as_ps()) / pieces);
         let state = &mut self.ends[end.0 as usize];
         state.given += bytes.get();
@@ -281,13 +338,50 @@ impl Network {
             Kind::Made => self.made(agenda, now, number),
             Kind::Take => self.take(agenda, now, number),
             Kind::Open => self.open(agenda, now, ConnectionId(number)),
+            Kind::Offer => self.offer_cells(agenda, now, number),
+            Kind::Received => self.receive(agenda, now, number),
+            Kind::Cells => self.step_cells(agenda, now),
+            Kind::Ask => self.ask(agenda, now, number),
+            Kind::GiveUp => self.give_up(agenda, now, number),
         }
     }
 
-    /// Packets that have reached the end of a line so far.
+    /// A packet leaves its host for a network of cells.
+    fn offer_cells(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+        let Load { end, unit } = self.packets.load(number);
+        let circuit = self.ends[EndId(*end).peer().0 as usize].circuit;
+        let wrapping = if matches!(unit, Unit::Piece) { Bytes::ZERO } else { LLC };
+        let bytes = Bytes::new(self.packets.packets[number as usize].bytes.into()) + wrapping;
+        if let Some(cells) = &mut self.cells {
+            cells.offer(agenda, now, circuit, (number, bytes));
+        }
+    }
+
+    /// Something happens among the cells: packets may have come.
+    fn step_cells(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime) {
+        let Some(cells) = &mut self.cells else { return };
+        cells.step(agenda, now);
+        while let Some((number, time)) = cells.arrived.pop_front() {
+            if let Some(time) = time {
+                agenda.put(time, Kind::Received.of(number));
+            } else {
+                let sender = EndId(self.packets.load(number).end).peer();
+                self.ends[sender.0 as usize].lost += 1;
+                self.packets.remove(number);
+            }
+        }
+    }
+
+    /// Packets, or cells, that have reached the end of a line so far.
     #[must_use]
-    pub const fn hops(&self) -> u64 {
-        self.hops
+    pub fn hops(&self) -> u64 {
+        self.fabric().map_or(self.hops, Fabric::hops)
+    }
+
+    /// The network of cells, where it is one.
+    #[must_use]
+    pub fn fabric(&self) -> Option<&Fabric> {
+        self.cells.as_ref().map(|cells| &cells.fabric)
     }
 
     /// Packets that are under way or wait.
@@ -305,7 +399,7 @@ impl Network {
     /// What a line of the graph has counted; looks at every packet that is under way.
     ///
     /// # Panics
-    /// Where the graph has no such line.
+    /// Where the graph has no such line, and where the network is one of cells.
     #[must_use]
     pub fn line(&self, line: LineId) -> LineReport {
         let here = |packet: &&Packet| self.paths[packet.place as usize - 1] == line.0;
@@ -318,6 +412,7 @@ impl Network {
     pub fn stream(&self, from: EndId) -> StreamReport {
         let (sender, receiver) = (&self.ends[from.0 as usize], &self.ends[from.peer().0 as usize]);
         StreamReport {
+            packets_lost: sender.lost + receiver.lost,
             read: Bytes::new(receiver.tcp.read),
             last_read: receiver.tcp.last_read,
             sender: sender.tcp.machine.counters(),
@@ -347,6 +442,12 @@ impl Network {
             self.offer(agenda, now, number, bytes, Way { line, flow: 0, kind: Kind::Arrive });
             return;
         }
+        self.receive(agenda, now, number);
+    }
+
+    /// A packet is at its host.
+    #[inline]
+    fn receive(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
         let host = self.ends[self.packets.load(number).end as usize].host;
         if let Some(processor) = self.processors.get_mut(host as usize)
             && (processor.free_at > now || !processor.waiting.is_empty())
@@ -376,11 +477,25 @@ impl Network {
     }
 
     fn deliver(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
-        let load = self.packets.load(number);
-        let end = load.end;
-        self.ends[end as usize].tcp.machine.handle_segment(now, &load.segment);
-        self.packets.remove(number);
-        self.drain(agenda, now, end);
+        let Load { end, unit } = self.packets.load(number);
+        let (end, state) = (*end, &mut self.ends[*end as usize]);
+        match unit {
+            Unit::Segment(segment) => {
+                state.tcp.machine.handle_segment(now, segment);
+                self.packets.remove(number);
+                self.drain(agenda, now, end);
+            }
+            Unit::Datagram(turn) => {
+                let turn = *turn;
+                self.packets.remove(number);
+                self.datagram(agenda, now, EndId(end), turn);
+            }
+            Unit::Piece => {
+                state.tcp.read += u64::from(self.packets.packets[number as usize].bytes);
+                self.packets.remove(number);
+                self.complete.extend(std::iter::from_fn(|| state.whole()));
+            }
+        }
     }
 
     fn timer(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
@@ -393,22 +508,28 @@ impl Network {
 
     /// The next piece of the first message is there, and what else is due.
     fn made(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
-        let state = &mut self.ends[end as usize];
-        while let Some(first) = state.making.front_mut() {
-            while first.left > 0 && first.next <= now {
-                let piece = first.left.min(PIECE);
-                first.left -= piece;
-                first.next = first.next.saturating_add(first.each);
-                state.tcp.to_write += piece;
+        loop {
+            let state = &mut self.ends[end as usize];
+            match state.piece(now, self.piece) {
+                Ok(bytes) if self.keeps_all => {
+                    let load = Load { end: end ^ 1, unit: Unit::Piece };
+                    // A piece is no longer than a PDU.
+                    let number = self.packets.insert(Packet { place: 0, bytes: bytes as u32 }, load);
+                    self.offer_cells(agenda, now, number);
+                }
+                Ok(bytes) => state.tcp.to_write += bytes,
+                Err(next) => {
+                    if let Some(next) = next {
+                        agenda.put(next, Kind::Made.of(end));
+                    }
+                    break;
+                }
             }
-            if first.left > 0 {
-                agenda.put(first.next, Kind::Made.of(end));
-                break;
-            }
-            state.making.pop_front();
         }
-        state.tcp.go_on_writing(now);
-        self.drain(agenda, now, end);
+        if !self.keeps_all {
+            self.ends[end as usize].tcp.go_on_writing(now);
+            self.drain(agenda, now, end);
+        }
     }
 
     /// Takes the outputs of an end and lets its user go on.
@@ -423,15 +544,9 @@ impl Network {
                 }
                 Step::Transmit(segment) => {
                     let at = self.processors.get(state.host as usize).map_or(now, |host| host.done(now));
-                    self.transmit(agenda, at, end, segment);
+                    self.transmit(agenda, at, end, (segment.octets() + IP_BYTES, Unit::Segment(segment)));
                 }
-                Step::Read => {
-                    let read = state.tcp.read;
-                    while let Some((_, client)) = state.expected.front().filter(|one| one.0 <= read) {
-                        self.complete.push_back(*client);
-                        state.expected.pop_front();
-                    }
-                }
+                Step::Read => self.complete.extend(std::iter::from_fn(|| state.whole())),
                 Step::Rest(timer) => {
                     if let Some(timer) = timer {
                         agenda.put(timer, Kind::Timer.of(end));
@@ -442,12 +557,19 @@ impl Network {
         }
     }
 
-    fn transmit(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, end: u32, segment: Segment) {
-        let bytes = segment.octets() + IP_BYTES;
+    pub(super) fn transmit(
+        &mut self,
+        agenda: &mut impl Agenda<Event>,
+        at: SimTime,
+        end: u32,
+        (bytes, unit): (u32, Unit),
+    ) {
         let End { path, flow, .. } = self.ends[end as usize];
+        let number = self.packets.insert(Packet { place: path + 1, bytes }, Load { end: end ^ 1, unit });
+        if self.cells.is_some() {
+            return agenda.put(at, Kind::Offer.of(number));
+        }
         let line = self.paths[path as usize];
-        let packet = Packet { place: path + 1, bytes };
-        let number = self.packets.insert(packet, Load { end: end ^ 1, segment });
         self.take_turns(agenda, at, line);
         self.offer(agenda, at, number, bytes, Way { line, flow, kind: Kind::Leave });
     }

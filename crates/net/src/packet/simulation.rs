@@ -9,6 +9,7 @@ use wiretwin_units::{Bytes, SimTime};
 
 use super::connection::ConnectionId;
 use super::costs::Costs;
+use super::echo::{Echo, EchoId};
 use super::network::{Event, Kind, Network};
 
 /// What the user of the end that opens a connection does; the other end reads all that comes.
@@ -31,7 +32,7 @@ pub enum Application {
 /// use wiretwin_units::{Bytes, SimTime, Span};
 ///
 /// let plan = NetworkPlan::from_text("star:hosts=2,rate=1Gbit/s,delay=5us")?;
-/// let mut simulation = Simulation::new(&plan)?;
+/// let mut simulation = Simulation::new(&plan, 1)?;
 /// let rules = Arc::new(Config { work: false, ..Config::linux_modern() });
 /// let megabyte = Application::Transfer(Bytes::new(1_000_000));
 /// let connection = simulation.connect([0, 1], [&rules, &rules], megabyte, SimTime::ZERO);
@@ -47,12 +48,12 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// The network that a plan describes, at the start of the run.
+    /// The network that a plan describes, at the start of the run; `seed` is that of all random choices.
     ///
     /// # Errors
     /// As [`Network::new`].
-    pub fn new(plan: &NetworkPlan) -> Result<Self, PlanError> {
-        Ok(Self { schedule: Schedule::new(), network: Network::new(plan)? })
+    pub fn new(plan: &NetworkPlan, seed: u64) -> Result<Self, PlanError> {
+        Ok(Self { schedule: Schedule::new(), network: Network::new(plan, seed)? })
     }
 
     /// Gives every host a processor that takes its time.
@@ -78,8 +79,19 @@ impl Simulation {
         };
         let now = self.schedule.now();
         self.network.write(&mut self.schedule, now, connection.end(true), bytes, closes);
-        self.schedule.put(start.max(now), Event { kind: Kind::Open, number: connection.0 });
+        self.schedule.put(start.max(now), Kind::Open.of(connection.0));
         connection
+    }
+
+    /// Adds an echo.
+    ///
+    /// # Panics
+    /// As [`Network::connect`].
+    pub fn echo(&mut self, spec: Echo, config: &Arc<Config>, seed: u64) -> EchoId {
+        let connection = self.network.connect(spec.hosts, [config, config]);
+        let echo = self.network.add_echo(connection, spec, seed);
+        self.schedule.put(spec.start.max(self.schedule.now()), Kind::Ask.of(echo.0));
+        echo
     }
 
     /// Runs until no event is due up to `until`, which the clock then shows.

@@ -16,7 +16,18 @@ pub(super) struct Packet {
 pub(super) struct Load {
     /// The end that receives.
     pub end: u32,
-    pub segment: Segment,
+    pub unit: Unit,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Unit {
+    /// A segment of TCP.
+    Segment(Segment),
+    /// A datagram of an echo: which, counted from its first.
+    Datagram(u32),
+    /// A piece of a message, which nothing loses.
+    Piece,
 }
 
 /// Packets by number; a number is given out again when its packet has left.

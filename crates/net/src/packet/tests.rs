@@ -41,7 +41,7 @@ impl Dumbbell {
             self.mtu,
             self.trunk
         );
-        let mut simulation = Simulation::new(&NetworkPlan::from_text(&text).unwrap()).unwrap();
+        let mut simulation = Simulation::new(&NetworkPlan::from_text(&text).unwrap(), 1).unwrap();
         if let Some(costs) = self.costs {
             simulation.set_costs(costs);
         }

@@ -1,4 +1,5 @@
-//! Messages packet by packet: a TCP connection between every two ranks that talk, over the ports of the network.
+//! Messages packet by packet or cell by cell: a connection between every two ranks that talk. Over the ports of a network
+//! of packets, and over cells that may be lost, it is one of TCP; over cells that are not, a circuit each way.
 //!
 //! A connection is open from the beginning, as after a library's start. A message is written to it as it is made; when
 //! its last byte has been read at the other end, it has crossed the network. A message of no bytes takes one.
@@ -6,7 +7,7 @@
 use std::sync::Arc;
 
 use wiretwin_msg::table::Table;
-use wiretwin_plan::{ByPackets, Graph};
+use wiretwin_plan::{Below, Graph};
 use wiretwin_proto::tcp::{Config, Rto};
 use wiretwin_units::{Bytes, SimTime};
 
@@ -15,22 +16,22 @@ use super::state::Pair;
 use super::transfer::is_envelope_only;
 use crate::packet::{self, ConnectionId};
 
-/// A network of packets and the connections over it.
+/// A network of packets or cells and the connections over it.
 #[derive(Clone)]
 pub(super) struct Carrier {
-    network: packet::Network,
+    pub(super) network: packet::Network,
     /// By the lower and the higher rank.
     connections: Table<Pair, u32>,
     rules: Arc<Config>,
 }
 
 impl Carrier {
-    pub(super) fn new(graph: &Arc<Graph>, spec: &ByPackets) -> Self {
+    pub(super) fn new(graph: &Arc<Graph>, below: &Below, seed: u64) -> Self {
         let modern = Config::linux_modern();
         // What hosts take is in the costs of their layer; and a library waits for ever.
         let rules = Config { work: false, rto: Rto { most: u8::MAX, ..modern.rto }, ..modern };
         Self {
-            network: packet::Network::over(Arc::clone(graph), spec),
+            network: packet::Network::over(Arc::clone(graph), below, seed),
             connections: Table::new(),
             rules: Arc::new(rules),
         }

@@ -97,7 +97,7 @@ pub struct World {
 impl World {
     /// A world of as many ranks as the model places. With `timeline`, intervals are recorded.
     ///
-    /// `seed` is kept for the record: the program-level model draws no random numbers.
+    /// `seed` is that of the matchings of crossbars, where the network has some; nothing else is random.
     #[must_use]
     pub fn new(model: Model, seed: u64, timeline: bool) -> Self {
         let mut on_node = vec![0u32; model.nodes.len()];
@@ -119,7 +119,7 @@ impl World {
             cores,
             egress: vec![Transmitter::default(); wires],
             ingress: vec![Transmitter::default(); wires],
-            network: model.network.as_ref().map(Network::new),
+            network: model.network.as_ref().map(|network| Network::new(network, seed)),
             matcher: Matcher::new(),
             pairs: Table::new(),
             requests: Vec::new(),

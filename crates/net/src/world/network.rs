@@ -5,7 +5,8 @@
 //! connection; those of different pairs share media max-min fairly ([`crate::flow`]). What the last packet takes
 //! from the end of the first line on (lines, switches) comes on top.
 //!
-//! Where the network is followed packet by packet, TCP carries messages in place of flows (`carrier`).
+//! Where the network is followed packet by packet or cell by cell, connections carry messages in place of flows
+//! (`carrier`).
 //!
 //! Ends and network work on a long message at the same time, packet by packet, so its time is that of the slowest
 //! of them, and of a message of one packet their sum.
@@ -63,9 +64,9 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(model: &NetworkModel) -> Self {
+    pub(super) fn new(model: &NetworkModel, seed: u64) -> Self {
         let graph = &model.graph;
-        let carrier = model.by_packets.map(|spec| Box::new(Carrier::new(graph, &spec)));
+        let carrier = model.below.as_ref().map(|below| Box::new(Carrier::new(graph, below, seed)));
         Self {
             packets: model.packets,
             hosts: graph.hosts().to_vec(),

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from wiretwin._core import fabric_run
+from wiretwin._core import run_sessions
 from wiretwin.errors import InputError
-from wiretwin.model.switches import Credits, an2, crossbar, line, output_queued
+from wiretwin.model.switches import Credits, an2, crossbar, host, line, network, output_queued
 from wiretwin.model.values import DATA, Sheet, read_sheet
 
 __all__ = ["Plan", "Rules", "alpha", "an2", "paper", "run_all"]
@@ -72,7 +72,7 @@ class Plan:
         """Add a row of switches with lines of this length between them, ``s1``, ``s2``, …."""
         for number in range(1, count + 1):
             if self.rules.one_queue:
-                switch = output_queued(f"s{number}", buffer_cells=8192) | {"service": "in-order"}
+                switch = output_queued(f"s{number}", buffer_cells=8192, service="in-order")
             else:
                 switch = crossbar(f"s{number}", inside_cells=self.rules.inside_cells)
             self.nodes.append(switch)
@@ -82,60 +82,44 @@ class Plan:
     def _line(self, first: str, second: str, length_m: float) -> None:
         self.lines.append(line(first, second, length_m, self.rules.credits))
 
-    def hosts(self, name: str, first: int, last: int) -> list[str]:
-        """Add a pair of hosts at two switches; returns the way from the one to the other."""
-        sheet = alpha()
-        packet_us = sheet["packet_us"] if self.rules.packet_us is None else self.rules.packet_us
-        ends = [f"{name}-from", f"{name}-to"]
+    def hosts(self, name: str, first: int, last: int) -> tuple[str, str]:
+        """Add a pair of hosts at two switches; returns their names."""
+        ends = (f"{name}-from", f"{name}-to")
         for end, switch in zip(ends, (first, last), strict=True):
-            self.nodes.append(
-                {
-                    "name": end,
-                    "kind": "host",
-                    "packet_ns": round(packet_us * 1000),
-                    "sar_ns": round(sheet["sar_ns"]),
-                }
-            )
+            self.nodes.append(host(end, alpha()["sar_ns"]))
             self._line(end, f"s{switch}", an2()["host_line_m"])
-        return [ends[0], *(f"s{number}" for number in range(first, last + 1)), ends[1]]
+        return ends
 
-    def ttcp(self, name: str, path: Sequence[str], start_ns: int) -> None:
+    def ttcp(self, name: str, ends: tuple[str, str], start_ns: int) -> None:
         """Add a stream that begins at this time."""
-        self.sessions.append({"name": name, "kind": "ttcp", "path": list(path), "start_ns": start_ns})
+        self._session(name, "ttcp", ends, start=f"{start_ns} ns")
 
-    def echo(self, name: str, path: Sequence[str], size: int) -> None:
+    def echo(self, name: str, ends: tuple[str, str], size: int) -> None:
         """Add an echo of datagrams of this size, with random pauses of 5 ms on average."""
-        self.sessions.append(
-            {
-                "name": name,
-                "kind": "echo",
-                "path": list(path),
-                "start_ns": 0,
-                "bytes": size,
-                "pause_ns": 5_000_000,
-                "timeout_ns": 2 * SECOND_NS,
-            }
-        )
+        self._session(name, "echo", ends, start="0 ns", bytes=f"{size} B", pause="5 ms", timeout="2 s")
+
+    def _session(self, name: str, kind: str, ends: tuple[str, str], **more: str) -> None:
+        self.sessions.append({"name": name, "kind": kind, "from": ends[0], "to": ends[1], **more})
 
     def scenario(self, seed: int, warm_up_s: float, run_s: float) -> str:
         """Return the whole as JSON."""
-        sheet = alpha()
+        sheet, rules = alpha(), self.rules
+        packet_us = sheet["packet_us"] if rules.packet_us is None else rules.packet_us
         tcp = {
-            "preset": self.rules.preset,
-            "window_bytes": int(sheet["window_bytes"]),
-            "mtu_bytes": int(sheet["mtu_bytes"]),
-            "mss_bytes": self.rules.mss_bytes,
-            "delayed_ack": self.rules.delayed_ack,
+            "preset": rules.preset,
+            "window": f"{int(sheet['window_bytes'])} B",
+            "mss": None if rules.mss_bytes is None else f"{rules.mss_bytes} B",
+            "delayed_ack": rules.delayed_ack,
         }
         return json.dumps(
             {
                 "seed": seed,
-                "warm_up_ns": round(warm_up_s * SECOND_NS),
-                "run_ns": round(run_s * SECOND_NS),
-                "nodes": self.nodes,
-                "lines": self.lines,
-                "sessions": self.sessions,
+                "warm_up": f"{round(warm_up_s * SECOND_NS)} ns",
+                "run": f"{round(run_s * SECOND_NS)} ns",
+                "network": network(self.nodes, self.lines, mtu=f"{int(sheet['mtu_bytes'])} B"),
+                "per_segment": f"{round(packet_us * 1000)} ns",
                 "tcp": tcp,
+                "sessions": self.sessions,
             }
         )
 
@@ -151,7 +135,7 @@ def run_all(scenarios: Sequence[str]) -> tuple[list[Json], str]:
 
     def one(scenario: str) -> str:
         try:
-            return fabric_run(scenario)
+            return run_sessions(scenario)
         except ValueError as error:
             raise InputError(reason=str(error)) from None
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wiretwin_engine::{Stream, TraceRecorder, Untraced};
 
 use super::*;
-use crate::cell_switch::Traffic;
+use crate::cell_switch::Config;
 
 fn requests(rows: &[u64]) -> Requests {
     let mut requests = Requests::new(rows.len());
@@ -74,8 +74,7 @@ proptest! {
 
     #[test]
     fn cells_are_conserved_and_keep_their_order(
-        ports in 2_u8..=64, load in 0.0..=1.0, mean in 1.0..20.0, scheduler in 0..5, speed_up in 1_u8..4,
-        buffer in prop_oneof![Just(None), (0_u32..30).prop_map(Some)], seed in any::<u64>(),
+        ports in 2_u8..=64, load in 0.0..=1.0, scheduler in 0..5, seed in any::<u64>(),
     ) {
         let scheduler = match scheduler {
             0 => Scheduler::Pim { iterations: 1 },
@@ -84,15 +83,10 @@ proptest! {
             3 => Scheduler::Maximum,
             _ => Scheduler::Fifo,
         };
-        let traffic = if mean < 10.0 { Traffic::Bursty { mean } } else { Traffic::Uniform };
-        let switch = Config { ports, load, traffic, buffer, seed, slots: 120, ..Config::default() };
-        let config = CrossbarConfig { switch, scheduler, speed_up, observe: false };
+        let config = Config { ports, load, seed, slots: 120, ..Config::default() };
         let mut trace = TraceRecorder::new();
-        let totals = run_crossbar(&config, &mut trace).unwrap();
-        let cells = &totals.cells;
-        prop_assert_eq!(cells.arrived, cells.departed + cells.lost + cells.held);
-        prop_assert!(totals.matched >= cells.departed);
-        prop_assert!(buffer.is_none_or(|buffer| cells.longest <= buffer));
+        let cells = run_crossbar(&config, scheduler, &mut trace).unwrap();
+        prop_assert_eq!(cells.arrived, cells.departed + cells.held);
         // Of one input to one output no cell overtakes another, and no output sends two in a slot.
         let mut last = std::collections::BTreeMap::new();
         let mut leaving = std::collections::BTreeSet::new();
@@ -102,7 +96,7 @@ proptest! {
             prop_assert!(leaving.insert((event.time, event.a >> 8)));
         }
         let mut again = TraceRecorder::new();
-        run_crossbar(&config, &mut again).unwrap();
+        run_crossbar(&config, scheduler, &mut again).unwrap();
         prop_assert_eq!(trace.digest(), again.digest());
     }
 }
@@ -124,21 +118,10 @@ fn islip_pointers_move_past_what_was_accepted_in_the_first_round() {
 
 #[test]
 fn what_cannot_be_is_refused_by_name() {
-    let refused = |config: CrossbarConfig| run_crossbar(&config, &mut Untraced).unwrap_err().to_string();
-    let config = CrossbarConfig::default();
-    let none = Config { ports: 0, ..config.switch };
-    assert_eq!(refused(CrossbarConfig { switch: none, ..config }), "ports = 0: a switch has 2 to 64");
-    let scheduler = Scheduler::Pim { iterations: 0 };
-    assert_eq!(refused(CrossbarConfig { scheduler, ..config }), "iterations = 0: at least 1");
-    assert_eq!(refused(CrossbarConfig { speed_up: 0, ..config }), "speed_up = 0: at least 1");
-    let (scheduler, observe) = (Scheduler::Fifo, true);
-    assert_eq!(
-        refused(CrossbarConfig { scheduler, observe, ..config }),
-        "observe with fifo: only pim and islip have rounds to count"
-    );
-    let urgent = Config { urgent: 0.5, ..config.switch };
-    assert_eq!(
-        refused(CrossbarConfig { switch: urgent, ..config }),
-        "urgent = 0.5: a crossbar has one priority, so 0"
-    );
+    let refused =
+        |config: Config, scheduler| run_crossbar(&config, scheduler, &mut Untraced).unwrap_err().to_string();
+    let none = Config { ports: 0, ..Config::default() };
+    assert_eq!(refused(none, Scheduler::Maximum), "ports = 0: a switch has 2 to 64");
+    let idle = Scheduler::Pim { iterations: 0 };
+    assert_eq!(refused(Config::default(), idle), "iterations = 0: at least 1");
 }

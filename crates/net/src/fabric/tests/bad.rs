@@ -17,8 +17,8 @@ fn pair(node: Node, line: Line) -> (Plan, [NodeId; 3]) {
 
 #[test]
 fn switches_that_cannot_be() {
-    assert_eq!(refused(&pair(crossbar(0), near()).0), "node 1: ports = 0: a switch has 2 to 64");
-    assert_eq!(refused(&pair(crossbar(65), near()).0), "node 1: ports = 65: a switch has 2 to 64");
+    assert_eq!(refused(&pair(crossbar(0), near()).0), "nodes[1].switch.ports is 0; allowed: 2 to 64");
+    assert_eq!(refused(&pair(crossbar(65), near()).0), "nodes[1].switch.ports is 65; allowed: 2 to 64");
     let idle = Crossbar {
         ports: 2,
         arbiter: Arbiter::Islip { iterations: 0 },
@@ -29,38 +29,50 @@ fn switches_that_cannot_be() {
         circuits: 1,
     };
     let of = |spec| refused(&pair(Node::Crossbar(spec), near()).0);
-    assert_eq!(of(idle), "node 1: iterations = 0: at least 1");
+    assert_eq!(of(idle), "nodes[1].switch.iterations is 0; allowed: 1 and above");
     let arbiter = Arbiter::Pim { iterations: 1 };
-    assert_eq!(of(Crossbar { arbiter, inside: 0, ..idle }), "node 1: inside = 0: at least 1");
-    assert_eq!(of(Crossbar { arbiter, queue: Some(Cells::new(0)), ..idle }), "node 1: queue = 0: at least 1");
-    assert_eq!(refused(&pair(Node::SharedBuffer(shared(2, 0)), near()).0), "node 1: buffer = 0: at least 1");
+    assert_eq!(
+        of(Crossbar { arbiter, inside: 0, ..idle }),
+        "nodes[1].switch.inside is 0; allowed: 1 and above"
+    );
+    assert_eq!(
+        of(Crossbar { arbiter, queue: Some(Cells::new(0)), ..idle }),
+        "nodes[1].switch.queue is 0; allowed: 1 and above"
+    );
+    assert_eq!(
+        refused(&pair(Node::SharedBuffer(shared(2, 0)), near()).0),
+        "nodes[1].switch.buffer is 0; allowed: 1 and above"
+    );
     let (mut plan, nodes) = pair(crossbar(2), near());
     let third = plan.node(STATION);
     plan.line(third, nodes[1], near());
-    assert_eq!(refused(&plan), "node 1: 3 lines: it has 2 ports");
+    assert_eq!(refused(&plan), "nodes[1].switch.ports is 2; allowed: the 3 lines of the node, or more");
     let (mut plan, nodes) = pair(Node::Crossbar(Crossbar { arbiter, ..idle }), near());
     for _ in 0..2 {
         plan.circuit_along(&nodes).unwrap();
     }
-    assert_eq!(refused(&plan), "node 1: 2 circuits: it has room for 1");
+    assert_eq!(refused(&plan), "nodes[1].switch.circuits is 1; allowed: the 2 that pass, or more");
     let (mut plan, nodes) = pair(Node::SharedBuffer(shared(2, 20)), credited(near(), Credits::cells(6)));
     for _ in 0..4 {
         plan.circuit_along(&nodes).unwrap();
     }
-    assert_eq!(refused(&plan), "node 1: credits for 24 cells: its buffer holds 20");
+    assert_eq!(refused(&plan), "nodes[1].switch.buffer is 20; allowed: the 24 that credits promise, or more");
 }
 
 #[test]
 fn lines_that_cannot_be() {
     let of = |line| refused(&pair(crossbar(2), line).0);
-    assert_eq!(of(credited(near(), Credits::cells(0))), "line 0: credits = 0: at least 1");
+    assert_eq!(
+        of(credited(near(), Credits::cells(0))),
+        "lines[0].credits.cells is 0; allowed: 1 and above, or cells that circuits share"
+    );
     let never = Credits { resync: Some(Span::ZERO), ..Credits::cells(1) };
-    assert_eq!(of(credited(near(), never)), "line 0: resync = 0: at least 1");
+    assert_eq!(of(credited(near(), never)), "lines[0].credits.resync is 0; allowed: above 0");
     let rates = [OC3, BitRate::mbit_s(25)];
     let unequal = Line { rates, ..near() };
     assert_eq!(
         of(credited(unequal, Credits::cells(3))),
-        "line 0: 150.336 Mbit/s there and 25 Mbit/s back: a credit for every cell needs one rate"
+        "lines[0].back_rate is 25 Mbit/s; allowed: 150.336 Mbit/s, for a credit for every cell needs one rate"
     );
     // Without credits such a line is a line like any other.
     let (mut plan, nodes) = pair(crossbar(2), unequal);
@@ -70,15 +82,15 @@ fn lines_that_cannot_be() {
     // Its last station looks once in a cell time of its own slow way back.
     assert!(received(&mut fabric, circuit, 100, 500).abs_diff(500) <= 6);
     let faults = Faults { cells: 1.5, credits: 0.0 };
-    assert_eq!(of(Line { faults, ..near() }), "line 0: cells lost with 1.5: a probability of 0 to 1");
+    assert_eq!(of(Line { faults, ..near() }), "lines[0].cells_lost is 1.5; allowed: a probability of 0 to 1");
     assert_eq!(
         of(Line::plain(OC3, Span::from_s(1))),
-        "line 0: 354568 cell times of the fastest line from end to end: at most 262144"
+        "lines[0].delay is 354568 cell times of the fastest line, from end to end; allowed: 262144 at most"
     );
     let mut plan = Plan::new();
     let node = plan.node(STATION);
     plan.line(node, node, near());
-    assert_eq!(refused(&plan), "line 0: an end at node 0: two nodes of the network");
+    assert_eq!(refused(&plan), "lines[0] is one from node 0 to node 0; allowed: two nodes of the network");
 }
 
 #[test]
@@ -95,19 +107,22 @@ fn circuits_that_cannot_be() {
         refused(&plan)
     };
     let round = vec![first, ring[0], ring[1], ring[2], last];
-    assert_eq!(with(vec![round], stations[0]), "circuit 0: it comes to node 0 again");
+    assert_eq!(with(vec![round], stations[0]), "circuits[0] is node 0 again; allowed: each node once");
     // Two ways to one node.
     let two = vec![vec![first, last], vec![first, ring[0], ring[0]]];
-    assert_eq!(with(two, stations[0]), "circuit 0: it comes to node 0 again");
-    assert_eq!(with(vec![vec![first, ring[1]]], stations[0]), "circuit 0: line 1 does not go on where it is");
-    assert_eq!(with(vec![], stations[0]), "circuit 0: it goes nowhere");
+    assert_eq!(with(two, stations[0]), "circuits[0] is node 0 again; allowed: each node once");
+    assert_eq!(
+        with(vec![vec![first, ring[1]]], stations[0]),
+        "circuits[0] is line 1; allowed: a line that goes on where it is"
+    );
+    assert_eq!(with(vec![], stations[0]), "circuits[0] is one to nowhere; allowed: a station at each end");
     let short = vec![vec![first, ring[0]]];
-    assert_eq!(with(short, stations[0]), "circuit 0: node 1 is no station to begin or end at");
+    assert_eq!(with(short, stations[0]), "circuits[0] is at node 1; allowed: a station at each end");
     let begun = vec![vec![last]];
-    assert_eq!(with(begun, switches[0]), "circuit 0: node 0 is no station to begin or end at");
+    assert_eq!(with(begun, switches[0]), "circuits[0] is at node 0; allowed: a station at each end");
     assert_eq!(
         plan.along(&[stations[0], switches[1]]).unwrap_err().to_string(),
-        "nodes 3 and 1 have no line between them"
+        "circuits is nodes 3 and 1; allowed: nodes with a line between them"
     );
 }
 
@@ -140,8 +155,8 @@ fn a_loop_that_may_wait_for_ever_is_named_and_a_cell_of_its_own_breaks_it() {
     };
     assert_eq!(
         refused(&ring(0)),
-        "a loop that may wait for ever, as all its cells are shared: line 0 to node 1, line 1 to node 2, \
-         line 2 to node 0, and round again; a cell of each circuit's own breaks it"
+        "lines is a loop that may wait for ever, as all its cells are shared: line 0 to node 1, line 1 to node 2, \
+         line 2 to node 0; allowed: a cell of each circuit's own, on one of them"
     );
     let mut fabric = ring(1).build(1).unwrap();
     for circuit in 0..3 {

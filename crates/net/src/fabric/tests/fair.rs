@@ -59,7 +59,7 @@ impl Row {
                 ..Session::greedy((from..to).collect::<Vec<_>>())
             })
             .collect();
-        let fair = max_min_shares(&capacities, &sessions).unwrap();
+        let fair = max_min_shares(&capacities, &sessions);
         let got = circuits.iter().zip(before).map(|(&circuit, before)| {
             (fabric.circuit(circuit).received - before) as f64 * 424.0 / (ms as f64 * 1e3)
         });

@@ -4,7 +4,6 @@ mod bad;
 mod books;
 mod copies;
 mod fair;
-mod hosts;
 mod queues;
 mod rates;
 

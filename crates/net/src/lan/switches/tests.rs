@@ -24,13 +24,13 @@ const STAR: &str = r#""cut_messages": true,
 
 fn star(hosts: usize, line: &str) -> String {
     let nodes: String =
-        (0..hosts).map(|at| format!(r#", {{"name": "h{at}", "kind": "host", "sar_ns": 300}}"#)).collect();
-    let lines: Vec<String> = (0..hosts)
-        .map(|at| format!(r#"{{"between": ["h{at}", "s"], "bit_s": 424000000, "delay_ns": 200{line}}}"#))
-        .collect();
+        (0..hosts).map(|at| format!(r#", {{"name": "h{at}", "kind": "host", "delay": "300 ns"}}"#)).collect();
+    let lines: Vec<String> =
+        (0..hosts).map(|at| format!(r#"{{"from": "h{at}", "to": "s"{line}}}"#)).collect();
     format!(
-        r#""switches": {{"nodes": [{{"name": "s", "kind": "crossbar", "ports": 8, "matching": "pim", "iterations": 4,
-        "inside": 1, "latency_ns": 10000, "queue_cells": 256, "discard": "tail", "circuits": 200}}{nodes}],
+        r#""switches": {{"topology": "listed", "fidelity": "cell", "rate": "424 Mbit/s", "delay": "200 ns",
+        "credits": "none", "nodes": [{{"name": "s", "kind": "switch", "delay": "10 us",
+        "switch": {{"kind": "crossbar", "ports": 8, "queue": 256, "circuits": 200}}}}{nodes}],
         "lines": [{}]}}"#,
         lines.join(", ")
     )
@@ -283,7 +283,7 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("pvm-mapped/aal5", CREDITS, r#", "mapped_buffers": 0"#, "1 to 65536"),
         ("framed/tcp/aal5", CREDITS, r#", "mapped_buffers": 4"#, "nothing but of pvm-mapped"),
         ("framed/tcp/aal5", r#", "credits": {"cells": 0}"#, "", "credits"),
-        ("framed/tcp/aal5", r#", "credits": {"cells": 5, "resync_ns": 1000}"#, "", "resync_ns"),
+        ("framed/tcp/aal5", r#", "credits": {"cells": 5, "resync": "1 us"}"#, "", "resync"),
         ("framed/tcp/aal5", CREDITS, r#", "cell_loss": 0.1"#, "cells_lost"),
         ("framed/tcp/aal5", CREDITS, r#", "reassembly_timer_ps": 1000000000"#, "no cells"),
         ("framed/tcp/aal5", CREDITS, r#", "load": []"#, "not modelled there"),
@@ -298,14 +298,14 @@ fn what_cannot_be_is_refused_with_the_reason() {
         assert!(refusal.contains(part), "{stack}{line}{more}: {refusal}");
     }
     let three = text("framed/tcp/aal5", 3, CREDITS, "")
-        .replace(r#", {"name": "h2", "kind": "host", "sar_ns": 300}"#, "");
+        .replace(r#", {"name": "h2", "kind": "host", "delay": "300 ns"}"#, "");
     let error = Config::from_json(&three).expect_err("a refusal").to_string();
     assert!(error.contains("h2"), "{error}");
     let apart = text("framed/tcp/aal5", 2, CREDITS, "")
-        .replace(r#""between": ["h1", "s"]"#, r#""between": ["h1", "t"]"#)
-        .replace(r#"{"name": "s", "kind""#, r#"{"name": "t", "kind": "shared-buffer", "ports": 8, "service": "in-turn", "latency_ns": 1, "buffer_cells": 900, "queue_cells": 256, "discard": "tail", "circuits": 9}, {"name": "s", "kind""#);
+        .replace(r#""from": "h1", "to": "s""#, r#""from": "h1", "to": "t""#)
+        .replace(r#"{"name": "s", "#, r#"{"name": "t", "kind": "switch"}, {"name": "s", "#);
     let error = Config::from_json(&apart).expect_err("a refusal").to_string();
-    assert!(error.contains("no way from host 0 to host 1"), "{error}");
+    assert!(error.contains("no way from h0 to h1"), "{error}");
     let clash = r#"[{"kind": "stream", "from": 0, "to": 1, "bytes": 1}, {"kind": "stream", "from": 1, "to": 0, "bytes": 1}]"#;
     let config =
         Config::from_json(&text("pvm-mapped/aal5", 2, CREDITS, r#", "beside": ["framed/tcp/aal5"]"#))

@@ -1,5 +1,6 @@
 //! The rules of the model, each by a case whose times are worked out by hand.
 
+mod cells;
 mod fetched;
 mod networked;
 mod packets;

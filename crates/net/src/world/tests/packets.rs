@@ -12,7 +12,7 @@ const BYTE: u64 = 800;
 /// Packets that TCP sends before the first acknowledgment.
 const INITIAL_WINDOW: u64 = 10;
 
-fn on(topology: &str, hosts: u32, inter: Layer) -> World {
+pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
     let text = format!("{topology},hosts={hosts}").replacen(',', ":", 1);
     let node = NodeModel { cores: 1, cores_of: None, idle: Idle::Yield, quantum: Span::from_ps(4000) };
     let model = Model {
@@ -31,7 +31,7 @@ fn eager() -> Layer {
 }
 
 /// Each message is sent by its source at once and awaited by its destination: when the last rank is done, in ps.
-fn shuffle(world: &mut World, messages: &[(u32, u32, u64)]) -> u64 {
+pub(super) fn shuffle(world: &mut World, messages: &[(u32, u32, u64)]) -> u64 {
     let mut requests = vec![Vec::new(); world.size() as usize];
     for (tag, (from_rank, to, bytes)) in (0..).zip(messages) {
         let send = world.send(*from_rank, *to, tag, *bytes, Mode::Standard);

@@ -38,39 +38,6 @@ fn the_mean_wait_is_that_of_karol_hluchyj_and_morgan() {
 }
 
 #[test]
-fn bursts_keep_their_load_and_mean_length() {
-    for (mean, load) in [(1.0, 0.4), (5.0, 0.5), (20.0, 0.9)] {
-        let config = Config { traffic: Traffic::Bursty { mean }, load, ..Config::default() };
-        let mut source = Source::new(&config, Stream::derive(3, "bursts"));
-        let (mut cells, mut bursts, mut last) = (0_u32, 0_u32, None);
-        let slots = 2_000_000;
-        for _ in 0..slots {
-            let output = source.next_slot().map(|arrival| arrival.output);
-            cells += u32::from(output.is_some());
-            bursts += u32::from(output.is_some() && last != output);
-            last = output;
-        }
-        let carried = f64::from(cells) / f64::from(slots);
-        assert!((carried / load - 1.0).abs() < 0.02, "mean {mean}: a load of {carried}, asked for {load}");
-        // A burst for the output of the one before, without a pause, looks like the same: a pause is left
-        // out with probability b, the output is the same for one in 16.
-        let begins = load / (load + mean * (1.0 - load));
-        let looks = mean / (1.0 - begins / 16.0);
-        let length = f64::from(cells) / f64::from(bursts);
-        assert!((length / looks - 1.0).abs() < 0.03, "bursts of {length}, asked for {looks}");
-    }
-}
-
-#[test]
-fn bursts_wait_longer_than_single_cells() {
-    let wait = |traffic| {
-        let config = Config { traffic, load: 0.7, slots: 200_000, ..Config::default() };
-        run_by_slot(&config, &mut Untraced).unwrap().mean_wait().unwrap()
-    };
-    assert!(wait(Traffic::Bursty { mean: 10.0 }) > 5.0 * wait(Traffic::Uniform));
-}
-
-#[test]
 fn poisson_cells_at_a_transmitter_wait_as_in_m_d_1() {
     // rho/(2 (1 - rho)) cell times: a line of 149.76 Mbit/s.
     let cell = Bits::new(424);

@@ -1,6 +1,6 @@
 #![no_main]
 
-#[path = "../checks/fabric.rs"]
+#[path = "../checks/sessions.rs"]
 mod check;
 
 libfuzzer_sys::fuzz_target!(|octets: &[u8]| check::check(octets));

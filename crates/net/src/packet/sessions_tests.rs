@@ -1,52 +1,50 @@
-//! Streams and echoes over a network of switches.
+//! Streams and echoes over a network of switches of cells.
 
 use serde_json::{Value, json};
 
 use super::*;
 
 /// Two AN2 switches; so many streams from one to the other, each with hosts of its own, and an echo.
-fn scenario(streams: usize, packet_us: u64, credits: &Value, queue: &Value) -> Value {
+fn plan(streams: usize, packet_us: u64, credits: &Value, queue: &Value) -> Value {
     let switch = |name: &str| {
         json!({
-            "name": name, "kind": "crossbar", "ports": 16, "matching": "pim", "iterations": 4, "inside": 5,
-            "latency_ns": 12_000, "queue_cells": queue, "discard": "tail", "circuits": 4096,
+            "name": name, "kind": "switch", "delay": "12 us",
+            "switch": {"kind": "crossbar", "ports": 16, "inside": 5, "queue": queue, "circuits": 4096},
         })
     };
     let mut nodes = vec![switch("s1"), switch("s2")];
-    let line = |a: &str, b: &str| json!({"between": [a, b], "bit_s": 150_336_000, "delay_ns": 500, "credits": credits});
+    let line = |a: &str, b: &str| json!({"from": a, "to": b, "credits": {"cells": credits}});
     let mut lines = vec![line("s1", "s2")];
     let mut sessions = Vec::new();
     for number in 0..=streams {
         let [from, to] = ["a", "b"].map(|side| format!("{side}{number}"));
         for name in [&from, &to] {
-            nodes.push(json!({
-                "name": name, "kind": "host", "packet_ns": packet_us * 1000, "sar_ns": 200,
-            }));
+            nodes.push(json!({"name": name, "kind": "host", "delay": "200 ns"}));
         }
         lines.push(line(&from, "s1"));
         lines.push(line("s2", &to));
-        let path = [&from, "s1", "s2", &to];
         sessions.push(if number == 0 {
             json!({
-                "name": "echo", "kind": "echo", "path": path, "start_ns": 0, "bytes": 1024,
-                "pause_ns": 2_000_000, "timeout_ns": 2_000_000_000,
+                "name": "echo", "kind": "echo", "from": from, "to": to, "start": "0 s", "bytes": "1 KiB",
+                "pause": "2 ms", "timeout": "2 s",
             })
         } else {
-            json!({"name": from, "kind": "ttcp", "path": path, "start_ns": 1_000_000 * number})
+            json!({"name": from, "kind": "ttcp", "from": from, "to": to, "start": format!("{number} ms")})
         });
     }
     json!({
-        "seed": 1, "warm_up_ns": 500_000_000, "run_ns": 1_000_000_000_u64,
-        "nodes": nodes, "lines": lines, "sessions": sessions,
-        "tcp": {
-            "preset": "bsd43_tahoe", "window_bytes": 65_536, "mss_bytes": 8_192, "mtu_bytes": 9_180,
-            "delayed_ack": false,
+        "seed": 1, "warm_up": "500 ms", "run": "1 s", "per_segment": format!("{packet_us} us"),
+        "network": {
+            "topology": "listed", "fidelity": "cell", "rate": "150336000 bit/s", "delay": "500 ns",
+            "mtu": "9180 B", "nodes": nodes, "lines": lines,
         },
+        "sessions": sessions,
+        "tcp": {"preset": "bsd43_tahoe", "window": "64 KiB", "mss": "8 KiB", "delayed_ack": false},
     })
 }
 
-fn run(scenario: &Value) -> Value {
-    Scenario::from_json(&scenario.to_string()).unwrap().run()
+fn run(plan: &Value) -> Value {
+    Sessions::from_json(&plan.to_string()).unwrap().run()
 }
 
 fn number(session: &Value, key: &str) -> f64 {
@@ -55,15 +53,15 @@ fn number(session: &Value, key: &str) -> f64 {
 
 #[test]
 fn one_stream_gets_what_its_processors_allow_and_an_echo_takes_the_sum_of_its_parts() {
-    let whole = json!({"cells": "loop"});
-    let report = run(&scenario(1, 300, &whole, &Value::Null));
+    let whole = json!("loop");
+    let report = run(&plan(1, 300, &whole, &Value::Null));
     // 300 us for a segment out and 300 us for its acknowledgment in.
     let mbit_s = number(&report["sessions"][1], "read_bytes") * 8.0 / 1e6;
     assert!((mbit_s - 8_192.0 * 8.0 / 600.0).abs() < 1.0, "{mbit_s}");
     assert_eq!(report["sessions"][1]["segments_again"], 0);
     // Alone: four times 300 us; 23 cells out and 23 back, of which each line adds one and its delay; two switches
     // each way; host memory at both ends.
-    let mut alone = scenario(1, 300, &whole, &Value::Null);
+    let mut alone = plan(1, 300, &whole, &Value::Null);
     alone["sessions"].as_array_mut().unwrap().truncate(1);
     let report = run(&alone);
     let times: Vec<f64> = report["sessions"][0]["round_trip_ps"]
@@ -85,11 +83,11 @@ fn one_stream_gets_what_its_processors_allow_and_an_echo_takes_the_sum_of_its_pa
 fn credits_lose_nothing_where_queues_do() {
     // From the start: it is slow start that overruns the queues.
     let of = |credits: &Value| {
-        let mut six = scenario(6, 300, credits, &json!(256));
-        (six["warm_up_ns"], six["run_ns"]) = (json!(0), json!(3_000_000_000_u64));
+        let mut six = plan(6, 300, credits, &json!(256));
+        (six["warm_up"], six["run"]) = (json!("0 s"), json!("3 s"));
         run(&six)
     };
-    let (lossy, held) = (of(&Value::Null), of(&json!({"cells": 5})));
+    let (lossy, held) = (of(&json!("none")), of(&json!(5)));
     let sum = |report: &Value, key: &str| {
         report["sessions"].as_array().unwrap()[1..].iter().map(|one| number(one, key)).sum::<f64>()
     };
@@ -105,7 +103,7 @@ fn credits_lose_nothing_where_queues_do() {
 
 #[test]
 fn a_run_says_the_same_every_time() {
-    let six = scenario(3, 100, &Value::Null, &json!(256));
+    let six = plan(3, 100, &json!("none"), &json!(256));
     assert_eq!(run(&six), run(&six));
     let mut other = six.clone();
     other["seed"] = json!(2);
@@ -113,43 +111,57 @@ fn a_run_says_the_same_every_time() {
 }
 
 #[test]
-fn a_scenario_that_cannot_be_is_refused_by_name() {
-    let fine = scenario(1, 300, &json!({"cells": 5}), &Value::Null);
+fn sessions_that_cannot_be_are_rejected_by_name() {
+    let fine = plan(1, 300, &json!(5), &Value::Null);
     let with = |pointer: &str, value: Value| {
-        let mut scenario = fine.clone();
-        *scenario.pointer_mut(pointer).unwrap() = value;
-        Scenario::from_json(&scenario.to_string()).unwrap_err().to_string()
+        let mut plan = fine.clone();
+        *plan.pointer_mut(pointer).unwrap() = value;
+        Sessions::from_json(&plan.to_string()).unwrap_err().to_string()
     };
     for (pointer, value, said) in [
-        ("/nodes/0/ports", json!(0), "node 0: ports = 0: a switch has 2 to 64"),
-        ("/nodes/0/kind", json!("hub"), "nodes[0].kind is \"hub\"; allowed: crossbar, shared-buffer, host"),
+        ("/network/nodes/0/switch/ports", json!(0), "network.nodes[0].switch.ports is 0; allowed: 2 to 64"),
         (
-            "/nodes/0/matching",
-            json!("luck"),
-            "nodes[0].matching is \"luck\"; allowed: pim, islip, by-circuit",
+            "/network/nodes/0/switch/kind",
+            json!("hub"),
+            "network.nodes[0].switch.kind is \"hub\"; allowed: output-queued, crossbar",
         ),
-        ("/nodes/1/name", json!("s1"), "a name of its own; there is another s1"),
-        ("/nodes/0/circuits", json!(2), "node 0: 4 circuits: it has room for 2"),
-        ("/lines/0/credits/cells", json!(0), "line 0: credits = 0: at least 1"),
+        ("/network/nodes/1/name", json!("s1"), "network.nodes[1].name is s1; allowed: each name once"),
         (
-            "/lines/0/credits/cells",
+            "/network/nodes/0/switch/circuits",
+            json!(2),
+            "network.nodes[0].switch.circuits is 2; allowed: the 4 that pass",
+        ),
+        (
+            "/network/lines/0/credits/cells",
+            json!(0),
+            "network.lines[0].credits.cells is 0; allowed: 1 and above",
+        ),
+        (
+            "/network/lines/0/credits/cells",
             json!("many"),
-            "lines[0].credits.cells is \"many\"; allowed: a number of cells, or loop",
+            "lines[0].credits.cells is \"many\"; allowed: loop",
         ),
+        ("/network/lines/0/to", json!("s9"), "network.lines[0].to is s9; allowed: the name of a node"),
+        ("/network/rate", json!("0 bit/s"), "network.rate is \"0 bit/s\"; allowed: a rate above zero"),
         (
-            "/lines/0/between",
-            json!(["s1", "s9"]),
-            "lines[0].between[1] is \"s9\"; allowed: the name of a node",
+            "/network/fidelity",
+            json!("message"),
+            "nodes[0] is what a node of cells is; allowed: nothing, except",
         ),
-        ("/lines/0/bit_s", json!(0), "lines[0].bit_s is 0; allowed: an integer from 1000 to"),
-        ("/sessions/1/path", json!(["a1", "s2", "b1"]), "nodes 4 and 1 have no line between them"),
-        ("/sessions/1/path", json!(["a1", "s1", "s2", "s1"]), "from host to host"),
-        ("/sessions/1/path", json!(["a1", "s1", "a1"]), "circuit 2: it comes to node 4 again"),
+        ("/sessions/1/to", json!("s2"), "sessions[1].to is s2; allowed: the name of a host"),
+        ("/sessions/1/to", json!("a1"), "sessions[1].to is a1; allowed: another host"),
         ("/sessions/1/kind", json!("ftp"), "sessions[1].kind is \"ftp\"; allowed: ttcp, echo"),
+        (
+            "/sessions/0/timeout",
+            Value::Null,
+            "sessions[0].timeout is nothing; allowed: a pause, and a time-out",
+        ),
+        ("/sessions/0/start", json!("2 days"), "sessions[0].start is \"2 days\""),
         ("/tcp/preset", json!("vegas"), "allowed: bsd43_tahoe"),
-        ("/tcp/delayed_ack", json!(3), "tcp.delayed_ack is 3; allowed: true or false"),
+        ("/tcp/window", json!("1 GiB"), "tcp.window is 1 GiB; allowed: 1 B to 16 MiB"),
+        ("/tcp/delayed_ack", json!(3), "tcp.delayed_ack is 3; allowed: a boolean"),
         ("/seed", json!(-1), "seed is -1"),
-        ("/run_ns", Value::Null, "run_ns is null"),
+        ("/run", Value::Null, "run is null"),
     ] {
         let error = with(pointer, value);
         assert!(error.contains(said), "{pointer}: {error}");
@@ -158,10 +170,10 @@ fn a_scenario_that_cannot_be_is_refused_by_name() {
 
 #[test]
 fn lines_are_counted_after_the_warm_up_as_sessions_are() {
-    let whole = json!({"cells": "loop"});
+    let whole = json!("loop");
     let counts = |warm_up_ms: u64, run_ms: u64| {
-        let mut asked = scenario(1, 300, &whole, &Value::Null);
-        (asked["warm_up_ns"], asked["run_ns"]) = (json!(warm_up_ms * 1_000_000), json!(run_ms * 1_000_000));
+        let mut asked = plan(1, 300, &whole, &Value::Null);
+        (asked["warm_up"], asked["run"]) = (json!(format!("{warm_up_ms} ms")), json!(format!("{run_ms} ms")));
         let report = run(&asked);
         let count = |side: &Value, key: &str| side[key].as_u64().unwrap();
         let lines = report["lines"].as_array().unwrap().iter();

@@ -1,0 +1,90 @@
+//! Cells below packets: each direction of a connection is a circuit through a network of cell switches.
+
+use std::collections::VecDeque;
+
+use wiretwin_engine::Agenda;
+use wiretwin_plan::{ByCells, Graph, LineId, TRAILER, cells_of};
+use wiretwin_units::{Bytes, SimTime};
+
+use super::network::{Event, Kind};
+use crate::fabric::{Circuit, CircuitId, Delivery, Fabric, Plan, UnderWay};
+
+/// A network of cell switches and the PDUs that it carries.
+#[derive(Clone)]
+pub(super) struct Cells {
+    plan: Plan,
+    pub fabric: Fabric,
+    under_way: UnderWay,
+    delivered: Vec<Delivery>,
+    /// Packets that have come, each with when its last cell is in host memory; `None` for one that does not come whole.
+    pub arrived: VecDeque<(u32, Option<SimTime>)>,
+    /// When something happens next among the cells, as far as it is on the agenda.
+    scheduled: SimTime,
+}
+
+impl Cells {
+    /// The network over a graph; `seed` is that of the matchings of crossbars.
+    pub(super) fn new(graph: &Graph, spec: &ByCells, seed: u64) -> Self {
+        let plan = Plan::over(graph, spec);
+        Self {
+            fabric: plan.build(seed).expect("a checked network can be built"),
+            plan,
+            under_way: UnderWay::new(0),
+            delivered: Vec::new(),
+            arrived: VecDeque::new(),
+            scheduled: SimTime::MAX,
+        }
+    }
+
+    /// Sets up a circuit from a host along these lines, at once.
+    pub(super) fn connect(&mut self, path: &[LineId], graph: &Graph) -> CircuitId {
+        let opened = self.plan.open(&mut self.fabric, Circuit::over(graph, path));
+        let circuit = opened.expect("the path is one from host to host");
+        self.fabric.tell(circuit, true).expect("it was just opened");
+        self.under_way.add();
+        circuit
+    }
+
+    /// A PDU of so many bytes without its trailer is in host memory now, to be sent over a circuit.
+    pub(super) fn offer(
+        &mut self,
+        agenda: &mut impl Agenda<Event>,
+        now: SimTime,
+        circuit: CircuitId,
+        (number, bytes): (u32, Bytes),
+    ) {
+        let cells = cells_of(bytes + TRAILER);
+        self.under_way.given(circuit, number, cells.get() as u32);
+        self.fabric.offer(now, circuit, cells, number).expect("a packet has a circuit and cells");
+        self.look_again(agenda);
+    }
+
+    fn look_again(&mut self, agenda: &mut impl Agenda<Event>) {
+        if let Some(next) = self.fabric.next_time().filter(|&next| next < self.scheduled) {
+            self.scheduled = next;
+            agenda.put(next, Event { kind: Kind::Cells, number: 0 });
+        }
+    }
+
+    /// Lets happen what happens among the cells now.
+    pub(super) fn step(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime) {
+        if self.scheduled != now {
+            // Something came to happen earlier, and this was seen to then.
+            return;
+        }
+        self.scheduled = SimTime::MAX;
+        while self.fabric.next_time().is_some_and(|next| next <= now) {
+            self.fabric.step();
+        }
+        if self.fabric.has_delivered() {
+            self.fabric.take_delivered(&mut self.delivered);
+            for delivery in &self.delivered {
+                let mut said = false;
+                while let Some((number, whole)) = self.under_way.next(delivery, &mut said) {
+                    self.arrived.push_back((number, whole.then_some(delivery.time)));
+                }
+            }
+        }
+        self.look_again(agenda);
+    }
+}
