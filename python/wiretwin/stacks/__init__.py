@@ -11,7 +11,7 @@ from wiretwin.stacks.mpi import Mpich, OpenMpi
 from wiretwin.stacks.mpi4py import Mpi4pyMpich, Mpi4pyOpenMpi
 from wiretwin.stacks.pvm import Pvm
 from wiretwin.stacks.rpc import Tirpc
-from wiretwin.stacks.transports import Libfabric, Ucx
+from wiretwin.stacks.transports import Direct, Libfabric, Ucx
 
 __all__ = ["STACKS", "Command", "Refusal", "Session", "Stack", "StackError"]
 
@@ -28,6 +28,10 @@ STACKS: dict[str, Stack] = {
         Tirpc(),
         Ucx(),
         Libfabric(),
+        Direct("shm", "through shared memory", 1),
+        Direct("packet", "by packet sockets, past the kernel's protocols", 2),
+        Direct("xdp", "by AF_XDP, past the kernel's protocols", 2),
+        Direct("udp", "in datagrams through the kernel"),
     )
 }
 """Every stack by its name."""

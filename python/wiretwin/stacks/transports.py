@@ -1,4 +1,4 @@
-"""UCX and libfabric: transports that MPI libraries stand on, driven by their own tagged messages.
+"""UCX, libfabric and the direct transport, on which MPI libraries stand, driven by their own tagged messages.
 
 Nothing has to be up. The ranks show each other their addresses in the directory of the launch.
 """
@@ -10,14 +10,15 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from wiretwin import direct
 from wiretwin.place import HERE, Place, interfaces
 from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack
 from wiretwin.stacks.build import Shim
-from wiretwin.stacks.mpi import EAGER
+from wiretwin.stacks.mpi import EAGER, direct_refusal
 from wiretwin.stacks.word import Word, fixed
 
-__all__ = ["Libfabric", "Ucx"]
+__all__ = ["Direct", "Libfabric", "Ucx"]
 
 _YIELD = fixed("yield", "gives way to other processes on its core while waiting", wait="yield")
 _UCX = Shim("ucx.c", "cc", "libucx-dev", ("-lucp", "-lucs"))
@@ -101,6 +102,54 @@ class Libfabric(Stack):
             options=own,
             report={"environment": _environment("FI_") | extra},
             env={host.name: extra for host in place.hosts},
+        )
+
+
+class Direct(Stack):
+    """The direct transport by one of its ways alone, as a provider of libfabric without an MPI above it.
+
+    Parameters
+    ----------
+    way
+        As ``WIRETWIN_DIRECT_WAYS`` has it.
+    summary
+        One line for people.
+    hosts
+        How many hosts it needs: one alone, two or more, or any number (``None``).
+    """
+
+    options: Mapping[str, Any] = {"wait": "spin"}
+    words: tuple[Word, ...] = (_YIELD,)
+
+    def __init__(self, way: str, summary: str, hosts: int | None = None) -> None:
+        self.name = f"direct/{way}"
+        self.summary = f"the direct transport alone, {summary}; spinning"
+        self._way = way
+        self._hosts = hosts
+
+    def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
+        """Build the shim."""
+        if self._hosts == 1 and len(place.hosts) > 1:
+            return Refusal(
+                "shared memory does not reach another host", "wiretwin measure --layers direct/packet"
+            )
+        if self._hosts == 2 and len(place.hosts) == 1:
+            return Refusal(
+                "it leads from one host to another", f"wiretwin measure --layers {self.name} --hosts 2"
+            )
+        return direct_refusal({"transport": "direct", "eager_bytes": 0}, place) or _FABRIC.refusal()
+
+    @contextlib.contextmanager
+    def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
+        """Build the shim."""
+        shim = _FABRIC.at(place)
+        env = {"FI_PROVIDER_PATH": str(direct.LIBRARY.parent), "WIRETWIN_DIRECT_WAYS": self._way}
+        yield ApartSession(
+            place,
+            shim=shim,
+            options={**options, "provider": direct.PROVIDER},
+            report={"environment": _environment("WIRETWIN_DIRECT_") | env},
+            env={host.name: env for host in place.hosts},
         )
 
 

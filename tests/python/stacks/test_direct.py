@@ -108,6 +108,26 @@ def test_each_device_carries_messages_between_two_hosts(
     assert (outcome.status, outcome.error) == ("ok", None)
 
 
+@pytest.mark.parametrize("way", ["packet", "xdp", "udp"])
+def test_each_way_alone_is_a_layer_between_two_hosts(way: str, bed: Testbed) -> None:
+    steps = [quick("echo", 8), quick("echo", 6000), quick("echo", 100_000), quick("stream", 6000)]
+    outcome = launch(configured(f"direct/{way}", bed), steps, limit_s=LIMIT_S, pins=None, place=bed)
+    assert (outcome.status, outcome.error) == ("ok", None)
+
+
+def test_shared_memory_alone_is_a_layer_within_a_host_and_programs_run_on_it(bed: Testbed) -> None:
+    steps = [quick("echo", 8), quick("echo", 100_000)]
+    outcome = launch(configured("direct/shm"), steps, limit_s=LIMIT_S, pins=None)
+    assert (outcome.status, outcome.error) == ("ok", None)
+    program = {"name": "jacobi", "rows": 32, "columns": 32, "iterations": 8}
+    assert all(line["verified"] for line in run_program("direct/shm", program, 3))
+    for name, place, reason in [("direct/shm", bed, "another host"), ("direct/packet", None, "to another")]:
+        (layer,) = parse_layers(name)
+        refused = refusal(layer) if place is None else refusal(layer, place)
+        assert refused is not None
+        assert reason in refused.reason
+
+
 def test_each_way_is_found_or_said_to_be_missing_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     found = direct.ways()
     assert [way.name for way in found] == ["shm", "packet", "udp", "xdp"]
