@@ -95,7 +95,7 @@ def test_a_killed_rank_ends_the_run_with_a_clear_error(tmp_path: Path) -> None:
     program.write_text(LONG)
     with started("run", program, "--launches", 3, "--limit", "60s", "-o", "actual") as process:
         until(lambda: Path("running-0").exists() and Path("running-1").exists())
-        ranks = [one for one in family(process.pid) if one.cmdline()[1:3] == ["-m", "wiretwin.mpi.live"]]
+        ranks = [one for one in family(process.pid) if one.cmdline()[2:4] == ["-m", "wiretwin.mpi.live"]]
         assert len(ranks) == 2
         ranks[1].kill()
         _, err = process.communicate(timeout=60)

@@ -179,18 +179,17 @@ def test_what_looks_at_the_clock_departs_and_is_told_so(tmp_path: Path, twin: Pa
     [
         ("nowhere.py", "no such file"),
         ("folder.py", "is a folder"),
-        ("program.txt", "a Python script (.py)"),
-        ("nonsense", "a Python script (.py)"),
+        ("program.bin", "is not Python"),
+        ("nonsense", "no such file; allowed: the file of a Python script"),
     ],
 )
 def test_what_is_no_program_is_refused(tmp_path: Path, twin: Path, verb: str, name: str, said: str) -> None:
     (tmp_path / "folder.py").mkdir()
-    (tmp_path / "program.txt").write_text(RING)
+    (tmp_path / "program.bin").write_bytes(b"\x7fELF\x00\x01")
     ended = wiretwin(verb, tmp_path / name, *(["--twin", twin] if verb == "predict" else []))
     assert ended.code == INPUT
     assert name in ended.err
     assert said in ended.err
-    assert "allowed" in ended.err
     assert os.listdir() == []
 
 
