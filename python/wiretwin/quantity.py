@@ -25,27 +25,34 @@ _SIZE_UNITS = {
     "": 1,
     "B": 1,
     "kB": 10**3,
+    "KB": 10**3,
     "MB": 10**6,
+    "GB": 10**9,
     "KiB": 1 << 10,
     "MiB": 1 << 20,
-    "GB": 10**9,
     "GiB": 1 << 30,
+    # As the command lines of benches and shells have them.
+    "k": 1 << 10,
+    "K": 1 << 10,
+    "M": 1 << 20,
+    "G": 1 << 30,
 }
-_TIME_UNITS = {"ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60"}
+"""With B, powers of 1000, as the SI has them, unless there is an i; a letter alone is a power of 1024."""
+_TIME_UNITS = {"ns": "1e-9", "us": "1e-6", "µs": "1e-6", "ms": "1e-3", "s": "1", "min": "60", "h": "3600"}
 _RATE_UNITS = {"kbit": 10**3, "Mbit": 10**6, "Gbit": 10**9}
 # A number of Python where a text belongs reads as one without its unit.
 _NUMBER = r"(\d+(?:\.\d+)?)\s*"
 
 
 def parse_size(text: str, key: str = "size", *, least: int = 1) -> int:
-    """Read a message size in bytes: ``4``, ``4B``, ``64KiB``, ``1.5MiB``, ``8kB``.
+    """Read a message size in bytes: ``4``, ``4B``, ``64KiB``, ``64k`` (the same), ``1.5MiB``, ``8kB``.
 
     Raises
     ------
     InputError
         Not of that form, not a whole number of bytes, or outside `least` bytes to 64 MiB.
     """
-    allowed = f"a whole number of bytes from {least} to 64MiB, such as 4, 64KiB, 1MiB, 8kB"
+    allowed = f"a whole number of bytes from {least} to 64MiB, such as 4, 64KiB (or 64k), 1MiB, 8kB"
     match = re.fullmatch(_NUMBER + r"([A-Za-z]*)", str(text).strip())
     if match is None or match[2] not in _SIZE_UNITS:
         raise InputError(key=key, value=text, allowed=allowed, reason="is not a size")
@@ -56,7 +63,7 @@ def parse_size(text: str, key: str = "size", *, least: int = 1) -> int:
 
 
 def parse_time(text: str, key: str = "time", *, least_s: float = 0.0, most_s: float = 86400.0) -> float:
-    """Read a time in seconds: ``30s``, ``500ms``, ``2min``. A bare number is refused.
+    """Read a time in seconds: ``30s``, ``500ms``, ``2min``, ``1h``. A bare number is refused.
 
     Raises
     ------
@@ -64,7 +71,7 @@ def parse_time(text: str, key: str = "time", *, least_s: float = 0.0, most_s: fl
         Without a unit, not of that form, or outside `least_s` to `most_s`.
     """
     allowed = (
-        f"a number with a unit (ns, us, ms, s, min) from {format_time(least_s)} to {format_time(most_s)},"
+        f"a number with a unit (ns, us, ms, s, min, h) from {format_time(least_s)} to {format_time(most_s)},"
         " such as 30s or 500ms"
     )
     match = re.fullmatch(_NUMBER + r"([A-Za-zµ]*)", str(text).strip())

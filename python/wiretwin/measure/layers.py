@@ -12,6 +12,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -240,7 +241,7 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
     name, *words = text.strip().split("+")
     kind = LAYERS.get(name)
     if kind is None:
-        raise InputError(key=key, value=text, reason="is no layer", allowed=", ".join(LAYERS))
+        raise InputError(key=key, value=text, reason=_no_layer(name), allowed=", ".join(LAYERS))
     options = dict(kind.options)
     changed: dict[str, str] = {}
     loops, max_bytes = kind.loops, kind.max_bytes
@@ -269,6 +270,13 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
     if kind.stack is not None:
         max_bytes = min(max_bytes, kind.stack.largest(options))
     return Configuration(kind, tuple(sorted(words)), options, loops, max_bytes)
+
+
+def _no_layer(name: str) -> str:
+    """Say that there is no such layer, and which one may be meant: by a part of its name, or by its letters."""
+    meant = [known for known in LAYERS if name in known.split("/")]
+    meant = meant or get_close_matches(name, LAYERS, n=3)
+    return f"is no layer (did you mean {' or '.join(meant)}?)" if meant else "is no layer"
 
 
 def parse_layers(text: str, key: str = "--layers") -> list[Configuration]:

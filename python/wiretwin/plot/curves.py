@@ -10,15 +10,16 @@ import numpy as np
 import plotly.graph_objects as go
 import polars as pl
 
+from wiretwin.errors import InputError
 from wiretwin.plot import base, words
-from wiretwin.plot.data import Floats, HasSamples, echo_curves, layer_order, steps
+from wiretwin.plot.data import Floats, Source, echo_curves, layer_order, steps
 from wiretwin.plot.theme import LIGHT, Theme
 
 _COLUMNS = {"layer", "bytes", "time_us", "low_us", "high_us", "rate_MB_s", "rate_low_MB_s", "rate_high_MB_s"}
 
 
 def throughput(
-    source: HasSamples | pl.DataFrame,
+    source: Source,
     twin: Any = None,
     *,
     layers: Sequence[str] | None = None,
@@ -29,7 +30,7 @@ def throughput(
     Parameters
     ----------
     source
-        A result, its samples, or curves made by `wiretwin.plot.echo_curves`.
+        A result, its folder, its samples, or curves made by `wiretwin.plot.echo_curves`.
     twin
         If given, the sizes at which it says that a layer changes behaviour are marked on the curves.
     layers
@@ -53,7 +54,7 @@ def throughput(
 
 
 def latency(
-    source: HasSamples | pl.DataFrame,
+    source: Source,
     twin: Any = None,
     *,
     up_to_bytes: int = 16384,
@@ -78,7 +79,7 @@ def latency(
 
 
 def signature(
-    source: HasSamples | pl.DataFrame,
+    source: Source,
     twin: Any = None,
     *,
     layers: Sequence[str] | None = None,
@@ -109,7 +110,7 @@ def signature(
 
 
 def saturation(
-    source: HasSamples | pl.DataFrame,
+    source: Source,
     twin: Any = None,
     *,
     layers: Sequence[str] | None = None,
@@ -147,9 +148,7 @@ def saturation(
     return figure
 
 
-def _curves(
-    source: HasSamples | pl.DataFrame, layers: Sequence[str] | None
-) -> tuple[pl.DataFrame, list[str]]:
+def _curves(source: Source, layers: Sequence[str] | None) -> tuple[pl.DataFrame, list[str]]:
     """Curves of sizes above zero (a logarithmic axis has no place for none), and their layers in order."""
     if isinstance(source, pl.DataFrame) and set(source.columns) >= _COLUMNS:
         curves, order = source, list(dict.fromkeys(str(name) for name in source["layer"]))
@@ -158,7 +157,7 @@ def _curves(
     names = list(layers) if layers is not None else order
     unknown = [name for name in names if name not in order]
     if unknown:
-        raise ValueError(f"layer {unknown[0]!r} was not measured; measured are {', '.join(order)}")
+        raise InputError(key="layers", value=unknown[0], reason="was not measured", allowed=", ".join(order))
     curves = curves.filter(pl.col("bytes") > 0, pl.col("layer").is_in(names)).sort("layer", "bytes")
     present = set(curves["layer"])
     return curves, [name for name in names if name in present]

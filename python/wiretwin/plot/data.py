@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from wiretwin.errors import InputError
 from wiretwin.fit import size_table
 from wiretwin.fit.stats import COLUMNS
+from wiretwin.results import Result
 
 Floats = NDArray[np.float64]
 
 
+@runtime_checkable
 class HasSamples(Protocol):
     """A result: anything with `samples()` in the columns of the result format."""
 
@@ -23,16 +27,31 @@ class HasSamples(Protocol):
         ...
 
 
-def samples_of(source: HasSamples | pl.DataFrame) -> pl.DataFrame:
-    """Take a result or its sample frame; refuse a frame without the columns a curve needs."""
-    frame = source if isinstance(source, pl.DataFrame) else source.samples()
+Source = HasSamples | pl.DataFrame | str | os.PathLike[str]
+"""What figures are drawn from: a result, its folder, or its samples."""
+
+
+def samples_of(source: Source) -> pl.DataFrame:
+    """Return the samples of a source.
+
+    Raises
+    ------
+    InputError
+        It is none: no result in that folder, or a frame without the columns that a curve needs.
+    """
+    given: Any = Result.open(os.fspath(source)) if isinstance(source, (str, os.PathLike)) else source
+    if not isinstance(given, (pl.DataFrame, HasSamples)):
+        allowed = "a result, its folder, or its samples"
+        raise InputError(key="source", value=type(given).__name__, reason="has no samples", allowed=allowed)
+    frame = given if isinstance(given, pl.DataFrame) else given.samples()
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
-        raise ValueError(f"samples: column {missing[0]!r} is missing; needed are {', '.join(COLUMNS)}")
+        reason = f"samples: column {missing[0]!r} is missing"
+        raise InputError(key="source", reason=reason, allowed=f"the columns {', '.join(COLUMNS)}")
     return frame
 
 
-def layer_order(source: HasSamples | pl.DataFrame) -> list[str]:
+def layer_order(source: Source) -> list[str]:
     """Layers in the order in which they were first launched, variants after their base."""
     frame = samples_of(source)
     first = frame.group_by("layer").agg(pl.col("launch").min()).sort("launch", "layer")
@@ -41,7 +60,7 @@ def layer_order(source: HasSamples | pl.DataFrame) -> list[str]:
     return sorted(names, key=lambda name: (bases.index(name.split("+")[0]), name.count("+"), name))
 
 
-def loop_times(source: HasSamples | pl.DataFrame, loop: str) -> pl.DataFrame:
+def loop_times(source: Source, loop: str) -> pl.DataFrame:
     """Nanoseconds per iteration of one loop, by layer and size, with the interval between launches.
 
     Columns: `layer bytes messages delay_ns launches samples value_ns low_ns high_ns`. With one launch there
@@ -66,7 +85,7 @@ def loop_times(source: HasSamples | pl.DataFrame, loop: str) -> pl.DataFrame:
     )
 
 
-def echo_curves(source: HasSamples | pl.DataFrame) -> pl.DataFrame:
+def echo_curves(source: Source) -> pl.DataFrame:
     """Turn the echo loop into curves.
 
     Columns: `layer bytes launches samples`, half a round trip as `time_us low_us high_us`, and the rate

@@ -11,7 +11,7 @@ import polars as pl
 
 from wiretwin.plot import base, words
 from wiretwin.plot.curves import _column, _curves, _frame_sizes, _frame_times, _parts
-from wiretwin.plot.data import Floats, HasSamples, as_mapping, segment_values
+from wiretwin.plot.data import Floats, Source, as_mapping, segment_values
 from wiretwin.plot.theme import LIGHT, Theme, fade
 
 LACK_OF_FIT_P = 0.01
@@ -19,7 +19,7 @@ LACK_OF_FIT_P = 0.01
 
 
 def fit(
-    source: HasSamples | pl.DataFrame,
+    source: Source,
     twin: Any,
     *,
     layers: Sequence[str] | None = None,
@@ -67,7 +67,7 @@ def fit(
 
 
 def residuals(
-    source: HasSamples | pl.DataFrame,
+    source: Source,
     twin: Any,
     *,
     layers: Sequence[str] | None = None,
@@ -107,9 +107,7 @@ def residuals(
     return figure
 
 
-def residual_table(
-    source: HasSamples | pl.DataFrame, twin: Any, *, layers: Sequence[str] | None = None
-) -> pl.DataFrame:
+def residual_table(source: Source, twin: Any, *, layers: Sequence[str] | None = None) -> pl.DataFrame:
     """`layer bytes measured_us fitted_us residual` (a share) for every size that a segment covers."""
     curves, names = _curves(source, layers)
     rows = []

@@ -41,6 +41,8 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
             "nosuch",
             "'nosuch' is no layer; allowed: socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi4py",
         ),
+        ("tcp", "'tcp' is no layer (did you mean socket/tcp?); allowed: "),
+        ("mpi/mpch", "'mpi/mpch' is no layer (did you mean mpi/mpich"),
         ("", "'' names no layer; allowed: all, socket/tcp"),
         ("socket/tcp+fast", "has no variant '+fast'; allowed: for socket/tcp: +spin, +nagle, +bufNk"),
         ("socket/unix+nagle", "has no variant '+nagle'; allowed: for socket/unix: +spin, +bufNk"),
@@ -69,7 +71,7 @@ def test_times_are_read(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("5", "'5' has no unit; allowed: a number with a unit (ns, us, ms, s, min) from 1 s to 24 h"),
+        ("5", "'5' has no unit; allowed: a number with a unit (ns, us, ms, s, min, h) from 1 s to 24 h"),
         ("-5s", "'-5s' is not a time"),
         ("5 hours", "'5 hours' is not a time"),
         ("", "'' is not a time"),

@@ -10,6 +10,7 @@ import pytest
 import report_data
 
 from wiretwin import plot
+from wiretwin.errors import InputError
 from wiretwin.plot import base, data, programs, timelines, words
 from wiretwin.plot.theme import DARK, KINDS, LIGHT, OPACITIES, fade, translation
 
@@ -68,8 +69,17 @@ def test_more_launches_make_a_narrower_interval() -> None:
 
 
 def test_a_frame_without_a_column_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="column 'batch' is missing"):
+    with pytest.raises(InputError, match="column 'batch' is missing"):
         data.samples_of(report_data.samples(launches=1).drop("batch"))
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [("nowhere", "nowhere"), (42, "source: 'int' has no samples; allowed: a result, its folder")],
+)
+def test_what_has_no_samples_is_rejected_by_name(source: Any, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        plot.throughput(source)
 
 
 def test_throughput_has_a_curve_and_a_band_for_each_layer(result: Any) -> None:
@@ -114,7 +124,7 @@ def test_signature_and_saturation_have_the_intervals_and_steps_of_the_curves(res
 def test_only_the_layers_asked_for_in_that_order(result: Any) -> None:
     figure = plot.latency(result, layers=["socket/tcp", "shm"])
     assert list(_curves(figure)) == ["socket/tcp", "shm"]
-    with pytest.raises(ValueError, match="layer 'pigeon' was not measured; measured are shm"):
+    with pytest.raises(InputError, match="layers: 'pigeon' was not measured; allowed: shm"):
         plot.latency(result, layers=["pigeon"])
 
 
