@@ -273,7 +273,7 @@ def parse_layer(text: str, key: str = "--layers") -> Configuration:
 
 
 def _no_layer(name: str) -> str:
-    """Say that there is no such layer, and which one may be meant: by a part of its name, or by its letters."""
+    """Say that there is no such layer, and which may be meant: by a part of its name, or by its letters."""
     meant = [known for known in LAYERS if name in known.split("/")]
     meant = meant or get_close_matches(name, LAYERS, n=3)
     return f"is no layer (did you mean {' or '.join(meant)}?)" if meant else "is no layer"
