@@ -54,10 +54,14 @@ impl Bench {
         let mut n = || Number::wrapping(u32::from(input.octet()).wrapping_sub(20));
         let (received, a, b, c) = (n(), n(), n(), n());
         let wide = u64::from(input.word()) << (input.octet() % 48);
-        let extents =
-            [Extent::Whole, Extent::Begun { length: wide }, Extent::Offered { length: wide, offer: a.get() }];
+        let extents = [
+            Extent::Whole,
+            Extent::Begun { length: wide },
+            Extent::Offered { length: wide, offer: a.get() },
+            Extent::Pushed { length: wide },
+        ];
         let head =
-            Head { tag: (bits & 4 == 0).then_some(wide), data: None, extent: extents[usize::from(bits) % 3] };
+            Head { tag: (bits & 4 == 0).then_some(wide), data: None, extent: extents[usize::from(bits) % 4] };
         let body = match input.octet() % 10 {
             0 => Body::Hello { key: 2, lane: 4, answers: (bits & 1 == 0).then_some(10) },
             1 | 2 => Body::Message { number: a, head: (bits & 64 == 0).then_some(head) },
@@ -86,7 +90,8 @@ impl Bench {
             0 | 1 => {
                 self.frame += 1;
                 let length = Bytes::new(u64::from(input.word()) >> (input.octet() % 16));
-                let message = Message { id: MessageId(self.frame), length, tag: Some(1), data: None };
+                let message =
+                    Message { id: MessageId(self.frame), length, tag: Some(1), data: None, pushed: false };
                 self.open += usize::from(self.end.send(self.now, message).is_ok());
                 self.frame.is_multiple_of(2)
             }

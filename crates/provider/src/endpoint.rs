@@ -42,11 +42,8 @@ pub(crate) struct Ep {
 
 /// How long an endpoint that is closed sends what is left.
 const LINGER: Duration = Duration::from_secs(2);
-/// Turns without anything to do before others are let on the core, and before a rank sleeps.
+/// Turns without anything to do before others are let on the core.
 const PATIENCE: u32 = 512;
-const LONG: u32 = 1 << 14;
-/// How long it sleeps.
-const NAP: Duration = Duration::from_micros(50);
 
 static EP_FID: FiOps = FiOps { size: size_of::<FiOps>(), close, bind, control, ops_open: nothing };
 static EP: OpsEp = OpsEp {
@@ -213,12 +210,8 @@ impl Ep {
         ep.direct.progress();
         ep.settle();
         let idle = ep.direct.idle_turns();
-        if idle > PATIENCE && ep.gives_way() {
-            if idle > LONG && ep.wait == Wait::Sleep {
-                std::thread::sleep(NAP);
-            } else if idle.is_multiple_of(8) {
-                std::thread::yield_now();
-            }
+        if idle > PATIENCE && idle.is_multiple_of(8) && ep.gives_way() {
+            std::thread::yield_now();
         }
     }
 
@@ -226,7 +219,7 @@ impl Ep {
         match self.wait {
             Wait::Spin => false,
             Wait::Auto => self.direct.ranks_here() > self.cores,
-            Wait::Yield | Wait::Sleep => true,
+            Wait::Yield => true,
         }
     }
 

@@ -13,15 +13,13 @@ pub(crate) enum Wait {
     Spin,
     /// Asks again and again for some microseconds, and then lets others have the core each time.
     Yield,
-    /// As [`Wait::Yield`], and after about a millisecond sleeps for some microseconds at a time.
-    Sleep,
 }
 
 /// Which ways to peers may be taken: `any`, `shm`, `packet`, `xdp` or `udp`.
 const WAYS: &str = "WIRETWIN_DIRECT_WAYS";
 /// The interface whose address others reach this host at.
 const INTERFACE: &str = "WIRETWIN_DIRECT_INTERFACE";
-/// `auto`, `spin`, `yield` or `sleep`.
+/// `auto`, `spin` or `yield`.
 const WAIT: &str = "WIRETWIN_DIRECT_WAIT";
 
 fn setting(name: &str) -> Option<String> {
@@ -43,8 +41,7 @@ pub(crate) fn read() -> Result<(Options, Wait), String> {
         None | Some("auto") => Wait::Auto,
         Some("spin") => Wait::Spin,
         Some("yield") => Wait::Yield,
-        Some("sleep") => Wait::Sleep,
-        Some(other) => return Err(wrong(WAIT, other, "auto, spin, yield or sleep")),
+        Some(other) => return Err(wrong(WAIT, other, "auto, spin or yield")),
     };
     let interface = setting(INTERFACE);
     let ip = match (address_of_interface(interface.as_deref()), &interface) {

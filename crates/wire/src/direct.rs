@@ -30,7 +30,7 @@ pub const HEADER_OCTETS: usize = 32;
 /// The most octets before the payload: the header and a message's own fields.
 pub const MOST_HEAD_OCTETS: usize = HEADER_OCTETS + 28;
 /// The most elements of the list of a STAT.
-pub const STAT_ELEMENTS: usize = 31;
+pub const STAT_ELEMENTS: usize = 7;
 /// The Lane of a frame to an endpoint that has given no number yet.
 pub const NO_LANE: u16 = u16::MAX;
 
@@ -53,6 +53,11 @@ pub enum Extent {
         length: u64,
         /// The number by which the sender knows it.
         offer: u32,
+    },
+    /// Nothing: its bytes come another way, on which nothing is lost, without being asked for.
+    Pushed {
+        /// Bytes of the message.
+        length: u64,
     },
 }
 
@@ -188,7 +193,7 @@ impl Repr {
                         + (if head.data.is_some() { 8 } else { 0 })
                         + match head.extent {
                             Extent::Whole => 0,
-                            Extent::Begun { .. } => 8,
+                            Extent::Begun { .. } | Extent::Pushed { .. } => 8,
                             Extent::Offered { .. } => 12,
                         }
                 }
@@ -237,7 +242,7 @@ impl Repr {
         }
         let has_payload = match body {
             Body::Message { head, .. } => {
-                head.is_none_or(|head| !matches!(head.extent, Extent::Offered { .. }))
+                head.is_none_or(|head| matches!(head.extent, Extent::Whole | Extent::Begun { .. }))
             }
             Body::Bulk { .. } => true,
             _ => false,
@@ -305,7 +310,10 @@ impl Repr {
                         need(at + 12)?;
                         Extent::Offered { length: u64_at(rest, at), offer: u32_at(rest, at + 8) }
                     }
-                    both => return Err(DecodeError::value((FORMAT, "Flags"), 17, both, "begun or offered")),
+                    _ => {
+                        need(at + 8)?;
+                        Extent::Pushed { length: u64_at(rest, at) }
+                    }
                 };
                 Body::Message { number, head: Some(Head { tag, data, extent }) }
             }
@@ -332,7 +340,7 @@ impl Repr {
                         FORMAT,
                         "list",
                         rest.len(),
-                        "4 for each of at most 31 elements",
+                        "4 for each of at most 7 elements",
                     ));
                 }
                 let mut elements = [Number::ZERO; STAT_ELEMENTS];
@@ -392,6 +400,10 @@ impl Repr {
                             flags |= OFFERED;
                             put(rest, at, length.to_be_bytes());
                             put(rest, at + 8, offer.to_be_bytes());
+                        }
+                        Extent::Pushed { length } => {
+                            flags |= BEGUN | OFFERED;
+                            put(rest, at, length.to_be_bytes());
                         }
                     }
                 }
@@ -557,9 +569,12 @@ mod tests {
             Body::Ack,
         ];
         for data in [None, Some(u64::MAX)] {
-            for extent in
-                [Extent::Whole, Extent::Begun { length: 99 }, Extent::Offered { length: 1 << 40, offer: 8 }]
-            {
+            for extent in [
+                Extent::Whole,
+                Extent::Begun { length: 99 },
+                Extent::Offered { length: 1 << 40, offer: 8 },
+                Extent::Pushed { length: 1 << 39 },
+            ] {
                 bodies.push(Body::Message { number: n(6), head: head(data, extent) });
             }
         }

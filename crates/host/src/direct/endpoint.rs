@@ -11,7 +11,7 @@ use wiretwin_msg::tagged::Pattern;
 use wiretwin_proto::direct::{Config, Delivered, Event, Frame, Local, Machine, Message, SendError};
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
-use wiretwin_wire::direct::{NO_LANE, STAT_ELEMENTS};
+use wiretwin_wire::direct::{NO_LANE, Number, STAT_ELEMENTS};
 
 use super::address::Address;
 use super::device::EndpointError;
@@ -115,9 +115,12 @@ struct Peer {
     /// The Ethernet address that leads to it, past the kernel, and its machine's time-outs when that was learnt.
     mac: Option<Mac>,
     timeouts: u64,
-    /// Messages whose bytes go by the stream, what comes on its stream, and how many messages it was asked for.
+    /// Messages whose bytes go by the stream, the number of the last frame that went so, what comes on its stream,
+    /// whether something has come lately, and how many messages are to.
     jobs: VecDeque<Job>,
+    last_pushed: Option<Number>,
     coming: Coming,
+    is_lively: bool,
     expects: usize,
     uses_memory: bool,
     out: Option<Box<Out>>,
@@ -147,8 +150,9 @@ pub struct Endpoint {
     listener: Option<Listener>,
     network: Option<Network>,
     carried: Carried,
-    /// Messages whose bytes go by streams, or may come by them.
+    /// Messages whose bytes go by streams, or may come by them; and turns since one had something.
     streaming: usize,
+    quiet: u32,
     ends: Option<Ends>,
     /// When peers' ends are looked for next.
     look_at: SimTime,
@@ -174,6 +178,8 @@ const SPARE: usize = 256;
 const TURN: usize = 16;
 /// Turns between two looks at the clock.
 const CLOCK_TURNS: u32 = 64;
+/// Turns between two looks at the connections to other hosts, while nothing is known to come on one.
+const ENDS_TURNS: u32 = 4 * CLOCK_TURNS;
 /// Turns between two looks for new peers; and those without a frame after which there is one more.
 const SEARCH_TURNS: u32 = 4096;
 const PATIENCE: u32 = 512;
@@ -245,6 +251,7 @@ impl Endpoint {
             network,
             carried: Carried::default(),
             streaming: 0,
+            quiet: u32::MAX,
             ends,
             look_at: SimTime::ZERO,
             inbox: Inbox::default(),
@@ -299,7 +306,9 @@ impl Endpoint {
             mac: None,
             timeouts: 0,
             jobs: VecDeque::new(),
+            last_pushed: None,
             coming: Coming::default(),
+            is_lively: false,
             expects: 0,
             uses_memory,
             out: None,
@@ -360,7 +369,8 @@ impl Endpoint {
         let bytes = if is_copied { copy.as_ptr() } else { bytes };
         let told = if is_copied { None } else { context };
         let id = self.sends.insert(Sending { bytes, length, copy, context: told, tag, peer });
-        let message = Message { id: MessageId(id as u64), length: Bytes::new(length), tag, data };
+        let pushed = self.pushes(peer, length);
+        let message = Message { id: MessageId(id as u64), length: Bytes::new(length), tag, data, pushed };
         if let Err(SendError::Full { .. }) = self.peers[peer].machine.send(self.now, message) {
             self.sends.remove(id);
             return Err(Busy);
@@ -604,6 +614,9 @@ impl Endpoint {
             }
             _ => &[],
         };
+        if let Some(ns) = self.first_pushed(number, &frame.repr.body) {
+            return self.push_stream(number, message, head, ns);
+        }
         let peer = &mut self.peers[number];
         if let Some(out) = &mut peer.out {
             out.transmit(head, payload);
@@ -622,7 +635,7 @@ impl Endpoint {
             Delivered::Begin { payload, .. }
             | Delivered::Continue { payload }
             | Delivered::Bulk { payload, .. } => (payload.message.0, self.next_frame),
-            Delivered::Offer { .. } => (0, 0),
+            Delivered::Offer { .. } | Delivered::Pushed { .. } => (0, 0),
         };
         let kept = if id == current_id { None } else { self.peers[number].kept.remove(&id) };
         let bytes = kept.as_deref().unwrap_or(current);
@@ -634,6 +647,13 @@ impl Endpoint {
             Delivered::Continue { .. } => {
                 if let Some(sink) = self.peers[number].sink.take() {
                     self.peers[number].sink = self.inbox.go_on(sink, bytes);
+                }
+            }
+            Delivered::Pushed { tag, data, length } => {
+                let head = Head { source: number, tag, data, length: length.get() };
+                if let Some(sink) = self.inbox.begin(head, &[]) {
+                    self.peers[number].coming.pushed.push_back(sink);
+                    self.expect(number);
                 }
             }
             Delivered::Offer { tag, data, length, offer } => {
@@ -660,11 +680,10 @@ impl Endpoint {
 
     fn clear(&mut self, clear: Clear) {
         let Clear { peer, offer, reference, length } = clear;
-        let Peer { machine, expects, uses_memory, .. } = &mut self.peers[peer];
+        let Peer { machine, uses_memory, .. } = &mut self.peers[peer];
         machine.clear(self.now, offer, reference, Bytes::new(length));
         if length > 0 && !*uses_memory {
-            *expects += 1;
-            self.streaming += 1;
+            self.expect(peer);
         }
     }
 
@@ -697,7 +716,7 @@ impl Endpoint {
         if self.look_at <= self.now {
             self.look_at = self.now.saturating_add(LOOK);
             self.look_at_peers();
-        } else if self.streaming > 0 || self.ends.as_ref().is_some_and(Ends::is_making) {
+        } else if self.streaming > 0 || self.by_datagrams && self.turn.is_multiple_of(ENDS_TURNS) {
             self.look_at_ends();
         }
         for number in 0..self.peers.len() {

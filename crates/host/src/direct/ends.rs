@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -53,11 +54,11 @@ pub(super) struct Ends {
     connections: Slab<Connection>,
     /// Those that have not said who they are, the oldest first.
     unknown: VecDeque<usize>,
-    /// Those that are being made from here.
-    waiting: usize,
     /// Those made from here that stand, and those made by others, by the keys of the endpoints there.
     taking: HashMap<u64, usize>,
     bringing: HashMap<u64, usize>,
+    /// A connection made from here stands, or one has ended, since that was asked last.
+    changed: bool,
 }
 
 /// What the kernel has told.
@@ -87,9 +88,9 @@ impl Ends {
             any,
             connections: Slab::default(),
             unknown: VecDeque::new(),
-            waiting: 0,
             taking: HashMap::new(),
             bringing: HashMap::new(),
+            changed: false,
         };
         Ok((ends, port))
     }
@@ -104,7 +105,6 @@ impl Ends {
         }
         set_tcp_nodelay(&socket, true)?;
         self.hold(Connection { socket, state: State::Asked { peer: to.key } }, EventFlags::OUT)?;
-        self.waiting += 1;
         Ok(())
     }
 
@@ -119,9 +119,9 @@ impl Ends {
         Ok(number)
     }
 
-    /// Whether connections are being made: the kernel will soon have something to tell.
-    pub(super) const fn is_making(&self) -> bool {
-        self.waiting > 0
+    /// Whether there are other connections than when that was asked last.
+    pub(super) const fn take_changed(&mut self) -> bool {
+        std::mem::replace(&mut self.changed, false)
     }
 
     /// The connection on which bytes can be sent to the endpoint of this key.
@@ -136,12 +136,10 @@ impl Ends {
 
     /// Takes what the kernel has to tell.
     pub(super) fn look(&mut self, own: u64, mut told: impl FnMut(Told)) {
-        let mut events = Vec::with_capacity(MOST_EVENTS);
+        let mut room = [const { MaybeUninit::<epoll::Event>::uninit() }; MOST_EVENTS];
         let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-        if epoll::wait(&self.any, rustix::buffer::spare_capacity(&mut events), Some(&now)).is_err() {
-            return;
-        }
-        for epoll::Event { data, .. } in events {
+        let Ok((events, _)) = epoll::wait(&self.any, &mut room, Some(&now)) else { return };
+        for &mut epoll::Event { data, .. } in events {
             match data.u64() {
                 LISTENER => self.accept(),
                 number => self.hear(number as usize, own, &mut told),
@@ -174,8 +172,8 @@ impl Ends {
                     let said = send(&connection.socket, &greeting, SendFlags::NOSIGNAL).is_ok()
                         && epoll::modify(&self.any, &connection.socket, to, EventFlags::IN).is_ok();
                     connection.state = State::Stands { peer, brings: false };
-                    self.waiting -= 1;
                     self.taking.insert(peer, number);
+                    self.changed = true;
                     if !said {
                         self.end(number, Some(peer), told);
                     }
@@ -219,8 +217,8 @@ impl Ends {
     }
 
     fn end(&mut self, number: usize, peer: Option<u64>, told: &mut impl FnMut(Told)) {
-        let state = self.connections.remove(number).map(|connection| connection.state);
-        self.waiting -= usize::from(matches!(state, Some(State::Asked { .. })));
+        self.connections.remove(number);
+        self.changed = true;
         if let Some(peer) = peer {
             if self.bringing.get(&peer) == Some(&number) {
                 self.bringing.remove(&peer);

@@ -228,13 +228,7 @@ impl Inbox {
                 let message = self.unexpected.get_mut(place)?;
                 message.bytes.extend_from_slice(more);
                 self.held_bytes += more.len() as u64;
-                if (message.bytes.len() as u64) < message.head.length {
-                    return Some(sink);
-                }
-                if let Some(receive) = message.claimed.take() {
-                    self.take(place, receive);
-                }
-                None
+                self.filled(place, sink)
             }
         }
     }
@@ -256,6 +250,57 @@ impl Inbox {
             fill(&arriving.receive, offset, bytes);
         }
         self.came(source, reference, bytes.len() as u64)
+    }
+
+    /// Where the next bytes of a message that has begun go, and for how many there is room: nothing for those beyond the
+    /// end of their buffer.
+    pub fn place_of(&mut self, sink: Sink) -> Option<(*mut u8, u64)> {
+        let (base, at, room) = match sink {
+            Sink::Receive { receive, done, .. } => {
+                (receive.buffer, done, receive.length.saturating_sub(done))
+            }
+            Sink::Unexpected { place } => {
+                let Unexpected { head, bytes, .. } = self.unexpected.get_mut(place)?;
+                let left = head.length.saturating_sub(bytes.len() as u64);
+                bytes.reserve(left as usize);
+                (bytes.as_mut_ptr(), bytes.len() as u64, left)
+            }
+        };
+        // SAFETY: inside the buffer that whoever posted the receive promised, or inside what was reserved.
+        (room > 0).then(|| (unsafe { base.add(at as usize) }, room))
+    }
+
+    /// So many more bytes of such a message are where [`Inbox::place_of`] said: where the rest goes, if there is more.
+    ///
+    /// # Safety
+    /// They have been written, or are beyond the end of the buffer.
+    pub unsafe fn advance(&mut self, sink: Sink, count: u64) -> Option<Sink> {
+        match sink {
+            Sink::Receive { receive, head, done } if done + count < head.length => {
+                return Some(Sink::Receive { receive, head, done: done + count });
+            }
+            Sink::Receive { receive, head, .. } => self.complete(receive, &head),
+            Sink::Unexpected { place } => {
+                let message = self.unexpected.get_mut(place)?;
+                // SAFETY: the caller's promise.
+                unsafe { message.bytes.set_len(message.bytes.len() + count as usize) };
+                self.held_bytes += count;
+                return self.filled(place, sink);
+            }
+        }
+        None
+    }
+
+    /// An unexpected message has more bytes: where the rest goes, if there is more.
+    fn filled(&mut self, place: usize, sink: Sink) -> Option<Sink> {
+        let message = self.unexpected.get_mut(place)?;
+        if (message.bytes.len() as u64) < message.head.length {
+            return Some(sink);
+        }
+        if let Some(receive) = message.claimed.take() {
+            self.take(place, receive);
+        }
+        None
     }
 
     /// Where the bytes of a message that was asked for go, from an offset on, and for how many there is room; nothing

@@ -1,8 +1,9 @@
 //! The bytes of long messages over the kernel's TCP, which has them cut and joined by the device where that can.
 //!
 //! They go on the connections that tell of peers' ends, each from the endpoint that made it. A message goes this way
-//! when its receive has been found by frames and the peer has asked for it, so order does not depend on two ways.
-//! Before its bytes come twelve: the number under which the peer has asked for it, and its length.
+//! when its receive has been found by frames and the peer has asked for it, so order does not depend on two ways. One
+//! that is not so long is pushed: its only frame goes here too, and its bytes behind. Before its bytes come twelve: the
+//! number under which the peer has asked for it, or [`PUSHED`] and how long the frame is that follows; and its length.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -11,16 +12,20 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 use wiretwin_proto::MessageId;
+use wiretwin_wire::direct::MOST_HEAD_OCTETS;
 
-use super::inbox::Inbox;
+use super::inbox::{Inbox, Sink};
 
 const HEAD: usize = 12;
+/// The least number of a message that was not asked for: above it is the length of its frame.
+const PUSHED: u32 = u32::MAX - 0xff;
 
 /// A message that was asked for.
 #[derive(Debug)]
 pub(super) struct Job {
     id: MessageId,
-    head: [u8; HEAD],
+    head: [u8; HEAD + MOST_HEAD_OCTETS],
+    heads: usize,
     bytes: *const u8,
     length: usize,
     /// Bytes that the kernel has taken, the head among them.
@@ -33,10 +38,22 @@ impl Job {
     /// # Safety
     /// The bytes stay as they are until the job is gone.
     pub(super) unsafe fn new(id: MessageId, reference: u32, bytes: *const u8, length: u64) -> Self {
-        let mut head = [0; HEAD];
+        let mut head = [0; HEAD + MOST_HEAD_OCTETS];
         head[..4].copy_from_slice(&reference.to_be_bytes());
-        head[4..].copy_from_slice(&length.to_be_bytes());
-        Self { id, head, bytes, length: length as usize, done: 0 }
+        head[4..HEAD].copy_from_slice(&length.to_be_bytes());
+        Self { id, head, heads: HEAD, bytes, length: length as usize, done: 0 }
+    }
+
+    /// A whole message that was not asked for, with its frame.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until the job is gone.
+    pub(super) unsafe fn pushed(id: MessageId, frame: &[u8], bytes: *const u8, length: u64) -> Self {
+        // SAFETY: the caller's promise.
+        let mut job = unsafe { Self::new(id, PUSHED + frame.len() as u32, bytes, length) };
+        job.heads += frame.len();
+        job.head[HEAD..job.heads].copy_from_slice(frame);
+        job
     }
 
     pub(super) const fn id(&self) -> MessageId {
@@ -55,7 +72,8 @@ pub(super) fn send(
     while let Some(job) = jobs.front_mut() {
         // SAFETY: the job's maker promised so many bytes.
         let bytes = unsafe { std::slice::from_raw_parts(job.bytes, job.length) };
-        let (head, rest) = (&job.head[job.done.min(HEAD)..], &bytes[job.done.saturating_sub(HEAD)..]);
+        let heads = &job.head[..job.heads];
+        let (head, rest) = (&heads[job.done.min(job.heads)..], &bytes[job.done.saturating_sub(job.heads)..]);
         let pieces = [IoSlice::new(head), IoSlice::new(rest)];
         let mut nothing = SendAncillaryBuffer::default();
         match sendmsg(socket, &pieces, &mut nothing, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -67,7 +85,7 @@ pub(super) fn send(
             // It has no room; or the connection has ended, which is told elsewhere.
             Err(_) => break,
         }
-        if job.done == HEAD + job.length {
+        if job.done == job.heads + job.length {
             sent(job.id);
             jobs.pop_front();
         }
@@ -75,18 +93,36 @@ pub(super) fn send(
     moved
 }
 
+#[derive(Debug)]
+struct Heads([u8; HEAD + MOST_HEAD_OCTETS]);
+
+impl Default for Heads {
+    fn default() -> Self {
+        Self([0; HEAD + MOST_HEAD_OCTETS])
+    }
+}
+
+/// A frame that has come with a message.
+pub(super) type Told = ([u8; MOST_HEAD_OCTETS], usize);
+
 /// What is coming on a connection.
 #[derive(Debug, Default)]
 pub(super) struct Coming {
-    head: [u8; HEAD],
+    head: Heads,
     /// Bytes of the head that have come, and of the message.
     heads: usize,
     done: u64,
+    /// The frame in the head has been handed on.
+    is_told: bool,
+    /// Where pushed messages go whose frames have come, in their order.
+    pub pushed: VecDeque<Sink>,
 }
 
 /// What a look at a connection found.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
+    /// A frame has come, which is to be taken before more is.
+    pub frame: Option<Told>,
     /// Bytes have come.
     pub moved: bool,
     /// Receives that they have completed.
@@ -101,19 +137,37 @@ impl Coming {
     pub(super) fn take(&mut self, socket: BorrowedFd<'_>, inbox: &mut Inbox, source: usize) -> Found {
         let mut found = Found::default();
         loop {
-            if self.heads < HEAD {
-                match recv(socket, &mut self.head[self.heads..], RecvFlags::DONTWAIT) {
+            let number = |at: usize, octets: usize| {
+                self.head.0[at..at + octets].iter().fold(0, |all, &octet| all << 8 | u64::from(octet))
+            };
+            let (reference, length) = (number(0, 4) as u32, number(4, 8));
+            let is_pushed = self.heads >= HEAD && reference >= PUSHED;
+            let frame = if is_pushed { ((reference - PUSHED) as usize).min(MOST_HEAD_OCTETS) } else { 0 };
+            if self.heads < HEAD + frame {
+                match recv(socket, &mut self.head.0[self.heads..HEAD + frame], RecvFlags::DONTWAIT) {
                     Ok((count @ 1.., _)) => self.heads += count,
                     _ => return found,
                 }
                 found.moved = true;
                 continue;
             }
-            let [a, b, c, d, length @ ..] = self.head;
-            let (reference, length) = (u32::from_be_bytes([a, b, c, d]), u64::from_be_bytes(length));
+            if is_pushed && !self.is_told {
+                self.is_told = true;
+                let mut octets = [0; MOST_HEAD_OCTETS];
+                octets[..frame].copy_from_slice(&self.head.0[HEAD..HEAD + frame]);
+                found.frame = Some((octets, frame));
+                return found;
+            }
             let left = length.saturating_sub(self.done);
             let mut nowhere = [0; DROPPED];
-            let came = match inbox.place(source, reference, self.done) {
+            let sink = self.pushed.front().copied().filter(|_| is_pushed);
+            let place = match sink {
+                Some(sink) => inbox.place_of(sink),
+                // A frame before its own has not come yet.
+                None if is_pushed => return found,
+                None => inbox.place(source, reference, self.done),
+            };
+            let came = match place {
                 Some((place, room)) => {
                     let room = room.min(left) as usize;
                     // SAFETY: part of a buffer that whoever posted the receive lends until its completion.
@@ -128,9 +182,19 @@ impl Coming {
             }
             found.moved = true;
             self.done += count as u64;
-            found.completed += usize::from(inbox.came(source, reference, count as u64));
+            found.completed += usize::from(match sink {
+                // SAFETY: the kernel has written so many bytes, or there was no place for them.
+                Some(sink) => match unsafe { inbox.advance(sink, count as u64) } {
+                    Some(rest) => {
+                        self.pushed[0] = rest;
+                        false
+                    }
+                    None => self.pushed.pop_front().is_some(),
+                },
+                None => inbox.came(source, reference, count as u64),
+            });
             if self.done >= length {
-                (self.heads, self.done) = (0, 0);
+                (self.heads, self.done, self.is_told) = (0, 0, false);
             }
         }
     }

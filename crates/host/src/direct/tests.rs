@@ -6,6 +6,7 @@ use wiretwin_msg::tagged::Pattern;
 
 use super::*;
 
+mod cost;
 mod hosts;
 
 const WAYS: [Ways; 2] = [Ways::SharedMemory, Ways::Datagrams];
@@ -119,6 +120,34 @@ fn many_messages_both_ways_come_in_order() {
         }
         for (at, buffer) in buffers.iter().enumerate() {
             assert_eq!(u64::from_le_bytes(*buffer), at as u64 / 2);
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_stops_reading_stops_its_sender_whose_memory_is_bounded_and_then_has_all() {
+    for (ways, length) in WAYS.into_iter().flat_map(|ways| [(ways, 8), (ways, 5000)]) {
+        let mut ends = pair(ways);
+        let address = ends[1].address();
+        let peer = ends[0].peer(address);
+        let message = vec![7; length];
+        let mut count = 0;
+        // SAFETY: without a context, the bytes are needed during the call alone.
+        while unsafe { ends[0].send(peer, outgoing(&message, count, None)) }.is_ok() {
+            count += 1;
+            assert!(count < 10_000, "{length} bytes by {ways:?}");
+            ends[0].progress();
+            if count < 100 {
+                // The ends have not met yet.
+                ends[1].progress();
+            }
+        }
+        let mut buffer = vec![0; length];
+        for tag in 0..count {
+            // SAFETY: the buffer outlives the completion, which is waited for.
+            unsafe { ends[1].receive(any(tag), into(&mut buffer, tag as usize)) };
+            let [_, came] = until(&mut ends, [0, 1]);
+            assert_eq!((came[0].context as u64, came[0].length, came[0].trouble), (tag, length as u64, None));
         }
     }
 }

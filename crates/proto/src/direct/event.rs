@@ -19,6 +19,9 @@ pub struct Message {
     pub tag: Option<u64>,
     /// Remote data, delivered with it.
     pub data: Option<u64>,
+    /// Its bytes go another way, on which nothing is lost, and in the order of such messages: the driver sends them with
+    /// the message's frame, of which the machine knows no more than any other's.
+    pub pushed: bool,
 }
 
 /// Why a message is not taken.
@@ -75,6 +78,15 @@ pub enum Delivered {
     Continue {
         /// The bytes.
         payload: Payload,
+    },
+    /// A message whose bytes come another way.
+    Pushed {
+        /// What it is matched by, if it is of the tagged kind.
+        tag: Option<u64>,
+        /// Remote data.
+        data: Option<u64>,
+        /// How long the message is.
+        length: Bytes,
     },
     /// A message that waits for [`super::Machine::clear`].
     Offer {

@@ -102,7 +102,7 @@ enum Reply {
 ///
 /// let local = Local { key: 7, epoch: 1, lane: 0 };
 /// let mut end = Machine::new(Config::default(), local, Some(8))?;
-/// let message = Message { id: MessageId(1), length: Bytes::new(8), tag: Some(5), data: None };
+/// let message = Message { id: MessageId(1), length: Bytes::new(8), tag: Some(5), data: None, pushed: false };
 /// end.send(SimTime::ZERO, message)?;
 /// assert!(matches!(end.poll_output(true), Output::Transmit(frame) if frame.repr.key == 8));
 /// assert_eq!(end.state(), State::Greeting);
@@ -244,6 +244,12 @@ impl Machine {
     pub fn clear(&mut self, now: SimTime, offer: u32, reference: u32, length: Bytes) {
         self.now = now;
         self.outbox.clear(offer, reference, length.get());
+    }
+
+    /// Whether the peer has little memory for messages that nobody has asked for.
+    #[must_use]
+    pub fn is_peer_short(&self) -> bool {
+        self.remote.is_some_and(|remote| remote.short)
     }
 
     /// Tells the peer whether memory for messages that nobody has asked for is short: it offers them then.
@@ -441,6 +447,7 @@ impl Machine {
                 Extent::Begun { length } => {
                     Delivered::Begin { tag, data, length: Bytes::new(length), payload }
                 }
+                Extent::Pushed { length } => Delivered::Pushed { tag, data, length: Bytes::new(length) },
                 Extent::Offered { length, offer } => {
                     Delivered::Offer { tag, data, length: Bytes::new(length), offer }
                 }
@@ -622,7 +629,7 @@ impl Machine {
     }
 
     fn next_new(&mut self) -> Option<Frame> {
-        let eager = if self.remote.is_some_and(|remote| remote.short) { 0 } else { self.config.eager.get() };
+        let eager = if self.is_peer_short() { 0 } else { self.config.eager.get() };
         let item = self.outbox.next(self.config.payload(), eager)?;
         self.sender.push(item);
         let (number, item) = self.sender.next_new().expect("it was put there just now");

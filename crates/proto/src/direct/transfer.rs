@@ -118,7 +118,16 @@ impl Outbox {
             }
             Job::Message { message, done } => {
                 let (start, length) = (*done, message.length.get());
-                let Message { id, tag, data, .. } = *message;
+                let Message { id, tag, data, pushed, .. } = *message;
+                if pushed {
+                    self.jobs.pop_front();
+                    let head = Some(Head { tag, data, extent: Extent::Pushed { length } });
+                    return Some(Item::Message {
+                        head,
+                        payload: Payload::whole(id, Bytes::new(0)),
+                        ends: false,
+                    });
+                }
                 if start == 0 && length > eager {
                     let message = *message;
                     self.jobs.pop_front();

@@ -77,7 +77,7 @@ impl Endpoint {
         count > 0
     }
 
-    fn datagram(&mut self, frame: &[u8], from: SocketAddrV4, mac: Option<Mac>) {
+    pub(super) fn datagram(&mut self, frame: &[u8], from: SocketAddrV4, mac: Option<Mac>) {
         if !is_sound(frame) {
             return;
         }

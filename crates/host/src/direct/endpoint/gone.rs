@@ -49,8 +49,10 @@ impl Endpoint {
         let mut all = Vec::new();
         let Some(ends) = &mut self.ends else { return };
         ends.look(self.local.key, |told| all.push(told));
-        for peer in &mut self.peers {
-            peer.machine.hand_over(ends.way_to(peer.key).is_some());
+        if ends.take_changed() {
+            for peer in &mut self.peers {
+                peer.machine.hand_over(ends.way_to(peer.key).is_some());
+            }
         }
         let number_of = |key: &u64| self.by_key.get(key).copied();
         let mut ended = Vec::new();

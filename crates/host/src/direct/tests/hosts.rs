@@ -148,6 +148,43 @@ fn long_messages_follow_each_other_over_tcp() {
 }
 
 #[test]
+fn short_messages_and_those_pushed_on_tcp_keep_their_order_expected_or_not() {
+    const COUNT: usize = 200;
+    with_hosts(|hosts| {
+        let mut ends = open(&hosts, [Ways::Any; 2]);
+        let stands = (0..1000).any(|_| exchange(&hosts, &mut ends, &[20_000])[1].stream > 0);
+        assert!(stands, "a connection");
+        let messages: Vec<_> = (0..COUNT).map(|at| bytes([8, 6000, 1000, 60_000][at % 4], at)).collect();
+        for is_expected in [true, false] {
+            let before = ends[1].carried().stream;
+            let mut buffers = vec![vec![0; 60_000]; COUNT];
+            // SAFETY: the buffers and the messages outlive the completions, which are waited for.
+            unsafe {
+                for (at, buffer) in buffers.iter_mut().enumerate().filter(|_| is_expected) {
+                    ends[1].receive(any(5), into(buffer, at));
+                }
+                for (at, message) in messages.iter().enumerate() {
+                    ends[0].send(0, outgoing(message, 5, Some(at))).expect("room");
+                }
+                let start = Instant::now();
+                while !is_expected && ends[1].peek(&any(5)).is_none() {
+                    assert!(start.elapsed() < LIMIT);
+                    ends.iter_mut().for_each(Endpoint::progress);
+                }
+                for (at, buffer) in buffers.iter_mut().enumerate().filter(|_| !is_expected) {
+                    ends[1].receive(any(5), into(buffer, at));
+                }
+            }
+            until(&mut ends, [COUNT, COUNT]);
+            for (at, (buffer, message)) in buffers.iter().zip(&messages).enumerate() {
+                assert!(buffer[..message.len()] == message[..], "message {at}");
+            }
+            assert_eq!(ends[1].carried().stream - before, COUNT as u64 / 2);
+        }
+    });
+}
+
+#[test]
 fn short_frames_that_go_together_through_the_kernel_are_taken_apart_past_the_other() {
     with_hosts(|hosts| {
         let mut ends = open(&hosts, [Ways::Datagrams, Ways::Xdp]);
