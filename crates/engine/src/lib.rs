@@ -1,9 +1,9 @@
-//! Virtual clock, event queue, random streams, probes, virtual-time executor.
+//! Virtual clock, event queue, random streams, virtual-time executor.
 //!
 //! - [`Schedule`]: the virtual clock and the events to come, on an [`EventQueue`].
 //! - [`Executor`]: rank programs as async tasks that are woken by number.
 //! - [`Streams`]: random numbers by the name of who draws them.
-//! - [`Probes`]: counters, levels and histograms by name.
+//! - [`Slab`]: things by number, whose places are used again.
 //! - [`Trace`]: digests and recordings by which two runs are compared.
 //!
 //! A run is one thread, and the same run every time: events are ordered by time and then by the order
@@ -14,16 +14,16 @@ extern crate alloc;
 
 mod event;
 mod executor;
-mod probe;
 mod queue;
 mod random;
 mod schedule;
+mod slab;
 mod trace;
 
 pub use event::{Agenda, Event};
 pub use executor::{BoxedTask, Executor, Handle, Ran, TaskId};
-pub use probe::{CounterId, Histogram, HistogramId, LevelId, ProbeError, Probes, Reading};
 pub use queue::EventQueue;
 pub use random::{DEFAULT_SEED, NotAProbability, Probability, Stream, StreamError, Streams};
 pub use schedule::{Schedule, ScheduleError};
+pub use slab::Slab;
 pub use trace::{Difference, Digest, Trace, TraceDigest, TraceEvent, TraceRecorder, Untraced};
