@@ -293,7 +293,6 @@ impl<D: Device> Pacer<D> {
                     })?;
                     self.counts[number].refused += u64::from(!taken);
                 }
-                Output::Lost(_) => {}
                 Output::Timeout(next) => return Ok(next),
             }
         }

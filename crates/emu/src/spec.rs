@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wiretwin_net::frame::{KEYS, PortId, Wire, WireConfig, read_mtu, read_wire};
-use wiretwin_net::json::{At, Fields, JsonError, parse};
+use wiretwin_net::json::{At, JsonError, parse};
 use wiretwin_units::Span;
 
 /// What the `format` key says.
@@ -92,7 +92,7 @@ impl WireSpec {
             cpu: number("cpu", 0, 65_535)?.map(|cpu| cpu as u32),
             priority: number("priority", 1, 99)?.map(|priority| priority as u8),
             capture: fields.optional("capture").map(|at| read_text(&at).map(PathBuf::from)).transpose()?,
-            die_with_parent: read_bool(&fields, "die_with_parent")?,
+            die_with_parent: fields.optional("die_with_parent").map_or(Ok(false), |at| at.truth())?,
             ports,
         })
     }
@@ -105,11 +105,6 @@ fn read_limit(at: &At<'_>) -> Result<Duration, JsonError> {
         }
         _ => Err(at.refuse(&format!("a number above 0, at most {LONGEST_LIFE_S}"))),
     }
-}
-
-fn read_bool(fields: &Fields<'_>, key: &str) -> Result<bool, JsonError> {
-    let Some(at) = fields.optional(key) else { return Ok(false) };
-    at.value.as_bool().ok_or_else(|| at.refuse("true or false"))
 }
 
 fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, JsonError> {
@@ -126,7 +121,7 @@ fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, JsonError> {
         let port = PortSpec {
             name: fields.optional("name").map_or_else(|| Ok(tap.clone()), |at| read_text(&at))?,
             netns: netns.map(|at| read_text(&at).map(PathBuf::from)).transpose()?,
-            create: read_bool(&fields, "create")?,
+            create: fields.optional("create").map_or(Ok(false), |at| at.truth())?,
             tap,
         };
         if let Some(index) = ports.iter().position(|other| other.name == port.name) {

@@ -17,18 +17,17 @@
 //! Left out: errors on the line, a switch that sends PAUSE.
 
 mod event;
-mod frames;
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-use wiretwin_engine::Stream;
+use wiretwin_engine::{Slab, Stream};
 use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
 
 use self::event::Event;
-use self::frames::{Frame, Frames, Place};
 use crate::csma_cd::{self, CsmaCd, StationId};
+use crate::port::{Backlog, Room, Scheduler, Taken};
 use crate::upcoming::{Epoch, Upcoming};
 
 /// Preamble, delimiter and gap: octets of the line beside a frame's.
@@ -170,6 +169,17 @@ pub enum Output<P> {
 }
 
 #[derive(Clone, Copy, Debug)]
+struct Frame<P> {
+    to: u32,
+    octets: Bytes,
+    payload: P,
+    stamps: Stamps,
+}
+
+/// Which of the network's frames.
+type Place = u32;
+
+#[derive(Clone, Copy, Debug)]
 enum Job {
     Out(Place),
     In(Place),
@@ -205,8 +215,7 @@ struct Station {
 /// A way out of the switch.
 #[derive(Clone, Debug)]
 struct PortOut {
-    queue: VecDeque<Place>,
-    held: Bytes,
+    queue: Backlog<Place>,
     sending: bool,
 }
 
@@ -250,7 +259,7 @@ pub struct Gige<P> {
     shared: Option<Shared>,
     stations: Vec<Station>,
     ports: Vec<PortOut>,
-    frames: Frames<P>,
+    frames: Slab<Frame<P>>,
     upcoming: Upcoming<Event>,
     outputs: VecDeque<Told>,
     times: Times,
@@ -306,7 +315,8 @@ impl<P: Copy> Gige<P> {
             used: 0,
             told: 0,
         };
-        let port = || PortOut { queue: VecDeque::new(), held: Bytes::new(0), sending: false };
+        let room = config.switch.map_or(Room::Any, |switch| Room::Bytes(switch.port));
+        let port = || PortOut { queue: Backlog::new(Scheduler::Fifo, room), sending: false };
         let Adapter { bus_setup, bus_byte, frame, receive, .. } = config.adapter;
         let on_line = |octets: Bytes| config.rate.time_for(octets.bits()).unwrap_or(Span::MAX);
         let times = Times {
@@ -321,7 +331,7 @@ impl<P: Copy> Gige<P> {
             shared,
             stations: (0..stations).map(|_| station()).collect(),
             ports: (0..stations).map(|_| port()).collect(),
-            frames: Frames::new(),
+            frames: Slab::new(),
             upcoming: Upcoming::new(),
             outputs: VecDeque::new(),
             times,
@@ -357,7 +367,7 @@ impl<P: Copy> Gige<P> {
         }
         self.counters.taken += 1;
         let octets = octets.max(SHORTEST);
-        let place = self.frames.put(Frame { to, octets, payload, stamps: Stamps::default() });
+        let place = self.frames.insert(Frame { to, octets, payload, stamps: Stamps::default() });
         self.stations[from as usize].ring.push_back(place);
         self.bus(now, from);
         true
@@ -394,11 +404,11 @@ impl<P: Copy> Gige<P> {
     pub fn poll_output(&mut self) -> Output<P> {
         match self.outputs.pop_front() {
             Some(Told::Deliver { station, place }) => {
-                let Frame { payload, stamps, .. } = *self.frames.take(place);
+                let Frame { payload, stamps, .. } = self.frames.remove(place);
                 Output::Deliver { station, payload, stamps }
             }
             Some(Told::Lost { place, in_switch }) => {
-                Output::Lost { payload: self.frames.take(place).payload, in_switch }
+                Output::Lost { payload: self.frames.remove(place).payload, in_switch }
             }
             None => {
                 let due = self.shared.as_ref().and_then(|shared| shared.due);
@@ -631,15 +641,11 @@ impl<P: Copy> Gige<P> {
 
     /// A frame joins those of its way out of the switch.
     fn queue(&mut self, now: SimTime, place: Place) {
-        let Some(switch) = self.config.switch else { return };
         let Frame { to: port, octets, .. } = self.frames[place];
-        let way = &mut self.ports[port as usize];
-        if way.held + octets > switch.port {
+        if self.ports[port as usize].queue.offer(0, octets.get() as u32, place) == Taken::Lost {
             self.counters.lost_in_switch += 1;
             return self.outputs.push_back(Told::Lost { place, in_switch: true });
         }
-        way.held += octets;
-        way.queue.push_back(place);
         self.forward(now, port);
     }
 
@@ -648,11 +654,10 @@ impl<P: Copy> Gige<P> {
         if way.sending || self.stations[port as usize].pausing {
             return;
         }
-        let Some(place) = way.queue.pop_front() else { return };
+        let Some((place, _)) = way.queue.pop() else { return };
         let Config { rate, propagation, .. } = self.config;
         let frame = &mut self.frames[place];
         way.sending = true;
-        way.held -= frame.octets;
         let time = rate.time_for(frame.octets.bits()).unwrap_or(Span::MAX);
         (frame.stamps.sent, frame.stamps.gone) = (now, now + time);
         self.stations[port as usize].coming += frame.octets;

@@ -149,6 +149,41 @@ impl<'a> At<'a> {
             _ => Err(self.refuse(&format!("an integer from {least} to {most}"))),
         }
     }
+
+    /// A number from `least` to `most`.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn real(&self, least: f64, most: f64) -> Result<f64, JsonError> {
+        let value = self.value.as_f64().filter(|value| (least..=most).contains(value));
+        value.ok_or_else(|| self.refuse(&format!("{least} to {most}")))
+    }
+
+    /// Yes or no.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn truth(&self) -> Result<bool, JsonError> {
+        self.value.as_bool().ok_or_else(|| self.refuse("true or false"))
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn text(&self) -> Result<&'a str, JsonError> {
+        self.value.as_str().ok_or_else(|| self.refuse("a text"))
+    }
+
+    /// What one of several words stands for.
+    ///
+    /// # Errors
+    /// [`JsonError`].
+    pub fn one_of<T: Copy>(&self, words: &[(&str, T)]) -> Result<T, JsonError> {
+        let found = words.iter().find(|(word, _)| self.value.as_str() == Some(word));
+        let names = || words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ");
+        found.map(|(_, meant)| *meant).ok_or_else(|| self.refuse(&names()))
+    }
 }
 
 impl<'a> Fields<'a> {

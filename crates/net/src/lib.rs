@@ -8,6 +8,8 @@
 //! | [`World`] | the program-level world: takes the operations of ranks and says when they complete |
 //! | [`lan`] | a local network made of its parts, cell by cell, with hosts that pay |
 //! | [`packet`] | any network of switches and lines packet by packet, with the TCP machine at its hosts |
+//! | [`load`] | sources of background load |
+//! | [`fault`] | wrong bits of a line, and rules that drop, corrupt, duplicate and hold back |
 //! | [`port`] | what waits for a line, and the transmitter that sends it |
 //! | [`frame`] | ports joined by Ethernet, frame by frame |
 //! | [`csma_cd`] | the cable on which stations collide |
@@ -22,6 +24,7 @@ pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
 pub mod fabric;
+pub mod fault;
 pub mod flow;
 pub mod frame;
 pub mod gige;
@@ -29,6 +32,7 @@ pub mod json;
 pub mod lan;
 pub mod layer;
 mod link;
+pub mod load;
 pub mod local;
 pub mod model;
 pub mod op;

@@ -1,15 +1,29 @@
-//! An output port: what waits for a line, and the transmitter that sends it.
+//! An output port: what waits for a line (queue, scheduler, discard), and the transmitter that sends it.
 //!
 //! One line takes units (packets, frames or cells) from one port. A port has no events of its own. Where units leave as
 //! they come, it says at once when the last bit of a unit will have left, or that it has no room for the unit. Where
 //! they leave in another order, whose turn it was is found out when it matters: at the next offer, and when a unit
 //! arrives at the end of the line, before which no later one can. Nothing that is offered afterwards could have
 //! changed it.
+//!
+//! A [`Backlog`] is what waits alone, for a line whose transmitter stands elsewhere. What marks units bear (EFCI) and
+//! what stops a port (PAUSE) is their owners' business: a port says how many wait, and sends when it is asked to.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use wiretwin_plan::Queue;
-use wiretwin_units::{BitRate, Bytes, SimTime, Span, Transmitter};
+use wiretwin_units::{BitRate, Bytes, SimTime, Span, TooLong, Transmitter};
+
+/// One of several ports: its place in their list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u16);
+
+impl fmt::Display for PortId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "port {}", self.0)
+    }
+}
 
 /// What a port is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +32,8 @@ pub struct PortSpec {
     pub rate: BitRate,
     /// What the line carries for each unit besides the unit.
     pub framing: Bytes,
+    /// For how long the line is silent after each unit.
+    pub gap: Bytes,
     /// In what order units leave, and how many may wait.
     pub discipline: Discipline,
 }
@@ -27,17 +43,56 @@ pub struct PortSpec {
 pub enum Discipline {
     /// As they come; a unit for which the queue has no room is lost. `None` for a queue that has always room.
     Fifo(Option<Queue>),
-    /// Flows that have units waiting send one each in turns; a flow's own leave as they come, and none is lost.
+    /// The same, where so many bytes may wait behind the unit that is being sent.
+    FifoBehind(Bytes),
+    /// As a scheduler says, behind the unit that is being sent.
+    Scheduled(Scheduler, Room),
+}
+
+/// Which of the units that wait is sent next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// The one that came first.
+    Fifo,
+    /// One of the lowest level that has any, as they came; the level of a unit stands here by the unit's class.
+    Priority(&'static [u8]),
+    /// Flows that have units waiting send one each in turns; a flow's own leave as they come.
     RoundRobin,
+}
+
+/// How many units may wait, the one being sent apart, and which is lost where there is no room for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// There always is.
+    Any,
+    /// So many units of each level or flow; who comes is lost (tail drop).
+    Each(u32),
+    /// So many bytes together; who comes is lost.
+    Bytes(Bytes),
+    /// So many units together. Units of the last class may be lost for those of others.
+    Shared(u32, PushOut),
+}
+
+/// Which unit of the last class leaves a queue for another that finds no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PushOut {
+    /// The one that came last.
+    Last,
+    /// The one that came first.
+    First,
+    /// None: who comes is lost.
+    None,
 }
 
 /// What becomes of a unit that is offered to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum Taken<U = u32> {
     /// Its last bit will have left at this time.
     Sent(SimTime),
     /// Its turn is not known yet: [`Port::next`] tells of it.
     Waits,
+    /// So it is, and this one is lost for it.
+    Instead(U),
     /// There is no room for it.
     Lost,
 }
@@ -47,7 +102,7 @@ pub enum Taken {
 pub struct PortCounters {
     /// Units that were offered.
     pub offered: u64,
-    /// Of these, units that found no room.
+    /// Of these, units that found no room or were lost for another.
     pub dropped: u64,
     /// Bytes of the units that were taken, without framing.
     pub bytes: Bytes,
@@ -55,38 +110,205 @@ pub struct PortCounters {
     pub longest_wait: Span,
 }
 
+/// A unit that waits.
+#[derive(Clone, Copy, Debug)]
+struct Entry<U> {
+    unit: U,
+    /// Its length; [`GONE`] where another has its place.
+    bytes: u32,
+}
+
+const GONE: u32 = u32::MAX;
+
+/// Units that wait for a line, in order: queue, scheduler and discard of a port.
+#[derive(Clone, Debug)]
+pub struct Backlog<U> {
+    scheduler: Scheduler,
+    room: Room,
+    /// By level or flow.
+    lanes: Vec<VecDeque<Entry<U>>>,
+    /// The flows that have some, the one whose turn is next in front.
+    turns: VecDeque<u32>,
+    waiting: usize,
+    bytes: Bytes,
+    longest: usize,
+    /// The number of the first unit of the last lane, counted from the beginning.
+    head: u64,
+    /// The numbers of the units of the last class that may be lost for others.
+    yielding: VecDeque<u64>,
+}
+
+impl<U: Copy> Backlog<U> {
+    /// Nothing waits.
+    #[must_use]
+    pub fn new(scheduler: Scheduler, room: Room) -> Self {
+        let lanes = match scheduler {
+            Scheduler::Fifo => 1,
+            Scheduler::Priority(levels) => levels.iter().max().map_or(1, |level| usize::from(*level) + 1),
+            Scheduler::RoundRobin => 0,
+        };
+        Self {
+            scheduler,
+            room,
+            lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
+            turns: VecDeque::new(),
+            waiting: 0,
+            bytes: Bytes::ZERO,
+            longest: 0,
+            head: 0,
+            yielding: VecDeque::new(),
+        }
+    }
+
+    /// How many units wait.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.waiting
+    }
+
+    /// Whether none does.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// The most units that ever shared a room: those of one level or flow where each has its own.
+    #[must_use]
+    pub const fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// The units that wait, by level or flow.
+    pub fn iter(&self) -> impl Iterator<Item = U> + '_ {
+        self.lanes.iter().flatten().filter(|entry| entry.bytes != GONE).map(|entry| entry.unit)
+    }
+
+    /// Adds a flow, where flows send in turns; how many there were.
+    pub fn flow(&mut self) -> u32 {
+        if self.scheduler != Scheduler::RoundRobin {
+            return 0;
+        }
+        self.lanes.push(VecDeque::new());
+        self.lanes.len() as u32 - 1
+    }
+
+    /// Takes a unit of a class, or of a flow where those send in turns: it waits, or another or itself is lost.
+    #[inline]
+    pub fn offer(&mut self, class: u32, bytes: u32, unit: U) -> Taken<U> {
+        let lane = match self.scheduler {
+            Scheduler::Fifo => 0,
+            Scheduler::Priority(levels) => usize::from(levels[class as usize]),
+            Scheduler::RoundRobin => class as usize,
+        };
+        let mut yields = false;
+        let mut lost = None;
+        match self.room {
+            Room::Any => {}
+            Room::Each(most) if self.lanes[lane].len() < most as usize => {}
+            Room::Bytes(most) if self.bytes + Bytes::new(bytes.into()) <= most => {}
+            Room::Each(_) | Room::Bytes(_) => return Taken::Lost,
+            Room::Shared(most, push_out) => {
+                let Scheduler::Priority(levels) = self.scheduler else {
+                    unreachable!("only classes share a room")
+                };
+                yields = class as usize + 1 == levels.len();
+                if self.waiting >= most as usize {
+                    let place = match push_out {
+                        PushOut::Last if !yields => self.yielding.pop_back(),
+                        PushOut::First if !yields => self.yielding.pop_front(),
+                        _ => None,
+                    };
+                    let Some(place) = place else { return Taken::Lost };
+                    lost = Some(self.give_up(place));
+                }
+                yields &= push_out != PushOut::None;
+            }
+        }
+        let queue = &mut self.lanes[lane];
+        if yields {
+            self.yielding.push_back(self.head + queue.len() as u64);
+        }
+        if queue.is_empty() && self.scheduler == Scheduler::RoundRobin {
+            self.turns.push_back(class);
+        }
+        queue.push_back(Entry { unit, bytes });
+        self.waiting += 1;
+        self.bytes += Bytes::new(bytes.into());
+        let shared = if matches!(self.room, Room::Each(_)) { queue.len() } else { self.waiting };
+        self.longest = self.longest.max(shared);
+        lost.map_or(Taken::Waits, Taken::Instead)
+    }
+
+    /// Takes a unit of the last lane out of its place.
+    fn give_up(&mut self, place: u64) -> U {
+        let lane = self.lanes.last_mut().expect("a place is one of a lane");
+        let entry = &mut lane[(place - self.head) as usize];
+        self.waiting -= 1;
+        self.bytes -= Bytes::new(entry.bytes.into());
+        entry.bytes = GONE;
+        entry.unit
+    }
+
+    /// The unit whose turn is next, and its length.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(U, u32)> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let lane = match self.scheduler {
+            Scheduler::Fifo => 0,
+            Scheduler::Priority(_) => self.lanes.iter().position(|lane| !lane.is_empty())?,
+            Scheduler::RoundRobin => self.turns.pop_front()? as usize,
+        };
+        loop {
+            let queue = &mut self.lanes[lane];
+            let Entry { unit, bytes } = queue.pop_front()?;
+            if matches!(self.room, Room::Shared(..)) && lane + 1 == self.lanes.len() {
+                let number = self.head;
+                self.head += 1;
+                if bytes == GONE {
+                    continue;
+                }
+                if self.yielding.front() == Some(&number) {
+                    self.yielding.pop_front();
+                }
+            }
+            if self.scheduler == Scheduler::RoundRobin && !self.lanes[lane].is_empty() {
+                self.turns.push_back(lane as u32);
+            }
+            self.waiting -= 1;
+            self.bytes -= Bytes::new(bytes.into());
+            return Some((unit, bytes));
+        }
+    }
+}
+
 /// What a port keeps of the units that wait.
 #[derive(Clone, Debug)]
-enum Queued {
+enum Queued<U> {
     /// Nothing: they leave as they come, and there is always room.
     Never,
     /// By counting: fewer than `most` units are waiting or being sent. The times at which those leave are kept.
     Units { most: usize, leaving: VecDeque<SimTime> },
     /// By time: what waits and the unit itself take the line no longer than this.
     Bytes { most: Span },
-    /// Each flow's own.
-    RoundRobin(Box<Rounds>),
-}
-
-/// Flows that send in turns.
-#[derive(Clone, Debug, Default)]
-struct Rounds {
-    /// By flow: when each unit came, its number, its length.
-    flows: Vec<VecDeque<(SimTime, u32, u32)>>,
-    /// The flows that have some, the one whose turn is next in front.
-    turns: VecDeque<u32>,
+    /// Of the units that wait behind the one that is being sent: when each will begin, and its bytes.
+    Behind { most: Bytes, held: Bytes, waiting: VecDeque<(SimTime, u32)> },
+    /// The units, and when each came.
+    Backlog(Box<Backlog<(SimTime, U)>>),
 }
 
 /// An output port. See the module's description.
 #[derive(Clone, Debug)]
-pub struct Port {
+pub struct Port<U = u32> {
     transmitter: Transmitter,
     framing: Bytes,
-    queued: Queued,
+    gap: Bytes,
+    queued: Queued<U>,
     counters: PortCounters,
 }
 
-impl Port {
+impl<U: Copy> Port<U> {
     /// A port at which nothing waits.
     #[must_use]
     pub fn new(spec: PortSpec) -> Self {
@@ -98,31 +320,39 @@ impl Port {
             Discipline::Fifo(Some(Queue::Bytes(most))) => {
                 Queued::Bytes { most: spec.rate.time_for(most.bits()).unwrap_or(Span::MAX) }
             }
-            Discipline::RoundRobin => Queued::RoundRobin(Box::default()),
+            Discipline::FifoBehind(most) => {
+                Queued::Behind { most, held: Bytes::ZERO, waiting: VecDeque::new() }
+            }
+            Discipline::Scheduled(scheduler, room) => {
+                Queued::Backlog(Box::new(Backlog::new(scheduler, room)))
+            }
         };
         Self {
             transmitter: Transmitter::new(spec.rate),
             framing: spec.framing,
+            gap: spec.gap,
             queued,
             counters: PortCounters::default(),
         }
     }
 
-    /// Adds a flow; all units are of one flow where units leave as they come.
+    /// Adds a flow; all units are of one flow where flows do not send in turns.
     pub fn flow(&mut self) -> u32 {
-        let Queued::RoundRobin(rounds) = &mut self.queued else { return 0 };
-        rounds.flows.push(VecDeque::new());
-        (rounds.flows.len() - 1) as u32
+        match &mut self.queued {
+            Queued::Backlog(backlog) => backlog.flow(),
+            _ => 0,
+        }
     }
 
-    /// Takes a unit of a flow at `now`, by the number under which [`Port::next`] will tell of it. Units are offered in
-    /// the order of time, each after [`Port::next`] has told of all that left before.
+    /// Takes a unit of a class or flow at `now`; [`Port::next`] will tell of it if it waits. Units are offered in the
+    /// order of time, each after [`Port::next`] has told of all that left before.
+    ///
+    /// A unit that would still be on the line at the end of time, 213 days after the start, finds no room.
     ///
     /// # Panics
-    /// Where the unit would still be on the line at the end of time, 213 days after the start, and for a flow that
-    /// has not been added.
+    /// For a flow that has not been added.
     #[inline]
-    pub fn take(&mut self, now: SimTime, flow: u32, unit: u32, bytes: u32) -> Taken {
+    pub fn take(&mut self, now: SimTime, class: u32, unit: U, bytes: u32) -> Taken<U> {
         self.counters.offered += 1;
         match &mut self.queued {
             Queued::Never => {}
@@ -137,57 +367,80 @@ impl Port {
             }
             Queued::Bytes { most } => {
                 let bits = (Bytes::new(u64::from(bytes)) + self.framing).bits();
-                let end = self.transmitter.would_send(now, bits).expect(LASTS).end;
-                if end - now > *most {
+                if self.transmitter.would_send(now, bits).is_ok_and(|sent| sent.end - now > *most) {
                     self.counters.dropped += 1;
                     return Taken::Lost;
                 }
             }
-            Queued::RoundRobin(rounds) => {
-                if !rounds.turns.is_empty() || self.transmitter.is_busy(now) {
-                    let waiting = &mut rounds.flows[flow as usize];
-                    if waiting.is_empty() {
-                        rounds.turns.push_back(flow);
+            Queued::Behind { most, held, waiting } => {
+                while let Some(&(start, bytes)) = waiting.front()
+                    && start <= now
+                {
+                    waiting.pop_front();
+                    *held -= Bytes::new(bytes.into());
+                }
+                if self.transmitter.is_busy(now) {
+                    let needed = *held + Bytes::new(bytes.into());
+                    if needed > *most {
+                        self.counters.dropped += 1;
+                        return Taken::Lost;
                     }
-                    waiting.push_back((now, unit, bytes));
-                    return Taken::Waits;
+                    *held = needed;
+                    waiting.push_back((self.transmitter.free_at(), bytes));
+                }
+            }
+            Queued::Backlog(backlog) => {
+                if !backlog.is_empty() || self.transmitter.is_busy(now) {
+                    return match backlog.offer(class, bytes, (now, unit)) {
+                        Taken::Waits => Taken::Waits,
+                        Taken::Instead((_, other)) => {
+                            self.counters.dropped += 1;
+                            Taken::Instead(other)
+                        }
+                        _ => {
+                            self.counters.dropped += 1;
+                            Taken::Lost
+                        }
+                    };
                 }
             }
         }
-        let end = self.send(now, now, bytes);
+        let Ok(end) = self.send(now, now, bytes) else {
+            self.counters.dropped += 1;
+            return Taken::Lost;
+        };
         if let Queued::Units { leaving, .. } = &mut self.queued {
             leaving.push_back(end);
         }
         Taken::Sent(end)
     }
-    /// A unit that waited and whose turn has come at `now` or before: its number, and when its last bit will have left.
+
+    /// A unit that waited and whose turn has come at `now` or before, and when its last bit will have left.
     #[inline]
-    pub fn next(&mut self, now: SimTime) -> Option<(u32, SimTime)> {
-        let Queued::RoundRobin(rounds) = &mut self.queued else { return None };
+    pub fn next(&mut self, now: SimTime) -> Option<(U, SimTime)> {
+        let Queued::Backlog(backlog) = &mut self.queued else { return None };
         let start = self.transmitter.free_at();
         if start > now {
             return None;
         }
-        let flow = rounds.turns.pop_front()?;
-        let waiting = &mut rounds.flows[flow as usize];
-        let (came, unit, bytes) = waiting.pop_front().expect("a flow in turn has a unit");
-        if !waiting.is_empty() {
-            rounds.turns.push_back(flow);
-        }
-        Some((unit, self.send(came, start, bytes)))
+        let ((came, unit), bytes) = backlog.pop()?;
+        Some((unit, self.send(came, start, bytes).expect(LASTS)))
     }
 
     /// Sends a unit from `start` on, before which the line is busy or nothing waits.
     #[inline(always)] // for each unit on each line
-    fn send(&mut self, came: SimTime, start: SimTime, bytes: u32) -> SimTime {
+    fn send(&mut self, came: SimTime, start: SimTime, bytes: u32) -> Result<SimTime, TooLong> {
         let bytes = Bytes::new(u64::from(bytes));
-        let sent = self.transmitter.send(start, (bytes + self.framing).bits()).expect(LASTS);
+        let sent = self.transmitter.send(start, (bytes + self.framing).bits())?;
+        if self.gap > Bytes::ZERO {
+            self.transmitter.send(sent.end, self.gap.bits())?;
+        }
         self.counters.bytes += bytes;
         let wait = sent.start - came;
         if wait > self.counters.longest_wait {
             self.counters.longest_wait = wait;
         }
-        sent.end
+        Ok(sent.end)
     }
 
     /// What the port has counted.
@@ -204,8 +457,13 @@ mod tests {
     use super::*;
 
     /// A byte takes a picosecond, a unit of 10 bytes with its framing 12.
+    fn port_spec(discipline: Discipline) -> PortSpec {
+        let rate = BitRate::bit_s(8_000_000_000_000);
+        PortSpec { rate, framing: Bytes::new(2), gap: Bytes::ZERO, discipline }
+    }
+
     fn port(discipline: Discipline) -> Port {
-        Port::new(PortSpec { rate: BitRate::bit_s(8_000_000_000_000), framing: Bytes::new(2), discipline })
+        Port::new(port_spec(discipline))
     }
 
     fn at(ps: u64) -> SimTime {
@@ -248,8 +506,42 @@ mod tests {
     }
 
     #[test]
+    fn the_unit_that_is_sent_and_the_silence_after_it_take_no_room_behind_it() {
+        let discipline = Discipline::FifoBehind(Bytes::new(24));
+        let mut port = Port::new(PortSpec { gap: Bytes::new(3), ..port_spec(discipline) });
+        assert_eq!(port.take(at(0), 0, 0, 30), sent(32), "longer than the room");
+        assert_eq!(port.take(at(34), 0, 1, 14), sent(51), "behind the silence");
+        assert_eq!(port.take(at(34), 0, 2, 11), Taken::Lost);
+        assert_eq!(port.take(at(34), 0, 3, 10), sent(66));
+        assert_eq!(port.take(at(35), 0, 4, 14), sent(85), "one has begun");
+        assert_eq!(port.take(SimTime::MAX, 0, 5, 10), Taken::Lost, "it would never have left");
+        assert_eq!(port.counters().dropped, 2);
+    }
+
+    #[test]
+    fn levels_have_rooms_of_their_own_and_the_lowest_goes_first() {
+        let mut backlog = Backlog::new(Scheduler::Priority(&[0, 1]), Room::Each(2));
+        let mut offer = |class, unit| backlog.offer(class, 0, unit);
+        assert_eq!([offer(1, 'a'), offer(1, 'b'), offer(1, 'c')], [Taken::Waits, Taken::Waits, Taken::Lost]);
+        assert_eq!(offer(0, 'd'), Taken::Waits);
+        assert_eq!((backlog.len(), backlog.longest()), (3, 2));
+        assert_eq!(backlog.iter().collect::<String>(), "dab");
+        let left: String = std::iter::from_fn(|| backlog.pop()).map(|(unit, _)| unit).collect();
+        assert_eq!((left.as_str(), backlog.is_empty()), ("dab", true));
+    }
+
+    #[test]
+    fn a_room_of_bytes_is_free_for_as_many_as_have_left() {
+        let mut backlog = Backlog::new(Scheduler::Fifo, Room::Bytes(Bytes::new(10)));
+        assert_eq!([backlog.offer(0, 6, 'a'), backlog.offer(0, 5, 'b')], [Taken::Waits, Taken::Lost]);
+        assert_eq!([backlog.offer(0, 4, 'c'), backlog.offer(0, 1, 'd')], [Taken::Waits, Taken::Lost]);
+        assert_eq!(backlog.pop(), Some(('a', 6)));
+        assert_eq!(backlog.offer(0, 6, 'e'), Taken::Waits);
+    }
+
+    #[test]
     fn a_unit_of_another_flow_does_not_wait_for_a_burst() {
-        let mut port = port(Discipline::RoundRobin);
+        let mut port = port(Discipline::Scheduled(Scheduler::RoundRobin, Room::Any));
         let (burst, other) = (port.flow(), port.flow());
         assert_eq!(port.take(at(0), burst, 0, 10), sent(12));
         for unit in 1..4 {

@@ -51,7 +51,7 @@ def test_bits_go_by_the_category_that_the_mechanism_has_and_are_paid_for() -> No
         ({"task": {"trace": "x.json"}}, "both program and trace"),
         ({"port": {"buffer": 0}}, "buffer"),
         ({"task": {"mechanism": "cbr"}}, "mechanism"),
-        ({"task": {"control": "150 Mbit/s"}}, "not admitted: it asks for 150000000 bit/s at port 0"),
+        ({"task": {"control": "150 Mbit/s"}}, "task control.category is 150000000 bit/s; allowed: at most"),
         ({"network": {}}, "network"),
     ],
 )
@@ -71,7 +71,7 @@ def test_a_compiled_network_names_the_key_of_what_it_refuses() -> None:
         (lambda it: it["tasks"][0]["trace"].update(at_ns=it["tasks"][0]["trace"]["at_ns"][::-1]), "at_ns"),
         (lambda it: it["tasks"][0]["layer"].update(low_ns=100_000), "T_m is 100000000, allowed is below T_M"),
         (lambda it: it["tasks"][0]["backup"].update(mcr_bit_s=60_000_000), "MCR is"),
-        (lambda it: it["circuits"][0].update(path=[1]), "crosses port 1: there are 1"),
+        (lambda it: it["circuits"][0].update(path=[1]), "path is 1; allowed: ports 0 to 0"),
         (lambda it: it["ports"][0]["erica"].update(utilization=1.5), "utilization is 1.5"),
     ):
         broken = json.loads(json.dumps(wanted))

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use wiretwin_engine::Stream;
+use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
-use super::{BuildError, Config, Counters, Failure, Frame, OfferError, Output, StationId};
+use super::{Config, Counters, Failure, Frame, Output, StationId};
 
 /// What a station is doing with its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,21 +116,24 @@ impl<P: Clone> CsmaCd<P> {
     /// `backoff` gives each station its stream.
     ///
     /// # Errors
-    /// [`BuildError`].
+    /// [`PlanError`]: fewer than 2 stations or more than 65 535, less than 1 Mbit/s, no attempt, a backoff of more than
+    /// 2^31 slots.
     pub fn new(
         config: Config,
         places: &[Span],
         mut backoff: impl FnMut(StationId) -> Stream,
-    ) -> Result<Self, BuildError> {
-        if places.len() < 2 || places.len() > usize::from(u16::MAX) {
-            return Err(BuildError::Stations { count: places.len() });
+    ) -> Result<Self, PlanError> {
+        if !(2..=usize::from(u16::MAX)).contains(&places.len()) {
+            return Err(PlanError::new("stations", places.len(), "2 to 65535"));
         }
         if config.rate < BitRate::mbit_s(1) {
-            return Err(BuildError::Rate { rate: config.rate });
+            return Err(PlanError::new("rate", config.rate, "1 Mbit/s or more"));
         }
-        if config.attempt_limit == 0 || config.backoff_limit > 31 {
-            let (attempts, backoff) = (config.attempt_limit, config.backoff_limit);
-            return Err(BuildError::Limits { attempts, backoff });
+        if config.attempt_limit == 0 {
+            return Err(PlanError::new("attempt_limit", 0, "1 or more"));
+        }
+        if config.backoff_limit > 31 {
+            return Err(PlanError::new("backoff_limit", config.backoff_limit, "0 to 31"));
         }
         let (nearest, farthest) = places
             .iter()
@@ -169,25 +173,26 @@ impl<P: Clone> CsmaCd<P> {
     /// Gives a station its next frame, which it sends as soon as it may.
     ///
     /// # Errors
-    /// [`OfferError`]; nothing has changed then.
-    pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<(), OfferError> {
-        let count = self.stations.len();
+    /// [`PlanError`]: no such station, a frame to its own sender or of more than 65 535 octets, a time that has passed,
+    /// a station that has not done with the frame before. Nothing has changed then.
+    pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<(), PlanError> {
+        let last = self.stations.len() - 1;
         for named in [Some(station), frame.to].into_iter().flatten() {
-            if usize::from(named.0) >= count {
-                return Err(OfferError::NoSuchStation { station: named, count });
+            if usize::from(named.0) > last {
+                return Err(PlanError::new("station", named.0, format!("0 to {last}")));
             }
         }
         if frame.to == Some(station) {
-            return Err(OfferError::ToItself { station });
+            return Err(PlanError::new("frame.to", station.0, "another station"));
         }
         if frame.octets > Bytes::new(65535) {
-            return Err(OfferError::Length { octets: frame.octets });
+            return Err(PlanError::new("frame.octets", frame.octets, "at most 65535 B"));
         }
         if now < self.now {
-            return Err(OfferError::Past { now, last: self.now });
+            return Err(PlanError::new("now", now, format!("{} or later", self.now)));
         }
         if !self.is_idle(station) {
-            return Err(OfferError::Busy { station });
+            return Err(PlanError::new("station", station.0, "one that has done with its last frame"));
         }
         self.handle_timeout(now);
         let sender = &mut self.stations[usize::from(station.0)];

@@ -9,8 +9,6 @@
 //! that learns. Left out: pause frames, VLANs, spanning trees, autonegotiation.
 
 mod counters;
-mod fault;
-mod queue;
 mod read;
 mod switch;
 #[cfg(test)]
@@ -21,10 +19,11 @@ use std::fmt;
 
 use wiretwin_units::{Bits, Bytes};
 
+pub use crate::fault::{Action, Filter, Hold, Rule, When};
+pub use crate::port::PortId;
 pub use counters::{Counters, Totals};
-pub use fault::{Action, Filter, Hold, Rule, When};
 pub use read::{KEYS, read_mtu, read_wire};
-pub use wire::{FrameError, Loss, Lost, Medium, Output, Wire, WireConfig, WireError};
+pub use wire::{Medium, Output, Wire, WireConfig};
 pub use wiretwin_engine::Probability;
 
 /// Octets of an Ethernet header: destination, source, type.
@@ -37,16 +36,6 @@ const PREAMBLE: u64 = 8;
 const CHECK: u64 = 4;
 /// The gap between frames, in octets: 96 bit times.
 const GAP: u64 = 12;
-
-/// A port of a wire: its place in the list of ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortId(pub u16);
-
-impl fmt::Display for PortId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "port {}", self.0)
-    }
-}
 
 /// An Ethernet address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,9 +4,9 @@ use serde_json::Value;
 use wiretwin_engine::{DEFAULT_SEED, Probability};
 use wiretwin_units::{BitRate, Bytes, Span};
 
-use super::fault::{Action, Filter, Hold, Rule, When};
 use super::wire::{Medium, WireConfig};
 use super::{HEADER, PortId};
+use crate::fault::{Action, Filter, Hold, Rule, When};
 use crate::json::{At, Fields, JsonError};
 
 /// The keys that [`read_wire`] reads.
@@ -34,12 +34,8 @@ const TAG: u64 = 4;
 /// [`JsonError`], at the first key that is wrong.
 pub fn read_wire(fields: &Fields<'_>, ports: &[String]) -> Result<WireConfig, JsonError> {
     let at = fields.get("medium")?;
-    let shared = match at.value.as_str() {
-        Some("duplex") => None,
-        Some("shared") => Some(Medium::Shared),
-        Some("csma_cd") => Some(Medium::CsmaCd),
-        _ => return Err(at.refuse("\"duplex\", \"shared\" or \"csma_cd\"")),
-    };
+    let media = [("duplex", None), ("shared", Some(Medium::Shared)), ("csma_cd", Some(Medium::CsmaCd))];
+    let shared = at.one_of(&media)?;
     let switch = fields.optional("switch");
     let medium = match (shared, switch) {
         (Some(_), Some(at)) => return Err(at.refuse("nothing: a shared medium has no switch")),
@@ -250,11 +246,8 @@ mod tests {
     fn every_wrong_key_is_named_with_its_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
         let cases: [(Change, &str); 18] = [
-            (
-                |v| v["medium"] = "ring".into(),
-                r#"medium is "ring"; allowed: "duplex", "shared" or "csma_cd""#,
-            ),
-            (|v| v["medium"] = Value::Null, r#"medium is null; allowed: "duplex""#),
+            (|v| v["medium"] = "ring".into(), r#"medium is "ring"; allowed: duplex, shared, csma_cd"#),
+            (|v| v["medium"] = Value::Null, "medium is null; allowed: duplex"),
             (
                 |v| v["rate_bit_s"] = 999.into(),
                 "rate_bit_s is 999; allowed: an integer from 1000 to 1000000000000",

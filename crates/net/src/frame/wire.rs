@@ -14,19 +14,19 @@
 //!
 //! A host's frames wait in a finite queue of their port until its transmitter takes them.
 
-use std::cmp::Ordering;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
-use wiretwin_engine::Stream;
+use wiretwin_engine::{EventQueue, Slab, Stream};
+use wiretwin_plan::{PlanError, Queue};
 use wiretwin_units::{BitRate, Bytes, SimTime, Span, Transmitter};
 
 use super::counters::{Counters, Totals};
-use super::fault::{Action, Faults, Hold, Rule, When};
-use super::queue::Queue;
 use super::switch::{Forward, Table};
-use super::{CHECK, Frame, HEADER, PortId};
+use super::{CHECK, Frame, GAP, HEADER, PREAMBLE, PortId, SHORTEST};
 use crate::csma_cd::{self, CsmaCd, StationId};
+use crate::fault::{Faults, Hold, Passing, Rule, When};
+use crate::port::{self, Discipline, PortSpec, Taken};
 
 /// The slowest line, so that no queue outlasts the run.
 const SLOWEST: BitRate = BitRate::kbit_s(1);
@@ -69,131 +69,6 @@ pub struct WireConfig {
     pub seed: u64,
 }
 
-/// Why no wire was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WireError {
-    /// Too few ports, too many, or not two at a cable.
-    Ports {
-        /// The number asked for.
-        count: usize,
-        /// The least allowed.
-        least: usize,
-        /// The most allowed.
-        most: usize,
-    },
-    /// Slower than any line may be.
-    Rate {
-        /// The rate asked for.
-        rate: BitRate,
-    },
-    /// A rate that is none of half-duplex Ethernet's.
-    HalfDuplexRate {
-        /// The rate asked for.
-        rate: BitRate,
-    },
-    /// A rule names a port that is not there.
-    RulePort {
-        /// The rule's place in the list.
-        rule: usize,
-        /// The port.
-        port: PortId,
-        /// How many there are.
-        count: usize,
-    },
-    /// A rule counts in steps of nothing.
-    RuleEvery {
-        /// The rule's place in the list.
-        rule: usize,
-    },
-}
-
-impl fmt::Display for WireError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ports { count, least, most } => {
-                write!(f, "{count} ports: this medium joins {least} to {most}")
-            }
-            Self::Rate { rate } => write!(f, "a line of {rate}: the slowest is {SLOWEST}"),
-            Self::HalfDuplexRate { rate } => {
-                write!(f, "stations that collide at {rate}: allowed are 10, 100 and 1000 Mbit/s")
-            }
-            Self::RulePort { rule, port, count } => {
-                write!(f, "rule {rule} names {port}: there are {count}, counted from 0")
-            }
-            Self::RuleEvery { rule } => write!(f, "rule {rule} acts on every 0th frame: at least every 1st"),
-        }
-    }
-}
-
-impl std::error::Error for WireError {}
-
-/// Why a frame was not taken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FrameError {
-    /// There is no such port.
-    NoSuchPort {
-        /// The port.
-        port: PortId,
-        /// How many there are.
-        count: usize,
-    },
-    /// Less than an Ethernet header, or more than the wire takes.
-    Length {
-        /// The frame's.
-        length: Bytes,
-        /// The longest.
-        most: Bytes,
-    },
-    /// Time has gone back.
-    Past {
-        /// The time given.
-        now: SimTime,
-        /// The latest given before.
-        last: SimTime,
-    },
-}
-
-impl fmt::Display for FrameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchPort { port, count } => write!(f, "{port}: there are {count}, counted from 0"),
-            Self::Length { length, most } => {
-                write!(f, "a frame of {length}: header and data take {HEADER} B to {most}")
-            }
-            Self::Past { now, last } => write!(f, "a frame at {now}, after {last} had been reached"),
-        }
-    }
-}
-
-impl std::error::Error for FrameError {}
-
-/// Why a frame was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// The transmit queue of the port it came from was full.
-    QueueFull,
-    /// The switch's queue to the port was full.
-    SwitchFull,
-    /// The switch had no other port for it.
-    Filtered,
-    /// It collided too often, or too late.
-    Collided,
-    /// This rule dropped it.
-    Rule(usize),
-}
-
-/// A frame that goes no further.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost<P> {
-    /// The port it came from ([`Loss::QueueFull`], [`Loss::Filtered`],
-    /// [`Loss::Collided`]) or was going to.
-    pub port: PortId,
-    /// Why.
-    pub why: Loss,
-    /// The frame.
-    pub frame: Frame<P>,
-}
-
 /// What a wire asks of its driver, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output<P> {
@@ -208,8 +83,6 @@ pub enum Output<P> {
         /// When its last bit arrived; not later than the time the wire has been brought to.
         due: SimTime,
     },
-    /// A frame goes no further.
-    Lost(Lost<P>),
     /// Nothing more for now. Call [`Wire::handle_timeout`] at this time; `None` is never.
     Timeout(Option<SimTime>),
 }
@@ -229,34 +102,6 @@ enum Step<P> {
     Release { to: PortId, number: u64 },
 }
 
-#[derive(Clone, Debug)]
-struct Due<P> {
-    at: SimTime,
-    number: u64,
-    step: Step<P>,
-}
-
-impl<P> PartialEq for Due<P> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<P> Eq for Due<P> {}
-
-impl<P> PartialOrd for Due<P> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<P> Ord for Due<P> {
-    /// The earliest is the greatest, as the heap wants it; ties in the order of scheduling.
-    fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
 /// A frame that waits to be overtaken.
 #[derive(Clone, Debug)]
 struct HeldBack<P> {
@@ -274,8 +119,8 @@ struct Port<P> {
 
 /// The transmitters, and what waits for them.
 enum Lines<P> {
-    Cable(Vec<Queue>),
-    Switch { inward: Vec<Queue>, outward: Vec<Queue>, table: Table, latency: Span },
+    Cable(Vec<port::Port<()>>),
+    Switch { inward: Vec<port::Port<()>>, outward: Vec<port::Port<()>>, table: Table, latency: Span },
     Shared { line: Transmitter, busy: bool, last: usize, waiting: Vec<VecDeque<Frame<P>>> },
     CsmaCd { cable: Box<CsmaCd<Frame<P>>>, waiting: Vec<VecDeque<Frame<P>>> },
 }
@@ -283,14 +128,16 @@ enum Lines<P> {
 /// Ports and what joins them.
 pub struct Wire<P> {
     now: SimTime,
+    rate: BitRate,
     delay: Span,
     queue_frames: usize,
     longest: Bytes,
     lines: Lines<P>,
     faults: Faults,
     ports: Vec<Port<P>>,
-    agenda: BinaryHeap<Due<P>>,
-    scheduled: u64,
+    /// Numbers of steps.
+    events: EventQueue<u32>,
+    steps: Slab<Step<P>>,
     outputs: VecDeque<Output<P>>,
 }
 
@@ -310,32 +157,41 @@ impl<P: Clone> Wire<P> {
     /// An idle wire with this many ports.
     ///
     /// # Errors
-    /// [`WireError`].
-    pub fn new(config: WireConfig, ports: usize) -> Result<Self, WireError> {
+    /// [`PlanError`]: fewer than 2 ports or more than the medium joins, a rate that is too low or no half-duplex Ethernet's
+    /// where stations collide, a rule of a port that is not there or of every 0th frame.
+    pub fn new(config: WireConfig, ports: usize) -> Result<Self, PlanError> {
         let WireConfig { medium, rate, delay, queue_frames, longest, rules, seed } = config;
         let most = if medium == Medium::Cable { 2 } else { Self::MOST_PORTS };
         if !(2..=most).contains(&ports) {
-            return Err(WireError::Ports { count: ports, least: 2, most });
+            return Err(PlanError::new("ports", ports, format!("2 to {most}")));
         }
         if rate < SLOWEST {
-            return Err(WireError::Rate { rate });
+            return Err(PlanError::new("rate", rate, format!("{SLOWEST} or more")));
         }
         for (number, rule) in rules.iter().enumerate() {
             let named = [rule.filter.from, rule.filter.to];
             if let Some(port) = named.into_iter().flatten().find(|port| usize::from(port.0) >= ports) {
-                return Err(WireError::RulePort { rule: number, port, count: ports });
+                return Err(PlanError::new(
+                    format!("rules[{number}]"),
+                    port,
+                    format!("ports 0 to {}", ports - 1),
+                ));
             }
             if rule.when == When::Every(0) {
-                return Err(WireError::RuleEvery { rule: number });
+                return Err(PlanError::new(format!("rules[{number}].every"), 0, "1 or more"));
             }
         }
-        let line = Transmitter::new(rate);
-        let queues = |room: u64| vec![Queue::new(line, room); ports];
+        let lines_of = |discipline| {
+            let (framing, gap) = (Bytes::new(PREAMBLE + CHECK), Bytes::new(GAP));
+            vec![port::Port::new(PortSpec { rate, framing, gap, discipline }); ports]
+        };
+        // The frame that is being sent has a place of its own.
+        let inward = Discipline::Fifo(Some(Queue::Packets(queue_frames.saturating_add(1))));
         let lines = match medium {
-            Medium::Cable => Lines::Cable(queues(queue_frames.into())),
+            Medium::Cable => Lines::Cable(lines_of(inward)),
             Medium::Switch { latency, queue } => Lines::Switch {
-                inward: queues(queue_frames.into()),
-                outward: queues(queue.get()),
+                inward: lines_of(inward),
+                outward: lines_of(Discipline::FifoBehind(queue)),
                 table: Table::default(),
                 latency,
             },
@@ -343,7 +199,9 @@ impl<P: Clone> Wire<P> {
                 let config = [csma_cd::Config::TEN, csma_cd::Config::HUNDRED, csma_cd::Config::THOUSAND]
                     .into_iter()
                     .find(|config| config.rate == rate)
-                    .ok_or(WireError::HalfDuplexRate { rate })?;
+                    .ok_or_else(|| {
+                        PlanError::new("rate", rate, "10, 100 or 1000 Mbit/s where stations collide")
+                    })?;
                 let place = |port: usize| delay.as_ps() as u128 * port as u128 / (ports as u128 - 1);
                 let places: Vec<Span> = (0..ports).map(|port| Span::from_ps(place(port) as u64)).collect();
                 let backoff =
@@ -353,19 +211,21 @@ impl<P: Clone> Wire<P> {
                 Lines::CsmaCd { cable: Box::new(cable), waiting: vec![VecDeque::new(); ports] }
             }
             Medium::Shared => {
+                let line = Transmitter::new(rate);
                 Lines::Shared { line, busy: false, last: ports - 1, waiting: vec![VecDeque::new(); ports] }
             }
         };
         Ok(Self {
             now: SimTime::ZERO,
+            rate,
             delay,
             queue_frames: queue_frames as usize,
             longest,
             lines,
             faults: Faults::new(rules, seed),
             ports: vec![Port { counters: Counters::default(), held_back: Vec::new() }; ports],
-            agenda: BinaryHeap::new(),
-            scheduled: 0,
+            events: EventQueue::new(),
+            steps: Slab::new(),
             outputs: VecDeque::new(),
         })
     }
@@ -383,17 +243,17 @@ impl<P: Clone> Wire<P> {
     /// Frames in queues, on lines and held back, counted where they are; outputs that have not been
     /// polled are no longer among them.
     pub fn held(&self) -> u64 {
-        let moving = |due: &&Due<P>| !matches!(due.step, Step::Idle | Step::Release { .. });
+        let moving = |step: &&Step<P>| !matches!(step, Step::Idle | Step::Release { .. });
         let waiting = match &self.lines {
             Lines::Shared { waiting, .. } => waiting.iter().map(VecDeque::len).sum(),
             Lines::CsmaCd { cable, waiting } => {
                 waiting.iter().map(VecDeque::len).sum::<usize>() + on_cable(cable)
             }
-            // Their frames are on the agenda as soon as they are queued.
+            // Their frames are in steps as soon as they are queued.
             Lines::Cable(_) | Lines::Switch { .. } => 0,
         };
         let held_back: usize = self.ports.iter().map(|port| port.held_back.len()).sum();
-        (self.agenda.iter().filter(moving).count() + waiting + held_back) as u64
+        (self.steps.iter().filter(moving).count() + waiting + held_back) as u64
     }
 
     /// Sums over all ports.
@@ -407,26 +267,28 @@ impl<P: Clone> Wire<P> {
     /// happens first.
     ///
     /// # Errors
-    /// [`FrameError`]; the frame is not counted then.
-    pub fn handle_frame(&mut self, now: SimTime, port: PortId, frame: Frame<P>) -> Result<(), FrameError> {
+    /// [`PlanError`]: no such port, a length that no frame has, a time that has passed. The frame is not counted then.
+    pub fn handle_frame(&mut self, now: SimTime, port: PortId, frame: Frame<P>) -> Result<(), PlanError> {
         let index = usize::from(port.0);
         if index >= self.ports.len() {
-            return Err(FrameError::NoSuchPort { port, count: self.ports.len() });
+            return Err(PlanError::new("port", port.0, format!("0 to {}", self.ports.len() - 1)));
         }
         if frame.length > self.longest || frame.length < Bytes::new(HEADER as u64) {
-            return Err(FrameError::Length { length: frame.length, most: self.longest });
+            return Err(PlanError::new(
+                "frame.length",
+                frame.length,
+                format!("{HEADER} B to {}", self.longest),
+            ));
         }
         if now < self.now {
-            return Err(FrameError::Past { now, last: self.now });
+            return Err(PlanError::new("now", now, format!("{} or later", self.now)));
         }
         self.handle_timeout(now);
         let counters = &mut self.ports[index].counters;
         counters.received += 1;
         counters.received_bytes += frame.length.get();
-        let (bits, gap) = (frame.line_bits(), Frame::<P>::gap_bits());
         let sent = match &mut self.lines {
-            Lines::Cable(queues) => queues[index].push(now, bits, gap, 1),
-            Lines::Switch { inward, .. } => inward[index].push(now, bits, gap, 1),
+            Lines::Cable(lines) | Lines::Switch { inward: lines, .. } => send(&mut lines[index], now, &frame),
             Lines::Shared { busy, waiting, .. } => {
                 if *busy && waiting[index].len() >= self.queue_frames {
                     None
@@ -448,10 +310,9 @@ impl<P: Clone> Wire<P> {
         };
         let Some(sent) = sent else {
             self.ports[index].counters.queue_drops += 1;
-            self.lose(port, Loss::QueueFull, frame);
             return Ok(());
         };
-        let at = sent.end.saturating_add(self.delay);
+        let at = sent.saturating_add(self.delay);
         let step = match self.lines {
             Lines::Cable(_) => Step::Arrive { from: port, to: PortId(1 - port.0), frame },
             _ => Step::Switch { from: port, frame },
@@ -469,11 +330,9 @@ impl<P: Clone> Wire<P> {
                 cable.handle_timeout(at);
                 self.drain_cable();
             }
-            while let Some(due) = self.agenda.peek()
-                && due.at <= at
-            {
-                let due = self.agenda.pop().expect("just peeked");
-                self.step(due.step);
+            while let Some(event) = self.events.pop_through(at) {
+                let step = self.steps.remove(event.what);
+                self.step(step);
             }
         }
         self.now = self.now.max(now);
@@ -489,7 +348,7 @@ impl<P: Clone> Wire<P> {
 
     /// When something happens next. The cable has been drained.
     fn next(&mut self) -> Option<SimTime> {
-        let own = self.agenda.peek().map(|due| due.at);
+        let own = self.events.next_time();
         let Lines::CsmaCd { cable, .. } = &mut self.lines else { return own };
         let csma_cd::Output::Timeout(cable) = cable.poll_output() else {
             unreachable!("the cable is drained as soon as it has been brought forward")
@@ -542,9 +401,8 @@ impl<P: Clone> Wire<P> {
                     counters.collisions += u64::from(collisions);
                     self.offer(PortId(station.0));
                 }
-                csma_cd::Output::Failed { station, frame, .. } => {
+                csma_cd::Output::Failed { station, .. } => {
                     self.ports[usize::from(station.0)].counters.collision_drops += 1;
-                    self.lose(PortId(station.0), Loss::Collided, frame.payload);
                     self.offer(PortId(station.0));
                 }
                 csma_cd::Output::Timeout(_) => break,
@@ -557,12 +415,8 @@ impl<P: Clone> Wire<P> {
     }
 
     fn schedule(&mut self, at: SimTime, step: Step<P>) {
-        self.scheduled += 1;
-        self.agenda.push(Due { at, number: self.scheduled, step });
-    }
-
-    fn lose(&mut self, port: PortId, why: Loss, frame: Frame<P>) {
-        self.outputs.push_back(Output::Lost(Lost { port, why, frame }));
+        let number = self.steps.insert(step);
+        self.events.push(at, number);
     }
 
     /// The switch has a whole frame: puts it on the lines to where it goes.
@@ -575,27 +429,24 @@ impl<P: Clone> Wire<P> {
             Forward::All => 0..self.ports.len(),
             Forward::Nowhere => {
                 self.ports[usize::from(from.0)].counters.filtered += 1;
-                self.lose(from, Loss::Filtered, frame);
                 return;
             }
         };
-        let (bits, gap, length) = (frame.line_bits(), Frame::<P>::gap_bits(), frame.length.get());
         let ready = self.now.saturating_add(*latency);
         let mut sends = Vec::new();
         for index in targets.filter(|&index| index != usize::from(from.0)) {
-            sends.push((PortId(index as u16), outward[index].push(ready, bits, gap, length)));
+            sends.push((PortId(index as u16), send(&mut outward[index], ready, &frame)));
         }
         self.ports[usize::from(from.0)].counters.copied += sends.len() as u64 - 1;
         for (to, sent) in sends {
             let frame = frame.clone();
             match sent {
                 Some(sent) => {
-                    let at = sent.end.saturating_add(self.delay);
+                    let at = sent.saturating_add(self.delay);
                     self.schedule(at, Step::Arrive { from, to, frame });
                 }
                 None => {
                     self.ports[usize::from(to.0)].counters.switch_drops += 1;
-                    self.lose(to, Loss::SwitchFull, frame);
                 }
             }
         }
@@ -619,7 +470,6 @@ impl<P: Clone> Wire<P> {
         let (Some(sent), Some(idle)) = (sent, idle) else {
             // It would end after the last instant there is, and so would all others.
             self.ports[turn].counters.queue_drops += 1;
-            self.lose(from, Loss::QueueFull, frame);
             return;
         };
         self.schedule(idle.end, Step::Idle);
@@ -632,11 +482,11 @@ impl<P: Clone> Wire<P> {
 
     /// A frame is whole at a port: the rules decide.
     fn arrive(&mut self, from: PortId, to: PortId, mut frame: Frame<P>) {
-        let fate = self.faults.judge(from, to, &frame);
+        let Frame { ethertype, protocol, dscp, length, .. } = frame;
+        let fate = self.faults.judge(&Passing { from, to, ethertype, protocol, dscp, length: length.bits() });
         let counters = &mut self.ports[usize::from(to.0)].counters;
-        if let Some(rule) = fate.dropped_by {
+        if fate.dropped {
             counters.rule_drops += 1;
-            self.lose(to, Loss::Rule(rule), frame);
             return;
         }
         counters.corrupted += fate.flips.len() as u64;
@@ -657,16 +507,12 @@ impl<P: Clone> Wire<P> {
     /// What a frame and the gap after it take on a line.
     fn time_for(&self, frame: &Frame<P>) -> Span {
         let bits = frame.line_bits() + Frame::<P>::gap_bits();
-        match &self.lines {
-            Lines::Cable(queues) | Lines::Switch { outward: queues, .. } => queues[0].time_for(bits),
-            Lines::Shared { line, .. } => line.rate().time_for(bits).unwrap_or(Span::MAX),
-            Lines::CsmaCd { cable, .. } => cable.config().rate.time_for(bits).unwrap_or(Span::MAX),
-        }
+        self.rate.time_for(bits).unwrap_or(Span::MAX)
     }
 
     fn hold_back(&mut self, from: PortId, to: PortId, frame: Frame<P>, hold: Hold) {
         // The number of the step that releases it at the latest.
-        let number = self.scheduled + 1;
+        let number = self.events.pushed();
         self.schedule(self.now.saturating_add(hold.time), Step::Release { to, number });
         let port = &mut self.ports[usize::from(to.0)];
         port.counters.reordered += 1;
@@ -705,6 +551,14 @@ impl<P: Clone> Wire<P> {
     }
 }
 
+/// When the last bit of a frame that is given to a line will have left, unless it finds no room.
+fn send<P>(line: &mut port::Port<()>, now: SimTime, frame: &Frame<P>) -> Option<SimTime> {
+    match line.take(now, 0, (), frame.length.get().max(SHORTEST) as u32) {
+        Taken::Sent(end) => Some(end),
+        _ => None,
+    }
+}
+
 /// Frames that a cable's stations have not done with, and copies that have not reached theirs.
 fn on_cable<P: Clone>(cable: &CsmaCd<Frame<P>>) -> usize {
     let others = cable.stations() as u64 - 1;
@@ -715,16 +569,4 @@ fn on_cable<P: Clone>(cable: &CsmaCd<Frame<P>>) -> usize {
         left += counted.sent + counted.excessive + counted.late + counted.received + counted.damaged;
     }
     (entered - left) as usize
-}
-
-impl Action {
-    /// The action's name, as it is written in a specification.
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Drop => "drop",
-            Self::Corrupt => "corrupt",
-            Self::Duplicate => "duplicate",
-            Self::Reorder(_) => "reorder",
-        }
-    }
 }

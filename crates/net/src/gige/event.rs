@@ -1,6 +1,6 @@
 //! What may happen next.
 
-use super::frames::Place;
+use super::Place;
 use crate::upcoming::Epoch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use super::activity::Activity;
 use super::adaptation::Asked;
 use super::cell::{Cell, PduId, Vc};
 use super::config::{AdapterConfig, FirmwarePrices};
-use super::core::{LinkId, Passed, To};
+use super::core::{LanEvent, LinkId, Passed};
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::stack::{Lower, Message};
@@ -189,11 +189,6 @@ impl Adapter {
 const LOOKED_THROUGH: usize = 4;
 /// A cell's payload on the bus.
 pub(super) const CELL_BYTES: Bytes = Bytes::new(PAYLOAD_OCTETS as u64);
-/// The local numbers of DMA events.
-const OUTWARD: u32 = 0;
-const INWARD: u32 = 1;
-/// Nobody waits for it.
-pub(super) const UNHEARD: u32 = 2;
 
 impl Lan {
     /// Whether a cell that comes to an adapter has a circuit, and room in the FIFO.
@@ -239,7 +234,7 @@ impl Lan {
                     let due = now + interrupt_delay;
                     let place = number as u16;
                     cell.trail = self.core.trail.push(cell.trail, Activity::InterruptDelay, place, now, due);
-                    self.core.at(due, To::Interrupt, number, 0);
+                    self.core.at(due, LanEvent::Interrupt(number));
                 }
                 self.adapters[number as usize].receive_fifo.push_back(cell);
             }
@@ -309,7 +304,7 @@ impl Lan {
         if let Some(due) = circuit.receiver.deadline() {
             circuit.watched = true;
             let due = due.max(self.core.now());
-            self.core.at(due, To::Reassembly, number, 0);
+            self.core.at(due, LanEvent::Reassembly(number));
         }
     }
 
@@ -545,7 +540,7 @@ impl Lan {
             self.adapters[number as usize].unhurried = Some(now + span);
             self.await_cell(number);
         } else {
-            self.core.at(now + span, To::Firmware, number, 0);
+            self.core.at(now + span, LanEvent::Firmware(number));
         }
     }
 
@@ -584,7 +579,7 @@ impl Lan {
         if adapter.will_look_at.is_none_or(|at| at > time) {
             adapter.will_look_at = Some(time);
             self.await_cell_sent(number);
-            self.core.at(time, To::Transmit, number, 0);
+            self.core.at(time, LanEvent::Transmit(number));
         }
     }
 
@@ -601,13 +596,13 @@ impl Lan {
                 self.core.stepwise += usize::from(self.core.trains);
                 let (end, trail) = self.dma(number, cell.trail);
                 cell.trail = trail;
-                self.core.at(end, To::Dma, number, OUTWARD);
+                self.core.at(end, LanEvent::Outward(number));
                 self.adapters[number as usize].outward.push_back(cell);
             }
             Some(Job::TakeIn { trail, delivery }) => {
                 let (end, trail) = self.dma(number, trail);
                 if delivery.is_some() || !self.core.trains {
-                    self.core.at(end, To::Dma, number, INWARD);
+                    self.core.at(end, LanEvent::Inward(number));
                     self.adapters[number as usize].inward.push_back((delivery, trail));
                 } else {
                     // Of a cell that completes nothing nobody hears.
@@ -639,16 +634,18 @@ impl Lan {
     }
 
     /// It has crossed.
-    pub(super) fn dma_done(&mut self, number: u32, way: u32) {
+    pub(super) fn is_outward(&mut self, number: u32) {
         let adapter = &mut self.adapters[number as usize];
-        if way == OUTWARD {
-            if let Some(cell) = adapter.outward.pop_front() {
-                let out = adapter.out;
-                self.core.send(out, cell);
-            }
-        } else if way == INWARD
-            && let Some((Some(delivery), trail)) = adapter.inward.pop_front()
-        {
+        if let Some(cell) = adapter.outward.pop_front() {
+            let out = adapter.out;
+            self.core.send(out, cell);
+        }
+    }
+
+    /// The same the other way.
+    pub(super) fn is_inward(&mut self, number: u32) {
+        let adapter = &mut self.adapters[number as usize];
+        if let Some((Some(delivery), trail)) = adapter.inward.pop_front() {
             adapter.to_hand.push_back((delivery, trail));
             self.transmit(number);
         }

@@ -7,18 +7,19 @@
 //! without class 1. A full queue loses the cell.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::ops::RangeInclusive;
 
+use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Bits, SimTime, Span, Transmitter};
 
 use super::activity::Activity;
 use super::cell::{Cell, Vc};
-use super::core::{Core, LinkId, Passed, To};
+use super::core::{Core, LanEvent, LinkId, Passed};
 use super::signalling::SIGNALLING;
+use crate::port::{Backlog, Room, Scheduler, Taken};
 
 /// Queues of a port, by class.
-pub const CLASSES: usize = 2;
+const CLASSES: [u8; 2] = [0, 1];
 
 /// What a switch is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,75 +44,21 @@ pub(crate) struct Branch {
     pub(crate) class: u8,
 }
 
-/// Why a switch makes no circuit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectError {
-    /// There is no such port.
-    NoSuchPort {
-        /// The port.
-        port: u32,
-        /// How many there are.
-        ports: u32,
-    },
-    /// A path beyond the 8 bits of a user-network interface.
-    Vpi {
-        /// The path.
-        vpi: u16,
-    },
-    /// A channel that is reserved, or beyond those that the switch gives out.
-    Vci {
-        /// The channel.
-        vci: u16,
-    },
-    /// Another circuit leaves a port under this name.
-    Taken {
-        /// The port.
-        port: u32,
-        /// The path.
-        vpi: u16,
-        /// The channel.
-        vci: u16,
-    },
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchPort { port, ports } => {
-                write!(f, "no port {port}: ports are 0 to {}", *ports as i64 - 1)
-            }
-            Self::Vpi { vpi } => write!(f, "VPI {vpi}: a port has paths 0 to {MOST_VPI}"),
-            Self::Vci { vci } => {
-                write!(f, "VCI {vci}: circuits have channels {} to {}", USER_VCIS.start(), USER_VCIS.end())
-            }
-            Self::Taken { port, vpi, vci } => {
-                write!(f, "VPI {vpi} VCI {vci} is taken: another circuit leaves port {port} under it")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}
-
 /// The channels that are given out: below are those with a meaning of their own (I.361 §2.2.3), and
 /// SPANS gives out none above.
 const USER_VCIS: RangeInclusive<u16> = 32..=1023;
 /// The paths of a user-network interface: 8 bits.
 const MOST_VPI: u16 = 255;
 
-/// Which of a switch's own events.
-const CROSSED: u32 = u32::MAX;
-
 struct Output {
     link: LinkId,
-    queues: [VecDeque<Cell>; CLASSES],
+    queue: Backlog<Cell>,
     /// Whether an event will come when the link is free.
     waiting: bool,
-    lost: u64,
 }
 
 pub(crate) struct Switch {
-    number: u32,
+    number: u16,
     config: SwitchConfig,
     fabric: Transmitter,
     crossing: VecDeque<(u32, Cell)>,
@@ -121,12 +68,11 @@ pub(crate) struct Switch {
     /// Cells of the signalling channel, for the control processor: with their port.
     heard: VecDeque<(u32, Cell)>,
     passed: Passed,
-    deepest: usize,
 }
 
 impl Switch {
     /// A switch, number `number` of the elements, without ports.
-    pub(crate) fn new(number: u32, config: SwitchConfig) -> Self {
+    pub(crate) fn new(number: u16, config: SwitchConfig) -> Self {
         Self {
             number,
             config,
@@ -136,36 +82,37 @@ impl Switch {
             outputs: Vec::new(),
             heard: VecDeque::new(),
             passed: Passed::default(),
-            deepest: 0,
         }
     }
 
     /// Adds a port whose output is `link`.
     pub(crate) fn add_port(&mut self, link: LinkId) -> u32 {
         self.routes.push(Vec::new());
-        let queues = [VecDeque::new(), VecDeque::new()];
-        self.outputs.push(Output { link, queues, waiting: false, lost: 0 });
+        let queue = Backlog::new(Scheduler::Priority(&CLASSES), Room::Each(self.config.queue_cells));
+        self.outputs.push(Output { link, queue, waiting: false });
         self.outputs.len() as u32 - 1
     }
 
     /// Adds a branch to the circuit that comes in at `port` as `vc`.
-    pub(crate) fn connect(&mut self, port: u32, vc: Vc, branch: Branch) -> Result<(), ConnectError> {
+    pub(crate) fn connect(&mut self, port: u32, vc: Vc, branch: Branch) -> Result<(), PlanError> {
         let ports = self.outputs.len() as u32;
         for (port, vc) in [(port, vc), (branch.port, branch.vc)] {
             let (vpi, vci) = (vc.id().vpi.get(), vc.vci());
             if port >= ports {
-                return Err(ConnectError::NoSuchPort { port, ports });
+                return Err(PlanError::new("port", port, format!("0 to {}", i64::from(ports) - 1)));
             }
             if vpi > MOST_VPI {
-                return Err(ConnectError::Vpi { vpi });
+                return Err(PlanError::new("vpi", vpi, format!("0 to {MOST_VPI}")));
             }
             if !USER_VCIS.contains(&vci) {
-                return Err(ConnectError::Vci { vci });
+                let allowed = format!("{} to {}", USER_VCIS.start(), USER_VCIS.end());
+                return Err(PlanError::new("vci", vci, allowed));
             }
         }
         if self.leaves(branch.port, branch.vc) {
             let (vpi, vci) = (branch.vc.id().vpi.get(), branch.vc.vci());
-            return Err(ConnectError::Taken { port: branch.port, vpi, vci });
+            let value = format!("VPI {vpi} VCI {vci}");
+            return Err(PlanError::new(format!("port {}", branch.port), value, "a name of no other circuit"));
         }
         let routes = &mut self.routes[port as usize];
         match routes.binary_search_by_key(&vc, |route| route.0) {
@@ -212,13 +159,13 @@ impl Switch {
 
     /// Cells that passed, lost ones by any cause.
     pub(crate) fn passed(&self) -> Passed {
-        let queued: usize = self.outputs.iter().flat_map(|output| &output.queues).map(VecDeque::len).sum();
+        let queued: usize = self.outputs.iter().map(|output| output.queue.len()).sum();
         Passed { held: (queued + self.crossing.len()) as u64, ..self.passed }
     }
 
     /// The longest that an output queue has been, cells.
-    pub(crate) const fn deepest(&self) -> usize {
-        self.deepest
+    pub(crate) fn deepest(&self) -> usize {
+        self.outputs.iter().map(|output| output.queue.longest()).max().unwrap_or(0)
     }
 
     /// A cell has come in at a port.
@@ -226,12 +173,12 @@ impl Switch {
         self.passed.taken += 1;
         let now = core.now();
         let crossed = self.fabric.send(now, CELL).expect("a run ends before virtual time does");
-        let place = self.number as u16;
+        let place = self.number;
         let through = core.trail.push(cell.trail, Activity::Fabric, place, crossed.start, crossed.end);
         let out = crossed.end + self.config.delay;
         cell.trail = core.trail.push(through, Activity::SwitchDelay, place, crossed.end, out);
         self.crossing.push_back((port, cell));
-        core.at(out, To::Element, self.number, CROSSED);
+        core.at(out, LanEvent::Crossed { switch: self.number });
     }
 
     /// A cell that would come in at `port` at `time`, before which no other comes: where nobody contends with it, and the
@@ -254,7 +201,7 @@ impl Switch {
         let &[branch] = routes[at].1.as_slice() else { return None };
         let output = &self.outputs[branch.port as usize];
         let out = self.fabric.would_send(time, CELL).ok()?.end + self.config.delay;
-        let idle = !output.waiting && output.queues.iter().all(VecDeque::is_empty);
+        let idle = !output.waiting && output.queue.is_empty();
         if !idle || core.link(output.link).free_at() > out || silent_until <= out {
             return None;
         }
@@ -264,12 +211,8 @@ impl Switch {
         Some((output.link, branch.vc, out))
     }
 
-    /// An event of its own.
-    pub(crate) fn handle(&mut self, core: &mut Core, local: u32) {
-        if local == CROSSED { self.crossed(core) } else { self.port_free(core, local) }
-    }
-
-    fn crossed(&mut self, core: &mut Core) {
+    /// The next cell has crossed the fabric.
+    pub(crate) fn crossed(&mut self, core: &mut Core) {
         let (port, cell) = self.crossing.pop_front().expect("one event for each cell that crosses");
         core.stepwise = core.stepwise.saturating_sub(1);
         let routes = &self.routes[port as usize];
@@ -298,36 +241,32 @@ impl Switch {
     fn queue(&mut self, core: &mut Core, branch: Branch, cell: Cell) {
         let output = &mut self.outputs[branch.port as usize];
         let idle = !output.waiting && core.link(output.link).free_at() <= core.now();
-        if idle && output.queues.iter().all(VecDeque::is_empty) {
+        if idle && output.queue.is_empty() {
             core.send(output.link, cell);
             self.passed.given += 1;
             return;
         }
-        let queue = &mut output.queues[branch.class as usize];
-        if queue.len() >= self.config.queue_cells as usize {
-            output.lost += 1;
+        if matches!(output.queue.offer(branch.class.into(), 0, cell), Taken::Lost) {
             self.passed.lost += 1;
-            core.pdus.gone(cell.pdu);
-            return;
+            return core.pdus.gone(cell.pdu);
         }
-        queue.push_back(cell);
-        self.deepest = self.deepest.max(queue.len());
         if !output.waiting {
             output.waiting = true;
             let free = core.link(output.link).free_at();
-            core.at(free, To::Element, self.number, branch.port);
+            core.at(free, LanEvent::PortFree { switch: self.number, port: branch.port as u16 });
         }
     }
 
-    fn port_free(&mut self, core: &mut Core, port: u32) {
+    /// The link of a port is free, for which a cell waits.
+    pub(crate) fn port_free(&mut self, core: &mut Core, port: u32) {
         let output = &mut self.outputs[port as usize];
         output.waiting = false;
-        let Some(cell) = output.queues.iter_mut().find_map(VecDeque::pop_front) else { return };
+        let Some((cell, _)) = output.queue.pop() else { return };
         let free: SimTime = core.send(output.link, cell);
         self.passed.given += 1;
-        if output.queues.iter().any(|queue| !queue.is_empty()) {
+        if !output.queue.is_empty() {
             output.waiting = true;
-            core.at(free, To::Element, self.number, port);
+            core.at(free, LanEvent::PortFree { switch: self.number, port: port as u16 });
         }
     }
 }
@@ -341,7 +280,7 @@ mod tests {
     use wiretwin_units::Bytes;
 
     use super::super::cell::{Marks, PduId};
-    use super::super::core::{Link, LinkConfig, Port, parts};
+    use super::super::core::{Link, LinkConfig, Port};
     use super::super::trail::SegmentId;
     use super::*;
 
@@ -388,15 +327,16 @@ mod tests {
 
         /// Lets everything happen, with counts checked at each event.
         fn run(&mut self) {
-            while let Some(index) = self.core.next() {
-                match parts(index) {
-                    (To::Link, link, _) => {
-                        if let Some((_, cell)) = self.core.arrive(LinkId(link)) {
-                            self.came.push((link, cell.vc, cell.index));
+            while let Some(event) = self.core.next() {
+                match event {
+                    LanEvent::Link(link) => {
+                        if let Some((_, cell)) = self.core.arrive(link) {
+                            self.came.push((link.0, cell.vc, cell.index));
                             self.core.pdus.gone(cell.pdu);
                         }
                     }
-                    (_, _, local) => self.switch.handle(&mut self.core, local),
+                    LanEvent::PortFree { port, .. } => self.switch.port_free(&mut self.core, port.into()),
+                    _ => self.switch.crossed(&mut self.core),
                 }
                 let passed = self.switch.passed();
                 assert_eq!(passed.taken, passed.given + passed.lost + passed.held, "{passed:?}");
@@ -467,12 +407,12 @@ mod tests {
         bench.switch.connect(0, IN, branch(1, 50, 0)).expect("a free channel");
         let vc = Vc::new;
         for (port, vc, branch, said) in [
-            (3, IN, branch(1, 51, 0), "no port 3: ports are 0 to 2"),
-            (0, IN, branch(9, 51, 0), "no port 9"),
-            (0, vc(256, 40), branch(1, 51, 0), "VPI 256: a port has paths 0 to 255"),
-            (0, vc(0, 31), branch(1, 51, 0), "VCI 31: circuits have channels 32 to 1023"),
-            (0, vc(0, 40), branch(1, 1024, 0), "VCI 1024"),
-            (2, IN, branch(1, 50, 0), "VPI 0 VCI 50 is taken: another circuit leaves port 1 under it"),
+            (3, IN, branch(1, 51, 0), "port is 3; allowed: 0 to 2"),
+            (0, IN, branch(9, 51, 0), "port is 9"),
+            (0, vc(256, 40), branch(1, 51, 0), "vpi is 256; allowed: 0 to 255"),
+            (0, vc(0, 31), branch(1, 51, 0), "vci is 31; allowed: 32 to 1023"),
+            (0, vc(0, 40), branch(1, 1024, 0), "vci is 1024"),
+            (2, IN, branch(1, 50, 0), "port 1 is VPI 0 VCI 50; allowed: a name of no other circuit"),
         ] {
             let error = bench.switch.connect(port, vc, branch).expect_err(said).to_string();
             assert!(error.contains(said), "{error}");

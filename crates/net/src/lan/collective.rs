@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(time(r#""rendezvous_from_bytes": [1000, 1000]"#, 10), time(&early, 10));
         for (more, part) in [
             (r#""rendezvous_from_bytes": [1000]"#, "one length, or, over sockets, one for each host"),
-            (r#""mpi": {"synchronous": "never", "always_buffered": true}"#, "acknowledged or rendezvous"),
+            (r#""mpi": {"synchronous": "never", "always_buffered": true}"#, "acknowledged, rendezvous"),
             (r#""mpi": {"synchronous": "rendezvous", "always_buffered": 1}"#, "true or false"),
         ] {
             let error = set(more).expect_err("it is refused").to_string();

@@ -16,13 +16,13 @@ use super::admission::{self, Reservation};
 use super::asx100::SwitchConfig;
 use super::capture;
 use super::core::LinkConfig;
-use super::fault::BIT_ERROR_RATES;
 use super::load::{self, LoadConfig};
 use super::signalling::{self, SwitchedConfig};
 use super::stack::{Lower, Message, Stack};
 use super::switches;
 use super::vi::{self, ViConfig};
 use crate::fabric;
+use crate::fault::BIT_ERROR_RATES;
 use crate::gige;
 use crate::json::{At, Fields, JsonError, parse};
 
@@ -266,8 +266,7 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, JsonError> {
         let value = parse(DOCUMENT, text)?;
         let top = At::top(DOCUMENT, &value).object(&CONFIG_KEYS)?;
-        let stack = text_of(&top.get("stack")?)?;
-        let stack = Stack::from_str(&stack).map_err(|error| {
+        let stack = Stack::from_str(top.get("stack")?.text()?).map_err(|error| {
             let allowed = format!("{} ({})", Stack::names(), error.reason);
             refused(&top, "stack", &error.stack, &allowed)
         })?;
@@ -313,8 +312,7 @@ impl Config {
         let reservations = admission::read(&top, &network, &hosts, &load)?;
         let circuits = signalling::read(&top, &stack, &network, &hosts)?;
         let pdu_bytes = Bytes::new(top.get("pdu_bytes")?.integer(1, 65_535)?);
-        let at = top.get("cut_messages")?;
-        let cut_messages = at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?;
+        let cut_messages = top.get("cut_messages")?.truth()?;
         let stream_bytes = Bytes::new(top.get("stream_bytes")?.integer(pdu_bytes.get(), 1 << 32)?);
         for key in ["cell_loss", "bit_error"] {
             if let Some(at) = top.optional(key).filter(|_| switches.is_some()) {
@@ -426,17 +424,14 @@ fn read_mpi(top: &Fields<'_>, stack: &Stack) -> Result<Option<MpiConfig>, JsonEr
         );
     }
     let fields = at.object(&["apart_from_bytes", "synchronous", "always_buffered"])?;
-    let synchronous = fields.get("synchronous")?;
-    let buffered = fields.get("always_buffered")?;
     let apart = fields.optional("apart_from_bytes").map(|at| at.integer(1, 1 << 31)).transpose()?;
     Ok(Some(MpiConfig {
         apart_from: apart.map(Bytes::new),
-        synchronous: match text_of(&synchronous)?.as_str() {
-            "acknowledged" => SynchronousSend::Acknowledged,
-            "rendezvous" => SynchronousSend::Rendezvous,
-            _ => return Err(synchronous.refuse("acknowledged or rendezvous")),
-        },
-        always_buffered: buffered.value.as_bool().ok_or_else(|| buffered.refuse("true or false"))?,
+        synchronous: fields.get("synchronous")?.one_of(&[
+            ("acknowledged", SynchronousSend::Acknowledged),
+            ("rendezvous", SynchronousSend::Rendezvous),
+        ])?,
+        always_buffered: fields.get("always_buffered")?.truth()?,
     }))
 }
 
@@ -445,7 +440,7 @@ fn read_beside(top: &Fields<'_>, stack: Stack) -> Result<Vec<Stack>, JsonError> 
     let Some(list) = top.optional("beside") else { return Ok(Vec::new()) };
     let mut found: Vec<Stack> = Vec::new();
     for at in list.list("stacks")? {
-        let one = Stack::from_str(&text_of(&at)?).ok().filter(|one| one.lower == stack.lower);
+        let one = Stack::from_str(at.text()?).ok().filter(|one| one.lower == stack.lower);
         let one = one.filter(|one| one.message.is_library() && !one.message.is_over_vis());
         let one =
             one.filter(|one| one.message != Message::PvmMapped && *one != stack && !found.contains(one));
@@ -545,15 +540,12 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
         "pause",
     ])?;
     let pause = adapter.get("pause")?;
-    let duplex = match fields.optional("duplex") {
-        None => gige::Duplex::Full,
-        Some(duplex) => match text_of(&duplex)?.as_str() {
-            "full" => gige::Duplex::Full,
-            "half" => gige::Duplex::Half { bursts: false },
-            "half-in-bursts" => gige::Duplex::Half { bursts: true },
-            _ => return Err(duplex.refuse("full, half or half-in-bursts")),
-        },
-    };
+    let duplexes = [
+        ("full", gige::Duplex::Full),
+        ("half", gige::Duplex::Half { bursts: false }),
+        ("half-in-bursts", gige::Duplex::Half { bursts: true }),
+    ];
+    let duplex = fields.optional("duplex").map_or(Ok(gige::Duplex::Full), |at| at.one_of(&duplexes))?;
     let half = duplex != gige::Duplex::Full;
     if half && pause.value.as_bool() == Some(true) {
         return Err(pause.refuse("false in half duplex"));
@@ -566,13 +558,11 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
         None => None,
         Some(switch) => {
             let fields = switch.object(&["forwarding", "latency_ps", "port_bytes"])?;
-            let forwarding = fields.get("forwarding")?;
             Some(gige::Switch {
-                forwarding: match text_of(&forwarding)?.as_str() {
-                    "stored" => gige::Forwarding::Stored,
-                    "cut-through" => gige::Forwarding::CutThrough,
-                    _ => return Err(forwarding.refuse("stored or cut-through")),
-                },
+                forwarding: fields.get("forwarding")?.one_of(&[
+                    ("stored", gige::Forwarding::Stored),
+                    ("cut-through", gige::Forwarding::CutThrough),
+                ])?,
                 latency: span(&fields, "latency_ps")?,
                 port: Bytes::new(fields.get("port_bytes")?.integer(9_018, 1 << 40)?),
             })
@@ -594,7 +584,7 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
             },
             coalesce_frames: count(&adapter, "coalesce_frames")?,
             coalesce: span(&adapter, "coalesce_ps")?,
-            pause: pause.value.as_bool().ok_or_else(|| pause.refuse("true or false"))?,
+            pause: pause.truth()?,
         },
         switch,
     };
@@ -611,12 +601,11 @@ fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
     let fields = at.object(&["tcp", "buffer_bytes", "nodelay", "mtu_bytes", "encapsulation_bytes"])?;
     let rules = fields.get("tcp")?;
     let names = tcp::Config::presets().map(|preset| preset.name).join(", ");
-    let preset = tcp::Config::preset(&text_of(&rules)?).ok_or_else(|| rules.refuse(&names))?;
+    let preset = tcp::Config::preset(rules.text()?).ok_or_else(|| rules.refuse(&names))?;
     let buffer = fields.get("buffer_bytes")?;
     let octets = Bytes::new(buffer.integer(1, 1 << 30)?);
     let tcp = preset.with_buffers(octets, octets).map_err(|error| buffer.refuse(&error.to_string()))?;
-    let nodelay = fields.get("nodelay")?;
-    let nodelay = nodelay.value.as_bool().ok_or_else(|| nodelay.refuse("true or false"))?;
+    let nodelay = fields.get("nodelay")?.truth()?;
     let most = match stack.lower {
         Lower::Aal5 | Lower::Aal34 => 65_000,
         Lower::Ethernet => 1_500,
@@ -636,10 +625,6 @@ fn refused(fields: &Fields<'_>, key: &str, value: &str, allowed: &str) -> JsonEr
     let at = fields.get(key);
     let key = at.map_or_else(|error| error.key, |at| at.key);
     JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() }
-}
-
-pub(super) fn text_of(at: &At<'_>) -> Result<String, JsonError> {
-    at.value.as_str().map(str::to_string).ok_or_else(|| at.refuse("a text"))
 }
 
 fn span(fields: &Fields<'_>, key: &str) -> Result<Span, JsonError> {
@@ -694,7 +679,7 @@ fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, JsonError> {
     let bus = fields.get("bus")?;
     let bus = bus.object(&["setup_ps", "byte_ps"])?;
     Ok(HostConfig {
-        name: text_of(&fields.get("name")?)?,
+        name: fields.get("name")?.text()?.to_string(),
         prices: Prices { list: read_prices(&fields.get("prices")?, over_vis)?, cache },
         bus: BusConfig { setup: span(&bus, "setup_ps")?, byte: span(&bus, "byte_ps")? },
         adapter: read_adapter(&fields.get("adapter")?)?,

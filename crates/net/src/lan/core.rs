@@ -11,84 +11,60 @@ use super::fault::{LineEnd, LineErrors};
 use super::trail::Trail;
 use crate::upcoming::Upcoming;
 
-/// Which component an event is for; the top 8 bits of its index.
+/// Something that happens in a local network, and to which part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum To {
-    /// A host's processor has run a charge.
-    Cpu,
+pub(crate) enum LanEvent {
+    /// A host's processor has run a charge: the one of this number, if it was not interrupted.
+    Cpu { host: u16, charge: u32 },
     /// A cell has come to the end of a link.
-    Link,
-    /// An element's own event.
-    Element,
+    Link(LinkId),
+    /// A cell has crossed the fabric of a switch.
+    Crossed { switch: u16 },
+    /// The link of a switch's port is free, for which cells wait.
+    PortFree { switch: u16, port: u16 },
     /// An adapter's firmware has done its job.
-    Firmware,
-    /// A cell has crossed the bus, from the host (local 0) or to it (local 1).
-    Dma,
+    Firmware(u32),
+    /// A cell has crossed the bus from the host to an adapter.
+    Outward(u32),
+    /// A cell has crossed the bus from an adapter to the host.
+    Inward(u32),
+    /// The last of the crossings of a bus for which nobody waits has ended.
+    Unheard,
     /// An adapter's transmit side may go on.
-    Transmit,
+    Transmit(u32),
     /// An adapter's interrupt is due.
-    Interrupt,
-    /// Something else runs on a host.
-    Background,
+    Interrupt(u32),
+    /// The clock of a host interrupts.
+    Tick(u32),
+    /// Other processes of a host wake.
+    Wake(u32),
     /// A timer of a connection may be due.
-    Timer,
+    Timer(u32),
     /// The medium that hosts share has something.
     Medium,
     /// A generator of load sends.
-    Load,
+    Load(u32),
     /// A process that waits for a time may go on.
-    Alarm,
+    Alarm(u32),
     /// The reassembly timer of a circuit may have run out.
-    Reassembly,
+    Reassembly(u32),
     /// That of a host's IP may have.
-    Fragments,
+    Fragments(u32),
     /// A timer of a host's VIs may be due.
-    Vi,
+    Vi(u32),
     /// A rank has slept.
-    Pause,
+    Pause(u32),
     /// A driver or call control may have something to do.
-    Signalling,
+    Signalling(u32),
     /// A cell of a train comes to an adapter that has nothing to do.
-    Coming,
+    Coming(u32),
 }
 
-impl To {
-    const ALL: [Self; 18] = [
-        Self::Cpu,
-        Self::Link,
-        Self::Element,
-        Self::Firmware,
-        Self::Dma,
-        Self::Transmit,
-        Self::Interrupt,
-        Self::Background,
-        Self::Timer,
-        Self::Medium,
-        Self::Load,
-        Self::Alarm,
-        Self::Reassembly,
-        Self::Fragments,
-        Self::Vi,
-        Self::Pause,
-        Self::Signalling,
-        Self::Coming,
-    ];
-}
-
-/// An event's index: 8 bits of kind, 24 of component, 32 of the component's own.
-pub(crate) const fn index(to: To, component: u32, local: u32) -> u64 {
-    (to as u64) << 56 | (component as u64 & 0xff_ffff) << 32 | local as u64
-}
-
-/// Whether an event is the passing on of a cell or frame.
-const fn carries(to: To) -> bool {
-    matches!(to, To::Link | To::Element | To::Medium)
-}
-
-/// The parts of an index.
-pub(crate) const fn parts(index: u64) -> (To, u32, u32) {
-    (To::ALL[(index >> 56) as usize], (index >> 32) as u32 & 0xff_ffff, index as u32)
+impl LanEvent {
+    /// Whether it is the passing on of a cell or frame.
+    const fn carries(self) -> bool {
+        matches!(self, Self::Link(_) | Self::Crossed { .. } | Self::PortFree { .. } | Self::Medium)
+    }
 }
 
 /// The number of a link: one direction of a fibre.
@@ -222,7 +198,7 @@ impl Link {
 
 /// What all components share.
 pub(crate) struct Core {
-    pub(crate) upcoming: Upcoming,
+    pub(crate) upcoming: Upcoming<LanEvent>,
     pub(crate) links: Vec<Link>,
     pub(crate) pdus: PduTable,
     pub(crate) trail: Trail,
@@ -257,16 +233,16 @@ impl Core {
     }
 
     /// Schedules an event, which the models do for the present or the future only.
-    pub(crate) fn at(&mut self, time: SimTime, to: To, component: u32, local: u32) {
-        self.carrying += usize::from(carries(to));
-        self.upcoming.at(time, index(to, component, local));
+    pub(crate) fn at(&mut self, time: SimTime, event: LanEvent) {
+        self.carrying += usize::from(event.carries());
+        self.upcoming.at(time, event);
     }
 
     /// The next event, with the time now its own.
-    pub(crate) fn next(&mut self) -> Option<u64> {
-        let index = self.upcoming.next()?;
-        self.carrying -= usize::from(carries(parts(index).0));
-        Some(index)
+    pub(crate) fn next(&mut self) -> Option<LanEvent> {
+        let event = self.upcoming.next()?;
+        self.carrying -= usize::from(event.carries());
+        Some(event)
     }
 
     /// Events that carry cells and frames.
@@ -310,7 +286,7 @@ impl Core {
         cell.trail = self.trail.push(left, Activity::Propagate, place, sent.end, arrival);
         link.in_flight.push_back(cell);
         link.passed.taken += 1;
-        self.at(arrival, To::Link, id.0, 0);
+        self.at(arrival, LanEvent::Link(id));
         sent.end
     }
 
@@ -349,17 +325,5 @@ impl Core {
         link.passed.given += 1;
         link.came.note(now, cell.index);
         Some((link.to, cell))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_index_keeps_its_parts() {
-        for to in To::ALL {
-            assert_eq!(parts(index(to, 0xab_cdef, u32::MAX)), (to, 0xab_cdef, u32::MAX));
-        }
     }
 }

@@ -1,7 +1,6 @@
-//! Wrong bits on lines.
+//! What wrong bits of a line do to cells.
 //!
-//! Each bit of a cell or frame is wrong with the same probability, apart from all others. What a wrong bit
-//! does depends on where it is: the payload of a cell is not as it was sent, which the adaptation layer's
+//! What a wrong bit ([`BitErrors`]) does depends on where it is: the payload of a cell is not as it was sent, which the adaptation layer's
 //! check finds; in the header, the receiver of the line puts a single wrong bit right or drops the cell, in
 //! its two modes (I.432.1, [`HecReceiver`]), and what it takes for right may be another header than was sent.
 //! A frame with any wrong bit is dropped by its receiver, whose check sequence finds it.
@@ -10,55 +9,12 @@
 //! makes part of another PDU, or another part of its own, counts as one whose payload is not as it was
 //! sent, and one that is no user's cell any more is dropped.
 
-use wiretwin_engine::Stream;
-use wiretwin_units::Span;
 use wiretwin_wire::cell::{
     self as wire, CELL_OCTETS, Gfc, HEADER_OCTETS, HecMode, HecReceiver, HecVerdict, Interface, PayloadType,
 };
 
 use super::cell::{Cell, Marks, Vc};
-
-/// The least and the most that the probability of a wrong bit may be, besides none.
-pub const BIT_ERROR_RATES: (f64, f64) = (1e-12, 0.01);
-
-/// Which bits of a line are wrong.
-#[derive(Clone, Debug)]
-pub(super) struct BitErrors {
-    stream: Stream,
-    /// The mean distance of two wrong bits, in 65536ths of a bit.
-    mean: Span,
-    /// Bits that are right before the next wrong one.
-    right: u64,
-}
-
-impl BitErrors {
-    /// A line whose bits are wrong with this probability.
-    pub(super) fn new(rate: f64, stream: Stream) -> Self {
-        // -ln(1 - rate): so the whole part of an exponential distance is a geometric one. For what is
-        // allowed the sum is right to ten figures.
-        let decay = rate + rate * rate / 2.0 + rate * rate * rate / 3.0 + rate * rate * rate * rate / 4.0;
-        let mean = Span::from_ps((65_536.0 / decay) as u64);
-        let mut errors = Self { stream, mean, right: 0 };
-        errors.right = errors.distance();
-        errors
-    }
-
-    fn distance(&mut self) -> u64 {
-        self.stream.exponential(self.mean).as_ps() >> 16
-    }
-
-    /// Lets so many bits pass, and tells the place of each wrong one.
-    pub(super) fn pass(&mut self, bits: u64, mut wrong: impl FnMut(u64)) {
-        let mut at = 0;
-        while self.right < bits - at {
-            at += self.right;
-            wrong(at);
-            at += 1;
-            self.right = self.distance();
-        }
-        self.right -= bits - at;
-    }
-}
+use crate::fault::BitErrors;
 
 /// What became of cells with wrong bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,6 +138,8 @@ mod in_networks;
 
 #[cfg(test)]
 mod tests {
+    use wiretwin_engine::Stream;
+
     use super::super::cell::PduId;
     use super::super::trail::SegmentId;
     use super::*;
@@ -260,30 +218,5 @@ mod tests {
         let taken = end.judge(cell(false), RIGHT, true).expect("the header is right");
         assert!(taken.marks.has(Marks::CORRUPTED));
         assert_eq!(end.found, LineErrors { payloads: 1, ..LineErrors::default() });
-    }
-
-    #[test]
-    fn bits_are_wrong_as_often_as_is_asked_and_apart_from_each_other() {
-        for rate in [0.01, 0.001, 1e-5] {
-            let mut errors = BitErrors::new(rate, Stream::derive(5, "bits"));
-            let bits = (4000.0 / rate) as u64;
-            let (mut count, mut pairs) = (0_u64, 0_u64);
-            for _ in 0..bits / 424 {
-                let mut here = 0;
-                let mut last = None;
-                errors.pass(424, |bit| {
-                    assert!(bit < 424 && last < Some(bit), "in order, within the cell");
-                    last = Some(bit);
-                    here += 1;
-                });
-                count += here;
-                pairs += here * here.saturating_sub(1) / 2;
-            }
-            // 4000 wrong bits on average: four standard deviations are 253.
-            assert!(count.abs_diff(4000) < 260, "{rate}: {count}");
-            let expected = bits as f64 / 424.0 * (424.0 * 423.0 / 2.0) * rate * rate;
-            let close = 5.0 * (expected * (1.0 + 4.0 * 424.0 * rate)).sqrt() + 3.0;
-            assert!((pairs as f64 - expected).abs() < close, "{rate}: {pairs} of {expected}");
-        }
     }
 }

@@ -9,7 +9,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use super::activity::Activity;
 use super::cell::Cell;
 use super::config::{AdapterConfig, HostConfig};
-use super::core::To;
+use super::core::LanEvent;
 use super::cpu::{Cpu, Level, Next, Step, ThreadId};
 use super::datagram::DatagramId;
 use super::stack::{Message, Transport};
@@ -170,7 +170,7 @@ impl Lan {
                     let alone =
                         self.stirred.is_empty() && self.resumed.is_empty() && self.core.upcoming.pass(end);
                     if !alone {
-                        return self.core.at(end, To::Cpu, host, number);
+                        return self.core.at(end, LanEvent::Cpu { host: host as u16, charge: number });
                     }
                     self.hosts[host as usize].cpu.finish(number, end, &mut self.core.trail);
                 }
@@ -599,19 +599,19 @@ impl Lan {
         let pause = (config.wake > Span::ZERO).then(|| background.stream.exponential(config.wake));
         if let Some(phase) = phase {
             self.endless += 1;
-            self.core.at(now + Span::from_ps(phase), To::Background, host, CLOCK);
+            self.core.at(now + Span::from_ps(phase), LanEvent::Tick(host));
         }
         if let Some(pause) = pause {
             self.endless += 1;
-            self.core.at(now + pause, To::Background, host, OTHERS);
+            self.core.at(now + pause, LanEvent::Wake(host));
         }
     }
 
-    pub(super) fn background_due(&mut self, host: u32, which: u32) {
+    pub(super) fn background_due(&mut self, host: u32, event: LanEvent) {
         let now = self.core.now();
         let at = &mut self.hosts[host as usize];
         let (Some(background), Some(config)) = (&mut at.background, at.config.background) else { return };
-        let (thread, work, next) = if which == CLOCK {
+        let (thread, work, next) = if matches!(event, LanEvent::Tick(_)) {
             (background.clock, config.tick_work, config.tick)
         } else {
             let work = background.stream.exponential(config.wake_work);
@@ -619,10 +619,7 @@ impl Lan {
             let next = background.stream.exponential(config.wake).max(Span::from_ps(1));
             (background.others, work, next)
         };
-        self.core.at(now + next, To::Background, host, which);
+        self.core.at(now + next, event);
         self.wake(host, thread, &[Step::Charge(Activity::Background, work)]);
     }
 }
-
-const CLOCK: u32 = 0;
-const OTHERS: u32 = 1;

@@ -5,7 +5,7 @@ use wiretwin_units::SimTime;
 
 use super::Lan;
 use super::config::SocketConfig;
-use super::core::To;
+use super::core::LanEvent;
 
 /// The two sides of IP of a host, for datagrams that carry a `D`.
 pub(super) struct HostIp<D> {
@@ -52,7 +52,7 @@ impl Lan {
     /// Has the timer of a host's reassembly looked at, then.
     pub(super) fn watch_fragments(&mut self, host: u32, due: Option<SimTime>) {
         if let Some(due) = due {
-            self.core.at(due.max(self.core.now()), To::Fragments, host, 0);
+            self.core.at(due.max(self.core.now()), LanEvent::Fragments(host));
         }
     }
 }

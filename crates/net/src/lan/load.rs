@@ -9,7 +9,6 @@
 //! line in cells with what the line adds to each, of the cable with preamble and gap or without (as
 //! configured), of the ring with preamble and delimiters.
 
-use wiretwin_engine::{Probability, Stream};
 use wiretwin_units::{Bytes, Span};
 use wiretwin_wire::aal5;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
@@ -18,15 +17,16 @@ use super::asx100::Branch;
 use super::cell::{Cell, Marks, PduId, Vc};
 use super::circuit::FIRST_VCI;
 use super::config::{Config, NetworkConfig};
-use super::core::{LinkId, Port, To};
+use super::core::{LanEvent, LinkId, Port};
 use super::trail::SegmentId;
 use super::{BuildError, Lan};
 use crate::json::{At, Fields, JsonError};
+use crate::load::{Generator, Law};
 use crate::{csma_cd, timed_token};
 
 /// When the units of a generator follow each other.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Law {
+pub enum Pattern {
     /// At equal intervals, from a random phase on.
     Constant,
     /// At exponentially distributed intervals.
@@ -44,7 +44,7 @@ pub enum Law {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadConfig {
     /// When its units follow each other.
-    pub law: Law,
+    pub pattern: Pattern,
     /// The share of the medium's time that it takes, 0 to 1.
     pub share: f64,
     /// Of an ATM network: octets of a PDU of AAL 5; else octets of UDP in a datagram.
@@ -60,9 +60,20 @@ pub struct LoadConfig {
 impl LoadConfig {
     /// The largest share that it takes at any time.
     pub(super) fn most(&self) -> f64 {
-        match self.law {
-            Law::OnOff { peak, .. } => peak,
-            Law::Constant | Law::Poisson => self.share,
+        match self.pattern {
+            Pattern::OnOff { peak, .. } => peak,
+            Pattern::Constant | Pattern::Poisson => self.share,
+        }
+    }
+
+    /// The same pattern for units that take so much of the medium's time each.
+    fn law(&self, unit: Span) -> Law {
+        let every = |share: f64| Span::from_ps((unit.as_ps() as f64 / share) as u64);
+        let mean = every(self.share);
+        match self.pattern {
+            Pattern::Constant => Law::Constant { interval: mean },
+            Pattern::Poisson => Law::Poisson { mean },
+            Pattern::OnOff { peak, burst } => Law::Bursts { mean, interval: every(peak), units: burst },
         }
     }
 }
@@ -106,17 +117,18 @@ fn read_one(
         _ => keys.extend(["to", "reserved"]),
     }
     let fields = at.object(&keys)?;
-    let share = real(&fields, "share", 0.0, 1.0)?;
+    let share = fields.get("share")?.real(0.0, 1.0)?;
     let law = fields.get("law")?;
-    let law = match law.value.as_str() {
-        Some("constant") => Law::Constant,
-        Some("poisson") => Law::Poisson,
-        Some("on-off") => {
-            Law::OnOff { peak: real(&fields, "peak", share, 1.0)?, burst: real(&fields, "burst", 1.0, 1e6)? }
-        }
+    let pattern = match law.value.as_str() {
+        Some("constant") => Pattern::Constant,
+        Some("poisson") => Pattern::Poisson,
+        Some("on-off") => Pattern::OnOff {
+            peak: fields.get("peak")?.real(share, 1.0)?,
+            burst: fields.get("burst")?.real(1.0, 1e6)?,
+        },
         _ => return Err(law.refuse("constant, poisson or on-off")),
     };
-    if !matches!(law, Law::OnOff { .. })
+    if !matches!(pattern, Pattern::OnOff { .. })
         && let Some(key) = fields.optional("peak").or_else(|| fields.optional("burst"))
     {
         return Err(key.refuse("nothing here: only a generator of law on-off has it"));
@@ -124,40 +136,25 @@ fn read_one(
     let most = mtu.map_or(65_535, |mtu| u64::from(mtu).saturating_sub(HEADERS));
     let octets = fields.get("octets")?.integer(1, most)?;
     let mut found =
-        LoadConfig { law, share, octets: Bytes::new(octets), to: 0, reserved: false, whole: true };
+        LoadConfig { pattern, share, octets: Bytes::new(octets), to: 0, reserved: false, whole: true };
     match network {
         NetworkConfig::Cable { .. } => {
-            let counted = fields.get("counted")?;
-            found.whole = match counted.value.as_str() {
-                Some("line") => true,
-                Some("frame") => false,
-                _ => return Err(counted.refuse("line (with preamble and gap) or frame (without)")),
-            };
+            // With preamble and gap, or without.
+            found.whole = fields.get("counted")?.one_of(&[("line", true), ("frame", false)])?;
         }
         NetworkConfig::Ring { .. } => {}
         _ => {
             found.to = fields.get("to")?.integer(0, u64::from(hosts) - 1)? as u32;
-            let reserved = fields.get("reserved")?;
-            found.reserved = reserved.value.as_bool().ok_or_else(|| reserved.refuse("true or false"))?;
+            found.reserved = fields.get("reserved")?.truth()?;
         }
     }
     Ok(found)
 }
 
-fn real(fields: &Fields<'_>, key: &str, least: f64, most: f64) -> Result<f64, JsonError> {
-    let at = fields.get(key)?;
-    let value = at.value.as_f64().filter(|value| (least..=most).contains(value));
-    value.ok_or_else(|| at.refuse(&format!("{least} to {most}")))
-}
-
 /// A generator at work.
-pub(super) struct Generator {
-    config: LoadConfig,
-    stream: Stream,
-    /// What a unit takes of the medium.
-    unit: Span,
-    /// Units of its burst that are still to come.
-    left: u64,
+pub(super) struct Load {
+    /// When its units come to be; none where its share is 0.
+    generator: Option<Generator>,
     way: Way,
     sent: u64,
 }
@@ -166,35 +163,6 @@ pub(super) struct Generator {
 enum Way {
     Cells { link: LinkId, vc: Vc, count: u32 },
     Frames { from: u32, octets: Bytes },
-}
-
-impl Generator {
-    /// The mean time from one unit to the next.
-    fn interval(&self, share: f64) -> Span {
-        Span::from_ps((self.unit.as_ps() as f64 / share) as u64)
-    }
-
-    /// The time to the next unit.
-    fn pause(&mut self) -> Span {
-        let mean = self.interval(self.config.share);
-        match self.config.law {
-            Law::Constant => mean,
-            Law::Poisson => self.stream.exponential(mean),
-            Law::OnOff { peak, burst } => {
-                let within = self.interval(peak);
-                if self.left > 0 {
-                    self.left -= 1;
-                    return within;
-                }
-                let goes_on = Probability::new(1.0 - 1.0 / burst).expect("a burst has one unit or more");
-                while self.stream.happens(goes_on) {
-                    self.left += 1;
-                }
-                let off = (mean.as_ps() - within.as_ps().min(mean.as_ps())) as f64 * burst;
-                within + self.stream.exponential(Span::from_ps(off as u64))
-            }
-        }
-    }
 }
 
 /// What a unit of a generator takes of the medium of a network.
@@ -256,14 +224,11 @@ impl Lan {
                 }
             };
             let stream = self.streams.stream(&format!("load {number}/arrivals"))?;
-            let mut generator = Generator { config, stream, unit, left: 0, way, sent: 0 };
-            if config.share > 0.0 {
-                let first = generator.interval(config.share).as_ps();
-                let phase = Span::from_ps(generator.stream.within(0..=first));
-                let due = self.core.now() + phase;
-                self.core.at(due, To::Load, number, 0);
+            let generator = (config.share > 0.0).then(|| Generator::new(config.law(unit), stream));
+            if let Some(generator) = &generator {
+                self.core.at(generator.next(), LanEvent::Load(number));
             }
-            self.generators.push(generator);
+            self.loads.push(Load { generator, way, sent: 0 });
         }
         Ok(())
     }
@@ -271,10 +236,12 @@ impl Lan {
     /// A generator sends a unit.
     pub(super) fn load_due(&mut self, number: u32) {
         let now = self.core.now();
-        let generator = &mut self.generators[number as usize];
-        let pause = generator.pause();
-        generator.sent += 1;
-        match generator.way {
+        let load = &mut self.loads[number as usize];
+        let Some(generator) = &mut load.generator else { return };
+        generator.advance();
+        let next = generator.next();
+        load.sent += 1;
+        match load.way {
             Way::Cells { link, vc, count } => {
                 for index in 0..count {
                     let cell = Cell {
@@ -295,18 +262,18 @@ impl Lan {
                 }
             }
         }
-        self.core.at(now + pause, To::Load, number, 0);
+        self.core.at(next, LanEvent::Load(number));
     }
 
     /// Units that each generator has sent, in the order of the configuration.
     #[must_use]
     pub fn generated(&self) -> Vec<u64> {
-        self.generators.iter().map(|generator| generator.sent).collect()
+        self.loads.iter().map(|load| load.sent).collect()
     }
 
     /// Whether something is under way besides load and what else hosts do.
     pub(super) fn has_work(&self) -> bool {
-        let aside = if self.generators.is_empty() { 0 } else { self.core.carrying() + self.generating() };
+        let aside = if self.loads.is_empty() { 0 } else { self.core.carrying() + self.generating() };
         self.core.upcoming.pending() > self.endless + aside
             || (aside > 0
                 && (self.core.pdus.live() > 0 || (self.medium.is_some() && self.packets.live() > 0)))
@@ -314,7 +281,7 @@ impl Lan {
 
     /// Events that generators wait for.
     fn generating(&self) -> usize {
-        self.generators.iter().filter(|generator| generator.config.share > 0.0).count()
+        self.loads.iter().filter(|load| load.generator.is_some()).count()
     }
 }
 

@@ -12,10 +12,10 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use super::BuildError;
 use super::config::{Config, NetworkConfig};
 use super::core::Passed;
-use super::fault::BitErrors;
 use super::load::LOAD_PACKET;
 use super::switches::{MAPPED, PACKETS, Switches};
 use crate::csma_cd::{self, CsmaCd};
+use crate::fault::BitErrors;
 use crate::gige::{self, Gige, Stamps};
 use crate::timed_token::{self, TimedToken};
 
@@ -199,7 +199,7 @@ impl Medium {
                 let class = timed_token::Class::Asynchronous;
                 let to = Some(timed_token::StationId(to as u16));
                 let frame = timed_token::Frame { to, octets, class, payload };
-                ring.offer(now, station, frame).is_ok()
+                ring.offer(now, station, frame) == Ok(true)
             }
             Access::Gige(_) | Access::Switches(_) => false,
         };

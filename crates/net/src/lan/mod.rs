@@ -87,14 +87,14 @@ use asx100::Switch;
 use capture::Capture;
 use circuit::{Arrived, Circuit};
 use config::NetworkConfig;
-use core::{Core, Link, LinkId, Port, To, parts};
+use core::{Core, LanEvent, Link, LinkId, Port};
 use cpu::Step;
 use datagram::{DatagramSocket, Datagrams};
-use fault::{BitErrors, LineEnd, LineErrors};
+use fault::{LineEnd, LineErrors};
 use fore::Pdus;
 use host::{Action, Host};
 use layer::{Inhabitant, MappedEnd};
-use load::Generator;
+use load::Load;
 use medium::Medium;
 use rank_udp::RankUdp;
 use signalling::Signalling;
@@ -102,6 +102,7 @@ use socket::{End, Packets, Pending};
 use stack::{Lower, Message as MessageLayer, Transport};
 use trail::{Part, SegmentId, Trail};
 
+use crate::fault::BitErrors;
 use crate::op::{Found, WaitMode};
 
 /// Why no network was made of a configuration.
@@ -266,7 +267,7 @@ pub struct Lan {
     wishes: layer::Wishes,
     medium: Option<Box<Medium>>,
     finished: (SimTime, Span),
-    generators: Vec<Generator>,
+    loads: Vec<Load>,
     // Kept for their allocations.
     scratch: Vec<Step<Action>>,
     asked: Vec<Step<Action>>,
@@ -321,7 +322,7 @@ impl Lan {
             wishes: layer::Wishes::default(),
             medium: None,
             finished: (SimTime::ZERO, Span::ZERO),
-            generators: Vec::new(),
+            loads: Vec::new(),
             scratch: Vec::new(),
             asked: Vec::new(),
             contents: Vec::new(),
@@ -659,8 +660,8 @@ impl Lan {
             if !self.has_work() && !self.await_quiet() {
                 return false;
             }
-            let Some(index) = self.core.next() else { return false };
-            self.dispatch(index);
+            let Some(event) = self.core.next() else { return false };
+            self.dispatch(event);
         }
     }
 
@@ -670,20 +671,19 @@ impl Lan {
         &self.resumed
     }
 
-    fn dispatch(&mut self, index: u64) {
-        let (to, component, local) = parts(index);
-        match to {
-            To::Cpu => {
+    fn dispatch(&mut self, event: LanEvent) {
+        match event {
+            LanEvent::Cpu { host, charge } => {
                 let now = self.core.now();
-                if self.hosts[component as usize].cpu.finish(local, now, &mut self.core.trail) {
-                    self.run_cpu(component);
+                if self.hosts[usize::from(host)].cpu.finish(charge, now, &mut self.core.trail) {
+                    self.run_cpu(host.into());
                 }
             }
-            To::Link => {
-                if let Port::Adapter(adapter) = self.core.link(LinkId(component)).to() {
+            LanEvent::Link(link) => {
+                if let Port::Adapter(adapter) = self.core.link(link).to() {
                     self.take_earlier(adapter);
                 }
-                let Some((port, cell)) = self.core.arrive(LinkId(component)) else { return };
+                let Some((port, cell)) = self.core.arrive(link) else { return };
                 match port {
                     Port::Adapter(adapter) => {
                         self.came_step_by_step();
@@ -694,25 +694,31 @@ impl Lan {
                     }
                 }
             }
-            To::Element => {
-                self.switches[component as usize].handle(&mut self.core, local);
-                self.switch_hears(component);
+            LanEvent::Crossed { switch } => {
+                self.switches[usize::from(switch)].crossed(&mut self.core);
+                self.switch_hears(switch.into());
             }
-            To::Signalling => self.signalling_due(component),
-            To::Firmware => self.firmware_done(component),
-            To::Dma => self.dma_done(component, local),
-            To::Transmit => self.transmit(component),
-            To::Interrupt => self.interrupt_due(component),
-            To::Background => self.background_due(component, local),
-            To::Timer => self.timer_due(component),
-            To::Medium => self.medium_due(),
-            To::Load => self.load_due(component),
-            To::Alarm => self.alarm_due(component),
-            To::Fragments => self.fragments_due(component),
-            To::Reassembly => self.reassembly_due(component),
-            To::Vi => self.vi_due(component),
-            To::Pause => self.pause_over(component),
-            To::Coming => self.cell_due(component),
+            LanEvent::PortFree { switch, port } => {
+                self.switches[usize::from(switch)].port_free(&mut self.core, port.into());
+                self.switch_hears(switch.into());
+            }
+            LanEvent::Signalling(at) => self.signalling_due(at),
+            LanEvent::Firmware(adapter) => self.firmware_done(adapter),
+            LanEvent::Outward(adapter) => self.is_outward(adapter),
+            LanEvent::Inward(adapter) => self.is_inward(adapter),
+            LanEvent::Unheard => {}
+            LanEvent::Transmit(adapter) => self.transmit(adapter),
+            LanEvent::Interrupt(adapter) => self.interrupt_due(adapter),
+            LanEvent::Tick(host) | LanEvent::Wake(host) => self.background_due(host, event),
+            LanEvent::Timer(number) => self.timer_due(number),
+            LanEvent::Medium => self.medium_due(),
+            LanEvent::Load(number) => self.load_due(number),
+            LanEvent::Alarm(process) => self.alarm_due(process),
+            LanEvent::Fragments(host) => self.fragments_due(host),
+            LanEvent::Reassembly(adapter) => self.reassembly_due(adapter),
+            LanEvent::Vi(host) => self.vi_due(host),
+            LanEvent::Pause(rank) => self.pause_over(rank),
+            LanEvent::Coming(adapter) => self.cell_due(adapter),
         }
     }
 

@@ -4,7 +4,7 @@ use wiretwin_msg::library::NO_MULTICAST;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_units::{Bytes, Span};
 
-use super::core::To;
+use super::core::LanEvent;
 use super::host::Action;
 use super::trail::SegmentId;
 use super::{Kind, Lan, LanError, Message, Request, RequestId, State};
@@ -31,7 +31,7 @@ impl Lan {
         process.waits.clear();
         process.waited = 0;
         let time = self.now() + span;
-        self.core.at(time, To::Pause, rank, 0);
+        self.core.at(time, LanEvent::Pause(rank));
         Ok(())
     }
 

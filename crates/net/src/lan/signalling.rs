@@ -31,7 +31,7 @@ use super::asx100::Branch;
 use super::cell::Vc;
 use super::circuit::{Arrived, FIRST_VCI};
 use super::config::{AdapterConfig, HostConfig, NetworkConfig};
-use super::core::To;
+use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
 use super::fore::Slots;
 use super::host::Action;
@@ -590,7 +590,7 @@ impl Lan {
         let alarm = &mut signalling.alarms[at as usize];
         if let Some(due) = due.filter(|due| *due < *alarm) {
             *alarm = due.max(now);
-            self.core.at(due.max(now), To::Signalling, at, 0);
+            self.core.at(due.max(now), LanEvent::Signalling(at));
         }
     }
 

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::activity::{Activity, activity_of};
 use super::config::SocketConfig;
-use super::core::To;
+use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
 use super::datagram::DatagramId;
 use super::host::Action;
@@ -241,7 +241,7 @@ impl Lan {
         if end.deadline < end.scheduled {
             end.scheduled = end.deadline.max(now);
             let time = end.scheduled;
-            self.core.at(time, To::Timer, number, 0);
+            self.core.at(time, LanEvent::Timer(number));
         }
     }
 
@@ -570,7 +570,7 @@ impl Lan {
                         time.filter(|&time| time < medium.scheduled || medium.scheduled <= now)
                     {
                         medium.scheduled = time.max(now);
-                        self.core.at(medium.scheduled, To::Medium, 0, 0);
+                        self.core.at(medium.scheduled, LanEvent::Medium);
                     }
                     break;
                 }

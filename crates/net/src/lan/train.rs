@@ -29,10 +29,10 @@
 use wiretwin_units::{SimTime, Span};
 
 use super::Lan;
-use super::adapter::{CELL_BYTES, UNHEARD};
+use super::adapter::CELL_BYTES;
 use super::cell::Cell;
 use super::config::{AdapterConfig, NetworkConfig};
-use super::core::{LinkId, Port, To};
+use super::core::{LanEvent, LinkId, Port};
 
 /// A cell that will come to an adapter.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +78,7 @@ impl Lan {
             && hosts.iter().all(|host| host.bus == hosts[0].bus)
             && self.config.loss.is_none()
             && self.config.bit_error.is_none()
-            && self.generators.is_empty()
+            && self.loads.is_empty()
             && !self.core.trail.is_on()
     }
 
@@ -155,7 +155,7 @@ impl Lan {
     /// Gives the end of an adapter's job an event, if it has none.
     pub(super) fn hurry(&mut self, number: u32) {
         if let Some(end) = self.adapters[number as usize].hurry() {
-            self.core.at(end, To::Firmware, number, 0);
+            self.core.at(end, LanEvent::Firmware(number));
         }
     }
 
@@ -194,7 +194,7 @@ impl Lan {
         let adapter = &mut self.adapters[number as usize];
         if adapter.looks_at.is_none_or(|other| other > at) {
             adapter.looks_at = Some(at);
-            self.core.at(at, To::Coming, number, 0);
+            self.core.at(at, LanEvent::Coming(number));
         }
     }
 
@@ -303,7 +303,7 @@ impl Lan {
         let quiet = core::mem::replace(&mut self.core.quiet, SimTime::ZERO);
         let is_left = quiet > self.core.now();
         if is_left {
-            self.core.at(quiet, To::Dma, 0, UNHEARD);
+            self.core.at(quiet, LanEvent::Unheard);
         }
         is_left
     }

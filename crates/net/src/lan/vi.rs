@@ -24,8 +24,8 @@ use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::Lan;
 use super::activity::Activity;
-use super::config::{NetworkConfig, text_of};
-use super::core::To;
+use super::config::NetworkConfig;
+use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::socket::Carried;
@@ -72,20 +72,17 @@ const LEAST_BUFFER: u64 = 48;
 pub(super) fn read(at: &At<'_>, hosts: u64) -> Result<ViConfig, JsonError> {
     let fields =
         at.object(&["device", "reliability", "mtu_bytes", "max_transfer_bytes", "buffers", "buffer_bytes"])?;
-    let device = fields.get("device")?;
-    let emulation = match text_of(&device)?.as_str() {
-        "m-via" => Emulation::Kernel,
-        "adapter" => Emulation::Adapter,
-        _ => return Err(device.refuse("m-via or adapter")),
-    };
+    let devices = [("m-via", Emulation::Kernel), ("adapter", Emulation::Adapter)];
+    let emulation = fields.get("device")?.one_of(&devices)?;
     let level = fields.get("reliability")?;
-    let reliability = match text_of(&level)?.as_str() {
-        "unreliable-delivery" => Reliability::UnreliableDelivery,
-        "reliable-delivery" => Reliability::ReliableDelivery,
-        "reliable-reception" if emulation == Emulation::Adapter => Reliability::ReliableReception,
-        "reliable-reception" => return Err(level.refuse("unreliable-delivery or reliable-delivery of m-via")),
-        _ => return Err(level.refuse("unreliable-delivery, reliable-delivery or reliable-reception")),
-    };
+    let reliability = level.one_of(&[
+        ("unreliable-delivery", Reliability::UnreliableDelivery),
+        ("reliable-delivery", Reliability::ReliableDelivery),
+        ("reliable-reception", Reliability::ReliableReception),
+    ])?;
+    if reliability == Reliability::ReliableReception && emulation == Emulation::Kernel {
+        return Err(level.refuse("unreliable-delivery or reliable-delivery of m-via"));
+    }
     // So many VIs, and on each as many descriptors as a queue takes.
     debug_assert!(hosts <= 64, "a network has at most 64 hosts");
     Ok(ViConfig {
@@ -588,7 +585,7 @@ impl Lan {
         if one.due < one.scheduled {
             one.scheduled = one.due.max(now);
             let time = one.scheduled;
-            self.core.at(time, To::Vi, host, 0);
+            self.core.at(time, LanEvent::Vi(host));
         }
     }
 

@@ -16,7 +16,7 @@ use super::echo::Echoing;
 use super::slab::{Load, Packet, Slab, Unit};
 use super::tcp::{Step, TcpEnd};
 use crate::fabric::{CircuitId, Fabric, Plan};
-use crate::port::{Discipline, Port, PortCounters, PortSpec, Taken};
+use crate::port::{Discipline, Port, PortCounters, PortSpec, Room, Scheduler, Taken};
 
 /// Something that happens in a network of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,11 +172,11 @@ impl Network {
             // A host keeps what it has to send, and lets its connections send in turns, as operating systems do
             // (fq, fq_codel: RFC 8290).
             let discipline = match is_host(line.from) {
-                true => Discipline::RoundRobin,
+                true => Discipline::Scheduled(Scheduler::RoundRobin, Room::Any),
                 false => Discipline::Fifo(spec.queue),
             };
             let switch = if is_host(line.to) { Span::ZERO } else { spec.switch_delay };
-            let port = Port::new(PortSpec { rate, framing: spec.framing, discipline });
+            let port = Port::new(PortSpec { rate, framing: spec.framing, gap: Bytes::ZERO, discipline });
             Line { port, delay: line.delay.saturating_add(switch) }
         });
         lines.collect()
@@ -590,6 +590,7 @@ impl Network {
         match line.port.take(at, way.flow, number, bytes) {
             Taken::Sent(sent) => agenda.put(sent + line.delay, way.kind.of(number)),
             Taken::Waits => {}
+            Taken::Instead(other) => self.packets.remove(other),
             Taken::Lost => self.packets.remove(number),
         }
     }

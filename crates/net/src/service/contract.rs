@@ -4,8 +4,7 @@
 //! scheduling, §4.3 for conformance. What is guaranteed of a circuit ([`Category::guaranteed`]) is what
 //! admission counts. Left out: early and partial packet discard, frame-based conformance (GFR came later).
 
-use std::fmt;
-
+use wiretwin_plan::PlanError;
 use wiretwin_proto::abr;
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
@@ -48,12 +47,6 @@ impl Category {
         }
     }
 
-    /// Whether its cells go before those of the others.
-    #[must_use]
-    pub const fn is_guaranteed(&self) -> bool {
-        matches!(self, Self::Cbr { .. } | Self::Vbr { .. })
-    }
-
     /// What a port sets aside for a circuit, in bit/s.
     ///
     /// Choice: of VBR the sustained rate, so that bursts of several may meet in the buffer.
@@ -70,19 +63,21 @@ impl Category {
     /// Whether there is such a contract.
     ///
     /// # Errors
-    /// [`ContractError`] naming the parameter.
-    pub fn check(&self) -> Result<(), ContractError> {
+    /// [`PlanError`] naming the parameter.
+    pub fn check(&self) -> Result<(), PlanError> {
         match self {
             Self::Vbr { peak, sustained, burst, .. } => {
                 if sustained > peak {
-                    return Err(ContractError::Sustained { sustained: *sustained, peak: *peak });
+                    return Err(PlanError::new("scr", sustained, format!("at most PCR, {peak}")));
                 }
                 if burst.is_zero() {
-                    return Err(ContractError::Burst);
+                    return Err(PlanError::new("mbs", burst, "1 cell or more"));
                 }
                 Ok(())
             }
-            Self::Abr(config) => config.check().map_err(ContractError::Abr),
+            Self::Abr(config) => {
+                config.check().map_err(|error| PlanError::new("abr", error, "rates that can be"))
+            }
             Self::Cbr { .. } | Self::Ubr => Ok(()),
         }
     }
@@ -106,36 +101,6 @@ impl Category {
         }
     }
 }
-
-/// Why there is no such contract.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ContractError {
-    /// SCR above PCR.
-    Sustained {
-        /// SCR.
-        sustained: BitRate,
-        /// PCR.
-        peak: BitRate,
-    },
-    /// MBS is 0.
-    Burst,
-    /// A parameter of ABR.
-    Abr(abr::ConfigError),
-}
-
-impl fmt::Display for ContractError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sustained { sustained, peak } => {
-                write!(f, "SCR is {sustained}: allowed is at most PCR, {peak}")
-            }
-            Self::Burst => f.write_str("MBS is 0 cells: allowed is 1 or more"),
-            Self::Abr(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ContractError {}
 
 /// GCRA(T, tau).
 #[derive(Clone, Copy, Debug)]
@@ -238,8 +203,8 @@ mod tests {
         let (peak, tolerance) = (BitRate::mbit_s(1), Span::ZERO);
         let vbr = |sustained, burst| Category::Vbr { peak, tolerance, sustained, burst: Cells::new(burst) };
         for (category, said) in [
-            (vbr(BitRate::mbit_s(2), 5), "SCR is 2 Mbit/s: allowed is at most PCR, 1 Mbit/s"),
-            (vbr(peak, 0), "MBS is 0 cells: allowed is 1 or more"),
+            (vbr(BitRate::mbit_s(2), 5), "scr is 2 Mbit/s; allowed: at most PCR, 1 Mbit/s"),
+            (vbr(peak, 0), "mbs is 0 cells; allowed: 1 cell or more"),
         ] {
             assert_eq!(category.check().expect_err(said).to_string(), said);
         }

@@ -10,21 +10,17 @@
 //! Left out: switching latency, hosts that cost, and queues in the direction back, where resource management
 //! and control cells meet nobody.
 
-mod agenda;
 pub mod contract;
-mod error;
-mod generator;
 mod network;
 pub mod port;
 mod scenario;
 pub mod task;
 #[cfg(test)]
 mod tests;
+mod tournament;
 
-pub use contract::{Category, ContractError};
-pub use error::PlanError;
-pub use generator::Law;
+pub use contract::Category;
 pub use network::{CircuitPlan, CircuitReport, Excess, Network, Plan};
-pub use port::{PortPlan, PushOut, Reserve};
+pub use port::{PortPlan, Reserve};
 pub use scenario::Scenario;
 pub use task::{Mechanism, Message, TaskPlan, TaskReport, Trace};

@@ -1,6 +1,7 @@
 //! Ports, circuits over them, and what passes along.
 
-use wiretwin_engine::{Schedule, Stream};
+use wiretwin_engine::{Schedule, Slab, Stream};
+use wiretwin_plan::PlanError;
 use wiretwin_proto::Output;
 use wiretwin_proto::abr::{
     CellRate, Destination, Erica, Notifier, Source, SourceCell, SourceOutput, VcIndex,
@@ -9,12 +10,12 @@ use wiretwin_proto::pcaal;
 use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 use wiretwin_wire::rm;
 
-use super::agenda::Agenda;
-use super::contract::{CELL_BITS, Category, Policer, cell_time};
-use super::error::PlanError;
-use super::generator::{Generator, Law};
-use super::port::{Came, Cell, Class, Port, PortPlan, Reserve};
+use super::contract::{CELL_BITS, Category, Policer};
+use super::port::{Cell, Class, Port, PortPlan, Reserve};
 use super::task::{End, Task, TaskPlan, TaskReport};
+use super::tournament::Tournament;
+use crate::load::{Generator, Law};
+use crate::port::Taken;
 
 /// What becomes of cells beyond the contract.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +37,17 @@ pub struct CircuitPlan {
     pub category: Category,
     /// What becomes of cells beyond it.
     pub excess: Excess,
-    /// Its source.
-    pub law: Law,
+    /// Its source; `None` for one that always has a cell, on a circuit whose rate is told.
+    pub law: Option<Law>,
     /// From the source to the first port.
     pub access: Span,
+}
+
+impl CircuitPlan {
+    /// A key of it, as errors name them.
+    fn key(&self, what: &str) -> String {
+        format!("circuits.{}.{what}", self.name)
+    }
 }
 
 /// Counts of a circuit.
@@ -70,9 +78,9 @@ pub(super) enum Content {
     Task(u32, pcaal::Cell),
 }
 
-/// Something that happens later, once.
+/// Something on its way.
 #[derive(Clone, Debug)]
-pub(super) enum Errand {
+enum Arrival {
     /// A cell reaches a port.
     ToPort(Cell),
     /// A backward resource management cell reaches the port before this many of its circuit, counted down;
@@ -126,43 +134,14 @@ pub struct Plan {
 /// A network that runs.
 pub struct Network {
     now: SimTime,
-    agenda: Agenda,
-    schedule: Schedule,
-    errands: Slab<Errand>,
+    /// When each part acts next: arrivals, ports, circuits, tasks.
+    next: Tournament,
+    schedule: Schedule<u32>,
+    arrivals: Slab<Arrival>,
     contents: Slab<Content>,
     ports: Vec<Port>,
     pub(super) circuits: Vec<Circuit>,
     pub(super) tasks: Vec<Task>,
-}
-
-/// Things by number, whose places are used again.
-struct Slab<T> {
-    places: Vec<Option<T>>,
-    free: Vec<u32>,
-}
-
-impl<T> Slab<T> {
-    const fn new() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
-    }
-
-    fn keep(&mut self, thing: T) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.places[place as usize] = Some(thing);
-            return place;
-        }
-        self.places.push(Some(thing));
-        self.places.len() as u32 - 1
-    }
-
-    fn take(&mut self, place: u32) -> T {
-        self.free.push(place);
-        self.places[place as usize].take().expect("a number stands for one thing until it is taken")
-    }
-
-    fn get_mut(&mut self, place: u32) -> &mut T {
-        self.places[place as usize].as_mut().expect("a number stands for one thing until it is taken")
-    }
 }
 
 /// The most circuits and ports.
@@ -174,28 +153,32 @@ impl Plan {
     /// # Errors
     /// [`PlanError`] naming the part, its value and what is allowed.
     pub fn build(&self, seed: u64) -> Result<Network, PlanError> {
-        if self.ports.is_empty() || self.ports.len() > MOST {
-            return Err(PlanError::Count { what: "ports", count: self.ports.len(), most: MOST });
+        if !(1..=MOST).contains(&self.ports.len()) {
+            return Err(PlanError::new("ports", self.ports.len(), format!("1 to {MOST}")));
         }
         let circuits = self.circuits.len() + 3 * self.tasks.len();
         if circuits > MOST {
-            return Err(PlanError::Count { what: "circuits", count: circuits, most: MOST });
+            return Err(PlanError::new(
+                "circuits",
+                circuits,
+                format!("at most {MOST}, three a task counted in"),
+            ));
         }
         let mut ports = Vec::new();
         for (number, plan) in self.ports.iter().enumerate() {
+            let key = |what| format!("ports[{number}].{what}");
             if plan.buffer.is_zero() {
-                return Err(PlanError::Buffer { port: number });
+                return Err(PlanError::new(key("buffer"), plan.buffer, "1 cell or more"));
             }
             let erica = plan.erica.map(Erica::new).transpose();
-            let erica = erica.map_err(|error| PlanError::Erica { port: number, error })?;
+            let erica = erica.map_err(|error| PlanError::new(key("erica"), error, "rates that can be"))?;
             ports.push(Port::new(*plan, erica));
         }
-        let agenda = Agenda::new(1 + self.ports.len() + circuits + self.tasks.len());
         let mut network = Network {
             now: SimTime::ZERO,
-            agenda,
+            next: Tournament::new(1 + self.ports.len() + circuits + self.tasks.len()),
             schedule: Schedule::new(),
-            errands: Slab::new(),
+            arrivals: Slab::new(),
             contents: Slab::new(),
             ports,
             circuits: Vec::new(),
@@ -204,22 +187,28 @@ impl Plan {
         let mut guaranteed = vec![0.0; self.ports.len()];
         for plan in &self.circuits {
             network.admit(plan, &mut guaranteed)?;
-            if let Law::OnOff { peak, on, .. } = plan.law {
-                let cell = cell_time(peak);
+            if let Some(Law::OnOff { interval: cell, on, .. }) = plan.law
                 // Else a single cell would take thousands of times on, each drawn.
-                if on.as_ps().saturating_mul(1000) < cell.as_ps() {
-                    return Err(PlanError::Burst { circuit: plan.name.clone(), on, cell });
-                }
+                && on.as_ps().saturating_mul(1000) < cell.as_ps()
+            {
+                let allowed = format!("a thousandth of the time of a cell, {cell}, or more");
+                return Err(PlanError::new(plan.key("source.on"), on, allowed));
             }
             let stream = Stream::derive(seed, &format!("service/circuit {}", plan.name));
             let sender = match (plan.category, plan.law) {
                 (Category::Abr(config), law) => {
                     let source = Source::new(config).expect("the contract was checked");
-                    let generator = (law != Law::Greedy).then(|| Generator::new(law, stream));
+                    let generator = law.map(|law| Generator::new(law, stream));
                     Sender::Abr(Box::new(source), generator)
                 }
-                (_, Law::Greedy) => return Err(PlanError::Greedy { circuit: plan.name.clone() }),
-                (_, law) => Sender::Open(Generator::new(law, stream)),
+                (_, None) => {
+                    return Err(PlanError::new(
+                        plan.key("source"),
+                        "greedy",
+                        "a rate, on a circuit that is not abr",
+                    ));
+                }
+                (_, Some(law)) => Sender::Open(Generator::new(law, stream)),
             };
             network.add(plan, sender, None);
         }
@@ -245,25 +234,27 @@ impl Plan {
 impl Network {
     /// Checks a circuit and sets aside what is guaranteed of it.
     fn admit(&self, plan: &CircuitPlan, guaranteed: &mut [f64]) -> Result<(), PlanError> {
-        let name = || plan.name.clone();
-        plan.category.check().map_err(|error| PlanError::Contract { circuit: name(), error })?;
-        if plan.path.is_empty() || plan.path.len() > usize::from(u8::MAX) {
-            let count = plan.path.len();
-            return Err(PlanError::Path { circuit: name(), count });
+        plan.category.check().map_err(|error| error.under(&plan.key("category")))?;
+        if !(1..=usize::from(u8::MAX)).contains(&plan.path.len()) {
+            let value = format!("{} ports", plan.path.len());
+            return Err(PlanError::new(plan.key("path"), value, "1 to 255"));
         }
         for (place, &port) in plan.path.iter().enumerate() {
             if port >= self.ports.len() || plan.path[..place].contains(&port) {
-                return Err(PlanError::Port { circuit: name(), port, ports: self.ports.len() });
+                let allowed = format!("ports 0 to {}, each at most once", self.ports.len() - 1);
+                return Err(PlanError::new(plan.key("path"), port, allowed));
             }
             let line = self.ports[port].plan.rate;
             let asked = plan.category.guaranteed();
             if guaranteed[port] + asked > line.get() as f64 {
                 let left = line.get() as f64 - guaranteed[port];
-                return Err(PlanError::Admission { circuit: name(), port, asked, left, line });
+                let allowed = format!("at most {left} bit/s, which port {port} has left of {line}");
+                return Err(PlanError::new(plan.key("category"), format!("{asked} bit/s"), allowed));
             }
             guaranteed[port] += asked;
             if matches!(plan.category, Category::Abr(_)) && self.ports[port].erica.is_none() {
-                return Err(PlanError::NoRates { circuit: name(), port });
+                let allowed = format!("any but abr: port {port} tells no rates");
+                return Err(PlanError::new(plan.key("category"), "abr", allowed));
             }
         }
         Ok(())
@@ -309,7 +300,7 @@ impl Network {
             path: plan.path.clone(),
             category,
             excess: Excess::Dropped,
-            law: Law::Greedy,
+            law: None,
             access: plan.access,
         };
         let control = Category::Vbr {
@@ -335,8 +326,9 @@ impl Network {
         }
         let stream = Stream::derive(seed, &format!("service/task {}", plan.name));
         let there: Span = plan.path.iter().map(|&port| self.ports[port].plan.delay).sum();
-        let task = Task::new(plan, numbers, plan.access + there, stream)
-            .map_err(|error| PlanError::Task { task: plan.name.clone(), error })?;
+        let task = Task::new(plan, numbers, plan.access + there, stream).map_err(|error| {
+            PlanError::new(format!("tasks.{}.layer", plan.name), error, "a layer that can be")
+        })?;
         self.tasks.push(task);
         Ok(())
     }
@@ -351,14 +343,14 @@ impl Network {
         let circuits_from = 1 + self.ports.len();
         let tasks_from = circuits_from + self.circuits.len();
         loop {
-            let (time, part) = self.agenda.next();
+            let (time, part) = self.next.first();
             if time > end {
                 break;
             }
             debug_assert!(time >= self.now, "time goes on");
             self.now = time;
             if part == 0 {
-                self.run_errand();
+                self.take_arrival();
             } else if part < circuits_from {
                 self.leave(part - 1);
             } else if part < tasks_from {
@@ -372,20 +364,20 @@ impl Network {
         self.now = end;
     }
 
-    fn errand_at(&mut self, time: SimTime, errand: Errand) {
-        let number = self.errands.keep(errand);
-        let scheduled = self.schedule.at(time, number.into());
-        debug_assert!(scheduled.is_ok(), "errands lie ahead");
-        self.agenda.set(0, self.schedule.next_time().unwrap_or(SimTime::MAX));
+    fn arrive_at(&mut self, time: SimTime, arrival: Arrival) {
+        let number = self.arrivals.insert(arrival);
+        let scheduled = self.schedule.at(time, number);
+        debug_assert!(scheduled.is_ok(), "arrivals lie ahead");
+        self.next.set(0, self.schedule.next_time().unwrap_or(SimTime::MAX));
     }
 
-    fn run_errand(&mut self) {
-        let event = self.schedule.next().expect("the agenda says there is one");
-        self.agenda.set(0, self.schedule.next_time().unwrap_or(SimTime::MAX));
-        match self.errands.take(event.what as u32) {
-            Errand::ToPort(cell) => self.arrive(cell),
-            Errand::Backward(circuit, before, cell) => self.go_back(usize::from(circuit), before, cell),
-            Errand::ToEnd(task, end, cell) => {
+    fn take_arrival(&mut self) {
+        let event = self.schedule.next().expect("an arrival is due");
+        self.next.set(0, self.schedule.next_time().unwrap_or(SimTime::MAX));
+        match self.arrivals.remove(event.what) {
+            Arrival::ToPort(cell) => self.arrive(cell),
+            Arrival::Backward(circuit, before, cell) => self.go_back(usize::from(circuit), before, cell),
+            Arrival::ToEnd(task, end, cell) => {
                 self.tasks[task as usize].handle_cell(self.now, end, cell);
                 self.look_after(task as usize);
             }
@@ -403,7 +395,7 @@ impl Network {
             Sender::Open(generator) => {
                 generator.advance();
                 let next = generator.next();
-                self.agenda.set(1 + self.ports.len() + number, next);
+                self.next.set(1 + self.ports.len() + number, next);
                 self.emit(number, Cell::EMPTY, 0);
             }
             Sender::Abr(source, Some(generator)) => {
@@ -444,11 +436,11 @@ impl Network {
                             self.emit(number, content, 0);
                         }
                         SourceOutput::Transmit(SourceCell::Forward(cell)) => {
-                            let content = self.contents.keep(Content::Rm(cell));
+                            let content = self.contents.insert(Content::Rm(cell));
                             self.emit(number, content, Cell::RM);
                         }
                         SourceOutput::Transmit(SourceCell::TaggedForward(cell)) => {
-                            let content = self.contents.keep(Content::Rm(cell));
+                            let content = self.contents.insert(Content::Rm(cell));
                             self.emit(number, content, Cell::RM | Cell::CLP);
                         }
                         Output::Timeout(at) => {
@@ -464,7 +456,7 @@ impl Network {
                 }
             }
         };
-        self.agenda.set(1 + self.ports.len() + number, next);
+        self.next.set(1 + self.ports.len() + number, next);
     }
 
     /// The same, and lets the task whose circuit it is hand in more.
@@ -494,7 +486,7 @@ impl Network {
         let cell = Cell { circuit: number as u16, hop: 0, flags, content };
         if circuit.task.is_some() && !circuit.access.is_zero() {
             let at = self.now + circuit.access;
-            self.errand_at(at, Errand::ToPort(cell));
+            self.arrive_at(at, Arrival::ToPort(cell));
         } else {
             // A source of its own stands beside the first port: where its clock begins does not matter, and
             // what comes back to it takes the way there twice.
@@ -532,7 +524,7 @@ impl Network {
             match class {
                 Class::Abr => {
                     if cell.flags & Cell::RM != 0
-                        && let Content::Rm(forward) = self.contents.get_mut(cell.content)
+                        && let Content::Rm(forward) = &mut self.contents[cell.content]
                     {
                         erica.handle_forward(vc, forward);
                     }
@@ -545,12 +537,11 @@ impl Network {
         let made = if notifies { circuit.notifiers[usize::from(cell.hop)].becn(now) } else { None };
         circuit.report.notified += u64::from(made.is_some());
         match port.take(now, cell, class) {
-            Came::Taken => {}
-            Came::Instead(other) => self.lose(other),
-            Came::Lost => self.lose(cell),
+            Taken::Sent(end) => self.next.set(1 + usize::from(place), end),
+            Taken::Waits => {}
+            Taken::Instead(other) => self.lose(other),
+            Taken::Lost => self.lose(cell),
         }
-        let due = self.ports[usize::from(place)].due();
-        self.agenda.set(1 + usize::from(place), due);
         if let Some(made) = made {
             self.send_back(usize::from(cell.circuit), usize::from(cell.hop), made);
         }
@@ -558,14 +549,14 @@ impl Network {
 
     fn forget(&mut self, content: u32) {
         if content != Cell::EMPTY {
-            self.contents.take(content);
+            self.contents.remove(content);
         }
     }
 
     fn lose(&mut self, cell: Cell) {
         self.circuits[usize::from(cell.circuit)].report.lost += 1;
         if cell.content != Cell::EMPTY
-            && let Content::Task(task, lost) = self.contents.take(cell.content)
+            && let Content::Task(task, lost) = self.contents.remove(cell.content)
         {
             self.tasks[task as usize].lost(&lost);
         }
@@ -576,14 +567,13 @@ impl Network {
     fn leave(&mut self, number: usize) {
         let now = self.now;
         let port = &mut self.ports[number];
-        let mut cell = port.left(now);
+        let (mut cell, next) = port.left(now);
         let delay = port.plan.delay;
-        let due = port.due();
-        self.agenda.set(1 + number, due);
+        self.next.set(1 + number, next.unwrap_or(SimTime::MAX));
         let circuit = &mut self.circuits[usize::from(cell.circuit)];
         if usize::from(cell.hop) + 1 < circuit.path.len() {
             cell.hop += 1;
-            return self.errand_at(now + delay, Errand::ToPort(cell));
+            return self.arrive_at(now + delay, Arrival::ToPort(cell));
         }
         circuit.report.delivered += 1;
         circuit.report.delivered_data += u64::from(cell.flags & Cell::RM == 0);
@@ -593,17 +583,17 @@ impl Network {
         if cell.content == Cell::EMPTY {
             return;
         }
-        match self.contents.take(cell.content) {
+        match self.contents.remove(cell.content) {
             Content::Rm(forward) => {
                 // There and back again, to the port.
                 let circuit = &mut self.circuits[usize::from(cell.circuit)];
                 let backward = circuit.destination.handle_forward(&forward);
                 let hops = circuit.path.len();
-                self.errand_at(now + delay + delay, Errand::Backward(cell.circuit, hops, backward));
+                self.arrive_at(now + delay + delay, Arrival::Backward(cell.circuit, hops, backward));
             }
             Content::Task(task, mut inside) => {
                 inside.congestion = cell.flags & Cell::EFCI != 0;
-                self.errand_at(now + delay, Errand::ToEnd(task, End::Receiver, inside));
+                self.arrive_at(now + delay, Arrival::ToEnd(task, End::Receiver, inside));
             }
         }
     }
@@ -632,7 +622,7 @@ impl Network {
             None if circuit.task.is_some() => circuit.access,
             None => circuit.access + circuit.access,
         };
-        self.errand_at(self.now + delay, Errand::Backward(number as u16, hop, cell));
+        self.arrive_at(self.now + delay, Arrival::Backward(number as u16, hop, cell));
     }
 
     // Tasks
@@ -644,7 +634,7 @@ impl Network {
         while let Some((circuit, cell)) = self.tasks[number].next_cell(now) {
             match circuit {
                 Some(circuit) => {
-                    let content = self.contents.keep(Content::Task(number as u32, cell));
+                    let content = self.contents.insert(Content::Task(number as u32, cell));
                     let circuit_of = &mut self.circuits[circuit];
                     circuit_of.queue.push_back(content);
                     if let Sender::Abr(source, _) = &mut circuit_of.sender {
@@ -655,12 +645,12 @@ impl Network {
                 }
                 None => {
                     let at = self.tasks[number].carry_back(now);
-                    self.errand_at(at, Errand::ToEnd(number as u32, End::Sender, cell));
+                    self.arrive_at(at, Arrival::ToEnd(number as u32, End::Sender, cell));
                 }
             }
         }
         let place = 1 + self.ports.len() + self.circuits.len() + number;
-        self.agenda.set(place, self.tasks[number].due());
+        self.next.set(place, self.tasks[number].due());
     }
 
     // What was seen
@@ -680,7 +670,7 @@ impl Network {
 
     /// Of each port: cells sent, the mean number that waited and the most.
     pub fn ports(&self) -> impl Iterator<Item = (u64, f64, u64)> {
-        self.ports.iter().map(|port| (port.sent, port.mean_waiting(self.now), port.longest))
+        self.ports.iter().map(|port| (port.sent, port.mean_waiting(self.now), port.longest()))
     }
 
     /// What was seen of each task.
@@ -697,9 +687,8 @@ impl Network {
     /// The name of the first circuit whose books do not balance.
     pub fn audit(&self) -> Result<(), String> {
         let mut held = vec![0_u64; self.circuits.len()];
-        let errands = self.errands.places.iter().flatten();
-        let under_way = errands.filter_map(|errand| match errand {
-            Errand::ToPort(cell) => Some(*cell),
+        let under_way = self.arrivals.iter().filter_map(|arrival| match arrival {
+            Arrival::ToPort(cell) => Some(*cell),
             _ => None,
         });
         for cell in self.ports.iter().flat_map(Port::held).chain(under_way) {

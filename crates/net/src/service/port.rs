@@ -5,21 +5,10 @@
 //! UBR takes the place of a UBR cell in the queue. Choice: of the last one ([`PushOut::Last`]), as the paper
 //! does not say which.
 
-use std::collections::VecDeque;
-
 use wiretwin_proto::abr::{Erica, EricaConfig};
 use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 
-/// Which UBR cell leaves the queue for another that finds no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PushOut {
-    /// The one that came last.
-    Last,
-    /// The one that came first.
-    First,
-    /// None: who comes is lost.
-    None,
-}
+use crate::port::{Backlog, PushOut, Room, Scheduler, Taken};
 
 /// What explicit rates leave of the line for ABR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,20 +70,10 @@ impl Cell {
     pub(super) const CLP: u8 = 2;
     /// Resource management.
     pub(super) const RM: u8 = 4;
-    /// Another took its place.
-    const GONE: u8 = 128;
 }
 
-/// What became of a cell that came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
-    /// It waits or is on the line.
-    Taken,
-    /// So does it, and this one is lost for it.
-    Instead(Cell),
-    /// It is lost.
-    Lost,
-}
+/// Guaranteed cells first; ABR and UBR in one queue, and UBR gives way.
+const SCHEDULER: Scheduler = Scheduler::Priority(&[0, 1, 1]);
 
 /// The port.
 #[derive(Clone, Debug)]
@@ -103,14 +82,7 @@ pub(super) struct Port {
     pub erica: Option<Erica>,
     line: Transmitter,
     sending: Option<Cell>,
-    guaranteed: VecDeque<Cell>,
-    plain: VecDeque<Cell>,
-    /// The number of the first of `plain`, counted from the beginning of time.
-    head: u64,
-    /// The numbers of those UBR cells of `plain` that are still there.
-    ubr: VecDeque<u64>,
-    waiting: u64,
-    pub longest: u64,
+    waiting: Backlog<Cell>,
     /// Cells that waited times the time they did, in ps.
     area: u128,
     changed: SimTime,
@@ -119,17 +91,13 @@ pub(super) struct Port {
 
 impl Port {
     pub(super) fn new(plan: PortPlan, erica: Option<Erica>) -> Self {
+        let buffer = u32::try_from(plan.buffer.get()).unwrap_or(u32::MAX);
         Self {
             plan,
             erica,
             line: Transmitter::new(plan.rate),
             sending: None,
-            guaranteed: VecDeque::new(),
-            plain: VecDeque::new(),
-            head: 0,
-            ubr: VecDeque::new(),
-            waiting: 0,
-            longest: 0,
+            waiting: Backlog::new(SCHEDULER, Room::Shared(buffer, plan.push_out)),
             area: 0,
             changed: SimTime::ZERO,
             sent: 0,
@@ -139,107 +107,66 @@ impl Port {
     /// Cells that wait.
     #[inline]
     pub(super) const fn waiting(&self) -> u64 {
-        self.waiting
+        self.waiting.len() as u64
     }
 
-    /// When the cell on the line has left, if there is one.
-    #[inline]
-    pub(super) fn due(&self) -> SimTime {
-        if self.sending.is_some() { self.line.free_at() } else { SimTime::MAX }
+    /// The most that ever waited.
+    pub(super) const fn longest(&self) -> u64 {
+        self.waiting.longest() as u64
     }
 
     /// The mean number that waited up to now.
     pub(super) fn mean_waiting(&self, now: SimTime) -> f64 {
-        let held = u128::from(self.waiting) * u128::from(now.saturating_since(self.changed).as_ps());
-        (self.area + held) as f64 / (now.as_ps() as f64).max(1.0)
+        (self.area + self.area_since(now)) as f64 / (now.as_ps() as f64).max(1.0)
     }
 
-    #[inline]
-    fn change(&mut self, now: SimTime, waiting: u64) {
-        self.area += u128::from(self.waiting) * u128::from(now.saturating_since(self.changed).as_ps());
-        (self.changed, self.waiting) = (now, waiting);
+    fn area_since(&self, now: SimTime) -> u128 {
+        u128::from(self.waiting()) * u128::from(now.saturating_since(self.changed).as_ps())
     }
 
-    /// A cell comes.
+    /// The number that waits is about to change.
     #[inline]
-    pub(super) fn take(&mut self, now: SimTime, mut cell: Cell, class: Class) -> Came {
+    fn change(&mut self, now: SimTime) {
+        self.area += self.area_since(now);
+        self.changed = now;
+    }
+
+    /// A cell comes: it is on the line at once, waits, or is lost, and so may another be for it.
+    #[inline]
+    pub(super) fn take(&mut self, now: SimTime, mut cell: Cell, class: Class) -> Taken<Cell> {
         if self.sending.is_none() {
-            self.send(now, cell);
-            return Came::Taken;
+            return Taken::Sent(self.send(now, cell));
         }
-        let over = |limit: Option<Cells>| limit.is_some_and(|limit| self.waiting > limit.get());
+        let over = |limit: Option<Cells>| limit.is_some_and(|limit| self.waiting() > limit.get());
         if cell.flags & Cell::CLP != 0 && over(self.plan.tagged) {
-            return Came::Lost;
+            return Taken::Lost;
         }
         if cell.flags & Cell::RM == 0 && over(self.plan.efci) {
             cell.flags |= Cell::EFCI;
         }
-        let mut victim = None;
-        if self.waiting >= self.plan.buffer.get() {
-            let place = match self.plan.push_out {
-                PushOut::Last if class != Class::Ubr => self.ubr.pop_back(),
-                PushOut::First if class != Class::Ubr => self.ubr.pop_front(),
-                _ => None,
-            };
-            let Some(place) = place else { return Came::Lost };
-            let gone = &mut self.plain[(place - self.head) as usize];
-            victim = Some(*gone);
-            gone.flags |= Cell::GONE;
-        } else {
-            self.change(now, self.waiting + 1);
-            self.longest = self.longest.max(self.waiting);
-        }
-        match class {
-            Class::Guaranteed => self.guaranteed.push_back(cell),
-            Class::Abr => self.plain.push_back(cell),
-            Class::Ubr => {
-                self.ubr.push_back(self.head + self.plain.len() as u64);
-                self.plain.push_back(cell);
-            }
-        }
-        victim.map_or(Came::Taken, Came::Instead)
+        self.change(now);
+        self.waiting.offer(class as u32, 0, cell)
     }
 
-    fn send(&mut self, now: SimTime, cell: Cell) {
-        let sent = self.line.send(now, Cells::new(1).bits());
-        debug_assert!(sent.is_ok(), "a run ends long before time does");
+    fn send(&mut self, now: SimTime, cell: Cell) -> SimTime {
         self.sending = Some(cell);
         self.sent += 1;
+        let sent = self.line.send(now, Cells::new(1).bits());
+        sent.expect("a run ends long before time does").end
     }
 
-    /// The cell on the line has left; the next begins.
+    /// The cell on the line has left; when the next one will have, if there is one.
     #[inline]
-    pub(super) fn left(&mut self, now: SimTime) -> Cell {
+    pub(super) fn left(&mut self, now: SimTime) -> (Cell, Option<SimTime>) {
         let cell = self.sending.take().expect("a port is due only while it sends");
-        if let Some(next) = self.next() {
-            self.change(now, self.waiting - 1);
-            self.send(now, next);
-        }
-        cell
-    }
-
-    #[inline]
-    fn next(&mut self) -> Option<Cell> {
-        if let Some(cell) = self.guaranteed.pop_front() {
-            return Some(cell);
-        }
-        loop {
-            let cell = self.plain.pop_front()?;
-            let number = self.head;
-            self.head += 1;
-            if cell.flags & Cell::GONE == 0 {
-                if self.ubr.front() == Some(&number) {
-                    self.ubr.pop_front();
-                }
-                return Some(cell);
-            }
-        }
+        self.change(now);
+        let next = self.waiting.pop();
+        (cell, next.map(|(next, _)| self.send(now, next)))
     }
 
     /// The cells that are here, on the line or waiting.
     pub(super) fn held(&self) -> impl Iterator<Item = Cell> + '_ {
-        let there = |cell: &&Cell| cell.flags & Cell::GONE == 0;
-        self.sending.iter().chain(&self.guaranteed).chain(self.plain.iter().filter(there)).copied()
+        self.sending.iter().copied().chain(self.waiting.iter())
     }
 }
 
@@ -270,10 +197,15 @@ mod tests {
     /// The cells that leave from now on, in order.
     fn drain(port: &mut Port) -> Vec<u16> {
         let mut left = Vec::new();
-        while port.due() != SimTime::MAX {
-            left.push(port.left(port.due()).circuit);
+        while port.sending.is_some() {
+            left.push(port.left(port.line.free_at()).0.circuit);
         }
         left
+    }
+
+    /// What became of a cell beside one that is on the line.
+    fn take(port: &mut Port, number: u16, class: Class) -> Taken<Cell> {
+        port.take(SimTime::ZERO, cell(number), class)
     }
 
     #[test]
@@ -281,25 +213,26 @@ mod tests {
         let mut port = Port::new(plan(), None);
         let classes = [Class::Ubr, Class::Ubr, Class::Abr, Class::Guaranteed, Class::Ubr];
         for (number, class) in (0..).zip(classes) {
-            assert_eq!(port.take(SimTime::ZERO, cell(number), class), Came::Taken);
+            let waits = take(&mut port, number, class) == Taken::Waits;
+            assert!(waits || number == 0);
         }
         assert_eq!(drain(&mut port), [0, 3, 1, 2, 4]);
-        assert_eq!((port.longest, port.waiting()), (4, 0));
+        assert_eq!((port.longest(), port.waiting()), (4, 0));
     }
 
     #[test]
     fn who_comes_when_it_is_full_is_lost_but_ubr_gives_way() {
         for (push_out, lost, left) in [
-            (PushOut::Last, Came::Instead(cell(4)), vec![0, 1, 2, 3, 6]),
-            (PushOut::First, Came::Instead(cell(1)), vec![0, 2, 3, 4, 6]),
-            (PushOut::None, Came::Lost, vec![0, 1, 2, 3, 4]),
+            (PushOut::Last, Taken::Instead(cell(4)), vec![0, 1, 2, 3, 6]),
+            (PushOut::First, Taken::Instead(cell(1)), vec![0, 2, 3, 4, 6]),
+            (PushOut::None, Taken::Lost, vec![0, 1, 2, 3, 4]),
         ] {
             let mut port = Port::new(PortPlan { push_out, ..plan() }, None);
             for (number, class) in (0..).zip([Class::Ubr, Class::Ubr, Class::Abr, Class::Abr, Class::Ubr]) {
-                port.take(SimTime::ZERO, cell(number), class);
+                take(&mut port, number, class);
             }
-            assert_eq!(port.take(SimTime::ZERO, cell(5), Class::Ubr), Came::Lost, "UBR for nobody");
-            assert_eq!(port.take(SimTime::ZERO, cell(6), Class::Abr), lost);
+            assert_eq!(take(&mut port, 5, Class::Ubr), Taken::Lost, "UBR for nobody");
+            assert_eq!(take(&mut port, 6, Class::Abr), lost);
             assert_eq!(drain(&mut port), left);
         }
     }
@@ -310,9 +243,9 @@ mod tests {
         let mut port = Port::new(PortPlan { efci: limits, tagged: limits, ..plan() }, None);
         let tagged = |number| Cell { flags: Cell::CLP, ..cell(number) };
         for number in 0..3 {
-            assert_eq!(port.take(SimTime::ZERO, tagged(number), Class::Ubr), Came::Taken);
+            assert_ne!(port.take(SimTime::ZERO, tagged(number), Class::Ubr), Taken::Lost);
         }
-        assert_eq!(port.take(SimTime::ZERO, tagged(3), Class::Ubr), Came::Lost);
+        assert_eq!(port.take(SimTime::ZERO, tagged(3), Class::Ubr), Taken::Lost);
         port.take(SimTime::ZERO, cell(4), Class::Abr);
         port.take(SimTime::ZERO, Cell { flags: Cell::RM, ..cell(5) }, Class::Abr);
         let flags: Vec<u8> = port.held().map(|cell| cell.flags).collect();
@@ -337,8 +270,8 @@ mod tests {
                     2 => Class::Ubr,
                     _ => {
                         if let Some(sent) = line {
-                            now = port.due();
-                            prop_assert_eq!(port.left(now).circuit, sent);
+                            now = port.line.free_at();
+                            prop_assert_eq!(port.left(now).0.circuit, sent);
                             let first = list.iter().position(|(class, _)| *class == Class::Guaranteed);
                             let next = first.or((!list.is_empty()).then_some(0));
                             line = next.map(|place| list.remove(place).1);
@@ -349,7 +282,7 @@ mod tests {
                 let came = port.take(now, cell(number), class);
                 if line.is_none() {
                     line = Some(number);
-                    prop_assert_eq!(came, Came::Taken);
+                    prop_assert_eq!(came, Taken::Sent(port.line.free_at()));
                     continue;
                 }
                 let ubr = |(class, _): &(Class, u16)| *class == Class::Ubr;
@@ -360,12 +293,12 @@ mod tests {
                     PushOut::None => None,
                 };
                 let expected = match victim {
-                    Some(place) => Came::Instead(cell(list.remove(place).1)),
-                    None if list.len() as u64 >= buffer => Came::Lost,
-                    None => Came::Taken,
+                    Some(place) => Taken::Instead(cell(list.remove(place).1)),
+                    None if list.len() as u64 >= buffer => Taken::Lost,
+                    None => Taken::Waits,
                 };
                 prop_assert_eq!(came, expected);
-                if expected != Came::Lost {
+                if expected != Taken::Lost {
                     list.push((class, number));
                 }
                 prop_assert_eq!(port.waiting(), list.len() as u64);

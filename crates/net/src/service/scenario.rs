@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wiretwin_plan::PlanError;
 use wiretwin_proto::abr::{self, EricaConfig, QueueControl};
 use wiretwin_proto::pcaal::{self, ClockSync, Kind, LocalClock, Watch};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
-use super::contract::Category;
-use super::generator::Law;
+use super::contract::{Category, cell_time};
 use super::network::{CircuitPlan, CircuitReport, Excess, Network, Plan, cells_per_s};
-use super::port::{PortPlan, PushOut, Reserve};
+use super::port::{PortPlan, Reserve};
 use super::task::{Mechanism, Message, TaskPlan, TaskReport, Trace};
 use crate::json::{At, Fields, JsonError, parse};
+use crate::load::Law;
+use crate::port::PushOut;
 
 /// A day, in nanoseconds.
 const LONGEST_NS: u64 = 86_400_000_000_000;
@@ -49,7 +51,8 @@ impl Scenario {
         }
         // What the plan itself refuses is refused here.
         if let Err(error) = plan.build(1) {
-            return Err(top.refuse_as(error.to_string(), "a network that can be".into()));
+            let PlanError { key, value, allowed } = error;
+            return Err(JsonError { document: "scenario", key, value, allowed });
         }
         let seed = fields.get("seed")?.integer(0, u64::MAX)?;
         Ok(Self { plan, seed, end: start + span(&fields, "run_ns")? })
@@ -140,24 +143,6 @@ fn real(fields: &Fields<'_>, key: &str, default: f64) -> Result<f64, JsonError> 
     at.value.as_f64().filter(|value| value.is_finite()).ok_or_else(|| at.refuse("a number"))
 }
 
-fn truth(fields: &Fields<'_>, key: &str) -> Result<bool, JsonError> {
-    let at = fields.get(key)?;
-    at.value.as_bool().ok_or_else(|| at.refuse("true or false"))
-}
-
-fn text<'a>(fields: &Fields<'a>, key: &str) -> Result<&'a str, JsonError> {
-    let at = fields.get(key)?;
-    at.value.as_str().ok_or_else(|| at.refuse("a text"))
-}
-
-/// One of several words.
-fn one_of<T: Copy>(fields: &Fields<'_>, key: &str, words: &[(&str, T)]) -> Result<T, JsonError> {
-    let at = fields.get(key)?;
-    let found = at.value.as_str().and_then(|word| words.iter().find(|(name, _)| *name == word));
-    let names = || words.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    found.map(|(_, value)| *value).ok_or_else(|| at.refuse(&names()))
-}
-
 fn path(fields: &Fields<'_>) -> Result<Vec<usize>, JsonError> {
     let ports = fields.get("path")?.list("ports")?;
     ports.iter().map(|at| Ok(at.integer(0, 1 << 16)? as usize)).collect()
@@ -181,12 +166,12 @@ fn read_port(at: &At<'_>) -> Result<PortPlan, JsonError> {
     Ok(PortPlan {
         rate: line,
         buffer: Cells::new(fields.get("buffer_cells")?.integer(1, MOST_CELLS)?),
-        push_out: one_of(&fields, "push_out", &push_out)?,
+        push_out: fields.get("push_out")?.one_of(&push_out)?,
         efci: cells(&fields, "efci_cells")?,
         becn: cells(&fields, "becn_cells")?,
         tagged: cells(&fields, "tagged_cells")?,
         erica: fields.optional("erica").map(|at| read_erica(&at, line)).transpose()?,
-        reserve: one_of(&fields, "reserve", &reserve)?,
+        reserve: fields.get("reserve")?.one_of(&reserve)?,
         delay: span(&fields, "delay_ns")?,
     })
 }
@@ -263,21 +248,21 @@ fn read_circuit(at: &At<'_>) -> Result<CircuitPlan, JsonError> {
     };
     let source = fields.get("source")?;
     let inner = source.object(&["law", "bit_s", "on_ns", "off_ns"])?;
-    let law = match text(&inner, "law")? {
-        "greedy" => Law::Greedy,
-        "constant" => Law::Constant(rate(&inner, "bit_s")?),
+    let law = match inner.get("law")?.text()? {
+        "greedy" => None,
+        "constant" => Some(Law::Constant { interval: cell_time(rate(&inner, "bit_s")?) }),
         "on-off" => {
             let on = Span::from_ns(inner.get("on_ns")?.integer(1, LONGEST_NS)?);
             let off = Span::from_ns(inner.get("off_ns")?.integer(1, LONGEST_NS)?);
-            Law::OnOff { peak: rate(&inner, "bit_s")?, on, off }
+            Some(Law::OnOff { interval: cell_time(rate(&inner, "bit_s")?), on, off })
         }
         _ => return Err(inner.get("law")?.refuse("greedy, constant or on-off")),
     };
     Ok(CircuitPlan {
-        name: text(&fields, "name")?.to_string(),
+        name: fields.get("name")?.text()?.to_string(),
         path: path(&fields)?,
         category,
-        excess: one_of(&fields, "excess", &[("dropped", Excess::Dropped), ("tagged", Excess::Tagged)])?,
+        excess: fields.get("excess")?.one_of(&[("dropped", Excess::Dropped), ("tagged", Excess::Tagged)])?,
         law,
         access: span(&fields, "access_ns")?,
     })
@@ -307,11 +292,11 @@ fn read_task(at: &At<'_>, start: SimTime) -> Result<TaskPlan, JsonError> {
         })
     });
     Ok(TaskPlan {
-        name: text(&fields, "name")?.to_string(),
+        name: fields.get("name")?.text()?.to_string(),
         path: path(&fields)?,
         access: span(&fields, "access_ns")?,
         line: rate(&fields, "line_bit_s")?,
-        mechanism: one_of(&fields, "mechanism", &mechanisms)?,
+        mechanism: fields.get("mechanism")?.one_of(&mechanisms)?,
         layer: read_layer(&fields.get("layer")?)?,
         peer_clock: clock.transpose()?.unwrap_or_default(),
         backup: read_abr(&backup, &inner)?,
@@ -351,8 +336,8 @@ fn read_layer(at: &At<'_>) -> Result<pcaal::Config, JsonError> {
         timer_poll: span(&fields, "poll_ns")?,
         max_pd: fields.get("max_pd")?.integer(1, u32::MAX.into())? as u32,
         window: fields.get("window")?.integer(1, (1 << 31) - 1)? as u32,
-        stamp_data: truth(&fields, "stamps")?,
-        watch: Some(one_of(&fields, "watch", &watches)?),
+        stamp_data: fields.get("stamps")?.truth()?,
+        watch: Some(fields.get("watch")?.one_of(&watches)?),
         monitor_interval: span(&fields, "monitor_ns")?,
         loss_threshold: span(&fields, "loss_ns")?,
         high_threshold: span(&fields, "high_ns")?,

@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, SimTime, Span};
 
-use super::{
-    BuildError, Class, Config, Counters, Frame, LONGEST, OfferError, Output, StationConfig, StationId,
-};
+use super::{Class, Config, Counters, Frame, LONGEST, Output, StationConfig, StationId};
 
 struct Station<P> {
     config: StationConfig,
@@ -85,13 +84,14 @@ impl<P: Clone> TimedToken<P> {
     /// A ring at rest: the token has just left the first station, all timers are set.
     ///
     /// # Errors
-    /// [`BuildError`].
-    pub fn new(config: Config, stations: &[StationConfig]) -> Result<Self, BuildError> {
+    /// [`PlanError`]: fewer than 2 stations or more than 500, less than 1 Mbit/s, a target into which the token, the
+    /// allocations and the longest frame do not fit.
+    pub fn new(config: Config, stations: &[StationConfig]) -> Result<Self, PlanError> {
         if !(2..=500).contains(&stations.len()) {
-            return Err(BuildError::Stations { count: stations.len() });
+            return Err(PlanError::new("stations", stations.len(), "2 to 500"));
         }
         if config.rate < BitRate::mbit_s(1) {
-            return Err(BuildError::Rate { rate: config.rate });
+            return Err(PlanError::new("rate", config.rate, "1 Mbit/s or more"));
         }
         let mut rotation = Span::ZERO;
         let mut allocated = Span::ZERO;
@@ -104,7 +104,9 @@ impl<P: Clone> TimedToken<P> {
         // X3.139, 8.4.2: what may be allocated, so that a token is never late twice.
         let least = rotation + allocated + config.time(config.token) + config.time_of(LONGEST);
         if least > config.target {
-            return Err(BuildError::Target { target: config.target, least });
+            let allowed =
+                format!("{least} or more: a rotation, the allocations, a token and the longest frame");
+            return Err(PlanError::new("target", config.target, allowed));
         }
         let stations = stations.iter().zip(places).map(|(&config_of, place)| Station {
             config: config_of,
@@ -129,25 +131,26 @@ impl<P: Clone> TimedToken<P> {
         })
     }
 
-    /// Queues a frame at a station, which sends it when the token lets it.
+    /// Queues a frame at a station, which sends it when the token lets it; `false` where the station's queue is full.
     ///
     /// # Errors
-    /// [`OfferError`]; nothing has changed then.
-    pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<(), OfferError> {
-        let count = self.stations.len();
+    /// [`PlanError`]: no such station, a frame to its own sender or of more than [`LONGEST`], a synchronous frame that is
+    /// longer than the station's allocation, a time that has passed. Nothing has changed then.
+    pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<bool, PlanError> {
+        let last = self.stations.len() - 1;
         for named in [Some(station), frame.to].into_iter().flatten() {
-            if usize::from(named.0) >= count {
-                return Err(OfferError::NoSuchStation { station: named, count });
+            if usize::from(named.0) > last {
+                return Err(PlanError::new("station", named.0, format!("0 to {last}")));
             }
         }
         if frame.to == Some(station) {
-            return Err(OfferError::ToItself { station });
+            return Err(PlanError::new("frame.to", station.0, "another station"));
         }
         if frame.octets > LONGEST {
-            return Err(OfferError::Length { octets: frame.octets });
+            return Err(PlanError::new("frame.octets", frame.octets, format!("at most {LONGEST}")));
         }
         if now < self.now {
-            return Err(OfferError::Past { now, last: self.now });
+            return Err(PlanError::new("now", now, format!("{} or later", self.now)));
         }
         let takes = self.config.time_of(frame.octets);
         let sender = &self.stations[usize::from(station.0)];
@@ -156,11 +159,15 @@ impl<P: Clone> TimedToken<P> {
             Class::Asynchronous => (&sender.asynchronous, Span::MAX),
         };
         if takes > allocation {
-            return Err(OfferError::Allocation { station, allocation, frame: takes });
+            return Err(PlanError::new(
+                "frame",
+                takes,
+                format!("at most {allocation}, the station's allocation"),
+            ));
         }
         // What has been sent by now makes room, so it is looked at after time has passed.
         if now == self.now && queue.len() >= sender.config.queue_frames as usize {
-            return Err(OfferError::Full { station, frames: sender.config.queue_frames });
+            return Ok(false);
         }
         self.handle_timeout(now);
         let sender = &mut self.stations[usize::from(station.0)];
@@ -169,12 +176,12 @@ impl<P: Clone> TimedToken<P> {
             Class::Asynchronous => &mut sender.asynchronous,
         };
         if queue.len() >= sender.config.queue_frames as usize {
-            return Err(OfferError::Full { station, frames: sender.config.queue_frames });
+            return Ok(false);
         }
         queue.push_back(frame);
         sender.counters.offered += 1;
         self.plan_token();
-        Ok(())
+        Ok(true)
     }
 
     /// Lets time pass: everything due by `now` happens.

@@ -32,7 +32,7 @@ use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::rpc::portmap::Transport as Over;
 
 use super::config::{Config, SocketConfig};
-use super::core::To;
+use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::signalling::SwitchedConfig;
@@ -678,7 +678,7 @@ impl Lan {
             inhabitant.alarm_is_idle = idle;
             self.endless += usize::from(idle);
             let time = inhabitant.alarm;
-            return self.core.at(time, To::Alarm, process, u32::from(false));
+            return self.core.at(time, LanEvent::Alarm(process));
         }
         if inhabitant.alarm < SimTime::MAX && inhabitant.alarm_is_idle != idle {
             inhabitant.alarm_is_idle = idle;

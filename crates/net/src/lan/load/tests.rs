@@ -180,7 +180,7 @@ fn what_cannot_be_is_refused_by_key_value_and_what_is_allowed() {
         (SWITCHED, good.replace("40", "65536"), "65535"),
         (SWITCHED, many, "25 ports"),
         (CABLE, line.replace("1460", "1473"), "1472"),
-        (CABLE, line.replace("\"line\"", "\"all\""), "frame (without)"),
+        (CABLE, line.replace("\"line\"", "\"all\""), "allowed: line, frame"),
         (CABLE, stations, "64 stations"),
     ] {
         let error = Config::from_json(&loaded(&want, &load)).expect_err(says).to_string();

@@ -183,7 +183,7 @@ fn messages_of_any_length_and_to_the_rank_itself_go_over_mvich() {
 #[test]
 fn what_is_wrong_is_named() {
     for (from, to, allowed) in [
-        ("m-via", "pigeon", "m-via or adapter"),
+        ("m-via", "pigeon", "m-via, adapter"),
         ("unreliable-delivery", "reliable-reception", "unreliable-delivery or reliable-delivery"),
         ("unreliable-delivery", "best", "reliable-reception"),
         ("\"buffers\": 32", "\"buffers\": 3", "16 to 1024"),

@@ -3,8 +3,11 @@
 use wiretwin_proto::abr::{CellRate, Config};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
-use super::super::{Category, CircuitReport, Excess, Law, Plan, PortPlan, PushOut};
-use super::{LINE, available, circuit, port};
+use super::super::contract::cell_time;
+use super::super::{Category, CircuitReport, Excess, Plan, PortPlan};
+use super::{LINE, available, circuit, constant, port};
+use crate::load::Law;
+use crate::port::PushOut;
 
 fn run(plan: &Plan, ms: u64) -> Vec<CircuitReport> {
     let mut network = plan.build(3).expect("a network that can be");
@@ -19,7 +22,7 @@ fn cbr(mbit_s: u64) -> Category {
 
 #[test]
 fn a_source_beyond_its_contract_is_cut_to_it_and_one_within_it_is_not() {
-    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(10), Law::Constant(BitRate::mbit_s(mbit_s)));
+    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(10), constant(BitRate::mbit_s(mbit_s)));
     let plan = Plan {
         ports: vec![port(LINE, 30)],
         circuits: vec![sends("good", 10), sends("bad", 20)],
@@ -33,8 +36,8 @@ fn a_source_beyond_its_contract_is_cut_to_it_and_one_within_it_is_not() {
 
 #[test]
 fn tagged_cells_go_first_where_it_is_full() {
-    let plain = Law::Constant(BitRate::mbit_s(100));
-    let mut over = circuit("over", &[0], cbr(10), Law::Constant(BitRate::mbit_s(80)));
+    let plain = constant(BitRate::mbit_s(100));
+    let mut over = circuit("over", &[0], cbr(10), constant(BitRate::mbit_s(80)));
     over.excess = Excess::Tagged;
     let ports = vec![PortPlan { tagged: Some(Cells::new(20)), buffer: Cells::new(100), ..port(LINE, 30) }];
     let plan =
@@ -52,9 +55,9 @@ fn tagged_cells_go_first_where_it_is_full() {
 fn ubr_gives_way_to_the_others_and_nothing_else_does() {
     let mbit_s = BitRate::mbit_s;
     let circuits = vec![
-        circuit("ubr", &[0], Category::Ubr, Law::Constant(mbit_s(100))),
-        circuit("cbr", &[0], cbr(30), Law::Constant(mbit_s(30))),
-        circuit("abr", &[0], available(mbit_s(50)), Law::Constant(mbit_s(50))),
+        circuit("ubr", &[0], Category::Ubr, constant(mbit_s(100))),
+        circuit("cbr", &[0], cbr(30), constant(mbit_s(30))),
+        circuit("abr", &[0], available(mbit_s(50)), constant(mbit_s(50))),
     ];
     let lost = |push_out| {
         let ports = vec![PortPlan { push_out, buffer: Cells::new(200), ..port(LINE, 30) }];
@@ -71,24 +74,24 @@ fn ubr_gives_way_to_the_others_and_nothing_else_does() {
 
 #[test]
 fn what_is_guaranteed_must_fit_the_line() {
-    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(mbit_s), Law::Constant(BitRate::mbit_s(1)));
+    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(mbit_s), constant(BitRate::mbit_s(1)));
     let plan = |circuits| Plan { ports: vec![port(LINE, 30)], circuits, tasks: vec![] };
     assert!(plan(vec![sends("a", 100), sends("b", 49)]).build(1).is_ok());
     let refused = plan(vec![sends("a", 100), sends("b", 50)]).build(1).err().expect("more than the line");
     assert_eq!(
         refused.to_string(),
-        "circuit b is not admitted: it asks for 50000000 bit/s at port 0, where 49760000 bit/s of 149.76 Mbit/s \
-         are left"
+        "circuits.b.category is 50000000 bit/s; allowed: at most 49760000 bit/s, which port 0 has left of 149.76 \
+         Mbit/s"
     );
     let minimum =
         Config { mcr: CellRate::new(353_000.0).expect("a rate"), ..Config::new(super::cells_per_s(LINE)) };
-    let abr = circuit("abr", &[0], Category::Abr(minimum), Law::Greedy);
+    let abr = circuit("abr", &[0], Category::Abr(minimum), None);
     assert!(plan(vec![sends("a", 1), abr]).build(1).is_err(), "a minimum rate is guaranteed too");
 }
 
 #[test]
 fn what_cannot_be_is_refused_with_its_place_and_what_is_allowed() {
-    let good = circuit("c", &[0], Category::Ubr, Law::Constant(BitRate::mbit_s(1)));
+    let good = circuit("c", &[0], Category::Ubr, constant(BitRate::mbit_s(1)));
     let plan = |port: PortPlan, circuit: super::super::CircuitPlan| Plan {
         ports: vec![port],
         circuits: vec![circuit],
@@ -98,24 +101,27 @@ fn what_cannot_be_is_refused_with_its_place_and_what_is_allowed() {
     let cases = [
         (
             plan(PortPlan { buffer: Cells::new(0), ..here() }, good.clone()),
-            "port 0: a buffer of 0 cells: allowed is 1 or more",
+            "ports[0].buffer is 0 cells; allowed: 1 cell or more",
         ),
-        (plan(port(LINE, 0), good.clone()), "port 0: interval cells is 0: allowed is 1 or more"),
+        (
+            plan(port(LINE, 0), good.clone()),
+            "ports[0].erica is interval cells is 0: allowed is 1 or more; allowed: rates that can be",
+        ),
         (
             plan(here(), super::super::CircuitPlan { path: vec![1], ..good.clone() }),
-            "circuit c crosses port 1: there are 1, each at most once",
+            "circuits.c.path is 1; allowed: ports 0 to 0, each at most once",
         ),
         (
             plan(here(), super::super::CircuitPlan { path: vec![], ..good.clone() }),
-            "circuit c crosses 0 ports: allowed are 1 to 255",
+            "circuits.c.path is 0 ports; allowed: 1 to 255",
         ),
         (
-            plan(here(), super::super::CircuitPlan { law: Law::Greedy, ..good.clone() }),
-            "circuit c has a source without end: allowed is one on a circuit of abr",
+            plan(here(), super::super::CircuitPlan { law: None, ..good.clone() }),
+            "circuits.c.source is greedy; allowed: a rate, on a circuit that is not abr",
         ),
         (
-            plan(PortPlan { erica: None, ..here() }, circuit("c", &[0], available(LINE), Law::Greedy)),
-            "circuit c is of available rate: port 0 tells no rates",
+            plan(PortPlan { erica: None, ..here() }, circuit("c", &[0], available(LINE), None)),
+            "circuits.c.category is abr; allowed: any but abr: port 0 tells no rates",
         ),
         (
             plan(
@@ -124,12 +130,16 @@ fn what_cannot_be_is_refused_with_its_place_and_what_is_allowed() {
                     "c",
                     &[0],
                     Category::Ubr,
-                    Law::OnOff { peak: BitRate::bit_s(1), on: Span::from_us(1), off: Span::from_us(1) },
+                    Some(Law::OnOff {
+                        interval: cell_time(BitRate::bit_s(1)),
+                        on: Span::from_us(1),
+                        off: Span::from_us(1),
+                    }),
                 ),
             ),
-            "circuit c is on for 1 us on average: allowed is at least a thousandth of the time of a cell, 424 s",
+            "circuits.c.source.on is 1 us; allowed: a thousandth of the time of a cell, 424 s, or more",
         ),
-        (Plan::default(), "0 ports: allowed are 1 to 4096"),
+        (Plan::default(), "ports is 0; allowed: 1 to 4096"),
     ];
     for (plan, said) in cases {
         assert_eq!(plan.build(1).err().expect(said).to_string(), said);

@@ -7,8 +7,11 @@ mod tasks;
 use wiretwin_proto::abr::{Config, EricaConfig};
 use wiretwin_units::{BitRate, Cells, Span};
 
+use super::contract::cell_time;
 use super::network::cells_per_s;
-use super::{Category, CircuitPlan, Excess, Law, PortPlan, PushOut, Reserve};
+use super::{Category, CircuitPlan, Excess, PortPlan, Reserve};
+use crate::load::Law;
+use crate::port::PushOut;
 
 /// The payload of OC-3c.
 const LINE: BitRate = BitRate::bit_s(149_760_000);
@@ -29,7 +32,7 @@ fn port(rate: BitRate, cells: u64) -> PortPlan {
     }
 }
 
-fn circuit(name: &str, path: &[usize], category: Category, law: Law) -> CircuitPlan {
+fn circuit(name: &str, path: &[usize], category: Category, law: Option<Law>) -> CircuitPlan {
     CircuitPlan {
         name: name.into(),
         path: path.to_vec(),
@@ -38,6 +41,11 @@ fn circuit(name: &str, path: &[usize], category: Category, law: Law) -> CircuitP
         law,
         access: Span::from_us(5),
     }
+}
+
+/// A source of this rate.
+fn constant(rate: BitRate) -> Option<Law> {
+    Some(Law::Constant { interval: cell_time(rate) })
 }
 
 /// A circuit of available rate whose peak is this line.

@@ -3,9 +3,11 @@
 use wiretwin_proto::abr::{CellRate, QueueControl};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
-use super::super::{CircuitPlan, Law, Plan};
-use super::{LINE, available, circuit, port};
+use super::super::{CircuitPlan, Plan};
+use super::{LINE, available, circuit, constant, port};
 use crate::fairness::{Session, max_min_shares};
+use crate::load::Law;
+use crate::service::contract::cell_time;
 
 /// Cells of data that each circuit carries from `start` to `end`, as a share of `LINE`, and the shares that
 /// would be fair of the targets of the ports.
@@ -29,7 +31,9 @@ fn shares(plan: &Plan, start: Span, end: Span) -> (Vec<f64>, Vec<f64>) {
         .iter()
         .map(|circuit| Session {
             demand: match circuit.law {
-                Law::Constant(rate) => Some(rate.get() as f64 / LINE.get() as f64),
+                Some(Law::Constant { interval }) => {
+                    Some(cell_time(LINE).as_ps() as f64 / interval.as_ps() as f64)
+                }
                 _ => None,
             },
             ..Session::greedy(circuit.path.clone())
@@ -39,7 +43,7 @@ fn shares(plan: &Plan, start: Span, end: Span) -> (Vec<f64>, Vec<f64>) {
 }
 
 fn greedy(name: &str, path: &[usize]) -> CircuitPlan {
-    circuit(name, path, available(LINE), Law::Greedy)
+    circuit(name, path, available(LINE), None)
 }
 
 /// With every load but 1 as a load that is off: where any up to 1 + delta will do, shares may rest beside.
@@ -126,7 +130,7 @@ fn the_second_generic_configuration_is_max_min_fair() {
 fn guaranteed_traffic_is_taken_off_before_rates_are_told() {
     let half = BitRate::bit_s(LINE.get() / 2);
     let cbr = super::super::Category::Cbr { peak: half, tolerance: Span::from_us(10) };
-    let circuits = vec![circuit("cbr", &[0], cbr, Law::Constant(half)), greedy("a", &[0]), greedy("b", &[0])];
+    let circuits = vec![circuit("cbr", &[0], cbr, constant(half)), greedy("a", &[0]), greedy("b", &[0])];
     let plan = Plan { ports: vec![port(LINE, 100)], circuits, tasks: vec![] };
     let (got, _) = shares(&plan, Span::from_ms(60), Span::from_ms(160));
     assert!((got[0] / 0.5 - 1.0).abs() < 0.001, "{got:.3?}");
@@ -139,8 +143,7 @@ fn guaranteed_traffic_is_taken_off_before_rates_are_told() {
 fn queue_control_gives_away_what_guaranteed_traffic_leaves() {
     let third = BitRate::bit_s(LINE.get() / 3);
     let cbr = super::super::Category::Cbr { peak: third, tolerance: Span::from_us(10) };
-    let circuits =
-        vec![circuit("cbr", &[0], cbr, Law::Constant(third)), greedy("a", &[0]), greedy("b", &[0])];
+    let circuits = vec![circuit("cbr", &[0], cbr, constant(third)), greedy("a", &[0]), greedy("b", &[0])];
     let mut plan = Plan { ports: vec![port(LINE, 100)], circuits, tasks: vec![] };
     let queue = QueueControl { delay: Span::from_us(500), above: 1.15, empty: 1.05, least: 0.5 };
     plan.ports[0].erica.as_mut().expect("it tells rates").queue = Some(queue);

@@ -6,9 +6,11 @@ use wiretwin_proto::abr::Config;
 use wiretwin_proto::pcaal::{self, Kind, LocalClock, Watch};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
+use super::super::contract::cell_time;
 use super::super::network::cells_per_s;
-use super::super::{Category, Law, Mechanism, Message, Network, Plan, PortPlan, TaskPlan, TaskReport, Trace};
+use super::super::{Category, Mechanism, Message, Network, Plan, PortPlan, TaskPlan, TaskReport, Trace};
 use super::{LINE, available, circuit, port};
+use crate::load::Law;
 
 fn trace(values: u32, each: Span) -> Arc<Trace> {
     let message = Message { at: Span::ZERO, values, kind: Kind::Eight };
@@ -34,7 +36,8 @@ fn task(mechanism: Mechanism, path: &[usize]) -> TaskPlan {
 /// Sources of both kinds that together take this share of the line, in bursts of 5 ms.
 fn background(rho: f64, path: &[usize], tag: &str) -> Vec<super::super::CircuitPlan> {
     let peak = BitRate::bit_s((rho * LINE.get() as f64 / 3.0) as u64);
-    let law = Law::OnOff { peak, on: Span::from_ms(5), off: Span::from_ms(5) };
+    let (on, off) = (Span::from_ms(5), Span::from_ms(5));
+    let law = Some(Law::OnOff { interval: cell_time(peak), on, off });
     (0..6)
         .map(|number| {
             let category = if number % 2 == 0 { Category::Ubr } else { available(BitRate::mbit_s(100)) };

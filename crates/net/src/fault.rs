@@ -1,4 +1,6 @@
-//! Faults by rule: drop, corrupt, duplicate, hold back.
+//! Faults of lines: wrong bits, and rules that drop, corrupt, duplicate and hold back.
+//!
+//! [`BitErrors`] says which bits of a line are wrong, each with the same chance and apart from all others.
 //!
 //! Rules stand in order. A rule looks at every frame about to reach a port (each copy of a frame for
 //! several ports by itself, after it has taken its time on the line); all rules that a frame meets
@@ -11,9 +13,9 @@
 use std::collections::BTreeMap;
 
 use wiretwin_engine::{Probability, Stream};
-use wiretwin_units::Span;
+use wiretwin_units::{Bits, Span};
 
-use super::{Frame, PortId};
+use crate::port::PortId;
 
 /// What happens to which frames.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,10 +77,27 @@ pub struct Filter {
     pub dscp: Option<u8>,
 }
 
+/// What rules see of a frame that is about to reach a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing {
+    /// The port that it comes from.
+    pub from: PortId,
+    /// The port that it goes to.
+    pub to: PortId,
+    /// Its type.
+    pub ethertype: u16,
+    /// The protocol of the IP packet in it.
+    pub protocol: Option<u8>,
+    /// The class of the IP packet in it.
+    pub dscp: Option<u8>,
+    /// Its length.
+    pub length: Bits,
+}
+
 impl Filter {
-    fn takes<P>(&self, from: PortId, to: PortId, frame: &Frame<P>) -> bool {
-        self.from.is_none_or(|port| port == from)
-            && self.to.is_none_or(|port| port == to)
+    fn takes(&self, frame: &Passing) -> bool {
+        self.from.is_none_or(|port| port == frame.from)
+            && self.to.is_none_or(|port| port == frame.to)
             && self.ethertype.is_none_or(|ethertype| ethertype == frame.ethertype)
             && self.protocol.is_none_or(|protocol| frame.protocol == Some(protocol))
             && self.dscp.is_none_or(|dscp| frame.dscp == Some(dscp))
@@ -87,9 +106,9 @@ impl Filter {
 
 /// What the rules make of one frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Fate {
-    /// The rule that drops it.
-    pub dropped_by: Option<usize>,
+pub(crate) struct Fate {
+    /// It is lost.
+    pub dropped: bool,
     /// Bits to flip.
     pub flips: Vec<u32>,
     /// Further copies.
@@ -100,7 +119,7 @@ pub(super) struct Fate {
 
 /// The rules of a wire and what they remember.
 #[derive(Clone, Debug)]
-pub(super) struct Faults {
+pub(crate) struct Faults {
     rules: Vec<Rule>,
     seed: u64,
     memory: BTreeMap<(usize, PortId, PortId), Memory>,
@@ -118,11 +137,12 @@ impl Faults {
         Self { rules, seed, memory: BTreeMap::new() }
     }
 
-    /// What becomes of a frame that is about to reach port `to`.
-    pub fn judge<P>(&mut self, from: PortId, to: PortId, frame: &Frame<P>) -> Fate {
+    /// What becomes of a frame that is about to reach a port.
+    pub fn judge(&mut self, frame: &Passing) -> Fate {
+        let Passing { from, to, .. } = *frame;
         let mut fate = Fate::default();
         for (number, rule) in self.rules.iter().enumerate() {
-            if !rule.filter.takes(from, to, frame) {
+            if !rule.filter.takes(frame) {
                 continue;
             }
             let memory = self.memory.entry((number, from, to)).or_insert_with(|| Memory {
@@ -140,11 +160,11 @@ impl Faults {
             }
             match rule.action {
                 Action::Drop => {
-                    fate.dropped_by = Some(number);
+                    fate.dropped = true;
                     return fate;
                 }
                 Action::Corrupt => {
-                    let bits = frame.length.bits().get().max(1);
+                    let bits = frame.length.get().max(1);
                     // A frame is far shorter than 2^32 bits.
                     fate.flips.push(memory.stream.below(bits) as u32);
                 }
@@ -156,26 +176,58 @@ impl Faults {
     }
 }
 
+/// The least and the most that the probability of a wrong bit may be, besides none.
+pub const BIT_ERROR_RATES: (f64, f64) = (1e-12, 0.01);
+
+/// Which bits of a line are wrong.
+#[derive(Clone, Debug)]
+pub(crate) struct BitErrors {
+    stream: Stream,
+    /// The mean distance of two wrong bits, in 65536ths of a bit.
+    mean: Span,
+    /// Bits that are right before the next wrong one.
+    right: u64,
+}
+
+impl BitErrors {
+    /// A line whose bits are wrong with this probability.
+    pub(crate) fn new(rate: f64, stream: Stream) -> Self {
+        // -ln(1 - rate): so the whole part of an exponential distance is a geometric one. For what is
+        // allowed the sum is right to ten figures.
+        let decay = rate + rate * rate / 2.0 + rate * rate * rate / 3.0 + rate * rate * rate * rate / 4.0;
+        let mean = Span::from_ps((65_536.0 / decay) as u64);
+        let mut errors = Self { stream, mean, right: 0 };
+        errors.right = errors.distance();
+        errors
+    }
+
+    fn distance(&mut self) -> u64 {
+        self.stream.exponential(self.mean).as_ps() >> 16
+    }
+
+    /// Lets so many bits pass, and tells the place of each wrong one.
+    pub(crate) fn pass(&mut self, bits: u64, mut wrong: impl FnMut(u64)) {
+        let mut at = 0;
+        while self.right < bits - at {
+            at += self.right;
+            wrong(at);
+            at += 1;
+            self.right = self.distance();
+        }
+        self.right -= bits - at;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wiretwin_units::Bytes;
-
-    use crate::frame::Mac;
 
     const ANY: Filter = Filter { from: None, to: None, ethertype: None, protocol: None, dscp: None };
 
-    fn frame(ethertype: u16, protocol: Option<u8>) -> Frame<()> {
-        Frame {
-            destination: Mac([2; 6]),
-            source: Mac([4; 6]),
-            ethertype,
-            protocol,
-            dscp: protocol.map(|_| 8),
-            length: Bytes::new(100),
-            flipped: Vec::new(),
-            payload: (),
-        }
+    /// From port 0 to port 1.
+    fn frame(ethertype: u16, protocol: Option<u8>) -> Passing {
+        let (from, to, length) = (PortId(0), PortId(1), Bits::new(800));
+        Passing { from, to, ethertype, protocol, dscp: protocol.map(|_| 8), length }
     }
 
     fn chance(value: f64) -> When {
@@ -184,9 +236,7 @@ mod tests {
 
     /// Which of the first `count` frames from port 0 to port 1 are dropped.
     fn dropped(faults: &mut Faults, count: usize) -> Vec<usize> {
-        (1..=count)
-            .filter(|_| faults.judge(PortId(0), PortId(1), &frame(0x0800, Some(17))).dropped_by.is_some())
-            .collect()
+        (1..=count).filter(|_| faults.judge(&frame(0x0800, Some(17))).dropped).collect()
     }
 
     #[test]
@@ -207,10 +257,10 @@ mod tests {
         let among: Vec<usize> = (1..=200)
             .filter(|number| {
                 for _ in 0..number % 3 {
-                    faults.judge(PortId(1), PortId(0), &frame(0x0800, Some(6)));
-                    faults.judge(PortId(0), PortId(2), &frame(0x0800, Some(6)));
+                    faults.judge(&Passing { from: PortId(1), to: PortId(0), ..frame(0x0800, Some(6)) });
+                    faults.judge(&Passing { to: PortId(2), ..frame(0x0800, Some(6)) });
                 }
-                faults.judge(PortId(0), PortId(1), &frame(0x0800, Some(17))).dropped_by.is_some()
+                faults.judge(&frame(0x0800, Some(17))).dropped
             })
             .collect();
         assert_eq!(among, alone);
@@ -220,8 +270,9 @@ mod tests {
     #[test]
     fn a_filter_lets_through_what_meets_all_of_it() {
         let rule = |filter| vec![Rule { action: Action::Drop, when: When::Every(1), filter }];
-        let acts = |filter, from, to, frame: &Frame<()>| {
-            Faults::new(rule(filter), 1).judge(PortId(from), PortId(to), frame).dropped_by == Some(0)
+        let acts = |filter, from, to, frame: &Passing| {
+            let frame = Passing { from: PortId(from), to: PortId(to), ..*frame };
+            Faults::new(rule(filter), 1).judge(&frame).dropped
         };
         let udp = frame(0x0800, Some(17));
         let only = Filter {
@@ -254,11 +305,11 @@ mod tests {
             ],
             1,
         );
-        let mut judge = || faults.judge(PortId(0), PortId(1), &frame(0x0800, None));
+        let mut judge = || faults.judge(&frame(0x0800, None));
         let first = judge();
-        assert_eq!((first.dropped_by, first.copies, first.flips.len(), first.hold), (None, 1, 2, None));
+        assert_eq!((first.dropped, first.copies, first.flips.len(), first.hold), (false, 1, 2, None));
         assert!(first.flips.iter().all(|&bit| bit < 800), "{:?}", first.flips);
-        assert_eq!(judge().dropped_by, Some(1));
+        assert!(judge().dropped);
         // The third frame is the second that the last rule sees.
         assert_eq!(judge().hold, Some(hold));
     }
@@ -269,8 +320,33 @@ mod tests {
         let mut faults = Faults::new(rules, 1);
         let mut hit = [false; 800];
         for _ in 0..20_000 {
-            hit[faults.judge(PortId(0), PortId(1), &frame(0x0800, None)).flips[0] as usize] = true;
+            hit[faults.judge(&frame(0x0800, None)).flips[0] as usize] = true;
         }
         assert!(hit.iter().all(|&hit| hit));
+    }
+
+    #[test]
+    fn bits_are_wrong_as_often_as_is_asked_and_apart_from_each_other() {
+        for rate in [0.01, 0.001, 1e-5] {
+            let mut errors = BitErrors::new(rate, Stream::derive(5, "bits"));
+            let bits = (4000.0 / rate) as u64;
+            let (mut count, mut pairs) = (0_u64, 0_u64);
+            for _ in 0..bits / 424 {
+                let mut here = 0;
+                let mut last = None;
+                errors.pass(424, |bit| {
+                    assert!(bit < 424 && last < Some(bit), "in order, within the cell");
+                    last = Some(bit);
+                    here += 1;
+                });
+                count += here;
+                pairs += here * here.saturating_sub(1) / 2;
+            }
+            // 4000 wrong bits on average: four standard deviations are 253.
+            assert!(count.abs_diff(4000) < 260, "{rate}: {count}");
+            let expected = bits as f64 / 424.0 * (424.0 * 423.0 / 2.0) * rate * rate;
+            let close = 5.0 * (expected * (1.0 + 4.0 * 424.0 * rate)).sqrt() + 3.0;
+            assert!((pairs as f64 - expected).abs() < close, "{rate}: {pairs} of {expected}");
+        }
     }
 }
