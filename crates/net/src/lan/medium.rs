@@ -82,12 +82,7 @@ impl Medium {
             NetworkConfig::Ring { rate, hop, latency, target } => {
                 let config =
                     timed_token::Config { rate: *rate, target: *target, ..timed_token::Config::FDDI };
-                let station = timed_token::StationConfig {
-                    hop: *hop,
-                    latency: *latency,
-                    synchronous: Span::ZERO,
-                    queue_frames: 1,
-                };
+                let station = timed_token::StationConfig { hop: *hop, latency: *latency, queue_frames: 1 };
                 let ring = TimedToken::new(config, &vec![station; stations as usize]);
                 Access::Ring(ring.expect("the target was checked when the network was read"), config)
             }
@@ -196,9 +191,8 @@ impl Medium {
             }
             Access::Ring(ring, _) => {
                 let station = timed_token::StationId(host as u16);
-                let class = timed_token::Class::Asynchronous;
                 let to = Some(timed_token::StationId(to as u16));
-                let frame = timed_token::Frame { to, octets, class, payload };
+                let frame = timed_token::Frame { to, octets, payload };
                 ring.offer(now, station, frame) == Ok(true)
             }
             Access::Gige(_) | Access::Switches(_) => false,

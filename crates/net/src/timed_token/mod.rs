@@ -6,8 +6,8 @@
 //!
 //! Source: ANSI X3.139-1987 (FDDI MAC), 8.4.2 and 8.4.3 (timers, token); R. Jain, "Performance analysis
 //! of FDDI token ring networks" (1991). Left out: claim and beacon (the ring is up, and a second expiry
-//! of a rotation timer is counted and ends the lateness), restricted tokens, priorities of asynchronous
-//! frames, faults of the ring.
+//! of a rotation timer is counted and ends the lateness), synchronous frames, restricted tokens, priorities
+//! of asynchronous frames, faults of the ring.
 
 mod ring;
 #[cfg(test)]
@@ -36,9 +36,7 @@ pub struct StationConfig {
     pub hop: Span,
     /// Time a symbol takes through this station: 0.6 to 1 us.
     pub latency: Span,
-    /// Synchronous time it may use each time it holds the token; zero for none.
-    pub synchronous: Span,
-    /// Frames its queues hold, each.
+    /// Frames its queue holds.
     pub queue_frames: u32,
 }
 
@@ -77,15 +75,6 @@ impl Config {
     }
 }
 
-/// How a frame is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
-    /// Within the time allocated to the station, whenever it holds the token.
-    Synchronous,
-    /// With what an early token leaves.
-    Asynchronous,
-}
-
 /// A frame on the ring: its length and who it is for; the rest is the caller's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<P> {
@@ -93,8 +82,6 @@ pub struct Frame<P> {
     pub to: Option<StationId>,
     /// From frame control to the end of the check sequence; at most 4491.
     pub octets: Bytes,
-    /// How it is sent.
-    pub class: Class,
     /// What it carries. The ring never looks.
     pub payload: P,
 }

@@ -6,23 +6,16 @@ use std::collections::{BinaryHeap, VecDeque};
 use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, SimTime, Span};
 
-use super::{Class, Config, Counters, Frame, LONGEST, Output, StationConfig, StationId};
+use super::{Config, Counters, Frame, LONGEST, Output, StationConfig, StationId};
 
 struct Station<P> {
     config: StationConfig,
     /// From the first station's output round to this one's input, less what lies behind this input.
     place: Span,
-    synchronous: VecDeque<Frame<P>>,
-    asynchronous: VecDeque<Frame<P>>,
+    queue: VecDeque<Frame<P>>,
     /// When the rotation timer (TRT) runs out the next time, were the token not to come before.
     expiry: SimTime,
     counters: Counters,
-}
-
-impl<P> Station<P> {
-    fn has_frames(&self) -> bool {
-        !self.synchronous.is_empty() || !self.asynchronous.is_empty()
-    }
 }
 
 /// Where the token is.
@@ -38,8 +31,6 @@ enum Token {
 #[derive(Clone, Copy, Debug)]
 struct Hold {
     station: u16,
-    /// Synchronous time left.
-    synchronous: Span,
     /// The holding timer (THT): asynchronous time left.
     asynchronous: Span,
 }
@@ -84,8 +75,8 @@ impl<P: Clone> TimedToken<P> {
     /// A ring at rest: the token has just left the first station, all timers are set.
     ///
     /// # Errors
-    /// [`PlanError`]: fewer than 2 stations or more than 500, less than 1 Mbit/s, a target into which the token, the
-    /// allocations and the longest frame do not fit.
+    /// [`PlanError`]: fewer than 2 stations or more than 500, less than 1 Mbit/s, a target into which the token
+    /// and the longest frame do not fit.
     pub fn new(config: Config, stations: &[StationConfig]) -> Result<Self, PlanError> {
         if !(2..=500).contains(&stations.len()) {
             return Err(PlanError::new("stations", stations.len(), "2 to 500"));
@@ -94,25 +85,21 @@ impl<P: Clone> TimedToken<P> {
             return Err(PlanError::new("rate", config.rate, "1 Mbit/s or more"));
         }
         let mut rotation = Span::ZERO;
-        let mut allocated = Span::ZERO;
         let mut places = Vec::with_capacity(stations.len());
         for station in stations {
             places.push(rotation + station.latency);
             rotation = rotation + station.latency + station.hop;
-            allocated += station.synchronous;
         }
-        // X3.139, 8.4.2: what may be allocated, so that a token is never late twice.
-        let least = rotation + allocated + config.time(config.token) + config.time_of(LONGEST);
+        // X3.139, 8.4.2: so that a token is never late twice.
+        let least = rotation + config.time(config.token) + config.time_of(LONGEST);
         if least > config.target {
-            let allowed =
-                format!("{least} or more: a rotation, the allocations, a token and the longest frame");
+            let allowed = format!("{least} or more: a rotation, a token and the longest frame");
             return Err(PlanError::new("target", config.target, allowed));
         }
         let stations = stations.iter().zip(places).map(|(&config_of, place)| Station {
             config: config_of,
             place,
-            synchronous: VecDeque::new(),
-            asynchronous: VecDeque::new(),
+            queue: VecDeque::new(),
             expiry: SimTime::ZERO + config.target,
             counters: Counters::default(),
         });
@@ -134,8 +121,8 @@ impl<P: Clone> TimedToken<P> {
     /// Queues a frame at a station, which sends it when the token lets it; `false` where the station's queue is full.
     ///
     /// # Errors
-    /// [`PlanError`]: no such station, a frame to its own sender or of more than [`LONGEST`], a synchronous frame that is
-    /// longer than the station's allocation, a time that has passed. Nothing has changed then.
+    /// [`PlanError`]: no such station, a frame to its own sender or of more than [`LONGEST`], a time that has passed.
+    /// Nothing has changed then.
     pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<bool, PlanError> {
         let last = self.stations.len() - 1;
         for named in [Some(station), frame.to].into_iter().flatten() {
@@ -152,33 +139,17 @@ impl<P: Clone> TimedToken<P> {
         if now < self.now {
             return Err(PlanError::new("now", now, format!("{} or later", self.now)));
         }
-        let takes = self.config.time_of(frame.octets);
-        let sender = &self.stations[usize::from(station.0)];
-        let (queue, allocation) = match frame.class {
-            Class::Synchronous => (&sender.synchronous, sender.config.synchronous),
-            Class::Asynchronous => (&sender.asynchronous, Span::MAX),
-        };
-        if takes > allocation {
-            return Err(PlanError::new(
-                "frame",
-                takes,
-                format!("at most {allocation}, the station's allocation"),
-            ));
-        }
+        let is_full = |sender: &Station<P>| sender.queue.len() >= sender.config.queue_frames as usize;
         // What has been sent by now makes room, so it is looked at after time has passed.
-        if now == self.now && queue.len() >= sender.config.queue_frames as usize {
+        if now == self.now && is_full(&self.stations[usize::from(station.0)]) {
             return Ok(false);
         }
         self.handle_timeout(now);
         let sender = &mut self.stations[usize::from(station.0)];
-        let queue = match frame.class {
-            Class::Synchronous => &mut sender.synchronous,
-            Class::Asynchronous => &mut sender.asynchronous,
-        };
-        if queue.len() >= sender.config.queue_frames as usize {
+        if is_full(sender) {
             return Ok(false);
         }
-        queue.push_back(frame);
+        sender.queue.push_back(frame);
         sender.counters.offered += 1;
         self.plan_token();
         Ok(true)
@@ -225,9 +196,7 @@ impl<P: Clone> TimedToken<P> {
 
     /// Frames a station holds that have not left it; `None` if there is no such station.
     pub fn queued(&self, station: StationId) -> Option<usize> {
-        self.stations
-            .get(usize::from(station.0))
-            .map(|station| station.synchronous.len() + station.asynchronous.len())
+        self.stations.get(usize::from(station.0)).map(|station| station.queue.len())
     }
 
     /// The latest time it has been brought to.
@@ -259,7 +228,7 @@ impl<P: Clone> TimedToken<P> {
         self.plan += 1;
         let mut next: Option<(SimTime, u16)> = None;
         for (number, station) in (0..).zip(&self.stations) {
-            if station.has_frames() {
+            if !station.queue.is_empty() {
                 let at = self.passes(left + self.way(from, number));
                 next = Some(next.map_or((at, number), |next| next.min((at, number))));
             }
@@ -305,8 +274,7 @@ impl<P: Clone> TimedToken<P> {
             late(station, self.now, target);
             Span::ZERO
         };
-        let synchronous = station.config.synchronous;
-        self.token = Token::Held(Hold { station: number, synchronous, asynchronous });
+        self.token = Token::Held(Hold { station: number, asynchronous });
         self.send_or_release();
     }
 
@@ -347,20 +315,13 @@ impl<P: Clone> TimedToken<P> {
             unreachable!("only the holder sends");
         };
         let station = &self.stations[usize::from(hold.station)];
-        let fits = |frame: &&Frame<P>| self.config.time_of(frame.octets) <= hold.synchronous;
-        if let Some(frame) = station.synchronous.front().filter(fits) {
-            let takes = self.config.time_of(frame.octets);
-            hold.synchronous -= takes;
-            self.token = Token::Held(hold);
-            return self.launch(hold.station, Class::Synchronous, takes);
-        }
-        if let Some(frame) = station.asynchronous.front().filter(|_| hold.asynchronous > Span::ZERO) {
+        if let Some(frame) = station.queue.front().filter(|_| hold.asynchronous > Span::ZERO) {
             let takes = self.config.time_of(frame.octets);
             // 8.4.3: a frame that was begun before the holding timer ran out is finished.
             let left = hold.asynchronous.as_ps().saturating_sub(takes.as_ps());
             hold.asynchronous = Span::from_ps(left);
             self.token = Token::Held(hold);
-            return self.launch(hold.station, Class::Asynchronous, takes);
+            return self.launch(hold.station, takes);
         }
         let left = self.now + self.config.time(self.config.token);
         self.token = Token::Round { from: hold.station, left };
@@ -368,13 +329,9 @@ impl<P: Clone> TimedToken<P> {
     }
 
     /// Puts the first frame of a queue on the ring.
-    fn launch(&mut self, from: u16, class: Class, takes: Span) {
+    fn launch(&mut self, from: u16, takes: Span) {
         let station = &mut self.stations[usize::from(from)];
-        let queue = match class {
-            Class::Synchronous => &mut station.synchronous,
-            Class::Asynchronous => &mut station.asynchronous,
-        };
-        let frame = queue.pop_front().expect("the frame was just seen");
+        let frame = station.queue.pop_front().expect("the frame was just seen");
         station.counters.sent += 1;
         station.counters.sent_octets += frame.octets.get();
         let end = self.now + takes;
