@@ -9,7 +9,7 @@ Two network namespaces of a testbed, joined by one pair of virtual Ethernet inte
 one core for each rank. In a turn every path is launched once and measures all sizes; the order alternates.
 ``ratio`` is the median over turns of ours over theirs in the same turn, each the median of its samples, where
 *theirs* is the path whose median over all turns is least for the size; ``low`` and ``high`` are quartiles.
-The kernel's paths run without our XDP program on the interface: it goes with our ranks.
+The kernel's paths run without our packet sockets on the interface: they go with our ranks.
 """
 
 from __future__ import annotations
