@@ -19,12 +19,15 @@ from wiretwin.scenario import Scenario, simulate
 from wiretwin.sweep.run import sweep
 
 RUN_S = 0.1
-NETWORK = {"stack": "fore/aal5", "host": "sparc2", "switch": "asx100", "load": [{"share": 0.4}]}
+NETWORK = {"preset": "asx100", "load": [{"share": 0.4}]}
 
 
 def scenario(rounds: int) -> Scenario:
     """Return an echo of so many rounds."""
-    document: dict[str, Any] = {"network": NETWORK, "echo": {"size": "1 KiB", "rounds": rounds}}
+    document: dict[str, Any] = {
+        "network": NETWORK,
+        "echo": {"stack": "fore/aal5", "size": "1 KiB", "rounds": rounds},
+    }
     return Scenario.of(document)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wiretwin.doctor import doctor
     from wiretwin.fit import fit
     from wiretwin.measure import measure
-    from wiretwin.model import LocalNetwork, Network
+    from wiretwin.model import LocalNetwork, Network, read_network
     from wiretwin.predict import predict
     from wiretwin.predict.live import run
     from wiretwin.results import Result
@@ -40,6 +40,7 @@ __all__ = [
     "measure",
     "plot",
     "predict",
+    "read_network",
     "report",
     "run",
     "simulate",
@@ -61,6 +62,7 @@ _HOMES = {
     "measure": "wiretwin.measure",
     "plot": "wiretwin.plot",
     "predict": "wiretwin.predict",
+    "read_network": "wiretwin.model:read_network",
     "report": "wiretwin.report",
     "run": "wiretwin.predict.live:run",
     "simulate": "wiretwin.scenario:simulate",

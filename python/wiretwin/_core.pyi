@@ -236,6 +236,34 @@ def run_program(
     `World.write_chrome_trace` does. Neither goes together with `traced`.
     """
 
+class ProgramPart(TypedDict):
+    """A program that has run among others; times by process, what comes back by rank but the first."""
+
+    end_ps: list[int]
+    parts_ps: list[list[int]]
+    outcomes: list[ProgramOutcome]
+    response_ps: list[npt.NDArray[np.uint64]]
+    received_bytes: list[int]
+
+class ProgramsRun(TypedDict):
+    """Programs that have run at once."""
+
+    programs: list[ProgramPart]
+    end_ps: int
+    lost_cells: int | None
+    digest: str
+
+def run_together(model_json: str, programs_json: str, seed: int) -> ProgramsRun:
+    """Run programs at once until those that end have ended; each has `name`, `parameters`, `places`, `stack`.
+
+    Raises
+    ------
+    ValueError
+        What cannot be, with key, value and what is allowed.
+    RuntimeError
+        A program failed on a rank, or ranks wait for what will not come.
+    """
+
 class LanEcho(TypedDict):
     """An echo of one size on a local network."""
 
@@ -363,28 +391,11 @@ def lan_collective(
         A message was lost.
     """
 
-class LanClient(TypedDict):
-    """What a client of another program has got."""
-
-    response_ps: npt.NDArray[np.uint64]
-    received_bytes: int
-
-class LanMixed(LanRun):
-    """A program that has run beside clients of others."""
-
-    clients: list[LanClient]
-
-def lan_mixed(config_json: str, name: str, params_json: str, clients_json: str, seed: int) -> LanMixed:
-    """Run a shipped program beside clients of other programs on the same hosts.
-
-    Each has `kind` (`calls` or `stream`), `from`, `to` and `bytes`, and calls `reply_bytes` and `pause_ps`.
-    """
-
 def lan_try(config_json: str, ability: str, seed: int) -> tuple[bool, str]:
     """Try what an interface can do, on three hosts or more; return whether it did, and what came of it."""
 
 def check_lan(config_json: str) -> None:
-    """Refuse the configuration of a local network that cannot be, with a ValueError."""
+    """Refuse a configuration of a local network: a ValueError of key, value and what is allowed."""
 
 def lan_prices() -> list[str]:
     """Return the names of the activities that a host's profile has a price for."""

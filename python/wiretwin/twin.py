@@ -406,6 +406,8 @@ class Host(_Strict):
     """A waiting rank keeps its core, or gives it to another."""
     quantum_ms: Annotated[float, Field(gt=0.0, le=1e6)] = 4.0
     """Longest time a rank keeps a core that another one wants."""
+    between: str | None = None
+    """What joined the two ranks that were measured, where they lived on two hosts."""
 
 
 class Twin(_Strict):

@@ -64,11 +64,10 @@ while True:
 """
 SCENARIO = """
 [network]
-stack = "fore/aal5"
-host = "sparc2"
-switch = "asx100"
+preset = "asx100"
 load = [{ share = 0.4 }]
 [echo]
+stack = "fore/aal5"
 size = "1 KiB"
 rounds = 2000
 """

@@ -121,10 +121,51 @@ pub(crate) struct Shared {
     requests: RefCell<Vec<RequestId>>,
     deliveries: Cell<u64>,
     fault: Option<Fault>,
+    /// Of a program that is alone: its ranks are those of the world.
+    alone: Rc<Place>,
+    names: Names,
+}
+
+/// Which ranks of the world those of a program are, and what its work costs.
+pub(crate) struct Place {
+    /// The process of rank 0 among those that speak to each other.
+    pub(crate) first: u32,
+    /// By rank of the program, its number among those; none where it is the same.
+    pub(crate) ranks: Vec<u32>,
     /// What a unit of work costs, picoseconds, by kind.
     costs: BTreeMap<String, u64>,
     price: Cell<Price>,
-    names: Names,
+}
+
+impl Place {
+    pub(crate) fn new(first: u32, ranks: Vec<u32>, costs: BTreeMap<String, u64>) -> Self {
+        Self { first, ranks, price: Cell::new(Price { kind: "", each: costs.get("").copied() }), costs }
+    }
+
+    /// What a unit of work costs, picoseconds. A program asks for one kind again and again.
+    fn price(&self, kind: &'static str) -> Option<u64> {
+        let mut price = self.price.get();
+        if !std::ptr::eq(price.kind, kind) {
+            price = Price { kind, each: self.costs.get(kind).copied() };
+            self.price.set(price);
+        }
+        price.each
+    }
+
+    /// The number of a rank among those that speak to each other.
+    #[inline]
+    fn number(&self, rank: u32) -> u32 {
+        self.ranks.get(rank as usize).copied().unwrap_or(rank)
+    }
+
+    /// The rank that has a number.
+    #[inline]
+    fn rank(&self, number: u32) -> u32 {
+        if self.ranks.is_empty() {
+            return number;
+        }
+        self.ranks.iter().position(|one| *one == number).map_or(u32::MAX, |rank| rank as u32)
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -150,8 +191,7 @@ impl Shared {
             requests: RefCell::default(),
             deliveries: Cell::new(0),
             fault,
-            price: Cell::new(Price { kind: "", each: costs.get("").copied() }),
-            costs,
+            alone: Rc::new(Place::new(0, Vec::new(), costs)),
             names,
         })
     }
@@ -159,16 +199,6 @@ impl Shared {
     /// A step has resumed a rank, whose completions begin there.
     pub(crate) fn resumed(&self, rank: u32, first: u32) {
         self.resumptions.borrow_mut()[rank as usize] = first;
-    }
-
-    /// What a unit of work costs, picoseconds. A program asks for one kind again and again.
-    fn price(&self, kind: &'static str) -> Option<u64> {
-        let mut price = self.price.get();
-        if !std::ptr::eq(price.kind, kind) {
-            price = Price { kind, each: self.costs.get(kind).copied() };
-            self.price.set(price);
-        }
-        price.each
     }
 
     /// Whether what a rank waited for has come to something: a request that has not fails what it was for.
@@ -228,23 +258,47 @@ impl Shared {
 /// One rank of a simulated world.
 pub struct SimComm {
     rank: u32,
-    /// The number of its process: its rank's, but of programs beside the main one.
+    /// The number of its process.
     process: u32,
     size: u32,
     /// Whether operations may have to wait for a core, so that the clock shows them only later.
     shares_cores: bool,
     /// Whether it is one of a local network, where a request may come to nothing.
     is_local: bool,
+    place: Rc<Place>,
     shared: Rc<Shared>,
 }
 
 impl SimComm {
-    pub(crate) fn new(rank: u32, process: u32, shared: Rc<Shared>) -> Self {
-        let (size, shares_cores, is_local) = {
+    /// A rank of a program that is alone.
+    pub(crate) fn new(rank: u32, shared: Rc<Shared>) -> Self {
+        let (size, place) = (shared.world.borrow().size(), Rc::clone(&shared.alone));
+        Self::made(rank, size, place, shared)
+    }
+
+    /// A rank of a program that is one of several.
+    pub(crate) fn placed(rank: u32, place: &Rc<Place>, shared: Rc<Shared>) -> Self {
+        Self::made(rank, place.ranks.len() as u32, Rc::clone(place), shared)
+    }
+
+    fn made(rank: u32, size: u32, place: Rc<Place>, shared: Rc<Shared>) -> Self {
+        let number = place.number(rank);
+        let (shares_cores, is_local) = {
             let world = shared.world.borrow();
-            (world.size(), world.shares_cores(rank), matches!(*world, Ranks::Local(_)))
+            (world.shares_cores(number), matches!(*world, Ranks::Local(_)))
         };
-        Self { rank, process, size, shares_cores, is_local, shared }
+        Self { rank, process: place.first + number, size, shares_cores, is_local, place, shared }
+    }
+
+    /// Ends the rank: whether that was allowed.
+    pub(crate) fn finish(&self) -> bool {
+        self.shared.world.borrow_mut().post(self.process, Op::Finish).is_ok()
+    }
+
+    /// Delivers the message of a completion of the latest step.
+    fn deliver(&self, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
+        let status = self.shared.deliver(self.process, number, buffer)?;
+        Ok(Status { source: Rank(self.place.rank(status.source.0)), ..status })
     }
 
     /// Refuses a rank that is not there, before anything of the call has happened.
@@ -269,14 +323,14 @@ impl SimComm {
 
     fn start_send(&self, to: Rank, tag: Tag, message: &[u8]) -> Result<RequestId, CommError> {
         let bytes = Bytes::new(message.len() as u64);
-        let request = self.post(Op::send(to.0, tag.0, bytes))?.unwrap_or(RequestId(0));
+        let request = self.post(Op::send(self.place.number(to.0), tag.0, bytes))?.unwrap_or(RequestId(0));
         self.shared.payloads.borrow_mut().put(request, message);
         Ok(request)
     }
 
     fn start_recv(&self, from: Source, tag: TagMatch, capacity: usize) -> Result<RequestId, CommError> {
         let source = match from {
-            Source::Rank(rank) => Some(rank.0),
+            Source::Rank(rank) => Some(self.place.number(rank.0)),
             Source::Any => None,
         };
         let tag = match tag {
@@ -371,7 +425,7 @@ impl Comm for SimComm {
         if to.is_empty() {
             return Ok(());
         }
-        let ranks: Vec<u32> = to.iter().map(|to| to.0).collect();
+        let ranks: Vec<u32> = to.iter().map(|to| self.place.number(to.0)).collect();
         let bytes = Bytes::new(message.len() as u64);
         let request = match self.post(Op::Multicast { to: &ranks, tag: tag.0, bytes }) {
             Ok(request) => request.unwrap_or(RequestId(0)),
@@ -394,7 +448,7 @@ impl Comm for SimComm {
         })?;
         let first = self.resumption().await;
         self.post(Op::Exit)?;
-        self.shared.deliver(self.process, first, buffer)
+        self.deliver(first, buffer)
     }
 
     async fn exchange(
@@ -419,7 +473,7 @@ impl Comm for SimComm {
         // A wait for all returns its requests in their order, the receives first.
         let mut outcome = Ok(());
         for (number, receive) in receives.iter_mut().enumerate() {
-            match self.shared.deliver(self.process, first + number, receive.buffer) {
+            match self.deliver(first + number, receive.buffer) {
                 Ok(status) => receive.status = Some(status),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
@@ -457,7 +511,7 @@ impl Comm for SimComm {
         if !self.is_local && work.count == 0 {
             return body();
         }
-        let price = self.shared.price(work.kind);
+        let price = self.place.price(work.kind);
         if !self.is_local && price.is_none() {
             return body();
         }

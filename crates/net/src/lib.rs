@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`op`] | what ranks ask of the simulated world, and what it answers |
 //! | [`ranks`] | ranks, whatever carries their messages |
-//! | [`local`] | programs on a local network, beside those of other stacks |
+//! | [`local`] | programs on a local network; several at once on any |
 //! | [`World`] | the program-level world: takes the operations of ranks and says when they complete |
 //! | [`lan`] | a local network made of its parts, cell by cell, with hosts that pay |
 //! | [`packet`] | any network of switches and lines packet by packet, with the TCP machine at its hosts |

@@ -3,9 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use wiretwin_engine::{Executor, TaskId};
 pub use wiretwin_prog::Program;
@@ -14,7 +12,7 @@ use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Reference, Sent}
 use crate::comm::{Fault, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
 use crate::lan::Losses;
-use crate::ranks::{Blocked, ModelError, Op, Ranks};
+use crate::ranks::{Blocked, ModelError, Ranks};
 use crate::world::World;
 
 /// What a program is run with.
@@ -195,7 +193,7 @@ pub fn run(world: World, options: &RunOptions) -> Result<Finished, RunError> {
 fn run_on(world: Ranks, options: &RunOptions) -> Result<Finished, RunError> {
     let shared = Shared::new(world, options.costs.clone(), options.fault);
     let (program, reference) = (options.program, Reference::default());
-    drive(shared, async move |comm| program.run(comm, &reference).await, Vec::new())
+    drive(shared, async move |comm| program.run(comm, &reference).await)
 }
 
 /// Runs a program by name as [`run_named`] does without intervals; besides, what one of its ranks sent and when.
@@ -228,7 +226,7 @@ pub fn run_traced(
         *keep.borrow_mut() = recorded.into_sent();
         outcome
     };
-    let finished = drive(shared, traced, Vec::new())?;
+    let finished = drive(shared, traced)?;
     Ok((finished, sent.take()))
 }
 
@@ -240,77 +238,59 @@ pub fn run_body<P>(world: World, program: P) -> Result<Finished, RunError>
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
 {
-    drive(Shared::new(Ranks::Costs(world), BTreeMap::new(), None), program, Vec::new())
+    drive(Shared::new(Ranks::Costs(world), BTreeMap::new(), None), program)
 }
 
 type Results = Rc<RefCell<Vec<Option<Result<Outcome, ProgramError>>>>>;
 
-/// What a rank of a program beside the main one does: its rank, the number of its process, and its body.
-pub(crate) struct Beside {
-    pub(crate) rank: u32,
-    pub(crate) process: u32,
-    pub(crate) body: Box<dyn FnOnce(SimComm) -> Apart>,
-}
-
-/// What another program does, until the main one has ended.
-type Apart = Pin<Box<dyn Future<Output = ()>>>;
-
-/// A rank of the main program, or of one beside it.
-enum Task<F> {
-    Main(Pin<Box<F>>),
-    Beside(Apart),
-}
-
-impl<F: Future<Output = ()>> Future for Task<F> {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        match &mut *self {
-            Self::Main(task) => task.as_mut().poll(context),
-            Self::Beside(task) => task.as_mut().poll(context),
-        }
-    }
-}
-
-/// Runs a program to its end, and others beside it until then.
-pub(crate) fn drive<P>(shared: Rc<Shared>, program: P, beside: Vec<Beside>) -> Result<Finished, RunError>
+/// Runs a program to its end.
+pub(crate) fn drive<P>(shared: Rc<Shared>, program: P) -> Result<Finished, RunError>
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
 {
     let ranks = shared.world.borrow().size();
     let results: Results = Rc::new(RefCell::new(vec![None; ranks as usize]));
-    let accompanied = !beside.is_empty();
-    let mut executor = Executor::with_capacity(ranks as usize + beside.len());
+    let mut executor = Executor::with_capacity(ranks as usize);
     for rank in 0..ranks {
-        let task = of_rank(rank, Rc::clone(&shared), Rc::clone(&results), program.clone());
-        executor.spawn(Task::Main(Box::pin(task)));
+        let comm = SimComm::new(rank, Rc::clone(&shared));
+        executor.spawn(Box::pin(of_rank(rank, comm, Rc::clone(&results), program.clone())));
     }
-    let mut tasks = BTreeMap::new();
-    for Beside { rank, process, body } in beside {
-        let task = body(SimComm::new(rank, process, Rc::clone(&shared)));
-        tasks.insert(process, executor.spawn(Task::Beside(task)));
-    }
+    proceed(&shared, &mut executor, |rank| (rank < ranks).then(|| TaskId::new(rank)), || false);
+    drop(executor);
+    let outcomes = outcomes(&shared, results.take())?;
+    Ok(Finished { world: world_of(shared), outcomes })
+}
+
+/// Lets time pass until nothing more happens or it is over; `task_of` is the task of a process.
+pub(crate) fn proceed<F: Future<Output = ()> + Unpin>(
+    shared: &Shared,
+    executor: &mut Executor<F>,
+    task_of: impl Fn(u32) -> Option<TaskId>,
+    is_over: impl Fn() -> bool,
+) {
     loop {
         executor.run_ready();
-        if accompanied && results.borrow().iter().all(Option::is_some) {
-            break;
+        if is_over() {
+            return;
         }
         let mut world = shared.world.borrow_mut();
         if !world.step() {
-            break;
+            return;
         }
-        world.each_resumed(|rank, first| {
-            shared.resumed(rank, first);
-            // Those of the main program came first.
-            let beside = || tasks.get(&rank).copied();
-            let task = if rank < ranks { Some(TaskId::new(rank)) } else { beside() };
-            if let Some(task) = task {
+        world.each_resumed(|process, first| {
+            shared.resumed(process, first);
+            if let Some(task) = task_of(process) {
                 executor.wake(task);
             }
         });
     }
-    drop(executor);
-    let results = results.take();
+}
+
+/// What the ranks of a program came to, once nothing more happens.
+pub(crate) fn outcomes(
+    shared: &Shared,
+    results: Vec<Option<Result<Outcome, ProgramError>>>,
+) -> Result<Vec<Outcome>, RunError> {
     let failed = results.iter().enumerate().find_map(|(rank, result)| match result {
         Some(Err(error)) => Some((rank as u32, error.clone())),
         _ => None,
@@ -318,30 +298,34 @@ where
     if let Some((rank, error)) = failed {
         return Err(RunError::Program { rank, error });
     }
-    let blocked = shared.world.borrow().blocked();
+    let ranks = results.len();
     let outcomes = results.into_iter().flatten().flatten().collect::<Vec<_>>();
-    if outcomes.len() < ranks as usize {
-        let losses = match &*shared.world.borrow() {
+    if outcomes.len() < ranks {
+        let world = shared.world.borrow();
+        let losses = match &*world {
             Ranks::Costs(_) => None,
             Ranks::Local(local) => Some(local.lan().losses()),
         };
-        return Err(RunError::Deadlock { blocked, losses });
+        return Err(RunError::Deadlock { blocked: world.blocked(), losses });
     }
-    // The tasks held the other references, and they are gone with the executor.
-    let shared = Rc::into_inner(shared).expect("the tasks are gone");
-    Ok(Finished { world: shared.world.into_inner(), outcomes })
+    Ok(outcomes)
 }
 
-async fn of_rank<P>(rank: u32, shared: Rc<Shared>, results: Results, program: P)
+/// The ranks as they were left, once no task is there that holds them.
+pub(crate) fn world_of(shared: Rc<Shared>) -> Ranks {
+    Rc::into_inner(shared).expect("the tasks are gone").world.into_inner()
+}
+
+/// Runs a rank of a program to its end.
+pub(crate) async fn of_rank<P>(rank: u32, mut comm: SimComm, results: Results, program: P)
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError>,
 {
-    let mut comm = SimComm::new(rank, rank, Rc::clone(&shared));
     let result = program(&mut comm).await;
     results.borrow_mut()[rank as usize] = Some(result);
     // A rank whose program has returned is not suspended, so it may finish.
-    let finished = shared.world.borrow_mut().post(rank, Op::Finish);
-    debug_assert!(finished.is_ok());
+    let finished = comm.finish();
+    debug_assert!(finished, "it runs");
 }
 
 #[cfg(test)]

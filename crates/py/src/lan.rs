@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_msg::schedule::Collective;
 use wiretwin_net::SimComm;
+use wiretwin_net::json::JsonError;
 use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::collective::CollectiveError;
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
@@ -15,7 +16,7 @@ use wiretwin_net::lan::flood::flood;
 use wiretwin_net::lan::trail::Segment;
 use wiretwin_net::lan::{Config, Lan};
 use wiretwin_net::local::ability::{Ability, try_ability};
-use wiretwin_net::local::{mixed, run};
+use wiretwin_net::local::run;
 use wiretwin_net::run::RunOptions;
 use wiretwin_prog::netpipe::{self, Method};
 use wiretwin_prog::{Outcome, Reference};
@@ -271,36 +272,6 @@ pub fn points_of(outcome: &Outcome) -> Vec<Measured> {
     outcome.points.iter().map(|one| (one.bytes, one.time.as_ps() as f64 / 1e3, one.rounds)).collect()
 }
 
-/// Runs a shipped program beside clients of other programs on the same hosts.
-#[pyfunction]
-fn lan_mixed<'py>(
-    py: Python<'py>,
-    config_json: &str,
-    name: &str,
-    params_json: &str,
-    clients_json: &str,
-    seed: u64,
-) -> PyResult<Bound<'py, PyDict>> {
-    let (lan, outcomes, seen) = py.detach(|| {
-        let options = RunOptions::from_json(name, params_json).map_err(refused)?;
-        let config = Config::from_json(config_json).map_err(refused)?;
-        let clients = mixed::clients(clients_json, &config).map_err(refused)?;
-        mixed::run_mixed(config, options, &clients, seed)
-            .map_err(|error| PyRuntimeError::new_err(error.to_string()))
-    })?;
-    let result = program_result(py, &lan, &outcomes)?;
-    let list = PyList::empty(py);
-    for one in seen {
-        let item = PyDict::new(py);
-        let times = one.responses.into_iter().map(Span::as_ps).collect::<Vec<_>>();
-        item.set_item("response_ps", PyArray1::from_vec(py, times))?;
-        item.set_item("received_bytes", one.received)?;
-        list.append(item)?;
-    }
-    result.set_item("clients", list)?;
-    Ok(result)
-}
-
 /// Tries what an interface can do, on three hosts or more: whether it has done it, and what it did or said.
 #[pyfunction]
 fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyResult<(bool, String)> {
@@ -322,10 +293,11 @@ fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyRes
     })
 }
 
-/// Refuses the configuration of a network that cannot be.
+/// Refuses the configuration of a network that cannot be: a `ValueError` of key, value and what is allowed.
 #[pyfunction]
 fn check_lan(config_json: &str) -> PyResult<()> {
-    Config::from_json(config_json).map(drop).map_err(refused)
+    let rejected = |error: JsonError| PyValueError::new_err((error.key, error.value, error.allowed));
+    Config::from_json(config_json).map(drop).map_err(rejected)
 }
 
 /// The names of the activities that a host's profile has a price for.
@@ -370,7 +342,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(lan_run, module)?)?;
     module.add_function(wrap_pyfunction!(lan_netpipe, module)?)?;
     module.add_function(wrap_pyfunction!(lan_collective, module)?)?;
-    module.add_function(wrap_pyfunction!(lan_mixed, module)?)?;
     module.add_function(wrap_pyfunction!(lan_flood, module)?)?;
     module.add_function(wrap_pyfunction!(lan_try, module)?)?;
     module.add_function(wrap_pyfunction!(check_lan, module)?)?;

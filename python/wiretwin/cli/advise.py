@@ -17,15 +17,20 @@ __all__ = ["register"]
 
 HELP = """Find the best settings of a stack between two hosts, by search over the simulator.
 
-Searched are those that the stack has, of MTU, socket buffers, the length from which messages go by
-rendezvous and the longest message of a descriptor, between two Pentium III hosts over Gigabit Ethernet. What
-counts is the geometric mean of the times of messages of the sizes given. How sure that is: the best
-settings and those on file are compared again with the constants of the model drawn from their intervals.
+Searched are those that the stack has on the network: over Gigabit Ethernet of 1999 MTU, socket buffers,
+the length from which messages go by rendezvous and the longest message of a descriptor; on the other
+networks that have hosts of their own socket buffers and TCP_NODELAY. What counts is the geometric mean of
+the times of messages of the sizes given. How sure that is: the best settings and those on file are
+compared again with the constants of the model drawn from their intervals.
+
+A topology between hosts of a twin has no settings to search: what was measured has one way to send. Which
+layer wins at which sizes, and which settings are worth having there, `wiretwin understand` says of a result.
 
 \b
 Examples:
-  wiretwin advise --stack mpi-mpich/tcp/gige --nic sk-net
-  wiretwin advise --stack socket/tcp/gige --nic acenic --size 64KiB --size 1MiB
+  wiretwin advise --stack mpi-mpich/tcp/gige --network gige:nic=sk-net
+  wiretwin advise --stack socket/tcp/gige --network gige:nic=acenic --size 64KiB --size 1MiB
+  wiretwin advise --stack socket/tcp/aal5 --network asx100 --size 8KiB
   wiretwin advise --stack mpi-mvich/gige --size 8KiB
 """
 
@@ -49,8 +54,14 @@ def register(app: typer.Typer) -> None:
 
     @app.command(help=HELP)
     def advise(
-        stack: Annotated[str, typer.Option(help="A stack over gige, such as mpi-lam/tcp/gige.")],
-        nic: Annotated[str, typer.Option(help="Both adapters.")] = "gnic-ii",
+        stack: Annotated[str, typer.Option(help="A stack, such as mpi-lam/tcp/gige.")],
+        network: Annotated[
+            str | None,
+            typer.Option(
+                help="One that has hosts of its own: ethernet10, fddi, atm, asx100, an2, gige, and keys.",
+                show_default="what the stack ends in",
+            ),
+        ] = None,
         size: Annotated[
             list[str] | None,
             typer.Option(help="The length of messages; again for more.", show_default=", ".join(SIZES)),
@@ -70,11 +81,12 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.model.advise import advise as search
-        from wiretwin.model.gigabit import of_stack
+        from wiretwin.model.gigabit import Setting
+        from wiretwin.model.local import own_hosts
         from wiretwin.quantity import parse_size
 
-        one = of_stack(stack, nic)
-        most = one.most_bytes
+        one = own_hosts(stack, network).settings
+        most = one.most_bytes if isinstance(one, Setting) else None
         named = size or [text for text in SIZES if most is None or parse_size(text, "--size") <= most]
         sizes = sorted({parse_size(text, "--size") for text in named})
         with Bar(f"advise {stack}") as bar:

@@ -33,7 +33,7 @@ SUMMARIES = {
     "understand": "Name what is odd in a result, with evidence.",
     "predict": "Predict how long a program runs, before it does.",
     "run": "Run a program in a world, live or simulated.",
-    "compare": "Compare two results, or a prediction with a real run.",
+    "compare": "Compare two results, two predictions, or one with a run.",
     "papers": "Rebuild a paper's tables and figures.",
     "explain": "Show where the time of one message goes.",
     "advise": "Find the best settings of a stack by simulation.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,16 +12,19 @@ import typer
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 
 if TYPE_CHECKING:
-    from wiretwin.predict.records import Comparison
+    from wiretwin.predict.records import Comparison, Prediction
     from wiretwin.understand.changes import Changes
 
 __all__ = ["changes_table", "comparison_table", "register", "split_table"]
 
-HELP = """Compare two results, or a frozen prediction with a real run of the same program.
+HELP = """Compare two results, two predictions, or a frozen prediction with a real run of the same program.
 
 Of two results, before and after a change: by layer and size the ratio of times with its interval, what
 changed beyond noise, what did not change by more than --change, what is inconclusive, what only one of them
 has; with -o as a page with a figure.
+
+Of two predictions of a program, on two networks or twins: where each was made for, the time of each and where
+it goes. (What joins the hosts is in the predictions: `wiretwin predict --network` makes them.)
 
 Of a prediction and a run:
 
@@ -31,6 +35,7 @@ MPI of the real run; with -o as a record that `wiretwin report --comparison` sho
 \b
 Examples:
   wiretwin compare results/predict-1 results/run-1
+  wiretwin compare on-star on-fat-tree
   wiretwin compare predicted actual --split --format csv
   wiretwin compare predicted actual -o compared.json
   wiretwin compare results/measure-1 results/measure-2 --change 5% -o changes.html
@@ -45,7 +50,10 @@ def register(app: typer.Typer) -> None:
         prediction: Annotated[
             Path, typer.Argument(help="A folder of `predict`, or a result.", show_default=False)
         ],
-        run: Annotated[Path, typer.Argument(help="A folder of `run`, or a result.", show_default=False)],
+        run: Annotated[
+            Path,
+            typer.Argument(help="A folder of `run` or of `predict`, or a result.", show_default=False),
+        ],
         split: Annotated[
             bool, typer.Option("--split", help="Print the split by rank instead of the totals.")
         ] = False,
@@ -87,6 +95,16 @@ def register(app: typer.Typer) -> None:
             raise InputError(key="--loop", value=loop, reason="is for results", allowed="two results")
         if change is not None:
             raise InputError(key="--change", value=change, reason="is for results", allowed="two results")
+        if all(
+            not folder.is_file() and (folder / "prediction.json").exists() for folder in (prediction, run)
+        ):
+            for key, value in (("--split", split or None), ("--out", out)):
+                if value is not None:
+                    raise InputError(key=key, reason="is for a run", allowed="a prediction and a run")
+            from wiretwin.predict.records import Prediction, read
+
+            emit(predictions_table([read(Prediction, folder) for folder in (prediction, run)]), form)
+            return
         from wiretwin.predict.compare import compare as join
 
         comparison = join(prediction, run)
@@ -158,6 +176,35 @@ def changes_table(found: Changes) -> Table:
             )
             for row in found.rows
         ],
+    )
+
+
+def predictions_table(predictions: Sequence[Prediction]) -> Table:
+    """Return one row a prediction: where, how long, and where the slowest rank's time goes."""
+    from wiretwin.predict.compare import where
+
+    rows = []
+    for one in predictions:
+        slowest = max(one.per_rank, key=lambda rank: rank.total_s)
+        parts = (slowest.compute_s, slowest.endpoint_s, slowest.wire_s, slowest.waiting_s)
+        spread, first = one.seconds, predictions[0].seconds.value
+        name = " ".join([one.program, *one.args])
+        row = (name, one.ranks, one.layer, where(one), spread.value, spread.low, spread.high)
+        rows.append((*row, spread.value / first if first else None, *parts))
+    return Table(
+        "predictions",
+        (
+            Column("program", "program"),
+            Column("ranks", "ranks"),
+            Column("layer", "layer"),
+            Column("network", "network"),
+            Column("predicted_s", "predicted [s]", ends=("predicted_low_s", "predicted_high_s")),
+            Column("predicted_low_s", "low"),
+            Column("predicted_high_s", "high"),
+            Column("ratio", "to the first"),
+            *(Column(f"{part}_s", f"{part} [s]") for part in ("compute", "endpoint", "wire", "waiting")),
+        ),
+        rows,
     )
 
 

@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.simulated import NETWORKS_HELP, Simulated, with_simulated
 
 if TYPE_CHECKING:
-    from wiretwin.model.anatomy import Anatomy, Line, Pair
+    from wiretwin.model.anatomy import Anatomy
 
 __all__ = ["register"]
 
-HELP = """Show where the time of one message goes, by layer and resource.
+HELP = f"""Show where the time of one message goes, by layer and resource.
 
-The message crosses a network that has hosts of its own, in every detail; or, with --twin, it goes between
-hosts as measured, over a network that is described. Every picosecond of its latency stands on one line;
-waiting for something that is taken stands on a line of its own.
+The message crosses a network that has hosts of its own, in every detail, by default the one that the stack
+ends in; or, with --twin, it goes between hosts as measured, STACK being a layer of the twin, over the network
+that is described. Every picosecond of its latency stands on one line; waiting for something that is taken
+stands on a line of its own.
 
+{NETWORKS_HELP}
 \b
 Examples:
   wiretwin explain fore/aal5 4
@@ -29,9 +32,9 @@ Examples:
   wiretwin explain fore/aal5 "16 KiB" --trace message.json
   wiretwin explain socket/tcp/fddi 10000 --pcap message.pcap
   wiretwin explain mpi-lam/tcp/gige 64KiB --network gige:nic=acenic,mtu=9000
-  wiretwin explain socket/tcp/gige 4KiB --network gige:duplex=half-in-bursts
   wiretwin explain mpi/tcp/gige 32KiB --network gige:nic=sk-net,switch_over=16KiB
   wiretwin explain mpi4py/mpich 4KiB --twin twin.toml --network star:rate=10Gbit/s,delay=1us
+  wiretwin explain mpi4py/mpich 4KiB --twin twin.toml --network star:rate=10Gbit/s --fidelity packet
 """
 
 WIDTH = 40
@@ -40,23 +43,8 @@ WIDTH = 40
 def _table(found: Anatomy, bars: bool) -> Table:
     from wiretwin.model.anatomy import lines
 
-    network = found.network
-    title = f"{network.stack}, {found.bytes} bytes, {network.between}: {found.latency_ps / 1e6:.3f} us"
-    return _lines(title, lines(found), found.latency_ps, bars)
-
-
-def _twin_table(layer: str, size: int, twin: Path, network: str | None, bars: bool) -> Table:
-    from wiretwin.predict.model import Site
-    from wiretwin.predict.one import message_lines
-
-    site = Site.of(2, network)
-    found = message_lines(site, twin, layer, size)
-    latency = sum(line.span_ps for line in found)
-    between = "two ranks of one host" if network is None else f"two hosts joined by {site.network}"
-    return _lines(f"{layer}, {size} bytes, {between}: {latency / 1e6:.3f} us", found, latency, bars)
-
-
-def _lines(title: str, lines: list[Line], latency_ps: int, bars: bool) -> Table:
+    network, latency_ps = found.network, found.latency_ps
+    title = f"{network.stack}, {found.bytes} bytes, {network.between}: {latency_ps / 1e6:.3f} us"
     columns = [
         Column("place", "place"),
         Column("layer", "layer"),
@@ -70,7 +58,7 @@ def _lines(title: str, lines: list[Line], latency_ps: int, bars: bool) -> Table:
     if bars:
         columns.append(Column("bar", ""))
     rows: list[list[object]] = []
-    for line in lines:
+    for line in lines(found):
         share = line.span_ps / latency_ps
         row: list[object] = [
             line.place,
@@ -92,23 +80,13 @@ def _lines(title: str, lines: list[Line], latency_ps: int, bars: bool) -> Table:
     return Table(title, columns, rows)
 
 
-def _pair(stack: str, network: str | None) -> Pair:
-    """Return the hosts of a network that has hosts of its own, under a stack."""
-    from wiretwin.errors import InputError
-    from wiretwin.model.local import PRESETS, LocalNetwork, is_local, preset_for
-
-    network = network or preset_for(stack)
-    if not is_local(network):
-        allowed = f"{', '.join(PRESETS)}; a topology such as star:rate=10Gbit/s with --twin"
-        raise InputError(key="--network", value=network, allowed=allowed)
-    return LocalNetwork.parse(network, stack=stack).settings
-
-
 def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_simulated("layer", "ranks_per_host")
     def explain(
+        model: Simulated,
         stack: Annotated[str, typer.Argument(help="A stack, such as fore/aal5.")],
         size: Annotated[
             str,
@@ -116,20 +94,6 @@ def register(app: typer.Typer) -> None:
                 help="The length of the message, such as 4096 or 4KiB, or 0 where the stack carries it."
             ),
         ],
-        network: Annotated[
-            str | None,
-            typer.Option(
-                help="What the message crosses: ethernet10, fddi, atm, asx100, an2 or gige, with keys such "
-                "as gige:nic=acenic,mtu=9000; with --twin a topology such as star:rate=10Gbit/s.",
-                show_default="what the stack ends in: asx100, ethernet10, fddi, gige",
-            ),
-        ] = None,
-        twin: Annotated[
-            Path | None,
-            typer.Option(
-                help="Hosts as this twin has them, STACK being one of its layers.", show_default="none"
-            ),
-        ] = None,
         trace: Annotated[
             Path | None,
             typer.Option(
@@ -150,26 +114,29 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.folders import refuse_unwritable
         from wiretwin.errors import InputError
         from wiretwin.model.anatomy import anatomy, capture, chrome_trace
+        from wiretwin.model.local import own_hosts
         from wiretwin.quantity import parse_size
         from wiretwin.results import write_atomically
 
         length = parse_size(size, "SIZE", least=0)
-        if twin is not None:
-            for key, value in (("--trace", trace), ("--pcap", pcap), ("--out", out)):
-                if value is not None:
-                    raise InputError(key=key, value=str(value), allowed="without --twin")
-            emit(_twin_table(stack, length, twin, network, bars=form is Format.table), form)
-            return
-        pair = _pair(stack, network)
         refuse_unwritable(trace, pcap, out)
-        found = anatomy(pair, length)
+        if model.twin is None:
+            pair = own_hosts(stack, model.network).settings
+            found = anatomy(pair, length)
+            if pcap is not None:
+                write_atomically(pcap, capture(pair, found.bytes))
+                print(f"capture: {pcap}", file=sys.stderr)
+        else:
+            from wiretwin.predict.model import Site
+            from wiretwin.predict.one import message_anatomy
+
+            if pcap is not None:
+                raise InputError(key="--pcap", value=str(pcap), allowed="without --twin")
+            found = message_anatomy(Site.of(2, model.network), model.twin, stack, length)
         emit(_table(found, bars=form is Format.table), form)
         if trace is not None:
             write_atomically(trace, chrome_trace(found).encode())
             print(f"trace: {trace}", file=sys.stderr)
-        if pcap is not None:
-            write_atomically(pcap, capture(pair, found.bytes))
-            print(f"capture: {pcap}", file=sys.stderr)
         if out is not None:
             from wiretwin.report.anatomy import render_anatomy
 

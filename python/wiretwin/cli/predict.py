@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.simulated import NETWORKS_HELP, Simulated, with_simulated
 
 if TYPE_CHECKING:
     from wiretwin.predict.records import Prediction
 
 __all__ = [
     "ArgsArgument",
-    "FidelityOption",
-    "NetworkOption",
     "RanksOption",
-    "RanksPerHostOption",
     "StatisticChoice",
-    "at_fidelity",
     "is_compiled",
     "prediction_table",
     "register",
@@ -39,39 +36,10 @@ ArgsArgument = Annotated[
     list[str] | None, typer.Argument(help="The program's own arguments, after --.", show_default=False)
 ]
 RanksOption = Annotated[int, typer.Option("--ranks", "-n", help="How many ranks.")]
-NetworkOption = Annotated[
-    str | None,
-    typer.Option(
-        "--network",
-        help="What joins hosts like the twin's: a topology such as fat-tree:hosts=64,rate=100Gbit/s, a "
-        "Slurm topology.conf:rate=100Gbit/s, or a TOML file with a table [network]; or a network with hosts "
-        "of its own, such as asx100 or gige:nic=acenic.",
-        show_default="none: all ranks on one host",
-    ),
-]
-FidelityOption = Annotated[
-    str | None,
-    typer.Option(
-        "--fidelity",
-        help="How finely messages are followed through the network: message (they share its lines max-min "
-        "fairly), packet (TCP carries them over its ports) or cell (over circuits of ATM switches).",
-        show_default="message",
-    ),
-]
-RanksPerHostOption = Annotated[
-    int | None,
-    typer.Option(
-        "--ranks-per-host", help="Ranks on each host of the network.", show_default="1 with --network"
-    ),
-]
-
-HELP = """Predict how long a program runs: an unmodified mpi4py script, or a compiled one.
+HELP = f"""Predict how long a program runs: an unmodified mpi4py script, or a compiled one.
 
 It runs on the host of a twin; or, with --network, on many such hosts, joined by a network whose lines the
-messages share; with --fidelity packet, packet by packet over TCP; with --fidelity cell, in cells of ATM,
-held back by credits. The topologies are back-to-back, star,
-shared-cable, ring, chain, dumbbell, parking-lot, tree, fat-tree and listed. The networks ethernet10, fddi,
-atm, asx100, an2 and gige have hosts of their own, in every detail, and take a --stack instead of a twin.
+messages share; or on a network that has hosts of its own, under a --stack in place of a twin.
 
 The program runs in the simulated world, its computation is measured in several passes, and the
 prediction is frozen with a digest, so that it can be compared with the run that comes after it.
@@ -79,6 +47,7 @@ prediction is frozen with a digest, so that it can be compared with the run that
 The compiled programs and their key=value parameters are those of `wiretwin run`. What their work costs is
 measured in passes on shared memory, or given: add=0.8ns.
 
+{NETWORKS_HELP}
 \b
 Examples:
   wiretwin predict prog.py --ranks 2 --twin twin.toml
@@ -90,23 +59,6 @@ Examples:
   wiretwin predict prog.py --ranks 4 --network asx100 --stack mpi-lam/tcp/aal5
   wiretwin predict jacobi --twin twin.toml --layer shm -o predicted -- rows=512 columns=512
 """
-
-
-def at_fidelity(network: str | None, fidelity: str | None) -> str | None:
-    """Return the text of a network with the fidelity that is asked for beside it.
-
-    Raises
-    ------
-    InputError
-        There is no network.
-    """
-    if fidelity is None:
-        return network
-    if network is None:
-        from wiretwin.errors import InputError
-
-        raise InputError(key="--fidelity", value=fidelity, allowed="with --network")
-    return f"{network}{',' if ':' in network else ':'}fidelity={fidelity}"
 
 
 #: The compiled programs' names, known without loading what runs them.
@@ -152,7 +104,9 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_simulated()
     def predict(
+        model: Simulated,
         program: Annotated[
             Path,
             typer.Argument(
@@ -160,26 +114,7 @@ def register(app: typer.Typer) -> None:
             ),
         ],
         args: ArgsArgument = None,
-        twin: Annotated[
-            Path | None,
-            typer.Option(
-                help="The twin whose host and layers are simulated; `nothing` for hosts that cost nothing.",
-                show_default=False,
-            ),
-        ] = None,
         ranks: RanksOption = 2,
-        layer: Annotated[
-            str | None,
-            typer.Option(
-                "--layer",
-                "--stack",
-                help="The layer of the twin that messages take; the stack, on a network with its own hosts.",
-                show_default="mpi4py/mpich; a compiled program: socket/tcp",
-            ),
-        ] = None,
-        network: NetworkOption = None,
-        fidelity: FidelityOption = None,
-        ranks_per_host: RanksPerHostOption = None,
         passes: Annotated[int, typer.Option(help="How often the computation is measured.")] = 5,
         statistic: Annotated[
             StatisticChoice, typer.Option(help="What is made of the passes, stretch by stretch.")
@@ -209,7 +144,6 @@ def register(app: typer.Typer) -> None:
         from wiretwin.predict.predict import predict as run_prediction
         from wiretwin.quantity import parse_time
 
-        network = at_fidelity(network, fidelity)
         limit_s = parse_time(limit, "--limit", least_s=1.0)
         compiled = is_compiled(program)
         if compiled and compute != "measured":
@@ -231,11 +165,8 @@ def register(app: typer.Typer) -> None:
                     prediction = predict_compiled(
                         NAMED[program.name],
                         args or [],
-                        twin=twin,
                         ranks=ranks,
-                        layer=layer,
-                        network=network,
-                        ranks_per_host=ranks_per_host,
+                        **model.keywords,
                         passes=passes,
                         statistic=statistic.value,
                         seed=seed,
@@ -247,11 +178,8 @@ def register(app: typer.Typer) -> None:
                     prediction = run_prediction(
                         program,
                         args or [],
-                        twin=twin,
                         ranks=ranks,
-                        layer=layer,
-                        network=network,
-                        ranks_per_host=ranks_per_host,
+                        **model.keywords,
                         passes=passes,
                         statistic=statistic.value,
                         compute_ps=compute_ps,

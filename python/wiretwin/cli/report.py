@@ -13,7 +13,8 @@ __all__ = ["register"]
 HELP = """Write one self-contained HTML page that opens offline.
 
 Curves with their intervals, the table of t_0, r_max and n_half, fit and residuals, predictions against actual
-runs, and what was run, with which settings, on what.
+runs, and what was run, with which settings, on what. What joins the hosts is in the predictions: those of
+`wiretwin predict --network` say so.
 
 \b
 Examples:

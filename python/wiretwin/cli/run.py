@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,13 +14,10 @@ from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.predict import (
     COMPILED_PROGRAMS,
     ArgsArgument,
-    FidelityOption,
-    NetworkOption,
-    RanksPerHostOption,
-    at_fidelity,
     is_compiled,
     prediction_table,
 )
+from wiretwin.cli.simulated import NETWORKS_HELP, Simulated, with_simulated
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
 if TYPE_CHECKING:
@@ -48,8 +45,7 @@ HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled o
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
 Simulated: as predict does, without freezing anything, and computation of at most 1 ms a rank is measured
-once; with --network on many hosts like the twin's, or on a network that has hosts of its own (ethernet10,
-fddi, atm, asx100, an2, gige) under the stack that --stack names.
+once.
 
 The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
 (Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics) and
@@ -65,6 +61,7 @@ With --hosts the ranks live on hosts of a testbed, in turn, one for each if --ra
 `wiretwin testbed`. With --between a compiled program's live on two machines over ssh.
 
 {LINKS_HELP}
+{NETWORKS_HELP}
 \b
 Examples:
   wiretwin run prog.py --ranks 2
@@ -76,6 +73,7 @@ Examples:
   wiretwin run ring --world simulated --twin twin.toml --ranks 4 -- elements=1000 add=0.8ns
   wiretwin run ring --world simulated --twin twin.toml --ranks 64 --network star:rate=10Gbit/s -- add=0.8ns
   wiretwin run mm --world simulated --network asx100 --stack pvm-advise/tcp/aal5 --ranks 4 -- multiply-add=1us
+  wiretwin run mm --world simulated --network an2 --beside ttcp:stack=framed/tcp/aal5 -- multiply-add=1us
   wiretwin run ring --world simulated --twin twin.toml --trace ring.json -- elements=1000 add=0.8ns
   wiretwin run mm --hosts 4 --ranks 4 --stack mpi/mpich --link wire --rate 100Mbit -- n=128 rounds=2
   wiretwin run md --hosts 4 --ranks 4 --stack pvm/pvm3+advise -- steps=20
@@ -88,9 +86,11 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_simulated()
     @with_place
     def run(
         where: Where,
+        model: Simulated,
         program: Annotated[
             Path,
             typer.Argument(
@@ -108,24 +108,6 @@ def register(app: typer.Typer) -> None:
         ] = None,
         launches: Annotated[int, typer.Option(help="Launches that count (live).")] = 7,
         splits: Annotated[int, typer.Option(help="Launches with timers around the MPI calls (live).")] = 1,
-        twin: Annotated[
-            Path | None,
-            typer.Option(
-                help="The twin (simulated); `nothing` for hosts that cost nothing.", show_default=False
-            ),
-        ] = None,
-        layer: Annotated[
-            str | None,
-            typer.Option(
-                "--layer",
-                "--stack",
-                help="The layer of the twin, the stack of the network, or that of a compiled program (live).",
-                show_default="mpi4py/mpich; a compiled program live: socket/tcp",
-            ),
-        ] = None,
-        network: NetworkOption = None,
-        fidelity: FidelityOption = None,
-        ranks_per_host: RanksPerHostOption = None,
         out: Annotated[
             Path | None,
             typer.Option("--out", "-o", help="Folder for the launches (live).", show_default="results/run-…"),
@@ -134,6 +116,14 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option(
                 help="What each rank did when, for Perfetto (a compiled program, simulated).",
+                show_default="none",
+            ),
+        ] = None,
+        beside: Annotated[
+            list[str] | None,
+            typer.Option(
+                help="Another compiled program, calls or ttcp at the same time (simulated): "
+                "NAME:stack=…,hosts=0+1,key=value. May be given again.",
                 show_default="none",
             ),
         ] = None,
@@ -149,34 +139,32 @@ def register(app: typer.Typer) -> None:
         if ranks is None:
             ranks = max(2, where.options["hosts"] or 2)
         if world is WorldChoice.live:
-            for key, value in (
-                ("--network", network),
-                ("--fidelity", fidelity),
-                ("--ranks-per-host", ranks_per_host),
-            ):
-                if value is not None:
-                    raise InputError(key=key, value=value, allowed="with --world simulated")
-        network = at_fidelity(network, fidelity)
+            model.refuse("with --world simulated")
         limit_s = parse_time(limit or LIMITS.get(program.name, "60s"), "--limit", least_s=1.0)
         if trace is not None and (world is not WorldChoice.simulated or not is_compiled(program)):
             allowed = "with --world simulated and a compiled program; `predict -o` keeps a script's timeline"
             raise InputError(key="--trace", value=str(trace), allowed=allowed)
+        if beside:
+            if world is not WorldChoice.simulated or not is_compiled(program) or (trace or limit) is not None:
+                allowed = "with --world simulated and a compiled program, without --trace and --limit"
+                raise InputError(key="--beside", value=beside[0], allowed=allowed)
+            _together(program.name, args or [], ranks, model, beside, form)
+            return
         if is_compiled(program):
             if out is not None and world is not WorldChoice.live:
                 raise InputError(key="--out", value=str(out), allowed="with --world live")
             try:
                 if out is not None:
-                    _repeated(program.name, args or [], ranks, layer, launches, out, limit_s, where, form)
+                    _repeated(
+                        program.name, args or [], ranks, model.layer, launches, out, limit_s, where, form
+                    )
                 else:
                     _named(
                         program.name,
                         args or [],
                         world,
                         ranks,
-                        twin,
-                        layer,
-                        network,
-                        ranks_per_host,
+                        model,
                         limit_s,
                         where,
                         trace,
@@ -193,11 +181,8 @@ def register(app: typer.Typer) -> None:
                 prediction = predict(
                     program,
                     args or [],
-                    twin=twin,
                     ranks=ranks,
-                    layer=layer,
-                    network=network,
-                    ranks_per_host=ranks_per_host,
+                    **model.keywords,
                     negligible_ps=NEGLIGIBLE_PS,
                     limit_s=limit_s,
                 )
@@ -207,7 +192,7 @@ def register(app: typer.Typer) -> None:
             for warning in prediction.warnings:
                 print(f"note: {warning}", file=sys.stderr)
             return
-        _live(program, args or [], ranks, layer, launches, splits, out, limit_s, where, form)
+        _live(program, args or [], ranks, model.layer, launches, splits, out, limit_s, where, form)
 
 
 def _repeated(
@@ -255,10 +240,7 @@ def _named(
     words: list[str],
     world: WorldChoice,
     ranks: int,
-    twin: Path | None,
-    layer: str | None,
-    network: str | None,
-    ranks_per_host: int | None,
+    model: Simulated,
     limit_s: float,
     where: Where,
     trace: Path | None,
@@ -269,7 +251,12 @@ def _named(
     if world is WorldChoice.live:
         with where.place(round_trips=False) as place:
             done = run_live(
-                NAMED[name], words, layer=layer or DEFAULT_LAYER, ranks=ranks, limit_s=limit_s, place=place
+                NAMED[name],
+                words,
+                layer=model.layer or DEFAULT_LAYER,
+                ranks=ranks,
+                limit_s=limit_s,
+                place=place,
             )
         emit(named_table(done), form)
         return
@@ -277,17 +264,44 @@ def _named(
     done = run_simulated(
         NAMED[name],
         words,
-        twin=twin,
-        layer=layer,
         ranks=ranks,
-        network=network,
-        ranks_per_host=ranks_per_host,
+        **model.keywords,
         limit_s=limit_s,
         trace=trace,
     )
     emit(named_table(done), form)
     for warning in done.warnings:
         print(f"note: {warning}", file=sys.stderr)
+
+
+def _together(
+    name: str, words: list[str], ranks: int, model: Simulated, beside: list[str], form: Format
+) -> None:
+    """Run a program and others at once, as a scenario of them does."""
+    from wiretwin.cli.simulate import outcome_table
+    from wiretwin.errors import InputError
+    from wiretwin.model.network import words_of
+    from wiretwin.scenario import Scenario, simulate
+
+    main = words_of(",".join(words), {"name": name, "stack": model.layer, "ranks": ranks})
+    programs: list[dict[str, Any]] = []
+    for given in [
+        main,
+        *(words_of(text.partition(":")[2], {"name": text.partition(":")[0]}) for text in beside),
+    ]:
+        table: dict[str, Any] = {
+            key: given.pop(key) for key in ("name", "label", "stack", "ranks", "hosts") if key in given
+        }
+        if "hosts" in table:
+            numbers = str(table["hosts"]).split("+")
+            if not all(number.isdecimal() for number in numbers):
+                raise InputError(key="--beside hosts", value=table["hosts"], allowed="numbers, such as 0+2+3")
+            table["hosts"] = [int(number) for number in numbers]
+        programs.append({**table, "parameters": given})
+    document = {"program": programs, "network": model.network, "ranks_per_host": model.ranks_per_host}
+    twin = None if model.twin is None else str(model.twin)
+    scenario = Scenario.of({**document, "twin": twin}, "--beside")
+    emit(outcome_table(" and ".join(scenario.labels), simulate(scenario)), form)
 
 
 def named_table(run: NamedRun) -> Table:

@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.simulated import NETWORKS_HELP, Simulated, with_simulated
 
 if TYPE_CHECKING:
     from wiretwin.sweep.run import Sweep
 
 __all__ = ["register"]
 
-HELP = """Run a scenario at every combination of values, with several seeds each, on all cores.
+HELP = f"""Run a scenario at every combination of values, with several seeds each, on all cores.
 
 A key is that of the scenario's file, or its end where only one key ends so. A range counts its ends in.
 Replication i has the same seed at every point. Every run is kept as it ends: after an interrupt the same
 command goes on. A worker that dies has its runs done again. The digest of a sweep is the same wherever
 its runs were done.
 
+{NETWORKS_HELP}
 \b
 Examples:
   wiretwin sweep echo.toml --over share=0.1:0.9:0.2 --over echo.size=4B,4KiB -o swept
   wiretwin sweep echo.toml --over share=0.5 --until latency_us=5% --most 200 -o narrow
   wiretwin sweep echo.toml --over share=0.1:0.9:0.1 --dask tcp://host:8786 -o far
+  wiretwin sweep ring.toml --network star:rate=1Gbit/s --over network.rate=1Gbit/s,10Gbit/s -o rates
 """
 
 
@@ -50,7 +53,9 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_simulated()
     def sweep(
+        model: Simulated,
         scenario: Annotated[Path, typer.Argument(help="The scenario's file.")],
         over: Annotated[list[str], typer.Option(help="KEY=a,b,c or KEY=low:high:step; again for more keys.")],
         out: Annotated[Path, typer.Option("--out", "-o", help="The folder for every run.")],
@@ -90,7 +95,7 @@ def register(app: typer.Typer) -> None:
             narrow = (metric, parse_share(share, "--until"))
         elif most is not None:
             raise InputError(key="--most", value=most, reason="is given without --until", allowed="both")
-        found = Scenario.read(scenario)
+        found = model.moved(Scenario.read(scenario))
         with Bar("sweep") as bar:
             result = run(
                 found, over, out, replications=replications, until=narrow, most=most, confidence=confidence,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wiretwin.place import Place
     from wiretwin.testbed.plan import Link
 
-__all__ = ["LINKS_HELP", "Where", "with_link", "with_place"]
+__all__ = ["LINKS_HELP", "Where", "option", "with_link", "with_options", "with_place"]
 
 LINKS_HELP = """\b
 Links: veth    virtual Ethernet and a bridge, as fast as it goes
@@ -29,43 +29,44 @@ Links: veth    virtual Ethernet and a bridge, as fast as it goes
 """
 
 
-def _option(text: str, default: Any, kind: Any = str | None, *names: str, shown: Any = "none") -> Any:
+def option(text: str, default: Any, kind: Any = str | None, *names: str, shown: Any = "none") -> Any:
+    """Return an option for `with_options`: its help, default, type, and names if not its own."""
     declared = Annotated[kind, typer.Option(*names, help=text, show_default=shown)]
     return inspect.Parameter("_", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=declared)
 
 
 LINK_OPTIONS: dict[str, Any] = {
-    "link": _option("What joins the hosts: veth, shared, wire.", "veth", str, shown=True),
-    "rate": _option("Of shared and wire, such as 10Mbit.", None, shown=False),
-    "delay": _option("Of wire, one way, such as 5us.", None),
-    "mtu": _option("Largest packet in bytes, 576 to 9000.", 1500, int, shown=True),
-    "offload": _option(
+    "link": option("What joins the hosts: veth, shared, wire.", "veth", str, shown=True),
+    "rate": option("Of shared and wire, such as 10Mbit.", None, shown=False),
+    "delay": option("Of wire, one way, such as 5us.", None),
+    "mtu": option("Largest packet in bytes, 576 to 9000.", 1500, int, shown=True),
+    "offload": option(
         "Segmentation offload on veth: up to 64 KiB at a time.",
         True,
         bool,
         "--offload/--no-offload",
         shown=True,
     ),
-    "medium": _option("Of wire: duplex, or shared, one for all hosts.", None, shown="duplex"),
-    "loss": _option("Share of frames lost on wire, such as 0.1%.", None),
-    "duplicate": _option("Share of frames duplicated on wire.", None),
-    "reorder": _option("Share of frames overtaken on wire.", None),
-    "corrupt": _option("Share of frames damaged on wire.", None),
-    "only": _option("Protocol whose packets these act on: tcp, udp, icmp.", None, shown="all"),
-    "hold": _option("A class (DSCP) of packets that wire holds, and how long: 8=30ms.", None),
-    "link_seed": _option("Of the dice of wire.", 1, int, shown=True),
+    "medium": option("Of wire: duplex, or shared, one for all hosts.", None, shown="duplex"),
+    "loss": option("Share of frames lost on wire, such as 0.1%.", None),
+    "duplicate": option("Share of frames duplicated on wire.", None),
+    "reorder": option("Share of frames overtaken on wire.", None),
+    "corrupt": option("Share of frames damaged on wire.", None),
+    "only": option("Protocol whose packets these act on: tcp, udp, icmp.", None, shown="all"),
+    "hold": option("A class (DSCP) of packets that wire holds, and how long: 8=30ms.", None),
+    "link_seed": option("Of the dice of wire.", 1, int, shown=True),
 }
 PLACE_OPTIONS: dict[str, Any] = {
-    "hosts": _option("Hosts of a testbed, made for this run.", None, int | None, shown="this host"),
-    "testbed": _option("A testbed that is up, by its name.", None, shown=False),
-    "between": _option(
+    "hosts": option("Hosts of a testbed, made for this run.", None, int | None, shown="this host"),
+    "testbed": option("A testbed that is up, by its name.", None, shown=False),
+    "between": option(
         "Two machines, as ssh knows them; no login may ask for a password.",
         None,
         tuple[str, str] | None,
         shown=False,
     ),
-    "ssh_option": _option("For ssh, as after its -o: Port=2222. May be given again.", None, list[str] | None),
-    "remote_python": _option(
+    "ssh_option": option("For ssh, as after its -o: Port=2222. May be given again.", None, list[str] | None),
+    "remote_python": option(
         "The Python on the machines that has wiretwin.", "python3", str, shown="python3 on the path"
     ),
 }
@@ -214,20 +215,21 @@ def _check_wire(kind: str, round_trips: bool) -> None:
 
 def with_link(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of a link; it takes them as ``link``."""
-    return _with(verb, "link", LINK_OPTIONS, _link)
+    return with_options(verb, "link", LINK_OPTIONS, _link)
 
 
 def with_place(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb the options of a place; it takes them as ``where``."""
-    return _with(verb, "where", {**PLACE_OPTIONS, **LINK_OPTIONS}, Where)
+    return with_options(verb, "where", {**PLACE_OPTIONS, **LINK_OPTIONS}, Where)
 
 
-def _with(
+def with_options(
     verb: Callable[..., None],
     argument: str,
     options: Mapping[str, Any],
     read: Callable[[Mapping[str, Any]], Any],
 ) -> Callable[..., None]:
+    """Give a verb options besides its own; it takes what is read of them as one argument."""
     signature = inspect.signature(verb, eval_str=True, locals={"Link": Any})
     own = [parameter for name, parameter in signature.parameters.items() if name != argument]
     added = [parameter.replace(name=name) for name, parameter in options.items()]

@@ -107,6 +107,7 @@ def fit(
     if isinstance(result, Result):
         samples, digest = result.samples(), result.digest()
         facts: dict[str, Any] = dict(result.manifest.host)
+        facts["between"] = _between(result.manifest.options.get("place") or {})
         created = result.manifest.created_utc
         place: str | None = str(result.path)
         clocks = {layer.name: layer.clock.cost_ns for layer in result.manifest.layers if layer.clock}
@@ -433,12 +434,24 @@ def _host(facts: Mapping[str, Any], given: Mapping[str, Any]) -> Host:
         "cores": int(cores),
         "kernel": str(facts.get("system", facts.get("kernel", "unknown"))),
         "governor": str(facts.get("governor", "unknown")),
+        "between": facts.get("between"),
         "hypervisor": str(facts.get("virtualisation", "none found")),
     }
     for key in given:
         if key not in Host.model_fields:
             raise InputError(key=f"host.{key}", reason="is not known", allowed=", ".join(Host.model_fields))
     return Host(**(known | dict(given)))
+
+
+def _between(place: Mapping[str, Any]) -> str | None:
+    """Return what joined the hosts of a place, in words, where they are several."""
+    if len(place.get("hosts", ())) < 2:
+        return None
+    link = place.get("link") or {}
+    words = [str(place.get("kind")), *([str(link["kind"])] if "kind" in link else [])]
+    if rate := link.get("rate_bit_s"):
+        words.append(f"{rate / 1e6:g} Mbit/s")
+    return " ".join(words)
 
 
 def _digest(samples: pl.DataFrame) -> str:

@@ -4,7 +4,7 @@
 - `local`: networks of the 1990s by name, their hosts and adapters in every detail
 """
 
-from wiretwin.model.local import LocalNetwork, is_local
+from wiretwin.model.local import LocalNetwork, read_network
 from wiretwin.model.network import Network
 
-__all__ = ["LocalNetwork", "Network", "is_local"]
+__all__ = ["LocalNetwork", "Network", "read_network"]

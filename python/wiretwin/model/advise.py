@@ -5,6 +5,8 @@ by rendezvous, the longest message of a descriptor. One setting at a time is mov
 others as they are, until none gets better. What counts is the geometric mean of the times of messages of the
 sizes given.
 
+On networks whose hosts have sockets of the mid-1990s the settings are the socket buffers and `TCP_NODELAY`.
+
 The constants of the model are known with intervals only. So the best settings and those on file are compared
 again under constants drawn from their intervals: how often the best is the better one, and by how much, is
 how sure the advice is.
@@ -19,13 +21,21 @@ from typing import Any
 
 import numpy as np
 
+from wiretwin._core import check_lan
+from wiretwin.errors import InputError
+from wiretwin.model.echo import echo
 from wiretwin.model.gigabit import Constant, Setting, asked_by, paper, sheets
 from wiretwin.model.netpipe import netpipe
+from wiretwin.model.profiles import CIRCUITS, Network
+from wiretwin.model.values import Sheet, find_sheet
 
 __all__ = ["Advice", "Choice", "advise"]
 
+
 KIB = 1024
 BUFFERS_KIB = (4, 8, 16, 32, 64, 128)
+ROUNDS = 6
+"""Of an echo; the first is left out."""
 SWITCH_OVERS = tuple(KIB << power for power in range(2, 11, 2))
 TRANSFERS_KIB = (32, 128, 512)
 LOG_90 = 1.645
@@ -69,7 +79,7 @@ class Advice:
         How many draws, and how many settings were simulated.
     """
 
-    setting: Setting
+    setting: Setting | Network
     choices: tuple[Choice, ...]
     faster: float
     low: float
@@ -79,8 +89,17 @@ class Advice:
     tried: int
 
 
-def _values(one: Setting) -> dict[str, tuple[str, int, Sequence[int]]]:
+def _values(one: Setting | Network) -> dict[str, tuple[str, int, Sequence[int]]]:
     """Return what can be set: by field, its name, its value on file, and the values to try."""
+    if isinstance(one, Network):
+        if one.stack.split("/")[0] in CIRCUITS or one.stack.startswith("pvm-mapped"):
+            raise InputError(
+                key="--stack", value=one.stack, allowed="one with sockets: others have no settings"
+            )
+        return {
+            "buffer_kib": ("buffer_kib", one.buffer_kib, [size for size in BUFFERS_KIB if _has(one, size)]),
+            "nodelay": ("nodelay", int(one.nodelay), (0, 1)),
+        }
     found: dict[str, tuple[str, int, Sequence[int]]] = {
         "mtu": ("mtu_bytes", one.mtu, paper()["mtu_bytes"][one.nic])
     }
@@ -102,18 +121,31 @@ def _values(one: Setting) -> dict[str, tuple[str, int, Sequence[int]]]:
     return found
 
 
-def _with(one: Setting, values: Mapping[str, int]) -> Setting:
+def _has(one: Network, buffer_kib: int) -> bool:
+    """Return whether sockets of these hosts have such buffers."""
+    try:
+        check_lan(replace(one, buffer_kib=buffer_kib).lan_json())
+    except ValueError:
+        return False
+    return True
+
+
+def _with(one: Setting | Network, values: Mapping[str, int]) -> Setting | Network:
     changes: dict[str, Any] = dict(values)
+    if "nodelay" in changes:
+        changes["nodelay"] = bool(changes["nodelay"])
     return replace(one, **changes)
 
 
-def _cost(one: Setting, sizes: Sequence[int]) -> float:
+def _cost(one: Setting | Network, sizes: Sequence[int]) -> float:
     """Return the logarithm of the geometric mean of the times of messages of these sizes."""
+    if isinstance(one, Network):
+        return float(np.mean([np.log(times.mean() / 2) for times in echo(one, sizes, ROUNDS)]))
     return float(np.mean(np.log(netpipe(one, sizes).time_us)))
 
 
 def advise(
-    one: Setting,
+    one: Setting | Network,
     sizes: Sequence[int],
     *,
     draws: int = 20,
@@ -142,13 +174,13 @@ def advise(
     begin = _with(one, {field: before for field, (_, before, _) in values.items()})
     seen: dict[str, float] = {}
 
-    def cost(setting: Setting) -> float:
-        # Its case names every setting.
-        if setting.case not in seen:
-            seen[setting.case] = _cost(setting, sizes)
+    def cost(setting: Setting | Network) -> float:
+        key = repr(setting)
+        if key not in seen:
+            seen[key] = _cost(setting, sizes)
             if tell is not None:
                 tell(len(seen))
-        return seen[setting.case]
+        return seen[key]
 
     best, moved = begin, True
     while moved:
@@ -162,7 +194,7 @@ def advise(
         Choice(
             name,
             before,
-            getattr(best, field),
+            int(getattr(best, field)),
             100 * math.expm1(cost(_with(best, {field: before})) - cost(best)),
         )
         for field, (name, before, _) in values.items()
@@ -174,24 +206,37 @@ def advise(
     return Advice(best, choices, faster, float(low), float(high), sure, draws, len(seen))
 
 
-def _gains(begin: Setting, best: Setting, sizes: Sequence[int], draws: int, seed: int) -> list[float]:
+def _gains(
+    begin: Setting | Network, best: Setting | Network, sizes: Sequence[int], draws: int, seed: int
+) -> list[float]:
     """Return how many times faster the best settings are, under constants drawn from their intervals."""
     if best == begin:
         return [1.0]
     random = np.random.default_rng(seed)
     gains = []
     for _ in range(draws):
-        drawn = _drawn(random, begin.nic)
-        gains.append(math.exp(_cost(begin.under(drawn), sizes) - _cost(best.under(drawn), sizes)))
+        drawn = _drawn(random, _sheets_of(begin))
+        before, after = (_cost(replace(one, overrides=drawn), sizes) for one in (begin, best))
+        gains.append(math.exp(before - after))
     return gains
 
 
-def _drawn(random: np.random.Generator, nic: str) -> Mapping[Constant, float]:
+def _sheets_of(one: Setting | Network) -> list[Sheet]:
+    """Return the data files whose fitted constants a setting rests on."""
+    if isinstance(one, Setting):
+        return [sheets()[name] for name in ("p3-450", one.nic, "m-via")]
+    found = [find_sheet("hosts", "software", "host"), find_sheet("hosts", one.host, "host")]
+    if one.adapter != "frames":
+        found.append(find_sheet("adapters", one.adapter, "adapter"))
+    return found
+
+
+def _drawn(random: np.random.Generator, of: Sequence[Sheet]) -> Mapping[Constant, float]:
     """Return fitted constants, each drawn by itself from its interval."""
     drawn: dict[Constant, float] = {}
-    for name in ("p3-450", nic, "m-via"):
-        for key, value in sheets()[name].values.items():
+    for sheet in of:
+        for key, value in sheet.values.items():
             if value.by == "fit" and value.low is not None and value.high is not None:
                 spread = min(math.log(value.high / value.low) / (2 * LOG_90), MOST_SPREAD)
-                drawn[name, key] = value.value * math.exp(spread * float(random.standard_normal()))
+                drawn[sheet.name, key] = value.value * math.exp(spread * float(random.standard_normal()))
     return drawn

@@ -13,7 +13,7 @@ from wiretwin.model.echo import SEED
 if TYPE_CHECKING:
     from wiretwin._core import LanSegments
 
-__all__ = ["Anatomy", "Line", "Pair", "anatomy", "capture", "chrome_trace", "cpu_shares", "lines"]
+__all__ = ["Anatomy", "Line", "Named", "Pair", "anatomy", "capture", "chrome_trace", "cpu_shares", "lines"]
 
 ROUNDS = 2
 """The message looked at is that of the second round trip, as the first is left out everywhere."""
@@ -22,8 +22,8 @@ MOST_BYTES = 8 << 20
 """The longest message that is taken apart: all that is done for it is kept, cell by cell."""
 
 
-class Pair(Protocol):
-    """Hosts of which the first sends the second a message."""
+class Named(Protocol):
+    """Hosts of which the first sends the second a message, in words."""
 
     @property
     def stack(self) -> str:
@@ -32,6 +32,10 @@ class Pair(Protocol):
     @property
     def between(self) -> str:
         """The hosts and what is between them, in words."""
+
+
+class Pair(Named, Protocol):
+    """The same in every detail."""
 
     def lan_json(self, *, capture_host: int | None = None) -> str:
         """Return the configuration of the network as JSON, the packets of a host captured."""
@@ -66,7 +70,7 @@ class Line:
 class Anatomy:
     """A message that was taken apart; the spans of `path` sum to `latency_ps`."""
 
-    network: Pair
+    network: Named
     bytes: int
     latency_ps: int
     path: list[Line]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -11,9 +12,16 @@ from wiretwin._core import lan_echo
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.model.profiles import Network, lan_json
 
-__all__ = ["SEED", "Curve", "Trial", "coarse", "echo", "fine", "measure", "summary", "try_echo"]
+__all__ = ["SEED", "Curve", "Described", "Trial", "coarse", "echo", "fine", "measure", "summary", "try_echo"]
 
 SEED = 1995
+
+
+class Described(Protocol):
+    """A network in every detail."""
+
+    def lan_json(self) -> str:
+        """Return its configuration as JSON."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,7 @@ class Trial:
     digest: str
 
 
-def try_echo(network: Network, sizes: Sequence[int], rounds: int, seed: int = SEED) -> list[Trial]:
+def try_echo(network: Described, sizes: Sequence[int], rounds: int, seed: int = SEED) -> list[Trial]:
     """Echo each size so many times, the first included, whatever is lost.
 
     Raises
@@ -118,7 +126,7 @@ def try_echo(network: Network, sizes: Sequence[int], rounds: int, seed: int = SE
         The network is refused.
     """
     try:
-        runs = lan_echo(lan_json(network), list(sizes), rounds, seed, patient=True)
+        runs = lan_echo(network.lan_json(), list(sizes), rounds, seed, patient=True)
     except ValueError as error:
         raise InputError(reason=str(error)) from None
     except RuntimeError as error:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any
 
 from wiretwin import _core
 from wiretwin.errors import InputError
 from wiretwin.model import gigabit, profiles
+from wiretwin.model.network import Network, network_table, resolved, words_of
 from wiretwin.model.switches import crossbar, star
 from wiretwin.model.values import find_sheet, sheet_names
 from wiretwin.quantity import parse_rate, parse_size, parse_time
 
-__all__ = ["MPI_LAYERS", "PRESETS", "LocalNetwork", "is_local", "preset_for"]
+__all__ = ["MPI_LAYERS", "PRESETS", "LocalNetwork", "own_hosts", "preset_for", "read_network"]
 
 MPI_LAYERS = ("mpi-mpich", "mpi-lam", "mpi", "mpi-mvich")
 """Message layers that carry mpi4py scripts."""
@@ -51,7 +53,9 @@ class Preset:
 
 _HOST = {"host": "sparc2", "first_use": "0ms"}
 _SOCKETS = {"buffer": "32KiB", "nodelay": "true"}
-_ATM = {**_HOST, "adapter": "series-200", "link": "taxi100", "cell_loss": "0", **_SOCKETS}
+_ATM = {
+    **_HOST, "adapter": "series-200", "link": "taxi100", "cell_loss": "0", "load": None, **_SOCKETS
+}  # fmt: skip
 
 PRESETS: Mapping[str, Preset] = {
     "ethernet10": Preset(
@@ -75,9 +79,19 @@ PRESETS: Mapping[str, Preset] = {
 """The networks, by name."""
 
 
-def is_local(text: str) -> bool:
-    """Return whether a text names one of these networks."""
-    return text.partition(":")[0] in PRESETS
+def own_hosts(stack: str, network: str | None = None) -> LocalNetwork:
+    """Return the network, or what a stack ends in where there is none, under that stack, with two hosts.
+
+    Raises
+    ------
+    InputError
+        The network has no hosts of its own, or cannot be.
+    """
+    found = read_network(network or preset_for(stack), stack=stack)
+    if not isinstance(found, LocalNetwork):
+        allowed = f"{', '.join(PRESETS)}; a topology such as star:rate=10Gbit/s joins hosts of a --twin"
+        raise InputError(key="--network", value=network, allowed=allowed)
+    return found
 
 
 def preset_for(stack: str) -> str:
@@ -119,45 +133,57 @@ class LocalNetwork:
     hosts
         How many; a rank on each.
     parameters
-        The keys that were given.
+        The keys that were given, quantities as texts with their units.
+    load
+        Stations that only generate.
     """
 
     preset: str
     stack: str
     hosts: int
     parameters: Mapping[str, str]
+    load: tuple[profiles.Load, ...] = ()
 
     @classmethod
     def parse(cls, text: str, *, stack: str | None = None, hosts: int = 2) -> LocalNetwork:
-        """Read a network: ``NAME:key=value,key=value``.
+        """Read a network of the form ``NAME:key=value,key=value``; for the rest see `of`."""
+        name, _, words = text.partition(":")
+        return cls.of(words_of(words, {"preset": name}), stack=stack, hosts=hosts)
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any], *, stack: str | None = None, hosts: int = 2) -> LocalNetwork:
+        """Read a network as a table has it: `preset`, and that one's keys; see `PRESETS`.
 
         Parameters
         ----------
-        text
-            Of that form; see `PRESETS`.
+        table
+            Values are texts, or whole numbers, shares and truth values as TOML has them; `load` may be a list
+            of tables with the attributes of `wiretwin.model.profiles.Load`.
         stack
             The stack; MPICH's of the time where there is none.
         hosts
-            How many hosts, unless the text says.
+            How many hosts, unless the table says.
 
         Raises
         ------
         InputError
             There is no such network, or a key, a value or the stack is none of it; what is allowed is named.
         """
-        name, _, words = text.partition(":")
+        given = dict(table)
+        name = str(given.pop("preset"))
         preset = PRESETS.get(name)
         if preset is None:
             raise InputError(key=_OPTION, value=name, allowed=", ".join(PRESETS))
-        given: dict[str, str] = {}
-        allowed = ", ".join([*preset.defaults, "hosts", "fidelity"])
-        for word in filter(None, words.split(",")):
-            key, equals, value = word.partition("=")
-            if not equals or key not in (*preset.defaults, "hosts", "fidelity"):
-                raise InputError(key=_OPTION, value=word, allowed=f"key=value with a key of {allowed}")
-            if key in given:
-                raise InputError(key=f"{_OPTION} {key}", value=value, reason="is given twice", allowed="once")
-            given[key] = value
+        known = [*preset.defaults, "hosts", "fidelity"]
+        load: tuple[profiles.Load, ...] = ()
+        if "load" in known and isinstance(given.get("load"), (list, tuple)):
+            load = tuple(_load(number, one) for number, one in enumerate(given.pop("load")))
+        for key, value in given.items():
+            if key not in known:
+                raise InputError(
+                    key=f"{_OPTION} {key}", value=value, reason="is no key of it", allowed=", ".join(known)
+                )
+            given[key] = str(value).lower() if isinstance(value, bool) else str(value)
         unit = "cell" if preset.lower == "aal5" else "packet"
         if (fidelity := given.pop("fidelity", unit)) != unit:
             raise InputError(key=f"{_OPTION} fidelity", value=fidelity, allowed=f"{unit}, for {name}")
@@ -165,7 +191,7 @@ class LocalNetwork:
         count = given.pop("hosts", str(hosts))
         if not count.isdecimal() or not least <= int(count) <= most:
             raise InputError(key=f"{_OPTION} hosts", value=count, allowed=f"{least} to {most}, for {name}")
-        made = cls(name, stack or f"{MPI_LAYERS[0]}/tcp/{preset.lower}", int(count), given)
+        made = cls(name, stack or f"{MPI_LAYERS[0]}/tcp/{preset.lower}", int(count), given, load)
         lowers = ("aal5", "aal34") if "adapter" in preset.defaults else (preset.lower,)
         if made.stack.split("/")[-1] not in lowers:
             ends = " or ".join(f"/{lower}" for lower in lowers)
@@ -199,10 +225,16 @@ class LocalNetwork:
         try:
             _core.check_lan(self.settings.lan_json())
         except ValueError as error:
-            said, _, allowed = str(error).partition("; allowed: ")
-            if said == f"network: stack is {self.stack}":
+            key, value, allowed = error.args
+            if key == "stack":
                 raise InputError(key="--stack", value=self.stack, allowed=allowed) from None
-            raise InputError(key=_OPTION, reason=str(error)) from None
+            if key.startswith("reservations"):
+                key, value = "reserve", self._value("reserve")
+            raise InputError(key=f"{_OPTION} {key}", value=value, allowed=allowed) from None
+        idle = [key for key in _SOCKETS if key in self.parameters]
+        if idle and self.stack.split("/")[0] in profiles.CIRCUITS:
+            allowed = "nothing, on circuits without sockets"
+            raise InputError(key=f"{_OPTION} {idle[0]}", value=self.parameters[idle[0]], allowed=allowed)
 
     @property
     def settings(self) -> profiles.Network | gigabit.Setting:
@@ -225,10 +257,12 @@ class LocalNetwork:
             first_use_ms=1e3 * parse_time(self._text("first_use"), f"{_OPTION} first_use", most_s=60.0),
             buffer_kib=self._kib("buffer"),
             nodelay=self._choice("nodelay", ("true", "false")) == "true",
+            load=self.load,
         )
+        if share := "load" in self.parameters and self._share("load"):
+            network = replace(network, load=(profiles.Load(share),))
         if frames:
-            load = self._share("load")
-            return replace(network, load=(profiles.Load(load),) if load else ())
+            return network
         if self.preset == "an2":
             return replace(network, adapter="otto", switch="an2", switches=self._an2())
         return replace(
@@ -299,3 +333,50 @@ class LocalNetwork:
     def _reserve(self) -> float | None:
         text = self._value("reserve")
         return None if text is None else parse_rate(text, f"{_OPTION} reserve") / 1e6
+
+
+def _load(number: int, table: object) -> profiles.Load:
+    """Return a station that only generates, from its table; its values are checked by the core."""
+    known = {one.name for one in fields(profiles.Load)}
+    if not isinstance(table, Mapping) or not {"share"} <= set(table) <= known:
+        key = f"{_OPTION} load[{number}]"
+        raise InputError(key=key, value=table, allowed=f"share, and of the others {', '.join(sorted(known))}")
+    return profiles.Load(**table)
+
+
+def read_network(
+    given: str | Path | Mapping[str, Any] | Network | LocalNetwork,
+    *,
+    stack: str | None = None,
+    hosts: int = 2,
+) -> Network | LocalNetwork:
+    """Read what joins hosts, however it is given: what every ``--network`` means.
+
+    Parameters
+    ----------
+    given
+        A text, ``NAME:key=value,key=value``, where NAME is a topology, one of `PRESETS`, or a file: one in
+        TOML with a table ``[network]``, or a ``topology.conf`` of Slurm's; such a table; or a network.
+    stack
+        That of a network whose hosts are its own.
+    hosts
+        How many hosts there are if the network takes a number and was given none.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read, or the network cannot be; key, value and what is allowed are named.
+    """
+    if isinstance(given, (Network, LocalNetwork)):
+        return given
+    table = resolved(network_table(given, PRESETS) if isinstance(given, (str, Path)) else given)
+    if "preset" in table:
+        return LocalNetwork.of(table, stack=stack, hosts=hosts)
+    try:
+        return Network.of_table(table, hosts=hosts)
+    except InputError as error:
+        # A topology that is known can be refused for what goes with it.
+        if error.key != f"{_OPTION} topology" or not str(error.allowed).startswith("back-to-back"):
+            raise
+        allowed = f"a preset, {', '.join(PRESETS)}; or a topology, {error.allowed}"
+        raise InputError(key=_OPTION, value=error.value, allowed=allowed, reason=error.reason) from None

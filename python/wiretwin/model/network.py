@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from wiretwin import _core
 from wiretwin.errors import InputError
 from wiretwin.given import read_text
 
-__all__ = ["Network"]
+__all__ = ["Network", "network_table", "resolved", "words_of"]
 
 _OPTION = "--network"
 _LARGEST_FILE = 16 << 20
@@ -72,35 +73,29 @@ class Network:
 
     @classmethod
     def parse(cls, text: str, *, hosts: int | None = None) -> Network:
-        """Read a network from its text, or from the file that the text names.
+        """Read a network of the form ``NAME:key=value,key=value``, NAME being a topology or a file.
+
+        For the files see `wiretwin.read_network`, and for the rest `of_table`.
+        """
+        return cls.of_table(resolved(network_table(text)), hosts=hosts)
+
+    @classmethod
+    def of_table(cls, table: Mapping[str, Any], *, hosts: int | None = None) -> Network:
+        """Read a network as a table has it: `topology` and that one's parameters.
 
         Parameters
         ----------
-        text
-            ``NAME:key=value,key=value``, where NAME is a topology, the path of a Slurm ``topology.conf``, or
-            the path of a TOML file that ends in ``.toml`` and lacks the keys given here.
         hosts
             How many hosts a topology has that takes a number and was given none.
 
         Raises
         ------
         InputError
-            The file cannot be read, or the network cannot be; key, value and what is allowed are named.
+            The network cannot be; key, value and what is allowed are named.
         """
         made = object.__new__(cls)
-        name, _, words = text.partition(":")
-        if name.endswith(".toml"):
-            made._take(_read(_with(_table(Path(name)), words), hosts))
-        elif name.endswith(".conf"):
-            made._take(_read(_with(_slurm(Path(name)), words), hosts))
-        else:
-            made._take(_read(text, hosts))
+        made._take(_read(table, hosts))
         return made
-
-    @classmethod
-    def of(cls, given: str | Path | Network, *, hosts: int | None = None) -> Network:
-        """Return a network as it is, or read it as :meth:`parse` does."""
-        return given if isinstance(given, Network) else cls.parse(str(given), hosts=hosts)
 
     def __str__(self) -> str:
         words = ",".join(
@@ -111,10 +106,9 @@ class Network:
         return f"{self.topology}:{words}" if words else self.topology
 
 
-def _read(given: str | dict[str, Any], hosts: int | None) -> _core.ReadNetwork:
-    text = given if isinstance(given, str) else json.dumps(given, default=str)
+def _read(table: Mapping[str, Any], hosts: int | None) -> _core.ReadNetwork:
     try:
-        return _core.read_network(text, hosts=hosts)
+        return _core.read_network(json.dumps(dict(table), default=str), hosts=hosts)
     except ValueError as error:
         key, found, allowed = error.args
         if found == "nothing":
@@ -126,29 +120,61 @@ def _read(given: str | dict[str, Any], hosts: int | None) -> _core.ReadNetwork:
         raise InputError(key=f"{_OPTION} {key}".rstrip(), value=value, allowed=allowed) from None
 
 
-def _slurm(path: Path) -> dict[str, Any]:
-    from wiretwin.model.slurm import read_topology
+def network_table(text: str | Path, presets: Collection[str] = ()) -> dict[str, Any]:
+    """Return the table of a network's text: `topology`, `preset` or `file`, and the keys after it."""
+    name, _, words = str(text).partition(":")
+    kind = "file" if name.endswith((".toml", ".conf")) else "preset" if name in presets else "topology"
+    return words_of(words, {kind: name})
 
-    return read_topology(path, read_text(path, most=_LARGEST_FILE))
+
+def resolved(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with what is in the `file` that it names, if it names one; see `table_in`."""
+    rest = dict(table)
+    return table_in(Path(str(rest.pop("file"))), rest) if "file" in rest else rest
 
 
-def _with(table: dict[str, Any], words: str) -> dict[str, Any]:
-    """Return a file's table with what is said beside the file: keys that the table does not have."""
+def words_of(words: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with what a text says besides, ``key=value,key=value``: keys that it does not have.
+
+    Raises
+    ------
+    InputError
+        A word is not of that form, or its key is there already.
+    """
     table = dict(table)
     for word in filter(None, words.split(",")):
         key, equals, value = word.partition("=")
-        if not equals or key in table:
+        if not equals:
             raise InputError(key=_OPTION, value=word, allowed="key=value, such as rate=100Gbit/s")
-        table[key] = value
+        if key in table:
+            raise InputError(key=f"{_OPTION} {key}", value=value, reason="is given twice", allowed="once")
+        table[key] = int(value) if value.isdecimal() else value
     return table
 
 
-def _table(path: Path) -> dict[str, Any]:
-    try:
-        document = tomllib.loads(read_text(path, most=_LARGEST_FILE))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(file=path, reason=f"not TOML: {error}") from error
-    table = document.get("network")
-    if not isinstance(table, dict) or "topology" not in table:
-        raise InputError(file=path, key="network.topology", reason="is needed", allowed="a topology's name")
-    return table
+def table_in(path: Path, besides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the network's table of a file of TOML, or of a ``topology.conf``, with the keys given besides.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read or has none, or a key is in both.
+    """
+    if path.suffix == ".conf":
+        from wiretwin.model.slurm import read_topology
+
+        table = read_topology(path, read_text(path, most=_LARGEST_FILE))
+    else:
+        try:
+            document = tomllib.loads(read_text(path, most=_LARGEST_FILE))
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise InputError(file=path, reason=f"not TOML: {error}") from error
+        found = document.get("network")
+        if not isinstance(found, dict) or not {"topology", "preset"} & set(found):
+            allowed = "a topology's name, or a preset's as network.preset"
+            raise InputError(file=path, key="network.topology", reason="is needed", allowed=allowed)
+        table = found
+    for key, value in besides.items():
+        if key in table:
+            raise InputError(key=f"{_OPTION} {key}", value=value, reason="is given twice", allowed="once")
+    return {**table, **besides}

@@ -96,8 +96,6 @@ class Network:
         The rules of TCP.
     switches
         A network of cell switches in place of one with a switch in the middle, as JSON: `papers.switches`.
-    beside
-        Stacks of other programs on the same hosts.
     cut_messages
         Of ``fore``: a message longer than a PDU goes as several; else it is refused.
     overrides
@@ -123,7 +121,6 @@ class Network:
     tcp: str = "sunos41"
     nodelay: bool = True
     switches: Mapping[str, Any] | None = None
-    beside: tuple[str, ...] = ()
     cut_messages: bool = True
     overrides: Overrides = field(default_factory=dict)
 
@@ -191,8 +188,6 @@ def lan_json(network: Network) -> str:
         config["bit_error"] = network.bit_error
     if network.reassembly_timer_us is not None:
         config["reassembly_timer_ps"] = _ps(network.reassembly_timer_us)
-    if network.beside:
-        config["beside"] = list(network.beside)
     if network.stack.startswith("pvm-mapped") and network.adapter != "frames":
         adapter = find_sheet("adapters", network.adapter, "--adapter")
         if "mapped_buffers" in adapter.values:

@@ -10,6 +10,7 @@ import polars as pl
 
 from wiretwin import states
 from wiretwin.errors import InputError
+from wiretwin.model import Network
 from wiretwin.predict.records import (
     Beside,
     Comparison,
@@ -103,6 +104,17 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
         elsewhere=elsewhere,
         notes=notes,
     )
+
+
+def where(prediction: Prediction) -> str:
+    """Return what a prediction's ranks run on, in words."""
+    model = prediction.network
+    if "local" in model:
+        hosts = model["local"]["hosts"]
+        return f"{len(hosts)} {hosts[0]['name']}"
+    if model.get("network"):
+        return str(Network.of_table(model["network"]))
+    return f"{len(model['nodes'])} host{'s' if len(model['nodes']) > 1 else ''}"
 
 
 def _counted(run: Run) -> list[Launch]:

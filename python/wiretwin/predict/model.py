@@ -6,19 +6,19 @@ never meets a float; the reference of the keys is `docs/reference/model.md`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
-from wiretwin.model import LocalNetwork, Network, is_local
+from wiretwin.model import LocalNetwork, Network, read_network
 from wiretwin.twin import Costs, Quantity, Segment, Twin
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
 #: What joins hosts: as an object, as ``--network`` takes it, or a file.
-AnyNetwork = str | Path | Network | LocalNetwork
+AnyNetwork = str | Path | Mapping[str, Any] | Network | LocalNetwork
 #: Which end of the twin's intervals a model is built from.
 Side = Literal["value", "low", "high"]
 
@@ -160,11 +160,18 @@ class Site:
             if ranks_per_host is not None:
                 raise InputError(key="--ranks-per-host", value=ranks_per_host, allowed="with --network")
             return cls(ranks)
-        if isinstance(network, LocalNetwork) or (isinstance(network, str) and is_local(network)):
-            return cls._local(ranks, network, ranks_per_host, stack)
         each = ranks_per_host or 1
-        found = Network.of(network, hosts=max(2, -(-ranks // each)))
-        if found.hosts * each < ranks:
+        found = read_network(network, stack=stack, hosts=max(2, -(-ranks // each)))
+        if isinstance(found, LocalNetwork):
+            if each != 1:
+                raise InputError(key="--ranks-per-host", value=each, allowed=f"1 on {found.preset}")
+            if found.hosts != ranks:
+                raise InputError(
+                    key="--ranks",
+                    value=ranks,
+                    allowed=f"{found.hosts}: {found.preset} has that many hosts here, and a rank on each",
+                )
+        elif found.hosts * each < ranks:
             raise InputError(
                 key="--ranks",
                 value=ranks,
@@ -172,26 +179,6 @@ class Site:
                 "--ranks-per-host",
             )
         return cls(ranks, found, each)
-
-    @classmethod
-    def _local(
-        cls, ranks: int, network: LocalNetwork | str, ranks_per_host: int | None, stack: str | None
-    ) -> Site:
-        """Return the site of ranks on hosts in every detail, a rank on each."""
-        if ranks_per_host not in (None, 1):
-            raise InputError(key="--ranks-per-host", value=ranks_per_host, allowed=f"1 on {network}")
-        found = (
-            network
-            if isinstance(network, LocalNetwork)
-            else LocalNetwork.parse(network, stack=stack, hosts=max(2, ranks))
-        )
-        if found.hosts != ranks:
-            raise InputError(
-                key="--ranks",
-                value=ranks,
-                allowed=f"{found.hosts}: {found.preset} has that many hosts here, and a rank on each",
-            )
-        return cls(ranks, found)
 
     def twin_for(self, twin: str | Path | Twin | None) -> Twin | None:
         """Return the twin whose hosts these are, read if it is a file.
@@ -265,9 +252,14 @@ class Site:
             ]
         if twin is None:
             return [f"hosts are joined by {self.network}, and messages cost them nothing"]
-        return [
+        joined = (
             f"hosts are joined by {self.network}; what a message costs its two ends is as the twin has it, "
-            "measured within one host"
+        )
+        if twin.host.between is None:
+            return [f"{joined}measured within one host"]
+        return [
+            f"{joined}measured between two hosts ({twin.host.between}): what was between them then is in its "
+            "latency, and the network comes on top"
         ]
 
 

@@ -304,7 +304,7 @@ def run_simulated(
     site = Site.of(ranks, network, ranks_per_host, layer)
     fitted = site.twin_for(twin)
     layer = site.local.stack if site.local is not None else layer or LAYER
-    _check_costs(program, costs)
+    refuse_unpriced(program, costs)
     case = Case(parameters, costs, site.model(fitted, layer), ranks)
     if trace is None:
         (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
@@ -314,30 +314,7 @@ def run_simulated(
     return NamedRun(program, parameters, "simulated", layer, done.ranks, timeline.coarse_note(done.coarse_ps))
 
 
-def run_on(
-    program: Named,
-    words: Sequence[str],
-    plan: Mapping[str, Any],
-    stack: str,
-    *,
-    seed: int = 1,
-    limit_s: float = 120.0,
-) -> NamedRun:
-    """Run a compiled program on a local network, as the core reads it, a rank on each of its hosts.
-
-    Raises
-    ------
-    InputError, ProgramError
-        As `run_simulated`.
-    """
-    parameters, costs = parse_parameters(program, words)
-    _check_costs(program, costs)
-    case = Case(parameters, costs, {"local": dict(plan)}, len(plan["hosts"]))
-    (done,) = simulate(program, [case], seed=seed, limit_s=limit_s)
-    return NamedRun(program, parameters, "simulated", stack, done.ranks)
-
-
-def _check_costs(program: Named, costs: Mapping[str, int]) -> None:
+def refuse_unpriced(program: Named, costs: Mapping[str, int]) -> None:
     """Refuse work whose price nobody has told the simulated world."""
     missing = [kind for kind in program.work if kind not in costs]
     if missing:
@@ -393,24 +370,7 @@ def simulate(
         "chrome_trace": None if chrome_trace is None else str(chrome_trace.absolute()),
     }
     with scratch.folder(what="named") as folder:
-        path = folder / "spec.json"
-        path.write_text(json.dumps(spec), "utf-8")
-        argv = [sys.executable, "-P", "-m", "wiretwin.predict.named", str(path)]
-        try:
-            done = process.run(argv, limit_s=limit_s)
-        except process.TimeLimit:
-            raise ProgramError(
-                f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
-            ) from None
-        if done.returncode == InputError.exit_code:
-            raise InputError(key=program.name, reason=done.stderr.strip())
-        if done.returncode == StorageError.exit_code:
-            raise OSError(done.stderr.strip())
-        if done.returncode:
-            raise ProgramError(
-                f"{program.name}: the simulated run ended with {process.ending(done.returncode)}: "
-                f"{done.last_words() or 'no word'}"
-            )
+        done = in_child("wiretwin.predict.named", program.name, spec, limit_s, folder)
         kept = None
         if keep_timeline:
             import polars as pl
@@ -418,15 +378,51 @@ def simulate(
             kept = pl.read_parquet(folder / timeline.FILE, memory_map=False)
     return [
         Simulated(
-            tuple(NamedRank(**{**rank, "points": points_of(rank["points"])}) for rank in found["ranks"]),
+            named_ranks(found["ranks"]),
             case.network,
             found["messages"],
             found["digest"],
             None if number else kept,
             found["coarse_ps"],
         )
-        for number, (case, found) in enumerate(zip(cases, json.loads(done.stdout), strict=True))
+        for number, (case, found) in enumerate(zip(cases, done, strict=True))
     ]
+
+
+def named_ranks(found: Sequence[Mapping[str, Any]]) -> tuple[NamedRank, ...]:
+    """Return ranks as a process that simulates prints them."""
+    return tuple(NamedRank(**{**rank, "points": points_of(rank["points"])}) for rank in found)
+
+
+def in_child(
+    module: str, name: str, spec: Mapping[str, Any], limit_s: float, folder: Path | None = None
+) -> Any:
+    """Simulate in a process of its own, which a module makes of `spec`; return what it prints.
+
+    Raises
+    ------
+    InputError, ProgramError
+        It refuses something of the program `name`; it does not end within `limit_s` seconds, or fails.
+    """
+    if folder is None:
+        with scratch.folder(what="named") as made:
+            return in_child(module, name, spec, limit_s, made)
+    path = folder / "spec.json"
+    path.write_text(json.dumps(spec), "utf-8")
+    try:
+        done = process.run([sys.executable, "-P", "-m", module, str(path)], limit_s=limit_s)
+    except process.TimeLimit:
+        raise ProgramError(
+            f"{name}: the simulated run did not end within {limit_s:g} s and was ended"
+        ) from None
+    if done.returncode == InputError.exit_code:
+        raise InputError(key=name, reason=done.stderr.strip())
+    if done.returncode == StorageError.exit_code:
+        raise OSError(done.stderr.strip())
+    if done.returncode:
+        words = done.last_words() or "no word"
+        raise ProgramError(f"{name}: the simulated run ended with {process.ending(done.returncode)}: {words}")
+    return json.loads(done.stdout)
 
 
 def run_live(

@@ -1,14 +1,15 @@
 """The scenario file: a simulated world and what happens in it.
 
-Three worlds can be described. ``[network]`` is a local network in every detail (hosts, adapters, links, a
-switch, stations that load it) with ``[echo]``, messages there and back, or ``[program]``, a shipped program.
-``[twin]`` is a host as a fit has found it, with ``[program]``. ``[port]`` is an output port that service
-categories share, with ``[background]`` traffic and a ``[task]`` that plays the messages of a program.
-Everything is checked before anything runs.
+``[network]`` is what ``--network`` takes, as a table: a network with hosts of its own in every detail, or a
+topology that joins hosts of a ``twin``. On it run ``[echo]``, messages there and back, or ``[[program]]``:
+one shipped program, or several at once. ``[port]`` is an output port that service categories share, with
+``[background]`` traffic and a ``[task]`` that plays the messages of a program. Everything is checked before
+anything runs.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from collections.abc import Mapping
@@ -21,19 +22,20 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
-    field_validator,
     model_validator,
 )
 
 from wiretwin.errors import InputError
 from wiretwin.faults import explain, shown
 from wiretwin.given import read_text
+from wiretwin.model.local import PRESETS
+from wiretwin.model.network import network_table
 
 __all__ = ["FORMAT", "TABLES", "VERSION", "Scenario"]
 
 FORMAT: Final = "wiretwin-scenario"
-VERSION: Final = 1
-TABLES: Final = ("network", "echo", "twin", "program", "port", "background", "task", "tariff")
+VERSION: Final = 2
+TABLES: Final = ("network", "echo", "program", "port", "background", "task", "tariff")
 """The tables of a scenario."""
 
 
@@ -79,70 +81,36 @@ class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
-class LoadTable(_Table):
-    """``[[network.load]]``: a station that only generates; the model is that of background load."""
-
-    share: Annotated[float, Field(gt=0.0, le=4.0)]
-    law: Literal["constant", "poisson", "on-off"] = "poisson"
-    octets: Annotated[int, Field(ge=1, le=65535)] = 1460
-    to: Annotated[int, Field(ge=0, le=1023)] = 1
-    reserved: bool = False
-    counted: Literal["line", "frame"] = "line"
-    peak: Share | None = None
-    burst: Annotated[float, Field(ge=1.0, le=1e6)] | None = None
-
-
-class NetworkTable(_Table):
-    """``[network]``: hosts and what is between them, by the names of the data files."""
-
-    stack: str
-    host: str
-    adapter: str | None = None
-    switch: str | None = None
-    link: str = "taxi100"
-    hosts: Annotated[int, Field(ge=2, le=64)] = 2
-    cell_loss: Share = 0.0
-    buffer: Octets = 32.0 * _KIB
-    nodelay: bool = True
-    first_use: Milliseconds = 0.0
-    reserve: Megabits | None = None
-    load: tuple[LoadTable, ...] = ()
-
-    @field_validator("buffer")
-    @classmethod
-    def _of_kib(cls, value: float) -> float:
-        if value < _KIB or value % _KIB:
-            raise ValueError(f"'{value:g} B'; allowed is a whole number of KiB, at least one")
-        return value
-
-    @property
-    def lower(self) -> str:
-        """What is under the stack, such as ``aal5`` or ``ethernet``."""
-        return self.stack.split("/")[-1]
-
-
 class EchoTable(_Table):
     """``[echo]``: a message from the first host to the second and back, again and again."""
 
+    stack: str | None = None
     size: Octets
     rounds: Annotated[int, Field(ge=2, le=1_000_000)] = 21
 
 
-class TwinTable(_Table):
-    """``[twin]``: the file that a fit has written, whose layer of it, and what joins hosts like it."""
-
-    file: str
-    layer: str
-    network: str | None = None
-    ranks_per_host: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
-
-
 class ProgramTable(_Table):
-    """``[program]``: a shipped program; its parameters are whole numbers, the costs of its work times."""
+    """``[[program]]``: a shipped program, or one of those that go on until the others have ended.
+
+    `hosts` are those of its ranks; `label` is what its metrics begin with, where there are several.
+    """
 
     name: str
-    ranks: Annotated[int, Field(ge=1, le=1 << 20)] = 2
+    label: str | None = None
+    stack: str | None = None
+    ranks: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    hosts: tuple[Annotated[int, Field(ge=0, le=1 << 20)], ...] | None = None
     parameters: dict[str, Annotated[int, Field(ge=0)] | str] = {}
+
+    @property
+    def size(self) -> int:
+        """How many ranks it has."""
+        return self.ranks or (2 if self.hosts is None else len(self.hosts))
+
+
+def _network(value: object) -> object:
+    """Take the text of a network for its table."""
+    return network_table(value, PRESETS) if isinstance(value, str) else value
 
 
 class PortTable(_Table):
@@ -227,22 +195,24 @@ class Scenario(_Table):
         What it is, one line.
     seed
         Of every random stream.
-    network, echo
-        A local network and the messages on it.
-    twin, program
-        A fitted host and the program on it; a local network takes a program too.
+    network, twin, ranks_per_host
+        What joins hosts, as a table or as the text of ``--network``; the file of the twin that they are like,
+        or ``nothing``; how many ranks a host of a twin takes.
+    echo, program
+        Messages on it, or programs.
     port, background, task, tariff
         A port that service categories share, what else comes to it, a task, and what bits cost.
     """
 
     format: Literal["wiretwin-scenario"] = FORMAT
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     name: str = ""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    network: NetworkTable | None = None
+    twin: str | None = None
+    ranks_per_host: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    network: Annotated[dict[str, Any] | None, BeforeValidator(_network)] = None
     echo: EchoTable | None = None
-    twin: TwinTable | None = None
-    program: ProgramTable | None = None
+    program: tuple[ProgramTable, ...] = ()
     port: PortTable | None = None
     background: BackgroundTable | None = None
     task: TaskTable | None = None
@@ -250,22 +220,59 @@ class Scenario(_Table):
 
     @model_validator(mode="after")
     def _one_world(self) -> Scenario:
-        given = [name for name in TABLES if getattr(self, name) is not None]
-        worlds = (
-            ["network", "echo"],
-            ["network", "program"],
-            ["twin", "program"],
-            ["port", "background", "task"],
-        )
-        if [name for name in given if name != "tariff"] not in worlds or (
-            "tariff" in given and "task" not in given
+        given = [name for name in TABLES if getattr(self, name) not in (None, ())]
+        has = [name for name in given if name != "network"] or ["no world"]
+        worlds = (["echo"], ["program"], ["port", "background", "task"])
+        if [name for name in has if name != "tariff"] not in worlds or (
+            ("network" in given and "port" in given) or ("tariff" in given and "task" not in given)
         ):
             raise ValueError(
-                f"has {' and '.join(f'[{name}]' for name in given) or 'no world'}; allowed is [network] with "
-                "[echo] or [program], or [twin] with [program], or [port] with [background] and [task], and "
-                "[tariff]"
+                f"has {' and '.join(f'[{name}]' for name in given) or 'no world'}; allowed is [echo] or "
+                "[[program]], with [network], a twin or both, or [port] with [background], [task], [tariff]"
             )
+        if self.port is None and self.network is None and self.twin is None:
+            raise ValueError("has neither [network] nor a twin; allowed is one of them, or both")
+        labels = self.labels
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"has two programs of the label {twice[0]!r}; allowed is each label once")
         return self
+
+    @property
+    def labels(self) -> list[str]:
+        """What the metrics of each program begin with: its label, or its name."""
+        return [one.label or one.name for one in self.program]
+
+    def on(
+        self,
+        *,
+        network: str | None = None,
+        twin: str | os.PathLike[str] | None = None,
+        ranks_per_host: int | None = None,
+        stack: str | None = None,
+    ) -> Scenario:
+        """Return the scenario on another network, hosts of a twin, or another stack, where they are given.
+
+        Raises
+        ------
+        InputError
+            The scenario has no network, or there are programs whose stacks are apart.
+        """
+        given = {"network": network, "twin": None if twin is None else str(twin)}
+        if given["twin"] not in (None, "nothing"):
+            given["twin"] = str(Path(str(twin)).resolve())
+        changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        if ranks_per_host is not None:
+            changes["ranks_per_host"] = ranks_per_host
+        if self.port is not None and (changes or stack):
+            key = f"--{next(iter(changes), 'stack').replace('_', '-')}"
+            raise InputError(key=key, allowed="for a scenario with [network] or a twin: this one has [port]")
+        document = self.document | changes
+        if stack is not None:
+            if len(self.program) > 1:
+                raise InputError(key="--stack", value=stack, allowed="for one program; here each has its own")
+            table = document["echo"] if self.echo is not None else document["program"][0]
+            table["stack"] = stack
+        return Scenario.of(document) if changes or stack else self
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Scenario:
@@ -286,14 +293,13 @@ class Scenario(_Table):
         if found.task is not None and found.task.trace is not None:
             trace = str((source.parent / found.task.trace).resolve())
             return found.model_copy(update={"task": found.task.model_copy(update={"trace": trace})})
-        if found.twin is None:
-            return found
-        files = {"file": str((source.parent / found.twin.file).resolve())}
-        if found.twin.network is not None and found.twin.network.partition(":")[0].endswith(
-            (".toml", ".conf")
-        ):
-            files["network"] = str(source.parent.resolve() / found.twin.network)
-        return found.model_copy(update={"twin": found.twin.model_copy(update=files)})
+        changes: dict[str, Any] = {}
+        if found.twin not in (None, "nothing"):
+            changes["twin"] = str((source.parent / str(found.twin)).resolve())
+        if found.network is not None and "file" in found.network:
+            file = str(source.parent.resolve() / found.network["file"])
+            changes["network"] = {**found.network, "file": file}
+        return found.model_copy(update=changes)
 
     @classmethod
     def of(cls, document: Mapping[str, Any], name: str = "scenario") -> Scenario:
@@ -305,7 +311,13 @@ class Scenario(_Table):
             A fault in it, by key.
         """
         if document.get("version", VERSION) != VERSION:
-            raise InputError(name, "version", document["version"], str(VERSION), "is not known here")
+            allowed = (
+                f"{VERSION}. From 1 to 2: [network] has preset in place of switch, and what was its stack "
+                "stands in [echo] or [[program]]; [twin] is twin = FILE, its layer a stack"
+            )
+            raise InputError(name, "version", document["version"], allowed, "is not known here")
+        if isinstance(document.get("program"), dict):
+            document = {**document, "program": [document["program"]]}
         try:
             return cls.model_validate(_listed(document))
         except ValidationError as error:
@@ -318,19 +330,16 @@ class Scenario(_Table):
 
 
 def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Give lists the type that a frozen model has."""
-    return {
-        key: _listed(value)
-        if isinstance(value, dict)
-        else tuple(map(_listed, value))
-        if _tables(value)
-        else value
-        for key, value in document.items()
-    }
-
-
-def _tables(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, dict) for one in value)
+    """Give lists of programs and of hosts the type that a frozen model has; a network is read by others."""
+    found = dict(document)
+    if isinstance(programs := found.get("program"), list):
+        found["program"] = tuple(
+            {key: tuple(value) if isinstance(value, list) else value for key, value in one.items()}
+            if isinstance(one, dict)
+            else one
+            for one in programs
+        )
+    return found
 
 
 def _written(table: BaseModel) -> dict[str, Any]:
@@ -338,12 +347,14 @@ def _written(table: BaseModel) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, field in type(table).model_fields.items():
         value = getattr(table, key)
-        if value is None:
+        if value is None or value == ():
             continue
         if isinstance(value, BaseModel):
             value = _written(value)
         elif isinstance(value, tuple):
-            value = [_written(one) for one in value]
+            value = [_written(one) if isinstance(one, BaseModel) else one for one in value]
+        elif isinstance(value, dict):
+            value = copy.deepcopy(value)
         elif unit := _unit(field.metadata, field.annotation):
             value = f"{int(value) if value.is_integer() else value!r} {unit}"
         found[key] = value

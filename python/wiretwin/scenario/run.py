@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretwin.errors import InputError
-from wiretwin.scenario.model import EchoTable, NetworkTable, ProgramTable, Scenario, TariffTable, TwinTable
+from wiretwin.scenario.model import EchoTable, ProgramTable, Scenario, TariffTable
 
 if TYPE_CHECKING:
-    from wiretwin.predict.named import Named, NamedRun
+    from wiretwin.predict.named import NamedRank
+    from wiretwin.predict.together import Job, Part
 
-__all__ = ["Outcome", "simulate"]
+__all__ = ["Outcome", "check", "simulate"]
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ class Outcome:
     ----------
     metrics
         Numbers by name; a name ends in its unit where it has one. One that the run could not say is NaN.
+        Where there are several programs, the label of one and a point stand before its own.
     digest
         Of everything the run did that can be observed: the same for the same scenario and seed, anywhere.
     """
@@ -51,34 +54,74 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
         The run could not go on.
     """
     chosen = scenario.seed if seed is None else seed
-    if scenario.network is not None and scenario.echo is not None:
-        return _echo(scenario.network, scenario.echo, chosen)
     if scenario.port is not None and scenario.background is not None and scenario.task is not None:
         from wiretwin.scenario.service import run
 
         tariff = scenario.tariff or TariffTable()
         return Outcome(*run(scenario.port, scenario.background, scenario.task, tariff, chosen))
-    assert scenario.program is not None  # checked when the scenario was made
-    if scenario.network is not None:
-        return _program_on(scenario.network, scenario.program, chosen)
-    assert scenario.twin is not None
-    return _program(scenario.twin, scenario.program, chosen)
+    with _by_key("echo" if scenario.echo is not None else "program"):
+        if scenario.echo is not None:
+            return _echo(scenario, scenario.echo, chosen)
+        return _programs(scenario, chosen)
 
 
-def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
-    from wiretwin.model.echo import try_echo
-    from wiretwin.scenario.network import built, check
+def check(scenario: Scenario) -> None:
+    """Refuse a network that cannot be, or not under the stack of what is on it; nothing is run.
 
+    Raises
+    ------
+    InputError
+        See above.
+    """
+    from wiretwin.model import read_network
+
+    if scenario.network is None:
+        return
+    table = scenario.echo or scenario.program[0]
+    with _by_key("echo" if scenario.echo is not None else "program"):
+        read_network(scenario.network, stack=table.stack, hosts=2)
+
+
+@contextlib.contextmanager
+def _by_key(table: str) -> Iterator[None]:
+    """Name the scenario's own keys where an option is refused."""
     try:
-        (trial,) = try_echo(built(table), [round(wanted.size)], wanted.rounds, seed)
+        yield
     except InputError as error:
-        # By the key of the scenario, where it has one.
-        check(table)
+        option, _, rest = str(error.key or "").partition(" ")
+        renamed = {
+            "--network": f"network.{rest}".rstrip("."),
+            "--stack": f"{table}.stack",
+            "--ranks": f"{table}.ranks",
+            "--ranks-per-host": "ranks_per_host",
+            "--twin": "twin",
+        }
+        if option not in renamed:
+            raise
+        raise InputError(
+            key=renamed[option], value=error.value, reason=error.reason, allowed=error.allowed
+        ) from None
+
+
+def _echo(scenario: Scenario, wanted: EchoTable, seed: int) -> Outcome:
+    from wiretwin.model.echo import try_echo
+    from wiretwin.predict.model import Site
+
+    site = Site.of(2, scenario.network, scenario.ranks_per_host, wanted.stack)
+    if site.local is None:
+        from wiretwin.predict.named import NAMED, run_simulated
+
+        words = [f"bytes={wanted.size:g}", f"rounds={wanted.rounds}"]
+        run = run_simulated(
+            NAMED["echo"], words, twin=scenario.twin, layer=wanted.stack, network=site.network, seed=seed
+        )
+        mean = 1e6 * run.ranks[0].elapsed_s / wanted.rounds / 2
+        return Outcome({"latency_us": mean}, _digest(run.ranks))
+    site.twin_for(scenario.twin)
+    try:
+        (trial,) = try_echo(site.local.settings, [round(wanted.size)], wanted.rounds, seed)
+    except InputError as error:
         said = str(error)
-        _, _, allowed = said.partition("; allowed: ")
-        if said.startswith("network: reservations"):
-            shown = f"{table.reserve:g} Mbit/s"
-            raise InputError(key="network.reserve", value=shown, allowed=allowed) from None
         if said.startswith("a message of "):
             _, _, allowed = said.partition(": ")
             raise InputError(key="echo.size", value=f"{wanted.size:g} B", allowed=allowed) from None
@@ -97,51 +140,71 @@ def _echo(table: NetworkTable, wanted: EchoTable, seed: int) -> Outcome:
     return Outcome(metrics, trial.digest)
 
 
-def _named(wanted: ProgramTable) -> tuple[Named, list[str]]:
-    """Return the program of a table, and its parameters as words."""
-    from wiretwin.predict.named import NAMED
+def _programs(scenario: Scenario, seed: int) -> Outcome:
+    from wiretwin.predict.named import NAMED, run_simulated
+    from wiretwin.predict.together import ENDLESS, run_together
 
-    if wanted.name not in NAMED:
-        raise InputError(key="program.name", value=wanted.name, allowed=", ".join(NAMED))
-    return NAMED[wanted.name], [f"{key}={value}" for key, value in wanted.parameters.items()]
-
-
-def _program_on(table: NetworkTable, wanted: ProgramTable, seed: int) -> Outcome:
-    """Run a program on a local network, a rank on each host."""
-    from wiretwin.model.profiles import lan_json
-    from wiretwin.predict.named import run_on
-    from wiretwin.scenario.network import built, check
-
-    program, words = _named(wanted)
-    if wanted.ranks != table.hosts:
-        raise InputError(
-            key="program.ranks", value=wanted.ranks, allowed=f"{table.hosts}, as many as network.hosts"
+    jobs = [_job(one) for one in scenario.program]
+    one = jobs[0]
+    for job in jobs:
+        if job.name not in (*NAMED, *ENDLESS):
+            raise InputError(key="program.name", value=job.name, allowed=", ".join([*NAMED, *ENDLESS]))
+    if len(jobs) == 1 and one.hosts is None and one.name in NAMED:
+        run = run_simulated(
+            NAMED[one.name],
+            one.words,
+            twin=scenario.twin,
+            layer=one.stack,
+            ranks=one.ranks,
+            network=scenario.network,
+            ranks_per_host=scenario.ranks_per_host,
+            seed=seed,
         )
-    network = built(table)
-    check(table)
-    return _came_to(run_on(program, words, json.loads(lan_json(network)), table.stack, seed=seed))
-
-
-def _program(twin: TwinTable, wanted: ProgramTable, seed: int) -> Outcome:
-    from wiretwin.predict.named import run_simulated
-
-    program, words = _named(wanted)
-    run = run_simulated(
-        program,
-        words,
-        twin=twin.file,
-        layer=twin.layer,
-        ranks=wanted.ranks,
-        network=twin.network,
-        ranks_per_host=twin.ranks_per_host,
+        return Outcome(_of_ranks(run.ranks), _digest(run.ranks))
+    together = run_together(
+        jobs,
+        twin=scenario.twin,
+        network=scenario.network,
+        ranks_per_host=scenario.ranks_per_host,
         seed=seed,
     )
-    return _came_to(run)
-
-
-def _came_to(run: NamedRun) -> Outcome:
-    slowest = max(run.ranks, key=lambda rank: rank.total_s)
-    metrics = {"time_s": run.seconds} | {f"{part}_s": time for part, time in slowest.parts_s.items()}
-    metrics["verified_ratio"] = sum(rank.verified for rank in run.ranks) / len(run.ranks)
-    said = [f"{rank.rank} {rank.total_s!r} {rank.digest}" for rank in run.ranks]
+    metrics = {"time_s": together.end_s}
+    for label, part in zip(scenario.labels, together.parts, strict=True):
+        found = _of_ranks(part.ranks) if part.ranks else _of_endless(part, together.end_s)
+        metrics |= {f"{label}.{key}": value for key, value in found.items()}
+    if together.lost_cells is not None:
+        metrics["lost_cells"] = together.lost_cells
+    said = [together.digest, *(_digest(part.ranks) for part in together.parts)]
     return Outcome(metrics, hashlib.sha256("\n".join(said).encode()).hexdigest()[:32])
+
+
+def _job(table: ProgramTable) -> Job:
+    from wiretwin.predict.together import Job
+
+    words = tuple(f"{key}={value}" for key, value in table.parameters.items())
+    return Job(table.name, words, table.size, table.hosts, table.stack)
+
+
+def _of_ranks(ranks: tuple[NamedRank, ...]) -> dict[str, float]:
+    """Return the time of the slowest rank, where it went, and the share of ranks whose result is right."""
+    slowest = max(ranks, key=lambda rank: rank.total_s)
+    metrics = {"time_s": slowest.total_s} | {f"{part}_s": time for part, time in slowest.parts_s.items()}
+    return metrics | {"verified_ratio": sum(rank.verified for rank in ranks) / len(ranks)}
+
+
+def _of_endless(part: Part, end_s: float) -> dict[str, float]:
+    """Return the mean and the 99th percentile of calls; or the throughput of streams, and how fair it is."""
+    if part.job.name == "calls":
+        times = sorted(time for one in part.response_us for time in one)
+        mean = sum(times) / len(times) if times else math.nan
+        late = times[int(0.99 * (len(times) - 1))] if times else math.nan
+        return {"response_us": mean, "response_p99_us": late, "calls": float(len(times))}
+    rates = [8e-6 * count / end_s for count in part.received_bytes]
+    squares = sum(rate * rate for rate in rates)
+    fair = sum(rates) ** 2 / (len(rates) * squares) if squares else math.nan
+    return {"throughput_Mbit_s": sum(rates), "jain_ratio": fair}
+
+
+def _digest(ranks: tuple[NamedRank, ...]) -> str:
+    said = [f"{rank.rank} {rank.total_s!r} {rank.digest}" for rank in ranks]
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:32]

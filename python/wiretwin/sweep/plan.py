@@ -12,6 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from wiretwin.errors import InputError
+from wiretwin.model.local import PRESETS
 from wiretwin.scenario import Scenario
 from wiretwin.scenario.model import TABLES
 
@@ -111,7 +112,7 @@ def _leaves(table: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> list[
             found += _leaves(value, (*path, key))
         elif isinstance(value, list):
             for index, one in enumerate(value):
-                found += _leaves(one, (*path, key, index))
+                found += _leaves(one, (*path, key, index)) if isinstance(one, dict) else []
         else:
             found.append((*path, key))
     return found
@@ -129,27 +130,42 @@ def _resolve(key: str, scenario: Scenario) -> tuple[str | int, ...]:
     parts = re.findall(r"[^.\[\]]+", key)
     wanted = tuple(int(part) if part.isdecimal() else part for part in parts)
     leaves = _leaves(_complete(scenario))
-    fitting = [leaf for leaf in leaves if leaf[-len(wanted) :] == wanted]
-    exact = [leaf for leaf in fitting if leaf == wanted]
-    if exact or len(fitting) == 1:
+    fitting = [leaf for leaf in leaves if wanted in (leaf[-len(wanted) :], _named(leaf)[-len(wanted) :])]
+    exact = [leaf for leaf in fitting if wanted in (leaf, _named(leaf))]
+    if len(exact) == 1 or len(fitting) == 1:
         return (exact or fitting)[0]
     if fitting:
         allowed = " or ".join(map(_shown, fitting))
         raise InputError(key="--over", value=key, reason="is not one key", allowed=allowed)
-    if wanted[:2] == ("program", "parameters") and len(wanted) == 3 and scenario.program is not None:
+    if wanted[:2] == ("program", "parameters") and len(wanted) == 3 and len(scenario.program) == 1:
+        return ("program", 0, *wanted[1:])
+    if wanted[0] == "network" and len(wanted) == 2 and scenario.network is not None:
+        # What is no key of the network is refused when it is read.
         return wanted
     reason = "is what replications are for" if wanted[-1:] == ("seed",) else "is no key of the scenario"
     raise InputError(key="--over", value=key, reason=reason, allowed=", ".join(map(_shown, leaves)))
 
 
+def _named(path: Sequence[str | int]) -> tuple[str | int, ...]:
+    """Return a path without the numbers in it."""
+    return tuple(part for part in path if isinstance(part, str))
+
+
 def _complete(scenario: Scenario) -> dict[str, Any]:
     """Return the tables of the scenario with the keys that may be given and are not."""
-    found = {}
-    for name in TABLES:
-        table = getattr(scenario, name)
-        if table is not None:
-            absent = {key: None for key in type(table).model_fields if key != "load"}
-            found[name] = absent | scenario.document[name]
+    found: dict[str, Any] = {}
+    for name, table in scenario.document.items():
+        if name not in TABLES:
+            continue
+        value = getattr(scenario, name)
+        if name == "network":
+            preset = PRESETS.get(str(table.get("preset")))
+            found[name] = dict.fromkeys(() if preset is None else preset.defaults) | table
+        elif name == "program":
+            absent = dict.fromkeys(type(value[0]).model_fields)
+            found[name] = [absent | one for one in table]
+        else:
+            found[name] = dict.fromkeys(type(value).model_fields) | table
     return found
 
 

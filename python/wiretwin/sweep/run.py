@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections import deque
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING
 import wiretwin
 from wiretwin.errors import InputError, InterruptedRun, MeasureError
 from wiretwin.scenario import Scenario
-from wiretwin.scenario.model import NetworkTable
 from wiretwin.sweep.plan import Axis, Value, parse_axis, place, points, seed_of
 from wiretwin.sweep.record import Folder, Plan, Run, Until, finite
 from wiretwin.sweep.work import Pool, Task
@@ -196,21 +196,17 @@ def sweep(
 
 def _check(scenarios: Sequence[Scenario], combined: Sequence[Mapping[str, Value]]) -> None:
     """Refuse networks that cannot be, each kind of them looked at once, before anything runs."""
-    from wiretwin.scenario.network import check
+    from wiretwin.scenario.run import check
 
-    seen: set[NetworkTable] = set()
+    seen: set[str] = set()
     for scenario, point in zip(scenarios, combined, strict=True):
-        if scenario.network is None:
+        stacks = [table.stack for table in (scenario.echo, *scenario.program) if table is not None]
+        said = json.dumps([scenario.network, stacks], default=str)
+        if said in seen:
             continue
-        # The others are within their bounds as they are.
-        table = scenario.network.model_copy(
-            update={"load": (), "cell_loss": 0.0, "first_use": 0.0, "hosts": 2}
-        )
-        if table in seen:
-            continue
-        seen.add(table)
+        seen.add(said)
         try:
-            check(table)
+            check(scenario)
         except InputError as error:
             words = ", ".join(f"{key}={value}" for key, value in point.items())
             raise InputError(reason=f"--over {words}: {error}") from None

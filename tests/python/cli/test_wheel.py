@@ -15,11 +15,10 @@ ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent
 SCENARIO = """
 format = "wiretwin-scenario"
-version = 1
-[network]
-stack = "fore/aal5"
-host = "sparc2"
+version = 2
+network = "atm"
 [echo]
+stack = "fore/aal5"
 size = "1 KiB"
 rounds = 5
 """

@@ -45,3 +45,10 @@ def test_every_key_of_a_model_is_documented() -> None:
     keys = set(re.findall(r'"(\w+)"', " ".join(lists)))
     assert len(keys) > 15
     assert keys - named("model-json.md") == set()
+
+
+def test_the_example_of_a_network_element_is_short() -> None:
+    page = (ROOT / "docs" / "how-to" / "add-a-network-element.md").read_text()
+    (name,) = re.findall(r"literalinclude} \.\./\.\./(\S+)", page)
+    assert (ROOT / name).read_text().count("\n") <= 150
+    assert f"--test {(ROOT / name).stem}" in page

@@ -77,7 +77,7 @@ def test_compiled_programs_run_under_any_stack(network: str, stack: str, name: s
     ("text", "stack", "words"),
     [
         ("asx101", None, "--network: 'asx101' is not allowed here; allowed: ethernet10, fddi, atm, asx100"),
-        ("asx100:hots=4", None, "hots=4"),
+        ("asx100:hots=4", None, "hots: 4 is no key of it; allowed: host, first_use, adapter"),
         ("asx100:host=pdp-11", None, "sparc2"),
         ("asx100:host=sparc2,host=sparc2", None, "is given twice"),
         ("asx100:hosts=1", None, "2 to 64, for asx100"),

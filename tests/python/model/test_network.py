@@ -24,7 +24,7 @@ def test_a_text_an_object_and_a_file_are_the_same_network(tmp_path: Path) -> Non
     file.write_text(
         '[network]\ntopology = "dumbbell"\nhosts = 6\nrate = "1 Gbit/s"\ntrunk_rate = "100 Mbit/s"\n'
     )
-    assert wt.Network.parse(text) == made == wt.Network.parse(str(file)) == wt.Network.of(made)
+    assert wt.Network.parse(text) == made == wt.Network.parse(str(file)) == wt.read_network(made)
     assert wt.Network.parse(str(made)) == made
 
 
@@ -97,6 +97,11 @@ SwitchName=s0 Nodes=tux[00-03],mole   # five
 switchname=s1 Nodes=tux[04-05,9]
 SwitchName=core Switches=s[0-1] LinkSpeed=900
 """
+
+
+def test_a_name_that_is_no_network_is_told_of_both_kinds() -> None:
+    with pytest.raises(InputError, match=r"'cube' .* a preset, ethernet10, .*; or a topology, back-to-back"):
+        wt.read_network("cube:hosts=8")
 
 
 def test_a_topology_of_slurm_is_a_network(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from wiretwin.cli import main
 from wiretwin.errors import InputError
 from wiretwin.model.advise import advise
 from wiretwin.model.gigabit import of_stack
+from wiretwin.model.local import own_hosts
 from wiretwin.model.netpipe import netpipe
 
 
@@ -57,3 +58,15 @@ def test_the_verb_prints_settings_and_how_sure(
     out, err = capsys.readouterr()
     assert out.splitlines()[0] == "setting,before,best,slower_percent"
     assert words in err
+
+
+def test_a_network_of_the_mid_1990s_has_settings_of_its_sockets() -> None:
+    one = own_hosts("socket/tcp/aal5", "asx100").settings
+    found = advise(one, [8192, 65_536], draws=2)
+    assert [choice.name for choice in found.choices] == ["buffer_kib", "nodelay"]
+    assert found.choices[0].best > 8, "a window of 8 KiB waits for acknowledgments"
+    assert found == advise(one, [8192, 65_536], draws=2)
+    with pytest.raises(InputError, match="one with sockets"):
+        advise(own_hosts("fore/aal5").settings, [8192])
+    with pytest.raises(InputError, match="joins hosts of a --twin"):
+        own_hosts("socket/tcp/aal5", "star:rate=1Gbit/s")

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from wiretwin.cli.explain import _pair
 from wiretwin.errors import InputError
 from wiretwin.model.anatomy import anatomy, capture, chrome_trace, lines
 from wiretwin.model.echo import measure
+from wiretwin.model.local import own_hosts
 from wiretwin.model.profiles import Network
 from wiretwin.report.anatomy import render_anatomy
 
@@ -71,9 +71,9 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
     for stack in stacks:
         if stack == "pvm-mapped/aal5":  # only where no cell is lost
             with pytest.raises(InputError, match="a network of switches with credits"):
-                _pair(stack, "asx100")
+                own_hosts(stack, "asx100")
         try:
-            network = _pair(stack, None)
+            network = own_hosts(stack).settings
         except InputError:
             refused.append(stack)
             continue
@@ -95,7 +95,9 @@ def test_the_parts_of_a_message_sum_to_its_latency_on_every_stack_there_is() -> 
 
 
 def test_half_duplex_extends_a_short_frame_to_a_slot() -> None:
-    full, half = (anatomy(_pair("socket/tcp/gige", f"gige:duplex={one}"), 4) for one in ("full", "half"))
+    full, half = (
+        anatomy(own_hosts("socket/tcp/gige", f"gige:duplex={one}").settings, 4) for one in ("full", "half")
+    )
     assert sum(line.span_ps for line in lines(half)) == half.latency_ps
     # 70 octets become 512, and the preamble goes before them.
     assert half.latency_ps - full.latency_ps == (512 - 70) * 8_000 + 64_000
@@ -111,24 +113,28 @@ def test_half_duplex_extends_a_short_frame_to_a_slot() -> None:
         ("fore/aal5 0.5", 2, "SIZE: '0.5' is out of range; allowed: a whole number of bytes from 0 to 64MiB"),
         ("fore/aal5 8193KiB", 2, "at most 8388608 bytes"),
         ("fore/aal5 4 --network asx100:host=software", 2, "--network host: 'software'"),
-        ("fore/aal5 4 --network oc3c", 2, "--network: 'oc3c' is not allowed here; allowed: ethernet10, fddi"),
+        (
+            "fore/aal5 4 --network oc3c",
+            2,
+            "--network: 'oc3c' is not allowed here; allowed: a preset, ethernet10, fddi",
+        ),
         ("fore/aal5 4 --network asx100:link=asx100", 2, "--network link: 'asx100'"),
         (
             "fore/aal5 4 --network gige",
             2,
             "--stack: 'fore/aal5' is not allowed here; allowed: one that ends in",
         ),
-        ("fore/aal5 4 --network asx100:nic=acenic", 2, "nic=acenic"),
+        ("fore/aal5 4 --network asx100:nic=acenic", 2, "nic: 'acenic' is no key of it"),
         ("socket/tcp/gige 4 --network gige:mtu=70000", 2, "--network mtu: 70000 is not allowed here"),
         ("socket/tcp/gige 4 --network gige:nic=lance", 2, "allowed: gnic-ii, acenic, sk-net"),
         ("socket/tcp/gige 4 --network gige:duplex=simplex", 2, "allowed: full, half, half-in-bursts"),
-        ("socket/tcp/fddi 4 --network fddi:duplex=half", 2, "duplex=half"),
+        ("socket/tcp/fddi 4 --network fddi:duplex=half", 2, "duplex: 'half' is no key of it"),
         ("carrier/pigeon 4", 2, "STACK: 'carrier/pigeon' is not allowed here; allowed: one that ends in"),
         ("shm 4 --twin none.toml --network asx100", 2, "--network"),
         (
-            "shm 4 --twin none.toml --trace t.json",
+            "shm 4 --twin none.toml --pcap t.pcap",
             2,
-            "--trace: 't.json' is not allowed here; allowed: without",
+            "--pcap: 't.pcap' is not allowed here; allowed: without",
         ),
         ("framed/tcp/gige 4", 2, "over gige: socket/tcp/gige"),
         ("fore/aal5 4 --trace /nonexistent/x.json", 6, "not written: No such file or directory"),

@@ -10,13 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin._core import lan_mixed, pim_pairs, run_sessions, switch_carries
+from wiretwin._core import pim_pairs, run_sessions, switch_carries
 from wiretwin.errors import InputError
-from wiretwin.model.profiles import lan_json
 from wiretwin.model.values import DATA, read_sheet
 from wiretwin.papers import chen1996, matchings
-from wiretwin.papers.chen1996.cluster import cluster
-from wiretwin.papers.chen1996.mixed import CLIENTS, NETWORKS
+from wiretwin.papers.chen1996.mixed import NETWORKS
 from wiretwin.papers.chen1996.pim import SHARES, estimate, interval
 from wiretwin.papers.chen1996.scenario import Plan, Rules, an2
 from wiretwin.papers.chen1996.sessions import cells_of, six_plan
@@ -218,15 +216,6 @@ def test_programs_and_clients_on_one_network() -> None:
     }
     assert ttcp["credits"] > 1.2 * ttcp["none"]
     assert lossless["program=ttcp transport=tcp flow_control=credits", "jain"] > 0.98
-    config = lan_json(cluster("pvm-mapped/aal5", 4, beside=("rpc/tcp/aal5", "framed/tcp/aal5")))
-    params = json.dumps({"elements": 20_000, "rounds": 10, "costs_ps": {"add": 100_000}})
-    clients = json.dumps([{**CLIENTS[0]}, {**CLIENTS[2]}])
-    run = lan_mixed(config, "ring", params, clients, 1)
-    assert run["verified"]
-    assert len(run["clients"][0]["response_ps"]) > 5
-    assert run["clients"][1]["received_bytes"] > 1_000_000
-    with pytest.raises(ValueError, match=r"clients: \[0\]\.kind is \"dance\"; allowed: calls or stream"):
-        lan_mixed(config, "ring", params, '[{"kind": "dance", "from": 0, "to": 1, "bytes": 1}]', 1)
 
 
 def test_every_value_of_the_switch_and_the_host_has_its_source() -> None:

@@ -159,3 +159,19 @@ def test_folders_that_do_not_fit_end_with_status_2(folders: list[str]) -> None:
     rewrite(Path("r/run.json"), ranks=3)
     ended = wiretwin("compare", *folders)
     assert (ended.code, "r/run.json: digest: " in ended.err) == (2, True)
+
+
+def test_two_predictions_stand_side_by_side(tmp_path: Path) -> None:
+    ring = ["ring", "--twin", "nothing", "--ranks", "4"]
+    folders = []
+    for network in ("star:rate=1Gbit/s", "star:rate=10Gbit/s"):
+        folders.append(tmp_path / network.partition("=")[2].partition("G")[0])
+        made = wiretwin("predict", *ring, "--network", network, "-o", folders[-1], "--", "add=1ns")
+        assert made.code == 0, made.err
+    ended = wiretwin("compare", *folders, "--format", "json")
+    assert ended.code == 0, ended.err
+    slow, fast = json.loads(ended.out)
+    assert (slow["network"], fast["network"]) == ("star:hosts=4,rate=1Gbit/s", "star:hosts=4,rate=10Gbit/s")
+    assert (slow["ratio"], fast["ratio"] < 0.2) == (1.0, True)
+    assert fast["wire_s"] + fast["waiting_s"] < slow["wire_s"] + slow["waiting_s"]
+    assert "is for a run" in wiretwin("compare", *folders, "--split").err

@@ -187,13 +187,12 @@ def test_a_scenario_names_a_network_for_its_twin(tmp_path: Path) -> None:
         (tmp_path / "scenario.toml").write_text(
             f"""
 format = "wiretwin-scenario"
-version = 1
-[twin]
-file = "twin.toml"
-layer = "{MPI}"
+version = 2
+twin = "twin.toml"
 {network}
-[program]
+[[program]]
 name = "ring"
+stack = "{MPI}"
 ranks = 8
 parameters = {{ elements = 1000, rounds = 1, add = "1ns" }}
 """
@@ -232,3 +231,11 @@ def test_the_same_network_as_text_and_object_is_the_same_prediction(tmp_path: Pa
         for network in (text, wt.Network("star", hosts=2, rate="1 Gbit/s"))
     ]
     assert found[0] == found[1]
+
+
+def test_a_twin_that_was_measured_between_hosts_says_so() -> None:
+    between = TWIN.replace("[host]\n", '[host]\nbetween = "testbed wire 100 Mbit/s"\n', 1)
+    site = Site.of(4, "star:rate=1Gbit/s")
+    assert "measured within one host" in site.notes(Twin.parse(TWIN))[0]
+    assert "between two hosts (testbed wire 100 Mbit/s)" in site.notes(Twin.parse(between))[0]
+    assert Twin.parse(Twin.parse(between).to_toml()).host.between == "testbed wire 100 Mbit/s"

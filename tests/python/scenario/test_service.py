@@ -103,7 +103,7 @@ def test_programs_are_recorded_with_the_messages_that_they_are_known_for(tmp_pat
     short = Trace("two", (0, 5_000_000), (10, 20), 8, 10_000_000)
     short.write(tmp_path / "trace.json")
     (tmp_path / "s.toml").write_text(
-        'format = "wiretwin-scenario"\nversion = 1\n[port]\n[background]\nrho = 0.1\n'
+        'format = "wiretwin-scenario"\nversion = 2\n[port]\n[background]\nrho = 0.1\n'
         '[task]\ntrace = "trace.json"\ntime = "200 ms"\n'
     )
     assert 15 <= simulate(Scenario.read(tmp_path / "s.toml")).metrics["messages"] <= 41

@@ -18,11 +18,10 @@ from wiretwin.sweep.run import Progress, Sweep, sweep
 
 SCENARIO = """
 [network]
-stack = "fore/aal5"
-host = "sparc2"
-switch = "asx100"
+preset = "asx100"
 load = [{ share = 0.4 }]
 [echo]
+stack = "fore/aal5"
 size = "1 KiB"
 rounds = 2000
 """

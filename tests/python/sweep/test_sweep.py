@@ -21,11 +21,10 @@ from wiretwin.sweep.run import Sweep, interval, sweep
 
 SCENARIO = """
 [network]
-stack = "fore/aal5"
-host = "sparc2"
-switch = "asx100"
+preset = "asx100"
 load = [{ share = 0.4 }]
 [echo]
+stack = "fore/aal5"
 size = "1 KiB"
 rounds = 11
 """
@@ -168,14 +167,14 @@ def test_a_point_that_is_too_wide_gets_more_replications(file: Path, tmp_path: P
 
 def test_a_run_that_fails_is_kept_with_its_reason_and_the_others_go_on(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
-    file.write_text(SCENARIO)
-    over = "reserve=1 Mbit/s,1 Gbit/s"
+    file.write_text(SCENARIO.replace("fore/aal5", "rpc/udp/aal5"))
+    over = "echo.size=1 KiB,16 KiB"
     running = command(file, "--over", over, "-o", tmp_path / "out", "--replications", "1")
     out, err = running.communicate(timeout=LIMIT_S)
     assert running.returncode == 4
-    assert "1 runs failed; the first, at reserve=1 Gbit/s" in err
-    assert "link 0 carries 98.148148 Mbit/s" in err
-    assert "1 Mbit/s" in out
+    assert "1 runs failed; the first, at echo.size=16 KiB" in err
+    assert "this interface takes at most 8756" in err
+    assert "1 KiB" in out
     assert lines(tmp_path / "out") == 2
 
 

@@ -12,12 +12,10 @@ from wiretwin.sweep.plan import Axis, parse_axis, place, points, seed_of
 from wiretwin.sweep.run import sweep
 
 NETWORK = {
-    "stack": "fore/aal5",
-    "host": "sparc2",
-    "switch": "asx100",
+    "preset": "asx100",
     "load": [{"share": 0.4}, {"share": 0.1}],
 }
-SCENARIO = Scenario.of({"network": NETWORK, "echo": {"size": "1 KiB"}})
+SCENARIO = Scenario.of({"network": NETWORK, "echo": {"stack": "fore/aal5", "size": "1 KiB"}})
 
 
 @pytest.mark.parametrize(
@@ -52,7 +50,7 @@ def test_an_axis_is_a_key_and_its_values(
         ("size=4 B,,8 B", "KEY=a,b,c"),
         ("size=4 B,4 B", "a value twice"),
         ("share=0.1", r"network.load\[0\].share or network.load\[1\].share"),
-        ("colour=red", "is no key of the scenario; allowed: network.stack"),
+        ("colour=red", "is no key of the scenario; allowed: network.host"),
         ("seed=1,2", "what replications are for"),
         ("rounds=3:1:1", "low up to high"),
         ("rounds=1:3:0", "is no range"),
@@ -95,11 +93,11 @@ def test_seeds_are_those_of_the_replication() -> None:
 @pytest.mark.parametrize(
     ("over", "message"),
     [
-        ("stack=fore/aal5,fore/aal1", r"--over stack=fore/aal1: network\.stack: 'fore/aal1' .*fore/aal5"),
+        ("stack=fore/aal5,fore/aal1", r"--over stack=fore/aal1: echo\.stack: 'fore/aal1' .*aal5"),
         ("host=sparc2,sparc9", r"--over host=sparc9: network\.host: 'sparc9' .* allowed: 4/690, alpha-170"),
         (
             "nodelay=true,false",
-            r"--over nodelay=False: network\.nodelay: False .* on circuits without sockets",
+            r"--over nodelay=True: network\.nodelay: 'true' .* on circuits without sockets",
         ),
     ],
 )

@@ -385,7 +385,7 @@ impl Config {
             load,
             circuits,
             reservations,
-            beside: read_beside(&top, stack)?,
+            beside: Vec::new(),
         })
     }
 }
@@ -435,28 +435,10 @@ fn read_mpi(top: &Fields<'_>, stack: &Stack) -> Result<Option<MpiConfig>, JsonEr
     }))
 }
 
-/// Reads the stacks of other programs.
-fn read_beside(top: &Fields<'_>, stack: Stack) -> Result<Vec<Stack>, JsonError> {
-    let Some(list) = top.optional("beside") else { return Ok(Vec::new()) };
-    let mut found: Vec<Stack> = Vec::new();
-    for at in list.list("stacks")? {
-        let one = Stack::from_str(at.text()?).ok().filter(|one| one.lower == stack.lower);
-        let one = one.filter(|one| one.message.is_library() && !one.message.is_over_vis());
-        let one =
-            one.filter(|one| one.message != Message::PvmMapped && *one != stack && !found.contains(one));
-        let allowed = "a message layer over sockets of the same network, each once";
-        found.push(one.ok_or_else(|| at.refuse(allowed))?);
-    }
-    if !found.is_empty() && (!stack.message.is_library() || stack.message.is_over_vis()) {
-        return Err(list.refuse("nothing beside a stack that is no message layer over a network"));
-    }
-    Ok(found)
-}
-
 /// Buffers of mapped memory where nothing else is said (choice): 144 KB of each connection, each way.
 const MAPPED_BUFFERS: u32 = 16;
 
-const CONFIG_KEYS: [&str; 25] = [
+const CONFIG_KEYS: [&str; 24] = [
     "circuits",
     "stack",
     "hosts",
@@ -481,7 +463,6 @@ const CONFIG_KEYS: [&str; 25] = [
     "cell_loss",
     "load",
     "reservations",
-    "beside",
 ];
 
 fn read_network(

@@ -1,190 +1,317 @@
-//! Clients of other programs beside a parallel program, on the same hosts and lines.
+//! Several programs at once, on the same hosts and lines, each with its own ranks and stack.
 //!
-//! A *caller* sends a request to a server, waits for the reply, and pauses for a random time; a *streamer*
-//! sends messages for ever. Each is a rank of a stack beside the main one, and so is its peer. They begin with
-//! the program, and are looked at until it ends.
+//! A shipped program runs to its end. Two more go on until all of those have ended: in `calls` every rank but the
+//! first sends requests to it, waits for each reply, and pauses for a random time; in `ttcp` every rank but the
+//! first sends it messages without end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::rc::Rc;
+use std::str::FromStr as _;
 
-use wiretwin_engine::{Stream, StreamError};
-use wiretwin_prog::{Comm, CommError, Outcome, Rank, Reference, Source, Tag, TagMatch};
+use wiretwin_engine::{Executor, Stream};
+use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Reference, Source, Tag, TagMatch};
 use wiretwin_units::{Bytes, Span};
 
-use super::run_beside;
-use crate::SimComm;
+use crate::comm::{Place, Shared, SimComm};
 use crate::json::{At, JsonError, parse};
-use crate::lan::stack::Message;
+use crate::lan::stack::{Message, Stack};
 use crate::lan::{Config, Lan};
-use crate::run::{Beside, RunError, RunOptions};
+use crate::model::Model;
+use crate::ranks::{LocalRanks, ModelError, Ranks};
+use crate::run::{self, RunError, RunOptions};
+use crate::world::World;
 
-/// What a client does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Calls, with replies of so many octets and a mean pause, exponential.
+/// What the ranks of a program do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A shipped program.
+    Named(RunOptions),
+    /// Calls of the first rank by all others.
     Calls {
-        /// Of the reply.
+        /// Of a request.
+        bytes: Bytes,
+        /// Of its reply.
         reply: Bytes,
-        /// After it.
+        /// After it; the mean of an exponential distribution.
         pause: Span,
     },
-    /// Sends for ever.
-    Stream,
+    /// Messages of this length to the first rank from all others.
+    Ttcp {
+        /// Of a message.
+        bytes: Bytes,
+    },
 }
 
-/// A client and its server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client {
+/// A program among others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
     /// What it does.
-    pub kind: Kind,
-    /// The client's host and the server's.
-    pub hosts: [u32; 2],
-    /// Of a request, or of a message.
-    pub bytes: Bytes,
+    pub role: Role,
+    /// Its stack, where the network's hosts are in every detail; elsewhere all have the layer of the model.
+    pub stack: Option<Stack>,
+    /// By rank: on a network in every detail its host, elsewhere its number in the model.
+    pub places: Vec<u32>,
 }
 
-/// What a client has got.
+/// What a caller or a sender has got.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Of a caller, from request to reply; the first left out, for it makes the connection.
     pub responses: Vec<Span>,
-    /// Octets that the server has got.
+    /// Bytes that the first rank has got of it.
     pub received: u64,
 }
 
-/// Reads clients.
-///
-/// # Errors
-/// [`JsonError`] naming key, value and what is allowed.
-pub fn clients(text: &str, config: &Config) -> Result<Vec<Client>, JsonError> {
-    let value = parse("clients", text)?;
-    let hosts = config.hosts.len() as u64;
-    let mut found: Vec<Client> = Vec::new();
-    for at in At::top("clients", &value).list("clients")? {
-        let fields = at.object(&["kind", "from", "to", "bytes", "reply_bytes", "pause_ps"])?;
-        let kind = fields.get("kind")?;
-        let kind = match kind.value.as_str() {
-            Some("calls") => Kind::Calls {
-                reply: Bytes::new(fields.get("reply_bytes")?.integer(1, MOST_BYTES)?),
-                pause: Span::from_ps(fields.get("pause_ps")?.integer(0, 60_000_000_000_000)?),
-            },
-            Some("stream") => Kind::Stream,
-            _ => return Err(kind.refuse("calls or stream")),
-        };
-        let host = |key| fields.get(key)?.integer(0, hosts - 1).map(|host| host as u32);
-        let bytes = Bytes::new(fields.get("bytes")?.integer(1, MOST_BYTES)?);
-        let one = Client { kind, hosts: [host("from")?, host("to")?], bytes };
-        // A rank has one thread: it serves, or is one client.
-        let is_call = |one: &Client| matches!(one.kind, Kind::Calls { .. });
-        let clash = found.iter().filter(|other| is_call(other) == is_call(&one)).any(|other| {
-            other.hosts[0] == one.hosts[0] || other.hosts[1] == one.hosts[0] || other.hosts[0] == one.hosts[1]
-        });
-        if clash || one.hosts[0] == one.hosts[1] {
-            return Err(at.refuse("a host that is no client or server of that kind yet, and another host"));
-        }
-        if crew_of(&one, config).is_none() {
-            return Err(at.refuse("calls with rpc among the stacks beside, a stream with framed"));
-        }
-        found.push(one);
-    }
-    Ok(found)
+/// A program that has run among others.
+#[derive(Clone, Debug, Default)]
+pub struct Done {
+    /// By rank, of a shipped program.
+    pub outcomes: Vec<Outcome>,
+    /// By rank but the first, of one that goes on.
+    pub seen: Vec<Seen>,
+    /// By rank, the number of its process among the [`Ranks`].
+    pub processes: Vec<u32>,
 }
 
+const DOCUMENT: &str = "programs";
 const MOST_BYTES: u64 = 1 << 24;
+const MOST_PLACES: u64 = 1 << 20;
 
-/// Which stack a client uses, counted from 0 with the main one.
-fn crew_of(client: &Client, config: &Config) -> Option<usize> {
-    let wanted = match client.kind {
-        Kind::Calls { .. } => Message::Rpc,
-        Kind::Stream => Message::Framed,
-    };
-    config.beside.iter().position(|stack| stack.message == wanted).map(|at| at + 1)
-}
-
-/// Why nothing was run.
-#[derive(Debug)]
-pub enum MixedError {
-    /// No network was made.
-    Build(StreamError),
-    /// The program did not end.
-    Run(RunError),
-}
-
-impl std::fmt::Display for MixedError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Build(error) => error.fmt(f),
-            Self::Run(error) => error.fmt(f),
+impl Job {
+    /// Reads programs from a list of objects: `name`, `parameters`, `places`, and `stack` where there is one.
+    ///
+    /// # Errors
+    /// [`RunError`], with the key, the value and what is allowed.
+    pub fn list(text: &str) -> Result<Vec<Self>, RunError> {
+        let value = parse(DOCUMENT, text)?;
+        let mut found = Vec::new();
+        for at in At::top(DOCUMENT, &value).list("programs")? {
+            let fields = at.object(&["name", "stack", "places", "parameters"])?;
+            let (name, given) = (fields.get("name")?, fields.get("parameters")?);
+            let role = match name.value.as_str() {
+                Some("calls") => {
+                    let of = given.object(&["bytes", "reply", "pause_ps"])?;
+                    let bytes = |key| Ok::<_, JsonError>(Bytes::new(of.get(key)?.integer(1, MOST_BYTES)?));
+                    let pause = Span::from_ps(of.get("pause_ps")?.integer(0, 60_000_000_000_000)?);
+                    Role::Calls { bytes: bytes("bytes")?, reply: bytes("reply")?, pause }
+                }
+                Some("ttcp") => {
+                    let bytes = given.object(&["bytes"])?.get("bytes")?.integer(1, MOST_BYTES)?;
+                    Role::Ttcp { bytes: Bytes::new(bytes) }
+                }
+                _ => {
+                    let name = name.value.as_str().unwrap_or_default();
+                    Role::Named(RunOptions::from_json(name, &given.value.to_string())?)
+                }
+            };
+            let stack = match fields.optional("stack") {
+                None => None,
+                Some(at) => {
+                    let read = at.value.as_str().map(Stack::from_str);
+                    Some(read.and_then(Result::ok).ok_or_else(|| at.refuse(&Stack::names()))?)
+                }
+            };
+            let at = fields.get("places")?;
+            let mut places: Vec<u32> = Vec::new();
+            for place in at.list("numbers")? {
+                let number = place.integer(0, MOST_PLACES)? as u32;
+                if places.contains(&number) {
+                    return Err(place.refuse("each once").into());
+                }
+                places.push(number);
+            }
+            if places.len() < if matches!(role, Role::Named(_)) { 1 } else { 2 } {
+                return Err(at.refuse("a place for each rank; two or more of calls and ttcp").into());
+            }
+            found.push(Self { role, stack, places });
         }
+        Ok(found)
     }
 }
 
-impl std::error::Error for MixedError {}
-
-/// Runs a program beside clients.
+/// Runs programs at once on a model, as [`Ranks::from_json`] reads it, until those that end have ended.
+///
+/// On a network in every detail the model's stack is the main one, whose prices the hosts have.
 ///
 /// # Errors
-/// [`MixedError`].
-///
-/// # Panics
-/// With clients whose stacks are not among those of the network: [`clients`] refuses them.
-pub fn run_mixed(
-    config: Config,
-    options: RunOptions,
-    clients: &[Client],
-    seed: u64,
-) -> Result<(Lan, Vec<Outcome>, Vec<Seen>), MixedError> {
-    let seen: Vec<Shared> = clients.iter().map(|_| Rc::default()).collect();
-    let lan = Lan::new(config.clone(), seed, false).map_err(MixedError::Build)?;
-    let crews = lan.crews();
-    let mut bodies = Vec::new();
-    let mut add = |crew: usize, rank, body| bodies.push(Beside { rank, process: crews[crew] + rank, body });
-    let mut servers: BTreeMap<(usize, u32), Vec<(Client, Shared)>> = BTreeMap::new();
-    for (number, (&client, seen)) in clients.iter().zip(&seen).enumerate() {
-        let crew = crew_of(&client, &config).expect("its stack is there");
-        let stream = Stream::derive(seed, &format!("mixed/client {number}"));
-        let mine = Rc::clone(seen);
-        add(crew, client.hosts[0], Box::new(move |comm| Box::pin(ask(comm, client, stream, mine))));
-        servers.entry((crew, client.hosts[1])).or_default().push((client, Rc::clone(seen)));
+/// [`RunError`]: a program, its stack or its places cannot be, a program fails, or ranks wait for ever.
+pub fn run_together(model: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<Done>), RunError> {
+    if !jobs.iter().any(|job| matches!(job.role, Role::Named(_))) {
+        return Err(refused("", "calls and ttcp alone".into(), "a program among them that comes to an end"));
     }
-    for ((crew, host), clients) in servers {
-        add(crew, host, Box::new(move |comm| Box::pin(serve(comm, clients))));
-    }
-    let RunOptions { program, costs, .. } = options;
-    let reference = Reference::default();
-    let body = async move |comm: &mut SimComm| program.run(comm, &reference).await;
-    let (lan, outcomes) = run_beside(lan, costs, body, bodies).map_err(MixedError::Run)?;
-    Ok((lan, outcomes, seen.iter().map(|seen| seen.borrow().clone()).collect()))
+    let value = parse("model", model)?;
+    let (ranks, firsts) = match value.get("local") {
+        Some(local) => on_hosts(&local.to_string(), jobs, seed)?,
+        None => {
+            let size = jobs.iter().flat_map(|job| &job.places).max().map_or(0, |most| most + 1);
+            apart("a rank of the model", jobs.iter())?;
+            (Ranks::Costs(World::new(Model::from_json(model, size)?, seed, false)), vec![0; jobs.len()])
+        }
+    };
+    run(Shared::new(ranks, BTreeMap::new(), None), jobs, &firsts, seed)
 }
 
-type Shared = Rc<RefCell<Seen>>;
+fn refused(key: &str, value: String, allowed: &str) -> RunError {
+    RunError::Json(JsonError { document: DOCUMENT, key: key.into(), value, allowed: allowed.into() })
+}
 
-/// What a client does, for ever.
-async fn ask(mut comm: SimComm, client: Client, stream: Stream, seen: Shared) {
+/// Refuses places that two programs have.
+fn apart<'a>(what: &str, jobs: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
+    let mut taken = std::collections::BTreeSet::new();
+    for place in jobs.flat_map(|job| &job.places) {
+        if !taken.insert(place) {
+            return Err(refused("places", place.to_string(), &format!("{what} to one program alone")));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the network with a set of processes for each stack, or several where programs of one stack share a host;
+/// and says of each program where its set begins.
+fn on_hosts(config: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<u32>), RunError> {
+    let mut config = Config::from_json(config)?;
+    let size = config.hosts.len() as u32;
+    let mut crews: Vec<(Stack, Vec<&Job>)> = vec![(config.stack, Vec::new())];
+    let mut crew_of = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        if let Some(host) = job.places.iter().find(|place| **place >= size) {
+            let key = format!("[{number}].places");
+            return Err(refused(&key, host.to_string(), &format!("hosts 0 to {}", size - 1)));
+        }
+        let stack = job.stack.unwrap_or(config.stack);
+        let free = |jobs: &[&Job]| !jobs.iter().flat_map(|one| &one.places).any(|at| job.places.contains(at));
+        let crew = crews.iter().position(|(one, jobs)| *one == stack && free(jobs));
+        let crew = crew.unwrap_or_else(|| {
+            crews.push((stack, Vec::new()));
+            crews.len() - 1
+        });
+        crews[crew].1.push(job);
+        crew_of.push(crew);
+    }
+    let stacks = crews.iter().map(|(stack, _)| *stack).collect::<Vec<_>>();
+    beside(&mut config, &stacks[1..])?;
+    let lan = Lan::new(config, seed, false);
+    let lan = lan.map_err(|error| RunError::from(ModelError::Streams(error)))?;
+    let firsts = lan.crews();
+    Ok((
+        Ranks::Local(Box::new(LocalRanks::new(lan, false))),
+        crew_of.into_iter().map(|crew| firsts[crew]).collect(),
+    ))
+}
+
+/// Puts ranks of other stacks beside those of a network's own.
+fn beside(config: &mut Config, stacks: &[Stack]) -> Result<(), RunError> {
+    let refuse = |stack: Stack, allowed: &str| Err(refused("stack", stack.to_string(), allowed));
+    let main = config.stack;
+    if !stacks.is_empty() && (!main.message.is_library() || main.message.is_over_vis()) {
+        return refuse(main, "a message layer over sockets, for there are others");
+    }
+    for (at, one) in stacks.iter().enumerate() {
+        let is_over_sockets = one.message.is_library()
+            && !one.message.is_over_vis()
+            && !one.message.has_circuits()
+            && one.message != Message::PvmMapped;
+        if one.lower != main.lower || !is_over_sockets {
+            return refuse(*one, "a message layer over sockets of the same network, but of the first");
+        }
+        let has_ports = matches!(one.message, Message::Rpc | Message::PvmNormal);
+        if has_ports && (*one == main || stacks[..at].contains(one)) {
+            return refuse(*one, "on hosts that no other program of that stack has: its ports are fixed");
+        }
+    }
+    config.beside = stacks.to_vec();
+    Ok(())
+}
+
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+type Results = Rc<RefCell<Vec<Option<Result<Outcome, ProgramError>>>>>;
+type SharedSeen = Rc<RefCell<Seen>>;
+
+fn run(shared: Rc<Shared>, jobs: &[Job], firsts: &[u32], seed: u64) -> Result<(Ranks, Vec<Done>), RunError> {
+    let left: Rc<Cell<usize>> = Rc::default();
+    let (mut ending, mut asking, mut serving): (Vec<(u32, Task)>, Vec<_>, Vec<_>) = Default::default();
+    let mut all: Vec<(Vec<u32>, Results, Vec<SharedSeen>)> = Vec::new();
+    for (job, &first) in jobs.iter().zip(firsts) {
+        let results: Results = Rc::default();
+        let mut seen: Vec<SharedSeen> = Vec::new();
+        let costs = match &job.role {
+            Role::Named(options) => options.costs.clone(),
+            Role::Calls { .. } | Role::Ttcp { .. } => BTreeMap::new(),
+        };
+        let place = Rc::new(Place::new(first, job.places.clone(), costs));
+        let processes = job.places.iter().map(|at| first + at).collect::<Vec<_>>();
+        for (rank, &process) in (0..).zip(&processes) {
+            let comm = SimComm::placed(rank, &place, Rc::clone(&shared));
+            if let Role::Named(options) = &job.role {
+                let (program, reference) = (options.program, Reference::default());
+                let (results, left) = (Rc::clone(&results), Rc::clone(&left));
+                results.borrow_mut().push(None);
+                left.set(left.get() + 1);
+                let body = async move |comm: &mut SimComm| program.run(comm, &reference).await;
+                let task = async move {
+                    run::of_rank(rank, comm, Rc::clone(&results), body).await;
+                    let failed = matches!(results.borrow()[rank as usize], Some(Err(_)));
+                    left.set(if failed { 0 } else { left.get().saturating_sub(1) });
+                };
+                ending.push((process, Box::pin(task)));
+            } else if rank > 0 {
+                let number = asking.len();
+                let stream = Stream::derive(seed, &format!("mixed/client {number}"));
+                let mine: SharedSeen = Rc::default();
+                seen.push(Rc::clone(&mine));
+                let task: Task = Box::pin(ask(comm, job.role.clone(), stream, mine));
+                asking.push((process, task));
+            } else {
+                serving.push((process, comm, job.role.clone(), all.len()));
+            }
+        }
+        all.push((processes, results, seen));
+    }
+    let serving = serving.into_iter().map(|(process, comm, role, number)| {
+        let task: Task = Box::pin(serve(comm, role, all[number].2.clone()));
+        (process, task)
+    });
+    let tasks = ending.into_iter().chain(asking).chain(serving).collect::<Vec<_>>();
+    let mut executor = Executor::with_capacity(tasks.len());
+    let tasks = tasks.into_iter().map(|(process, task)| (process, executor.spawn(task)));
+    let tasks = tasks.collect::<BTreeMap<_, _>>();
+    run::proceed(&shared, &mut executor, |process| tasks.get(&process).copied(), || left.get() == 0);
+    drop(executor);
+    let mut done = Vec::new();
+    for (processes, results, seen) in all {
+        let seen = seen.iter().map(|seen| seen.borrow().clone()).collect();
+        let outcomes = run::outcomes(&shared, results.take())?;
+        done.push(Done { outcomes, seen, processes });
+    }
+    Ok((run::world_of(shared), done))
+}
+
+/// What a caller or a sender does, for ever.
+async fn ask(mut comm: SimComm, role: Role, stream: Stream, seen: SharedSeen) {
     // What ends it is the end of its connection, which its figures show.
-    let _ = asking(&mut comm, client, stream, &seen).await;
+    let _ = asking(&mut comm, &role, stream, &seen).await;
 }
 
 async fn asking(
     comm: &mut SimComm,
-    client: Client,
+    role: &Role,
     mut stream: Stream,
-    seen: &Shared,
+    seen: &SharedSeen,
 ) -> Result<(), CommError> {
-    let request = vec![0; client.bytes.get() as usize];
-    let server = Rank(client.hosts[1]);
-    let Kind::Calls { reply, pause } = client.kind else {
+    let request = vec![0; bytes_of(role).get() as usize];
+    let Role::Calls { reply, pause, .. } = *role else {
         loop {
-            comm.send(server, Tag(0), &request).await?;
+            comm.send(Rank(0), Tag(0), &request).await?;
         }
     };
     let mut answer = vec![0; reply.get() as usize];
     let mut first = true;
     loop {
         let begun = comm.now();
-        comm.send(server, Tag(0), &request).await?;
-        comm.recv(Source::Rank(server), TagMatch::Any, &mut answer).await?;
+        comm.send(Rank(0), Tag(0), &request).await?;
+        comm.recv(Source::Rank(Rank(0)), TagMatch::Any, &mut answer).await?;
         if !core::mem::take(&mut first) {
             seen.borrow_mut().responses.push(comm.now() - begun);
         }
@@ -192,20 +319,26 @@ async fn asking(
     }
 }
 
-/// What a server does, for ever.
-async fn serve(mut comm: SimComm, clients: Vec<(Client, Shared)>) {
-    let most = clients.iter().map(|(client, _)| client.bytes.get()).max().unwrap_or(0);
-    let mut buffer = vec![0; most as usize];
+/// What the first rank does, for ever.
+async fn serve(mut comm: SimComm, role: Role, seen: Vec<SharedSeen>) {
+    let mut buffer = vec![0; bytes_of(&role).get() as usize];
     while let Ok(status) = comm.recv(Source::Any, TagMatch::Any, &mut buffer).await {
-        let Some((client, seen)) = clients.iter().find(|(client, _)| client.hosts[0] == status.source.0)
-        else {
+        let Some(seen) = (status.source.0 as usize).checked_sub(1).and_then(|at| seen.get(at)) else {
             continue;
         };
         seen.borrow_mut().received += status.bytes.get();
-        if let Kind::Calls { reply, .. } = client.kind
+        if let Role::Calls { reply, .. } = role
             && comm.send(status.source, status.tag, &vec![0; reply.get() as usize]).await.is_err()
         {
             return;
         }
+    }
+}
+
+/// Of a request or message.
+fn bytes_of(role: &Role) -> Bytes {
+    match role {
+        Role::Calls { bytes, .. } | Role::Ttcp { bytes } => *bytes,
+        Role::Named(_) => unreachable!("it neither calls nor streams"),
     }
 }

@@ -1,4 +1,4 @@
-//! Programs on a local network: the main one, a rank a host, and those of other stacks beside it.
+//! Programs on a local network: one, a rank a host, or several at once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ pub mod mixed;
 use crate::comm::{Shared, SimComm};
 use crate::lan::Lan;
 use crate::ranks::{LocalRanks, Ranks};
-use crate::run::{self, Beside, RunError};
+use crate::run::{self, RunError};
 
 /// Runs a program on a fresh network, one rank a host; `costs` are picoseconds per unit of work, by kind,
 /// where a kind that is not given costs nothing.
@@ -21,21 +21,8 @@ pub fn run<P>(lan: Lan, costs: BTreeMap<String, u64>, program: P) -> Result<(Lan
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
 {
-    run_beside(lan, costs, program, Vec::new())
-}
-
-/// The same, beside ranks of other programs. The run is over when all ranks of the main program have ended.
-fn run_beside<P>(
-    lan: Lan,
-    costs: BTreeMap<String, u64>,
-    program: P,
-    beside: Vec<Beside>,
-) -> Result<(Lan, Vec<Outcome>), RunError>
-where
-    P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,
-{
     let ranks = Ranks::Local(Box::new(LocalRanks::new(lan, false)));
-    let finished = run::drive(Shared::new(ranks, costs, None), program, beside)?;
+    let finished = run::drive(Shared::new(ranks, costs, None), program)?;
     let Ranks::Local(local) = finished.world else { unreachable!("they were given") };
     Ok((local.into_lan(), finished.outcomes))
 }

@@ -397,7 +397,7 @@ fn a_program_that_waits_for_itself_is_a_deadlock_with_names() {
         comm.recv(Source::Rank(peer), TagMatch::Tag(Tag(3)), &mut [0; 4]).await?;
         Ok(Outcome::new(comm.now(), 0, true))
     };
-    let Err(error) = drive(shared, program, Vec::new()) else { panic!("it ran") };
+    let Err(error) = drive(shared, program) else { panic!("it ran") };
     assert_eq!(
         error.to_string(),
         "deadlock: rank 0 in recv waits for receive of a message from rank 1 with tag 3 in context 0; \
@@ -425,5 +425,5 @@ fn a_short_buffer_and_a_rank_that_does_not_exist_are_errors_of_the_call() {
         }
         Ok(Outcome::new(comm.now(), 0, true))
     };
-    assert!(drive(shared, program, Vec::new()).is_ok());
+    assert!(drive(shared, program).is_ok());
 }

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use wiretwin_prog::Rank;
 use wiretwin_prog::Reference;
 use wiretwin_prog::echo::{EchoParams, echo};
 use wiretwin_prog::ring::{RingParams, ring};
-use wiretwin_prog::{Program, Rank};
 use wiretwin_units::{Bytes, Span};
 
 use super::super::activity::Activity;
@@ -13,9 +13,9 @@ use super::super::echo::round_trips;
 use super::super::tests::{PLAIN, Want, json};
 use super::super::{Config, Lan, LanError, Losses, Op};
 use crate::SimComm;
-use crate::local::mixed::{clients, run_mixed};
+use crate::local::mixed::{Done, Job, run_together};
 use crate::local::run;
-use crate::run::RunOptions;
+use crate::ranks::Ranks;
 
 const FRAMES: &str = r#"{"kind": "frames"}"#;
 /// A cell takes 1 us, a line 200 ns, a switch 10 us, an adapter 300 ns.
@@ -201,62 +201,133 @@ fn the_same_seed_gives_the_same_run() {
     assert_ne!(run(1), run(2), "timers lie elsewhere");
 }
 
+const CALLS: &str = r#"{"name": "calls", "stack": "rpc/tcp/aal5", "places": [0, 1],
+    "parameters": {"bytes": 100, "reply": 1000, "pause_ps": 1000000000}}"#;
+
+/// A ring on all hosts, which have memory of the adapter mapped, with others beside it.
+fn beside(elements: u64, rounds: u64, add: u64, others: &str) -> (Lan, Vec<Done>) {
+    let model = format!(r#"{{"local": {}}}"#, text("pvm-mapped/aal5", 4, CREDITS, ""));
+    let programs = format!(
+        r#"[{{"name": "ring", "places": [0, 1, 2, 3], "parameters":
+        {{"elements": {elements}, "rounds": {rounds}, "costs_ps": {{"add": {add}}}}}}}{others}]"#
+    );
+    let (ranks, done) = run_together(&model, &Job::list(&programs).expect("programs"), 1).expect("a run");
+    let Ranks::Local(local) = ranks else { panic!("it is a local network") };
+    (local.into_lan(), done)
+}
+
+fn slowest(done: &[Done]) -> Span {
+    done[0].outcomes.iter().map(|outcome| outcome.elapsed).max().expect("four ranks")
+}
+
 #[test]
-fn clients_of_other_programs_run_beside_one() {
-    let beside = r#", "beside": ["rpc/tcp/aal5", "framed/tcp/aal5"]"#;
-    let config = Config::from_json(&text("pvm-mapped/aal5", 4, CREDITS, beside)).expect("a network");
-    let wanted = r#"[
-        {"kind": "calls", "from": 1, "to": 0, "bytes": 100, "reply_bytes": 1000, "pause_ps": 1000000000},
-        {"kind": "stream", "from": 2, "to": 3, "bytes": 20000}]"#;
-    let clients = clients(wanted, &config).expect("clients that can be");
-    let options = || RunOptions {
-        program: Program::Ring(RingParams { elements: 20_000, rounds: 4 }),
-        costs: BTreeMap::from([("add".to_string(), 1_000_000)]),
-        fault: None,
-    };
-    let (_, alone, none) = run_mixed(config.clone(), options(), &[], 1).expect("a run");
-    assert!(none.is_empty());
-    let (net, outcomes, seen) = run_mixed(config, options(), &clients, 1).expect("a run");
-    assert!(outcomes.iter().all(|outcome| outcome.verified));
-    assert!(outcomes[0].elapsed > alone[0].elapsed, "clients take of the hosts and lines");
-    assert!(seen[0].responses.len() > 2, "calls go on while the program computes");
+fn programs_of_other_stacks_run_beside_one() {
+    let stream =
+        r#"{"name": "ttcp", "stack": "framed/tcp/aal5", "places": [3, 2], "parameters": {"bytes": 20000}}"#;
+    let (_, alone) = beside(20_000, 4, 1_000_000, "");
+    let (net, done) = beside(20_000, 4, 1_000_000, &format!(", {CALLS}, {stream}"));
+    assert!(done[0].outcomes.iter().all(|outcome| outcome.verified));
+    assert!(slowest(&done) > slowest(&alone), "the others take of the hosts and lines");
+    let calls = &done[1].seen[0].responses;
+    assert!(calls.len() > 2, "calls go on while the program computes");
     // A call alone takes no longer than what one packet each way costs, and a turn of another process.
-    assert!(seen[0].responses.iter().all(|time| *time < Span::from_ms(20)), "{:?}", seen[0].responses);
-    assert!(seen[1].received > 0 && seen[1].responses.is_empty());
+    assert!(calls.iter().all(|time| *time < Span::from_ms(20)), "{calls:?}");
+    assert!(done[2].seen[0].received > 0 && done[2].seen[0].responses.is_empty());
     assert_eq!(net.losses(), Losses::default());
 }
 
 #[test]
 fn calls_are_answered_and_streams_go_on_beside_a_program_that_computes() {
     // Each rank computes 300 ms at a time; prices of the host leave a stream less than all of it.
-    let beside = r#", "beside": ["rpc/tcp/aal5", "framed/tcp/aal5"]"#;
-    let config = Config::from_json(&text("pvm-mapped/aal5", 4, CREDITS, beside)).expect("a network");
-    let wanted = r#"[
-        {"kind": "calls", "from": 1, "to": 0, "bytes": 100, "reply_bytes": 1000, "pause_ps": 1000000000},
-        {"kind": "stream", "from": 2, "to": 0, "bytes": 65536}]"#;
-    let clients = clients(wanted, &config).expect("clients that can be");
-    let options = || RunOptions {
-        program: Program::Ring(RingParams { elements: 3_000, rounds: 1 }),
-        costs: BTreeMap::from([("add".to_string(), 400_000_000)]),
-        fault: None,
-    };
-    let (_, alone, _) = run_mixed(config.clone(), options(), &[], 1).expect("a run");
-    let (net, outcomes, seen) = run_mixed(config.clone(), options(), &clients, 1).expect("a run");
-    let slowest = |outcomes: &[wiretwin_prog::Outcome]| {
-        outcomes.iter().map(|outcome| outcome.elapsed).max().expect("four ranks")
-    };
-    let (alone, beside) = (slowest(&alone), slowest(&outcomes));
+    let stream =
+        r#"{"name": "ttcp", "stack": "framed/tcp/aal5", "places": [0, 2], "parameters": {"bytes": 65536}}"#;
+    let (_, alone) = beside(3_000, 1, 400_000_000, "");
+    let (net, done) = beside(3_000, 1, 400_000_000, &format!(", {CALLS}, {stream}"));
+    let (alone, beside) = (slowest(&alone), slowest(&done));
     assert!(alone > Span::from_ms(800), "{alone}");
     // A call waits for no more than the steps of other processes, not until somebody has computed.
-    let longest = seen[0].responses.iter().max().expect("calls");
-    assert!(seen[0].responses.len() > 20 && *longest < Span::from_ms(150), "{:?}", seen[0].responses);
-    // The stream gets a good part of what it gets beside a program that does nothing.
-    let idle = RunOptions { costs: BTreeMap::new(), ..options() };
-    let (quiet, _, _) = run_mixed(config, idle, &clients, 1).expect("a run");
-    drop(quiet);
-    let rate = seen[1].received as f64 * 8.0 / net.now().since_start().as_ps() as f64 * 1e6;
+    let calls = &done[1].seen[0].responses;
+    assert!(calls.len() > 20 && calls.iter().all(|time| *time < Span::from_ms(150)), "{calls:?}");
+    let rate = done[2].seen[0].received as f64 * 8.0 / net.now().since_start().as_ps() as f64 * 1e6;
     assert!(rate > 2.0, "{rate} Mbit/s");
     assert!(beside > alone && beside < alone * 6, "{beside} of {alone} alone");
+}
+
+#[test]
+fn programs_that_end_have_ranks_and_stacks_of_their_own() {
+    let ring = r#"{"name": "ring", "stack": "STACK", "places": [2, 0],
+        "parameters": {"elements": 500, "rounds": 2, "costs_ps": {"add": 1000}}}"#;
+    for stack in ["mpi-mpich/tcp/aal5", "pvm-advise/tcp/aal5", "framed/tcp/aal5"] {
+        let one = ring.replace("STACK", stack);
+        // Two of one stack on the same hosts are processes apart.
+        let (_, done) = beside(300, 1, 1000, &format!(", {one}, {one}"));
+        let digests = |at: usize| done[at].outcomes.iter().map(|one| one.digest).collect::<Vec<_>>();
+        assert_eq!((digests(1).len(), digests(1)), (2, digests(2)), "{stack}");
+        assert_ne!(done[1].processes, done[2].processes);
+        assert!(done.iter().flat_map(|one| &one.outcomes).all(|outcome| outcome.verified));
+    }
+}
+
+#[test]
+fn programs_share_hosts_as_a_twin_has_them() {
+    let line = r#"[{"from_bytes": 0, "base_ps": 1000000, "per_byte_fs": 0}]"#;
+    let layer = format!(
+        r#"{{"call_ps": 0, "overhead_send": {line}, "overhead_recv": {line}, "latency": {line}, "gap": {line},
+        "rendezvous_from_bytes": null}}"#
+    );
+    let model = |placement: &str| {
+        format!(
+            r#"{{"nodes": [{{"cores": 2, "idle": "spin", "quantum_ps": 1000000}}], "placement": {placement},
+            "intra": {layer}, "inter": null, "link": null}}"#
+        )
+    };
+    let ring = |places: &str| {
+        format!(
+            r#"{{"name": "ring", "places": {places}, "parameters": {{"elements": 50, "rounds": 9, "costs_ps": {{"add": 100000}}}}}}"#
+        )
+    };
+    let calls =
+        r#"{"name": "calls", "places": [4, 1], "parameters": {"bytes": 8, "reply": 8, "pause_ps": 5000}}"#;
+    let run = |placement, programs: String| {
+        run_together(&model(placement), &Job::list(&programs).expect("programs"), 1)
+    };
+    let (_, alone) = run("[0, 0, 0]", format!("[{}]", ring("[0, 2, 1]"))).expect("a run");
+    let five = "[0, 0, 0, 0, 0]";
+    let (ranks, done) = run(five, format!("[{}, {calls}]", ring("[3, 0, 2]"))).expect("a run");
+    assert!(done[0].outcomes.iter().all(|outcome| outcome.verified) && done[1].seen[0].responses.len() > 5);
+    assert!(slowest(&done) > slowest(&alone), "five ranks share two cores");
+    assert_eq!(ranks.size(), 5);
+    let clash = run("[0, 0, 0]", format!("[{}, {}]", ring("[0, 1]"), ring("[1, 2]"))).err().expect("a clash");
+    assert_eq!(clash.to_string(), "programs: places is 1; allowed: a rank of the model to one program alone");
+}
+
+#[test]
+fn programs_that_cannot_be_together_are_refused() {
+    let model = format!(r#"{{"local": {}}}"#, text("pvm-mapped/aal5", 4, CREDITS, ""));
+    let ring = r#"{"name": "ring", "places": [0, 1], "parameters": {"elements": 9, "rounds": 1, "costs_ps": {"add": 1}}}"#;
+    for (others, part) in [
+        (CALLS.to_string(), "programs: the whole is calls and ttcp alone"),
+        (format!("{ring}, {CALLS}, {CALLS}"), "its ports are fixed"),
+        (
+            format!("{ring}, {}", CALLS.replace("[0, 1]", "[0, 9]")),
+            "programs: [1].places is 9; allowed: hosts 0 to 3",
+        ),
+        (format!("{ring}, {}", CALLS.replace("[0, 1]", "[0]")), "two or more of calls and ttcp"),
+        (format!("{ring}, {}", CALLS.replace("[0, 1]", "[0, 0]")), "each once"),
+        (
+            format!("{ring}, {}", CALLS.replace("rpc/tcp/aal5", "via/gige")),
+            "over sockets of the same network",
+        ),
+        (
+            format!("{ring}, {}", CALLS.replace("rpc/tcp", "pigeon")),
+            "[1].stack is \"pigeon/aal5\"; allowed: fore/aal5",
+        ),
+        (format!("{ring}, {}", ring.replace("ring", "sort")), "no program \"sort\""),
+    ] {
+        let jobs = Job::list(&format!("[{others}]"));
+        let error = jobs.and_then(|jobs| run_together(&model, &jobs, 1)).err().expect("a refusal");
+        assert!(error.to_string().contains(part), "{error}");
+    }
 }
 
 #[test]
@@ -289,10 +360,6 @@ fn what_cannot_be_is_refused_with_the_reason() {
         ("framed/tcp/aal5", CREDITS, r#", "load": []"#, "not modelled there"),
         ("framed/tcp/aal5", CREDITS, r#", "reservations": []"#, "adapters with cells"),
         ("framed/tcp/aal5", CREDITS, r#", "link": {}"#, "nothing beside switches"),
-        ("framed/tcp/aal5", CREDITS, r#", "beside": ["framed/tcp/aal5"]"#, "each once"),
-        ("framed/tcp/aal5", CREDITS, r#", "beside": ["pvm-mapped/aal5"]"#, "each once"),
-        ("framed/tcp/aal5", CREDITS, r#", "beside": ["rpc/tcp/ethernet"]"#, "same network"),
-        ("socket/tcp/aal5", CREDITS, r#", "beside": ["rpc/tcp/aal5"]"#, "no message layer"),
     ] {
         let refusal = refusal(stack, line, more);
         assert!(refusal.contains(part), "{stack}{line}{more}: {refusal}");
@@ -306,21 +373,4 @@ fn what_cannot_be_is_refused_with_the_reason() {
         .replace(r#"{"name": "s", "#, r#"{"name": "t", "kind": "switch"}, {"name": "s", "#);
     let error = Config::from_json(&apart).expect_err("a refusal").to_string();
     assert!(error.contains("no way from h0 to h1"), "{error}");
-    let clash = r#"[{"kind": "stream", "from": 0, "to": 1, "bytes": 1}, {"kind": "stream", "from": 1, "to": 0, "bytes": 1}]"#;
-    let config =
-        Config::from_json(&text("pvm-mapped/aal5", 2, CREDITS, r#", "beside": ["framed/tcp/aal5"]"#))
-            .expect("a network");
-    for (wanted, part) in [
-        (clash, "no client or server of that kind yet"),
-        (r#"[{"kind": "stream", "from": 0, "to": 0, "bytes": 1}]"#, "another host"),
-        (
-            r#"[{"kind": "calls", "from": 0, "to": 1, "bytes": 1, "reply_bytes": 1, "pause_ps": 1}]"#,
-            "rpc among the stacks",
-        ),
-        (r#"[{"kind": "dance", "from": 0, "to": 1, "bytes": 1}]"#, "calls or stream"),
-        (r#"[{"kind": "stream", "from": 0, "to": 9, "bytes": 1}]"#, "0 to 1"),
-    ] {
-        let error = clients(wanted, &config).expect_err("a refusal").to_string();
-        assert!(error.contains(part), "{error}");
-    }
 }
