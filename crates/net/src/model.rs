@@ -377,4 +377,48 @@ mod tests {
         });
         assert_eq!(inter.unwrap_err().key, "inter");
     }
+
+    /// Two hosts at a switch of cells.
+    fn listed(switch: &Value) -> Value {
+        serde_json::json!({
+            "topology": "listed", "fidelity": "cell", "rate": "155 Mbit/s",
+            "nodes": [
+                {"name": "s", "kind": "switch", "switch": switch},
+                {"name": "a", "kind": "host"}, {"name": "b", "kind": "host"},
+            ],
+            "lines": [{"from": "a", "to": "s"}, {"from": "b", "to": "s"}],
+        })
+    }
+
+    #[test]
+    fn a_network_that_cannot_be_is_refused_by_its_own_key() {
+        use serde_json::json;
+        let crossbar = |key: &str, value: u32| listed(&json!({"kind": "crossbar", key: value}));
+        assert!(model(|m| m["network"] = crossbar("queue", 9)).is_ok());
+        for (network, key, value) in [
+            (json!({"topology": "star", "hosts": 2, "rate": "0 Gbit/s"}), "rate", "\"0 Gbit/s\""),
+            (json!({"topology": "star", "hosts": 10_000_000, "rate": "1 Gbit/s"}), "hosts", "10000000"),
+            (
+                json!({"topology": "shared-cable", "hosts": 2, "rate": "10 Mbit/s", "fidelity": "cell"}),
+                "topology",
+                "\"shared-cable\"",
+            ),
+            (crossbar("ports", 1), "nodes[0].switch.ports", "1"),
+            (crossbar("iterations", 0), "nodes[0].switch.iterations", "0"),
+            (crossbar("circuits", 7), "nodes[0].switch.circuits", "7"),
+            (listed(&json!({"kind": "output-queued", "buffer": 7})), "nodes[0].switch.buffer", "7"),
+        ] {
+            let error = model(|m| m["network"] = network.clone()).unwrap_err();
+            assert_eq!((error.key, error.value.as_str()), (format!("network.{key}"), value));
+        }
+        let node = json!({"cores": 1, "idle": "yield", "quantum_ps": 1});
+        let few = model(|m| {
+            m["nodes"] = vec![node.clone(), node.clone(), node.clone()].into();
+            m["network"] = crossbar("queue", 9);
+        });
+        assert_eq!(
+            few.unwrap_err().to_string(),
+            "model: network is a network of 2 hosts; allowed: a host for each of 3 nodes"
+        );
+    }
 }

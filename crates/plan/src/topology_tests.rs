@@ -93,6 +93,16 @@ fn a_listed_network_is_checked_line_by_line() {
 }
 
 #[test]
+fn a_line_may_have_another_rate_back() {
+    let text = r#"{"topology": "listed", "rate": "10 Mbit/s",
+        "nodes": [{"name": "a", "kind": "host"}, {"name": "b", "kind": "host"}],
+        "lines": [{"from": "a", "to": "b", "back_rate": "1 Mbit/s"}]}"#;
+    let plan = NetworkPlan::from_value(&serde_json::from_str(text).unwrap()).unwrap();
+    let rates: Vec<_> = plan.graph().unwrap().media().iter().map(|medium| medium.rate.get()).collect();
+    assert_eq!(rates, [10_000_000, 1_000_000]);
+}
+
+#[test]
 fn a_host_passes_nothing_on() {
     // Host b is joined to both others, which are not joined to each other.
     let text = r#"{"topology": "listed", "rate": "1 Gbit/s",

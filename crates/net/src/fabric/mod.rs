@@ -32,15 +32,16 @@ mod cross;
 mod lane;
 mod network;
 mod node;
+mod pdus;
 mod plan;
 mod report;
 mod source;
 mod state;
 #[cfg(test)]
 mod tests;
-mod under_way;
 
 pub use network::{Fabric, LoadError};
+pub(crate) use pdus::Pdus;
 pub use plan::{
     Arbiter, Circuit, CircuitId, Credits, Crossbar, Discard, Faults, Line, LineId, Node, NodeId, Plan,
     Scheme, Service, SharedBuffer, Station, Window, loop_cells,
@@ -48,4 +49,3 @@ pub use plan::{
 pub use report::{CircuitReport, Delivery};
 pub use source::Load;
 pub use state::LineCounters;
-pub(crate) use under_way::UnderWay;

@@ -423,7 +423,7 @@ impl Fabric {
     }
 
     /// Every circuit.
-    pub fn circuits(&self) -> impl Iterator<Item = CircuitId> {
+    pub fn circuits(&self) -> impl Iterator<Item = CircuitId> + use<> {
         (0..self.circuits.len() as u32).map(CircuitId)
     }
 

@@ -14,7 +14,7 @@ use wiretwin_wire::cell::PAYLOAD_OCTETS;
 use super::config::HostConfig;
 use super::medium::{Came, Packet};
 use super::stack::{Lower, Message, Stack};
-use crate::fabric::{Circuit, CircuitId, Delivery, Fabric, Plan, UnderWay};
+use crate::fabric::{Circuit, CircuitId, Pdus, Plan};
 use crate::json::{At, Fields, JsonError};
 
 /// Circuits of what IP sends.
@@ -78,12 +78,10 @@ pub(super) fn read(
 }
 
 pub(super) struct Switches {
-    fabric: Fabric,
-    under_way: UnderWay,
+    pdus: Pdus,
     hosts: u32,
     /// By circuit: the time of a cell on its slowest line, and what light and switches delay.
     ways: Vec<(Span, Span)>,
-    delivered: Vec<Delivery>,
     /// What has come, by when it is in host memory.
     came: VecDeque<(SimTime, Came)>,
     /// Circuits of mapped memory whose PDUs wait in host memory: the end that sends, and how many.
@@ -96,17 +94,14 @@ impl Switches {
         let mut fabric = plan.build(seed).expect("it was built when it was read");
         let circuits = plan.circuits();
         for circuit in 0..circuits as u32 {
-            fabric.tell(CircuitId(circuit), true).expect("it is one of the plan");
             if circuit >= hosts * (hosts - 1) {
                 fabric.buffers(CircuitId(circuit), mapped_buffers).expect("its lines have credits");
             }
         }
         Self {
-            fabric,
-            under_way: UnderWay::new(circuits),
+            pdus: Pdus::new(fabric),
             hosts,
             ways: (0..circuits as u32).map(|circuit| plan.way(CircuitId(circuit))).collect(),
-            delivered: Vec::new(),
             came: VecDeque::new(),
             sending: Vec::new(),
         }
@@ -120,8 +115,7 @@ impl Switches {
     pub(super) fn offer(&mut self, now: SimTime, kind: u32, way: [u32; 2], packet: Packet, octets: Bytes) {
         let circuit = self.circuit(kind, way);
         let cells = (octets.get() + TRAILER_OCTETS as u64).div_ceil(PAYLOAD_OCTETS as u64);
-        self.under_way.given(circuit, packet, cells as u32);
-        self.fabric.offer(now, circuit, Cells::new(cells), packet).expect("it has a circuit and cells");
+        self.pdus.offer(now, circuit, Cells::new(cells), packet);
     }
 
     /// A PDU of mapped memory was offered by this end of a connection, which is told when it has left.
@@ -135,15 +129,16 @@ impl Switches {
 
     /// A PDU of mapped memory was read.
     pub(super) fn free_mapped(&mut self, now: SimTime, way: [u32; 2]) {
-        self.fabric.give(now, self.circuit(MAPPED, way)).expect("its buffers are counted");
+        self.pdus.fabric.give(now, self.circuit(MAPPED, way)).expect("its buffers are counted");
     }
 
     /// Lets time pass.
     pub(super) fn advance(&mut self, now: SimTime) {
-        self.fabric.run_until(now);
-        let Self { fabric, sending, came, .. } = self;
+        let Self { pdus, sending, came, ways, hosts, .. } = self;
+        let hosts = *hosts;
+        pdus.fabric.run_until(now);
         sending.retain_mut(|(circuit, end, waiting)| {
-            let left = fabric.pdus_waiting(*circuit);
+            let left = pdus.fabric.pdus_waiting(*circuit);
             for _ in left..*waiting {
                 let later = came.iter().rev().take_while(|(time, _)| *time > now).count();
                 came.insert(came.len() - later, (now, Came::Left { end: *end }));
@@ -151,25 +146,17 @@ impl Switches {
             *waiting = left;
             left > 0
         });
-        if !self.fabric.has_delivered() {
-            return;
-        }
-        self.fabric.take_delivered(&mut self.delivered);
-        for delivery in &self.delivered {
+        pdus.arrived(|delivery, packet, whole| {
             let circuit = delivery.circuit.0;
-            let from = circuit / (self.hosts - 1) % self.hosts;
-            let to = circuit % (self.hosts - 1);
+            let (from, to) = (circuit / (hosts - 1) % hosts, circuit % (hosts - 1));
             let host = to + u32::from(to >= from);
-            let (cell, through) = self.ways[circuit as usize];
-            let mut said = false;
-            while let Some((packet, whole)) = self.under_way.next(delivery, &mut said) {
-                let sent = cell * u64::from(delivery.cells);
-                let came = Came::Frame { host, packet, sent, through, stamps: None };
-                let came = if whole { came } else { Came::Lost { packet } };
-                let later = self.came.iter().rev().take_while(|(time, _)| *time > delivery.time).count();
-                self.came.insert(self.came.len() - later, (delivery.time, came));
-            }
-        }
+            let (cell, through) = ways[circuit as usize];
+            let sent = cell * u64::from(delivery.cells);
+            let frame = Came::Frame { host, packet, sent, through, stamps: None };
+            let later = came.iter().rev().take_while(|(time, _)| *time > delivery.time).count();
+            let what = if whole { frame } else { Came::Lost { packet } };
+            came.insert(came.len() - later, (delivery.time, what));
+        });
     }
 
     /// What has happened. A network without PDUs is looked at again when it is given one.
@@ -180,14 +167,14 @@ impl Switches {
         {
             return came;
         }
-        let busy = self.under_way.count() > 0;
-        let next = if busy { self.fabric.next_time() } else { None };
+        let busy = self.pdus.count() > 0;
+        let next = if busy { self.pdus.fabric.next_time() } else { None };
         Came::Until(there.into_iter().chain(next).min())
     }
 
     /// Cells that switches had no room for.
     pub(super) fn refused(&self) -> u64 {
-        (0..self.ways.len() as u32).map(|circuit| self.fabric.circuit(CircuitId(circuit)).refused).sum()
+        self.pdus.fabric.circuits().map(|circuit| self.pdus.fabric.circuit(circuit).refused).sum()
     }
 }
 

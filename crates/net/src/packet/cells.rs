@@ -7,41 +7,36 @@ use wiretwin_plan::{ByCells, Graph, LineId, TRAILER, cells_of};
 use wiretwin_units::{Bytes, SimTime};
 
 use super::network::{Event, Kind};
-use crate::fabric::{Circuit, CircuitId, Delivery, Fabric, Plan, UnderWay};
+use crate::fabric::{Circuit, CircuitId, Fabric, Pdus, Plan};
 
 /// A network of cell switches and the PDUs that it carries.
 #[derive(Clone)]
-pub(super) struct Cells {
+pub(super) struct CellNetwork {
     plan: Plan,
-    pub fabric: Fabric,
-    under_way: UnderWay,
-    delivered: Vec<Delivery>,
+    pdus: Pdus,
     /// Packets that have come, each with when its last cell is in host memory; `None` for one that does not come whole.
     pub arrived: VecDeque<(u32, Option<SimTime>)>,
     /// When something happens next among the cells, as far as it is on the agenda.
     scheduled: SimTime,
 }
 
-impl Cells {
+impl CellNetwork {
     /// The network over a graph; `seed` is that of the matchings of crossbars.
     pub(super) fn new(graph: &Graph, spec: &ByCells, seed: u64) -> Self {
         let plan = Plan::over(graph, spec);
-        Self {
-            fabric: plan.build(seed).expect("a checked network can be built"),
-            plan,
-            under_way: UnderWay::new(0),
-            delivered: Vec::new(),
-            arrived: VecDeque::new(),
-            scheduled: SimTime::MAX,
-        }
+        let pdus = Pdus::new(plan.build(seed).expect("a checked network can be built"));
+        Self { plan, pdus, arrived: VecDeque::new(), scheduled: SimTime::MAX }
+    }
+
+    pub(super) const fn fabric(&self) -> &Fabric {
+        &self.pdus.fabric
     }
 
     /// Sets up a circuit from a host along these lines, at once.
     pub(super) fn connect(&mut self, path: &[LineId], graph: &Graph) -> CircuitId {
-        let opened = self.plan.open(&mut self.fabric, Circuit::over(graph, path));
+        let opened = self.plan.open(&mut self.pdus.fabric, Circuit::over(graph, path));
         let circuit = opened.expect("the path is one from host to host");
-        self.fabric.tell(circuit, true).expect("it was just opened");
-        self.under_way.add();
+        self.pdus.open(circuit);
         circuit
     }
 
@@ -53,16 +48,14 @@ impl Cells {
         circuit: CircuitId,
         (number, bytes): (u32, Bytes),
     ) {
-        let cells = cells_of(bytes + TRAILER);
-        self.under_way.given(circuit, number, cells.get() as u32);
-        self.fabric.offer(now, circuit, cells, number).expect("a packet has a circuit and cells");
+        self.pdus.offer(now, circuit, cells_of(bytes + TRAILER), number);
         self.look_again(agenda);
     }
 
     fn look_again(&mut self, agenda: &mut impl Agenda<Event>) {
-        if let Some(next) = self.fabric.next_time().filter(|&next| next < self.scheduled) {
+        if let Some(next) = self.pdus.fabric.next_time().filter(|&next| next < self.scheduled) {
             self.scheduled = next;
-            agenda.put(next, Event { kind: Kind::Cells, number: 0 });
+            agenda.put(next, Kind::Cells.of(0));
         }
     }
 
@@ -73,18 +66,13 @@ impl Cells {
             return;
         }
         self.scheduled = SimTime::MAX;
-        while self.fabric.next_time().is_some_and(|next| next <= now) {
-            self.fabric.step();
+        while self.pdus.fabric.next_time().is_some_and(|next| next <= now) {
+            self.pdus.fabric.step();
         }
-        if self.fabric.has_delivered() {
-            self.fabric.take_delivered(&mut self.delivered);
-            for delivery in &self.delivered {
-                let mut said = false;
-                while let Some((number, whole)) = self.under_way.next(delivery, &mut said) {
-                    self.arrived.push_back((number, whole.then_some(delivery.time)));
-                }
-            }
-        }
+        let arrived = &mut self.arrived;
+        self.pdus.arrived(|delivery, number, whole| {
+            arrived.push_back((number, whole.then_some(delivery.time)));
+        });
         self.look_again(agenda);
     }
 }

@@ -9,7 +9,7 @@ use wiretwin_proto::Output;
 use wiretwin_proto::tcp::Config;
 use wiretwin_units::{Bytes, SimTime, Span};
 
-use super::cells::Cells;
+use super::cells::CellNetwork;
 use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
 use super::echo::Echoing;
@@ -98,7 +98,7 @@ pub struct Network {
     pub(super) processors: Vec<Processor>,
     pub(super) echoes: Vec<Echoing>,
     /// In place of `lines`, where the network is one of cells.
-    cells: Option<Box<Cells>>,
+    cells: Option<Box<CellNetwork>>,
     /// Nothing is lost: messages cross as they are, without TCP.
     keeps_all: bool,
     mtu: u16,
@@ -155,7 +155,7 @@ impl Network {
         match below {
             Below::Packets(spec) => Self { lines: Self::ports(&graph, spec), mtu: spec.mtu, ..empty },
             Below::Cells(spec) => Self {
-                cells: Some(Box::new(Cells::new(&graph, spec, seed))),
+                cells: Some(Box::new(CellNetwork::new(&graph, spec, seed))),
                 keeps_all: spec.keeps_all(),
                 mtu: spec.mtu,
                 piece: if spec.keeps_all() { spec.mtu.into() } else { PIECE },
@@ -381,7 +381,7 @@ impl Network {
     /// The network of cells, where it is one.
     #[must_use]
     pub fn fabric(&self) -> Option<&Fabric> {
-        self.cells.as_ref().map(|cells| &cells.fabric)
+        self.cells.as_ref().map(|cells| cells.fabric())
     }
 
     /// Packets that are under way or wait.
@@ -476,25 +476,30 @@ impl Network {
         }
     }
 
+    #[inline]
     fn deliver(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
         let Load { end, unit } = self.packets.load(number);
-        let (end, state) = (*end, &mut self.ends[*end as usize]);
-        match unit {
-            Unit::Segment(segment) => {
-                state.tcp.machine.handle_segment(now, segment);
-                self.packets.remove(number);
-                self.drain(agenda, now, end);
-            }
-            Unit::Datagram(turn) => {
-                let turn = *turn;
-                self.packets.remove(number);
-                self.datagram(agenda, now, EndId(end), turn);
-            }
-            Unit::Piece => {
-                state.tcp.read += u64::from(self.packets.packets[number as usize].bytes);
-                self.packets.remove(number);
-                self.complete.extend(std::iter::from_fn(|| state.whole()));
-            }
+        let end = *end;
+        let Unit::Segment(segment) = unit else { return self.deliver_whole(agenda, now, number) };
+        self.ends[end as usize].tcp.machine.handle_segment(now, segment);
+        self.packets.remove(number);
+        self.drain(agenda, now, end);
+    }
+
+    /// What is not TCP's is at its host: a datagram, or a piece of a message.
+    #[cold]
+    fn deliver_whole(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+        let Load { end, unit } = self.packets.load(number);
+        let (end, turn) = (*end, if let Unit::Datagram(turn) = unit { Some(*turn) } else { None });
+        let bytes = self.packets.packets[number as usize].bytes;
+        self.packets.remove(number);
+        if let Some(turn) = turn {
+            return self.datagram(agenda, now, EndId(end), turn);
+        }
+        let state = &mut self.ends[end as usize];
+        state.tcp.read += u64::from(bytes);
+        while let Some(client) = state.whole() {
+            self.complete.push_back(client);
         }
     }
 
@@ -546,7 +551,11 @@ impl Network {
                     let at = self.processors.get(state.host as usize).map_or(now, |host| host.done(now));
                     self.transmit(agenda, at, end, (segment.octets() + IP_BYTES, Unit::Segment(segment)));
                 }
-                Step::Read => self.complete.extend(std::iter::from_fn(|| state.whole())),
+                Step::Read => {
+                    while let Some(client) = state.whole() {
+                        self.complete.push_back(client);
+                    }
+                }
                 Step::Rest(timer) => {
                     if let Some(timer) = timer {
                         agenda.put(timer, Kind::Timer.of(end));
@@ -557,6 +566,7 @@ impl Network {
         }
     }
 
+    #[inline]
     pub(super) fn transmit(
         &mut self,
         agenda: &mut impl Agenda<Event>,
