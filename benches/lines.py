@@ -1,7 +1,8 @@
 """How many lines there are without tests, by crate and by Python package.
 
-Every line counts, comments and blank ones too. Of Rust, what lies below `tests/`, in files named for tests,
-and after a file's first `#[cfg(test)]` is left out. Prints one row a place; with `--json` one object.
+Every line counts, comments and blank ones too. Of Rust, what lies below `tests/` or in files named for tests,
+what is declared for tests alone (`#[cfg(test)]` before `mod tests;` or `use`), and all after a `#[cfg(test)]`
+that opens a module is left out. Prints one row a place; with `--json` one object.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 
 
+DECLARED = r"^\s*#\[cfg\((any\()?test[^\n]*\n(\s*#\[[^\n]*\n)*\s*(pub[^\n]*)?(mod|use)[^\n{]*;\n"
+"""A module in a file of its own, or names, for tests alone."""
+
+
 def without_tests(path: Path) -> int:
-    """Lines of a file, up to the first test module of a Rust file."""
+    """Lines of a file, without what a Rust file has for tests alone."""
     text = path.read_text()
     if path.suffix == ".rs":
+        text = re.sub(DECLARED, "", text, flags=re.MULTILINE)
         text = re.split(r"^\s*#\[cfg\((?:any\()?test", text, maxsplit=1, flags=re.MULTILINE)[0]
     return len(text.splitlines())
 
