@@ -88,7 +88,7 @@ def launches() -> dict[Path, list[psutil.Process]]:
     """
     found: dict[Path, list[tuple[int, psutil.Process]]] = {}
     for process, words, environment in _marked():
-        if "python" not in words[0] or not any("probe" in word for word in words[1:3]):
+        if "python" not in words[0] or not any("probe" in word for word in words[1:4]):
             continue
         for folder in (parent for word in words for parent in Path(word).parents):
             if folder.name.startswith(FOLDER):

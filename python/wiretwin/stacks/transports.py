@@ -120,6 +120,8 @@ class Direct(Stack):
 
     options: Mapping[str, Any] = {"wait": "spin"}
     words: tuple[Word, ...] = (_YIELD,)
+    # Ways of one transport, of which two lead between hosts only: `all` has enough to share its time among.
+    opt_in = True
 
     def __init__(self, way: str, summary: str, hosts: int | None = None) -> None:
         self.name = f"direct/{way}"
