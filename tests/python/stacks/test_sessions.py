@@ -123,7 +123,7 @@ def test_ranks_are_pinned_unless_the_launcher_binds() -> None:
 def kill(wanted: str, number: int = signal.SIGKILL) -> None:
     """Kill the first of this test's processes that runs `wanted`, which a launcher names behind its own."""
     for pid, words in sorted(marked_processes().items()):
-        if wanted in " ".join(words.split()[:3]):
+        if wanted in " ".join(words.split()[:4]):
             os.kill(pid, number)
             return
     raise AssertionError(f"no process {wanted}: {marked_processes()}")
