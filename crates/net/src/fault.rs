@@ -45,7 +45,7 @@ pub enum Action {
 /// How long a frame is held back: until the first of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Until so many later frames have reached the same port.
+    /// Until this number of later frames has reached the same port.
     pub frames: Option<u32>,
     /// At most so long.
     pub time: Span,
@@ -205,7 +205,7 @@ impl BitErrors {
         self.stream.exponential(self.mean).as_ps() >> 16
     }
 
-    /// Lets so many bits pass, and tells the place of each wrong one.
+    /// Passes this number of bits and reports the position of each bit in error.
     pub(crate) fn pass(&mut self, bits: u64, mut wrong: impl FnMut(u64)) {
         let mut at = 0;
         while self.right < bits - at {

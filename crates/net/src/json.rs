@@ -167,7 +167,7 @@ impl<'a> At<'a> {
         self.value.as_bool().ok_or_else(|| self.refuse("true or false"))
     }
 
-    /// A text.
+    /// Reads a string.
     ///
     /// # Errors
     /// [`JsonError`].

@@ -16,7 +16,7 @@ pub enum Law {
         /// From one unit to the next on average.
         mean: Span,
     },
-    /// In bursts of so many units, with exponentially distributed pauses between them.
+    /// In bursts of this number of units, with exponentially distributed pauses between them.
     Bursts {
         /// From one unit to the next on average.
         mean: Span,
@@ -36,7 +36,7 @@ pub enum Law {
     },
 }
 
-/// A source.
+/// A traffic source.
 #[derive(Clone, Debug)]
 pub struct Generator {
     law: Law,

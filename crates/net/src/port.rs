@@ -43,7 +43,7 @@ pub struct PortSpec {
 pub enum Discipline {
     /// As they come; a unit for which the queue has no room is lost. `None` for a queue that has always room.
     Fifo(Option<Queue>),
-    /// The same, where so many bytes may wait behind the unit that is being sent.
+    /// First in, first out; at most this many bytes wait behind the unit being sent.
     FifoBehind(Bytes),
     /// As a scheduler says, behind the unit that is being sent.
     Scheduled(Scheduler, Room),

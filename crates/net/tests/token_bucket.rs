@@ -10,7 +10,7 @@ use wiretwin_net::port::{Discipline, Port, PortSpec, Taken};
 use wiretwin_plan::Queue;
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
-/// Lets bursts of so many bytes through and holds back what is above a rate (RFC 2697 §3, one bucket). Packets leave
+/// Passes bursts of up to a number of bytes and delays traffic above a rate (RFC 2697 §3, one bucket). Packets leave
 /// in their order. At most `most` wait; one more is lost.
 struct TokenBucket {
     rate: BitRate,
@@ -64,7 +64,7 @@ impl TokenBucket {
     }
 }
 
-/// What happens in the network of this example, to a packet of so many bytes. An event is 8 bytes at most.
+/// An event of this example network; its number is the packet length in bytes. An event has at most 8 bytes.
 #[derive(Clone, Copy)]
 enum Happens {
     /// It comes to the bucket.

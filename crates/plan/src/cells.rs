@@ -94,7 +94,7 @@ pub struct SwitchPlan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
-    /// A credit is worth so many cells.
+    /// Cells granted by one credit.
     #[default]
     Increments,
     /// A credit carries the number of cells forwarded since the start.

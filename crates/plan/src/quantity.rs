@@ -65,7 +65,7 @@ quantity!(
     "a length with a unit, such as \"1500 B\" or \"64 KiB\""
 );
 
-/// How much may wait: so many bytes, packets or cells.
+/// The capacity of a queue, in bytes, packets or cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
     /// Bytes as they are on the line, what is left of the packet being sent counted in.

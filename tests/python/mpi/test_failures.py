@@ -189,15 +189,17 @@ def test_calls_from_another_thread_are_refused(run: Simulate) -> None:
 
 def test_a_message_that_a_thread_may_not_send_is_no_deadlock(run: Simulate) -> None:
     program = HEAD + (
-        "import threading, time\n"
+        "import threading\n"
+        "go = threading.Event()\n"
         "def talk():\n"
-        "    time.sleep(0.01)\n"
+        "    go.wait(5)\n"
         "    try:\n"
         "        comm.send(1, dest=1 - rank)\n"
         "    except RuntimeError:\n"
         "        pass\n"
         "thread = threading.Thread(target=talk)\n"
         "thread.start()\n"
+        "go.set()\n"
         "comm.recv()\n"
         "thread.join()\n"
     )

@@ -40,7 +40,7 @@ impl Pdus {
         self.count
     }
 
-    /// A PDU of so many cells, one or more, is in host memory now, to be sent over a circuit of the network.
+    /// Queues a PDU, which is in host memory now, for transmission on a circuit. `cells` is its length, at least 1.
     pub(crate) fn offer(&mut self, now: SimTime, circuit: CircuitId, cells: Cells, tag: u32) {
         self.under_way[circuit.0 as usize].push_back((tag, cells.get() as u32));
         self.count += 1;

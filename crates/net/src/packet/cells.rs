@@ -40,7 +40,7 @@ impl CellNetwork {
         circuit
     }
 
-    /// A PDU of so many bytes without its trailer is in host memory now, to be sent over a circuit.
+    /// Queues a PDU, which is in host memory now, for transmission on a circuit; its length excludes the trailer.
     pub(super) fn offer(
         &mut self,
         agenda: &mut impl Agenda<Event>,

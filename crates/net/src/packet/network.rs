@@ -102,7 +102,7 @@ pub struct Network {
     /// Nothing is lost: messages cross as they are, without TCP.
     keeps_all: bool,
     mtu: u16,
-    /// A message is handed to its connection in pieces of so many bytes while it is being made.
+    /// While a message is being made, it is handed to its connection in pieces of this many bytes.
     piece: u64,
     complete: VecDeque<u32>,
     hops: u64,
