@@ -20,7 +20,7 @@ export PROPTEST_RNG_SEED ?= 1995
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 BUILD := build
 
-.PHONY: help run test packages bench fuzz torture accuracy accuracy-hosts docs fmt check lint test-rust test-python lock clean
+.PHONY: help run test packages bench fuzz torture suites wheel accuracy accuracy-crowded accuracy-strangers accuracy-hosts intervals docs fmt check lint test-rust test-python lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -42,12 +42,13 @@ lint: $(BUILD)/dev.stamp $(BUILD)/core.stamp
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
+	$(BIN)/python docs/prose.py
 
 test-rust: $(BUILD)/venv.stamp ## cargo test over the workspace
 	cargo test --quiet --workspace --locked
 
-test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest: in two processes, then what wants a quiet machine
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m 'not alone'
+test-python: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## pytest: in two processes, what failed there by itself, then what wants a quiet machine
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m 'not alone' || $(BIN)/python tests/by_itself.py
 	$(BIN)/pytest -q -m alone
 
 fmt: $(BUILD)/dev.stamp ## format everything
@@ -58,6 +59,9 @@ fmt: $(BUILD)/dev.stamp ## format everything
 docs: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## the documentation site, warnings are errors
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
+wheel: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## a wheel for any Python from 3.11 on, in WHEELS (dist)
+	@$(BIN)/maturin build --quiet --release --locked --out $(or $(WHEELS),dist)
+
 bench: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## speed of our own code, as ratios against a reference in the same run
 	$(BIN)/python benches/run.py
 
@@ -67,19 +71,31 @@ fuzz: $(BUILD)/venv.stamp ## every parser in Rust under libFuzzer, FUZZ_SECONDS 
 torture: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## every verb ended at TORTURE (20) points of its run by signals in turn; goes on where it was ended
 	@$(BIN)/python tests/torture/run.py --times $(or $(TORTURE),20)
 
+suites: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## public suites of MPI programs over what is offered here, OSU=FOLDER adds the OSU benchmarks; goes on where it was ended
+	@$(BIN)/python tests/suites/run.py $(if $(OSU),--osu $(OSU))
+
 accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two sizes
 	$(BIN)/python benches/accuracy.py
+
+accuracy-crowded: $(BUILD)/core.stamp ## exchanges of 2, 3, 4 and 8 ranks on the cores there are, goes on where it stopped
+	$(BIN)/python benches/accuracy_crowded.py --out results/crowded
+
+accuracy-strangers: $(BUILD)/core.stamp ## public scripts, from SCRIPTS=FOLDER, goes on where it stopped
+	$(BIN)/python benches/accuracy_strangers.py --scripts $(SCRIPTS) --out results/crowded
 
 accuracy-hosts: $(BUILD)/core.stamp ## predicted against actual, four programs on four hosts, over sockets and libraries
 	$(BIN)/python benches/accuracy_hosts.py
 
+intervals: $(BUILD)/core.stamp ## how far the choices of the papers move their values; goes on where it was ended
+	$(BIN)/python -m wiretwin.papers.intervals --folder $(BUILD)/intervals
+
 lock: $(BUILD)/venv.stamp ## refresh the pinned dependencies
-	$(UV) pip compile pyproject.toml --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements/runtime.txt
+	$(UV) pip compile pyproject.toml --extra report --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements/runtime.txt
 	$(UV) pip compile --group dev --group docs -c requirements/runtime.txt --generate-hashes --no-emit-index-url --no-header --python-version 3.11 -o requirements/dev.txt
 	cargo update
 
 clean: ## remove what was built
-	rm -rf $(VENV) $(BUILD) target docs/_build python/wiretwin/_core*.so python/wiretwin/fabric
+	rm -rf $(VENV) $(BUILD) target docs/_build python/wiretwin/_core*.so python/wiretwin/fabric python/wiretwin/vipl/libvipl.so.1
 
 $(BUILD)/venv.stamp:
 	@mkdir -p $(BUILD)
@@ -87,17 +103,18 @@ $(BUILD)/venv.stamp:
 	@$(BIN)/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 	@touch $@
 
-# pip and cargo work side by side; maturin then finds the core compiled and only links it in.
+# pip and cargo work side by side. The core is not among what cargo builds here: maturin compiles and links it once.
 $(BUILD)/runtime.stamp: requirements/runtime.txt $(BUILD)/venv.stamp
 	@echo "installing pinned packages and building the release core"
-	@cargo build --quiet --release --locked -p wiretwin-py -p wiretwin-provider & cargo_pid=$$!; \
+	@cargo build --quiet --release --locked -p wiretwin-provider -p wiretwin-vipl --features wiretwin-vipl/versions & cargo_pid=$$!; \
 	  $(UV) pip install --require-hashes -r requirements/runtime.txt; \
 	  wait $$cargo_pid
 	@touch $@
 
 $(BUILD)/core.stamp: $(BUILD)/runtime.stamp pyproject.toml $(RUST_SOURCES)
-	@cargo build --quiet --release --locked -p wiretwin-provider
+	@cargo build --quiet --release --locked -p wiretwin-provider -p wiretwin-vipl --features wiretwin-vipl/versions
 	@install -D target/release/libwiretwin_fi.so python/wiretwin/fabric/libwiretwin-fi.so
+	@install --strip target/release/libvipl.so python/wiretwin/vipl/libvipl.so.1
 	@$(UV) pip install "$$(grep -oE '^maturin==[^ \\]+' requirements/dev.txt)"
 	@$(UV) pip install --no-deps --no-build-isolation --config-settings build-args=--locked --editable .
 	@$(BIN)/python -m compileall -q python/wiretwin

@@ -1,7 +1,11 @@
-"""Programs on four hosts, predicted from an echo between two of them, and run for real.
+"""Programs on four hosts, predicted from what was measured between two of them, and run for real.
 
     python benches/accuracy_hosts.py [--priority 10] [--layers socket/tcp,mpi/lam] [--rates 10Mbit,100Mbit]
-                                     [--out results/hosts.jsonl] [--docs docs/accuracy.md]
+                                     [--out results/hosts.jsonl] [--docs docs/accuracy-compiled.md]
+    python benches/accuracy_hosts.py --scripts [--docs docs/how-to/hosts.md]
+
+With --scripts: the shipped mpi4py scripts, by `wiretwin predict --twin … --network testbed:…`. A prediction
+is frozen before its script runs; what is compared is the whole time. The rest is of the compiled programs:
 
 For each layer and rate a testbed joins four hosts by a wire of that rate. An echo between two of them, and
 nothing else, gives the network of the prediction; one rank alone gives the price of the program's work.
@@ -32,13 +36,17 @@ from wiretwin.fit.api import fit
 from wiretwin.measure import host
 from wiretwin.measure.api import measure
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import steps
 from wiretwin.predict.hosts import echo_network
+from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.named import NAMED, parse_parameters, run_live
+from wiretwin.predict.predict import predict as predict_script
+from wiretwin.predict.shipped import folder
 from wiretwin.priority import VARIABLE
 from wiretwin.results import Clock, Launch, Layer, Result
+from wiretwin.stacks.layers import parse_layers
 from wiretwin.testbed import Testbed, parse_link
+from wiretwin.twin import Twin
 
 BEGIN = "<!-- hosts: begin -->"
 END = "<!-- hosts: end -->"
@@ -60,10 +68,24 @@ PROGRAMS: list[tuple[str, tuple[str, ...]]] = [
     ("md", ("x=8", "y=8", "z=8", "steps=10")),
     ("md-coarse", ("steps=1",)),
 ]
+#: The shipped scripts, so long that 100 Mbit/s and four ranks on two cores take a second or less.
+SCRIPTS: list[tuple[str, tuple[str, ...]]] = [
+    ("heat2d.py", ("--points", "256", "--steps", "200")),
+    ("heat2d.py", ("--points", "768", "--steps", "50")),
+    ("matmul.py", ("--size", "384", "--repeat", "4")),
+    ("ring_allreduce.py", ("--elements", "2000", "--repeat", "100")),
+    ("ring_allreduce.py", ("--elements", "20000", "--repeat", "20")),
+    ("master_worker.py", ("--limit", "20000000", "--tasks", "100")),
+    ("sample_sort.py", ("--keys", "100000", "--repeat", "4")),
+]
+SCRIPT_LAYER = "mpi4py/mpich"
+SCRIPT_RATE = "100Mbit"
+DELAY = "5us"
+PASSES = 3
 #: A host with one rank, which sends nothing.
 FREE = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
 ALONE = {
-    "nodes": [{"cores": 1, "idle": "yield", "quantum_ps": 1000}],
+    "nodes": [{"cores": 1, "idle": "sleep", "quantum_ps": 1000}],
     "placement": [0],
     "intra": {"call_ps": 0, "overhead_send": FREE, "overhead_recv": FREE, "latency": FREE, "gap": FREE},
 }
@@ -222,6 +244,79 @@ def one_network(
             print(line(row), file=sys.stderr)
 
 
+def scripts(
+    hosts: int, launches: int, budget_s: float, out: Path, programs: Sequence[tuple[str, tuple[str, ...]]]
+) -> None:
+    """Measure between two of the hosts, predict the scripts on all, run them; append to `out`.
+
+    The twin is kept beside `out`, and what is run later is predicted from the same.
+    """
+    kept = out.with_suffix(f".{hosts}.toml")
+    with (
+        tempfile.TemporaryDirectory(prefix="wiretwin-hosts-") as scratch,
+        Testbed.up(
+            hosts, parse_link("wire", rate=SCRIPT_RATE, delay=DELAY), share=[scratch, str(folder())]
+        ) as bed,
+    ):
+        if not kept.exists():
+            result = measure(
+                [SCRIPT_LAYER], sizes=SIZES, budget=f"{budget_s:g}s", launches=ECHOES, place=bed,
+                out=Path(scratch, "result"),
+            )  # fmt: skip
+            kept.write_text(fit(result, endpoints="require").to_toml(), encoding="utf-8")
+        twin = Twin.read(kept)
+        network = f"testbed:hosts={hosts},rate={SCRIPT_RATE}/s,delay={DELAY}"
+        for number, (name, words) in enumerate(programs):
+            frozen = predict_script(
+                folder() / name, words, twin=twin, ranks=hosts, network=network, passes=PASSES,
+                out=Path(scratch, f"predicted-{number}"),
+            )  # fmt: skip
+            row: dict[str, Any] = {
+                "when": datetime.now(UTC).isoformat(timespec="seconds"),
+                "hosts": hosts, "rate": SCRIPT_RATE, "program": name, "words": list(words),
+                "network": network,
+                "frozen_utc": frozen.frozen_utc, "digest": frozen.digest,
+                "predicted": frozen.seconds.model_dump(mode="json"),
+                "parts": [rank.model_dump(mode="json") for rank in frozen.per_rank],
+                "notes": frozen.warnings,
+            }  # fmt: skip
+            job = Job(folder() / name, words, hosts, Path(scratch, f"actual-{number}"))
+            (run,) = run_interleaved([job], launches=launches, splits=1, place=bed)
+            row["actual"] = run.seconds.model_dump(mode="json")
+            row["split"] = [rank.model_dump(mode="json") for rank in run.split]
+            row["launches"] = [one.seconds for one in run.launches]
+            with out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+            print(script_line(row), file=sys.stderr)
+
+
+def script_error(row: dict[str, Any]) -> float:
+    """Return the relative error of a script's predicted time."""
+    return float(row["predicted"]["value"] / row["actual"]["value"] - 1)
+
+
+def script_line(row: dict[str, Any]) -> str:
+    """Return a row of the scripts' table."""
+    predicted, found = (
+        f"{1e3 * row[kind]['value']:.0f} ({1e3 * row[kind]['low']:.0f} to {1e3 * row[kind]['high']:.0f})"
+        for kind in ("predicted", "actual")
+    )
+    return f"| `{title(row)}` | {row['hosts']} | {predicted} | {found} | {100 * script_error(row):+.1f} % |"
+
+
+def scripts_markdown(rows: list[dict[str, Any]]) -> str:
+    """Return the scripts' table with its summary."""
+    rows = sorted({(row["hosts"], title(row)): row for row in rows}.values(), key=lambda row: row["hosts"])
+    said = []
+    for hosts in dict.fromkeys(row["hosts"] for row in rows):
+        errors = sorted(abs(script_error(row)) for row in rows if row["hosts"] == hosts)
+        middle, worst = (f"{100 * value:.0f} %" for value in (statistics.median(errors), errors[-1]))
+        said.append(f"on {hosts} hosts the median error is {middle}, the worst {worst}")
+    head = "| script | hosts | predicted [ms] | actual [ms] | error |\n|---|---|---|---|---|"
+    summed = f"On {rows[-1]['when'][:10]}, {'; '.join(said)}."
+    return "\n".join([head, *map(script_line, rows), "", summed])
+
+
 def actual(row: dict[str, Any]) -> tuple[float, float]:
     """Return the medians of communication and of the whole, in seconds."""
     comm = statistics.median(one["comm_s"] for one in row["launches"])
@@ -328,7 +423,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--layers", default=LAYERS, help="none: only the table")
     parser.add_argument("--rates", default="10Mbit,100Mbit")
-    parser.add_argument("--programs", default=",".join(dict.fromkeys(name for name, _ in PROGRAMS)))
+    parser.add_argument("--programs", help="names, with commas; by default all")
     parser.add_argument("--launches", type=int, default=3)
     parser.add_argument("--budget", type=float, default=10.0, help="seconds of echo a layer and rate")
     parser.add_argument(
@@ -337,7 +432,11 @@ def main() -> int:
         help="real-time priority of the testbed and its ranks, so that nothing else comes before one that is "
         f"woken; of {POLLS}, whose daemons poll, the ranks alone",
     )
-    parser.add_argument("--out", type=Path, default=Path("results/hosts.jsonl"))
+    parser.add_argument("--hosts", type=int, default=HOSTS, help="of --scripts")
+    parser.add_argument("--scripts", action="store_true", help="the shipped scripts, in place of programs")
+    parser.add_argument(
+        "--out", type=Path, help="default: results/hosts.jsonl, of scripts hosts-scripts.jsonl"
+    )
     parser.add_argument("--docs", type=Path)
     options = parser.parse_args()
     if options.priority is not None:
@@ -347,9 +446,16 @@ def main() -> int:
             parser.error(
                 f"--priority: this group's real-time processes get {share:.0%} of a core and stop then"
             )
-    chosen = [one for one in PROGRAMS if one[0] in options.programs.split(",")]
+    if options.out is None:
+        options.out = Path("results/hosts-scripts.jsonl" if options.scripts else "results/hosts.jsonl")
+    known = SCRIPTS if options.scripts else PROGRAMS
+    chosen = [one for one in known if options.programs is None or one[0] in options.programs.split(",")]
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    for layer in options.layers.split(",") if options.layers != "none" else ():
+    layers = options.layers.split(",") if options.layers != "none" else []
+    if options.scripts and layers:
+        scripts(options.hosts, options.launches, options.budget, options.out, chosen)
+        layers = []
+    for layer in layers:
         for rate in options.rates.split(","):
             try:
                 one_network(
@@ -361,12 +467,14 @@ def main() -> int:
         print("nothing was run", file=sys.stderr)
         return 1
     rows = [json.loads(text) for text in options.out.read_text("utf-8").splitlines()]
-    print(json.dumps(summary(rows)))
+    if not options.scripts:
+        print(json.dumps(summary(rows)))
     if options.docs is not None:
         page = options.docs.read_text("utf-8")
         head, rest = page.split(BEGIN)
         tail = rest.split(END)[1]
-        options.docs.write_text(f"{head}{BEGIN}\n\n{markdown(rows)}\n\n{END}{tail}", encoding="utf-8")
+        table = (scripts_markdown if options.scripts else markdown)(rows)
+        options.docs.write_text(f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}", encoding="utf-8")
     return 0
 
 

@@ -25,13 +25,13 @@ from pathlib import Path
 
 from wiretwin.measure.host import measuring_cpus
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.running import rendezvous
 from wiretwin.measure.schedule import Step, netpipe
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.process import end_tree
 from wiretwin.quantity import parse_size
 from wiretwin.stacks import Session
+from wiretwin.stacks.layers import Configuration, parse_layers, refusal
 
 PEERS = {"socket/tcp": "NPtcp", "mpi/mpich": "NPmpich2", "mpi/openmpi": "NPopenmpi", "mpi/lam": "NPlam"}
 TRIALS = 3

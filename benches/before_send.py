@@ -22,8 +22,8 @@ from peers import client, free_port, of, serving
 
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import Step
+from wiretwin.stacks.layers import parse_layers
 
 SOURCE = Path(__file__).parent / "c" / "before_send.c"
 TURNS = (0, 2, 5, 10, 20, 40, 80, 160)

@@ -52,7 +52,7 @@ base_ns = {{ value = {base}, low = {base}, high = {base} }}
 per_byte_ns = {{ value = {per_byte}, low = {per_byte}, high = {per_byte} }}
 samples = 1
 """
-CALLS = (20, 120)
+CALLS = (20, 1020)
 """How often each rank of the short and of the long run calls `Sendrecv`."""
 
 TRIVIAL = """

@@ -9,7 +9,11 @@ Two network namespaces of a testbed, joined by one pair of virtual Ethernet inte
 one core for each rank. In a turn every path is launched once and measures all sizes; the order alternates.
 ``ratio`` is the median over turns of ours over theirs in the same turn, each the median of its samples, where
 *theirs* is the path whose median over all turns is least for the size; ``low`` and ``high`` are quartiles.
-The kernel's paths run without our packet sockets on the interface: they go with our ranks.
+The kernel's paths run without our packet sockets on the interface: they go with our ranks. Without an MPI, a
+packet socket of ours is held against a bare ping-pong of frames as long by one (``c/packet_pingpong.c``).
+The rows of loss are of the same packet socket while both interfaces drop a hundredth of the frames that come
+in (``lossy.py``): the 99th percentile of a round trip of 8 B, and the time of 1 MiB in a stream to
+that without loss.
 """
 
 from __future__ import annotations
@@ -21,15 +25,19 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path as File
 from typing import Any
+
+from harness import compile_reference
 
 from wiretwin.measure.host import measuring_cpus
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
+from wiretwin.stacks.layers import parse_layers, refusal
 from wiretwin.testbed import Testbed
 
 LIMIT_S = 60.0
@@ -48,6 +56,13 @@ TARGETS = {
 """The most that one way may take, by size, as a share of the best path of the kernel."""
 RATE_TARGET = 0.5
 MEMORY_TARGET = 1.4
+BARE_TARGET = 1.25
+LOST_ONE_IN = 100
+P99_TARGET_US = 500.0
+LOSS_TARGET = 2.0
+"""The most that a message of 1 MiB may take under loss, as a multiple of its time without."""
+BARE_BYTES = 28 + 48
+"""What follows the Ethernet header of a frame with 8 B: IPv4 and UDP, and our header with a tag."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,7 @@ class Path:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+HERE_FOLDER = File(__file__).resolve().parent
 OFI = {"OMPI_MCA_pml": "cm", "OMPI_MCA_mtl": "ofi"}
 PATHS = {
     "openmpi": (
@@ -165,6 +181,90 @@ def measured(path: Path, schedule: list[Step], place: Place) -> list[float] | No
     ]
 
 
+def bare(bed: Testbed, binary: File, samples: int) -> float:
+    """The median of the bare ping-pong between both hosts in nanoseconds, one way."""
+    hosts, roles = bed.hosts, ("first", "second")
+
+    def mac(at: int) -> str:
+        command = hosts[at].command(["ip", "-j", "link", "show", "eth0"])
+        out = subprocess.run(command, check=True, capture_output=True, text=True, timeout=LIMIT_S).stdout
+        return str(json.loads(out)[0]["address"])
+
+    ends = []
+    try:
+        for at, cpu in enumerate(measuring_cpus() or (0, 0)):
+            counts = map(str, (BARE_BYTES, samples, 50, cpu))
+            command = hosts[at].command([str(binary), "eth0", mac(1 - at), *counts, roles[at]])
+            ends.append(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+            )
+        for end in ends:
+            assert end.stdout is not None
+            assert end.stdout.readline() == "ready\n"
+        times, _ = ends[0].communicate("go\n", timeout=LIMIT_S)
+        return statistics.median(map(float, times.split())) / 2
+    finally:
+        for end in ends:
+            end.kill()
+            end.wait()
+
+
+@contextlib.contextmanager
+def losing(bed: Testbed, one_in: int) -> Iterator[None]:
+    """Have the interfaces of all hosts drop one frame in so many of those that come in."""
+    with contextlib.ExitStack() as stack:
+        for host in bed.hosts:
+            command = host.command([sys.executable, str(HERE_FOLDER / "lossy.py"), "eth0", str(one_in)])
+            end = stack.enter_context(
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            )
+            stack.callback(end.communicate, timeout=LIMIT_S)
+            assert end.stdout is not None
+            assert end.stdout.readline() == "ready\n"
+        yield
+
+
+def loss_rows(bed: Testbed, scale: int, turns: int) -> list[dict[str, Any]]:
+    """Measure a packet socket of ours with and without loss; return the rows."""
+    (configuration,) = parse_layers("direct/packet")
+    echo = Step("echo", 8, warmup=50, min_samples=1000, max_samples=2000 * scale, budget_ms=5e3, batch=1)
+    stream = Step("stream", 1 << 20, messages=16, warmup=1, min_samples=10, max_samples=20, budget_ms=5e3)
+    tails: list[float] = []
+    times: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(turns):
+        for lossy in (False, True):
+            with losing(bed, LOST_ONE_IN) if lossy else contextlib.nullcontext():
+                outcome = launch(
+                    configuration, [echo, stream], limit_s=LIMIT_S, pins=measuring_cpus(), place=bed
+                )
+            if outcome.status != "ok":
+                print(f"direct: {configuration.name} with loss: {outcome.error}", file=sys.stderr)
+                return []
+            round_trips, streams = (step["values_ns"] for step in outcome.steps)
+            times[lossy].append(statistics.median(streams) / 16)
+            if lossy:
+                tails.append(statistics.quantiles(round_trips, n=100)[98] / 1e3)
+    ratio = statistics.median(
+        with_ / without for without, with_ in zip(times[False], times[True], strict=True)
+    )
+    return [
+        {
+            "bench": "direct/packet 8 B, 1 % lost, p99 of a round trip",
+            "value": round(statistics.median(tails), 1),
+            "unit": "us",
+            "target_value": P99_TARGET_US,
+        },
+        {
+            "bench": "direct/packet 1 MiB in a stream, 1 % lost",
+            "ns": round(statistics.median(times[True]), 1),
+            "reference": "without loss",
+            "reference_ns": round(statistics.median(times[False]), 1),
+            "ratio": round(ratio, 3),
+            "target_ratio": LOSS_TARGET,
+        },
+    ]
+
+
 def compare(
     paths: Sequence[Path], schedule: list[Step], place: Place, turns: int
 ) -> dict[str, list[list[float]]]:
@@ -215,7 +315,7 @@ def main() -> int:
     parser.add_argument("--turns", type=int)
     parser.add_argument("--mpi", choices=sorted(PATHS))
     parser.add_argument("--sizes", help="sizes in bytes with commas between")
-    parser.add_argument("--only", choices=["hosts", "memory"])
+    parser.add_argument("--only", choices=["hosts", "memory", "loss"])
     options = parser.parse_args()
     turns = options.turns or (3 if options.quick else 9)
     scale = 1 if options.quick else 5
@@ -224,7 +324,12 @@ def main() -> int:
     if os.geteuid() != 0:
         print("direct: left out: namespaces with one pair of interfaces need root", file=sys.stderr)
         return 0
-    if options.only != "memory":
+    if options.only in (None, "loss"):
+        with Testbed.up(2, name=f"db-{os.getpid()}") as bed:
+            join_directly(bed)
+            for row in loss_rows(bed, scale, turns):
+                print(json.dumps(row), flush=True)
+    if options.only in (None, "hosts"):
         with Testbed.up(2, name=f"db-{os.getpid()}") as bed:
             join_directly(bed)
             for mpi in chosen:
@@ -233,7 +338,19 @@ def main() -> int:
                     print(json.dumps(line(f"{mpi} {size} B", found, at, TARGETS.get(size))), flush=True)
                 rate = line(f"{mpi} 8 B, {STREAM} under way, each", found, len(sizes), RATE_TARGET)
                 print(json.dumps(rate), flush=True)
-    if options.only != "hosts":
+            with tempfile.TemporaryDirectory(dir=bed.directory) as folder:
+                binary = compile_reference("packet_pingpong", File(folder))
+                (step,) = steps([8], scale, rate=False)
+                figures: dict[str, list[list[float]]] = {"a bare packet socket": [], "direct": []}
+                for _ in range(turns):
+                    ours = measured(Path("direct", "direct/packet"), [step], bed)
+                    if ours is None:
+                        break
+                    figures["direct"].append(ours)
+                    figures["a bare packet socket"].append([bare(bed, binary, step.max_samples)])
+                else:
+                    print(json.dumps(line("packet 8 B, without MPI", figures, 0, BARE_TARGET)), flush=True)
+    if options.only in (None, "memory"):
         for mpi in chosen:
             found = compare(MEMORY[mpi], steps([8], scale, rate=False), HERE, turns)
             print(json.dumps(line(f"{mpi} 8 B, one host", found, 0, MEMORY_TARGET)), flush=True)

@@ -67,7 +67,8 @@ CASES = (
     *(_one(count, _STAR10) for count in (KIB, 16 * KIB, 64 * KIB, MIB, 16 * MIB)),
     *(_one(count, _STAR100) for count in (KIB, 64 * KIB, MIB, 16 * MIB)),
     *(_incast(8, count, _STAR10) for count in (KIB, 64 * KIB, MIB)),
-    _incast(8, MIB, "star:rate=10Gbit/s,delay=1us,switch_delay=500ns,queue=256KiB"),
+    _incast(8, MIB, f"{_STAR10},queue=256KiB"),
+    _incast(8, MIB, f"{_STAR10},queue=256KiB,ecn=64KiB"),
     _incast(8, MIB, _STAR100),
     *(_pairs(8, count, _LOT) for count in (64 * KIB, 4 * MIB)),
     _ring(16, 64 * KIB, _TREE),
@@ -94,7 +95,7 @@ def _is_of(fidelity: str, word: str) -> bool:
     key, _, value = word.partition("=")
     if fidelity == "cell":
         return True
-    if key == "queue":
+    if key in ("queue", "ecn"):
         return fidelity == "packet" and not value.endswith("cells")
     return key not in ("credits", "switch", "iterations", "mtu")
 
@@ -113,7 +114,7 @@ def seconds(case: Case, fidelity: str) -> float:
     text = f"{case.network},fidelity={fidelity}"
     text = ",".join(word for word in text.split(",") if _is_of(fidelity, word))
     model = {
-        "nodes": [{"cores": 1, "idle": "yield", "quantum_ps": 4_000_000_000}] * case.hosts,
+        "nodes": [{"cores": 1, "idle": "sleep", "quantum_ps": 4_000_000_000}] * case.hosts,
         "placement": list(range(case.hosts)),
         "intra": _LAYER,
         "inter": _LAYER,

@@ -28,9 +28,9 @@ from against import sessions, theirs
 from wiretwin.fit.stats import summarise
 from wiretwin.measure.api import measure
 from wiretwin.measure.host import measuring_cpus
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import netpipe
 from wiretwin.place import HERE
+from wiretwin.stacks.layers import parse_layers
 
 LARGEST = 8 << 20
 BUDGET_S = 8.0

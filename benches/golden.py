@@ -1,9 +1,9 @@
 """Hold what the papers' models say against the values on file: nothing may change without being seen.
 
 Runs `wiretwin papers PAPER --format csv` for each paper named (all four if none is) and compares every value
-with `docs/papers/PAPER.csv`, to its last digit. Prints one line a paper: how many values, how many differ,
-and the largest relative change; with `--list` every value that differs. Exits with 1 where one differs or
-is missing.
+with `data/papers/now/PAPER.csv`, to its last digit. Prints one line a paper: how many values, how many
+differ, and the largest relative change; with `--list` every value that differs. Exits with 1 where one
+differs or is missing.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def compare(paper: str, show: bool) -> bool:
     """Compare one paper; whether every value is the same."""
     command = [str(Path(sys.executable).parent / "wiretwin"), "papers", paper, "--format", "csv"]
     now = read(subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout)
-    file = read((ROOT / "docs" / "papers" / f"{paper}.csv").read_text())
+    file = read((ROOT / "data" / "papers" / "now" / f"{paper}.csv").read_text())
     differ = [key for key in file if shown(now.get(key, "")) != shown(file[key])]
     most = max((change(file[key], now.get(key, "")) for key in differ), default=0.0)
     fresh = len(now.keys() - file.keys())

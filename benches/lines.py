@@ -20,13 +20,16 @@ ROOT = Path(__file__).resolve().parents[1]
 DECLARED = r"^\s*#\[cfg\((any\()?test[^\n]*\n(\s*#\[[^\n]*\n)*\s*(pub[^\n]*)?(mod|use)[^\n{]*;\n"
 """A module in a file of its own, or names, for tests alone."""
 
+MODULE = r"^#\[cfg\((?:any\()?test[^\n]*\n(?:#\[[^\n]*\n)*(?:pub[^\n]*)?mod \w+ \{"
+"""The module of a file's own tests, which ends it."""
+
 
 def without_tests(path: Path) -> int:
     """Lines of a file, without what a Rust file has for tests alone."""
     text = path.read_text()
     if path.suffix == ".rs":
         text = re.sub(DECLARED, "", text, flags=re.MULTILINE)
-        text = re.split(r"^\s*#\[cfg\((?:any\()?test", text, maxsplit=1, flags=re.MULTILINE)[0]
+        text = re.split(MODULE, text, maxsplit=1, flags=re.MULTILINE)[0]
     return len(text.splitlines())
 
 

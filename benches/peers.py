@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from wiretwin import process
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE
 from wiretwin.stacks import STACKS
+from wiretwin.stacks.layers import parse_layers
 from wiretwin.stacks.wheels import WHEELS
 
 SIZES = (64, 1024, 16384)

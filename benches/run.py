@@ -77,6 +77,7 @@ BENCHES = (
     Bench("codec", cargo_bench("wiretwin-wire", "codec"), ("--", "--quick")),
     Bench("cells", cargo_bench("wiretwin-net", "cell_switch"), ("--", "--quick")),
     Bench("fabric", cargo_bench("wiretwin-net", "fabric"), ("--", "--quick")),
+    Bench("vipl", cargo_bench("wiretwin-vipl", "vipl"), ("--", "--quick")),
     Bench("live-cells", cargo_bench("wiretwin-host", "pcaal"), ("--", "--quick")),
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),

@@ -15,6 +15,7 @@ from typing import Any
 
 import typer
 from docutils import nodes
+from folded import fold
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -50,11 +51,13 @@ def _verb(name: str, command: Any) -> nodes.section:
     context = typer.Context(command, info_name=f"wiretwin {name}")
     usage = " ".join(command.collect_usage_pieces(context))
     shown = f"wiretwin {name} {usage}"
-    section = _section(f"wiretwin {name}", nodes.literal_block(shown, shown, language="text"))
-    section += list(_paragraphs(command.help or ""))
+    section = _section(f"wiretwin {name}")
+    content: list[nodes.Node] = [nodes.literal_block(shown, shown, language="text")]
+    content += list(_paragraphs(command.help or ""))
     listed = nodes.definition_list()
     listed += [item for one in command.get_params(context) if (item := _parameter(one, context))]
-    section += listed
+    summary = command.get_short_help_str(90)
+    section += fold(summary, *content, listed)
     section += [_verb(f"{name} {word}", inner) for word, inner in getattr(command, "commands", {}).items()]
     return section
 
@@ -98,8 +101,9 @@ def _signature(name: str, value: Any) -> str:
 def _documented(name: str, value: Any) -> nodes.section:
     docs = inspect.cleandoc(inspect.getdoc(value) or "")
     section = _section(f"wiretwin.{name}")
+    content: list[nodes.Node] = []
     if inspect.isclass(value):
-        section += nodes.literal_block(docs, docs, language="text")
+        content.append(nodes.literal_block(docs, docs, language="text"))
         methods = [
             (method, getattr(value, method))
             for method, found in vars(value).items()
@@ -108,12 +112,13 @@ def _documented(name: str, value: Any) -> nodes.section:
         for method, function in methods:
             shown = _signature(f"{value.__name__}.{method}", function)
             said = inspect.cleandoc(inspect.getdoc(function) or "").split("\n\n")[0]
-            section += nodes.literal_block(shown, shown, language="python")
-            section += nodes.paragraph("", " ".join(said.split()))
-        return section
-    shown = _signature(name, value)
-    section += nodes.literal_block(shown, shown, language="python")
-    section += nodes.literal_block(docs, docs, language="text")
+            content.append(nodes.literal_block(shown, shown, language="python"))
+            content.append(nodes.paragraph("", " ".join(said.split())))
+    else:
+        shown = _signature(name, value)
+        content.append(nodes.literal_block(shown, shown, language="python"))
+        content.append(nodes.literal_block(docs, docs, language="text"))
+    section += fold(docs.partition("\n")[0], *content)
     return section
 
 

@@ -16,7 +16,7 @@ pub fn check(octets: &[u8]) {
             assert!(model.nodes.iter().all(|node| node.cores > 0), "a core to run on");
             let apart = model.placement.iter().any(|node| *node != model.placement[0]);
             assert!(!apart || model.inter.is_some(), "a way between nodes");
-            assert!(model.link.is_none_or(|link| link.rate_bit_s > 0), "a rate that moves something");
+            assert!(model.link.is_none_or(|link| link.rate.get() > 0), "a rate that moves something");
         }
         Err(error) => assert!(!error.allowed.is_empty(), "{text:?} is refused without a word: {error}"),
     }

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wiretwin.doctor import doctor
     from wiretwin.fit import fit
     from wiretwin.measure import measure
-    from wiretwin.model import LocalNetwork, Network, read_network
+    from wiretwin.model import Host, LocalNetwork, Network, read_network
     from wiretwin.predict import predict
     from wiretwin.predict.live import run
     from wiretwin.results import Result
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wiretwin.understand.comparing import compare
 
 __all__ = [
+    "Host",
     "LocalNetwork",
     "Network",
     "Result",
@@ -51,6 +52,7 @@ __all__ = [
 
 # Where each public name lives: `module:name`, or the package itself for a verb that is a room.
 _HOMES = {
+    "Host": "wiretwin.model:Host",
     "LocalNetwork": "wiretwin.model:LocalNetwork",
     "Network": "wiretwin.model:Network",
     "Result": "wiretwin.results:Result",

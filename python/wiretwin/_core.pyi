@@ -24,7 +24,7 @@ def crossing_ns(file: str | PathLike[str], first: bool, limit_s: float) -> float
     file cannot be made or mapped.
     """
 
-def direct_past_kernel(by_xdp: bool, interface: str | None = None) -> IPv4Address:
+def direct_past_kernel(interface: str | None = None) -> IPv4Address:
     """Try to have a packet socket, or AF_XDP, on an interface, or on the one that is taken if none is named.
 
     Returns that interface's address; nothing is kept. PermissionError without the privilege, another OSError
@@ -124,6 +124,31 @@ class World:
         Each computation takes the next of its rank's durations. Returns whether all operations were done;
         where a path depends on time they may not be.
         """
+    def serve(
+        self,
+        path: str,
+        goes_on: Callable[[], bool],
+        *,
+        launched: int,
+        tag_bits: int,
+        ignored: int,
+        apart: int,
+        patience: int,
+        look_ps: int,
+        compute_ps: int | None,
+        memory_bytes: int,
+    ) -> (
+        tuple[Literal["done"], list[tuple[int, list[int], int]]]
+        | tuple[Literal["absent", "gone", "spawned", "deadlock", "asked"], tuple[int, str]]
+    ):
+        """Let processes be the ranks, which meet the world in memory at `path`, until all have ended.
+
+        `goes_on` is asked now and then whether they are still to. Returns what each rank took, the same by
+        kind, and the messages it sent, all between its library's start and its end; or why the run ended
+        before: not all ranks came (how many did), a rank went, all wait for ever, one asked for what there
+        is not (its number, and why), or the program spawns more processes than the world has ranks for (how
+        many).
+        """
     def now_ps(self, rank: int) -> int:
         """Return a rank's clock; see `shares_cores`."""
     def blocked(self) -> list[tuple[int, str, str, int]]:
@@ -208,6 +233,7 @@ class ProgramRun(TypedDict):
     timeline_coarse_ps: NotRequired[int]
     names: list[str]
     messages: int
+    congestion: dict[str, int]
     digest: str
     sent_ps: NotRequired[npt.NDArray[np.uint64]]
     sent_bytes: NotRequired[npt.NDArray[np.uint64]]
@@ -250,7 +276,7 @@ class ProgramsRun(TypedDict):
 
     programs: list[ProgramPart]
     end_ps: int
-    lost_cells: int | None
+    congestion: dict[str, int]
     digest: str
 
 def run_together(model_json: str, programs_json: str, seed: int) -> ProgramsRun:

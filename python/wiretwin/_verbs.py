@@ -1,7 +1,7 @@
 """Packages that are verbs: ``wiretwin.measure`` is a package and ``wiretwin.measure(…)`` a call.
 
 Python binds a package's name in its parent as soon as anything inside it is imported, so a verb that
-shares its name with its room cannot be a plain function of the parent. The room itself is made
+shares its name with its package cannot be a plain function of the parent. The package itself is made
 callable instead.
 """
 

@@ -13,12 +13,14 @@ from pathlib import Path
 from wiretwin import _core
 from wiretwin.errors import InputError
 
-__all__ = ["CURE", "LIBRARY", "MPIS", "Way", "environment", "ways"]
+__all__ = ["CURE", "LIBRARY", "MPIS", "VIPL", "Way", "environment", "vipl_environment", "ways"]
 
 LIBRARY = Path(__file__).resolve().parent / "fabric" / "libwiretwin-fi.so"
 """Where the library is, once it has been built."""
+VIPL = Path(__file__).resolve().parent / "vipl"
+"""Where ``libvipl.so.1`` is, with its header, its file for pkg-config and an example."""
 CURE = "make build/core.stamp"
-"""The line that builds the library in a checkout."""
+"""The line that builds the libraries in a checkout."""
 PROVIDER = "wiretwin"
 """The name by which libfabric knows it."""
 
@@ -62,6 +64,20 @@ def environment(mpi: str) -> dict[str, str]:
     return {"FI_PROVIDER_PATH": str(LIBRARY.parent), **_OF_MPI[mpi]}
 
 
+def vipl_environment() -> dict[str, str]:
+    """Return what C programs are built against VIPL with: its folder, and where pkg-config looks.
+
+    Raises
+    ------
+    InputError
+        The library has not been built.
+    """
+    library = VIPL / "libvipl.so.1"
+    if not library.is_file():
+        raise InputError(key="vipl", value=library, reason="has not been built", allowed=f"after `{CURE}`")
+    return {"VIPL": str(VIPL), "PKG_CONFIG_PATH": str(VIPL)}
+
+
 @dataclass(frozen=True)
 class Way:
     """A way from one rank to another.
@@ -90,23 +106,20 @@ class Way:
 def ways() -> list[Way]:
     """Return the ways between ranks, in the order in which they are preferred, each as it was found here.
 
-    Packet sockets and AF_XDP are really tried, on the interface that would be taken; nothing of it is left.
+    A packet socket is really tried, on the interface that would be taken; nothing of it is left.
     """
     memory = Way("shm", "within a host", "shared memory")
     kernel = Way("udp", "between hosts", "datagrams through the kernel")
-    return [memory, _past("packet", "capability net_raw"), kernel, _past("xdp", _XDP_NEEDS)]
+    return [memory, _packet(), kernel]
 
 
-_XDP_NEEDS = "capabilities net_raw, net_admin and bpf"
-
-
-def _past(name: str, needs: str) -> Way:
-    """Try a way past the kernel."""
-    where = "between hosts" if name == "packet" else "between hosts, where it is asked for"
+def _packet() -> Way:
+    """Try the way past the kernel."""
+    name, where = "packet", "between hosts"
     try:
-        found = f"past the kernel on the interface of {_core.direct_past_kernel(name == 'xdp')}"
+        found = f"past the kernel on the interface of {_core.direct_past_kernel()}"
     except PermissionError as error:
-        remedy = f"run as root, or with the {needs}"
+        remedy = "run as root, or with the capability net_raw"
         return Way(name, where, "not allowed to this process", str(error), remedy)
     except OSError as error:
         remedy = "name another interface: WIRETWIN_DIRECT_INTERFACE=eth1"

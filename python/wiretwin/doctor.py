@@ -17,8 +17,8 @@ from wiretwin import direct, folders, scratch, shared_memory
 from wiretwin._verbs import make_callable
 from wiretwin.measure import host
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import LAYERS, Configuration, mpiexec, parse_layers, refusal
 from wiretwin.measure.schedule import Step
+from wiretwin.stacks.layers import LAYERS, Configuration, mpiexec, parse_layers, refusal
 
 __all__ = ["Examination", "LayerState", "Missing", "doctor"]
 
@@ -155,7 +155,7 @@ def _without(ways: Sequence[direct.Way]) -> list[Missing]:
             way.remedy or "wiretwin doctor",
         )
         for way in ways
-        if way.reason is not None and way.name == "packet"
+        if way.reason is not None
     ]
 
 

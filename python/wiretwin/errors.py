@@ -9,7 +9,7 @@ code      meaning
 ========  =====================================================================
 0         done
 1         done, and the answer is no (``doctor``: no layer can run)
-2         input refused: an option, a file, a key, a value
+2         input rejected: an option, a file, a key, a value; or an extra is not installed
 3         a measurement failed: no layer could be measured
 4         a simulated run failed: deadlock, or something that is not modelled
 5         the user's program failed: raised, called exit, or never received
@@ -23,6 +23,7 @@ code      meaning
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import signal
 import sys
@@ -40,6 +41,7 @@ __all__ = [
     "StorageError",
     "WiretwinError",
     "report_error",
+    "require",
 ]
 
 DEFECT_EXIT_CODE = 70
@@ -144,6 +146,36 @@ class MemoryShortage(WiretwinError):
     exit_code = 7
 
 
+EXTRAS = {
+    **dict.fromkeys(("jinja2", "markupsafe", "plotly", "polars", "pyarrow", "scipy"), "report"),
+    **dict.fromkeys(("distributed", "yaml"), "cluster"),
+}
+"""The packages of each extra of the wheel, by the name they are imported by."""
+
+
+def require(extra: str) -> None:
+    """Check that the packages of an extra are installed, before a verb that needs them begins.
+
+    Raises
+    ------
+    InputError
+        One of them is not.
+    """
+    for module, of in EXTRAS.items():
+        if of == extra and importlib.util.find_spec(module) is None:
+            raise _missing(module, extra)
+
+
+def missing_extra(error: ModuleNotFoundError) -> InputError | None:
+    """Return the error that says which extra has the module that was not found; none if no extra has it."""
+    module = (error.name or "").partition(".")[0]
+    return _missing(module, EXTRAS[module]) if module in EXTRAS else None
+
+
+def _missing(module: str, extra: str) -> InputError:
+    return InputError(reason=f"this needs {module}, which is not installed: pip install 'wiretwin[{extra}]'")
+
+
 class InterruptedRun(WiretwinError):
     """The user or the system interrupted; the text says what was kept and where.
 
@@ -165,6 +197,9 @@ def report_error(error: BaseException, *, debug: bool = False) -> int:
     """
     if debug:
         traceback.print_exception(error, file=sys.stderr)
+    # Python 3.11 wraps what is raised while a class is made, an interrupt too.
+    if isinstance(error.__cause__, KeyboardInterrupt):
+        error = error.__cause__
     if isinstance(error, KeyboardInterrupt | InterruptedRun):
         from wiretwin.interruption import came
 
@@ -173,6 +208,8 @@ def report_error(error: BaseException, *, debug: bool = False) -> int:
         said = str(error) if isinstance(error, InterruptedRun) else "interrupted"
         _say(f"wiretwin: {by}{said}")
         return 128 + number
+    if isinstance(error, ModuleNotFoundError) and (missing := missing_extra(error)) is not None:
+        error = missing
     if isinstance(error, WiretwinError):
         _say(f"wiretwin: {error}")
         return error.exit_code

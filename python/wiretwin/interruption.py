@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["SIGNALS", "Interruption", "came", "hear"]
+__all__ = ["SIGNALS", "Interruption", "came", "hear", "hear_no_more"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEAF_S = 5.0
@@ -82,6 +82,16 @@ def hear(report: Callable[[BaseException], int]) -> None:
     _reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(_reader, report), name="signals", daemon=True).start()
+
+
+def hear_no_more() -> None:
+    """Have each of the signals end this process at once: its work is done.
+
+    What is left is the end of the interpreter, where an interrupt would be lost.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is _interrupt:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _watch(reader: int, report: Callable[[BaseException], int]) -> None:

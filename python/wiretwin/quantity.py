@@ -63,7 +63,7 @@ def parse_size(text: str, key: str = "size", *, least: int = 1) -> int:
 
 
 def parse_time(text: str, key: str = "time", *, least_s: float = 0.0, most_s: float = 86400.0) -> float:
-    """Read a time in seconds: ``30s``, ``500ms``, ``2min``, ``1h``. A bare number is refused.
+    """Read a time in seconds: ``30s``, ``500ms``, ``2min``, ``1h``. A bare number is rejected.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def parse_time(text: str, key: str = "time", *, least_s: float = 0.0, most_s: fl
 
 
 def parse_rate(text: str, key: str = "--rate", *, least_bit_s: int = 1, most_bit_s: int = 10**12) -> int:
-    """Read a rate in bit/s: ``10Mbit``, ``1.5Gbit``, ``100 Mbit/s``. A bare number is refused.
+    """Read a rate in bit/s: ``10Mbit``, ``1.5Gbit``, ``100 Mbit/s``. A bare number is rejected.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def parse_rate(text: str, key: str = "--rate", *, least_bit_s: int = 1, most_bit
 
 
 def parse_share(text: str, key: str = "share") -> float:
-    """Read a share: ``5%`` is 0.05. A bare number is refused.
+    """Read a share: ``5%`` is 0.05. A bare number is rejected.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from wiretwin._verbs import make_callable
-from wiretwin.errors import InterruptedRun
+from wiretwin.errors import InterruptedRun, require
 from wiretwin.predict.compare import compare
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.model import LAYER
@@ -17,7 +17,7 @@ from wiretwin.predict.shipped import PROGRAMS, Shipped, Size
 from wiretwin.results import Result
 from wiretwin.twin import Twin
 
-__all__ = ["LAYERS", "SIZES", "Step", "Tour", "predict_and_run", "tour"]
+__all__ = ["LAYERS", "SIZES", "Step", "Tour", "expected_s", "predict_and_run", "tour"]
 
 make_callable(__name__, "wiretwin.tour:tour")
 
@@ -35,6 +35,7 @@ LEAST = 3
 #: Passes wanted in each state that the twin knows, and the most made of a program to get them.
 PASSES_IN_STATE = 2
 MOST_PASSES = 9
+_FIT_S = 3.0
 _PREDICT_S = 3.6
 _LAUNCH_S = 0.6
 
@@ -74,6 +75,11 @@ class _Clock:
         self.tell(Step(elapsed, max(0.0, self.expected_s - done_s), words))
 
 
+def expected_s(measure_s: float = MEASURE_S, launches: int = LAUNCHES) -> float:
+    """Return the seconds that a tour takes on a host with a core for each rank and nothing else to do."""
+    return measure_s + _FIT_S + len(PROGRAMS) * (_PREDICT_S + (launches + 1) * _LAUNCH_S)
+
+
 def tour(
     folder: str | Path,
     *,
@@ -105,6 +111,7 @@ def tour(
     WiretwinError
         As the verbs it calls; what had been reached stays in the folder, also after an interrupt.
     """
+    require("report")
     try:
         return _tour(Path(folder), layers, measure_s, launches, seed, tell or (lambda _: None))
     except KeyboardInterrupt:
@@ -125,8 +132,7 @@ def _tour(
     from wiretwin.report.writer import render
 
     done = Tour(folder)
-    running_s = len(PROGRAMS) * (_PREDICT_S + (launches + 1) * _LAUNCH_S)
-    clock = _Clock(measure_s + 3.0 + running_s, tell)
+    clock = _Clock(expected_s(measure_s, launches), tell)
 
     def measuring(event: Event) -> None:
         clock.say(min(event.elapsed_s, measure_s), f"measuring {event.name}: {event.words}")
@@ -184,7 +190,7 @@ def predict_and_run(
     most_passes: int = MOST_PASSES,
     tell: Callable[[float, str], None] | None = None,
 ) -> list[Comparison]:
-    """Predict every program, freeze, then run them all, and compare.
+    """Predict every program, record, then run them all, and compare.
 
     Both the measuring passes and the launches are made in turns, so that a drift of the host's
     speed meets all programs alike.

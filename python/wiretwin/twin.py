@@ -5,7 +5,7 @@ Format ``wiretwin-twin``, version 1. Every time is in nanoseconds, every size in
 is a list of segments, each a straight line ``base + per_byte * bytes`` over ``from_bytes <= bytes <
 to_bytes``; together they cover every size from 0 without gaps. LogGP's letters stand in the comments.
 
-Reading refuses anything it does not know: the message names the file, the key, the value and what is
+Reading rejects anything it does not know: the message names the file, the key, the value and what is
 allowed. Writing is deterministic: the same twin gives the same bytes.
 """
 
@@ -152,6 +152,9 @@ class Segment(_Strict):
     """Samples between the two sizes; 0 for a line that was derived from others."""
     lack_of_fit_p: Probability | None = None
     """Small = the launches agree with each other but not with a straight line; absent = cannot be told."""
+    break_p: Probability | None = None
+    """The chance of so bad a line through this segment and the one before, if there were no break; absent for
+    the first segment and where it cannot be told."""
     from_bytes_low: Size | None = None
     from_bytes_high: Size | None = None
     """Where the break at ``from_bytes`` may lie; absent for the first segment and for derived ones."""
@@ -188,7 +191,7 @@ class Checks(_Strict):
     gap_by: Literal["prtt", "stream"] | None = None
     """The loop that gap rests on."""
     negative_latency_ns: Annotated[float, Field(ge=0.0, le=_MAX_NS)] | None = None
-    """By how much the two overheads exceeded the half round trip at worst: both ends are busy at once."""
+    """By how much the two overheads exceeded the one-way latency at worst: both ends are busy at once."""
     negative_latency_at_bytes: Size | None = None
     overhead_reduced_percent: Annotated[float, Field(ge=0.0, le=100.0)] | None = None
     """The largest share of the overheads taken away so that the latency is not negative or falling."""
@@ -221,7 +224,7 @@ class Costs(_Strict):
     """
 
     t_0_us: Figure
-    """Half the round trip of ``t_0_bytes``."""
+    """One-way latency of ``t_0_bytes``."""
     t_0_bytes: Size = 4
     """4, or the smallest measured size above 0 where 4 was not measured."""
     r_max_MB_s: Figure
@@ -332,6 +335,19 @@ class Costs(_Strict):
         return segments
 
 
+class Sharing(_Strict):
+    """What ranks of a layer do on a core that they share, and what the kernel does with them."""
+
+    idle: Literal["spin", "yield"]
+    """A waiting rank keeps the core to the end of its slice, or hands it on after each look for messages."""
+    one_core_us: Figure
+    """One-way latency of the smallest message between two ranks on one core."""
+    turn_us: Figure
+    """What that takes beyond both overheads: one look for messages, and handing the core on."""
+    slice_ms: Figure
+    """How long a rank that computes keeps a core that another one wants."""
+
+
 class State(Costs):
     """What messages cost in one state of the host, told from the others by how far apart the ranks are."""
 
@@ -347,6 +363,8 @@ class Layer(Costs):
     """
 
     states: tuple[State, ...] = ()
+    sharing: Sharing | None = None
+    """Absent where it was not measured: `Host.idle` and `Host.quantum_ms` hold then."""
 
     @field_validator("states", mode="before")
     @classmethod
@@ -407,7 +425,10 @@ class Host(_Strict):
     quantum_ms: Annotated[float, Field(gt=0.0, le=1e6)] = 4.0
     """Longest time a rank keeps a core that another one wants."""
     between: str | None = None
-    """What joined the two ranks that were measured, where they lived on two hosts."""
+    """What joined the two ranks that were measured, where they lived on two hosts, in words."""
+    network: str | None = None
+    """The same as ``--network`` reads it, where it is known so exactly: it is part of the latency, and a
+    prediction on another network takes it out of that."""
 
 
 class Twin(_Strict):

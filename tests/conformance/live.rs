@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use wiretwin_host::{
-    Meeting, MeetingError, Mesh, ShmStream, SocketOptions, SocketStream, Stream, Wait, drive,
+    Meeting, MeetingError, Mesh, Mvich, MvichOptions, ShmStream, SocketOptions, SocketStream, Stream, Wait,
+    drive,
 };
-use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
+use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Tag, TagMatch};
+use wiretwin_units::Bytes;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -25,21 +27,26 @@ fn directory() -> PathBuf {
     path
 }
 
-/// Runs `body` on so many ranks, each in a thread.
+/// Runs `body` on so many ranks over streams.
 fn run<S: Stream>(
     ranks: u32,
     limit: Duration,
     meet: impl Fn(&Meeting<'_>) -> Met<S> + Sync,
     body: impl AsyncFn(&mut Mesh<S>) + Sync,
 ) {
+    run_on(ranks, |meeting| Mesh::new(Rank(meeting.rank), meet(meeting).unwrap(), limit), body);
+}
+
+/// Runs `body` on so many ranks, each in a thread.
+fn run_on<C: Comm>(ranks: u32, join: impl Fn(&Meeting<'_>) -> C + Sync, body: impl AsyncFn(&mut C) + Sync) {
     let path = directory();
     std::thread::scope(|scope| {
         for rank in 0..ranks {
-            let (path, meet, body) = (&path, &meet, &body);
+            let (path, join, body) = (&path, &join, &body);
             scope.spawn(move || {
                 let meeting = Meeting { directory: path, rank, size: ranks, limit: LIMIT };
-                let mut mesh = Mesh::new(Rank(rank), meet(&meeting).unwrap(), limit);
-                drive(body(&mut mesh));
+                let mut comm = join(&meeting);
+                drive(body(&mut comm));
             });
         }
     });
@@ -136,6 +143,34 @@ mod bodies {
         }
     }
 
+    /// Everyone sends to everyone at once, short and long, ten times.
+    pub async fn all_to_all<C: Comm>(comm: &mut C) {
+        let (rank, size) = (comm.rank(), comm.size());
+        for round in 0..10 {
+            let length = if round % 2 == 0 { 8 } else { 40_000 };
+            let sent = vec![rank.0 as u8; length];
+            let mut came = vec![vec![0; length]; size as usize];
+            let others = (0..size).map(Rank).filter(|other| *other != rank);
+            let sends: Vec<Outgoing<'_>> =
+                others.map(|to| Outgoing { to, tag: Tag(round), message: &sent }).collect();
+            let mut receives: Vec<Incoming<'_>> = (0..size)
+                .map(Rank)
+                .zip(&mut came)
+                .filter(|(other, _)| *other != rank)
+                .map(|(other, buffer)| Incoming {
+                    from: Source::Rank(other),
+                    tag: TagMatch::Tag(Tag(round)),
+                    buffer,
+                    status: None,
+                })
+                .collect();
+            comm.exchange(&sends, &mut receives).await.unwrap();
+            for (other, buffer) in came.iter().enumerate().filter(|(other, _)| *other != rank.0 as usize) {
+                assert!(buffer.iter().all(|byte| usize::from(*byte) == other));
+            }
+        }
+    }
+
     /// Both send 8 MiB before either receives.
     pub async fn sends_head_on<C: Comm>(comm: &mut C) {
         let peer = Rank(1 - comm.rank().0);
@@ -178,4 +213,60 @@ mod shm {
 
     wiretwin_tests::conformance!(run);
     super::live_only!(|meeting, limit| wiretwin_host::shm(meeting, Wait::Yield, limit));
+}
+
+/// Over VIs; a blocking send of a long message waits for its receive, so that two head on never end.
+mod mvich {
+    use wiretwin_msg::mpi::{Flow, Policy};
+
+    use super::*;
+
+    fn on(ranks: u32, policy: Policy, limit: Duration, body: impl AsyncFn(&mut Mvich) + Sync) {
+        let options = MvichOptions { policy, wait: Wait::Yield };
+        super::run_on(ranks, |meeting| Mvich::meet(meeting, &options, limit).unwrap(), body);
+    }
+
+    fn run(ranks: u32, body: impl AsyncFn(&mut Mvich) + Sync) {
+        on(ranks, Policy::mvich(), LIMIT, body);
+    }
+
+    wiretwin_tests::conformance!(run);
+
+    #[test]
+    fn a_rank_that_leaves_is_lost_to_those_who_wait_for_it() {
+        run(3, super::bodies::one_leaves);
+    }
+
+    #[test]
+    fn a_rank_that_leaves_is_no_loss_to_those_who_do_not() {
+        run(3, super::bodies::one_leaves_early);
+    }
+
+    #[test]
+    fn a_message_that_never_comes_is_a_time_limit() {
+        on(2, Policy::mvich(), Duration::from_millis(50), super::bodies::nothing_comes);
+    }
+
+    /// As few buffers as there can be, small ones, and one registration.
+    mod scarce {
+        use super::*;
+
+        fn run(ranks: u32, body: impl AsyncFn(&mut Mvich) + Sync) {
+            let flow = Flow { buffers: 5, reserve: 1, return_after: 2, buffer: Bytes::new(64) };
+            let (rendezvous_from, registrations) = (Some(Bytes::new(48)), Some(1));
+            super::on(
+                ranks,
+                Policy { flow: Some(flow), rendezvous_from, registrations, ..Policy::mvich() },
+                LIMIT,
+                body,
+            );
+        }
+
+        wiretwin_tests::conformance!(run);
+    }
+
+    #[test]
+    fn sixteen_ranks_on_few_cores_do_not_stall() {
+        run(16, super::bodies::all_to_all);
+    }
 }

@@ -12,7 +12,7 @@ fn model(ranks: u32, cores: u32, rendezvous_from_bytes: u64) -> Model {
     };
     let placement = vec!["0"; ranks as usize].join(",");
     let text = format!(
-        r#"{{"nodes": [{{"cores": {cores}, "idle": "yield", "quantum_ps": 4000000}}], "placement": [{placement}],
+        r#"{{"nodes": [{{"cores": {cores}, "idle": "sleep", "quantum_ps": 4000000}}], "placement": [{placement}],
             "intra": {{"call_ps": 1000, "overhead_send": {}, "overhead_recv": {}, "latency": {}, "gap": {},
                        "rendezvous_from_bytes": {rendezvous_from_bytes}}}}}"#,
         line(300_000, 20_000),

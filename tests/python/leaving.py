@@ -27,6 +27,8 @@ OWN = "LEAVING_OF"
 LIMIT_S = 120.0
 """The longest a command may take to begin, or to be gone after its signal."""
 PAUSE_S = 0.1
+ENDING_S = 0.1
+"""A command that ends with status 0 within so long of its signal had done its work when that came."""
 QUIET = {"keeper.py", "wiretwin.testbed.keeper"}
 """Words of processes that say nothing of how far a command is."""
 
@@ -193,6 +195,7 @@ def _inside(order: dict[str, Any]) -> dict[str, Any]:
     with contextlib.suppress(subprocess.TimeoutExpired):
         main.wait(limit_s)
     ended = time.monotonic()
+    sent = sent and not (main.returncode == 0 and ended < told + ENDING_S)
     if case.stays:
         beside(case.after)
     while (left := _carriers(token)) and time.monotonic() < told + limit_s:

@@ -69,10 +69,11 @@ def becomes(expected: object, look: Callable[[], object], limit_s: float = 10.0)
     """
     pause = threading.Event()
     for _ in range(int(limit_s / PAUSE_S)):
-        if look() == expected:
+        found = look()
+        if found == expected:
             return
         pause.wait(PAUSE_S)
-    assert look() == expected
+    raise AssertionError(f"{found!r}, not {expected!r}, for {limit_s:g} s")
 
 
 def marked_processes() -> dict[int, str]:

@@ -31,7 +31,7 @@ sys.path.insert(0, str(ROOT / "tests" / "python"))
 from leaving import SIGNALS, leave, possible  # noqa: E402
 from verbs import CASES, MORE  # noqa: E402
 
-from wiretwin.measure.layers import parse_layers, refusal  # noqa: E402
+from wiretwin.stacks.layers import parse_layers, refusal  # noqa: E402
 
 VERBS = CASES | MORE
 AT_ONCE = 2
@@ -73,11 +73,14 @@ def main() -> int:
     """Run what has not been run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=20, help="points of each verb's run")
+    parser.add_argument("--first", type=int, default=0, help="begin with this point, counted from 0")
     parser.add_argument("--minutes", type=float, default=math.inf, help="begin no run after so long")
     options = parser.parse_args()
     times, last = options.times, time.monotonic() + 60 * options.minutes
     if not possible():
         raise SystemExit("make torture needs namespaces: run it as root")
+    # Under nohup it would be ignored by all verbs.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     here = commit()
     kept = ROOT / "build" / "torture" / f"{here}.jsonl"
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -122,13 +125,16 @@ def main() -> int:
             print(f"{verb}, {number.name} at {share:.0%} of {known[verb]:.1f} s: {words}", flush=True)
 
         list(pool.map(whole, [verb for verb in verbs if verb not in known]))
-        waiting = [pool.submit(end, verb, point) for point in range(times) for verb in verbs]
+        points = range(options.first, times)
+        waiting = [pool.submit(end, verb, point) for point in points for verb in verbs]
         for one in waiting:
             one.result()
     faults = [one for one in done.values() if one["fault"]]
+    shares = [share for _, share in done]
     results = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "commit": here,
+        "shares": [min(shares, default=0.0), max(shares, default=0.0)],
         "runs": len(done),
         "hit": sum(one["sent"] for one in done.values()),
         "longest_gone_s": max((one["gone_s"] for one in done.values()), default=0.0),

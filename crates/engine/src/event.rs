@@ -33,7 +33,7 @@ const _: () = assert!(size_of::<Event>() == 24, "an event is 24 bytes");
 /// own and inside a larger simulation, whose events are of a wider type.
 ///
 /// [`Schedule`]: crate::Schedule
-pub trait Agenda<E> {
+pub trait EventSink<E> {
     /// Takes an event that happens at `time`, which is not before the clock.
     fn put(&mut self, time: SimTime, what: E);
 }

@@ -20,7 +20,7 @@ mod schedule;
 mod slab;
 mod trace;
 
-pub use event::{Agenda, Event};
+pub use event::{Event, EventSink};
 pub use executor::{BoxedTask, Executor, Handle, Ran, TaskId};
 pub use queue::EventQueue;
 pub use random::{DEFAULT_SEED, NotAProbability, Probability, Stream, StreamError, Streams};

@@ -4,7 +4,7 @@ use core::fmt;
 
 use wiretwin_units::{SimTime, Span};
 
-use crate::event::{Agenda, Event};
+use crate::event::{Event, EventSink};
 use crate::queue::EventQueue;
 
 /// Why an event was not scheduled, or the clock not moved.
@@ -77,7 +77,7 @@ impl<E: Copy> Default for Schedule<E> {
     }
 }
 
-impl<E: Copy> Agenda<E> for Schedule<E> {
+impl<E: Copy> EventSink<E> for Schedule<E> {
     #[inline]
     fn put(&mut self, time: SimTime, what: E) {
         debug_assert!(time >= self.now, "{time} has passed: the clock is at {}", self.now);

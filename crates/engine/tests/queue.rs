@@ -41,6 +41,7 @@ enum Step {
     PopMany(u16),
     PopThrough(u64),
     Peek,
+    First,
 }
 
 fn increment() -> impl Strategy<Value = u64> {
@@ -65,6 +66,7 @@ fn step(past: bool) -> impl Strategy<Value = Step> {
         2 => (1_u16..900).prop_map(Step::PopMany),
         2 => increment().prop_map(Step::PopThrough),
         2 => Just(Step::Peek),
+        2 => Just(Step::First),
     ]
 }
 
@@ -107,6 +109,7 @@ fn agrees_with_the_oracle(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 now = popped.map_or(now, |event| event.time.as_ps());
             }
             Step::Peek => prop_assert_eq!(queue.next_time(), oracle.next_time()),
+            Step::First => prop_assert_eq!(queue.first(), oracle.events.last().copied()),
         }
         prop_assert_eq!(queue.len(), oracle.events.len());
     }

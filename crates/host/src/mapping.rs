@@ -16,35 +16,37 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Maps the first `bytes` of `memory`, at least that long, for reading and writing.
     pub(crate) fn new(memory: BorrowedFd<'_>, bytes: usize) -> io::Result<Self> {
-        Self::of_part(memory, 0, bytes)
+        let access = ProtFlags::READ | ProtFlags::WRITE;
+        Self::of(memory, 0, bytes, access, MapFlags::SHARED | MapFlags::POPULATE)
     }
 
-    /// Maps `bytes` of `memory` from `offset` on, which are there, for reading and writing.
-    pub(crate) fn of_part(memory: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+    /// Maps this number of bytes of `memory`, from `offset` on, for reading.
+    pub(crate) fn to_read(memory: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Self> {
+        Self::of(memory, offset, bytes, ProtFlags::READ, MapFlags::SHARED)
+    }
+
+    fn of(
+        memory: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+        access: ProtFlags,
+        flags: MapFlags,
+    ) -> io::Result<Self> {
         // SAFETY: a fresh shared mapping of a file of at least this size, at an address the kernel
         // chooses. Whoever maps it sees to it that the file is not made shorter.
-        let base = unsafe {
-            let access = ProtFlags::READ | ProtFlags::WRITE;
-            mmap(std::ptr::null_mut(), bytes, access, flags, memory, offset)?
-        };
-        Self::at_base(base, bytes)
-    }
-
-    /// Fresh memory, which child processes share.
-    pub(crate) fn anonymous(bytes: usize) -> io::Result<Self> {
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: fresh memory at an address the kernel chooses.
-        let base = unsafe {
-            let access = ProtFlags::READ | ProtFlags::WRITE;
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), bytes, access, flags)?
-        };
-        Self::at_base(base, bytes)
-    }
-
-    fn at_base(base: *mut std::ffi::c_void, bytes: usize) -> io::Result<Self> {
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, access, flags, memory, offset)? };
         let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
         Ok(Self { base, bytes })
+    }
+
+    /// How long it is.
+    pub(crate) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Where it begins.
+    pub(crate) fn address(&self) -> u64 {
+        self.base.as_ptr() as u64
     }
 
     /// The address of a byte of the mapping.

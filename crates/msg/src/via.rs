@@ -3,9 +3,9 @@
 //! The VI Architecture specification (1997) and the VI Developer's Guide (1998) with its programming
 //! interface, VIPL. [`Nic`] is the provider: sans I/O, it never touches a message's octets, but says
 //! where they are ([`Gather`]) and where they go ([`Deposit`]). [`Vipl`] is the programming interface
-//! over any [`Device`] that has memory and a network; [`loopback`] is the simulated device, and one over
-//! shared memory is in the host's room; the local network of `net` has a [`Nic`] on each host. [`messages`] is a
-//! message layer straight over it. [`conformance`] is one suite for all of them.
+//! over any [`Device`] that has memory and a network; [`loopback`] is the simulated device; the local network of
+//! `net` has a [`Nic`] on each host; the host's room has the same calls live, between processes over shared memory.
+//! [`messages`] is a message layer straight over it. [`conformance`] is one suite for all of them.
 //!
 //! What the specification leaves to a provider is a [`NicAttributes`]: [`NicAttributes::adapter`] is a NIC
 //! with everything, [`NicAttributes::m_via`] M-VIA, the emulation in the Linux kernel.
@@ -13,6 +13,7 @@
 //! Left out: the linking of descriptors through `Next`, which no consumer sees.
 
 pub mod attributes;
+mod check;
 pub mod conformance;
 mod connection;
 mod descriptor;
@@ -33,12 +34,14 @@ pub use attributes::{
     Emulation, MemoryAttributes, NicAttributes, Reliability, ReliabilitySupport, RemoteAttributes,
     ViAttributes,
 };
+pub use check::{DescriptorView, check_segments};
 pub use connection::Asked;
 pub use descriptor::{
     ADDRESS_SEGMENT, AddressSegment, CONTROL_SEGMENT, ControlSegment, DATA_SEGMENT, DataSegment, Descriptor,
     FormatError, Operation, control, status,
 };
 pub use memory::{Access, Fault, Memory};
+pub use names::Names;
 pub use nic::{AsynchronousError, Delivery, Deposit, ErrorCode, Event, Nic, NicCounters, NicOutput};
 pub use nic::{DESCRIPTOR_ALIGNMENT, DoneError, Resource};
 pub use packet::{Body, Fragment, FragmentKind, Gather, NakReason, Packet, PacketError};

@@ -25,7 +25,7 @@ use peak_alloc::PeakAlloc;
 use serde_json::{Value, json};
 use wiretwin_benches::{Arguments, Turns, bare_cells, bare_switch, median};
 use wiretwin_net::fabric::{
-    Arbiter, Credits, Crossbar, Discard, Fabric, Line, Node, NodeId, Plan, Service, SharedBuffer, Station,
+    Credits, Crossbar, Discard, Fabric, Line, Matching, Node, NodeId, Plan, Service, SharedBuffer, Station,
     Window,
 };
 use wiretwin_net::packet::Sessions;
@@ -39,7 +39,8 @@ const OC3: BitRate = BitRate::bit_s(150_336_000);
 fn crossbar(ports: u8) -> Node {
     Node::Crossbar(Crossbar {
         ports,
-        arbiter: Arbiter::Pim { iterations: 4 },
+        matching: Matching::Pim,
+        iterations: 4,
         inside: 1,
         latency: Span::from_us(12),
         queue: None,

@@ -44,10 +44,17 @@ fn model() -> Model {
         fetch: None,
         unexpected_copy: None,
     };
-    let node = NodeModel { cores: RANKS, cores_of: None, idle: Idle::Yield, quantum: Span::from_ps(1 << 32) };
+    let node = NodeModel {
+        cores: RANKS,
+        cores_of: None,
+        idle: Idle::Sleep,
+        quantum: Span::from_ps(1 << 32),
+        turn: Span::ZERO,
+    };
     Model {
         nodes: vec![node],
         placement: vec![0; RANKS as usize],
+        dealt: Vec::new(),
         intra,
         inter: None,
         link: None,

@@ -99,10 +99,12 @@ fn model(ranks: u32, cores: u32) -> Model {
         nodes: vec![NodeModel {
             cores,
             cores_of: None,
-            idle: Idle::Yield,
+            idle: Idle::Sleep,
             quantum: Span::from_ps(4_000_000_000),
+            turn: Span::ZERO,
         }],
         placement: vec![0; ranks as usize],
+        dealt: Vec::new(),
         intra,
         inter: None,
         link: None,
@@ -119,6 +121,7 @@ fn on_hosts(ranks: u32) -> Model {
     Model {
         nodes: vec![one.nodes[0].clone(); ranks as usize],
         placement: (0..ranks).collect(),
+        dealt: Vec::new(),
         inter: Some(one.intra.clone()),
         network: Some(network),
         ..one

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use wiretwin_msg::library::{Failure, NO_MULTICAST, Wish};
+use wiretwin_msg::protocol::Mode;
 use wiretwin_msg::table::{Key, Table, mix};
 use wiretwin_prog::{
     Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work, to_each,
@@ -40,6 +41,8 @@ impl Key for RequestId {
 /// Where the bytes of a message are while it is on its way.
 #[derive(Clone, Copy)]
 enum Payload {
+    /// A number of 8 bytes, the most frequent payload.
+    Word([u8; 8]),
     /// The payload lies here; the number is its length in bytes.
     Short([u8; Payloads::SHORT], u8),
     /// In a buffer.
@@ -62,7 +65,8 @@ impl Payloads {
     const LARGEST_KEPT: usize = 4096;
 
     fn put(&mut self, message: RequestId, bytes: &[u8]) {
-        if bytes.is_empty() {
+        if let Ok(word) = bytes.try_into() {
+            self.of.entry(message, || Payload::Word(word));
             return;
         }
         let payload = if bytes.len() <= Self::SHORT {
@@ -84,6 +88,7 @@ impl Payloads {
     fn take(&mut self, message: RequestId, read: impl FnOnce(&mut [u8])) {
         match self.of.remove(&message) {
             None => read(&mut []),
+            Some(Payload::Word(mut word)) => read(&mut word),
             Some(Payload::Short(mut bytes, length)) => read(&mut bytes[..usize::from(length)]),
             Some(Payload::Long(number)) => {
                 let buffer = &mut self.buffers[number as usize];
@@ -132,6 +137,8 @@ pub(crate) struct Place {
     pub(crate) first: u32,
     /// By rank of the program, its number among those; none where it is the same.
     pub(crate) ranks: Vec<u32>,
+    /// By that number, the rank.
+    numbers: BTreeMap<u32, u32>,
     /// What a unit of work costs, picoseconds, by kind.
     costs: BTreeMap<String, u64>,
     price: Cell<Price>,
@@ -139,7 +146,9 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new(first: u32, ranks: Vec<u32>, costs: BTreeMap<String, u64>) -> Self {
-        Self { first, ranks, price: Cell::new(Price { kind: "", each: costs.get("").copied() }), costs }
+        let numbers = ranks.iter().copied().zip(0..).collect();
+        let price = Cell::new(Price { kind: "", each: costs.get("").copied() });
+        Self { first, ranks, numbers, costs, price }
     }
 
     /// What a unit of work costs, picoseconds. A program asks for one kind again and again.
@@ -164,7 +173,7 @@ impl Place {
         if self.ranks.is_empty() {
             return number;
         }
-        self.ranks.iter().position(|one| *one == number).map_or(u32::MAX, |rank| rank as u32)
+        self.numbers.get(&number).copied().unwrap_or(u32::MAX)
     }
 }
 
@@ -224,11 +233,18 @@ impl Shared {
             {
                 *byte ^= fault.flip;
             }
+            if let (Ok(buffer), Ok(word)) =
+                (<&mut [u8; 8]>::try_from(&mut *buffer), <[u8; 8]>::try_from(&*message))
+            {
+                *buffer = word;
+                return;
+            }
             let kept = buffer.len().min(message.len());
             buffer[..kept].copy_from_slice(&message[..kept]);
         };
         match several {
             Some(mut message) => read(&mut message),
+            None if completion.bytes.get() == 0 => {}
             None => self.payloads.borrow_mut().take(completion.message, read),
         }
         if completion.truncated {
@@ -313,18 +329,27 @@ impl SimComm {
         }
     }
 
-    fn post(&self, op: Op<'_>) -> Result<Option<RequestId>, CommError> {
-        self.shared.world.borrow_mut().post(self.process, op).map_err(refused)
+    /// Posts an operation; the request is 0 where it makes none. The result is taken apart here: as it comes, it is
+    /// written in two halves, and a copy of both at once would wait for them.
+    #[inline]
+    fn post(&self, op: Op<'_>) -> Result<RequestId, CommError> {
+        match self.shared.world.borrow_mut().post(self.process, op) {
+            Ok(Some(request)) => Ok(request),
+            Ok(None) => Ok(RequestId(0)),
+            Err(error) => Err(refused(error)),
+        }
     }
 
     fn enter(&self, name: NameId) -> Result<(), CommError> {
         self.post(Op::Enter { name, site: -1 }).map(|_| ())
     }
 
-    fn start_send(&self, to: Rank, tag: Tag, message: &[u8]) -> Result<RequestId, CommError> {
-        let bytes = Bytes::new(message.len() as u64);
-        let request = self.post(Op::send(self.place.number(to.0), tag.0, bytes))?.unwrap_or(RequestId(0));
-        self.shared.payloads.borrow_mut().put(request, message);
+    fn start_send(&self, to: Rank, tag: Tag, message: &[u8], mode: Mode) -> Result<RequestId, CommError> {
+        let (to, bytes) = (self.place.number(to.0), Bytes::new(message.len() as u64));
+        let request = self.post(Op::Send { context: 0, to, tag: tag.0, bytes, mode })?;
+        if !message.is_empty() {
+            self.shared.payloads.borrow_mut().put(request, message);
+        }
         Ok(request)
     }
 
@@ -338,7 +363,7 @@ impl SimComm {
             TagMatch::Any => None,
         };
         let capacity = Bytes::new(capacity as u64);
-        Ok(self.post(Op::recv(source, tag, capacity))?.unwrap_or(RequestId(0)))
+        self.post(Op::recv(source, tag, capacity))
     }
 
     /// Begins to wait for all of `requests`: [`SimComm::resumption`] ends it.
@@ -350,6 +375,80 @@ impl SimComm {
         list.clear();
         requests(list)?;
         self.post(Op::wait(list)).map(drop)
+    }
+
+    fn begin_exchange(&self, sends: &[Outgoing<'_>], receives: &[Incoming<'_>]) -> Result<(), CommError> {
+        sends.iter().try_for_each(|send| self.check(send.to))?;
+        receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
+        self.enter(self.shared.names.exchange)?;
+        self.begin_wait(|requests| {
+            for receive in receives {
+                requests.push(self.start_recv(receive.from, receive.tag, receive.buffer.len())?);
+            }
+            for send in sends {
+                requests.push(self.start_send(send.to, send.tag, send.message, Mode::Standard)?);
+            }
+            Ok(())
+        })
+    }
+
+    /// Ends an exchange of this many `sends` whose completions begin at `first`.
+    fn end_exchange(
+        &self,
+        first: usize,
+        sends: usize,
+        receives: &mut [Incoming<'_>],
+    ) -> Result<(), CommError> {
+        self.post(Op::Exit)?;
+        // A wait for all returns its requests in their order, the receives first.
+        let mut outcome = Ok(());
+        for (number, receive) in receives.iter_mut().enumerate() {
+            match self.deliver(first + number, receive.buffer) {
+                Ok(status) => receive.status = Some(status),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        let sent = if self.is_local { sends } else { 0 };
+        for number in receives.len()..receives.len() + sent {
+            outcome = outcome.and(self.shared.check(self.process, first + number).map(drop));
+        }
+        outcome
+    }
+
+    /// Posts what work costs: whether the rank must now wait for a processor. Prices are checked before a program
+    /// starts; what has none is free, but a rank of a local network turns to what it has posted.
+    fn charge(&self, work: Work) -> bool {
+        if !self.is_local && work.count == 0 {
+            return false;
+        }
+        let price = self.place.price(work.kind);
+        if !self.is_local && price.is_none() {
+            return false;
+        }
+        let cost = Span::from_ps(price.unwrap_or(0).saturating_mul(work.count));
+        let posted = self.post(Op::Compute(cost));
+        self.shares_cores && posted.is_ok() && self.post(Op::Yield).is_ok()
+    }
+
+    /// Sends a message, and returns when the sender may go on in this mode.
+    async fn send_in(&self, mode: Mode, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        self.check(to)?;
+        self.enter(self.shared.names.send)?;
+        self.begin_wait(|requests| {
+            requests.push(self.start_send(to, tag, message, mode)?);
+            Ok(())
+        })?;
+        let first = self.resumption().await;
+        self.post(Op::Exit)?;
+        self.shared.check(self.process, first).map(drop)
+    }
+
+    /// Sends a message of a stream without end. A rank of a twin's host that has a core of its own runs ahead of the
+    /// world while nothing makes it wait: a message of a stream waits for its receiver there, as one does whose socket's
+    /// buffer is full.
+    pub(crate) async fn stream(&self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
+        let mode = if self.is_local { Mode::Standard } else { Mode::Synchronous };
+        self.send_in(mode, to, tag, message).await
     }
 
     /// Until the world resumes this rank; where the first of its completions is, in the order of the requests, which are
@@ -366,6 +465,7 @@ impl SimComm {
     }
 }
 
+#[cold]
 fn refused(error: RanksError) -> CommError {
     match error {
         RanksError::Costs(WorldError::NoSuchPeer { peer: rank, size })
@@ -409,15 +509,7 @@ impl Comm for SimComm {
     }
 
     async fn send(&mut self, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
-        self.check(to)?;
-        self.enter(self.shared.names.send)?;
-        self.begin_wait(|requests| {
-            requests.push(self.start_send(to, tag, message)?);
-            Ok(())
-        })?;
-        let first = self.resumption().await;
-        self.post(Op::Exit)?;
-        self.shared.check(self.process, first).map(drop)
+        self.send_in(Mode::Standard, to, tag, message).await
     }
 
     async fn mcast(&mut self, to: &[Rank], tag: Tag, message: &[u8]) -> Result<(), CommError> {
@@ -428,7 +520,7 @@ impl Comm for SimComm {
         let ranks: Vec<u32> = to.iter().map(|to| self.place.number(to.0)).collect();
         let bytes = Bytes::new(message.len() as u64);
         let request = match self.post(Op::Multicast { to: &ranks, tag: tag.0, bytes }) {
-            Ok(request) => request.unwrap_or(RequestId(0)),
+            Ok(request) => request,
             Err(CommError::Unsupported(NO_MULTICAST)) => {
                 return self.exchange(&to_each(&to, tag, message), &mut []).await;
             }
@@ -451,38 +543,19 @@ impl Comm for SimComm {
         self.deliver(first, buffer)
     }
 
-    async fn exchange(
+    // The body is an async block of its own, as that of `compute` is: an async function would keep its arguments twice.
+    fn exchange(
         &mut self,
         sends: &[Outgoing<'_>],
         receives: &mut [Incoming<'_>],
-    ) -> Result<(), CommError> {
-        sends.iter().try_for_each(|send| self.check(send.to))?;
-        receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
-        self.enter(self.shared.names.exchange)?;
-        self.begin_wait(|requests| {
-            for receive in receives.iter() {
-                requests.push(self.start_recv(receive.from, receive.tag, receive.buffer.len())?);
-            }
-            for send in sends {
-                requests.push(self.start_send(send.to, send.tag, send.message)?);
-            }
-            Ok(())
-        })?;
-        let first = self.resumption().await;
-        self.post(Op::Exit)?;
-        // A wait for all returns its requests in their order, the receives first.
-        let mut outcome = Ok(());
-        for (number, receive) in receives.iter_mut().enumerate() {
-            match self.deliver(first + number, receive.buffer) {
-                Ok(status) => receive.status = Some(status),
-                Err(error) => outcome = outcome.and(Err(error)),
-            }
+    ) -> impl Future<Output = Result<(), CommError>> {
+        let begun = self.begin_exchange(sends, receives);
+        let sends = sends.len();
+        async move {
+            begun?;
+            let first = self.resumption().await;
+            self.end_exchange(first, sends, receives)
         }
-        let sent = if self.is_local { sends.len() } else { 0 };
-        for number in receives.len()..receives.len() + sent {
-            outcome = outcome.and(self.shared.check(self.process, first + number).map(drop));
-        }
-        outcome
     }
 
     async fn join_group(&mut self, group: &str) -> Result<u32, CommError> {
@@ -505,22 +578,13 @@ impl Comm for SimComm {
         self.cast(group, tag, message).await
     }
 
-    async fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> T {
-        // Prices are checked before a program starts; what has none is free, but a rank of a local network
-        // turns to what it has posted.
-        if !self.is_local && work.count == 0 {
-            return body();
+    fn compute<T>(&mut self, work: Work, body: impl FnOnce() -> T) -> impl Future<Output = T> {
+        let yields = self.charge(work);
+        async move {
+            if yields {
+                self.resumption().await;
+            }
+            body()
         }
-        let price = self.place.price(work.kind);
-        if !self.is_local && price.is_none() {
-            return body();
-        }
-        let price = price.unwrap_or(0);
-        let cost = Span::from_ps(price.saturating_mul(work.count));
-        let posted = self.post(Op::Compute(cost));
-        if self.shares_cores && posted.is_ok() && self.post(Op::Yield).is_ok() {
-            self.resumption().await;
-        }
-        body()
     }
 }

@@ -27,8 +27,8 @@ use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
 
 use self::event::Event;
 use crate::csma_cd::{self, CsmaCd, StationId};
+use crate::future_events::{Epoch, FutureEvents};
 use crate::port::{Backlog, Room, Scheduler, Taken};
-use crate::upcoming::{Epoch, Upcoming};
 
 /// Preamble, delimiter and gap: octets of the line beside a frame's.
 pub const LINE_OCTETS: Bytes = Bytes::new(20);
@@ -246,7 +246,6 @@ pub struct Counters {
 }
 
 /// The line that all share, in half duplex.
-#[derive(Debug)]
 struct Shared {
     cable: CsmaCd<Place>,
     /// When it is to look again.
@@ -260,7 +259,7 @@ pub struct Gige<P> {
     stations: Vec<Station>,
     ports: Vec<PortOut>,
     frames: Slab<Frame<P>>,
-    upcoming: Upcoming<Event>,
+    future: FutureEvents<Event>,
     outputs: VecDeque<Told>,
     times: Times,
     counters: Counters,
@@ -332,7 +331,7 @@ impl<P: Copy> Gige<P> {
             stations: (0..stations).map(|_| station()).collect(),
             ports: (0..stations).map(|_| port()).collect(),
             frames: Slab::new(),
-            upcoming: Upcoming::new(),
+            future: FutureEvents::new(),
             outputs: VecDeque::new(),
             times,
             counters: Counters::default(),
@@ -385,15 +384,15 @@ impl<P: Copy> Gige<P> {
     pub fn handle_timeout(&mut self, now: SimTime) {
         loop {
             let due = self.shared.as_ref().and_then(|shared| shared.due).filter(|due| *due <= now);
-            let own = self.upcoming.next_time().filter(|time| *time <= now);
+            let own = self.future.next_time().filter(|time| *time <= now);
             match (due, own) {
                 (Some(due), own) if own.is_none_or(|own| due <= own) => {
                     self.shared.as_mut().expect("it is due").cable.handle_timeout(due);
                     self.on_cable(due);
                 }
                 (_, Some(_)) => {
-                    let Some(event) = self.upcoming.next() else { return };
-                    self.happen(self.upcoming.now(), event);
+                    let Some(event) = self.future.next() else { return };
+                    self.happen(self.future.now(), event);
                 }
                 _ => return,
             }
@@ -423,9 +422,9 @@ impl<P: Copy> Gige<P> {
     /// one after the other, or when the timer of the first is up; and a frame that comes has to cross the bus,
     /// one that goes out the line before. Elsewhere: the next thing that happens.
     fn next_told(&self) -> Option<SimTime> {
-        let first = self.upcoming.next_time()?;
+        let first = self.future.next_time()?;
         let Adapter { receive, coalesce, coalesce_frames, .. } = self.config.adapter;
-        let ([one, other], Some(few)) = (self.stations.as_slice(), self.upcoming.few()) else {
+        let ([one, other], Some(few)) = (self.stations.as_slice(), self.future.few()) else {
             return Some(first);
         };
         let is_roomy = |station: &Station| station.held + station.coming <= Bytes::new(receive.get() / 2);
@@ -491,7 +490,7 @@ impl<P: Copy> Gige<P> {
     }
 
     fn at(&mut self, time: SimTime, event: Event) {
-        self.upcoming.at(time, event);
+        self.future.at(time, event);
     }
 
     fn happen(&mut self, now: SimTime, event: Event) {

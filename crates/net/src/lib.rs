@@ -12,6 +12,7 @@
 //! | [`fault`] | wrong bits of a line, and rules that drop, corrupt, duplicate and hold back |
 //! | [`port`] | what waits for a line, and the transmitter that sends it |
 //! | [`frame`] | ports joined by Ethernet, frame by frame |
+//! | [`station`] | what stations of any shared medium have in common |
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
 //! | [`gige`] | Gigabit Ethernet: adapters, PAUSE, switches |
@@ -27,11 +28,11 @@ pub mod fabric;
 pub mod fault;
 pub mod flow;
 pub mod frame;
+mod future_events;
 pub mod gige;
 pub mod json;
 pub mod lan;
 pub mod layer;
-mod link;
 pub mod load;
 pub mod local;
 pub mod model;
@@ -42,8 +43,8 @@ mod queue;
 pub mod ranks;
 pub mod run;
 pub mod service;
+pub mod station;
 pub mod timed_token;
-mod upcoming;
 pub mod world;
 
 pub use comm::{Fault, SimComm};

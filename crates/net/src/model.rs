@@ -2,7 +2,7 @@
 //!
 //! ```json
 //! {"nodes": [{"cores": 2, "idle": "spin", "quantum_ps": 4000000000}],
-//!  "placement": [0, 0],
+//!  "placement": [0, 0], "dealt": [0, 1] or null,
 //!  "intra": LAYER, "inter": LAYER or null,
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
 //!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null}
@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use wiretwin_plan::{Below, Fidelity, Graph, NetworkPlan, Packets, PlanError};
-use wiretwin_units::{Bytes, Span};
+use wiretwin_units::{BitRate, Bytes, Span};
 
 use crate::json::{At, JsonError, parse};
 use crate::layer::{Curve, Layer, Segment};
@@ -26,8 +26,10 @@ use crate::layer::{Curve, Layer, Segment};
 pub enum Idle {
     /// Polls: keeps the core until its time slice ends.
     Spin,
-    /// Gives the core up at once.
+    /// Looks for messages by turns with the others that wait on its core.
     Yield,
+    /// Gives the core up at once.
+    Sleep,
 }
 
 /// A host.
@@ -41,13 +43,15 @@ pub struct NodeModel {
     pub idle: Idle,
     /// The time slice, when there are more ranks than cores.
     pub quantum: Span,
+    /// What a waiting rank that yields takes to look for messages and to hand its core on.
+    pub turn: Span,
 }
 
 /// The wire of each node to a switch that never blocks: one transmitter per direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkModel {
-    /// Rate in bit/s.
-    pub rate_bit_s: u64,
+    /// Its rate.
+    pub rate: BitRate,
     /// Propagation and switching, end to end.
     pub delay: Span,
     /// What each message occupies the link for besides its own bytes: headers, and the bytes of others
@@ -92,6 +96,8 @@ pub struct Model {
     pub nodes: Vec<NodeModel>,
     /// The node of each rank.
     pub placement: Vec<u32>,
+    /// The core of its node that each rank is dealt to where ranks yield; empty: in turn.
+    pub dealt: Vec<u32>,
     /// The layer between ranks of one node.
     pub intra: Layer,
     /// The layer between nodes; `None` if there is only one node in use.
@@ -103,8 +109,8 @@ pub struct Model {
 }
 
 const DOCUMENT: &str = "model";
-const MODEL_KEYS: [&str; 6] = ["nodes", "placement", "intra", "inter", "link", "network"];
-const NODE_KEYS: [&str; 4] = ["cores", "cores_of", "idle", "quantum_ps"];
+const MODEL_KEYS: [&str; 7] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network"];
+const NODE_KEYS: [&str; 5] = ["cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
     "call_ps",
@@ -131,19 +137,14 @@ impl Model {
         let fields = top.object(&MODEL_KEYS)?;
         let nodes = fields.get("nodes")?.list("one node or more")?;
         let nodes = nodes.iter().map(|at| read_node(at, &nodes)).collect::<Result<Vec<_>, _>>()?;
-        let placement_at = fields.get("placement")?;
-        let placement = placement_at.list("a node number per rank")?;
-        if placement.len() != ranks as usize {
-            return Err(placement_at.refuse_as(
-                format!("a list of {}", placement.len()),
-                format!("one node number for each of {ranks} ranks"),
-            ));
-        }
-        let last = nodes.len() as u64 - 1;
-        let placement = placement
-            .iter()
-            .map(|at| Ok(at.integer(0, last)? as u32))
-            .collect::<Result<Vec<_>, JsonError>>()?;
+        let placement = read_by_rank(&fields.get("placement")?, ranks, "node", nodes.len() as u64 - 1)?;
+        let dealt = match fields.optional("dealt") {
+            None => Vec::new(),
+            Some(at) => {
+                let least = nodes.iter().map(|node| node.cores).min().unwrap_or(1);
+                read_by_rank(&at, ranks, "core", u64::from(least) - 1)?
+            }
+        };
         let intra = read_layer(&fields.get("intra")?)?;
         let inter_at = fields.optional("inter");
         let inter = inter_at.as_ref().map(read_layer).transpose()?;
@@ -160,8 +161,19 @@ impl Model {
         if let (Some(_), Some(at)) = (&network, fields.optional("link")) {
             return Err(at.refuse("null, where there is a network"));
         }
-        Ok(Self { nodes, placement, intra, inter, link, network })
+        Ok(Self { nodes, placement, dealt, intra, inter, link, network })
     }
+}
+
+fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u32>, JsonError> {
+    let list = at.list(&format!("a {what} number per rank"))?;
+    if list.len() != ranks as usize {
+        return Err(at.refuse_as(
+            format!("a list of {}", list.len()),
+            format!("one {what} number for each of {ranks} ranks"),
+        ));
+    }
+    list.iter().map(|at| Ok(at.integer(0, last)? as u32)).collect()
 }
 
 fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, JsonError> {
@@ -170,13 +182,18 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, JsonError> {
     let idle = match idle_at.value.as_str() {
         Some("spin") => Idle::Spin,
         Some("yield") => Idle::Yield,
-        _ => return Err(idle_at.refuse("\"spin\" or \"yield\"")),
+        Some("sleep") => Idle::Sleep,
+        _ => return Err(idle_at.refuse("\"spin\", \"yield\" or \"sleep\"")),
     };
     Ok(NodeModel {
         cores: fields.get("cores")?.integer(1, 1 << 20)? as u32,
         cores_of: fields.optional("cores_of").map(|at| read_cores_of(&at, all)).transpose()?,
         idle,
         quantum: Span::from_ps(fields.get("quantum_ps")?.integer(1, LONGEST_PS)?),
+        turn: Span::from_ps(match fields.optional("turn_ps") {
+            Some(at) => at.integer(0, LONGEST_PS)?,
+            None => 0,
+        }),
     })
 }
 
@@ -191,7 +208,7 @@ fn read_cores_of(at: &At<'_>, all: &[At<'_>]) -> Result<u32, JsonError> {
 fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
     let fields = at.object(&LINK_KEYS)?;
     Ok(LinkModel {
-        rate_bit_s: fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?,
+        rate: BitRate::bit_s(fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?),
         delay: Span::from_ps(fields.get("delay_ps")?.integer(0, LONGEST_PS)?),
         message: Bytes::new(match fields.optional("message_bytes") {
             Some(at) => at.integer(0, 1 << 20)?,
@@ -312,7 +329,12 @@ mod tests {
         let cases: [(Change, &str, &str, &str); 17] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
-            (|m| m["nodes"][0]["idle"] = "nap".into(), "nodes[0].idle", "\"nap\"", "\"spin\" or \"yield\""),
+            (
+                |m| m["nodes"][0]["idle"] = "nap".into(),
+                "nodes[0].idle",
+                "\"nap\"",
+                "\"spin\", \"yield\" or \"sleep\"",
+            ),
             (|m| m["nodes"][0]["quantum_ps"] = 0.into(), "nodes[0].quantum_ps", "0", "from 1"),
             (|m| m["placement"][1] = 1.into(), "placement[1]", "1", "0"),
             (|m| m["placement"] = vec![0].into(), "placement", "a list of 1", "each of 2 ranks"),
@@ -370,7 +392,7 @@ mod tests {
         let absent = model(|m| drop(m["intra"].as_object_mut().unwrap().remove("gap"))).unwrap_err();
         assert_eq!(absent.to_string(), "model: intra.gap is nothing; allowed: this key must be given");
         assert!(Model::from_json("{", 1).unwrap_err().to_string().contains("not JSON"));
-        let node = serde_json::json!({"cores": 1, "idle": "yield", "quantum_ps": 1});
+        let node = serde_json::json!({"cores": 1, "idle": "sleep", "quantum_ps": 1});
         let inter = model(|m| {
             m["nodes"] = vec![node.clone(), node.clone()].into();
             m["placement"] = vec![0, 1].into();
@@ -411,7 +433,7 @@ mod tests {
             let error = model(|m| m["network"] = network.clone()).unwrap_err();
             assert_eq!((error.key, error.value.as_str()), (format!("network.{key}"), value));
         }
-        let node = json!({"cores": 1, "idle": "yield", "quantum_ps": 1});
+        let node = json!({"cores": 1, "idle": "sleep", "quantum_ps": 1});
         let few = model(|m| {
             m["nodes"] = vec![node.clone(), node.clone(), node.clone()].into();
             m["network"] = crossbar("queue", 9);

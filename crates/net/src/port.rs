@@ -6,12 +6,13 @@
 //! arrives at the end of the line, before which no later one can. Nothing that is offered afterwards could have
 //! changed it.
 //!
-//! A [`Backlog`] is what waits alone, for a line whose transmitter stands elsewhere. What marks units bear (EFCI) and
-//! what stops a port (PAUSE) is their owners' business: a port says how many wait, and sends when it is asked to.
+//! A [`Backlog`] is what waits alone, for a line whose transmitter stands elsewhere. A port says which units are to be
+//! marked (ECN); the marks themselves, those of cells (EFCI) and what stops a port (PAUSE) are their owners' business.
 
 use std::collections::VecDeque;
 use std::fmt;
 
+use serde::Deserialize;
 use wiretwin_plan::Queue;
 use wiretwin_units::{BitRate, Bytes, SimTime, Span, TooLong, Transmitter};
 
@@ -36,6 +37,9 @@ pub struct PortSpec {
     pub gap: Bytes,
     /// In what order units leave, and how many may wait.
     pub discipline: Discipline,
+    /// Units that leave as they come, and whose first bit does so later than this, are marked (ECN, RFC 3168);
+    /// [`Span::MAX`] for never.
+    pub marks_after: Span,
 }
 
 /// In what order units leave a port, and how many may wait.
@@ -74,7 +78,8 @@ pub enum Room {
 }
 
 /// Which unit of the last class leaves a queue for another that finds no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PushOut {
     /// The one that came last.
     Last,
@@ -89,6 +94,8 @@ pub enum PushOut {
 pub enum Taken<U = u32> {
     /// Its last bit will have left at this time.
     Sent(SimTime),
+    /// So it will, and the unit is to be marked if it can be.
+    Marked(SimTime),
     /// Its turn is not known yet: [`Port::next`] tells of it.
     Waits,
     /// So it is, and this one is lost for it.
@@ -304,6 +311,7 @@ pub struct Port<U = u32> {
     transmitter: Transmitter,
     framing: Bytes,
     gap: Bytes,
+    marks_after: Span,
     queued: Queued<U>,
     counters: PortCounters,
 }
@@ -331,6 +339,7 @@ impl<U: Copy> Port<U> {
             transmitter: Transmitter::new(spec.rate),
             framing: spec.framing,
             gap: spec.gap,
+            marks_after: spec.marks_after,
             queued,
             counters: PortCounters::default(),
         }
@@ -405,12 +414,15 @@ impl<U: Copy> Port<U> {
                 }
             }
         }
-        let Ok(end) = self.send(now, now, bytes) else {
+        let Ok((wait, end)) = self.send(now, now, bytes) else {
             self.counters.dropped += 1;
             return Taken::Lost;
         };
         if let Queued::Units { leaving, .. } = &mut self.queued {
             leaving.push_back(end);
+        }
+        if wait > self.marks_after {
+            return Taken::Marked(end);
         }
         Taken::Sent(end)
     }
@@ -424,12 +436,14 @@ impl<U: Copy> Port<U> {
             return None;
         }
         let ((came, unit), bytes) = backlog.pop()?;
-        Some((unit, self.send(came, start, bytes).expect(LASTS)))
+        let (_, end) = self.send(came, start, bytes).expect(LASTS);
+        Some((unit, end))
     }
 
-    /// Sends a unit from `start` on, before which the line is busy or nothing waits.
+    /// Sends a unit from `start` on, before which the line is busy or nothing waits: for how long it waits, and when its
+    /// last bit will have left.
     #[inline(always)] // for each unit on each line
-    fn send(&mut self, came: SimTime, start: SimTime, bytes: u32) -> Result<SimTime, TooLong> {
+    fn send(&mut self, came: SimTime, start: SimTime, bytes: u32) -> Result<(Span, SimTime), TooLong> {
         let bytes = Bytes::new(u64::from(bytes));
         let sent = self.transmitter.send(start, (bytes + self.framing).bits())?;
         if self.gap > Bytes::ZERO {
@@ -440,7 +454,7 @@ impl<U: Copy> Port<U> {
         if wait > self.counters.longest_wait {
             self.counters.longest_wait = wait;
         }
-        Ok(sent.end)
+        Ok((wait, sent.end))
     }
 
     /// What the port has counted.
@@ -459,7 +473,7 @@ mod tests {
     /// A byte takes a picosecond, a unit of 10 bytes with its framing 12.
     fn port_spec(discipline: Discipline) -> PortSpec {
         let rate = BitRate::bit_s(8_000_000_000_000);
-        PortSpec { rate, framing: Bytes::new(2), gap: Bytes::ZERO, discipline }
+        PortSpec { rate, framing: Bytes::new(2), gap: Bytes::ZERO, discipline, marks_after: Span::MAX }
     }
 
     fn port(discipline: Discipline) -> Port {
@@ -503,6 +517,16 @@ mod tests {
         assert_eq!(port.take(at(0), 0, 2, 1), Taken::Lost);
         assert_eq!(port.take(at(3), 0, 3, 1), sent(27), "three bytes have left");
         assert_eq!(port.take(at(3), 0, 4, 1), Taken::Lost);
+    }
+
+    #[test]
+    fn a_unit_that_waits_longer_than_the_threshold_is_marked_and_sent() {
+        let spec = port_spec(Discipline::Fifo(Some(Queue::Packets(3))));
+        let mut port = Port::new(PortSpec { marks_after: Span::from_ps(12), ..spec });
+        assert_eq!([port.take(at(0), 0, 0, 10), port.take(at(0), 0, 1, 10)], [sent(12), sent(24)]);
+        assert_eq!(port.take(at(0), 0, 2, 10), Taken::Marked(at(36)), "two units are before it");
+        assert_eq!(port.take(at(0), 0, 3, 10), Taken::Lost);
+        assert_eq!(port.take(at(24), 0, 4, 10), sent(48));
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The events of a world, by time and then in the order they were scheduled.
 
-use wiretwin_engine::{Agenda, EventQueue};
+use wiretwin_engine::{EventQueue, EventSink};
 use wiretwin_units::SimTime;
 
+pub(crate) use crate::future_events::Epoch;
 use crate::packet;
-pub(crate) use crate::upcoming::Epoch;
 
 /// Something that happens in a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,10 @@ pub(crate) enum Event {
     Proceed { rank: u32 },
     /// A receive is withdrawn: a number of the world's list.
     Cancel { number: u32 },
-    /// The work on a shared core ends; stale unless `epoch` is the core's.
+    /// The work on a shared core ends, or the turn of a rank begins there; stale unless `epoch` is the core's.
     Core { core: u32, epoch: Epoch },
-    /// A time slice ends on a node whose ranks queue for its cores.
-    Slice { node: u32 },
+    /// A time slice ends on cores that ranks queue for.
+    Slice { queue: u32 },
     /// Something happens in the network, which is followed packet by packet.
     Packet { kind: packet::Kind, number: u32 },
 }
@@ -72,7 +72,7 @@ impl Queue {
     }
 }
 
-impl Agenda<packet::Event> for Queue {
+impl EventSink<packet::Event> for Queue {
     #[inline]
     fn put(&mut self, time: SimTime, what: packet::Event) {
         let packet::Event { kind, number } = what;
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn time_slices_are_told_from_events_that_matter() {
         let mut queue = Queue::default();
-        queue.push(5, Event::Slice { node: 0 });
+        queue.push(5, Event::Slice { queue: 0 });
         assert!(!queue.has_more_than_slices());
         queue.push(3, Event::Proceed { rank: 9 });
         assert!(queue.has_more_than_slices());

@@ -329,4 +329,4 @@ where
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{Scheduler, run_crossbar};
 use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
-use wiretwin_net::fabric::{Arbiter, Credits, Crossbar, Discard, Line, Node, Plan, Station, Window};
+use wiretwin_net::fabric::{Credits, Crossbar, Discard, Line, Matching, Node, Plan, Station, Window};
 use wiretwin_net::lan::echo::round_trips;
 use wiretwin_net::packet::{Application, Simulation};
 use wiretwin_plan::NetworkPlan;
@@ -114,7 +114,8 @@ fn a_steady_fabric_does_not_allocate() {
     let mut plan = Plan::new();
     let switch = plan.node(Node::Crossbar(Crossbar {
         ports: 8,
-        arbiter: Arbiter::Pim { iterations: 4 },
+        matching: Matching::Pim,
+        iterations: 4,
         inside: 4,
         latency: Span::from_us(12),
         queue: None,

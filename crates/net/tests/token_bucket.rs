@@ -79,7 +79,7 @@ fn run(seed: u64, packets: u64, bucket: &mut TokenBucket) -> (Vec<(SimTime, Byte
     let mut stream = Stream::derive(seed, "token-bucket/arrivals");
     let discipline = Discipline::Fifo(Some(Queue::Packets(8)));
     let (rate, framing, gap) = (BitRate::bit_s(1_000_000_000), Bytes::new(38), Bytes::ZERO);
-    let mut port = Port::new(PortSpec { rate, framing, gap, discipline });
+    let mut port = Port::new(PortSpec { rate, framing, gap, discipline, marks_after: Span::MAX });
     let (mut events, mut time, mut left, mut sent) = (EventQueue::new(), SimTime::ZERO, Vec::new(), 0);
     for _ in 0..packets {
         time += stream.exponential(Span::from_us(10));

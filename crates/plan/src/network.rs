@@ -173,6 +173,10 @@ pub struct NetworkPlan {
     /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
+    /// How much may be ahead of a packet at a port of a switch before it is marked in place of being dropped
+    /// (explicit congestion notification, RFC 3168); never if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<Queue>,
     /// Where cells wait in a switch; at its outputs if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<Switch>,
@@ -222,6 +226,8 @@ pub struct ByPackets {
     pub switch_delay: Span,
     /// What may wait at a port of a switch; `None` for any amount.
     pub queue: Option<Queue>,
+    /// What may be ahead of a packet there, its framing counted in, before it is marked; `None` for any amount.
+    pub ecn: Option<Bytes>,
 }
 
 /// What a network is made of besides its nodes and lines.
@@ -413,6 +419,14 @@ impl NetworkPlan {
             Some(Queue::Bytes(bytes)) => bytes < full,
             Some(Queue::Cells(_)) => true,
         };
+        let ecn = match self.ecn {
+            None => None,
+            Some(Queue::Packets(packets)) => Some(Bytes::new(full.get() * u64::from(packets))),
+            Some(Queue::Bytes(bytes)) => Some(bytes),
+            Some(queue @ Queue::Cells(_)) => {
+                return Err(PlanError::new("ecn", queue, "packets or bytes: cells are not marked"));
+            }
+        };
         let lines = self.lines.iter().flatten();
         let rates = lines.clone().map(|line| ("lines", line.rate));
         let delays = lines.map(|line| ("lines", line.delay));
@@ -439,6 +453,7 @@ impl NetworkPlan {
             framing,
             switch_delay: self.switch_delay.map_or(Span::ZERO, |delay| delay.0),
             queue: self.queue,
+            ecn,
         })
     }
 
@@ -474,6 +489,13 @@ impl NetworkPlan {
         if self.topology != Topology::Listed {
             self.host_rate()?;
             self.check_hosts()?;
+        }
+        if let Some(ecn) = self.ecn.filter(|_| self.fidelity != Some(Fidelity::Packet)) {
+            return Err(PlanError::new(
+                "ecn",
+                ecn,
+                "nothing, except with fidelity packet: packets are marked",
+            ));
         }
         match (self.fidelity.unwrap_or_default(), self.queue) {
             (Fidelity::Packet, _) => self.by_packets().map(drop),
@@ -521,6 +543,7 @@ impl NetworkPlan {
             "framing",
             "fidelity",
             "queue",
+            "ecn",
             "switch",
             "iterations",
             "credits",

@@ -41,6 +41,10 @@ pub struct TcpPlan {
     pub mss: Option<Size>,
     /// Whether acknowledgments wait.
     pub delayed_ack: bool,
+    /// The grain of the slow timer where it is not that of the preset, 100 us to 1 s; two of it are the
+    /// least time-out.
+    #[serde(default)]
+    pub tick: Option<Duration>,
 }
 
 /// What a session is.
@@ -78,6 +82,8 @@ pub struct SessionPlan {
 /// A day: no sum of a few times overflows.
 const LONGEST: Span = Span::from_s(86_400);
 const LARGEST_WINDOW: u64 = 16 << 20;
+const LEAST_TICK: Span = Span::from_us(100);
+const LARGEST_TICK: Span = Span::from_s(1);
 /// What UDP carries in a PDU of AAL 5 behind the headers of LLC, SNAP and IP (RFC 768, RFC 2684).
 const LARGEST_DATAGRAM: u64 = 65_499;
 
@@ -114,6 +120,9 @@ impl SessionsPlan {
         let window = self.tcp.window;
         if !(1..=LARGEST_WINDOW).contains(&window.0.get()) {
             return Err(PlanError::new("tcp.window", window, "1 B to 16 MiB"));
+        }
+        if let Some(tick) = self.tcp.tick.filter(|tick| !(LEAST_TICK..=LARGEST_TICK).contains(&tick.0)) {
+            return Err(PlanError::new("tcp.tick", tick, "100 us to 1 s"));
         }
         let mtu = self.network.packets().payload.get();
         if let Some(mss) = self.tcp.mss.filter(|mss| !(1..=mtu).contains(&mss.0.get())) {

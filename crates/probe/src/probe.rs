@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wiretwin_host::{
-    Clock, Meeting, MeetingError, Mesh, Pair, PcaalOptions, PcaalStream, Shim, ShimError, ShmStream,
-    SocketStream, Stream, Traffic, UdpStream, arm_watchdog, crossing, default_interrupts, die_with_parent,
-    disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp, unix, write_line,
+    Clock, Meeting, MeetingError, Mesh, Mvich, MvichOptions, Pair, PcaalOptions, PcaalStream, Shim,
+    ShimError, ShmStream, SocketStream, Stream, Traffic, UdpStream, arm_watchdog, crossing,
+    default_interrupts, die_with_parent, disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp, unix,
+    write_line,
 };
 use wiretwin_measure::{Follower, Leader, Settings, Step};
 use wiretwin_prog::{Comm, CommError, Rank, Reference};
-use wiretwin_units::Span;
+use wiretwin_units::{Bytes, Span};
 
 use crate::output;
 use crate::program::Program;
@@ -214,6 +215,11 @@ fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Resul
                 Some(output::cells([pair.stream().counters()]))
             })
         }
+        Layer::Mvich(options) => {
+            let mut mvich = Mvich::meet(meeting, options, spec.limit)?;
+            let effective = mvich_effective(&mvich, options);
+            measure(spec, schedule, rank, &mut mvich, effective, uncounted)
+        }
         Layer::Shim(_) => unreachable!("has gone another way"),
     }
 }
@@ -229,6 +235,9 @@ fn run_program(spec: &Spec, meeting: &Meeting<'_>, program: &Program) -> Result<
             run_on(spec, program, &mut mesh, |mesh| {
                 Some(output::cells(mesh.streams().map(PcaalStream::counters)))
             })
+        }
+        Layer::Mvich(options) => {
+            run_on(spec, program, &mut Mvich::meet(meeting, options, spec.limit)?, uncounted)
         }
         Layer::Udp { .. } => unreachable!("refused when the specification was read"),
         Layer::Shim(_) => unreachable!("has gone another way"),
@@ -294,6 +303,21 @@ fn pcaal_effective(stream: &PcaalStream, options: &PcaalOptions) -> Result<Map<S
         effective.insert("fault_loss_percent".into(), options.faults.loss_percent.into());
     }
     Ok(effective)
+}
+
+fn mvich_effective(mvich: &Mvich, options: &MvichOptions) -> Map<String, Value> {
+    let policy = &options.policy;
+    let mut effective = Map::new();
+    effective.insert("wait".into(), mvich.wait().name().into());
+    effective.insert("rendezvous_bytes".into(), policy.rendezvous_from.map(Bytes::get).into());
+    effective.insert("registrations".into(), policy.registrations.into());
+    if let Some(flow) = policy.flow {
+        effective.insert("buffers".into(), flow.buffers.into());
+        effective.insert("reserve".into(), flow.reserve.into());
+        effective.insert("return_after".into(), flow.return_after.into());
+        effective.insert("buffer_bytes".into(), flow.buffer.get().into());
+    }
+    effective
 }
 
 fn measure<C: Comm>(

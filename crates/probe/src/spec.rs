@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use wiretwin_host::{LARGEST_DATAGRAM, LossLimit, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch};
+use wiretwin_host::{
+    LARGEST_DATAGRAM, LossLimit, MvichOptions, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch,
+};
 use wiretwin_measure::{Kind, Step};
 use wiretwin_units::{Bytes, Span};
 
@@ -23,6 +25,9 @@ const MOST_RANKS: u64 = 1024;
 const AVERAGED: u32 = 8;
 /// A datagram does not count as lost before, whatever was seen.
 const LEAST_LOSS_LIMIT: Duration = Duration::from_millis(50);
+/// The most buffers of a connection, as many as a queue of VIPL takes, and the most bytes of one.
+const MOST_BUFFERS: u64 = 1000;
+const LARGEST_BUFFER: u64 = 1 << 20;
 /// The longest a probe may be asked to live, in seconds.
 const LONGEST_LIFE_S: f64 = 86_400.0;
 
@@ -57,6 +62,8 @@ pub enum Layer {
     Shm(Wait),
     /// `pcaal/udp`
     Pcaal(PcaalOptions),
+    /// `mpi-mvich/shm`
+    Mvich(MvichOptions),
     /// Any messaging library.
     Shim(ShimLayer),
 }
@@ -83,7 +90,7 @@ pub struct Seat {
 
 impl Layer {
     /// The names of all layers.
-    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm, pcaal/udp";
+    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm";
 
     /// The name used in specifications.
     pub fn name(&self) -> &str {
@@ -93,6 +100,7 @@ impl Layer {
             Self::Unix(_) => "socket/unix",
             Self::Shm(_) => "shm",
             Self::Pcaal(_) => "pcaal/udp",
+            Self::Mvich(_) => "mpi-mvich/shm",
             Self::Shim(layer) => &layer.name,
         }
     }
@@ -264,19 +272,47 @@ fn known_layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer
                 if learnt { LossLimit { least: LEAST_LOSS_LIMIT, most } } else { LossLimit::exactly(most) }
             },
         },
-        Some("shm") => {
-            Layer::Shm(options.word("wait", "spin or yield", Some(Wait::Spin), |word| match word {
-                "spin" => Some(Wait::Spin),
-                "yield" => Some(Wait::Yield),
-                _ => None,
-            })?)
-        }
+        Some("shm") => Layer::Shm(asks(&mut options)?),
         Some("socket/unix") => Layer::Unix(socket(&mut options, false)?),
         Some("pcaal/udp") => Layer::Pcaal(pcaal(&mut options)?),
+        Some("mpi-mvich/shm") => Layer::Mvich(mvich(&mut options)?),
         _ => return Err(spec.wrong("layer", name, Layer::NAMES)),
     };
     options.end()?;
     Ok(layer)
+}
+
+/// How a layer waits that never sleeps in the kernel.
+fn asks(options: &mut Reader) -> Result<Wait, SpecError> {
+    options.word("wait", "spin or yield", Some(Wait::Spin), |word| match word {
+        "spin" => Some(Wait::Spin),
+        "yield" => Some(Wait::Yield),
+        _ => None,
+    })
+}
+
+fn mvich(options: &mut Reader) -> Result<MvichOptions, SpecError> {
+    let mut read = MvichOptions { wait: asks(options)?, ..MvichOptions::default() };
+    let policy = &mut read.policy;
+    let from = policy.rendezvous_from.map(Bytes::get);
+    policy.rendezvous_from =
+        Some(Bytes::new(options.integer("rendezvous_bytes", 1, LARGEST_MESSAGE, from)?));
+    let kept = policy.registrations.map(u64::from);
+    policy.registrations = Some(options.integer("registrations", 1, 4096, kept)? as u32);
+    let mut buffers = 0;
+    if let Some(flow) = &mut policy.flow {
+        for (name, number) in [
+            ("buffers", &mut flow.buffers),
+            ("reserve", &mut flow.reserve),
+            ("return_after", &mut flow.return_after),
+        ] {
+            *number = options.integer(name, 1, MOST_BUFFERS, Some((*number).into()))? as u32;
+        }
+        let bytes = options.integer("buffer_bytes", 64, LARGEST_BUFFER, Some(flow.buffer.get()))?;
+        (buffers, flow.buffer) = (flow.buffers, Bytes::new(bytes));
+    }
+    policy.check().map_err(|error| options.wrong("buffers", &Value::from(buffers), error.to_string()))?;
+    Ok(read)
 }
 
 fn socket(options: &mut Reader, internet: bool) -> Result<SocketOptions, SpecError> {
@@ -513,6 +549,16 @@ mod tests {
             error.unwrap_err(),
             "schedule[0].bytes: 65508 is not allowed: the largest payload of a datagram is 65507 bytes"
         );
+        let mvich =
+            |options: Value| spec(|v| (v["layer"], v["options"]) = ("mpi-mvich/shm".into(), options.clone()));
+        let few = mvich(serde_json::json!({"buffers": 12})).unwrap_err();
+        assert_eq!(
+            few,
+            "options.buffers: 12 is not allowed: an eager message needs 9 buffers, at most 0 can be filled"
+        );
+        let set = mvich(serde_json::json!({"rendezvous_bytes": 65_537, "buffer_bytes": 8192})).unwrap();
+        let Layer::Mvich(MvichOptions { policy, wait: Wait::Spin }) = set.layer else { panic!("MVICH") };
+        assert_eq!(policy.rendezvous_from, Some(Bytes::new(65_537)));
         assert!(Spec::parse("{").unwrap_err().to_string().starts_with("not JSON: "));
         assert_eq!(Spec::parse("[]").unwrap_err().to_string(), "[] is not an object");
         assert_eq!(show(&Value::from("x".repeat(200))).chars().count(), 81);

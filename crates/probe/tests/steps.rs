@@ -52,10 +52,11 @@ fn launch(name: &str, kinds: &[Kind]) -> Vec<Samples> {
 #[test]
 fn a_length_is_verified_by_the_first_step_that_has_it() {
     let taken = launch("verified", &[Kind::SendBusy, Kind::SendBusy]);
-    assert_eq!(taken[0].payload_in - taken[1].payload_in, 100, "the verifying echo alone comes back whole");
     // The first iteration and the samples, and two before them unless an iteration is long.
-    let iterations = taken[1].payload_in;
-    assert!([1 + SAMPLES, 3 + SAMPLES].map(u64::from).contains(&iterations), "{iterations}");
+    let iterations = [1 + SAMPLES, 3 + SAMPLES].map(u64::from);
+    let [first, second] = [0, 1].map(|at| taken[at].payload_in);
+    assert!(iterations.contains(&(first - 100)), "{first}: the verifying echo alone comes back whole");
+    assert!(iterations.contains(&second), "{second}");
 }
 
 #[test]

@@ -15,10 +15,10 @@ pub(crate) fn get(bytes: &[u8], values: &mut [f64]) {
     }
 }
 
-/// Reads them, and adds each to one that is there.
-pub(crate) fn add(bytes: &[u8], sums: &mut [f64]) {
-    for (sum, place) in sums.iter_mut().zip(bytes.chunks_exact(8)) {
-        *sum += f64::from_le_bytes(place.try_into().expect("chunks of eight bytes"));
+/// Adds numbers as they travel to others as they travel.
+pub(crate) fn add(numbers: &[[u8; 8]], sums: &mut [[u8; 8]]) {
+    for (sum, number) in sums.iter_mut().zip(numbers) {
+        *sum = (f64::from_le_bytes(*sum) + f64::from_le_bytes(*number)).to_le_bytes();
     }
 }
 

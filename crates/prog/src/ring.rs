@@ -3,12 +3,14 @@
 //! Reduce-scatter and then allgather around the ring: 2 (p - 1) rounds, in each of which every rank
 //! passes one of p pieces to its right neighbour.
 
+use std::ops::Range;
+
 use crate::comm::{Comm, Incoming, Outgoing, Rank, Source, Tag, TagMatch, Work};
-use crate::data::{add, digest_of, get, put, share};
+use crate::data::{add, digest, digest_of, share};
 use crate::outcome::{Outcome, ProgramError, elapsed};
 use crate::reference::Reference;
 
-/// The kind of work of one addition. Live, making, packing and unpacking the numbers count with it.
+/// The kind of work of one addition. Live, making the numbers counts with it.
 pub const ADD: &str = "add";
 
 /// What belongs to the additions, and is counted with them.
@@ -46,8 +48,23 @@ pub fn sequential(params: &RingParams, ranks: u32) -> Vec<f64> {
     result
 }
 
+/// Where the pieces of the vector lie; the first ones are longer by one.
+#[derive(Clone, Copy)]
+struct Pieces {
+    each: usize,
+    longer: usize,
+}
+
+impl Pieces {
+    fn of(self, index: usize) -> Range<usize> {
+        let start = index * self.each + index.min(self.longer);
+        start..start + self.each + usize::from(index < self.longer)
+    }
+}
+
 /// Runs it; every rank compares its result with that of [`sequential`], which is computed once for all that
-/// share `reference`.
+/// share `reference`. Numbers lie as they travel, 8 bytes each, little-endian: a piece is sent from where it is, and one
+/// that is complete is received to where it belongs.
 ///
 /// # Errors
 /// [`ProgramError`] from a call.
@@ -58,49 +75,42 @@ pub async fn ring<C: Comm>(
 ) -> Result<Outcome, ProgramError> {
     let (rank, size) = (comm.rank().0 as usize, comm.size() as usize);
     let elements = params.elements as usize;
-    let (right, left) = (Rank(((rank + 1) % size) as u32), Rank(((rank + size - 1) % size) as u32));
-    let longest = share(elements, size, 0).1;
-    let (mut outgoing, mut incoming) = (vec![0; longest * 8], vec![0; longest * 8]);
+    let pieces = Pieces { each: elements / size, longer: elements % size };
+    let mut incoming = vec![[0; 8]; pieces.of(0).len()];
     let mut vector = Vec::new();
     let start = comm.now();
     for _ in 0..params.rounds {
-        let made = || (0..elements).map(|index| contribution(rank, index)).collect();
+        let made = || (0..elements).map(|index| contribution(rank, index).to_le_bytes()).collect();
         vector = comm.compute(AROUND, made).await;
+        // Piece `rank` leaves first, and what is taken leaves next: while reducing up to piece `rank + 1`, which is the
+        // one completed here, and then on with that.
+        let mut number = rank;
         for step in 0..2 * (size - 1) {
             let reducing = step < size - 1;
-            // While reducing, piece `rank` leaves first; piece `rank + 1` is the one completed here.
-            let round = step % (size - 1);
-            let first = if reducing { rank } else { rank + 1 };
-            let give = (first + size - round) % size;
-            let take = (give + size - 1) % size;
-            let (give_at, give_length) = share(elements, size, give);
-            let (take_at, take_length) = share(elements, size, take);
-            let give = &vector[give_at..give_at + give_length];
-            comm.compute(AROUND, || put(give, &mut outgoing[..give_length * 8])).await;
-            let sends =
-                [Outgoing { to: right, tag: Tag(step as u32), message: &outgoing[..give_length * 8] }];
+            let give = pieces.of(number);
+            number = if number == 0 { size - 1 } else { number - 1 };
+            let take = pieces.of(number);
+            let taken = take.len();
+            let [given, place] = vector.get_disjoint_mut([give, take]).expect("pieces do not overlap");
+            let buffer = if reducing { &mut incoming[..taken] } else { place };
+            let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
+            let (to, tag) = (Rank(right as u32), Tag(step as u32));
+            let sends = [Outgoing { to, tag, message: given.as_flattened() }];
             let mut receives = [Incoming {
-                from: Source::Rank(left),
-                tag: TagMatch::Tag(Tag(step as u32)),
-                buffer: &mut incoming[..take_length * 8],
+                from: Source::Rank(Rank(left as u32)),
+                tag: TagMatch::Tag(tag),
+                buffer: buffer.as_flattened_mut(),
                 status: None,
             }];
             comm.exchange(&sends, &mut receives).await?;
-            let place = &mut vector[take_at..take_at + take_length];
-            let added = if reducing { take_length } else { 0 };
-            comm.compute(Work { kind: ADD, count: added as u64 }, || {
-                let received = &incoming[..take_length * 8];
-                if reducing {
-                    add(received, place);
-                } else {
-                    get(received, place);
-                }
-            })
-            .await;
+            if reducing {
+                let (received, sums) = (&incoming[..taken], &mut vector[pieces.of(number)]);
+                comm.compute(Work { kind: ADD, count: taken as u64 }, || add(received, sums)).await;
+            }
         }
     }
     let elapsed = elapsed(start, comm.now());
-    let digest = digest_of(&vector);
+    let digest = digest(vector.as_flattened().iter().copied());
     let ranks = comm.size();
     let alone = || digest_of(&if params.rounds == 0 { Vec::new() } else { sequential(params, ranks) });
     let verified = digest == reference.digest(alone);

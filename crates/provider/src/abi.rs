@@ -19,6 +19,7 @@ pub(crate) const FI_MSG: u64 = 1 << 1;
 pub(crate) const FI_TAGGED: u64 = 1 << 3;
 pub(crate) const FI_RECV: u64 = 1 << 10;
 pub(crate) const FI_SEND: u64 = 1 << 11;
+pub(crate) const FI_MULTI_RECV: u64 = 1 << 16;
 pub(crate) const FI_REMOTE_CQ_DATA: u64 = 1 << 17;
 pub(crate) const FI_PEEK: u64 = 1 << 19;
 pub(crate) const FI_COMPLETION: u64 = 1 << 24;
@@ -33,6 +34,7 @@ pub(crate) const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
 pub(crate) const FI_ORDER_SAS: u64 = 1 << 8;
 pub(crate) const FI_ADDR_UNSPEC: FiAddr = u64::MAX;
 
+pub(crate) const FI_OPT_MIN_MULTI_RECV: c_int = 0;
 pub(crate) const FI_EP_UNSPEC: c_int = 0;
 pub(crate) const FI_EP_RDM: c_int = 3;
 pub(crate) const FI_AV_TABLE: c_int = 2;

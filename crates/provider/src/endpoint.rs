@@ -1,18 +1,21 @@
 //! Endpoints: made, bound, progressed, closed. What they transfer is in [`crate::transfer`].
 
+use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::ptr::{null, null_mut};
 use std::time::Duration;
 
 use libc::{size_t, ssize_t};
-use wiretwin_host::direct::{Completion, Endpoint, Kind, Trouble};
+use wiretwin_host::direct::{Completion, Kind, Receive, Trouble};
+use wiretwin_msg::tagged::Pattern;
 
 use crate::abi::*;
+use crate::below::Below;
 use crate::cq::Cq;
 use crate::domain::{Av, Domain, give};
 use crate::error;
 use crate::inert::{nothing, nothing_sent};
-use crate::settings::{self, Wait};
+use crate::settings::Wait;
 use crate::transfer;
 
 /// An endpoint.
@@ -20,7 +23,7 @@ use crate::transfer;
 pub(crate) struct Ep {
     fid: FidEp,
     pub domain: *mut Domain,
-    pub direct: Endpoint,
+    pub below: Below,
     av: *mut Av,
     /// The numbers of peers by those of the address vector.
     peers: Vec<usize>,
@@ -36,9 +39,22 @@ pub(crate) struct Ep {
     pub rx_flags: u64,
     /// Messages that were claimed, by the context they were claimed with.
     pub claims: Vec<(usize, usize)>,
+    /// Buffers that take one untagged message after the other, by context.
+    buffers: BTreeMap<usize, Buffer>,
+    /// With less room than this a buffer takes no more.
+    least_room: u64,
     wait: Wait,
     cores: usize,
 }
+
+/// What is left of a buffer that takes several messages (`FI_MULTI_RECV`), and from whom it takes them.
+struct Buffer {
+    pattern: Pattern,
+    left: Receive,
+}
+
+/// Where messages begin in a buffer of several: at multiples of this many bytes.
+const ALIGNMENT: u64 = 16;
 
 /// How long an endpoint that is closed sends what is left.
 const LINGER: Duration = Duration::from_secs(2);
@@ -75,10 +91,7 @@ pub(crate) unsafe extern "C" fn endpoint(
     made: *mut *mut FidEp,
     context: *mut c_void,
 ) -> c_int {
-    let opened = settings::read().and_then(|(options, wait)| {
-        Endpoint::open(options).map(|direct| (direct, wait)).map_err(|error| error.to_string())
-    });
-    let (direct, wait) = match opened {
+    let (below, wait) = match Below::open() {
         Ok(opened) => opened,
         Err(reason) => {
             // The only way to say why: the caller is given no more than a number.
@@ -101,7 +114,7 @@ pub(crate) unsafe extern "C" fn endpoint(
                 collective: null(),
             },
             domain: domain.cast(),
-            direct,
+            below,
             av: null_mut(),
             peers: Vec::new(),
             numbers: Vec::new(),
@@ -112,6 +125,8 @@ pub(crate) unsafe extern "C" fn endpoint(
             tx_flags: (*info).tx_attr.as_ref().map_or(0, |tx| tx.op_flags),
             rx_flags: (*info).rx_attr.as_ref().map_or(0, |rx| rx.op_flags),
             claims: Vec::new(),
+            buffers: BTreeMap::new(),
+            least_room: 1,
             wait,
             // Of the host, not of this rank, which may be bound to one of them.
             cores: usize::try_from(libc::sysconf(libc::_SC_NPROCESSORS_ONLN)).unwrap_or(1),
@@ -166,7 +181,7 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
                 cq.endpoints.retain(|&one| one != own);
             }
         }
-        ep.direct.finish(LINGER);
+        ep.below.finish(LINGER);
     }
     0
 }
@@ -176,7 +191,7 @@ unsafe extern "C" fn cancel(fid: *mut Fid, context: *mut c_void) -> ssize_t {
     unsafe {
         let ep = &mut *fid.cast::<Ep>();
         let _held = (*ep.domain).lock.take();
-        let found = ep.direct.cancel(context as usize);
+        let found = ep.below.cancel(context as usize);
         ep.settle();
         if found { 0 } else { error(ENOENT) as ssize_t }
     }
@@ -186,15 +201,26 @@ unsafe extern "C" fn getopt(_: *mut Fid, _: c_int, _: c_int, _: *mut c_void, _: 
     error(ENOPROTOOPT)
 }
 
-unsafe extern "C" fn setopt(_: *mut Fid, _: c_int, _: c_int, _: *const c_void, _: size_t) -> c_int {
-    error(ENOPROTOOPT)
+unsafe extern "C" fn setopt(
+    fid: *mut Fid,
+    _level: c_int,
+    name: c_int,
+    value: *const c_void,
+    length: size_t,
+) -> c_int {
+    if name != FI_OPT_MIN_MULTI_RECV || length != size_of::<size_t>() {
+        return error(ENOPROTOOPT);
+    }
+    // SAFETY: an endpoint of ours, and a value of that many bytes.
+    unsafe { (*fid.cast::<Ep>()).least_room = *value.cast::<size_t>() as u64 };
+    0
 }
 
 unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, length: *mut size_t) -> c_int {
     // SAFETY: an endpoint of ours, and the caller's room for `length` bytes.
     unsafe {
         let ep = &*fid.cast::<Ep>();
-        let enough = give(&ep.direct.address().to_bytes(), to, length);
+        let enough = give(&ep.below.address().to_bytes(), to, length);
         if enough { 0 } else { error(FI_ETOOSMALL) }
     }
 }
@@ -207,9 +233,9 @@ impl Ep {
     pub(crate) unsafe fn progress(ep: *mut Self) {
         // SAFETY: the caller's promise.
         let ep = unsafe { &mut *ep };
-        ep.direct.progress();
+        ep.below.progress();
         ep.settle();
-        let idle = ep.direct.idle_turns();
+        let idle = ep.below.idle_turns();
         if idle > PATIENCE && idle.is_multiple_of(8) && ep.gives_way() {
             std::thread::yield_now();
         }
@@ -218,7 +244,7 @@ impl Ep {
     fn gives_way(&self) -> bool {
         match self.wait {
             Wait::Spin => false,
-            Wait::Auto => self.direct.ranks_here() > self.cores,
+            Wait::Auto => self.below.ranks_here() > self.cores,
             Wait::Yield => true,
         }
     }
@@ -226,9 +252,40 @@ impl Ep {
     /// Puts what has ended into the queues.
     #[inline]
     pub(crate) fn settle(&mut self) {
-        while let Some(completion) = self.direct.completion() {
-            self.tell(&completion);
+        while let Some(completion) = self.below.completion() {
+            let ends_buffer = !self.buffers.is_empty() && self.ends_buffer(&completion);
+            self.put(&completion, if ends_buffer { FI_MULTI_RECV } else { 0 });
         }
+    }
+
+    /// Posts a buffer that takes messages until it has too little room.
+    ///
+    /// # Safety
+    /// The buffer is left alone until a completion says that it takes no more.
+    pub(crate) unsafe fn receive_several(&mut self, pattern: Pattern, receive: Receive, context: usize) {
+        let left = Receive { context: Some(context), ..receive };
+        self.buffers.insert(context, Buffer { pattern, left });
+        // SAFETY: the caller's promise.
+        unsafe { self.below.receive(pattern, left) };
+    }
+
+    /// Posts what a message has left of the buffer of several that it is in: whether it has ended one.
+    #[cold]
+    fn ends_buffer(&mut self, completion: &Completion) -> bool {
+        if completion.kind == Kind::Sent || completion.tag.is_some() {
+            return false;
+        }
+        let Some(Buffer { pattern, left }) = self.buffers.get_mut(&completion.context) else { return false };
+        let used = completion.length.next_multiple_of(ALIGNMENT).min(left.length);
+        left.length -= used;
+        if completion.trouble.is_some() || left.length < self.least_room {
+            self.buffers.remove(&completion.context);
+            return true;
+        }
+        left.buffer = left.buffer.wrapping_add(used as usize);
+        // SAFETY: the rest of a buffer that is left alone until its end is told.
+        unsafe { self.below.receive(*pattern, *left) };
+        false
     }
 
     /// The peer of a number of the address vector; none for a number that it has not given out.
@@ -245,7 +302,7 @@ impl Ep {
         // SAFETY: the vector lives longer than the endpoint it is bound to.
         let Some(av) = (unsafe { self.av.as_ref() }) else { return };
         for (number, address) in av.addresses.iter().enumerate().skip(self.peers.len()) {
-            let peer = self.direct.peer(*address);
+            let peer = self.below.peer(*address);
             if self.numbers.len() <= peer {
                 self.numbers.resize(peer + 1, FI_ADDR_UNSPEC);
             }
@@ -269,10 +326,14 @@ impl Ep {
 
     /// Puts one completion into its queue.
     pub(crate) fn tell(&mut self, completion: &Completion) {
+        self.put(completion, 0);
+    }
+
+    fn put(&mut self, completion: &Completion, more_flags: u64) {
         let is_send = completion.kind == Kind::Sent;
         let cq = if is_send { self.tx_cq } else { self.rx_cq };
         let kind = if completion.tag.is_some() { FI_TAGGED } else { FI_MSG };
-        let mut flags = kind | if is_send { FI_SEND } else { FI_RECV };
+        let mut flags = kind | more_flags | if is_send { FI_SEND } else { FI_RECV };
         if completion.data.is_some() {
             flags |= FI_REMOTE_CQ_DATA;
         }

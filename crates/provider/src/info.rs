@@ -11,7 +11,7 @@ pub(crate) const PROVIDER: &CStr = c"wiretwin";
 const FABRIC: &CStr = c"wiretwin-direct";
 const DOMAIN: &CStr = c"direct";
 const SENDS: u64 = FI_MSG | FI_TAGGED | FI_SEND;
-const RECEIVES: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
+const RECEIVES: u64 = FI_MSG | FI_TAGGED | FI_RECV | FI_MULTI_RECV | FI_DIRECTED_RECV | FI_SOURCE;
 const CAPS: u64 = SENDS | RECEIVES | FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// The longest message that may be injected: copied before the call returns.
 const INJECT: usize = 1024;

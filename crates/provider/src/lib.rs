@@ -1,13 +1,15 @@
 //! The direct transport as a provider of libfabric: `libwiretwin-fi.so`, which MPI libraries load without
-//! being rebuilt.
+//! being rebuilt; or, where the environment names one, a simulator of messages and time in its place ([`below`]).
 //!
 //! It offers reliable datagram endpoints (`FI_EP_RDM`) with tagged and untagged messages, remote completion
-//! data and receives from one peer; counters exist and count nothing. The interface of libfabric is bound by
+//! data, receives from one peer and buffers that take several messages; counters exist and count nothing. The interface of libfabric is bound by
 //! hand in [`abi`]; each other file has the functions of one kind of object. Objects are made by libfabric's
 //! callers and freed by them, so they are raw pointers here; what may be done with them at once is what
 //! `FI_THREAD_DOMAIN` allows, or anything, where a caller asks for `FI_THREAD_SAFE`.
 
 mod abi;
+mod below;
+mod calls;
 mod cq;
 mod domain;
 mod endpoint;

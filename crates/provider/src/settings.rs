@@ -15,7 +15,7 @@ pub(crate) enum Wait {
     Yield,
 }
 
-/// Which ways to peers may be taken: `any`, `shm`, `packet`, `xdp` or `udp`.
+/// Which ways to peers may be taken: `any`, `shm`, `packet` or `udp`.
 const WAYS: &str = "WIRETWIN_DIRECT_WAYS";
 /// The interface whose address others reach this host at.
 const INTERFACE: &str = "WIRETWIN_DIRECT_INTERFACE";
@@ -33,9 +33,8 @@ pub(crate) fn read() -> Result<(Options, Wait), String> {
         None | Some("any") => Ways::Any,
         Some("shm") => Ways::SharedMemory,
         Some("packet") => Ways::Packet,
-        Some("xdp") => Ways::Xdp,
         Some("udp") => Ways::Datagrams,
-        Some(other) => return Err(wrong(WAYS, other, "any, shm, packet, xdp or udp")),
+        Some(other) => return Err(wrong(WAYS, other, "any, shm, packet or udp")),
     };
     let wait = match setting(WAIT).as_deref() {
         None | Some("auto") => Wait::Auto,

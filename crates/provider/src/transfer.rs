@@ -45,7 +45,7 @@ unsafe fn send(ep: *mut FidEp, send: Send) -> ssize_t {
             data: send.data,
             context: told.map(|(context, _)| context as usize),
         };
-        let sent = ep.direct.send(peer, message);
+        let sent = ep.below.send(peer, message);
         if let Some((context, flags)) = send.told
             && sent.is_ok()
             && flags & FI_INJECT != 0
@@ -59,7 +59,7 @@ unsafe fn send(ep: *mut FidEp, send: Send) -> ssize_t {
                 0
             }
             Err(Busy) => {
-                ep.direct.progress();
+                ep.below.progress();
                 ep.settle();
                 refused(EAGAIN)
             }
@@ -114,7 +114,11 @@ unsafe fn receive(ep: *mut FidEp, post: Post) -> ssize_t {
             return special(ep, &post, receive);
         }
         let Some(pattern) = pattern(ep, post.from, post.tag, post.ignore) else { return refused(EINVAL) };
-        ep.direct.receive(pattern, receive);
+        if post.flags & FI_MULTI_RECV == 0 {
+            ep.below.receive(pattern, receive);
+        } else {
+            ep.receive_several(pattern, receive, post.context as usize);
+        }
         ep.settle();
     }
     0
@@ -128,18 +132,17 @@ unsafe fn special(ep: &mut Ep, post: &Post, receive: Receive) -> ssize_t {
     let context = post.context as usize;
     if post.flags & FI_PEEK != 0 {
         let Some(pattern) = pattern(ep, post.from, post.tag, post.ignore) else { return refused(EINVAL) };
-        ep.direct.progress();
         let found = if post.flags & (FI_CLAIM | FI_DISCARD) != 0 {
-            ep.direct.claim(&pattern).map(|(place, found)| {
+            ep.below.claim(&pattern).map(|(place, found)| {
                 if post.flags & FI_DISCARD != 0 {
-                    ep.direct.discard_claimed(place);
+                    ep.below.discard_claimed(place);
                 } else {
                     ep.claims.push((context, place));
                 }
                 found
             })
         } else {
-            ep.direct.peek(&pattern)
+            ep.below.peek(&pattern)
         };
         let none = Completion { trouble: Some(Trouble::NoMessage), ..seen(post.context, post.tag) };
         ep.settle();
@@ -151,11 +154,11 @@ unsafe fn special(ep: &mut Ep, post: &Post, receive: Receive) -> ssize_t {
     };
     let (_, place) = ep.claims.swap_remove(at);
     if post.flags & FI_DISCARD != 0 {
-        ep.direct.discard_claimed(place);
+        ep.below.discard_claimed(place);
         ep.tell(&seen(post.context, post.tag));
     } else {
         // SAFETY: the caller's promise.
-        unsafe { ep.direct.receive_claimed(place, receive) };
+        unsafe { ep.below.receive_claimed(place, receive) };
     }
     ep.settle();
     0

@@ -4,17 +4,15 @@ use std::net::Ipv4Addr;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
-use wiretwin_host::direct::{Past, address_of_interface, try_past};
+use wiretwin_host::direct::{address_of_interface, try_past};
 
-/// Tries to have a packet socket, or AF_XDP, on an interface, or on the one that the direct transport would take: its
-/// IPv4 address.
+/// Tries to have a packet socket on an interface, or on the one that the direct transport would take: its IPv4 address.
 #[pyfunction]
-#[pyo3(signature = (by_xdp, interface=None))]
-fn direct_past_kernel(py: Python<'_>, by_xdp: bool, interface: Option<&str>) -> PyResult<Ipv4Addr> {
+#[pyo3(signature = (interface=None))]
+fn direct_past_kernel(py: Python<'_>, interface: Option<&str>) -> PyResult<Ipv4Addr> {
     let ip = address_of_interface(interface)
         .ok_or_else(|| PyOSError::new_err("no interface that is up and has an IPv4 address"))?;
-    let past = if by_xdp { Past::Xdp } else { Past::Packet };
-    py.detach(|| try_past(past, ip))?;
+    py.detach(|| try_past(ip))?;
     Ok(ip)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict as _, PyDict, PyList};
 use wiretwin_net::local::mixed;
 use wiretwin_net::ranks::Ranks;
 use wiretwin_net::run::{RunError, run_named, run_traced};
@@ -67,11 +67,12 @@ fn run_program<'py>(
     }
     result.set_item("names", run.world.names().to_vec())?;
     result.set_item("messages", counts.delivered)?;
+    result.set_item("congestion", run.world.congestion().into_py_dict(py)?)?;
     result.set_item("digest", run.world.digest().to_string())?;
     Ok(result)
 }
 
-/// Runs programs at once on a model: what each has come to; and the end, what switches lost, and the digest.
+/// Runs programs at once on a model: what each has come to; and the end, what the network lost and marked, and the digest.
 #[pyfunction]
 fn run_together<'py>(
     py: Python<'py>,
@@ -100,17 +101,17 @@ fn run_together<'py>(
         item.set_item("received_bytes", one.seen.iter().map(|seen| seen.received).collect::<Vec<_>>())?;
         programs.append(item)?;
     }
-    let (end, lost) = match &ranks {
-        Ranks::Local(local) => (local.lan().now(), Some(local.lan().losses().in_switches)),
+    let end = match &ranks {
+        Ranks::Local(local) => local.lan().now(),
         Ranks::Costs(_) => {
             let ends = (0..ranks.size()).filter_map(|rank| ranks.rank_now(rank).ok());
-            (ends.max().unwrap_or_default(), None)
+            ends.max().unwrap_or_default()
         }
     };
     let result = PyDict::new(py);
     result.set_item("programs", programs)?;
     result.set_item("end_ps", end.as_ps())?;
-    result.set_item("lost_cells", lost)?;
+    result.set_item("congestion", ranks.congestion().into_py_dict(py)?)?;
     result.set_item("digest", ranks.digest().to_string())?;
     Ok(result)
 }

@@ -11,6 +11,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple};
+use wiretwin_emu::{Simulator, SimulatorError, SimulatorOptions};
+use wiretwin_host::sim::Given;
 use wiretwin_msg::library::Failure;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
@@ -383,6 +385,61 @@ impl World {
             resumed.append((rank, outcome))?;
         }
         Ok(resumed)
+    }
+
+    /// Lets real processes be the ranks, which meet the world in memory at `path`, until all have ended; `goes_on`
+    /// is asked now and then whether they are still to.
+    ///
+    /// Returns what each rank took, the same by kind, and the messages it sent between the library's start and its end; or why the
+    /// run did not come to its end, as a word and, where it is one rank's fault, its number. The launcher starts the
+    /// first ranks, `launched`; the world's others are for processes that the program spawns.
+    #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, look_ps, compute_ps, memory_bytes))]
+    #[allow(clippy::too_many_arguments, reason = "they have names where it is called")]
+    fn serve<'py>(
+        &mut self,
+        py: Python<'py>,
+        path: PathBuf,
+        goes_on: &Bound<'py, PyAny>,
+        launched: u32,
+        tag_bits: u32,
+        ignored: u64,
+        apart: u64,
+        patience: u32,
+        look_ps: u64,
+        compute_ps: Option<u64>,
+        memory_bytes: u64,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let compute_ps = compute_ps.unwrap_or(u64::MAX);
+        let given =
+            Given { launched, tag_bits, ignored, apart, patience, look_ps, compute_ps, ..Given::default() };
+        let options = SimulatorOptions { given, memory: Bytes::new(memory_bytes) };
+        let mut failed = None;
+        let asked = || match goes_on.call0().and_then(|answer| answer.extract::<bool>()) {
+            Ok(goes_on) => goes_on,
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        };
+        let ended =
+            Simulator::new(&mut self.inner, &path, &options).and_then(|mut simulator| simulator.run(asked));
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let (word, rank, reason) = match ended {
+            Ok(marked) => {
+                let ranks =
+                    marked.iter().map(|one| (one.span.as_ps(), one.totals.map(Span::as_ps), one.sent));
+                return ("done", PyList::new(py, ranks)?).into_pyobject(py);
+            }
+            Err(SimulatorError::Absent { come }) => ("absent", come, String::new()),
+            Err(SimulatorError::Gone { rank }) => ("gone", rank, String::new()),
+            Err(SimulatorError::Spawned { processes }) => ("spawned", processes, String::new()),
+            Err(SimulatorError::Deadlock(_)) => ("deadlock", 0, String::new()),
+            Err(SimulatorError::Asked { rank, reason }) => ("asked", rank, reason),
+            Err(error) => return Err(refused(error)),
+        };
+        (word, (rank, reason)).into_pyobject(py)
     }
 
     fn now_ps(&self, rank: u32) -> PyResult<u64> {

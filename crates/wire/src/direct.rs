@@ -27,6 +27,8 @@ use crate::{DecodeError, EmitError};
 
 /// Octets of the header of every frame.
 pub const HEADER_OCTETS: usize = 32;
+/// Octets of the fields of a [`Body::Bulk`] behind it.
+pub const BULK_OCTETS: usize = 12;
 /// The most octets before the payload: the header and a message's own fields.
 pub const MOST_HEAD_OCTETS: usize = HEADER_OCTETS + 28;
 /// The most elements of the list of a STAT.
@@ -70,6 +72,20 @@ pub struct Head {
     pub data: Option<u64>,
     /// How much of the message comes with it.
     pub extent: Extent,
+}
+
+impl Head {
+    /// How many octets its fields take in a frame, behind the [`HEADER_OCTETS`] of each.
+    #[must_use]
+    pub const fn octets(&self) -> usize {
+        (if self.tag.is_some() { 8 } else { 0 })
+            + (if self.data.is_some() { 8 } else { 0 })
+            + match self.extent {
+                Extent::Whole => 0,
+                Extent::Begun { .. } | Extent::Pushed { .. } => 8,
+                Extent::Offered { .. } => 12,
+            }
+    }
 }
 
 /// The elements of a STAT or USTAT: the first that is missing, the first that came after it, and so on.
@@ -188,16 +204,8 @@ impl Repr {
             + match self.body {
                 Body::Hello { .. } => 16,
                 Body::Message { head: None, .. } | Body::Ack => 0,
-                Body::Message { head: Some(head), .. } => {
-                    (if head.tag.is_some() { 8 } else { 0 })
-                        + (if head.data.is_some() { 8 } else { 0 })
-                        + match head.extent {
-                            Extent::Whole => 0,
-                            Extent::Begun { .. } | Extent::Pushed { .. } => 8,
-                            Extent::Offered { .. } => 12,
-                        }
-                }
-                Body::Bulk { .. } => 12,
+                Body::Message { head: Some(head), .. } => head.octets(),
+                Body::Bulk { .. } => BULK_OCTETS,
                 Body::Clear { .. } => 16,
                 Body::Poll { .. } => 4,
                 Body::Stat { list, .. } => 4 * list.count as usize,

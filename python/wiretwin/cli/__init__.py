@@ -4,6 +4,7 @@ Each verb is a module here with ``register(app)``; nothing heavy is imported bef
 that ``wiretwin --help`` is immediate. Exit codes are those of `wiretwin.errors`.
 """
 
+import contextlib
 import sys
 
 __all__ = ["main"]
@@ -13,7 +14,7 @@ def main(argv: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code; see `wiretwin.cli.app.main`."""
     try:
         from wiretwin.errors import report_error
-        from wiretwin.interruption import hear
+        from wiretwin.interruption import hear, hear_no_more
 
         hear(report_error)
         from wiretwin.cli import app
@@ -21,4 +22,8 @@ def main(argv: list[str] | None = None) -> None:
         from wiretwin.errors import report_error
 
         sys.exit(report_error(early))
-    app.main(argv)
+    try:
+        app.main(argv)
+    finally:
+        with contextlib.suppress(KeyboardInterrupt):
+            hear_no_more()

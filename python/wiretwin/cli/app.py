@@ -18,8 +18,8 @@ from wiretwin.errors import InputError, StorageError, report_error
 __all__ = ["VERBS", "main"]
 
 VERBS = (
-    "doctor", "tour", "measure", "import", "understand", "fit", "predict", "run", "compare", "report",
-    "papers", "explain", "advise", "simulate", "sweep", "circuits", "testbed", "direct", "rpc",
+    "doctor", "tour", "measure", "import", "understand", "fit", "predict", "run", "compare", "baseline",
+    "report", "papers", "explain", "advise", "simulate", "sweep", "circuits", "testbed", "direct", "rpc",
 )  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
@@ -44,7 +44,7 @@ SUMMARIES = {
 """In a line of 80 columns, where the first line of the help is longer."""
 
 EPILOG = (
-    "Exit codes: 0 done; 1 done, the answer is no; 2 input refused; 3 measurement failed; 4 simulation "
+    "Exit codes: 0 done; 1 done, the answer is no; 2 input rejected; 3 measurement failed; 4 simulation "
     "failed; 5 the program failed; 6 file not written or read; 7 too little memory; 70 a defect of wiretwin; "
     "130 interrupted (129 by SIGHUP, 143 by SIGTERM)."
 )
@@ -62,7 +62,6 @@ def _build() -> typer.Typer:
         "the wire, and run the same program on both.",
         epilog=EPILOG,
         no_args_is_help=True,
-        add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help: the rich one costs 200 ms of imports
         context_settings={"help_option_names": ["-h", "--help"]},

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.gate import Gating
 
 if TYPE_CHECKING:
     from wiretwin.predict.records import Comparison, Prediction
@@ -17,11 +18,16 @@ if TYPE_CHECKING:
 
 __all__ = ["changes_table", "comparison_table", "register", "split_table"]
 
-HELP = """Compare two results, two predictions, or a frozen prediction with a real run of the same program.
+HELP = """Compare two results, two predictions, or a recorded prediction with a real run of the same program.
 
 Of two results, before and after a change: by layer and size the ratio of times with its interval, what
 changed beyond noise, what did not change by more than --change, what is inconclusive, what only one of them
 has; with -o as a page with a figure.
+
+With --fail-above, for a project's tests: status 1 when a layer of the second result is slower by more, which
+the whole interval shows, and again when the layer is measured once more; what was measured again is kept
+beside that result. "Inconclusive" is a word of its own, with status 0. A baseline (`wiretwin baseline`) in
+place of a result stands for its newest.
 
 Of two predictions of a program, on two networks or twins: where each was made for, the time of each and where
 it goes. (What joins the hosts is in the predictions: `wiretwin predict --network` makes them.)
@@ -39,6 +45,7 @@ Examples:
   wiretwin compare predicted actual --split --format csv
   wiretwin compare predicted actual -o compared.json
   wiretwin compare results/measure-1 results/measure-2 --change 5% -o changes.html
+  wiretwin compare baselines/main new --fail-above 10% --junit gate.xml --markdown gate.md
 """
 
 
@@ -65,6 +72,24 @@ def register(app: typer.Typer) -> None:
                 show_default="10%",
             ),
         ] = None,
+        fail_above: Annotated[
+            str | None,
+            typer.Option(
+                help="Of two results: end with status 1 when the second is slower by more.",
+                show_default="none",
+            ),
+        ] = None,
+        again: Annotated[
+            int, typer.Option(help="With --fail-above: measure so often again before that.")
+        ] = 1,
+        junit: Annotated[
+            Path | None,
+            typer.Option(help="With --fail-above: the outcome as JUnit's XML.", show_default="none"),
+        ] = None,
+        markdown: Annotated[
+            Path | None,
+            typer.Option(help="With --fail-above: the outcome as Markdown.", show_default="none"),
+        ] = None,
         out: Annotated[
             Path | None,
             typer.Option(
@@ -77,7 +102,9 @@ def register(app: typer.Typer) -> None:
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.errors import InputError
+        from wiretwin.understand.baselines import newest
 
+        prediction, run = newest(prediction), newest(run)
         for folder in (prediction, run):
             if not folder.exists():
                 allowed = "a folder of `predict` or `run`, or a result of `measure`"
@@ -86,15 +113,20 @@ def register(app: typer.Typer) -> None:
         if all(results):
             if split:
                 raise InputError(key="--split", reason="is for programs", allowed="a prediction and a run")
-            _results(prediction, run, loop, change, out, form)
+            passing = _results(
+                prediction, run, loop, change, out, form, Gating.of(fail_above, again, junit, markdown)
+            )
+            if not passing:
+                raise typer.Exit(1)
             return
         if any(results):
             other = run if results[0] else prediction
             raise InputError(other, reason="is no result, and the other is", allowed="two results")
         if loop != "echo":
             raise InputError(key="--loop", value=loop, reason="is for results", allowed="two results")
-        if change is not None:
-            raise InputError(key="--change", value=change, reason="is for results", allowed="two results")
+        for name, text in (("--change", change), ("--fail-above", fail_above)):
+            if text is not None:
+                raise InputError(key=name, value=text, reason="is for results", allowed="two results")
         if all(
             not folder.is_file() and (folder / "prediction.json").exists() for folder in (prediction, run)
         ):
@@ -113,6 +145,13 @@ def register(app: typer.Typer) -> None:
             emit(split_table(comparison), form)
         else:
             emit(split_table(comparison) if split else comparison_table([comparison]), form)
+        if comparison.printed is not None:
+            said = {
+                "same": "the same in both worlds",
+                "but for numbers": "the same in both worlds but for numbers",
+                "different": "not the same in both worlds",
+            }
+            print(f"printed: {said[comparison.printed]}", file=sys.stderr)
         for note in comparison.notes:
             print(f"note: {note}", file=sys.stderr)
         if out is not None:
@@ -123,9 +162,15 @@ def register(app: typer.Typer) -> None:
 
 
 def _results(
-    before: Path, after: Path, loop: str, change: str | None, out: Path | None, form: Format
-) -> None:
-    """Compare two results, print the table and write the page."""
+    before: Path,
+    after: Path,
+    loop: str,
+    change: str | None,
+    out: Path | None,
+    form: Format,
+    gating: Gating,
+) -> bool:
+    """Compare two results, print the table and write the page; whether they pass the gate."""
     from wiretwin.cli.fit import open_result
     from wiretwin.quantity import parse_share
     from wiretwin.understand.changes import DEFAULT_CHANGE, changes
@@ -141,6 +186,7 @@ def _results(
         from wiretwin.report.changes import write
 
         print(f"page: {write(found, out)}", file=sys.stderr)
+    return gating.passes(found, before, after)
 
 
 def changes_table(found: Changes) -> Table:

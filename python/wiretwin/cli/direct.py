@@ -11,11 +11,12 @@ import typer
 
 __all__ = ["register"]
 
-HELP = """User-level messages under an unmodified MPI.
+HELP = """User-level messages for unmodified MPIs and C programs.
 
 \b
 Examples:
   wiretwin direct env --mpi openmpi
+  wiretwin direct vipl
 """
 
 ENV_HELP = """Print what to set so that an MPI uses the direct transport.
@@ -28,6 +29,18 @@ Examples:
   eval "$(wiretwin direct env --mpi openmpi)"; mpirun -n 2 ./program
   eval "$(wiretwin direct env --mpi mpich)"; mpiexec -n 2 python program.py
   wiretwin direct env --mpi mpich --format json
+"""
+
+
+VIPL_HELP = """Print what to set so that a C program is built against VIPL.
+
+The lines are for a shell to evaluate. VIPL is the interface of the Virtual Interface Architecture, and the
+folder of its header, its library and the example vnettest.c; pkg-config finds it there.
+
+\b
+Examples:
+  eval "$(wiretwin direct vipl)"; cc "$VIPL/vnettest.c" $(pkg-config --cflags --libs vipl) -o vnettest
+  wiretwin direct vipl --format json
 """
 
 
@@ -52,9 +65,20 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.direct import environment
 
-        found = environment(mpi)
-        if form is _Format.json:
-            print(json.dumps(found, indent=1))
-        else:
-            for name, value in found.items():
-                print(f"export {name}={shlex.quote(value)}")
+        _show(environment(mpi), form)
+
+    @direct.command(help=VIPL_HELP)
+    def vipl(
+        form: Annotated[_Format, typer.Option("--format", help="shell or json.")] = _Format.shell,
+    ) -> None:
+        from wiretwin.direct import vipl_environment
+
+        _show(vipl_environment(), form)
+
+
+def _show(variables: dict[str, str], form: _Format) -> None:
+    if form is _Format.json:
+        print(json.dumps(variables, indent=1))
+        return
+    for name, value in variables.items():
+        print(f"export {name}={shlex.quote(value)}")

@@ -94,7 +94,7 @@ def table(found: Examination) -> Table:
         )
     for layer in found.layers:
         if layer.half_round_trip_us is not None:
-            finding = f"runs: about {layer.half_round_trip_us:.3g} us for half a round trip of 4 B"
+            finding = f"runs: about {layer.half_round_trip_us:.3g} us for the one-way latency of 4 B"
         else:
             finding = f"does not run: {layer.reason}"
         rows.append(("layer", layer.layer, finding, None))

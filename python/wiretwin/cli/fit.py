@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wiretwin.results import Result
     from wiretwin.twin import Twin
 
-__all__ = ["figure_table", "open_result", "register", "say_left_out", "segment_table"]
+__all__ = ["figure_table", "open_result", "register", "say_doubts", "say_left_out", "segment_table"]
 
 HELP = """Fit a twin to a result folder.
 
@@ -55,6 +55,7 @@ def register(app: typer.Typer) -> None:
             twin.write(out)
         emit(segment_table(twin) if segments else figure_table(twin), form)
         say_left_out(twin)
+        say_doubts(twin, opened)
         if out is not None:
             print(f"twin: {out}", file=sys.stderr)
 
@@ -63,6 +64,25 @@ def say_left_out(twin: Twin) -> None:
     """Name on standard error the layers that were measured too little to be fitted."""
     for name, lacks in (twin.source.left_out or {}).items():
         print(f"{name}: not fitted: {lacks}", file=sys.stderr)
+
+
+def say_doubts(twin: Twin, result: Result) -> None:
+    """Name on standard error where the fitted lines do not say what was measured."""
+    import numpy as np
+
+    from wiretwin.fit import size_table
+    from wiretwin.fit.residuals import doubts
+
+    table = size_table(result.samples())
+    for name, layer in twin.layers.items():
+        part = table.filter(table["layer"] == name)
+        sizes = part["bytes"].to_numpy().astype(np.float64)
+        inside = sizes >= layer.half_round_trip[0].from_bytes
+        fitted = np.array([layer.at("half_round_trip", int(size)) for size in sizes[inside]])
+        measured = part["value_us"].to_numpy()[inside] * 1000.0
+        starts = [one.from_bytes for one in layer.half_round_trip]
+        for doubt in doubts(name, sizes[inside], measured, fitted, starts):
+            print(f"doubtful: {doubt}", file=sys.stderr)
 
 
 def open_result(path: Path, *, salvage: bool = False) -> Result:

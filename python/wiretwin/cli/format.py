@@ -24,7 +24,16 @@ from wiretwin.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Column", "CurveFormatOption", "Format", "FormatOption", "Table", "emit", "render"]
+__all__ = [
+    "Column",
+    "CurveFormatOption",
+    "Format",
+    "FormatOption",
+    "Table",
+    "emit",
+    "render",
+    "show_printed",
+]
 
 
 WIDE = 200
@@ -45,7 +54,7 @@ ELSEWHERE = "a pipe or a file: `… > table.parquet`"
 
 
 def _curve_format(form: Format) -> Format:
-    """Refuse what cannot be printed before anything is done."""
+    """Reject what cannot be printed before anything is done."""
     if form is Format.parquet and sys.stdout.isatty():
         raise InputError(key="--format", value=form.value, reason=BINARY, allowed=ELSEWHERE)
     return form
@@ -274,3 +283,11 @@ def _osu(table: Table) -> str:
         value = row[place[value_key]]
         lines.append(f"{row[place[size_key]]:<14}{'-' if value is None else f'{value:.2f}':>20}")
     return "\n".join(lines) + "\n"
+
+
+def show_printed(texts: Sequence[str] | None, form: Format) -> None:
+    """Print what the ranks of a program printed: before a table for people, else to standard error."""
+    from wiretwin.predict.printed import lines
+
+    for line in lines(texts or []):
+        print(line, file=sys.stdout if form is Format.table else sys.stderr)

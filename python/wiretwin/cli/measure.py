@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from wiretwin.cli.folders import ForceOption, replaced
 from wiretwin.cli.format import Column, CurveFormatOption, Format, Table, emit
 from wiretwin.cli.where import LINKS_HELP, Where, with_place
 
@@ -47,7 +48,8 @@ between its launches is narrow enough or the budget is spent. Ctrl-C keeps what 
 layer, the default, it ends in one report over all of them.
 
 \b
-Layers:   socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi4py/mpich
+Layers:   socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm,
+          mpi4py/mpich
 Variants: +spin, +nagle (tcp), +buf64k (sockets), +yield (shm), as in socket/tcp+spin+buf64k
 Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB),
           doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas
@@ -90,6 +92,7 @@ def register(app: typer.Typer) -> None:
                 "--out", "-o", help="The result folder, new or empty.", show_default="results/measure-…"
             ),
         ] = None,
+        force: ForceOption = False,
         sizes: Annotated[str, typer.Option(help="Message sizes in bytes.")] = "netpipe-base",
         purpose: Annotated[
             PurposeChoice,
@@ -141,7 +144,11 @@ def register(app: typer.Typer) -> None:
             raise InputError(key="--traffic", reason="needs a network", allowed="with --hosts or --testbed")
         if traffic and form is Format.osu:
             raise InputError(key="--format", value="osu", reason="suits curves", allowed="without --traffic")
-        with where.place(round_trips=True) as place, Bar("measuring") as bar:
+        with (
+            replaced(out, force=force),
+            where.place(round_trips=True) as place,
+            Bar("measuring") as bar,
+        ):
 
             def tell(event: Event) -> None:
                 bar.show(event.elapsed_s, event.remaining_s, f"{event.name}: {event.words}")
@@ -272,7 +279,7 @@ def summary_table(result: Result) -> Table:
             )
         )
     return Table(
-        "half round trip of the smallest message, peak throughput, size at half of it",
+        "one-way latency of the smallest message, peak throughput, size at half of it",
         (
             Column("layer", "layer"),
             Column("launches", "launches"),
@@ -295,7 +302,7 @@ def summary_table(result: Result) -> Table:
 
 
 def curve_table(result: Result) -> Table:
-    """Return one row per configuration and size: half the round trip with its interval, throughput."""
+    """Return one row per configuration and size: the one-way latency with its interval, throughput."""
     from wiretwin.fit.onestate import in_one_state
     from wiretwin.fit.ranking import size_table
     from wiretwin.fit.settled import settled
@@ -315,7 +322,7 @@ def curve_table(result: Result) -> Table:
         for row in size_table(in_one_state(result).samples).iter_rows(named=True)
     ]
     return Table(
-        "half round trip by size",
+        "one-way latency by size",
         (
             Column("layer", "layer"),
             Column("size_bytes", "size [B]"),

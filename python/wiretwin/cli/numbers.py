@@ -1,4 +1,4 @@
-"""Whole numbers of the command line, refused as all else is: the place, the value, what is allowed."""
+"""Whole numbers of the command line, rejected as all else is: the place, the value, what is allowed."""
 
 from __future__ import annotations
 

@@ -23,11 +23,15 @@ __all__ = ["register"]
 HELP = """Rebuild a paper's tables and figures in the simulated world: one record a value.
 
 A value is calibration where the model was fitted to the published one, which is then printed beside it, and
-a prediction otherwise. Without a paper, lists the papers and their experiments.
+a prediction otherwise. Without a paper, prints how far the models are from the results that were opened after
+their prediction: as predicted blind, and now. --opened and --claims print each of these results and claims;
+nothing is simulated for either.
 
 \b
 Examples:
   wiretwin papers
+  wiretwin papers --opened --format csv > opened.csv
+  wiretwin papers lin1995 --claims
   wiretwin papers lin1995 table3
   wiretwin papers lin1995 --format json > lin1995.json
   wiretwin papers lin1995 --out lin1995.html
@@ -111,16 +115,32 @@ def _fit_table(fitted: Fit) -> Table:
 
 
 def _refuse_together(given: dict[str, bool], paper: str | None) -> None:
-    """Refuse options that would be ignored."""
+    """Reject options that would be ignored."""
     from wiretwin.errors import InputError
 
     found = [name for name, one in given.items() if one]
-    if paper is None and found:
-        raise InputError(key=found[0], reason="is given without a paper", allowed="wiretwin papers PAPER …")
-    for verb in ("--fit", "--live", "--sensitivity"):
+    alone = ("--opened", "--claims")
+    if paper is None and (others := [name for name in found if name not in alone]):
+        raise InputError(key=others[0], reason="is given without a paper", allowed="wiretwin papers PAPER …")
+    for verb in ("--fit", "--live", "--sensitivity", *alone):
         others = [name for name in found if name != verb]
         if verb in found and others:
             raise InputError(key=others[0], reason=f"is given with {verb}", allowed=f"{verb} alone")
+
+
+def _refuse_experiments(paper: str | None, experiments: list[str] | None) -> None:
+    """Reject a paper that is not known, and experiments where all of a paper is asked for."""
+    from wiretwin.errors import InputError
+    from wiretwin.papers import PAPERS
+
+    if paper is not None and paper not in PAPERS:
+        raise InputError(key="PAPER", value=paper, allowed=", ".join(PAPERS))
+    if experiments:
+        raise InputError(
+            key="EXPERIMENT",
+            value=experiments[0],
+            allowed="none with --fit, --opened or --claims: they are of the whole paper",
+        )
 
 
 def _effects_table(effects: list[Effect]) -> Table:
@@ -193,7 +213,7 @@ def register(app: typer.Typer) -> None:
 
     @app.command(help=HELP)
     def papers(
-        paper: Annotated[str | None, typer.Argument(help="A paper.", show_default="list them")] = None,
+        paper: Annotated[str | None, typer.Argument(help="A paper.", show_default="the score of all")] = None,
         experiments: Annotated[
             list[str] | None, typer.Argument(help="Its experiments.", show_default="all")
         ] = None,
@@ -204,6 +224,12 @@ def register(app: typer.Typer) -> None:
             typer.Option(
                 "--live", help="Measure this machine, where experiments are about machines of today."
             ),
+        ] = False,
+        results: Annotated[
+            bool, typer.Option("--opened", help="Opened results: published, predicted blind, and now.")
+        ] = False,
+        claimed: Annotated[
+            bool, typer.Option("--claims", help="Claims of the papers, and whether the model agrees.")
         ] = False,
         write: Annotated[
             bool, typer.Option("--write", help="With --fit or --live: write the values into the data files.")
@@ -218,6 +244,7 @@ def register(app: typer.Typer) -> None:
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.cli.folders import refuse_unwritable
+        from wiretwin.cli.opened import claims_table, opened_table, score_table
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError
         from wiretwin.papers import PAPERS, run_paper
@@ -229,6 +256,8 @@ def register(app: typer.Typer) -> None:
                 "--fit": refit,
                 "--live": live,
                 "--sensitivity": sensitive,
+                "--opened": results,
+                "--claims": claimed,
                 "--quick": quick,
                 "--out": out is not None,
             },
@@ -240,19 +269,20 @@ def register(app: typer.Typer) -> None:
                 reason="is given without --fit or --live",
                 allowed="--fit --write, --live --write",
             )
+        if results or claimed:
+            _refuse_experiments(paper, experiments)
+            emit((opened_table if results else claims_table)([paper] if paper else list(PAPERS)), form)
+            return
         if paper is None:
-            emit(_list_table(), form)
+            emit(score_table(list(PAPERS)), form)
+            if form is Format.table:
+                emit(_list_table(), form)
             return
         if live:
             emit(_live_table(paper, write), form)
             return
         if refit:
-            if paper not in PAPERS:
-                raise InputError(key="PAPER", value=paper, allowed=", ".join(PAPERS))
-            if experiments:
-                raise InputError(
-                    key="EXPERIMENT", value=experiments[0], allowed="none with --fit: one profile serves all"
-                )
+            _refuse_experiments(paper, experiments)
             fitted = PAPERS[paper].refit()
             if write:
                 PAPERS[paper].write_fit(fitted)
@@ -279,6 +309,8 @@ def register(app: typer.Typer) -> None:
             emit(_orders_table(found), form)
         if form is Format.table:
             rebuilt = {one.experiment for one in records}
+            if (beside := opened_table([paper], rebuilt)).rows:
+                emit(beside, form)
             for name, trials in getattr(PAPERS[paper], "EVIDENCE", {}).items():
                 if name in rebuilt:
                     emit(_tried_table(trials()), form)

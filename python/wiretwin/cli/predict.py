@@ -1,4 +1,4 @@
-"""``wiretwin predict``: how long a program will run, frozen before it does."""
+"""``wiretwin predict``: how long a program will run, recorded before it does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.folders import ForceOption, fresh
+from wiretwin.cli.format import Column, Format, FormatOption, Table, emit, show_printed
 from wiretwin.cli.simulated import NETWORKS_HELP, Simulated, with_simulated
 
 if TYPE_CHECKING:
@@ -36,13 +37,15 @@ ArgsArgument = Annotated[
     list[str] | None, typer.Argument(help="The program's own arguments, after --.", show_default=False)
 ]
 RanksOption = Annotated[int, typer.Option("--ranks", "-n", help="How many ranks.")]
-HELP = f"""Predict how long a program runs: an unmodified mpi4py script, or a compiled one.
+HELP = f"""Predict how long a program runs: an unmodified mpi4py script, a compiled one, or your own.
 
 It runs on the host of a twin; or, with --network, on many such hosts, joined by a network whose lines the
 messages share; or on a network that has hosts of its own, under a --stack in place of a twin.
 
 The program runs in the simulated world, its computation is measured in several passes, and the
-prediction is frozen with a digest, so that it can be compared with the run that comes after it.
+prediction is recorded with a digest, so that it can be compared with the run that comes after it.
+
+A program of your own that was compiled for MPICH or Open MPI, ./a.out, runs under it, in virtual time.
 
 The compiled programs and their key=value parameters are those of `wiretwin run`. What their work costs is
 measured in passes on shared memory, or given: add=0.8ns.
@@ -58,6 +61,7 @@ Examples:
   wiretwin predict prog.py --ranks 9 --twin twin.toml --network star:rate=10Gbit/s --fidelity packet
   wiretwin predict prog.py --ranks 4 --network asx100 --stack mpi-lam/tcp/aal5
   wiretwin predict jacobi --twin twin.toml --layer shm -o predicted -- rows=512 columns=512
+  wiretwin predict ./a.out --twin twin.toml --stack mpi/mpich --ranks 16 --network star:rate=10Gbit/s
 """
 
 
@@ -110,7 +114,8 @@ def register(app: typer.Typer) -> None:
         program: Annotated[
             Path,
             typer.Argument(
-                help="A Python script that uses mpi4py; or a compiled program.", show_default=False
+                help="A Python script that uses mpi4py; a compiled program; or one of your own, ./a.out.",
+                show_default=False,
             ),
         ],
         args: ArgsArgument = None,
@@ -130,19 +135,21 @@ def register(app: typer.Typer) -> None:
         out: Annotated[
             Path | None,
             typer.Option(
-                "--out", "-o", help="Folder for the frozen prediction.", show_default="results/predict-…"
+                "--out", "-o", help="Folder for the recorded prediction.", show_default="results/predict-…"
             ),
         ] = None,
+        force: ForceOption = False,
         limit: Annotated[str, typer.Option(help="Longest time for one simulated run.")] = "120s",
         form: FormatOption = Format.table,
     ) -> None:
-        from wiretwin.cli.folders import fresh
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.predict.compiled import predict_compiled
+        from wiretwin.predict.executable import predict_executable
         from wiretwin.predict.named import NAMED
         from wiretwin.predict.predict import predict as run_prediction
         from wiretwin.quantity import parse_time
+        from wiretwin.stacks.simulated import is_executable
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
         compiled = is_compiled(program)
@@ -152,10 +159,15 @@ def register(app: typer.Typer) -> None:
                 allowed="the price of a compiled program's work among its parameters, such as add=0.8ns",
             )  # fmt: skip
         compute_ps, replay = _compute(compute)
-        stages = passes + (1 if compiled else 2) if compute == "measured" else 1
+        executable = not compiled and is_executable(program)
+        if executable and replay is not None:
+            raise InputError(
+                key="--compute", value=compute, reason="is for scripts", allowed="measured, or a time: 20us"
+            )
+        stages = passes + (1 if compiled or executable else 2) if compute == "measured" else 1
         begun = [0]
         try:
-            with fresh(out, "predict") as folder, Bar(f"predicting {program.name}") as bar:
+            with fresh(out, "predict", force=force) as folder, Bar(f"predicting {program.name}") as bar:
 
                 def tell(words: str) -> None:
                     bar.stage(begun[0], stages, words)
@@ -169,6 +181,20 @@ def register(app: typer.Typer) -> None:
                         **model.keywords,
                         passes=passes,
                         statistic=statistic.value,
+                        seed=seed,
+                        out=folder,
+                        limit_s=limit_s,
+                        on_stage=tell,
+                    )
+                elif executable:
+                    prediction = predict_executable(
+                        program,
+                        args or [],
+                        ranks=ranks,
+                        **model.keywords,
+                        passes=passes,
+                        statistic=statistic.value,
+                        compute_ps=compute_ps,
                         seed=seed,
                         out=folder,
                         limit_s=limit_s,
@@ -190,11 +216,14 @@ def register(app: typer.Typer) -> None:
                         on_stage=tell,
                     )
         except KeyboardInterrupt:
-            raise InterruptedRun(f"interrupted in stage {begun[0]} of {stages}; nothing was frozen") from None
+            raise InterruptedRun(
+                f"interrupted in stage {begun[0]} of {stages}; nothing was recorded"
+            ) from None
+        show_printed(prediction.printed, form)
         emit(prediction_table(prediction), form)
         for warning in prediction.warnings:
             print(f"note: {warning}", file=sys.stderr)
-        print(f"frozen {prediction.frozen_utc} as {prediction.digest[:16]}: {folder}", file=sys.stderr)
+        print(f"recorded {prediction.frozen_utc} as {prediction.digest[:16]}: {folder}", file=sys.stderr)
 
 
 def _compute(text: str) -> tuple[int | None, Path | None]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
+from wiretwin.cli.folders import ForceOption, fresh
+from wiretwin.cli.format import Column, Format, FormatOption, Table, emit, show_printed
 from wiretwin.cli.predict import (
     COMPILED_PROGRAMS,
     ArgsArgument,
@@ -38,20 +39,22 @@ LIMITS = {"netpipe": "600s"}
 """Of programs that take longer than others, when none is given."""
 
 NEGLIGIBLE_PS = 1_000_000_000
-"""Computation of a script, 1 ms a rank, that is not measured again for a run that freezes nothing."""
+"""Computation of a script, 1 ms a rank, that is not measured again for a run that records nothing."""
 
 HELP = f"""Run a program in a world: an unmodified mpi4py script or a compiled one, live or simulated.
 
 Live: several launches under mpiexec, each timed from after Init to before Finalize on the slowest
-rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept.
-Simulated: as predict does, without freezing anything, and computation of at most 1 ms a rank is measured
-once.
+rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept, and
+what the ranks print in the first is shown, each line behind its rank.
+Simulated: as predict does, without recording anything, and computation of at most 1 ms a rank is measured
+once. A program of your own that was compiled for MPICH runs there too, under the library itself.
 
 The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
 (Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics) and
-netpipe (half a round trip over NetPIPE's sizes, by its method), their parameters key=value. Live they run on
+netpipe (the one-way latency over NetPIPE's sizes), their parameters key=value. Live they run on
 --layer socket/tcp, socket/unix, shm or a messaging library such as mpi/openmpi: once, or with -o as often as
-a script, every launch kept.
+a script, every launch kept. A script runs on the MPICH of the Python package, or with --layer on another
+library, such as mpi/openmpi or mpi/openmpi+direct.
 Simulated, what their work costs is given: add=0.8ns (ring), stencil-point=2ns (jacobi),
 multiply-add=0.3ns (mm), sor-point=2ns (pde), relax-point=2ns (pde1), smooth-point=2ns and
 transfer-point=2ns (pde2), atom-pair=2ns (md). The ranks of mm, md and the pdes form a mesh of down= x
@@ -67,6 +70,8 @@ Examples:
   wiretwin run prog.py --ranks 2
   wiretwin run prog.py --ranks 4 --launches 11 -o actual -- --points 512
   wiretwin run prog.py --world simulated --twin twin.toml --ranks 8
+  wiretwin run ./a.out --world simulated --twin twin.toml --stack mpi/mpich --ranks 8
+  wiretwin run prog.py --stack mpi/openmpi+direct --hosts 2
   wiretwin run jacobi --layer shm --ranks 2 -- rows=512 columns=512
   wiretwin run ring --layer mpi/openmpi --ranks 4
   wiretwin run echo --layer shm --launches 11 -o echoes
@@ -112,6 +117,7 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option("--out", "-o", help="Folder for the launches (live).", show_default="results/run-…"),
         ] = None,
+        force: ForceOption = False,
         trace: Annotated[
             Path | None,
             typer.Option(
@@ -153,10 +159,21 @@ def register(app: typer.Typer) -> None:
         if is_compiled(program):
             if out is not None and world is not WorldChoice.live:
                 raise InputError(key="--out", value=str(out), allowed="with --world live")
+            if force and out is None:
+                raise InputError(key="--force", reason="replaces a folder", allowed="with --out")
             try:
                 if out is not None:
                     _repeated(
-                        program.name, args or [], ranks, model.layer, launches, out, limit_s, where, form
+                        program.name,
+                        args or [],
+                        ranks,
+                        model.layer,
+                        launches,
+                        out,
+                        force,
+                        limit_s,
+                        where,
+                        form,
                     )
                 else:
                     _named(
@@ -175,24 +192,24 @@ def register(app: typer.Typer) -> None:
             return
         if world is WorldChoice.simulated:
             where.refuse("with --world live")
+            from wiretwin.predict.executable import predict_executable
             from wiretwin.predict.predict import predict
+            from wiretwin.stacks.simulated import is_executable
 
+            common: dict[str, Any] = {"ranks": ranks, **model.keywords, "limit_s": limit_s}
             try:
-                prediction = predict(
-                    program,
-                    args or [],
-                    ranks=ranks,
-                    **model.keywords,
-                    negligible_ps=NEGLIGIBLE_PS,
-                    limit_s=limit_s,
-                )
+                if is_executable(program):
+                    prediction = predict_executable(program, args or [], passes=1, ends=False, **common)
+                else:
+                    prediction = predict(program, args or [], negligible_ps=NEGLIGIBLE_PS, **common)
             except KeyboardInterrupt:
                 raise InterruptedRun("interrupted") from None
+            show_printed(prediction.printed, form)
             emit(prediction_table(prediction), form)
             for warning in prediction.warnings:
                 print(f"note: {warning}", file=sys.stderr)
             return
-        _live(program, args or [], ranks, model.layer, launches, splits, out, limit_s, where, form)
+        _live(program, args or [], ranks, model.layer, launches, splits, out, force, limit_s, where, form)
 
 
 def _repeated(
@@ -202,17 +219,21 @@ def _repeated(
     layer: str | None,
     launches: int,
     out: Path,
+    force: bool,
     limit_s: float,
     where: Where,
     form: Format,
 ) -> None:
-    from wiretwin.cli.folders import fresh
     from wiretwin.cli.progress import Bar
     from wiretwin.predict.named import DEFAULT_LAYER, NAMED
     from wiretwin.predict.records import Launch
     from wiretwin.predict.repeats import run_repeatedly
 
-    with where.place(round_trips=False) as place, fresh(out, "run") as folder, Bar(f"running {name}") as bar:
+    with (
+        where.place(round_trips=False) as place,
+        fresh(out, "run", force=force) as folder,
+        Bar(f"running {name}") as bar,
+    ):
         done = 0
 
         def tell(launch: Launch) -> None:
@@ -313,7 +334,8 @@ def named_table(run: NamedRun) -> Table:
     words = " ".join(f"{key}={value}" for key, value in run.parameters.items())
     return Table(
         f"{run.program.name} {words} on {len(run.ranks)} ranks, {run.world}, {run.layer}: "
-        f"{run.seconds:.4g} s",
+        f"{run.seconds:.4g} s"
+        + "".join(f"; {count} {what.replace('_', ' ')}" for what, count in run.congestion.items()),
         (
             Column("rank", "rank"),
             Column("total_s", "total [s]"),
@@ -329,13 +351,13 @@ def named_table(run: NamedRun) -> Table:
 
 
 def measured_table(run: NamedRun, points: Sequence[Point]) -> Table:
-    """Return one row a size: half a round trip, and what that makes in NetPIPE's megabits of 2^20."""
+    """Return one row a size: the one-way latency, and what that makes in NetPIPE's megabits of 2^20."""
     right = "" if all(one.verified for one in run.ranks) else "; messages came back wrong"
     return Table(
         f"{run.program.name} between 2 of {len(run.ranks)} ranks, {run.world}, {run.layer}{right}",
         (
             Column("bytes", "size"),
-            Column("time_us", "half a round trip [us]"),
+            Column("time_us", "the one-way latency [us]"),
             Column("throughput_Mbit_s", "throughput [2^20 bit/s]"),
             Column("rounds", "round trips"),
         ),
@@ -354,24 +376,24 @@ def _live(
     launches: int,
     splits: int,
     out: Path | None,
+    force: bool,
     limit_s: float,
     where: Where,
     form: Format,
 ) -> None:
-    from wiretwin.cli.folders import fresh
     from wiretwin.cli.progress import Bar
     from wiretwin.errors import InputError, InterruptedRun
     from wiretwin.predict.live import Job, run_interleaved
     from wiretwin.predict.model import LAYER
     from wiretwin.predict.records import Launch
+    from wiretwin.stacks.scripts import of_script
 
     if where.options["between"] is not None:
         allowed = ", ".join(COMPILED_PROGRAMS)
         raise InputError(key="--between", reason="is for compiled programs", allowed=allowed)
-    if layer not in (None, LAYER):
-        raise InputError(key="--layer", value=layer, allowed=f"{LAYER}, which scripts run on live")
+    of_script(layer or LAYER)
     with (
-        fresh(out, "run") as folder,
+        fresh(out, "run", force=force) as folder,
         where.place(round_trips=False, program=program) as place,
         Bar(f"running {program.name}") as bar,
     ):
@@ -383,7 +405,13 @@ def _live(
 
         try:
             done = run_interleaved(
-                [job], launches=launches, splits=splits, limit_s=limit_s, on_launch=tell, place=place
+                [job],
+                launches=launches,
+                splits=splits,
+                limit_s=limit_s,
+                on_launch=tell,
+                place=place,
+                layer=layer or LAYER,
             )
         except KeyboardInterrupt:
             kept = len(job.launches)
@@ -391,6 +419,7 @@ def _live(
                 f"{kept} launch{'' if kept == 1 else 'es'} kept in {folder}" if kept else "nothing was kept"
             )
             raise InterruptedRun(f"interrupted; {said}") from None
+    show_printed(done[0].printed, form)
     emit(run_table(done[0]), form)
     print(f"run: {job.folder}", file=sys.stderr)
 

@@ -22,6 +22,7 @@ Networks: TOPOLOGY:rate=…,…  hosts like a twin's, joined as a back-to-back, 
                              dumbbell, parking-lot, tree, fat-tree; --twin nothing: hosts that cost nothing
           PRESET:key=…,…     ethernet10, fddi, atm, asx100, an2, gige: hosts of their own, under a --stack
           FILE               a TOML file with a table [network], or Slurm's topology.conf:rate=10Gbit/s
+                             or topology.yaml
 """
 
 OPTIONS: dict[str, Any] = {
@@ -32,7 +33,7 @@ OPTIONS: dict[str, Any] = {
     ),
     "layer": option(
         "The layer of the twin that messages take, or the stack of a network with hosts of its own; live "
-        "that of a compiled program.",
+        "the layer of a compiled program or the library of a script.",
         None,
         str | None,
         "--layer",
@@ -107,7 +108,7 @@ class Simulated:
         )
 
     def refuse(self, allowed: str) -> None:
-        """Refuse what has a meaning in the simulated world alone.
+        """Reject what has a meaning in the simulated world alone.
 
         Raises
         ------

@@ -123,9 +123,9 @@ def register(app: typer.Typer) -> None:
         import statistics
 
         from wiretwin.errors import InputError, MeasureError
-        from wiretwin.measure.layers import parse_layer, refusal
         from wiretwin.measure.schedule import parse_sizes
         from wiretwin.stacks.broadcast import broadcast as call
+        from wiretwin.stacks.layers import parse_layer, refusal
         from wiretwin.testbed.bed import Testbed
 
         if not 1 <= samples <= 10_000:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from wiretwin.cli.folders import ForceOption, fresh
 from wiretwin.cli.format import Format, FormatOption, emit
 
 __all__ = ["register"]
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
             Path | None,
             typer.Option("--out", "-o", help="Folder for everything.", show_default="results/tour-…"),
         ] = None,
+        force: ForceOption = False,
         budget: Annotated[str, typer.Option(help="Time for measuring, with its unit.")] = "26s",
         launches: Annotated[int, typer.Option(help="Real launches of each program, 1 to 1000.")] = 7,
         seed: Annotated[int, typer.Option(help="Of launch orders and of the simulated world.")] = 1,
@@ -40,19 +42,21 @@ def register(app: typer.Typer) -> None:
     ) -> None:
         from wiretwin.cli.compare import comparison_table
         from wiretwin.cli.fit import say_left_out
-        from wiretwin.cli.folders import fresh
         from wiretwin.cli.measure import summary_table
         from wiretwin.cli.progress import Bar
-        from wiretwin.errors import InputError
+        from wiretwin.errors import InputError, require
         from wiretwin.predict.compare import LOST, lost_share
         from wiretwin.quantity import parse_time
-        from wiretwin.tour import Step
+        from wiretwin.tour import Step, expected_s
         from wiretwin.tour import tour as go_round
 
         if not 1 <= launches <= 1000:
             raise InputError(key="--launches", value=launches, allowed="1 to 1000")
         measure_s = parse_time(budget, "--budget", least_s=5.0)
-        with fresh(out, "tour") as folder, Bar("touring") as bar:
+        require("report")
+        expected = expected_s(measure_s, launches)
+        with fresh(out, "tour", force=force) as folder, Bar("touring") as bar:
+            print(f"the loop takes about {expected:.0f} s on a host with nothing else to do", file=sys.stderr)
 
             def tell(step: Step) -> None:
                 bar.show(step.elapsed_s, step.remaining_s, step.words)
@@ -70,5 +74,6 @@ def register(app: typer.Typer) -> None:
                 "had no core, which a prediction knows nothing of",
                 file=sys.stderr,
             )
-        print(f"the loop took {done.seconds:.0f} s; twin: {folder / 'twin.toml'}", file=sys.stderr)
+        took = f"the loop took {done.seconds:.0f} s, about {expected:.0f} were expected"
+        print(f"{took}; twin: {folder / 'twin.toml'}", file=sys.stderr)
         print(f"report: {done.report}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``wiretwin understand``: why a curve has that kink, what crossed the wire, what to choose."""
+"""``wiretwin understand``: why a curve has that anomaly, what crossed the wire, what to choose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["accounts_table", "advice_table", "confirm_findings", "findings_table", "named", "register"]
 
-HELP = """Name what is odd in a result, with evidence: why does the curve have that kink?
+HELP = """Name what is odd in a result, with evidence: why does the curve have that anomaly?
 
 \b
 Found:  delayed-acknowledgement  Nagle's algorithm against delayed acknowledgements

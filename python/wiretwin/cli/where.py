@@ -54,7 +54,7 @@ LINK_OPTIONS: dict[str, Any] = {
     "corrupt": option("Share of frames damaged on wire.", None),
     "only": option("Protocol whose packets these act on: tcp, udp, icmp.", None, shown="all"),
     "hold": option("A class (DSCP) of packets that wire holds, and how long: 8=30ms.", None),
-    "link_seed": option("Of the dice of wire.", 1, int, shown=True),
+    "link_seed": option("Random seed of the link ``wire``.", 1, int, shown=True),
 }
 PLACE_OPTIONS: dict[str, Any] = {
     "hosts": option("Hosts of a testbed, made for this run.", None, int | None, shown="this host"),
@@ -101,7 +101,7 @@ class Where:
         return all(self.options[key] is None for key in ("hosts", "testbed", "between"))
 
     def refuse(self, allowed: str) -> None:
-        """Refuse options of a place where there is none.
+        """Reject options of a place where there is none.
 
         Raises
         ------
@@ -116,7 +116,7 @@ class Where:
                 raise InputError(key=option, reason="says where ranks live", allowed=allowed)
 
     def _alone(self, option: str, others: Iterable[str]) -> None:
-        """Refuse options that contradict another one."""
+        """Reject options that contradict another one."""
         from wiretwin.errors import InputError
 
         for key in others:

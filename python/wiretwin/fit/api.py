@@ -20,8 +20,10 @@ from wiretwin.fit.given import check_samples
 from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.onestate import differ
 from wiretwin.fit.segments import MIN_SIZES, Piece, fit_segments
+from wiretwin.fit.sharing import sharing
 from wiretwin.fit.stats import ByLaunch, Interval, by_launch, interval, summarise
 from wiretwin.results import Result
+from wiretwin.stacks.layers import nature_of
 from wiretwin.states import Ends
 from wiretwin.twin import (
     Base,
@@ -45,11 +47,6 @@ MOST_SIZES = 250
 
 Endpoints = Literal["auto", "require", "skip"]
 Overlap = Literal["reduce", "keep"]
-
-
-#: Layers without a message protocol: a writer that meets a full buffer waits, which only looks like
-#: rendezvous.
-_STREAMS = ("socket/", "shm")
 
 
 class _TooLittleError(InputError):
@@ -78,9 +75,9 @@ def fit(
         is then left out, and ``source.left_out`` of the twin says what it lacks.
     endpoints
         ``auto``: overheads, latency and gap where the loops for them were measured, else the curve alone;
-        ``require``: refuse a layer without them; ``skip``: the curve alone.
+        ``require``: reject a layer without them; ``skip``: the curve alone.
     overlap
-        Where the two overheads together exceed the half round trip, because both ends are busy at the
+        Where the two overheads together exceed the one-way latency, because both ends are busy at the
         same time: ``reduce`` both in proportion until the latency is 0, or ``keep`` them as measured,
         with a negative latency.
     confidence
@@ -107,7 +104,7 @@ def fit(
     if isinstance(result, Result):
         samples, digest = result.samples(), result.digest()
         facts: dict[str, Any] = dict(result.manifest.host)
-        facts["between"] = _between(result.manifest.options.get("place") or {})
+        facts |= _joined(result.manifest.options.get("place") or {})
         created = result.manifest.created_utc
         place: str | None = str(result.path)
         clocks = {layer.name: layer.clock.cost_ns for layer in result.manifest.layers if layer.clock}
@@ -154,7 +151,9 @@ def fit(
             continue
         apart = _in_states(name, rows, crossings, costs) if crossings else []
         whole["crossing_ns"] = _crossing(crossings.get(launch) for launch in rows["launch"].unique())
-        fitted[name] = Layer(**whole, states=tuple(apart))
+        layer = Layer(**whole, states=tuple(apart))
+        shared = sharing(samples.filter(pl.col("layer") == name), layer, confidence)
+        fitted[name] = layer.model_copy(update={"sharing": shared})
     return Twin(
         created_utc=created_utc or created,
         source=Source(
@@ -268,7 +267,7 @@ def _fit_costs(
         send = loggp.overhead_send(summary, launches, clock_ns)
         recv = loggp.overhead_recv(summary, launches, clock_ns)
         parts, checks = _endpoints(
-            echo, half_pieces, pieces, send, recv, confidence, keep_overlap, name.startswith(_STREAMS)
+            echo, half_pieces, pieces, send, recv, confidence, keep_overlap, nature_of(name).streams
         )
         cold = loggp.recv_over_stream(summary, clock_ns)
         if cold is not None:
@@ -289,7 +288,7 @@ def _fit_costs(
         parts["call_ns"] = _figure(
             interval(each, confidence), call["launch"].n_unique(), int(call["samples"].sum())
         )
-    if name.startswith(_STREAMS):
+    if nature_of(name).streams:
         parts.pop("rendezvous_from_bytes", None)
         parts.pop("fetch", None)
     r_max = Interval(figures.r_max.value * 1e3, figures.r_max.low * 1e3, figures.r_max.high * 1e3)
@@ -419,6 +418,7 @@ def _segments(lines: Sequence[Line], found: ByLaunch | None) -> tuple[Segment, .
                 per_byte_ns=Rate(**_held(line.rate, Rate)),
                 samples=count,
                 lack_of_fit_p=None if adjusted or piece is None else piece.lack_of_fit_p,
+                break_p=piece.break_p if own_break and piece else None,
                 from_bytes_low=piece.from_low if own_break and piece else None,
                 from_bytes_high=piece.from_high if own_break and piece else None,
             )
@@ -435,6 +435,7 @@ def _host(facts: Mapping[str, Any], given: Mapping[str, Any]) -> Host:
         "kernel": str(facts.get("system", facts.get("kernel", "unknown"))),
         "governor": str(facts.get("governor", "unknown")),
         "between": facts.get("between"),
+        "network": facts.get("network"),
         "hypervisor": str(facts.get("virtualisation", "none found")),
     }
     for key in given:
@@ -443,15 +444,25 @@ def _host(facts: Mapping[str, Any], given: Mapping[str, Any]) -> Host:
     return Host(**(known | dict(given)))
 
 
-def _between(place: Mapping[str, Any]) -> str | None:
-    """Return what joined the hosts of a place, in words, where they are several."""
-    if len(place.get("hosts", ())) < 2:
-        return None
+def _joined(place: Mapping[str, Any]) -> dict[str, str]:
+    """Return what joined the hosts of a place, where they are several: in words and, if known, as a network.
+
+    A wire between two hosts is a cable, between more a switch with a cable to each (`docs/models/wire.md`).
+    """
+    hosts = len(place.get("hosts", ()))
+    if hosts < 2:
+        return {}
     link = place.get("link") or {}
+    rate = link.get("rate_bit_s")
     words = [str(place.get("kind")), *([str(link["kind"])] if "kind" in link else [])]
-    if rate := link.get("rate_bit_s"):
+    if rate:
         words.append(f"{rate / 1e6:g} Mbit/s")
-    return " ".join(words)
+    found = {"between": " ".join(words)}
+    if link.get("kind") == "wire" and link.get("medium") == "duplex" and not link.get("rules"):
+        topology = "back-to-back" if hosts == 2 else f"star:hosts={hosts}"
+        keys = f"rate={rate}bit/s,delay={link['delay_ns']}ns,mtu={link['mtu_bytes']}B"
+        found["network"] = f"{topology}{',' if ':' in topology else ':'}{keys}"
+    return found
 
 
 def _digest(samples: pl.DataFrame) -> str:

@@ -1,6 +1,6 @@
 """The figures of Lin et al. (1995), read off the measured curve of round trips by size.
 
-``t_0`` is half the round trip of 4 bytes; ``r_max`` the largest 2 M / RTT; ``n_half`` the smallest size at
+``t_0`` is the one-way latency of 4 bytes; ``r_max`` the largest 2 M / RTT; ``n_half`` the smallest size at
 which half of ``r_max`` is reached, interpolated between measured sizes. None of the three is a fitted
 constant: real curves are not a Hockney line.
 """

@@ -11,7 +11,7 @@ sizes of which n messages would not fit into buffers. One method is used over al
 of method is never taken for a change of protocol: the one that reaches the largest size, the round trip
 if both do. The other is the cross-check.
 
-``latency = half round trip - o_s - o_r``, line by line, so the three add up exactly.
+``latency = one-way latency - o_s - o_r``, line by line, so the three add up exactly.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _furthest(candidates: Sequence[tuple[Method, pl.DataFrame]], launches: Launc
 def _streams(summary: pl.DataFrame) -> pl.DataFrame:
     """Return, by launch and size, what a one-way stream says of one message: ``least_ns``, ``most_ns``.
 
-    n messages and an acknowledgement take ``(n - 1) g`` more than half a round trip of the message and
+    n messages and an acknowledgement take ``(n - 1) g`` more than the one-way latency of the message and
     half one of the acknowledgement, if what overlaps in the stream overlaps in the round trip, too;
     that is the least. They take at most n times as long as one, however much overlaps: that is the most.
     """
@@ -302,13 +302,13 @@ def lines(pieces: Sequence[Piece]) -> list[Line]:
 
 @dataclass(frozen=True)
 class Composition:
-    """The three parts of the half round trip, and what had to be put right for them to add up."""
+    """The three parts of the one-way latency, and what had to be put right for them to add up."""
 
     send: list[Line]
     latency: list[Line]
     recv: list[Line]
     negative_latency_ns: float
-    """By how much the overheads exceeded the half round trip where a line begins, at worst; 0 if nowhere."""
+    """By how much the overheads exceeded the one-way latency where a line begins, at worst; 0 if nowhere."""
     negative_latency_at_bytes: int
     reduced_share: float
     """Largest share of the two overheads together that was taken away, at the beginning or end of a line."""
@@ -323,10 +323,10 @@ def compose(
     confidence: float,
     keep_overlap: bool = False,
 ) -> Composition:
-    """Split the half round trip into send, latency and receive.
+    """Split the one-way latency into send, latency and receive.
 
     Between any two neighbouring breaks of the three, all are straight lines. Where the overheads exceed
-    the half round trip, because sender and receiver work at the same time or because the calls wait for
+    the one-way latency, because sender and receiver work at the same time or because the calls wait for
     each other, both are reduced in proportion until the latency is 0, or left as measured with a negative
     latency. Their rates are reduced likewise in either case, so that the latency never falls as messages
     grow.
@@ -340,7 +340,7 @@ def compose(
     confidence
         Of the intervals.
     keep_overlap
-        Leave the overheads as measured where together they exceed the half round trip.
+        Leave the overheads as measured where together they exceed the one-way latency.
     """
     breaks = sorted({p.from_bytes for pieces in (half, send, recv) for p in pieces})
     sends: list[Line] = []

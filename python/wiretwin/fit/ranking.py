@@ -20,7 +20,7 @@ def size_table(samples: pl.DataFrame, *, loop: str = "echo", confidence: float =
     samples
         Samples as in a result.
     loop
-        The loop to take: of ``echo`` half a round trip, of others the whole sample.
+        The loop to take: of ``echo`` the one-way latency, of others the whole sample.
     confidence
         Of the intervals.
 
@@ -57,7 +57,7 @@ def size_table(samples: pl.DataFrame, *, loop: str = "echo", confidence: float =
 def rank_layers(
     samples: pl.DataFrame, *, layers: Sequence[str] | None = None, confidence: float = 0.95
 ) -> pl.DataFrame:
-    """Rank layers by half round trip, size by size, only where their intervals separate.
+    """Rank layers by one-way latency, size by size, only where their intervals separate.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats as distributions
+from scipy.special import fdtrc, gammaincinv
 
 from wiretwin.fit.stats import Array, Interval, around, median
 
@@ -54,6 +54,8 @@ class Piece:
     base_by_launch: Array
     rate_by_launch: Array
     lack_of_fit_p: float | None
+    break_p: float | None = None
+    """The chance of so bad a line through this piece and the one before, if one line were the truth."""
 
     def at(self, size: float) -> float:
         """Time at a size, in ns."""
@@ -101,7 +103,7 @@ def fit_segments(
     """
     x = sizes.astype(np.float64)
     clean = _clean(values)
-    values = clean.values
+    measured, values = values, clean.values
     # Where a difference comes out negative by noise, the time is taken as none.
     centre = np.maximum(clean.centre, 0.0)
     share = np.maximum(centre if scale is None else scale, _LEAST_SCALE_NS)
@@ -117,6 +119,7 @@ def fit_segments(
     pieces: list[Piece] = []
     for number, (i, j) in enumerate(zip(starts, ends, strict=True)):
         base, rate = float(lines.base[i, j]), float(lines.rate[i, j])
+        break_p = None
         if number == 0:
             start, low, high = 0, 0, 0
         else:
@@ -124,6 +127,9 @@ def fit_segments(
             low_at, high_at = _place(lines.cost, before.first, i, j, min_sizes, confidence)
             low, high = int(sizes[low_at - 1]) + 1, int(sizes[high_at])
             start = _begin(before, base, rate, int(sizes[i - 1]), int(sizes[i]))
+            both = slice(before.first, j + 1)
+            # Of what was measured: cleaned launches agree so well that noise would look like a bend.
+            break_p = _lack_of_fit(x[both], measured[:, both], 1.0 / share[both] ** 2)
         base_by, rate_by = _launch_lines(x[i : j + 1], values[:, i : j + 1], weight[i : j + 1], rate == 0)
         pieces.append(
             Piece(
@@ -137,6 +143,7 @@ def fit_segments(
                 base_by_launch=base_by,
                 rate_by_launch=rate_by,
                 lack_of_fit_p=_lack_of_fit(x[i : j + 1], values[:, i : j + 1], weight[i : j + 1]),
+                break_p=break_p,
             )
         )
     return pieces
@@ -286,7 +293,9 @@ def _place(
     n = last - first + 1
     total = cost[first, places - 1] + cost[places, last]
     criterion = n * np.log1p(total / n)
-    within = places[criterion <= criterion.min() + distributions.chi2.ppf(confidence, 1)]
+    # The quantile of chi-squared with one degree of freedom; scipy.stats takes most of a second to load.
+    most = criterion.min() + 2 * gammaincinv(0.5, confidence)
+    within = places[criterion <= most]
     return min(int(within.min()), here), max(int(within.max()), here)
 
 
@@ -344,4 +353,4 @@ def _lack_of_fit(x: Array, values: Array, weight: Array) -> float | None:
         return None if lack <= 1e-20 * float((z**2).sum()) else 0.0
     freedom = n - 2
     ratio = (lack / freedom) / (between / (freedom * (launches - 1)))
-    return float(distributions.f.sf(ratio, freedom, freedom * (launches - 1)))
+    return float(fdtrc(freedom, freedom * (launches - 1), ratio))

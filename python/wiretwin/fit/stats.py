@@ -17,13 +17,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from wiretwin.errors import InputError
 from wiretwin.fit.settled import settled
+from wiretwin.student import quantile
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "COLUMNS",
@@ -45,7 +49,7 @@ COLUMNS = ("launch", "layer", "loop", "bytes", "messages", "delay_ns", "batch", 
 
 _FOUND_ON_THE_SAME = 1.1
 _STRETCHES_95 = {2: 12.70620473617469, 3: 2.6831753948316894, 4: 1.5060651610990428, 5: 1.0836665618114059}
-"""What `_stretch` gives for 95 %: measuring needs no more, and need not load SciPy for it."""
+"""What `_stretch` gives for 95 %, which is what measuring needs."""
 
 
 @dataclass(frozen=True)
@@ -118,10 +122,8 @@ def _stretch(launches: int, confidence: float) -> float:
     known = _STRETCHES_95.get(launches)
     if confidence == 0.95 and known is not None:
         return known
-    from scipy.special import stdtrit
-
-    wanted, own = (stdtrit(launches - 1, 0.5 + share / 2) for share in (confidence, _coverage(launches, 1)))
-    return float(wanted / own)
+    wanted, own = (quantile(launches - 1, 0.5 + share / 2) for share in (confidence, _coverage(launches, 1)))
+    return wanted / own
 
 
 def ends(values: ArrayLike, confidence: float = 0.95) -> tuple[Array, Array]:
@@ -210,6 +212,8 @@ def summarise(samples: pl.DataFrame) -> pl.DataFrame:
         ``launch, layer, loop, bytes, messages, delay_ns, value_ns`` (median of ``value_ns / batch``) and
         ``samples``, sorted.
     """
+    import polars as pl
+
     absent = [name for name in COLUMNS if name not in samples.columns]
     if absent:
         raise InputError(reason=f"samples lack the column {absent[0]!r}; needed are {', '.join(COLUMNS)}")

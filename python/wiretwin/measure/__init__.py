@@ -2,7 +2,6 @@
 
 ``wiretwin.measure(layers=…, budget=…, out=…)`` is the verb (`wiretwin.measure.api.measure`).
 
-- `layers`: what can be measured, and how each is started
 - `schedule`: which loops at which sizes
 - `launch`: one launch, fresh processes under a hard limit
 - `adaptive`: when a layer has been measured enough

@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wiretwin.errors import InputError, MeasureError
+from wiretwin.errors import InputError, MeasureError, require
 from wiretwin.measure import host
 from wiretwin.measure.adaptive import LEAST_LAUNCHES
 from wiretwin.measure.budget import Budget
 from wiretwin.measure.launch import Interruption
-from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.orchestrate import Event, Plan, run
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
 from wiretwin.place import HERE, Apart, Place
 from wiretwin.quantity import parse_share, parse_time
 from wiretwin.results import Layer, Result
+from wiretwin.stacks.layers import Configuration, parse_layers, refusal
 
 __all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure"]
 
@@ -97,6 +97,7 @@ def measure(
     StorageError
         The folder could not be written.
     """
+    require("report")
     # What was asked for comes first: whether a layer can run here takes compilers.
     chosen_sizes = parse_sizes(sizes, "sizes") if isinstance(sizes, str) else _checked(sizes)
     budget_s = None if budget is None else parse_time(budget, "budget", least_s=1.0)
@@ -152,6 +153,8 @@ def measure(
     )
     with Interruption() as interruption:
         run(plan, result, interruption, progress or (lambda _: None))
+    if interruption.requested and result.manifest.state == "complete":
+        result.finish("interrupted")  # it came while the last launch was stored
     kept = sum(launch.rows for launch in result.manifest.launches)
     failed = set(result.manifest.stopped.values()) == {"failed"}
     if result.manifest.state == "complete" and (failed or not kept):

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.errors import MeasureError, ProgramError
-from wiretwin.measure.layers import Configuration, refusal
 from wiretwin.measure.running import GRACE_S, Running, rendezvous
 from wiretwin.measure.running import LOOK_S as SILENCE_S
 from wiretwin.place import HERE, Place
+from wiretwin.stacks.layers import Configuration, refusal
 
 __all__ = ["on_stack"]
 

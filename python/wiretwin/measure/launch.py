@@ -17,13 +17,13 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from wiretwin import lines
-from wiretwin.measure.layers import Configuration
 from wiretwin.measure.running import GRACE_S, Interruption, Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
 from wiretwin.results import Clock, StepTraffic
 from wiretwin.stacks import Session, StackError
 from wiretwin.stacks.base import by_signal
+from wiretwin.stacks.layers import Configuration
 
 __all__ = ["Interruption", "Outcome", "launch"]
 

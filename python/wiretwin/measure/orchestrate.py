@@ -23,12 +23,12 @@ from wiretwin.errors import StorageError
 from wiretwin.measure.adaptive import Watch
 from wiretwin.measure.budget import LEAST_STEPS_S, Budget
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
-from wiretwin.measure.layers import Configuration
 from wiretwin.measure.schedule import Purpose, steps
 from wiretwin.place import HERE, Place
 from wiretwin.process import no_longer_than
 from wiretwin.results import Clock, Launch, Result, Stop
 from wiretwin.stacks import Session, StackError
+from wiretwin.stacks.layers import Configuration
 
 __all__ = ["Event", "Plan", "run"]
 
@@ -193,7 +193,8 @@ def run(
         _note_lacking(plan, result, state)
         result.manifest.stopped[name] = "interrupt"
         result.manifest.stopped_because[name] = "interrupted by the user"
-    result.finish("interrupted" if active else "complete")
+    # An interrupt during the last launch ends whoever measures all the same.
+    result.finish("interrupted" if active or interruption.requested else "complete")
 
 
 def _rounds(

@@ -39,6 +39,8 @@ from wiretwin.measure.probe_spec import PROTOCOL, read
 from wiretwin.place import read_counters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy as np
     from mpi4py.MPI import Comm
     from numpy.typing import NDArray
@@ -90,6 +92,17 @@ def fill(array: NDArray[np.uint8]) -> None:
     array[whole:] = turn[: size - whole]
 
 
+@contextlib.contextmanager
+def on_core(cpu: int) -> Iterator[None]:
+    """Run on one core, and then again on those from before."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
 def idle(for_ns: int) -> None:
     """Stay outside the library, and on the core, so long, nanoseconds."""
     until = now() + for_ns
@@ -112,6 +125,8 @@ class Loop:
     """Only part of an iteration is timed, by two readings of the clock around it."""
     alone = False
     """Rank 1 has no part in it."""
+    silent = False
+    """No message is in it."""
     ack = False
     """What comes back is a byte."""
     token = False
@@ -132,7 +147,7 @@ class Loop:
     @property
     def payload(self) -> tuple[int, int]:
         """The bytes that the messages of an iteration hold, out and back."""
-        if self.alone:
+        if self.alone or self.silent:
             return 0, 0
         out = 1 if self.token else len(self.out) * self.messages
         return out, 1 if self.ack else len(self.into)
@@ -374,6 +389,52 @@ class Fetch(Loop):
             comm.Send(ack, dest=0)
 
 
+class OneCore(Echo):
+    """An echo of two ranks on one core: what a rank that waits does with it decides how long that takes."""
+
+    def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
+        super().__init__(comm, step)
+        self.cpu = comm.bcast(min(os.sched_getaffinity(0)))
+
+    def lead(self, samples: int, batch: int) -> list[int]:
+        with on_core(self.cpu):
+            return super().lead(samples, batch)
+
+    def follow(self, iterations: int) -> None:
+        with on_core(self.cpu):
+            super().follow(iterations)
+
+
+class Slice(Loop):
+    """How long a rank keeps a core that another one wants: both compute on it, and see when they do not."""
+
+    inside = True
+    silent = True
+
+    def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
+        super().__init__(comm, step)
+        self.cpu = comm.bcast(min(os.sched_getaffinity(0)))
+
+    def lead(self, samples: int, batch: int) -> list[int]:
+        values: list[int] = []
+        with on_core(self.cpu):
+            begun = last = now()
+            end, whole = begun + samples * SLICES_NS, False
+            while len(values) < samples and last < end:
+                this = now()
+                if this - last > AWAY_NS:
+                    if whole:  # the first began before we looked
+                        values.append(last - begun)
+                    begun, whole = this, True
+                last = this
+        # Where it was never taken away, that is how long it was kept.
+        return values + [last - begun] * (samples - len(values))
+
+    def follow(self, iterations: int) -> None:
+        with on_core(self.cpu):
+            idle(iterations * SLICES_NS)
+
+
 LOOPS: dict[str, type[Loop]] = {
     "echo": Echo,
     "two_write": TwoWrite,
@@ -383,7 +444,15 @@ LOOPS: dict[str, type[Loop]] = {
     "send_busy": SendBusy,
     "recv_busy": RecvBusy,
     "fetch": Fetch,
+    "one_core": OneCore,
+    "slice": Slice,
 }
+ON_ONE_HOST = frozenset({"one_core", "slice"})
+"""Loops that move both ranks to one core."""
+SLICES_NS = 12_000_000
+"""A slice is looked for so long: the other's and one's own, with the usual tick of 4 ms, and half as much."""
+AWAY_NS = 300_000
+"""Who has not had the core for so long has lost it to another rank, and not to an interrupt."""
 
 SETTLE = 2
 """Untimed iterations at the start of each run: the first ones still feel the control message."""
@@ -431,7 +500,7 @@ class Leader:
         step = self.step
         size = int(step["bytes"])
         loop = LOOPS[step["loop"]](self.comm, step)
-        if not loop.alone:
+        if not (loop.alone or loop.silent):
             if size not in self.known:
                 self._verify(loop if isinstance(loop, Echo) else Echo(self.comm, step))
                 self.known[size] = None
@@ -454,7 +523,7 @@ class Leader:
             took = now() - start
             spent += took
             estimate = took / count
-        if isinstance(loop, Echo):
+        if type(loop) is Echo:
             self.known[size] = statistics.median(values) / batch
         return {
             "event": "samples",
@@ -619,7 +688,8 @@ def main(argv: list[str]) -> int:
             place = f"step {index} ({step['loop']})"
             if world.rank == 0:
                 leader = Leader(comm, control, step, measured["cost_ns"], sizes)
-                say(counted(leader, index, spec["interface"]))
+                if step["loop"] not in ON_ONE_HOST or before is not None:
+                    say(counted(leader, index, spec["interface"]))
                 control.send(("end", 0), dest=1)
             else:
                 serve(comm, control, step)

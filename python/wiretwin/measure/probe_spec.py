@@ -1,4 +1,4 @@
-"""The specification of a probe written in Python: read, and refused by key, value and what is allowed."""
+"""The specification of a probe written in Python: read, and rejected by key, value and what is allowed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SPEC_KEYS = (
 
 
 def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, Any]:
-    """Read a specification and refuse whatever is wrong in it; defaults are filled in.
+    """Read a specification and reject whatever is wrong in it; defaults are filled in.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str
 
 
 def check_step(step: object, key: str, loops: tuple[str, ...]) -> None:
-    """Refuse a step that is wrong; fill in the defaults of one that is right."""
+    """Reject a step that is wrong; fill in the defaults of one that is right."""
     if not isinstance(step, dict):
         refuse(key, step, "a JSON object")
     known(step, f"{key}.", ("loop", *STEP_KEYS))
@@ -109,7 +109,7 @@ def number(
     *,
     whole: bool,
 ) -> None:
-    """Refuse a number that is absent, of the wrong kind or out of range; fill in its default."""
+    """Reject a number that is absent, of the wrong kind or out of range; fill in its default."""
     value: Any = table.setdefault(key, default)
     right = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
     if not right or not least <= value <= most or (not whole and value == 0):
@@ -118,14 +118,14 @@ def number(
 
 
 def known(table: dict[str, Any], place: str, keys: tuple[str, ...]) -> None:
-    """Refuse a key that is not in the list."""
+    """Reject a key that is not in the list."""
     for key in table:
         if key not in keys:
             refuse(place + key, table[key], ", ".join(keys) or "no option here")
 
 
 def one_of(table: dict[str, Any], place: str, key: str, allowed: object) -> None:
-    """Refuse a value other than the one that is allowed."""
+    """Reject a value other than the one that is allowed."""
     if key not in table or table[key] != allowed:
         refuse(place + key, table.get(key), json.dumps(allowed))
 

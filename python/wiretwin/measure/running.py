@@ -17,16 +17,14 @@ from typing import Any, Literal
 from wiretwin import leftovers, scratch, shared_memory
 from wiretwin.interruption import Interruption
 from wiretwin.marks import KILLED_S, LAUNCH, await_gone, end_all, marked
-from wiretwin.measure.layers import Configuration, mpiexec
 from wiretwin.place import HERE, Apart, Place, host_of
 from wiretwin.process import killed_children, start
 from wiretwin.stacks import Session
+from wiretwin.stacks.layers import Configuration, mpiexec
 
-__all__ = ["BY_ADDRESS", "GRACE_S", "LOOK_S", "Interruption", "Running", "made_for_it", "rendezvous"]
+__all__ = ["GRACE_S", "LOOK_S", "Interruption", "Running", "made_for_it", "rendezvous"]
 
 PROTOCOL = 1
-BY_ADDRESS = ("socket/tcp", "socket/udp", "pcaal/udp")
-"""Layers whose ranks are told the address of their host."""
 LAST_LINES = 4
 """How many lines of a launcher's last words an error repeats."""
 GRACE_S = 1.0
@@ -132,7 +130,7 @@ class Running:
         else:
             for rank in range(ranks):
                 own = common | self._seat(rank, ranks, pins)
-                if len(place.hosts) > 1 and kind.name in BY_ADDRESS:
+                if len(place.hosts) > 1 and kind.by_address:
                     own["options"] = {**own["options"], "address": host_of(place, rank).address}
                 spec = self._write(f"spec-{rank}.json", own)
                 self._spawn(rank, host_of(place, rank).command([*kind.probe, str(spec)]))

@@ -182,6 +182,10 @@ PRTT_LIMIT = 1 << 16
 buffer, so that a send never waits for the receiver."""
 
 
+SLICES = 4
+"""Time slices that a launch looks at."""
+
+
 def _coarse(sizes: Sequence[int]) -> list[int]:
     """Return the sizes of the loops that a line is fitted to, of rising sizes that are measured."""
     quick = [size for size in sizes if size <= QUICK_BYTES]
@@ -225,7 +229,8 @@ def steps(
     sizes
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
-        ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at every
+        ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at the smallest
+        size ``one_core``, ``slice``, at every
         second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
         `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
         A short launch has ``stream`` at half of these sizes, where they are many.
@@ -266,6 +271,8 @@ def steps(
             others += [("prtt", size, 1, 0), ("prtt", size, PRTT_MESSAGES, 0)]
             if delays_ns and size in delays_ns:
                 others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
+        if loops is not None:  # last, for they move the ranks to one core
+            others += [("one_core", usable[0], 1, 0), ("slice", 0, 1, 0)]
     result = []
     min_samples, warmup = (4, 4) if short else (10, 16)
     if loops is not None:
@@ -277,6 +284,10 @@ def steps(
             budget_ms = max(0.5, 1000.0 * seconds * share * weight / sum(known))
             stalls = loop == "two_write"
             slow = size > QUICK_BYTES
+            if loop == "slice":
+                once = Step(loop, size, warmup=0, min_samples=SLICES, max_samples=SLICES, batch=1)
+                result.append(once)
+                continue
             result.append(
                 Step(
                     loop=loop,

@@ -91,7 +91,7 @@ def anatomy(network: Pair, size: int) -> Anatomy:
     Raises
     ------
     InputError
-        The network or the size is refused.
+        The network or the size is rejected.
     SimulationError
         The message was lost.
     """
@@ -171,7 +171,7 @@ def capture(network: Pair, size: int, host: int = 0) -> bytes:
     Raises
     ------
     InputError
-        The network, the size or the host is refused, or the stack has no captures.
+        The network, the size or the host is rejected, or the stack has no captures.
     SimulationError
         A connection was given up.
     """

@@ -33,7 +33,7 @@ class Curve:
     sizes_bytes
         Ascending.
     latency_us
-        Half the round trip of each, the mean over the rounds that count.
+        One-way latency of each, the mean over the rounds that count.
     digest
         Of every run that the curve was read from, in order.
     """
@@ -66,7 +66,7 @@ def echo(network: Network, sizes: Sequence[int], rounds: int, seed: int = SEED) 
     SimulationError
         A message was lost.
     InputError
-        The network is refused.
+        The network is rejected.
     """
     runs, _ = _run(network, sizes, rounds, seed)
     return runs
@@ -123,7 +123,7 @@ def try_echo(network: Described, sizes: Sequence[int], rounds: int, seed: int = 
     SimulationError
         A connection of TCP was given up.
     InputError
-        The network is refused.
+        The network is rejected.
     """
     try:
         runs = lan_echo(network.lan_json(), list(sizes), rounds, seed, patient=True)

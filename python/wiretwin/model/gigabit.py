@@ -37,7 +37,7 @@ Constant = tuple[str, str]
 PAGE_OCTETS = 4096
 
 MOST_BUFFER = 131_070
-"""What Linux 2.2 gives at most: two octets less than the 128 KB that the paper speaks of."""
+"""What Linux 2.2 gives at most: two bytes less than the 128 KB that the paper speaks of."""
 
 MOST_MTU = 9000
 """The longest packet of jumbo frames."""
@@ -84,7 +84,7 @@ class Setting:
     Attributes
     ----------
     nic, mtu, buffer_kib
-        The adapter, the largest IP packet in octets, the size of both socket buffers; a library asks for
+        The adapter, the largest IP packet in bytes, the size of both socket buffers; a library asks for
         buffers of its own.
     library
         ``mpi-lam``, ``mpi-mpich``, ``mpi``, ``via`` or ``mpi-mvich``; none for sockets.

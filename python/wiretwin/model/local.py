@@ -15,7 +15,8 @@ from typing import Any
 from wiretwin import _core
 from wiretwin.errors import InputError
 from wiretwin.model import gigabit, profiles
-from wiretwin.model.network import Network, network_table, resolved, words_of
+from wiretwin.model.host import Host, host_names
+from wiretwin.model.network import TESTBED, Network, network_table, resolved, words_of
 from wiretwin.model.switches import crossbar, star
 from wiretwin.model.values import find_sheet, sheet_names
 from wiretwin.quantity import parse_rate, parse_size, parse_time
@@ -136,6 +137,8 @@ class LocalNetwork:
         The keys that were given, quantities as texts with their units.
     load
         Stations that only generate.
+    host
+        What its hosts cost, where that is not on file by name.
     """
 
     preset: str
@@ -143,6 +146,7 @@ class LocalNetwork:
     hosts: int
     parameters: Mapping[str, str]
     load: tuple[profiles.Load, ...] = ()
+    host: Host | None = None
 
     @classmethod
     def parse(cls, text: str, *, stack: str | None = None, hosts: int = 2) -> LocalNetwork:
@@ -158,7 +162,8 @@ class LocalNetwork:
         ----------
         table
             Values are texts, or whole numbers, shares and truth values as TOML has them; `load` may be a list
-            of tables with the attributes of `wiretwin.model.profiles.Load`.
+            of tables with the attributes of `wiretwin.model.profiles.Load`, and `host` a `Host`, or the file
+            of one (``.toml``).
         stack
             The stack; MPICH's of the time where there is none.
         hosts
@@ -175,6 +180,13 @@ class LocalNetwork:
         if preset is None:
             raise InputError(key=_OPTION, value=name, allowed=", ".join(PRESETS))
         known = [*preset.defaults, "hosts", "fidelity"]
+        host: Host | None = None
+        if "host" in known and isinstance(given.get("host"), Host):
+            host = given["host"]
+        elif "host" in known and str(given.get("host", "")).endswith(".toml"):
+            host = Host.read(given["host"])
+        if host is not None:
+            given["host"] = host.name
         load: tuple[profiles.Load, ...] = ()
         if "load" in known and isinstance(given.get("load"), (list, tuple)):
             load = tuple(_load(number, one) for number, one in enumerate(given.pop("load")))
@@ -191,7 +203,7 @@ class LocalNetwork:
         count = given.pop("hosts", str(hosts))
         if not count.isdecimal() or not least <= int(count) <= most:
             raise InputError(key=f"{_OPTION} hosts", value=count, allowed=f"{least} to {most}, for {name}")
-        made = cls(name, stack or f"{MPI_LAYERS[0]}/tcp/{preset.lower}", int(count), given, load)
+        made = cls(name, stack or f"{MPI_LAYERS[0]}/tcp/{preset.lower}", int(count), given, load, host)
         lowers = ("aal5", "aal34") if "adapter" in preset.defaults else (preset.lower,)
         if made.stack.split("/")[-1] not in lowers:
             ends = " or ".join(f"/{lower}" for lower in lowers)
@@ -215,7 +227,7 @@ class LocalNetwork:
         return plan
 
     def check(self) -> None:
-        """Refuse a network that cannot be.
+        """Reject a network that cannot be.
 
         Raises
         ------
@@ -248,7 +260,7 @@ class LocalNetwork:
         return self._value(key) or ""
 
     def _profile(self) -> profiles.Network:
-        host = self._named("host", "hosts")
+        host = self._choice("host", host_names()) if self.host is None else self.host.base
         frames = PRESETS[self.preset].lower != "aal5"
         network = profiles.Network(
             self.stack,
@@ -258,6 +270,7 @@ class LocalNetwork:
             buffer_kib=self._kib("buffer"),
             nodelay=self._choice("nodelay", ("true", "false")) == "true",
             load=self.load,
+            overrides={} if self.host is None else self.host.overrides,
         )
         if share := "load" in self.parameters and self._share("load"):
             network = replace(network, load=(profiles.Load(share),))
@@ -301,7 +314,7 @@ class LocalNetwork:
         return replace(setting, hosts=self.hosts)
 
     def _named(self, key: str, folder: str, *, kind: str | None = None, but: tuple[str, ...] = ()) -> str:
-        known = [name for name in sheet_names(folder) if name != "software" and name not in but]
+        known = [name for name in sheet_names(folder) if name not in but]
         if kind is not None:
             known = [name for name in known if find_sheet(folder, name, key).kind == kind]
         return self._choice(key, known)
@@ -356,7 +369,8 @@ def read_network(
     ----------
     given
         A text, ``NAME:key=value,key=value``, where NAME is a topology, one of `PRESETS`, or a file: one in
-        TOML with a table ``[network]``, or a ``topology.conf`` of Slurm's; such a table; or a network.
+        TOML with a table ``[network]``, or a ``topology.conf`` or ``topology.yaml`` of Slurm's; such a
+        table; or a network.
     stack
         That of a network whose hosts are its own.
     hosts
@@ -378,5 +392,5 @@ def read_network(
         # A topology that is known can be refused for what goes with it.
         if error.key != f"{_OPTION} topology" or not str(error.allowed).startswith("back-to-back"):
             raise
-        allowed = f"a preset, {', '.join(PRESETS)}; or a topology, {error.allowed}"
+        allowed = f"a preset, {', '.join(PRESETS)}; or a topology, {error.allowed}, {TESTBED}"
         raise InputError(key=_OPTION, value=error.value, allowed=allowed, reason=error.reason) from None

@@ -42,7 +42,7 @@ class Signature:
     Attributes
     ----------
     sizes_bytes, time_us
-        Ascending sizes, and the time of a message of each: half a round trip.
+        Ascending sizes, and the time of a message of each: the one-way latency.
     digest
         Of the run.
     """
@@ -69,7 +69,7 @@ def netpipe(setting: Setting, wanted: Sequence[int], seed: int = SEED, *, full: 
     Raises
     ------
     InputError
-        The network is refused, or a message is.
+        The network is rejected, or a message is.
     SimulationError
         A connection was given up.
     """

@@ -1,7 +1,7 @@
 """A network between hosts: what ``--network`` takes, as an object.
 
 A network is written as a text (``fat-tree:hosts=64,rate=100Gbit/s``), as the table ``[network]`` of a TOML
-file, as a ``topology.conf`` of Slurm with a rate beside it, or made here. Wherever it comes from, it is read
+file, as a topology of Slurm's with a rate beside it, or made here. Wherever it comes from, it is read
 and checked by the compiled core, before anything runs.
 """
 
@@ -12,16 +12,24 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from wiretwin import _core
 from wiretwin.errors import InputError
 from wiretwin.given import read_text
 
-__all__ = ["Network", "network_table", "resolved", "words_of"]
+__all__ = ["FROM_1_TO_2", "TESTBED", "VERSION", "Network", "network_table", "resolved", "words_of"]
 
 _OPTION = "--network"
 _LARGEST_FILE = 16 << 20
+#: The hosts of a testbed: a cable between two, a switch between more, and the cores of one machine for all.
+TESTBED = "testbed"
+#: The version of scenarios, and how one of version 1 is changed.
+VERSION: Final = 2
+FROM_1_TO_2 = (
+    f"{VERSION}. From 1 to 2: [network] has preset in place of switch, and what was its stack "
+    "stands in [echo] or [[program]]; [twin] is twin = FILE, its layer a stack"
+)
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,8 @@ class Network:
     ----------
     topology
         How nodes are joined: ``back-to-back``, ``star``, ``shared-cable``, ``ring``, ``chain``, ``dumbbell``,
-        ``parking-lot``, ``tree``, ``fat-tree`` or ``listed``.
+        ``parking-lot``, ``tree``, ``fat-tree`` or ``listed``; or ``testbed``, hosts that share the cores of
+        one machine.
     parameters
         The parameters of the topology, quantities as texts with their units.
     hosts, switches, lines
@@ -56,13 +65,15 @@ class Network:
     """The network as the core reads it."""
 
     def __init__(self, topology: str, **parameters: Any) -> None:
-        self._take(_read({"topology": topology, **parameters}, None))
+        self._take({"topology": topology, **parameters}, None)
 
-    def _take(self, found: _core.ReadNetwork) -> None:
+    def _take(self, table: Mapping[str, Any], hosts: int | None) -> None:
+        topology = table.get("topology")
+        found = _read(_of_testbed(table, hosts) if topology == TESTBED else table, hosts)
         plan = json.loads(found["plan_json"])
         rest = {key: value for key, value in plan.items() if key != "topology"}
         for name, value in (
-            ("topology", plan["topology"]),
+            ("topology", topology),
             ("parameters", rest),
             ("plan", plan),
             ("hosts", found["hosts"]),
@@ -94,8 +105,13 @@ class Network:
             The network cannot be; key, value and what is allowed are named.
         """
         made = object.__new__(cls)
-        made._take(_read(table, hosts))
+        made._take(table, hosts)
         return made
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether the ranks of all hosts run on the cores of one machine."""
+        return self.topology == TESTBED
 
     def __str__(self) -> str:
         words = ",".join(
@@ -104,6 +120,15 @@ class Network:
             if not isinstance(value, list)
         )
         return f"{self.topology}:{words}" if words else self.topology
+
+
+def _of_testbed(table: Mapping[str, Any], hosts: int | None) -> dict[str, Any]:
+    """Return the topology of a testbed's wire: see `docs/models/wire.md`."""
+    rest = {key: value for key, value in table.items() if key != "topology"}
+    if rest.get("hosts", hosts or 2) != 2:
+        return {"topology": "star", **rest}
+    rest.pop("hosts", None)
+    return {"topology": "back-to-back", **rest}
 
 
 def _read(table: Mapping[str, Any], hosts: int | None) -> _core.ReadNetwork:
@@ -123,7 +148,9 @@ def _read(table: Mapping[str, Any], hosts: int | None) -> _core.ReadNetwork:
 def network_table(text: str | Path, presets: Collection[str] = ()) -> dict[str, Any]:
     """Return the table of a network's text: `topology`, `preset` or `file`, and the keys after it."""
     name, _, words = str(text).partition(":")
-    kind = "file" if name.endswith((".toml", ".conf")) else "preset" if name in presets else "topology"
+    kind = (
+        "file" if name.endswith((".toml", ".conf", ".yaml")) else "preset" if name in presets else "topology"
+    )
     return words_of(words, {kind: name})
 
 
@@ -153,14 +180,14 @@ def words_of(words: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_in(path: Path, besides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the network's table of a file of TOML, or of a ``topology.conf``, with the keys given besides.
+    """Return the network's table of a file of TOML, or of a topology of Slurm's, with the keys given besides.
 
     Raises
     ------
     InputError
         The file cannot be read or has none, or a key is in both.
     """
-    if path.suffix == ".conf":
+    if path.suffix in (".conf", ".yaml"):
         from wiretwin.model.slurm import read_topology
 
         table = read_topology(path, read_text(path, most=_LARGEST_FILE))
@@ -169,6 +196,8 @@ def table_in(path: Path, besides: Mapping[str, Any]) -> dict[str, Any]:
             document = tomllib.loads(read_text(path, most=_LARGEST_FILE))
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(file=path, reason=f"not TOML: {error}") from error
+        if document.get("format") == "wiretwin-scenario" and document.get("version", VERSION) != VERSION:
+            raise InputError(path, "version", document["version"], FROM_1_TO_2, "is not known here")
         found = document.get("network")
         if not isinstance(found, dict) or not {"topology", "preset"} & set(found):
             allowed = "a topology's name, or a preset's as network.preset"

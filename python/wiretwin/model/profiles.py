@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wiretwin.errors import InputError
+from wiretwin.model.host import host_names
 from wiretwin.model.switches import crossbar, star
-from wiretwin.model.values import DATA, Sheet, find_sheet, read_sheet, sheet_names
+from wiretwin.model.values import DATA, Sheet, find_sheet, read_sheet
 
 __all__ = ["Load", "Network", "Overrides", "lan_json"]
 
@@ -97,7 +98,7 @@ class Network:
     switches
         A network of cell switches in place of one with a switch in the middle, as JSON: `papers.switches`.
     cut_messages
-        Of ``fore``: a message longer than a PDU goes as several; else it is refused.
+        Of ``fore``: a message longer than a PDU goes as several; else it is rejected.
     overrides
         Values to use instead of those on file.
     """
@@ -164,7 +165,7 @@ def lan_json(network: Network) -> str:
     of = _Reader(network.overrides)
     software = read_sheet(DATA / "hosts" / "software.toml")
     if network.host == software.name:
-        raise InputError(key="--host", value=network.host, allowed=", ".join(_hosts()))
+        raise InputError(key="--host", value=network.host, allowed=", ".join(host_names()))
     host = {
         "name": network.host,
         **_host(of, software, find_sheet("hosts", network.host, "--host"), network),
@@ -266,10 +267,6 @@ def _lower(of: _Reader, network: Network) -> dict[str, Any]:
             "encapsulation_bytes": round(of(sheet, "encapsulation_bytes")),
         }
     return found
-
-
-def _hosts() -> list[str]:
-    return [name for name in sheet_names("hosts") if name != "software"]
 
 
 def _switches(of: _Reader, network: Network) -> Mapping[str, Any] | None:

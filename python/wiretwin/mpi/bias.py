@@ -20,6 +20,7 @@ class _Recorder:
     placement = (0,)
     size = 1
     hub: Any = None
+    away = None
     bias_ns = 0
 
     def __init__(self) -> None:

@@ -169,14 +169,12 @@ def raw_bytes(data: Any, writable: bool) -> tuple[ByteArray, Datatype | None]:
     raw = np.frombuffer(view, np.uint8) if view.nbytes else _EMPTY
     form = view.format or "B"
     form = form[1:] if form[0] in "@<=" else form
-    return raw, BYTE if form == "B" else _or_none(form)
+    return raw, _or_none(form)
 
 
 def _from_dtype(dtype: np.dtype[Any]) -> Datatype | None:
     if dtype.byteorder == ">":
         raise BufferError(f"format string {dtype.str!r} with non-native byte order")
-    if dtype == np.uint8:
-        return BYTE
     return _or_none(dtype.char)
 
 

@@ -79,7 +79,7 @@ class Replay:
     durations_ps
         Of each rank, as `SimulatedRun.compute.durations_ps` has them.
     digests
-        The paths that belong to them; a run that leaves them is refused.
+        The paths that belong to them; a run that leaves them is rejected.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`MPI.Exception` and the refusal of what is not simulated."""
+"""`MPI.Exception` and the rejection of what is not simulated."""
 
 from __future__ import annotations
 
@@ -109,8 +109,12 @@ class UnsupportedModuleError(UnsupportedError, ImportError):
     """A module of mpi4py that is not simulated."""
 
 
+class UnsupportedAttributeError(UnsupportedError, AttributeError):
+    """A name of a class of mpi4py that is not simulated, which the class so has not."""
+
+
 def refuse(what: str, instead: str = "") -> NoReturn:
-    """Refuse `what` by name, saying what may be used instead."""
+    """Reject `what` by name, saying what may be used instead."""
     text = f"{what} is not simulated"
     if instead:
         text += f"; {instead}"

@@ -65,7 +65,7 @@ class _Output(io.TextIOWrapper):
         return str(buffer.getvalue().decode("utf-8", "replace"))
 
     def fileno(self) -> int:
-        """Refuse: there is no file behind it."""
+        """Reject: there is no file behind it."""
         raise io.UnsupportedOperation("fileno: a simulated rank's output has no file descriptor")
 
 

@@ -5,10 +5,12 @@ the rank begins, and it ends when the script does, before Finalize. Rank 0 gathe
 writes them to the file that WIRETWIN_LIVE_OUT names:
 
     {"per_rank_s": [...], "split": null or [{"rank", "compute_s", "mpi_s", "calls": {name: [n, s]}}],
-     "echo_us": half the round trip of 64 KiB before the program began, or null,
+     "echo_us": the one-way latency of 64 KiB before the program began, or null,
      "crossing_ns": [before, after]: a cache line to the core of rank 1 and back, or null,
      "queued_s": the longest that a rank was ready to run and had no core, or null,
      "environment": {...}}
+
+What a rank prints goes to the file that WIRETWIN_LIVE_PRINTED and its number name, if that is given.
 
 With WIRETWIN_LIVE_SPLIT=1 every call of a communicator, request or message is timed: `mpi_s` is the
 time inside them (without the pickling of objects, which is the program's own), `compute_s` the rest.
@@ -166,6 +168,8 @@ def main(argv: list[str]) -> int:
     sys.argv = [str(script), *argv[1:]]
     sys.path.insert(0, str(script.parent))  # as `python SCRIPT` has it
     step_aside(script.parent)
+    if printed := os.environ.get("WIRETWIN_LIVE_PRINTED"):
+        _print_to(Path(f"{printed}.{rank}"))
     priority.take()
     echo_us = _echo_us(own)
     before = _crossed(own, out, "before")
@@ -227,6 +231,14 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _print_to(file: Path) -> None:
+    """Have this process, and those that it starts, print to a file."""
+    sys.stdout.flush()
+    opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(opened, 1)
+    os.close(opened)
+
+
 def _defer_finalize(mpi: Any) -> list[float]:
     """Let the program's Init and Finalize do nothing; returns where the time of Finalize is noted."""
     import mpi4py
@@ -257,7 +269,7 @@ _ECHOES_S = 0.5
 
 
 def _echo_us(own: Any) -> float | None:
-    """Return half the round trip of 64 KiB between ranks 0 and 1 just now, in us; none with one rank.
+    """Return the one-way latency of 64 KiB between ranks 0 and 1 just now, in us; none with one rank.
 
     The median of a few milliseconds of echoes on one buffer: it tells whether the host talks as it
     did when the twin was measured. Made before the program's time begins.

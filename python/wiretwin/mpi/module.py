@@ -147,7 +147,7 @@ _OBJECTS: dict[str, Any] = {
 
 
 class _Rc(types.ModuleType):
-    """`mpi4py.rc`: settings; those that change what a simulation does are refused."""
+    """`mpi4py.rc`: settings; those that change what a simulation does are rejected."""
 
     def __init__(self) -> None:
         super().__init__("mpi4py.rc")

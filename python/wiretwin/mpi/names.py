@@ -1,10 +1,10 @@
-"""The names of mpi4py 4.1 that are not simulated, so that each is refused by its name."""
+"""The names of mpi4py 4.1 that are not simulated, so that each is rejected by its name."""
 
 from __future__ import annotations
 
 from typing import NoReturn, TypeVar
 
-from .failure import refuse
+from .failure import UnsupportedAttributeError, refuse
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -116,25 +116,26 @@ class _Missing:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> NoReturn:
+        name, advice = f"{owner.__name__}.{self._name}", _ADVICE.get(self._name, _GENERAL)
         if instance is None:
-            raise AttributeError(f"type object {owner.__name__!r} has no attribute {self._name!r}")
-        refuse(f"{owner.__name__}.{self._name}", _ADVICE.get(self._name, _GENERAL))
+            raise UnsupportedAttributeError(f"{name} is not simulated; {advice}")
+        refuse(name, advice)
 
 
 def refusing(kind: _Class) -> _Class:
-    """Let the objects of a class refuse by name what mpi4py has and is not simulated (`UnsupportedError`)."""
+    """Let the objects of a class reject by name what mpi4py has and is not simulated (`UnsupportedError`)."""
     for name in METHODS[kind.__name__]:
         setattr(kind, name, _Missing(name))
     return kind
 
 
 def refuse_name(name: str) -> NoReturn:
-    """Refuse a name of `mpi4py.MPI` that is not simulated (`UnsupportedError`)."""
+    """Reject a name of `mpi4py.MPI` that is not simulated (`UnsupportedError`)."""
     refuse(f"MPI.{name}", _ADVICE.get(name, _GENERAL))
 
 
 def missing_from_module(name: str) -> NoReturn:
-    """Refuse a name of `mpi4py.MPI`.
+    """Reject a name of `mpi4py.MPI`.
 
     Raises
     ------

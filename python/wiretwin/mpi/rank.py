@@ -96,6 +96,7 @@ class Rank:
         "_stuck",
         "arrived_ns",
         "attached",
+        "away",
         "background",
         "bias_ns",
         "call_sites",
@@ -132,6 +133,7 @@ class Rank:
         self.hub: greenlet.greenlet = runtime.hub
         self.charge = runtime.source.charge
         self.bias_ns = runtime.bias_ns
+        self.away = runtime.away
         self.greenlet: greenlet.greenlet | None = None
         self.left_ns = 0
         self.arrived_ns = 0
@@ -164,11 +166,13 @@ class Rank:
         A frame costs to be looked at: where `depth` is less than there are, the others are looked at too.
         """
         measured = (self.arrived_ns or thread_time_ns()) - self.left_ns
+        if self.away is not None:
+            measured += self.away.took_ns()
         self.arrived_ns = 0
+        if get_ident() != self.thread:  # looked at first: to end such a thread as a rank would be is an error
+            self.runtime.foreign_call(name, sys._getframe(depth))
         if self.dead:
             raise greenlet.GreenletExit
-        if get_ident() != self.thread:
-            self.runtime.foreign_call(name, sys._getframe(depth))
         sites = self.sites
         self.site = site = sites.find(sys._getframe(depth))
         self.inside = name
@@ -194,11 +198,24 @@ class Rank:
         if self.dead:
             return
         self.post(self.index, ("exit",))
+        if self.away is not None:
+            self.away.begin()
         self.left_ns = thread_time_ns()
+
+    def begin(self) -> None:
+        """Begin a stretch of computation."""
+        if self.away is not None:
+            self.away.begin()
+        self.left_ns = thread_time_ns()
+
+    def stretch_ns(self) -> int:
+        """Return what the stretch has taken until now."""
+        measured = thread_time_ns() - self.left_ns
+        return measured if self.away is None else measured + self.away.took_ns()
 
     def read_clock(self, name: str) -> int:
         """Return this rank's clock in picoseconds, what it has computed until now included."""
-        measured = thread_time_ns() - self.left_ns
+        measured = self.stretch_ns()
         if self.dead:
             raise greenlet.GreenletExit
         self._between(name, measured, None)
@@ -208,16 +225,16 @@ class Rank:
             self.suspend()
         self.idle()
         now: int = self.runtime.clock_ps(self.index)
-        self.left_ns = thread_time_ns()
+        self.begin()
         return now
 
     def sleep(self, ps: int) -> None:
         """Let time pass for this rank."""
-        measured = thread_time_ns() - self.left_ns
+        measured = self.stretch_ns()
         if self.dead:
             raise greenlet.GreenletExit
         self._between("sleep", measured, ps)
-        self.left_ns = thread_time_ns()
+        self.begin()
 
     def _between(self, name: str, measured: int, extra_ps: int | None) -> None:
         """Account for computation, and for `extra_ps` as a stretch that costs what it says."""

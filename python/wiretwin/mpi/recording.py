@@ -2,7 +2,7 @@
 
 Running alone is how computation is measured as it will happen: each rank in a process and on a core
 of its own, its caches its own, as many ranks side by side as the host has cores. The world then
-answers from the recording, so that the rank takes the path it took; a rank that does not is refused.
+answers from the recording, so that the rank takes the path it took; a rank that does not is rejected.
 
 Running the trace again gives the same run on another network, or with other durations of the
 computation, without running the program: exact as long as no answer that the program got depends on
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 Operation = tuple[Any, ...]
 
+#: Operations of a rank that has nothing to do with others.
+ALONE = frozenset(("compute", "finish", "yield"))
 #: Operations after which a rank waits until the world resumes it.
 SUSPENDING = frozenset(("wait", "probe", "probe_now", "yield"))
 
@@ -85,6 +87,11 @@ class Recording:
         for data, _ in self.meetings.values():
             size += sum(getattr(value, "nbytes", 0) or _length(value) for value in data.values())
         return size
+
+    def is_silent(self) -> bool:
+        """Return whether no rank has asked the world for anything but computation."""
+        kinds = {str(operation[0]) for part in self.parts for operation in part.operations}
+        return kinds <= ALONE
 
     def for_rank(self, rank: int) -> Recording:
         """Return the part of the recording that `rank` needs when it runs alone."""

@@ -15,7 +15,6 @@ import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import thread_time_ns
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import greenlet
@@ -26,11 +25,14 @@ from wiretwin import _core
 from wiretwin.errors import InputError, ProgramError, SimulationError
 
 from . import explain
+from .away import Away
 from .bias import clock_bias_ns
 from .comm import open_world
 from .compute import ComputeSource, Measured, Pass
 from .failure import MPIException, UnsupportedError, fail
+from .forked import Forks
 from .isolation import Isolation, RankView
+from .late import watched
 from .module import modules as mpi_modules
 from .preimport import preimport, scan
 from .rank import Rank, Sites, current
@@ -136,8 +138,16 @@ class SimulatedRun:
 class Runtime:
     """The state that all ranks of a run share."""
 
-    def __init__(self, world: Any, ranks: int, placement: Sequence[int], source: ComputeSource) -> None:
+    def __init__(
+        self,
+        world: Any,
+        ranks: int,
+        placement: Sequence[int],
+        source: ComputeSource,
+        away: Away | None = None,
+    ) -> None:
         self.world = world
+        self.away = away
         self.clock_ps: Callable[[int], int] = world.now_ps
         """What a rank is told when it asks for the time."""
         self.size = ranks
@@ -155,6 +165,7 @@ class Runtime:
         self.failure: Exception | None = None
         self.statuses = [0] * ranks
         self.ranks = [Rank(index, self) for index in range(ranks)]
+        self.forks = Forks(self)
 
     # Services for calls.
 
@@ -169,13 +180,18 @@ class Runtime:
         raise greenlet.GreenletExit
 
     def foreign_call(self, name: str, frame: types.FrameType) -> NoReturn:
-        """Reject a call from a thread that the program has started, and end the run with that reason.
+        """Reject a call from a thread or process that the program has started; end the run with that reason.
 
         Whatever the thread does with the exception: the ranks may wait for ever for what it did not do.
         """
+        where = self.sites.text(self.sites.find(frame))
+        if not self.forks.here:
+            self.forks.say(
+                f"{name} was called by a process that a rank has forked, at {where}: only ranks may call MPI"
+            )
         words = (
-            f"{name} was called by another thread than the main one, at "
-            f"{self.sites.text(self.sites.find(frame))}: threads that call MPI are not simulated"
+            f"{name} was called by another thread than the main one, at {where}: threads that call MPI are "
+            "not simulated"
         )
         self.failure = NotSimulatedError(words)
         raise RuntimeError(words)
@@ -196,7 +212,7 @@ class Runtime:
         return buf
 
     def check_attached(self, rank: Rank, nbytes: int) -> None:
-        """Refuse a buffered send that the attached buffer has no room for."""
+        """Reject a buffered send that the attached buffer has no room for."""
         from .constants import INTEGERS
 
         needed = nbytes + INTEGERS["BSEND_OVERHEAD"]
@@ -219,7 +235,7 @@ class Runtime:
             failure: Exception | None = None
             trace: types.TracebackType | None = None
             try:
-                rank.left_ns = thread_time_ns()
+                rank.begin()
                 try:
                     exec(code, view.main.__dict__)
                 finally:
@@ -249,7 +265,7 @@ class Runtime:
 
     def _end(self, rank: Rank) -> None:
         """Account for what the rank computed after its last call."""
-        measured = thread_time_ns() - rank.left_ns
+        measured = rank.stretch_ns()
         rank.digest = digest = hash((rank.digest, 0))
         site = self.sites.add("end of the program", 0)
         rank._account(digest, site, measured)
@@ -312,6 +328,8 @@ class Runtime:
             if switches >= _COLLECT_EVERY:
                 switches = 0
                 gc.collect(1)
+        if said := self.forks.heard():
+            raise NotSimulatedError(said)
         if not all(rank.finished for rank in running):
             _await_threads()
             if self.failure is not None:
@@ -382,6 +400,7 @@ def simulate(
     seed: int = 1,
     timeline: bool = True,
     recorder: Recorder | None = None,
+    ends_s: float | None = None,
 ) -> SimulatedRun:
     """Run an mpi4py script as `ranks` ranks in the simulated world.
 
@@ -403,6 +422,9 @@ def simulate(
         Whether to keep every interval.
     recorder
         Keeps what the ranks asked of the world and what it answered.
+    ends_s
+        When the run is too late, on the monotonic clock, in seconds: this process then ends with words about
+        what the ranks did. Without it the run may take any time.
 
     Raises
     ------
@@ -418,7 +440,9 @@ def simulate(
     path, code = _load(script, ranks)
     world = _open(ranks, model_json, seed, timeline)
     source = compute if compute is not None else Measured()
-    runtime, views = _execute(path, code, argv, ranks, model_json, world, source, seed, recorder)
+    runtime, views = _execute(
+        path, code, argv, ranks, model_json, world, source, seed, recorder, ends_s=ends_s
+    )
     return _result(runtime, views, seed, timeline)
 
 
@@ -431,8 +455,10 @@ def run_alone(
     *,
     seed: int = 1,
     start: Callable[[], None] | None = None,
-) -> tuple[list[int], list[int]]:
+) -> tuple[list[int], list[int], dict[str, int]]:
     """Run one rank of a recorded run alone; returns its durations in picoseconds and path digests.
+
+    Returned is also for how long it was blocked, and for what (`Away.blocked_ns`).
 
     Parameters
     ----------
@@ -452,8 +478,9 @@ def run_alone(
     world = _open(ranks, model_json, seed, timeline=False)
     runtime, _ = _execute(path, code, argv, ranks, model_json, world, Measured(), seed, solo, start)
     assert solo.only is not None
+    assert runtime.away is not None
     rank = runtime.ranks[solo.only]
-    return rank.durations_ps, rank.digests
+    return rank.durations_ps, rank.digests, runtime.away.blocked_ns
 
 
 def _load(script: str | os.PathLike[str], ranks: int) -> tuple[Path, types.CodeType]:
@@ -480,6 +507,7 @@ def _execute(
     seed: int,
     recorder: Recorder | Solo | None,
     start: Callable[[], None] | None = None,
+    ends_s: float | None = None,
 ) -> tuple[Runtime, list[RankView]]:
     """Run the program in a world; with a `Solo`, only its rank."""
     source.begin(ranks)
@@ -491,7 +519,10 @@ def _execute(
         wanted = scan(path)[0]
         preimport(wanted)
         views = [RankView(index, path, argv, seed, wanted) for index in range(ranks)]
-        runtime = Runtime(world if recorder is None else recorder.open(world), ranks, placement, source)
+        opened = world if recorder is None else recorder.open(world)
+        # Several ranks in one thread wait for each other, and one alone for nothing of ours.
+        away = Away() if recorder is not None and recorder.only is not None else None
+        runtime = Runtime(opened, ranks, placement, source, away)
         if recorder is not None:
             recorder.furnish(runtime)
             runtime.only = recorder.only
@@ -505,12 +536,14 @@ def _execute(
         if start is not None:
             start()
         try:
-            runtime.run(isolation, views)
+            with watched(runtime, ends_s):
+                runtime.run(isolation, views)
         except (ProgramFailedError, SimulationError) as error:
             _leave_words(error, views)
             raise
         finally:
             runtime.end_all()
+            runtime.forks.close()
             isolation.take_away()
             del current.rank
             if enabled:

@@ -17,6 +17,7 @@ import numpy as np
 
 from wiretwin.errors import InputError
 from wiretwin.model.values import DATA, Sheet, read_sheet, write_fitted
+from wiretwin.student import quantile
 
 __all__ = [
     "Constant",
@@ -142,7 +143,6 @@ def fit(
         There are more constants than figures.
     """
     from scipy.optimize import least_squares
-    from scipy.stats import t as student
 
     if len(free) > len(rows):
         raise InputError(
@@ -167,7 +167,7 @@ def fit(
     degrees = max(1, len(rows) - len(names))
     variance = 2 * found.cost / degrees
     covariance = variance * np.linalg.pinv(found.jac.T @ found.jac)
-    half = float(student.ppf(0.95, degrees)) * np.sqrt(np.diag(covariance))
+    half = quantile(degrees, 0.95) * np.sqrt(np.diag(covariance))
     # An interval beyond the bounds says no more than that the figures do not determine the constant.
     half = np.minimum(half, math.log(MOST))
     values = np.exp(found.x)

@@ -13,6 +13,7 @@ from wiretwin.model.profiles import CIRCUITS, Network
 from wiretwin.model.values import DATA
 from wiretwin.papers.fit import Constant, Fit, Residual, constants, fit, joined
 from wiretwin.papers.lin1995_beyond import LOADS, first_message, under_load, upgrades
+from wiretwin.papers.lin1995_choices import under
 from wiretwin.papers.lin1995_circuits import circuits, properties
 from wiretwin.papers.lin1995_fore import pvm_fore, scaling
 from wiretwin.papers.lin1995_interfaces import evidence, table7
@@ -32,6 +33,7 @@ from wiretwin.papers.lin1995_settings import (
     socket_setting,
 )
 from wiretwin.papers.records import Record, Role
+from wiretwin.student import quantile
 
 __all__ = [
     "EVIDENCE",
@@ -44,6 +46,7 @@ __all__ = [
     "experiment",
     "refit",
     "sensitivity",
+    "under",
     "write_fit",
 ]
 
@@ -214,7 +217,6 @@ def _figure12(quick: bool) -> tuple[list[Record], list[str]]:
 def _figure7(quick: bool) -> tuple[list[Record], list[str]]:
     """Echo statistics: the mean with its 90 % interval, least and most, on hosts that do other things too."""
     import numpy as np
-    from scipy.stats import t as student
 
     records: list[Record] = []
     setting = _table1()[0]
@@ -223,7 +225,7 @@ def _figure7(quick: bool) -> tuple[list[Record], list[str]]:
     for size, run in zip(sizes, echo(network, sizes, paper()["echo"]["rounds"]), strict=True):
         latency = run / 2
         mean = float(np.mean(latency))
-        half = float(student.ppf(0.95, len(latency) - 1) * np.std(latency, ddof=1) / math.sqrt(len(latency)))
+        half = float(quantile(len(latency) - 1, 0.95) * np.std(latency, ddof=1) / math.sqrt(len(latency)))
         name = sized(setting.case, size)
         for metric, value, (low, high) in (
             ("latency_us", mean, (mean - half, mean + half)),

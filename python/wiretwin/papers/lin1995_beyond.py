@@ -20,6 +20,7 @@ from wiretwin.papers.lin1995_settings import (
     socket_setting,
 )
 from wiretwin.papers.records import Record
+from wiretwin.student import quantile
 
 __all__ = ["LOADS", "first_message", "under_load", "upgrades"]
 
@@ -119,8 +120,6 @@ def under_load(quick: bool) -> tuple[list[Record], list[str]]:
 
 
 def _of_trial(name: str, trial: Trial, *, sockets: bool) -> list[Record]:
-    from scipy.stats import t as student
-
     def record(metric: str, value: float, half: float | None = None) -> Record:
         low, high = (None, None) if half is None else (value - half, value + half)
         return Record(PAPER, "under-load", name, metric, value, low, high, "prediction")
@@ -129,7 +128,7 @@ def _of_trial(name: str, trial: Trial, *, sockets: bool) -> list[Record]:
     latency = trial.round_trip_us / 2
     if len(latency) > 1:
         spread = float(np.std(latency, ddof=1)) / math.sqrt(len(latency))
-        half = float(student.ppf(0.95, len(latency) - 1)) * spread
+        half = quantile(len(latency) - 1, 0.95) * spread
         found.append(record("latency_us", float(np.mean(latency)), half))
     found.append(record("cell_loss_ratio", trial.lost_cells / max(1, trial.cells)))
     if sockets:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +38,10 @@ STACKS: dict[str, Callable[[str], Setting | None]] = {
 
 FIRST_USE = {"fore+reliable": "fore", "socket": "socket", "pvm-advise": "socket", "pvm-normal": "socket"}
 """Whose first message takes how much longer: that of PVM goes through sockets (a choice)."""
+
+
+FIRST_USE_SHARE = {"atm": 1.0, "ethernet": 1.0}
+"""How much of a first message's extra time counts, by network: a choice, for the paper names none."""
 
 
 RUNS = 10
@@ -141,8 +145,11 @@ def costs_s(job: Job) -> dict[str, float]:
     return {PDE: float(slope)}
 
 
-def settings() -> Iterator[tuple[Setting, float]]:
-    """Yield every stack on every network that it goes on, with the load beside it."""
+def settings(shares: Mapping[str, float] = FIRST_USE_SHARE) -> Iterator[tuple[Setting, float]]:
+    """Yield every stack on every network that it goes on, with the load beside it.
+
+    Of a first message's extra time so much counts as `shares` says of its network.
+    """
     given = paper()["programs"]
     for network in NETWORKS:
         for of in STACKS.values():
@@ -151,7 +158,8 @@ def settings() -> Iterator[tuple[Setting, float]]:
                 continue
             low, high = paper()["first_message"]["penalty_ms"][FIRST_USE[setting.network.stack.split("/")[0]]]
             # The sender of either direction pays once.
-            made = replace(setting.network, hosts=given["hosts"], first_use_ms=(low + high) / 4)
+            extra = (low + high) / 4 * shares.get(network.split("-")[0], 1.0)
+            made = replace(setting.network, hosts=given["hosts"], first_use_ms=extra)
             load = given["ethernet_load"] if network == "ethernet-loaded" else 0.0
             if load:
                 made = replace(made, load=(Load(load, law="constant", octets=given["load_octets"]),))

@@ -9,9 +9,11 @@ from typing import Literal
 
 from wiretwin.model.cases import keys_of
 
-__all__ = ["Record", "Role", "Tried", "digest"]
+__all__ = ["Key", "Record", "Role", "Tried", "digest"]
 
 Role = Literal["calibration", "prediction"]
+Key = tuple[str, str, str]
+"""A value's experiment, case and metric."""
 
 
 @dataclass(frozen=True)

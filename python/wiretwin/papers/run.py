@@ -17,8 +17,8 @@ PAPERS: dict[str, ModuleType] = {
     "ong2000": ong2000,
     "vila1998": vila1998,
 }
-"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment`` and ``refit``; ``write_fit`` where one fits, and
-``EVIDENCE`` where values rest on trials."""
+"""Modules with ``TITLE``, ``EXPERIMENTS``, ``experiment``, ``under`` and ``refit``; ``write_fit`` where one
+fits, and ``EVIDENCE`` where values rest on trials."""
 
 
 def run_paper(

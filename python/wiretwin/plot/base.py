@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,6 +18,8 @@ Floats = NDArray[np.float64]
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 SYMBOLS = ("circle", "square", "triangle-up", "x", "star", "hexagon")
+LEAST_TICKS = 3
+"""The fewest ticks that tell a reader what an axis shows."""
 PLAIN_SIZES = tuple(4**power for power in range(18))
 
 
@@ -31,16 +34,24 @@ class Look:
 
 def looks(layers: Sequence[str], theme: Theme = LIGHT) -> dict[str, Look]:
     """Give each layer its look, from the order of the layers alone."""
-    variants: dict[str, int] = {}
+    bases: list[str] = []
+    taken: set[tuple[int, int]] = set()
     out: dict[str, Look] = {}
     for layer in layers:
         base = layer.split("+")[0]
-        variant = variants[base] = variants.get(base, -1) + 1
-        again, colour = divmod(list(variants).index(base), len(theme.series))
+        if base not in bases:
+            bases.append(base)
+        again, colour = divmod(bases.index(base), len(theme.series))
         # Where colours come round again, dashes and symbols begin further on.
-        style = variant + 3 * again
-        out[layer] = Look(theme.series[colour], DASHES[style % len(DASHES)], SYMBOLS[style % len(SYMBOLS)])
+        style = next(style for style in count(3 * again) if (colour, style) not in taken)
+        taken.add((colour, style))
+        out[layer] = Look(theme.series[colour], _dash(style), SYMBOLS[style % len(SYMBOLS)])
     return out
+
+
+def _dash(style: int) -> str:
+    """Return the dash of a number: first those with a name, then ever longer ones."""
+    return DASHES[style] if style < len(DASHES) else f"{2 * style}px,4px"
 
 
 def empty(height: int, theme: Theme = LIGHT, name: str = "") -> go.Figure:
@@ -95,6 +106,49 @@ def band(figure: go.Figure, name: str, look: Look, one: Edge, other: Edge) -> No
     )
 
 
+def beyond(
+    figure: go.Figure,
+    name: str,
+    look: Look,
+    x: Floats,
+    low: Floats,
+    high: Floats,
+    frame: Sequence[float],
+    texts: Sequence[str],
+) -> None:
+    """Mark where a band leaves the picture: an arrow at the edge that it crosses, with its ends as words.
+
+    Parameters
+    ----------
+    x, low, high
+        The places of the band and its ends there.
+    frame
+        The lowest and the highest value that the picture shows.
+    texts
+        The interval at each place, in words.
+    """
+    label = escape(name)
+    for symbol, edge, gone in (
+        ("triangle-up-open", frame[1], high > frame[1]),
+        ("triangle-down-open", frame[0], low < frame[0]),
+    ):
+        at = np.flatnonzero(gone & np.isfinite(low) & np.isfinite(high))
+        if not at.size:
+            continue
+        figure.add_scatter(
+            x=x[at],
+            y=np.full(at.size, edge),
+            mode="markers",
+            marker={"size": 8, "symbol": symbol, "color": look.colour, "line": {"width": 1.5}},
+            cliponaxis=False,
+            text=[f"the interval goes on beyond the picture: {texts[int(place)]}" for place in at],
+            hovertemplate=f"<b>{label}</b><br>%{{text}}<extra></extra>",
+            showlegend=False,
+            legendgroup=label,
+            meta={"layer": name, "part": "beyond"},
+        )
+
+
 def caption_y(figure: go.Figure, text: str) -> None:
     """Say what the vertical axis shows: above it and level, which reads faster and costs no width."""
     figure.add_annotation(
@@ -112,12 +166,37 @@ def caption_y(figure: go.Figure, text: str) -> None:
     )
 
 
+def log_ticks(low: float, high: float) -> list[float]:
+    """Places of at least `LEAST_TICKS` ticks on a logarithmic axis from `low` to `high`, both above 0.
+
+    Powers of ten where enough of them lie inside; else 1, 2 and 5 times, or each number of one digit times, a
+    power of ten; on an axis too short for that, round numbers at even distances.
+    """
+    lowest, highest = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    for steps in ((1,), (1, 2, 5), tuple(range(1, 10))):
+        values = [step * 10.0**power for power in range(lowest, highest + 1) for step in steps]
+        inside = [value for value in values if low <= value <= high]
+        if len(inside) >= LEAST_TICKS:
+            return inside
+    power = math.floor(math.log10(max((high - low) / LEAST_TICKS, 1e-300)))
+    for step in (5, 2, 1):
+        width = step * 10.0**power
+        inside = [number * width for number in range(math.ceil(low / width), math.floor(high / width) + 1)]
+        if len(inside) >= LEAST_TICKS:
+            return inside
+    return [low, (low + high) / 2, high]
+
+
 def size_ticks(low: float, high: float) -> tuple[list[float], list[str]]:
     """Ticks of a logarithmic axis of sizes: every sixteenth, or every fourth where few would be left."""
     inside = [size for size in PLAIN_SIZES if low * 0.999 <= size <= high * 1.001]
     coarse = [size for size in inside if math.log(size, 16).is_integer() or size == inside[0]]
     step = [s for s in inside if (int(math.log2(s)) - int(math.log2(inside[0]))) % 4 == 0] if inside else []
     chosen = inside if len(inside) <= 6 else (step if len(step) >= 3 else coarse)
+    if len(chosen) < LEAST_TICKS:
+        chosen = [size for size in (2**power for power in range(60)) if low * 0.999 <= size <= high * 1.001]
+    if len(chosen) < LEAST_TICKS and low < high:
+        chosen = sorted({round(low), round((low + high) / 2), round(high)})
     return [float(size) for size in chosen], [size_text(size) for size in chosen]
 
 
@@ -125,13 +204,7 @@ def time_ticks(low_s: float, high_s: float) -> tuple[list[float], list[str]]:
     """Ticks of a logarithmic axis of times: each power of ten between `low_s` and `high_s`, in seconds."""
     if not (0 < low_s <= high_s and math.isfinite(high_s)):
         return [], []
-    powers = range(math.ceil(math.log10(low_s / 1.5)), math.floor(math.log10(high_s * 1.5)) + 1)
-    values = [10.0**power for power in powers]
-    if len(values) < 2:
-        # Within a decade: 1, 2 and 5 times a power of ten.
-        lowest = math.floor(math.log10(low_s))
-        steps = [step * 10.0**power for power in (lowest, lowest + 1) for step in (1, 2, 5)]
-        values = [value for value in steps if low_s / 1.5 <= value <= high_s * 1.5]
+    values = log_ticks(low_s / 1.02, high_s * 1.02)
     return values, [tick_text(value, "time") for value in values]
 
 

@@ -40,15 +40,17 @@ def throughput(
     """
     curves, names = _curves(source, layers)
     figure = base.empty(420, theme, "throughput")
+    rates = _column(curves, "rate_MB_s")
+    frame = _frame(rates)
     for name, look, part in _parts(curves, names, theme):
         size, rate = _column(part, "bytes"), _column(part, "rate_MB_s")
         low, high = _column(part, "rate_low_MB_s"), _column(part, "rate_high_MB_s")
         base.band(figure, name, look, (size, low), (size, high))
+        base.beyond(figure, name, look, size, low, high, frame, _hover(part))
         base.line(figure, name, look, size, rate, _hover(part))
         _marks(figure, name, look, size, size, rate, twin)
     _frame_sizes(figure, curves)
-    rates = _column(curves, "rate_MB_s")
-    figure.update_yaxes(type="log", range=_log_range(rates), **_rate_ticks(rates))
+    figure.update_yaxes(type="log", range=_log_range(frame), **_rate_ticks(rates))
     base.caption_y(figure, "Throughput")
     return figure
 
@@ -61,20 +63,23 @@ def latency(
     layers: Sequence[str] | None = None,
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """Half a round trip against message size, for messages of at most `up_to_bytes`."""
+    """One-way latency against message size, for messages of at most `up_to_bytes`."""
     curves, names = _curves(source, layers)
     small = curves.filter(pl.col("bytes") <= up_to_bytes)
     curves = small if len(small) else curves
     figure = base.empty(400, theme, "latency")
+    frame = _frame(_column(curves, "time_us"))
     for name, look, part in _parts(curves, names, theme):
         size, time = _column(part, "bytes"), _column(part, "time_us")
-        base.band(figure, name, look, (size, _column(part, "low_us")), (size, _column(part, "high_us")))
+        low, high = _column(part, "low_us"), _column(part, "high_us")
+        base.band(figure, name, look, (size, low), (size, high))
+        base.beyond(figure, name, look, size, low, high, frame, _hover(part))
         base.line(figure, name, look, size, time, _hover(part))
         _marks(figure, name, look, size, size, time, twin)
     _frame_sizes(figure, curves)
     _frame_times(figure, curves, "y")
-    figure.update_yaxes(range=_log_range(_column(curves, "time_us")))
-    base.caption_y(figure, "Half a round trip")
+    figure.update_yaxes(range=_log_range(frame))
+    base.caption_y(figure, "One-way latency")
     return figure
 
 
@@ -92,6 +97,8 @@ def signature(
     """
     curves, names = _curves(source, layers)
     figure = base.empty(420, theme, "signature")
+    rates = _column(curves, "rate_MB_s")
+    frame = _frame(rates)
     for name, look, part in _parts(curves, names, theme):
         time, rate = _column(part, "time_us"), _column(part, "rate_MB_s")
         quick, slow = (
@@ -99,12 +106,12 @@ def signature(
             for end, other in (("low", "high"), ("high", "low"))
         )
         base.band(figure, name, look, quick, slow)
+        base.beyond(figure, name, look, time, slow[1], quick[1], frame, _hover(part))
         base.line(figure, name, look, time, rate, _hover(part))
         _marks(figure, name, look, _column(part, "bytes"), time, rate, twin)
     _frame_times(figure, curves, "x")
     figure.update_xaxes(title={"text": "Time of one message"})
-    rates = _column(curves, "rate_MB_s")
-    figure.update_yaxes(type="log", range=_log_range(rates), **_rate_ticks(rates))
+    figure.update_yaxes(type="log", range=_log_range(frame), **_rate_ticks(rates))
     base.caption_y(figure, "Throughput")
     return figure
 
@@ -175,7 +182,7 @@ def _column(frame: pl.DataFrame, name: str) -> Floats:
 
 
 def _hover(part: pl.DataFrame) -> list[str]:
-    """One text a point: size, half round trip and rate, with intervals and what is behind them."""
+    """One text a point: size, one-way latency and rate, with intervals and what is behind them."""
     texts = []
     for row in part.iter_rows(named=True):
         texts.append(
@@ -244,21 +251,24 @@ def _frame_times(figure: go.Figure, curves: pl.DataFrame, which: str) -> None:
         base.time_axis(figure, float(times.min()), float(times.max()), 1e-6, which)
 
 
-def _log_range(values: Floats) -> list[float] | None:
+def _frame(values: Floats) -> tuple[float, float]:
     """Frame a logarithmic axis by the curves; an interval of few launches may reach decades beyond them."""
     values = values[np.isfinite(values) & (values > 0)]
     if not len(values):
-        return None
+        return 0.0, math.inf
     low, high = math.log10(values.min()), math.log10(values.max())
     pad = 0.06 * max(high - low, 1.0)
-    return [low - pad, high + pad]
+    return 10.0 ** (low - pad), 10.0 ** (high + pad)
+
+
+def _log_range(frame: tuple[float, float]) -> list[float] | None:
+    return [math.log10(end) for end in frame] if math.isfinite(frame[1]) else None
 
 
 def _rate_ticks(rates: Floats) -> dict[str, Any]:
-    """Ticks for a logarithmic axis of rates: powers of ten, named with their unit."""
-    rates = rates[np.isfinite(rates) & (rates > 0)]
-    if not len(rates):
+    """Ticks for a logarithmic axis of rates, named with their unit."""
+    low, high = _frame(rates)
+    if not math.isfinite(high):
         return {}
-    powers = range(math.floor(math.log10(rates.min())), math.ceil(math.log10(rates.max())) + 1)
-    values = [10.0**power for power in powers]
+    values = base.log_ticks(low, high)
     return {"tickvals": values, "ticktext": [words.tick_text(value, "rate") for value in values]}

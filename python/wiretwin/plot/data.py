@@ -27,6 +27,12 @@ class HasSamples(Protocol):
         ...
 
 
+BREAK_P = 1e-5
+"""A break of a fit is called a change of behaviour where its `break_p` is below this.
+
+It is far below the usual 0.05, for a break is put where the noise helps it most.
+"""
+
 Source = HasSamples | pl.DataFrame | str | os.PathLike[str]
 """What figures are drawn from: a result, its folder, or its samples."""
 
@@ -88,8 +94,8 @@ def loop_times(source: Source, loop: str) -> pl.DataFrame:
 def echo_curves(source: Source) -> pl.DataFrame:
     """Turn the echo loop into curves.
 
-    Columns: `layer bytes launches samples`, half a round trip as `time_us low_us high_us`, and the rate
-    `rate_MB_s rate_low_MB_s rate_high_MB_s` = size / half a round trip (Lin et al. 1995), 10^6 bytes/s.
+    Columns: `layer bytes launches samples`, the one-way latency as `time_us low_us high_us`, and the rate
+    `rate_MB_s rate_low_MB_s rate_high_MB_s` = size / the one-way latency (Lin et al. 1995), 10^6 bytes/s.
     """
     half = loop_times(source, "echo").select(
         "layer",
@@ -129,13 +135,15 @@ def segment_values(segments: Sequence[Mapping[str, Any]], sizes: Floats) -> Floa
 
 
 def steps(twin: Any) -> list[dict[str, Any]]:
-    """Sizes at which a layer changes behaviour: `layer bytes why` (`rendezvous` or `segment`)."""
+    """Sizes at which a layer changes behaviour: `layer bytes why` (`rendezvous` or `segment`).
+
+    A segment counts where noise alone can hardly have made it, by its `break_p`, if the twin says.
+    """
     found: list[dict[str, Any]] = []
     for name, layer in as_mapping(twin).get("layers", {}).items():
         rendezvous = layer.get("rendezvous_from_bytes")
-        edges = {int(part["from_bytes"]) for part in layer.get("half_round_trip", [])} - {0}
-        lowest = min((int(part["from_bytes"]) for part in layer.get("half_round_trip", [])), default=0)
-        edges -= {lowest}
+        parts = sorted(layer.get("half_round_trip", []), key=lambda part: int(part["from_bytes"]))
+        edges = {int(part["from_bytes"]) for part in parts[1:] if (part.get("break_p") or 0.0) < BREAK_P}
         if rendezvous:
             edges.add(int(rendezvous))
         for edge in sorted(edges):

@@ -25,7 +25,7 @@ def fit(
     layers: Sequence[str] | None = None,
     theme: Theme = LIGHT,
 ) -> go.Figure:
-    """Half a round trip as measured (points) and as fitted (lines); a break is a gap with a ring after it."""
+    """One-way latency as measured (points) and as fitted (lines); a break is a gap with a ring after it."""
     curves, names = _curves(source, layers)
     figure = base.empty(440, theme, "fit")
     for name, look, part in _parts(curves, names, theme):
@@ -62,7 +62,7 @@ def fit(
         _breaks(figure, name, look, segments, float(size.min()), float(size.max()))
     _frame_sizes(figure, curves)
     _frame_times(figure, curves, "y")
-    base.caption_y(figure, "Half a round trip")
+    base.caption_y(figure, "One-way latency")
     return figure
 
 

@@ -34,7 +34,7 @@ _HALF_ROW = 0.38
 
 
 def read_timeline(source: pl.DataFrame | str | Path) -> pl.DataFrame:
-    """Take a timeline frame or the Parquet file of one; refuse one without the columns needed."""
+    """Take a timeline frame or the Parquet file of one; reject one without the columns needed."""
     frame = source if isinstance(source, pl.DataFrame) else pl.read_parquet(source)
     needed = ("rank", "start_ps", "end_ps", "kind")
     missing = [name for name in needed if name not in frame.columns]

@@ -5,7 +5,7 @@
 - `model`: from a twin to the network that simulated ranks run on
 - `stage`: a simulated run in a process of its own
 - `solo`: a measuring pass, every rank in a process and on a core of its own
-- `predict`: recording, passes, replay, and the frozen record
+- `predict`: recording, passes, replay, and the recorded record
 - `live`: real launches
 - `compiled`, `named`: a compiled program predicted; and run by name in either world
 - `repeats`: real launches of a compiled program

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from wiretwin import states
 from wiretwin.errors import InputError
 from wiretwin.model import Network
+from wiretwin.predict import printed
 from wiretwin.predict.records import (
     Beside,
     Comparison,
@@ -23,6 +23,9 @@ from wiretwin.predict.records import (
     read,
     typical,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 #: Length of the echo beside each launch, as `wiretwin.mpi.live` makes it.
 ECHO_BYTES = 1 << 16
@@ -59,7 +62,7 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
         raise InputError(key="seconds.value", value=0.0, allowed="a time above 0, in the run")
     notes = []
     if datetime.fromisoformat(prediction.frozen_utc) >= datetime.fromisoformat(run.started_utc):
-        notes.append("the prediction was frozen after the run had started")
+        notes.append("the prediction was recorded after the run had started")
     notes += prediction.warnings
     by_state, elsewhere = _by_state(prediction, run)
     known = [one for one in by_state if one.launches]
@@ -90,6 +93,14 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
             f"a rank had no core for {100 * lost:.0f} % of the actual time: other processes had it, which "
             "the prediction knows nothing of"
         )
+    agreement = None
+    if prediction.printed is not None and (texts := run.printed) is not None:
+        agreement = printed.agreement(prediction.printed, texts)
+        if agreement == "different":
+            notes.append(
+                "the program did not print the same in both worlds: "
+                + printed.first(prediction.printed, texts)
+            )
     assert chosen.actual is not None
     assert chosen.error is not None
     return Comparison(
@@ -103,6 +114,7 @@ def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Compa
         by_state=by_state,
         elsewhere=elsewhere,
         notes=notes,
+        printed=agreement,
     )
 
 
@@ -223,6 +235,8 @@ def lost_share(run: Run) -> float | None:
 
 def table(comparisons: Sequence[Comparison]) -> pl.DataFrame:
     """Return one row a program: predicted, interval, actual, interval, error; times in seconds."""
+    import polars as pl
+
     return pl.DataFrame(
         [
             {
@@ -249,6 +263,8 @@ def split_table(comparison: Comparison) -> pl.DataFrame:
     The real parts are those of one launch, `real_launch`, counted from 1: the typical one with timers in the
     state compared. Its time is longer than those of the others by what the timers take.
     """
+    import polars as pl
+
     run, prediction = comparison.run, comparison.prediction
     own = next((one for one in prediction.states if one.name == comparison.state), None)
     timed = [

@@ -19,8 +19,18 @@ from wiretwin.errors import InputError
 from wiretwin.predict import timeline
 from wiretwin.predict.model import AnyNetwork, Side, Site, single_host
 from wiretwin.predict.named import DEFAULT_LAYER, Case, Named, parse_parameters, run_live, simulate
-from wiretwin.predict.predict import DEFAULT_PASSES, DEFAULT_SEED, Statistic, keep
-from wiretwin.predict.records import ComputeNote, ModelledRank, Prediction, Spread, sha256_of, utc_now
+from wiretwin.predict.records import (
+    DEFAULT_PASSES,
+    DEFAULT_SEED,
+    ComputeNote,
+    ModelledRank,
+    Prediction,
+    Spread,
+    Statistic,
+    keep,
+    sha256_of,
+    utc_now,
+)
 from wiretwin.twin import Twin
 
 __all__ = ["predict_compiled"]
@@ -45,7 +55,7 @@ def predict_compiled(
     limit_s: float = 120.0,
     on_stage: Callable[[str], None] | None = None,
 ) -> Prediction:
-    """Predict the run of a compiled program on the host of a twin, and freeze the prediction.
+    """Predict the run of a compiled program on the host of a twin, and record the prediction.
 
     What is predicted is the program's own time on the slowest rank, without collecting and checking its
     result, as `wiretwin.predict.repeats.run_repeatedly` keeps it. Where the twin knows several states of the

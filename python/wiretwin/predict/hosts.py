@@ -1,5 +1,8 @@
 """From an echo between two hosts to a network of several.
 
+Where what was between them is known, it is taken out of a layer's latency, and any network may be put in its
+place (`less_network`). Where nothing but an echo is known (`echo_network`):
+
 An echo shows what a message takes from end to end, not where. The rate at which long ones pass is put on
 each host's own link, a transmitter and a receiver that work for one message at a time, so that messages
 which share a link share its rate. The rest of a message's time is its two ends and the way between.
@@ -7,12 +10,18 @@ which share a link share its rate. The rest of a message's time is its two ends 
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
+from wiretwin import _core
 from wiretwin.errors import InputError
+from wiretwin.model import Network
+from wiretwin.quantity import parse_size
 from wiretwin.twin import Costs
 
-__all__ = ["ON_ETHERNET", "echo_network"]
+__all__ = ["ON_ETHERNET", "echo_network", "free_model", "less_network"]
 
 #: What a short message of TCP over IP takes of an Ethernet besides itself, in bytes: preamble, header,
 #: check sequence and gap (38), IP (20), TCP with time stamps (32).
@@ -30,7 +39,7 @@ def echo_network(layer: Costs, hosts: int, *, cores: int, message_bytes: int = O
     Parameters
     ----------
     layer
-        Fitted to an echo between two such hosts; of its quantities only the half round trip is used.
+        Fitted to an echo between two such hosts; of its quantities only the one-way latency is used.
     hosts
         How many, 2 and above.
     cores
@@ -70,7 +79,7 @@ def echo_network(layer: Costs, hosts: int, *, cores: int, message_bytes: int = O
         "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
         "rendezvous_from_bytes": None,
     }
-    node = {"cores": cores, "idle": "yield", "quantum_ps": 4_000_000_000}
+    node = {"cores": cores, "idle": "sleep", "quantum_ps": 4_000_000_000}
     return {
         "nodes": [node] + [{**node, "cores_of": 0}] * (hosts - 1),
         "placement": list(range(hosts)),
@@ -78,3 +87,66 @@ def echo_network(layer: Costs, hosts: int, *, cores: int, message_bytes: int = O
         "inter": costs,
         "link": {"rate_bit_s": rate_bit_s, "delay_ps": 0, "message_bytes": message_bytes},
     }
+
+
+def free_model(ranks_per_host: int) -> dict[str, Any]:
+    """Return the model of a host whose messages cost nothing at either end, with a core for each rank."""
+    free = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
+    layer = dict.fromkeys(("overhead_send", "overhead_recv", "latency", "gap"), free)
+    return {
+        "nodes": [{"cores": ranks_per_host, "idle": "spin", "quantum_ps": 4_000_000_000}],
+        "intra": {"call_ps": 0, "rendezvous_from_bytes": None, **layer},
+        "link": None,
+    }
+
+
+def less_network(latency: Sequence[Mapping[str, int]], network: Network) -> list[dict[str, int]]:
+    """Return what a latency leaves without the network that it was measured over.
+
+    A message of one packet takes its time on every line of the way, a longer one is sent piece by piece: the
+    line is broken where the second packet begins. What is left is never less than nothing, at no size, for no
+    message is faster than its network.
+
+    Parameters
+    ----------
+    latency
+        Segments as the simulated world reads them: `from_bytes`, `base_ps` and `per_byte_fs`.
+    network
+        What joined the two hosts.
+    """
+    lines = {line["from_bytes"]: line for line in latency}
+    mtu, headers = (
+        parse_size(network.parameters.get(key, usual))
+        for key, usual in (("mtu", "1500 B"), ("headers", "52 B"))
+    )
+    breaks = sorted({*lines, mtu - headers + 1})
+    left: list[dict[str, int]] = []
+    line: Mapping[str, int] = {}
+    for first, end in pairwise([*breaks, breaks[-1] + (1 << 20)]):
+        line = lines.get(first, line)
+        (begun, least), (ended, most) = (
+            (size, max(0, line["base_ps"] + line["per_byte_fs"] * size // 1000 - _crossing_ps(network, size)))
+            for size in (first, end - 1)
+        )
+        slope = 1000 * (most - least) // max(1, ended - begun)
+        left.append({"from_bytes": first, "base_ps": least - slope * first // 1000, "per_byte_fs": slope})
+    return left
+
+
+def _crossing_ps(network: Network, size: int) -> int:
+    """Return what a message takes from one host to the next where the hosts cost nothing, in picoseconds."""
+    host = free_model(1)
+    model = host | {
+        "nodes": host["nodes"] * 2,
+        "placement": [0, 1],
+        "inter": host["intra"],
+        "network": network.plan,
+    }
+    world: Any = _core.World(2, json.dumps(model), seed=1)
+    send, receive = world.post(0, ("send", 0, 1, 0, size, "standard")), world.post(1, ("recv", 0, 0, 0, size))
+    world.post(0, ("wait", [send], "all"))
+    world.post(1, ("wait", [receive], "all"))
+    for _ in range(2):
+        for rank, _ in world.step():
+            world.post(rank, ("finish",))
+    return int(world.now_ps(1))

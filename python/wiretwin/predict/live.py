@@ -22,6 +22,8 @@ from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.measure.running import made_for_it
 from wiretwin.mpi import script
 from wiretwin.place import HERE, Place
+from wiretwin.predict import printed
+from wiretwin.predict.library import Library, library
 from wiretwin.predict.model import LAYER
 from wiretwin.predict.records import Launch, RealRank, Run, median_spread, sha256_of, typical, utc_now
 
@@ -76,22 +78,8 @@ class Job:
         return max(Counter(state.name for state in found if state is not None).values(), default=0)
 
 
-def launcher(ranks: int, place: Place = HERE) -> list[str]:
-    """Return the command that starts `ranks` processes with this environment's MPI, on the hosts in turn."""
-    mpiexec = Path(sys.executable).parent / "mpiexec"
-    if not mpiexec.exists():
-        raise ProgramError(
-            f"no mpiexec beside {sys.executable}: install the package mpich into its environment"
-        )
-    reach: list[str] = []
-    if place.agent is not None:
-        names = ",".join(host.name for host in place.hosts)
-        reach = ["-launcher", "rsh", "-launcher-exec", str(place.agent), "-hosts", names]
-    return [str(mpiexec), *reach, "-n", str(ranks)]
-
-
-def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Launch:
-    """Run the program once.
+def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place = HERE) -> Launch:
+    """Run the program once, on a library that is up at the place.
 
     Parameters
     ----------
@@ -114,13 +102,15 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         report = folder / "seconds.json"
         env = process.single_threaded()
         env["WIRETWIN_LIVE_OUT"] = str(report)
+        env["WIRETWIN_LIVE_PRINTED"] = str(folder / "printed")
+        printed_by = [folder / f"printed.{rank}" for rank in range(job.ranks)]
         env.pop("WIRETWIN_LIVE_SPLIT", None)
         if split:
             env["WIRETWIN_LIVE_SPLIT"] = "1"
         # A host that does not see the working directory begins elsewhere.
         path = os.path.abspath(job.program) if len(place.hosts) > 1 else str(job.program)
         program = [sys.executable, "-P", "-m", "wiretwin.mpi.live", path, *job.args]
-        argv = place.hosts[0].command([*launcher(job.ranks, place), *program])
+        argv = place.hosts[0].command([*on.command(job.ranks), *program], env=on.env)
         try:
             with leftovers.none_left(os.getuid()):
                 made = made_for_it(place)
@@ -128,8 +118,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         except process.TimeLimit as late:
             raise ProgramError(
                 f"{job.name} on {job.ranks} ranks did not end within {limit_s:g} s and was ended; "
-                f"its last words: {_own_words(late.finished)}. If it waits for a message that never comes, "
-                "`wiretwin predict` says who waits for whom"
+                f"its last words: {_own_words(late.finished, printed_by)}. If it waits for a message that "
+                "never comes, `wiretwin predict` says who waits for whom"
             ) from late
         if done.returncode != 0:
             ending = process.ending(done.returncode)
@@ -137,9 +127,8 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
                 raise ProgramError(trouble)
             if len(place.hosts) == 1 and (short := shared_memory.short_of(job.ranks)) is not None:
                 raise StorageError(shared_memory.FOLDER, f"full: {job.name} ended with {ending}; {short}")
-            raise ProgramError(
-                f"{job.name} on {job.ranks} ranks ended with {ending}:\n{done.last_words(12) or 'no word'}"
-            )
+            words = _words(done, printed_by).last_words(12) or "no word"
+            raise ProgramError(f"{job.name} on {job.ranks} ranks ended with {ending}:\n{words}")
         try:
             seconds = json.loads(report.read_text("utf-8"))
         except (OSError, json.JSONDecodeError) as error:
@@ -147,6 +136,7 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
                 f"{job.name} on {job.ranks} ranks ended without saying how long it took: rank 0 was ended by "
                 "force (os._exit, a signal handler) before its end"
             ) from error
+        texts = printed.read(printed_by)
     per_rank = [float(value) for value in seconds["per_rank_s"]]
     ranks = None
     if split:
@@ -166,13 +156,19 @@ def launch(job: Job, *, split: bool, limit_s: float, place: Place = HERE) -> Lau
         echo_us=seconds.get("echo_us"),
         crossing_ns=seconds.get("crossing_ns"),
         queued_s=seconds.get("queued_s"),
+        printed=texts,
     )
 
 
-def _own_words(done: process.Finished) -> str:
+def _words(done: process.Finished, printed_by: Sequence[Path]) -> process.Finished:
+    """Return a process with what its ranks printed before what their launcher did."""
+    return replace(done, stdout="".join(printed.last(file) for file in printed_by) + done.stdout)
+
+
+def _own_words(done: process.Finished, printed_by: Sequence[Path]) -> str:
     """Return the last words of a program that we ended, without what its launcher says to that."""
     out = done.stdout.partition("BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES")[0].rstrip("= \n")
-    return replace(done, stdout=out).last_words(3) or "none"
+    return _words(replace(done, stdout=out), printed_by).last_words(3) or "none"
 
 
 def _scratch(place: Place) -> Path | None:
@@ -222,8 +218,12 @@ def run_interleaved(
     limit_s: float = 60.0,
     on_launch: Callable[[Job, Launch], None] | None = None,
     place: Place = HERE,
+    layer: str = LAYER,
 ) -> list[Run]:
     """Run every job `launches` times at a place, taking turns, and write each job's `run.json`.
+
+    The library is that of `layer`, ``mpi4py/mpich`` or another one that scripts run on, such as
+    ``mpi/openmpi+direct``.
 
     A job with states is run until so many launches were in one and the same, but at most `MOST_TURNS`
     times as often: with two states that is always enough, unless the host changes in mid-launch or to a
@@ -235,7 +235,8 @@ def run_interleaved(
     Raises
     ------
     InputError
-        When a script is not there, a number is out of range, or a folder holds a run already.
+        When a script is not there, a number is out of range, a folder holds a run already, or the library
+        is not to be had.
     ProgramError
         As `launch`.
     """
@@ -252,42 +253,57 @@ def run_interleaved(
                 raise InputError(job.folder, reason=f"holds {name} already", allowed="a folder without a run")
     for job in jobs:
         job.started_utc = utc_now()
-    try:
-        for turn in range(MOST_TURNS * launches + splits):
-            split = turn >= MOST_TURNS * launches
-            for job in jobs:
-                if not split and job.alike() >= launches:
-                    continue
-                result = launch(job, split=split, limit_s=limit_s, place=place)
-                (job.splits if split else job.launches).append(result)
-                append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")
-                if on_launch is not None:
-                    on_launch(job, result)
-    except KeyboardInterrupt:
-        _keep(jobs, place)
-        raise
-    except StorageError as error:
-        if kept := _keep(jobs, place):
-            raise StorageError(error.file, error.reason, kept) from error
-        raise
-    except ProgramError as error:
-        kept = _keep(jobs, place)
-        if not kept:
+    with library(layer, place) as on:
+        try:
+            _take_turns(jobs, on, launches, splits, limit_s, on_launch, place)
+        except KeyboardInterrupt:
+            _keep(jobs, on)
             raise
-        raise ProgramError(f"{error}\n{kept}") from error
-    runs = [_record(job, place) for job in jobs]
+        except StorageError as error:
+            if kept := _keep(jobs, on):
+                raise StorageError(error.file, error.reason, kept) from error
+            raise
+        except ProgramError as error:
+            kept = _keep(jobs, on)
+            if not kept:
+                raise
+            raise ProgramError(f"{error}\n{kept}") from error
+        runs = [_record(job, on) for job in jobs]
     for job, run in zip(jobs, runs, strict=True):
         run.write(job.folder)
     return runs
 
 
-def _keep(jobs: Sequence[Job], place: Place) -> str:
+def _take_turns(
+    jobs: Sequence[Job],
+    on: Library,
+    launches: int,
+    splits: int,
+    limit_s: float,
+    on_launch: Callable[[Job, Launch], None] | None,
+    place: Place,
+) -> None:
+    for turn in range(MOST_TURNS * launches + splits):
+        split = turn >= MOST_TURNS * launches
+        for job in jobs:
+            if not split and job.alike() >= launches:
+                continue
+            result = launch(job, on, split=split, limit_s=limit_s, place=place)
+            if split or job.launches:
+                result = result.model_copy(update={"printed": None})
+            (job.splits if split else job.launches).append(result)
+            append(job.folder / LAUNCHES_FILE, result.model_dump_json() + "\n")
+            if on_launch is not None:
+                on_launch(job, result)
+
+
+def _keep(jobs: Sequence[Job], on: Library) -> str:
     """Write the records of the launches so far, and say in words what is kept where."""
     said = []
     for job in jobs:
         count = len(job.launches)
         if count:
-            _record(job, place).write(job.folder)
+            _record(job, on).write(job.folder)
             said.append(f"{count} {'launch is' if count == 1 else 'launches are'} kept in {job.folder}")
     return "; ".join(said)
 
@@ -302,7 +318,7 @@ def append(file: Path, text: str) -> None:
         raise StorageError(file, f"not written: {error.strerror or error}") from error
 
 
-def _record(job: Job, place: Place) -> Run:
+def _record(job: Job, on: Library) -> Run:
     # One launch, whole: parts of several would not sum to the time of any.
     timed = typical(job.splits) if job.splits else None
     return Run(
@@ -310,9 +326,9 @@ def _record(job: Job, place: Place) -> Run:
         program_sha256=sha256_of(job.program),
         args=list(job.args),
         ranks=job.ranks,
-        layer=LAYER,
-        launcher=["mpiexec", *launcher(job.ranks, place)[1:]],
-        library=f"mpich {importlib.metadata.version('mpich')}, mpi4py {importlib.metadata.version('mpi4py')}",
+        layer=on.layer,
+        launcher=[Path(on.words[0]).name, *on.command(job.ranks)[1:]],
+        library=on.name,
         launches=[*job.launches, *job.splits],
         seconds=median_spread([one.seconds for one in job.launches]),
         split=[] if timed is None else job.splits[timed].split or [],

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 
 from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork, Network, read_network
-from wiretwin.twin import Costs, Quantity, Segment, Twin
+from wiretwin.predict.hosts import free_model, less_network
+from wiretwin.twin import Costs, Host, Quantity, Segment, Sharing, Twin
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
@@ -27,17 +29,6 @@ Side = Literal["value", "low", "high"]
 NOTHING = "nothing"
 
 
-def free_model(ranks_per_host: int) -> dict[str, Any]:
-    """Return the model of a host whose messages cost nothing at either end, with a core for each rank."""
-    free = [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}]
-    layer = dict.fromkeys(("overhead_send", "overhead_recv", "latency", "gap"), free)
-    return {
-        "nodes": [{"cores": ranks_per_host, "idle": "spin", "quantum_ps": 4_000_000_000}],
-        "intra": {"call_ps": 0, "rendezvous_from_bytes": None, **layer},
-        "link": None,
-    }
-
-
 def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     """Return the model of a layer: what a message costs at both ends and between them.
 
@@ -46,7 +37,7 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
     layer
         A fitted layer, or one state of it; overheads and latency must have been fitted.
     side
-        ``low`` and ``high`` move the layer's times to the ends of the intervals of its half round trip at
+        ``low`` and ``high`` move the layer's times to the ends of the intervals of its one-way latency at
         their size, what a message costs and what a byte does each by its own, all parts in proportion.
 
     Raises
@@ -75,7 +66,7 @@ def layer_model(layer: Costs, side: Side = "value") -> dict[str, Any]:
 def _both_at_once(layer: Costs, scale: _Scale) -> dict[str, Any]:
     """Return overheads and latency of a layer whose ends copy a message at the same time where they can.
 
-    An end works as long as it is busy with a message alone; the latency is what a half round trip leaves, and
+    An end works as long as it is busy with a message alone; the latency is what a one-way latency leaves, and
     negative by as much as the two work at once.
     """
     parts = layer.segments("half_round_trip"), layer.busy_send, layer.busy_recv
@@ -105,16 +96,62 @@ def single_host(
     """
     if ranks < 1:
         raise InputError(key="--ranks", value=ranks, allowed="1 and above")
-    host = twin.host
+    found = twin.layer(layer)
     return {
-        "nodes": [
-            {"cores": host.cores, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)},
-        ],
+        "nodes": [_node(twin.host, found.sharing, side)],
         "placement": [0] * ranks,
-        "intra": layer_model(twin.layer(layer).in_state(state), side),
+        "intra": layer_model(found.in_state(state), side),
         "inter": None,
         "link": None,
     }
+
+
+def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
+    """Return a node as its ranks were measured on one core, or as the host's table says."""
+    if sharing is None:
+        return {"cores": host.cores, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)}
+    return {
+        "cores": host.cores,
+        "idle": sharing.idle,
+        # The kernel's, whichever side the layer's costs are taken from.
+        "quantum_ps": max(1, round(1e9 * sharing.slice_ms.value)),
+        "turn_ps": round(1e6 * getattr(sharing.turn_us, side)),
+    }
+
+
+def deals(model: Mapping[str, Any], count: int, seed: int) -> list[list[int]]:
+    """Return up to `count` ways to deal ranks that yield to cores; none where each has one.
+
+    A rank that yields is always ready to run, and stays on the core where the kernel has put it while it
+    started: as many on each, any of them. The first deal is in turn, the others are drawn.
+    """
+    nodes = model.get("nodes", ())
+    owners = [nodes[node].get("cores_of", node) for node in model.get("placement", ())]
+    on_node = {node: [rank for rank, owner in enumerate(owners) if owner == node] for node in set(owners)}
+    crowded = {
+        node: ranks
+        for node, ranks in on_node.items()
+        if nodes[node]["idle"] == "yield" and len(ranks) > nodes[node]["cores"] > 1
+    }
+    if not crowded:
+        return []
+    random = Random(seed)
+    found: list[list[int]] = []
+    for number in range(4 * count):  # few ranks have few deals, which come again
+        dealt = [0] * len(owners)
+        for node, ranks in sorted(crowded.items()):
+            cores = [turn % nodes[node]["cores"] for turn in range(len(ranks))]
+            if number:
+                random.shuffle(cores)
+            # Which core is which makes no difference: the first rank has the first.
+            names: dict[int, int] = {}
+            for rank, core in zip(ranks, cores, strict=True):
+                dealt[rank] = names.setdefault(core, len(names))
+        if dealt not in found:
+            found.append(dealt)
+        if len(found) == count:
+            break
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +271,27 @@ class Site:
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)
+        (node,) = model["nodes"]
+        others = {**node, "cores_of": 0} if self.network.shares_cores else node
+        inter = model["intra"]
+        if twin is not None and twin.host.network is not None:
+            # What limits a stream over a slow line is that line: what its ends need are their overheads.
+            inter = inter | {
+                "latency": less_network(inter["latency"], _between(twin.host.network)),
+                "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
+            }
         return model | {
-            "nodes": model["nodes"] * hosts,
+            "nodes": [node, *[others] * (hosts - 1)],
             "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],
-            "inter": model["intra"],
+            "inter": inter,
             "network": self.network.plan,
         }
+
+    def setup(self, twin: Twin) -> str:
+        """Return what kind of set-up this is, by the names of `wiretwin.predict.learnt.SETUPS`."""
+        if self.network is None:
+            return "host" if self.ranks <= twin.host.cores else "crowded"
+        return "testbed" if isinstance(self.network, Network) and self.network.shares_cores else "hosts"
 
     def notes(self, twin: Twin | None) -> list[str]:
         """Return what a reader of a prediction has to know about the site, with this twin or none."""
@@ -257,10 +309,24 @@ class Site:
         )
         if twin.host.between is None:
             return [f"{joined}measured within one host"]
+        if twin.host.network is not None:
+            return [
+                f"{joined}measured between two hosts, less what joined them then takes ({twin.host.network})"
+            ]
         return [
             f"{joined}measured between two hosts ({twin.host.between}): what was between them then is in its "
             "latency, and the network comes on top"
         ]
+
+
+def _between(network: str) -> Network:
+    """Return the network that a twin was measured over."""
+    try:
+        return Network.parse(network)
+    except InputError as error:
+        raise InputError(
+            key="host.network", value=network, reason=f"{error.key}: {error.reason}", allowed=error.allowed
+        ) from None
 
 
 class _Scale:

@@ -25,13 +25,13 @@ from wiretwin import _core, process, scratch
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.marks import LAUNCH
 from wiretwin.measure.job import on_stack
-from wiretwin.measure.layers import LAYERS, parse_layer
-from wiretwin.measure.running import BY_ADDRESS, LOOK_S, made_for_it, rendezvous
+from wiretwin.measure.running import LOOK_S, made_for_it, rendezvous
 from wiretwin.place import HERE, Place, host_of
 from wiretwin.predict import timeline
 from wiretwin.predict.model import LAYER, AnyNetwork, Site
 from wiretwin.quantity import parse_time
 from wiretwin.results import atomically
+from wiretwin.stacks.layers import LAYERS, parse_layer
 from wiretwin.stacks.word import COMPILED
 from wiretwin.twin import Twin
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 #: The layer of a live run, and of a prediction, that names none.
 DEFAULT_LAYER = "socket/tcp"
-#: Layers without a stack that carry a compiled program live.
-LIVE_LAYERS = ("socket/tcp", "socket/unix", "shm", "pcaal/udp")
 #: How long a rank that has its answer may take to leave when another has failed, in seconds.
 _GRACE_S = 5.0
 #: What the ends of an echo do with the bytes of a message.
@@ -141,7 +139,7 @@ NAMED = {
         ),
         Named(
             "netpipe",
-            "NetPIPE: half a round trip between ranks 0 and 1 over its schedule of sizes",
+            "NetPIPE: the one-way latency between ranks 0 and 1 over its schedule of sizes",
             {"most": 4 << 20, "perturbation": 3, "trial_us": 250_000, "trials": 7, "full": 0},
         ),
     )
@@ -150,7 +148,7 @@ NAMED = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a program that measures has found: a size in bytes, half a round trip, and how many were made."""
+    """What a program that measures has found: a size in bytes, its one-way latency, how many were made."""
 
     bytes: int
     time_ns: float
@@ -204,6 +202,8 @@ class NamedRun:
     layer: str
     ranks: tuple[NamedRank, ...]
     warnings: tuple[str, ...] = ()
+    congestion: Mapping[str, int] = field(default_factory=dict)
+    """Simulated: what the network has lost and marked, by name; nothing where messages are flows."""
 
     @property
     def seconds(self) -> float:
@@ -259,6 +259,8 @@ class Simulated:
     coarse_ps
         The stretches within which the timeline has time summed by kind, there being too many intervals; 0 if
         there were not.
+    congestion
+        What the network has lost and marked, by name; nothing where messages are flows.
     """
 
     ranks: tuple[NamedRank, ...]
@@ -267,6 +269,7 @@ class Simulated:
     digest: str
     timeline: pl.DataFrame | None
     coarse_ps: int
+    congestion: Mapping[str, int]
 
     @property
     def seconds(self) -> float:
@@ -311,11 +314,12 @@ def run_simulated(
     else:
         with atomically(trace) as temporary:
             (done,) = simulate(program, [case], seed=seed, limit_s=limit_s, chrome_trace=temporary)
-    return NamedRun(program, parameters, "simulated", layer, done.ranks, timeline.coarse_note(done.coarse_ps))
+    notes = timeline.coarse_note(done.coarse_ps)
+    return NamedRun(program, parameters, "simulated", layer, done.ranks, notes, done.congestion)
 
 
 def refuse_unpriced(program: Named, costs: Mapping[str, int]) -> None:
-    """Refuse work whose price nobody has told the simulated world."""
+    """Reject work whose price nobody has told the simulated world."""
     missing = [kind for kind in program.work if kind not in costs]
     if missing:
         raise InputError(
@@ -384,6 +388,7 @@ def simulate(
             found["digest"],
             None if number else kept,
             found["coarse_ps"],
+            found["congestion"],
         )
         for number, (case, found) in enumerate(zip(cases, done, strict=True))
     ]
@@ -402,7 +407,7 @@ def in_child(
     Raises
     ------
     InputError, ProgramError
-        It refuses something of the program `name`; it does not end within `limit_s` seconds, or fails.
+        It rejects something of the program `name`; it does not end within `limit_s` seconds, or fails.
     """
     if folder is None:
         with scratch.folder(what="named") as made:
@@ -456,15 +461,18 @@ def run_live(
             program.name, {"name": program.name, **parameters}, configuration, ranks, limit_s, place
         )
         return NamedRun(program, parameters, "live", configuration.name, tuple(map(_rank, results)))
-    if configuration.kind.name not in LIVE_LAYERS:
-        stacks = [name for name, kind in LAYERS.items() if kind.stack is not None and kind.probe == COMPILED]
-        raise InputError(key="--layer", value=layer, allowed=", ".join([*LIVE_LAYERS, *stacks]))
-    if len(place.hosts) > 1 and configuration.kind.name not in BY_ADDRESS:
+    # Its ranks speak the compiled probes' transports, and expect every message to come.
+    able = {name: kind for name, kind in LAYERS.items() if kind.probe == COMPILED and not kind.nature.loses}
+    if configuration.kind.name not in able:
+        raise InputError(key="--layer", value=layer, allowed=", ".join(able))
+    if len(place.hosts) > 1 and not configuration.kind.by_address:
         raise InputError(
             key="--layer",
             value=layer,
             reason="works within one host only",
-            allowed="socket/tcp, pcaal/udp, or a stack",
+            allowed=", ".join(
+                name for name, kind in able.items() if kind.by_address or kind.stack is not None
+            ),
         )
     cpus = sorted(os.sched_getaffinity(0))
     with rendezvous(place) as meeting, contextlib.ExitStack() as stack:
@@ -605,6 +613,7 @@ def _main(argv: Sequence[str]) -> int:
                 "messages": done["messages"],
                 "digest": done["digest"],
                 "coarse_ps": done.get("timeline_coarse_ps", 0),
+                "congestion": done["congestion"],
             }
         )
     print(json.dumps(found))

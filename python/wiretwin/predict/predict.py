@@ -20,23 +20,28 @@ from statistics import median_low
 from typing import TYPE_CHECKING, Any, Literal
 
 from wiretwin import _core, states
-from wiretwin.errors import InputError, StorageError
+from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork
 from wiretwin.model.local import MPI_LAYERS
 from wiretwin.mpi import script
+from wiretwin.mpi.away import KINDS, UNKNOWN
 from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass, Replay
 from wiretwin.mpi.recording import Recording
 from wiretwin.mpi.recording import replay as run_again
-from wiretwin.mpi.runtime import SimulatedRun
-from wiretwin.predict import solo, spread, stage, timeline
-from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site
+from wiretwin.mpi.runtime import NotSimulatedError, SimulatedRun
+from wiretwin.predict import alike, learnt, printed, solo, spread, stage, timeline
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals
 from wiretwin.predict.records import (
+    DEFAULT_PASSES,
+    DEFAULT_SEED,
     ComputeNote,
     InState,
     ModelledRank,
     Prediction,
     Range,
     Spread,
+    Statistic,
+    keep,
     read,
     sha256_of,
     utc_now,
@@ -50,11 +55,13 @@ if TYPE_CHECKING:
 
 #: Recordings above this are not kept for passes with one process a rank, in bytes.
 RECORDING_LIMIT = 1 << 30
-DEFAULT_SEED = 1
-DEFAULT_PASSES = 5
+#: Of ranks that do the same, so many are measured in each pass.
+MEASURED_EACH = 4
+#: A shorter time that a rank is blocked outside MPI is not worth a word.
+WORTH_SAYING_S = 1e-3
+#: Ways to deal ranks to cores that are tried; fewer where the program itself has to run for each.
+DEALS, TIMED_DEALS = 7, 3
 COMPUTE_FILE = "compute.parquet"
-
-Statistic = Literal["median", "minimum"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,10 @@ def predict(
     limit_s: float = 120.0,
     on_stage: Callable[[str], None] | None = None,
 ) -> Prediction:
-    """Predict the run of an mpi4py program on the host of a twin, and freeze the prediction.
+    """Predict the run of an mpi4py program on the host of a twin, and record the prediction.
+
+    A program that uses what `wiretwin.mpi` does not simulate runs under the MPI library itself, as
+    `wiretwin.predict.executable` runs compiled ones; the prediction's warnings say so.
 
     Parameters
     ----------
@@ -166,7 +176,31 @@ def predict(
     )
     say = on_stage or (lambda _: None)
     say("recording the messages")
-    forecast.record()
+    try:
+        forecast.record()
+    except NotSimulatedError as error:
+        if forecast.site.local is not None or replay is not None:
+            raise
+        # Only here, so that nobody waits for what knows of libraries.
+        from wiretwin.predict.executable import predict_executable
+
+        return predict_executable(
+            program,
+            args,
+            twin=twin,
+            ranks=ranks,
+            layer=layer,
+            network=network,
+            ranks_per_host=ranks_per_host,
+            passes=passes,
+            statistic=statistic,
+            compute_ps=compute_ps,
+            seed=seed,
+            out=out,
+            limit_s=limit_s,
+            on_stage=on_stage,
+            because=str(error),
+        )
     for number in range(forecast.passes_to_make):
         say(f"measuring the computation, pass {number + 1} of {passes}")
         forecast.measure()
@@ -228,6 +262,9 @@ class Forecast:
             self.source, self.kind = Replay(self.earlier), "replayed"
         self.passes_to_make = passes if self.kind == "measured" else 0
         self.passes: list[Pass] = []
+        self._blocked: list[list[dict[str, int]]] = []
+        self._alike: list[list[int]] = []
+        self._measured = self.ranks
         self.warnings: list[str] = []
         self.run: SimulatedRun
         self.recording: Recording
@@ -236,6 +273,10 @@ class Forecast:
         """Simulate once and keep what the ranks and the world said."""
         self.run, self.recording = self._simulate(self.source)
         self.warnings = [*self.site.notes(self.twin), *self.run.warnings]
+        if self.recording.is_silent():
+            self.warnings.append(
+                f"{self.path.name} never communicates: what is predicted is its computation alone"
+            )
         longest_ps = max(map(sum, self.run.compute.durations_ps))
         if self.passes_to_make and longest_ps <= self.negligible_ps:
             self.passes, self.passes_to_make = [self.run.compute], 0
@@ -243,6 +284,7 @@ class Forecast:
                 f"no rank computes for more than {longest_ps / 1e6:.3g} us: that was measured once, all "
                 "ranks in one process; `predict` measures it again and again, each rank on a core of its own"
             )
+        self._alike = alike.groups(self.recording, self.run.compute.durations_ps)
         held = self.recording.content_bytes()
         self._apart = held <= RECORDING_LIMIT
         if self.passes_to_make and not self._apart:
@@ -256,14 +298,58 @@ class Forecast:
         if not self._apart:
             self.passes.append(self._simulate(Measured())[0].compute)
             return
-        parts = solo.measure(
-            self.path, self.args, self.recording, self.network_json, seed=self.seed, limit_s=self.limit_s
+        paths = self.run.compute.digests
+        in_place_of = alike.sample(self._alike, MEASURED_EACH, len(self.passes), self.seed)
+        chosen = sorted(set(in_place_of.values()))
+        found = solo.measure(
+            self.path,
+            self.args,
+            self.recording,
+            self.network_json,
+            seed=self.seed,
+            limit_s=self.limit_s,
+            chosen=chosen,
         )
-        for rank, part in enumerate(parts):
-            if part.digests != self.run.compute.digests[rank]:
+        parts = dict(zip(chosen, found, strict=True))
+        for rank, part in parts.items():
+            if part.digests != paths[rank]:
                 raise departed(self.path, rank)
-        durations, digests = ([getattr(one, key) for one in parts] for key in ("durations_ps", "digests"))
-        self.passes.append(Pass(durations, digests, parts[0].crossing_ns))
+        totals = {rank: sum(part.durations_ps) for rank, part in parts.items()}
+        if len(chosen) < self.ranks and alike.differ(self._alike, totals):
+            self._alike = [[rank] for rank in range(self.ranks)]
+            self.passes.clear()
+            self._blocked.clear()
+            self.measure()
+            return
+        self._measured = len(chosen)
+        every = [parts[in_place_of[rank]] for rank in range(self.ranks)]
+        self.passes.append(Pass([one.durations_ps for one in every], list(paths), found[0].crossing_ns))
+        self._blocked.append([one.blocked_ns for one in every])
+
+    def _blocked_s(self, kind: str) -> tuple[float, int]:
+        """Return for how long the rank was blocked that was so the longest, in seconds, and which it is."""
+        passes = [[rank[kind] for rank in one] for one in self._blocked]
+        by_rank = [median_low(times) for times in zip(*passes, strict=True)]
+        return max(((ns / 1e9, -rank) for rank, ns in enumerate(by_rank)), default=(0.0, 0))
+
+    def _measured_notes(self) -> list[str]:
+        """Say which ranks were measured for others, and what they were blocked for outside MPI."""
+        said = []
+        if self._measured < self.ranks:
+            kinds = f"{len(self._alike)} kind{'s' if len(self._alike) > 1 else ''}"
+            said.append(
+                f"{self.ranks} ranks of {kinds}: those of one make calls that are alike, and computation was "
+                f"measured on {self._measured} of them in each pass, others in the next"
+            )
+        for kind in KINDS:
+            seconds, rank = self._blocked_s(kind)
+            if seconds < WORTH_SAYING_S:
+                continue
+            so = "it counts as it was"
+            if kind == UNKNOWN:
+                so += ", and the interval is wider by it"
+            said.append(f"rank {-rank} was blocked for {seconds:.3g} s outside MPI by {kind}: {so}")
+        return said
 
     def least_passes(self) -> int:
         """Return how many passes there are in the state of the twin that the fewest were made in."""
@@ -281,7 +367,7 @@ class Forecast:
         found = [self._predicted(state) for state in self.states]
         # The state that most was measured in, or the one with the nearest ranks.
         main = max(found, key=lambda one: len(one.passes)) if measured else found[0]
-        warnings = list(self.warnings)
+        warnings = [*self.warnings, *self._measured_notes()]
         if main.model.timeline is not None:
             warnings += timeline.coarse_note(main.model.timeline.coarse_ps)
         prediction = Prediction(
@@ -305,12 +391,15 @@ class Forecast:
                 other_paths=list(dict.fromkeys(text for one in found for text in one.other_paths)),
             ),
             seconds=main.seconds,
+            noise=main.noise,
+            setup=main.setup,
             per_rank=main.model.per_rank,
             messages=main.model.messages,
             trace_digest=main.model.digest,
             state=main.state.name if main.state.crossing_ns is not None else None,
             states=[one.record() for one in found if one.state.crossing_ns is not None],
             warnings=warnings,
+            printed=printed.kept(self.run.stdout),
             wiretwin=importlib.metadata.version("wiretwin"),
             frozen_utc=utc_now(),
         ).sealed()
@@ -322,48 +411,83 @@ class Forecast:
     def _predicted(self, state: _State) -> _Predicted:
         """Simulate one state of the host: its network, and the computation measured in it."""
         network = self.site.model(self.twin, self.layer, state=state.twins)
-        network_json = json.dumps(network)
         passes = self._passes_in(state)
+        used = passes or self.passes
         by_pass: list[float] = []
         ends: list[float] = []
         other_paths: list[str] = []
         run, recording = self.run, self.recording
-        if self.kind != "measured":
-            if network != self.network:
-                run, recording = self._simulate(self.source, network_json)
-            chosen = run.compute.durations_ps
-            if self.kind == "replayed":
-                _check_all_used(self.earlier, chosen)
-            model = _as_run(run, _sent(recording))
-        elif recording.timed:
-            used = passes or self.passes
-            found = Pass(_aggregate(used, self.statistic), used[0].digests)
-            run, recording = self._simulate(Aggregated([found]), network_json)
+        dealt = deals(network, TIMED_DEALS if recording.timed else DEALS, self.seed)
+        worlds = [network | {"dealt": one} for one in dealt]
+        if recording.timed:
+            source = self.source
+            if self.kind == "measured":
+                source = Aggregated([Pass(_aggregate(used, self.statistic), used[0].digests)])
+            if self.kind == "measured" or worlds or network != self.network:
+                runs = [self._simulate(source, json.dumps(one)) for one in worlds or [network]]
+                by_deal = [max(one.end_ps) / 1e12 for one, _ in runs]
+                at = by_deal.index(median_low(by_deal))
+                run, recording = runs[at]
+            else:
+                by_deal, at = [], 0
             other_paths = [text for text in run.warnings if text not in self.warnings]
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
-            by_pass = _in_proportion(model.seconds, used, chosen)
+            if self.kind == "measured":
+                by_pass = _in_proportion(model.seconds, used, chosen)
         else:
-            used = passes or self.passes
+            if self.kind != "measured" and network != self.network:
+                run, recording = self._simulate(self.source, json.dumps(network))
+            chosen = _aggregate(used, self.statistic) if self.kind == "measured" else run.compute.durations_ps
             trace = _Trace(run, recording, self.seed)
-            chosen = _aggregate(used, self.statistic)
-            model = trace.modelled(network_json, chosen, keep=self.keep)
-            by_pass = [
-                model.seconds
-                if one.durations_ps == chosen
-                else trace.modelled(network_json, one.durations_ps).seconds
-                for one in used
-            ]
-        if not recording.timed and self.twin is not None:
-            trace = _Trace(run, recording, self.seed)
-            sides: tuple[Side, Side] = ("low", "high")
-            for side in sides:
-                end = self.site.model(self.twin, self.layer, side, state.twins)
-                ends.append(trace.modelled(json.dumps(end), chosen).seconds)
-        low, high = spread.interval(model.seconds, by_pass, ends)
-        meaning = _meaning(self.kind != "measured", recording.timed or self.twin is None)
-        seconds = Spread(value=model.seconds, low=low, high=high, meaning=meaning)
-        return _Predicted(state, network, passes, seconds, model, chosen, other_paths)
+            by_deal = [trace.modelled(json.dumps(one), chosen).seconds for one in worlds]
+            at = by_deal.index(median_low(by_deal)) if worlds else 0
+            network = worlds[at] if worlds else network
+            network_json = json.dumps(network)
+            if self.kind == "measured" or worlds:
+                model = trace.modelled(network_json, chosen, keep=self.keep)
+            else:
+                model = _as_run(run, _sent(recording))
+            if self.kind == "measured":
+                by_pass = [
+                    model.seconds
+                    if one.durations_ps == chosen
+                    else trace.modelled(network_json, one.durations_ps).seconds
+                    for one in used
+                ]
+            if self.twin is not None:
+                sides: tuple[Side, Side] = ("low", "high")
+                for side in sides:
+                    end = self.site.model(self.twin, self.layer, side, state.twins)
+                    end |= {"dealt": dealt[at]} if worlds else {}
+                    ends.append(trace.modelled(json.dumps(end), chosen).seconds)
+        if self.kind == "replayed":
+            _check_all_used(self.earlier, chosen)
+        network = worlds[at] if worlds else network
+        setup = None if self.kind == "given" or self.twin is None else self.site.setup(self.twin)
+
+        def within(width: float, programs: int) -> Spread:
+            low, high = spread.interval(
+                model.seconds,
+                by_pass,
+                ends,
+                by_deal if worlds else (),
+                self._blocked_s(UNKNOWN)[0],
+                known=None if setup is None else learnt.launches(setup),
+                model=width,
+            )
+            meaning = _meaning(
+                self.kind != "measured", recording.timed or self.twin is None, bool(worlds), programs
+            )
+            return Spread(value=model.seconds, low=low, high=high, meaning=meaning)
+
+        noise = seconds = within(0.0, 0)
+        if setup is not None:
+            errors = learnt.errors(setup)
+            busiest = max(rank.compute_s for rank in model.per_rank)
+            share = busiest / model.seconds if model.seconds > 0 else 1.0
+            seconds = within(errors.half_width(model.seconds, share), errors.programs)
+        return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
 
     def _simulate(
         self, source: ComputeSource, network_json: str | None = None
@@ -408,6 +532,8 @@ class _Predicted:
     network: dict[str, Any]
     passes: list[Pass]
     seconds: Spread
+    noise: Spread
+    setup: str | None
     model: Modelled
     durations_ps: list[list[int]]
     other_paths: list[str]
@@ -474,7 +600,7 @@ def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
     """Return the statistic over the passes for every stretch of every rank.
 
     Medians of short stretches add up to less than the median of their sum, for a stretch is rarely
-    quicker than usual and often slower; so the medians of a rank are scaled to the median of the
+    faster than usual and often slower; so the medians of a rank are scaled to the median of the
     passes' sums.
     """
     ranks = range(len(passes[0].durations_ps))
@@ -506,14 +632,19 @@ def _mpi_stack(network: LocalNetwork) -> str:
     return network.stack
 
 
-def _meaning(fixed: bool, no_ends: bool) -> str:
-    """Say what the interval of a prediction is made of."""
+def _meaning(fixed: bool, no_ends: bool, dealt: bool, programs: int) -> str:
+    """Say what the interval of a prediction is made of, and how many programs its errors were learnt from."""
     parts = [] if fixed else ["the scatter of the measuring passes"]
     if not no_ends:
         parts.append("the twin's intervals")
+    if dealt:
+        parts.append("which ranks share a core")
+    if programs:
+        parts.append(f"what predictions of {programs} programs on record were wrong by")
     if not parts:
         return "none: the computation is as told, and nothing else is known to vary"
-    return f"95 % of medians of {spread.LAUNCHES} launches, by " + " and ".join(parts)
+    said = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
+    return f"95 % of medians of {spread.LAUNCHES} launches, by {said}"
 
 
 def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int) -> list[list[int]]:
@@ -582,22 +713,3 @@ def _keep(
         schema=_compute_schema(),
     )
     keep(folder, prediction, {timeline.FILE: kept.frame(), COMPUTE_FILE: compute})
-
-
-def keep(folder: Path, prediction: Prediction, tables: Mapping[str, pl.DataFrame]) -> None:
-    """Write the files of a prediction; the record last, so that it is never without the others.
-
-    Raises
-    ------
-    StorageError
-        When one cannot be written.
-    """
-    import polars as pl
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, table in tables.items():
-            table.write_parquet(folder / name)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise StorageError(folder, f"not written: {getattr(error, 'strerror', None) or error}") from error
-    prediction.write(folder)

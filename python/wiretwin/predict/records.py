@@ -1,7 +1,7 @@
 """What `predict`, `run` and `compare` leave behind: three JSON records with a digest each.
 
-A prediction is frozen: its digest covers everything in it, the program's and the twin's bytes by
-their hashes included, and is made before the real run starts. `compare` refuses a prediction whose
+A prediction is recorded: its digest covers everything in it, the program's and the twin's bytes by
+their hashes included, and is made before the real run starts. `compare` rejects a prediction whose
 digest no longer fits and says so when the prediction is not older than the run.
 """
 
@@ -11,20 +11,30 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from wiretwin.errors import InputError, StorageError
 from wiretwin.given import read_text
+from wiretwin.predict.printed import Agreement
+
+if TYPE_CHECKING:
+    import polars as pl
 
 VERSION = 1
 MOST_BYTES = 1 << 30
 """The largest record that is read, bytes: what was recorded of a long run is in it."""
 
+DEFAULT_SEED = 1
+DEFAULT_PASSES = 5
+"""How often the computation is measured, if nobody says otherwise."""
+
+Statistic = Literal["median", "minimum"]
+"""What is made of the passes, stretch by stretch."""
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -84,7 +94,7 @@ class ComputeNote(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     source: Literal["measured", "given", "replayed"]
-    statistic: Literal["median", "minimum"] = "median"
+    statistic: Statistic = "median"
     passes: int = Field(default=1, ge=1)
     concurrent: int = Field(default=1, ge=1, description="ranks that were measured side by side")
     other_paths: list[str] = Field(default_factory=list, description="repeats that took another path")
@@ -172,6 +182,12 @@ class Prediction(_Record):
     seed: int
     compute: ComputeNote
     seconds: Spread
+    noise: Spread | None = Field(
+        default=None, description="the same, its interval without what the model is wrong by; a script's"
+    )
+    setup: str | None = Field(
+        default=None, description="which predictions on record it is like: `wiretwin.predict.learnt.SETUPS`"
+    )
     per_rank: list[ModelledRank]
     messages: int = Field(ge=0)
     trace_digest: str
@@ -179,10 +195,19 @@ class Prediction(_Record):
         default=None, description="the state of the host that network, seconds, per_rank are of"
     )
     states: list[InState] = Field(default_factory=list, description="one prediction for each of the twin's")
+    printed: list[str] | None = Field(
+        default=None, description="what each rank printed, at most `printed.RANK_BYTES` of it; a script's"
+    )
     warnings: list[str] = Field(default_factory=list)
     wiretwin: str
     frozen_utc: Utc
     digest: str = ""
+
+    @property
+    def compute_share(self) -> float:
+        """The share of the time that the busiest rank computed."""
+        seconds = self.seconds.value
+        return max(rank.compute_s for rank in self.per_rank) / seconds if seconds > 0 else 1.0
 
 
 class Launch(BaseModel):
@@ -194,7 +219,7 @@ class Launch(BaseModel):
     per_rank_s: list[Seconds]
     split: list[RealRank] | None = None
     echo_us: float | None = Field(
-        default=None, ge=0, description="half the round trip of 64 KiB just before the program, ranks 0 and 1"
+        default=None, ge=0, description="the one-way latency of 64 KiB just before the program, ranks 0 and 1"
     )
     crossing_ns: tuple[float, float] | None = Field(
         default=None, description="a cache line from rank 0 to rank 1 and back, before and after the program"
@@ -202,6 +227,9 @@ class Launch(BaseModel):
     queued_s: Seconds | None = Field(
         default=None,
         description="the longest that a rank was ready to run and had no core; not where ranks share cores",
+    )
+    printed: list[str] | None = Field(
+        default=None, description="what each rank printed, of a script's first launch that counts"
     )
 
 
@@ -235,6 +263,11 @@ class Run(_Record):
     wiretwin: str
     started_utc: Utc
     digest: str = ""
+
+    @property
+    def printed(self) -> list[str] | None:
+        """What each rank printed, of the launch that has it; none of a compiled program."""
+        return next((one.printed for one in self.launches if one.printed is not None), None)
 
 
 class Beside(BaseModel):
@@ -270,6 +303,9 @@ class Comparison(BaseModel):
         default=0, ge=0, description="launches in no state of the twin, or that saw it change"
     )
     notes: list[str] = Field(default_factory=list)
+    printed: Agreement | None = Field(
+        default=None, description="whether the program printed the same in both worlds; none if not known"
+    )
 
     def to_json(self) -> bytes:
         """Return the record as a file holds it: format ``wiretwin-comparison``."""
@@ -371,3 +407,22 @@ def median_spread(values: Sequence[float]) -> Spread:
         high=ordered[count - k],
         meaning=f"95 % interval of the median of {count} launches",
     )
+
+
+def keep(folder: Path, prediction: Prediction, tables: Mapping[str, pl.DataFrame]) -> None:
+    """Write the files of a prediction; the record last, so that it is never without the others.
+
+    Raises
+    ------
+    StorageError
+        When one cannot be written.
+    """
+    import polars as pl
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, table in tables.items():
+            table.write_parquet(folder / name)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise StorageError(folder, f"not written: {getattr(error, 'strerror', None) or error}") from error
+    prediction.write(folder)

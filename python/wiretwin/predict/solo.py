@@ -60,10 +60,14 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The computation of one rank: durations in picoseconds, path digests, how far away the other was."""
+    """The computation of one rank: durations in picoseconds, path digests, how far away the other was.
+
+    `blocked_ns` is how long it was blocked meanwhile, by what for (`wiretwin.mpi.away.KINDS`).
+    """
 
     durations_ps: list[int]
     digests: list[int]
+    blocked_ns: dict[str, int]
     crossing_ns: Ends | None
 
 
@@ -75,8 +79,14 @@ def measure(
     *,
     seed: int,
     limit_s: float,
+    chosen: Sequence[int] | None = None,
 ) -> list[Part]:
-    """Run every rank alone, as many at once as there are cores; return their parts in rank order.
+    """Run ranks alone, as many at once as there are cores; return their parts in order.
+
+    All ranks run, or those that are `chosen`.
+
+    Where too few are left for all cores, the first ones run again beside them: a real run has as many at work
+    all the time, and they share its memory.
 
     Raises
     ------
@@ -85,17 +95,21 @@ def measure(
     """
     cpus = sorted(os.sched_getaffinity(0))
     ranks = len(recording.parts)
+    wanted = range(ranks) if chosen is None else chosen
     parts: list[Part] = []
     with scratch.folder(what="solo") as folder:
-        for first in range(0, ranks, len(cpus)):
+        for first in range(0, len(wanted), len(cpus)):
             batch = []
-            for rank in range(first, min(first + len(cpus), ranks)):
+            last = min(first + len(cpus), len(wanted))
+            again = wanted[: max(0, min(first, len(cpus) - (last - first)))]
+            for place, rank in enumerate([*wanted[first:last], *again]):
                 kept = folder / f"recording-{rank}"
-                kept.write_bytes(pickle.dumps(recording.for_rank(rank), protocol=pickle.HIGHEST_PROTOCOL))
-                cpu = cpus[rank - first] if len(cpus) > 1 else None
-                reader = cpus[(rank - first + 1) % len(cpus)] if len(cpus) > 1 else None
-                result = folder / f"result-{rank}"
-                paired = rank - first < 2 and min(first + len(cpus), ranks) - first > 1
+                if not kept.exists():
+                    kept.write_bytes(pickle.dumps(recording.for_rank(rank), protocol=pickle.HIGHEST_PROTOCOL))
+                cpu = cpus[place] if len(cpus) > 1 else None
+                reader = cpus[(place + 1) % len(cpus)] if len(cpus) > 1 else None
+                result = folder / f"result-{first}-{rank}"
+                paired = place < 2 and last + len(again) - first > 1
                 crossing = folder / f"crossing-{first}" if paired else None
                 batch.append(
                     Spec(
@@ -110,10 +124,10 @@ def measure(
                         kept,
                         result,
                         crossing,
-                        rank == first,
+                        place == 0,
                     )
                 )
-            parts += _side_by_side(batch, folder, limit_s)
+            parts += _side_by_side(batch, folder, limit_s)[: last - first]
     return parts
 
 

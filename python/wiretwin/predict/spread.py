@@ -1,22 +1,29 @@
 """How far the time of a real run may lie from a prediction: an interval that is to hold 95 % of them.
 
 What a prediction is held against is the median of several launches of the program, and what it was made of
-was measured in other launches. Three things set the two apart, and none knows of the others, so that their
+was measured in other launches. Five things set the two apart, and none knows of the others, so that their
 widths add as squares, on logarithms, for noise is a factor:
 
 - the passes that the computation was measured in are a few launches of the same processes; their scatter is
-  that of launches, with Student's quantile for how few they are;
+  that of launches, with Student's quantile for how few they are and for what launches of other programs on
+  record add to them (`wiretwin.predict.learnt.Launches`);
 - the launches of the real run scatter as the passes do, and their median with them;
-- the twin's costs lie within their own intervals.
-
-What the model leaves out is not in the interval: ``docs/accuracy.md`` shows how often it does not hold.
+- the twin's costs lie within their own intervals;
+- where ranks share cores, which of them share one is drawn anew in each launch;
+- what the model leaves out, as far as predictions on record show it (`wiretwin.predict.learnt.Errors`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import stdev
+from statistics import variance
+from typing import TYPE_CHECKING
+
+from wiretwin.student import quantile
+
+if TYPE_CHECKING:
+    from wiretwin.predict.learnt import Launches
 
 __all__ = ["LAUNCHES", "interval"]
 
@@ -29,7 +36,16 @@ _WIDEST = 50.0
 """The logarithm of a factor beyond which an interval says no more by being wider."""
 
 
-def interval(seconds: float, passes: Sequence[float], ends: Sequence[float]) -> tuple[float, float]:
+def interval(
+    seconds: float,
+    passes: Sequence[float],
+    ends: Sequence[float],
+    deals: Sequence[float] = (),
+    untold: float = 0.0,
+    *,
+    known: Launches | None = None,
+    model: float = 0.0,
+) -> tuple[float, float]:
     """Return the ends of the interval around a prediction of `seconds`.
 
     Parameters
@@ -37,29 +53,60 @@ def interval(seconds: float, passes: Sequence[float], ends: Sequence[float]) -> 
     seconds
         What is predicted.
     passes
-        The same from the computation of each measuring pass alone; with fewer than two its scatter is not
-        known, and adds nothing.
+        The same from the computation of each measuring pass alone; with fewer than two the program's own
+        scatter is not known.
     ends
         The same from both ends of the twin's intervals; without any they add nothing.
+    deals
+        The same from each way to deal the ranks to cores, all as likely; without any they add nothing.
+    untold
+        How much of `seconds` a rank was blocked for what cannot be told: in a real run it may be all or none.
+    known
+        How launches of programs on record scatter; without it the passes speak for themselves, and fewer than
+        two add nothing.
+    model
+        What the model is wrong by: the half width of an interval of 95 %, as a logarithm.
     """
-    known = [seconds, *passes, *ends]
-    if min(known) <= 0.0:  # there is no factor between nothing and something
-        return min(known), max(known)
-    scatter = _scatter([math.log(one) for one in passes])
-    sides = [math.log(one / seconds) for one in ends]
-    below = min(_WIDEST, math.hypot(scatter, min([0.0, *sides])))
-    above = min(_WIDEST, math.hypot(scatter, max([0.0, *sides])))
+    found = [seconds, *passes, *ends, *deals]
+    if min(found) <= 0.0:  # there is no factor between nothing and something
+        return min(found), max(found)
+    scatter = _scatter([math.log(one) for one in passes], known)
+    dealt = [math.log(one / seconds) for one in _dealt(deals)]
+    share = min(0.99, untold / seconds)
+    sides = [*(math.log(one / seconds) for one in ends), math.log1p(-share), math.log1p(share)]
+    below = min(_WIDEST, math.hypot(scatter, model, min([0.0, *sides]), min([0.0, *dealt])))
+    above = min(_WIDEST, math.hypot(scatter, model, max([0.0, *sides]), max([0.0, *dealt])))
     return seconds * math.exp(-below), seconds * math.exp(above)
 
 
-def _scatter(logs: Sequence[float]) -> float:
+def _dealt(deals: Sequence[float]) -> list[float]:
+    """Return between which of the times of as likely deals the median of `LAUNCHES` launches lies."""
+    found = []
+    for number, time in enumerate(sorted(deals), start=1):
+        share = number / len(deals)
+        most = range(LAUNCHES // 2 + 1, LAUNCHES + 1)
+        below = sum(math.comb(LAUNCHES, one) * share**one * (1 - share) ** (LAUNCHES - one) for one in most)
+        if below > (1 - CONFIDENCE) / 2:
+            found.append(time)
+        if below >= (1 + CONFIDENCE) / 2:
+            break
+    return found
+
+
+def _scatter(logs: Sequence[float], known: Launches | None) -> float:
     """Return how far the median of `LAUNCHES` launches may lie from that of these."""
     count = len(logs)
-    if count < 2 or (deviation := stdev(logs)) == 0.0:
+    if count == 0:
         return 0.0
-    from scipy.special import stdtrit
-
-    quantile = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
-    # The median of two is their mean.
-    factor = 1.0 if count == 2 else _MEDIAN
-    return quantile * deviation * math.sqrt(factor / count + _MEDIAN / LAUNCHES)
+    if known is not None:
+        spread, degrees = known.with_passes(logs)
+    elif count > 1:
+        spread, degrees = variance(logs), count - 1
+    else:
+        return 0.0
+    if spread == 0.0:
+        return 0.0
+    wide = quantile(degrees, (1 + CONFIDENCE) / 2)
+    # The median of one or two is their mean.
+    factor = 1.0 if count <= 2 else _MEDIAN
+    return wide * math.sqrt(spread * (factor / count + _MEDIAN / LAUNCHES))

@@ -10,6 +10,7 @@ import gc
 import pickle
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,14 @@ from typing import TYPE_CHECKING
 
 from wiretwin import process, scratch
 from wiretwin.errors import InputError, ProgramError, SimulationError, WiretwinError
+from wiretwin.mpi.late import STATUS
+from wiretwin.mpi.runtime import NotSimulatedError
+
+#: So long before its limit a run says itself what it was doing, and ends: in seconds, or as a share of it.
+_ALARM_S, _ALARM_SHARE = 0.5, 0.03
+
+#: What the process ends with where the program uses what is not simulated.
+_NOT_SIMULATED = 125
 
 if TYPE_CHECKING:
     from wiretwin.mpi.compute import ComputeSource
@@ -36,6 +45,7 @@ class Spec:
     seed: int
     result: Path
     timeline: bool
+    ends_s: float
 
 
 def simulate(
@@ -54,11 +64,14 @@ def simulate(
     Raises
     ------
     InputError, SimulationError, ProgramError
-        As `wiretwin.mpi.simulate`; and ProgramError when it does not end within `limit_s` seconds.
+        As `wiretwin.mpi.simulate`, NotSimulatedError among them; and ProgramError when it does not end
+        within `limit_s` seconds.
     """
     with scratch.folder(what="stage") as folder:
         path, result = folder / "spec", folder / "result"
-        spec = Spec(program, tuple(args), ranks, network, compute, seed, result, timeline)
+        ends_s = time.monotonic() + limit_s - max(_ALARM_S, _ALARM_SHARE * limit_s)
+        spec = Spec(program, tuple(args), ranks, network, compute, seed, result, timeline, ends_s)
+        late = f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
         path.write_bytes(pickle.dumps(spec, protocol=pickle.HIGHEST_PROTOCOL))
         try:
             done = process.run(
@@ -66,10 +79,10 @@ def simulate(
                 limit_s=limit_s,
                 env=process.single_threaded(),
             )
-        except process.TimeLimit as late:
-            raise ProgramError(
-                f"{program.name}: the simulated run did not end within {limit_s:g} s and was ended"
-            ) from late
+        except process.TimeLimit as limit:
+            raise ProgramError(late) from limit
+        if done.returncode == STATUS:
+            raise ProgramError(f"{late}: {done.stderr.strip()}")
         if done.returncode:
             raise _error(program, ranks, done)
         return _left_in(result)
@@ -91,6 +104,8 @@ def _error(program: Path, ranks: int, done: process.Finished) -> WiretwinError:
     text = done.stderr.strip()
     if done.returncode == InputError.exit_code:
         return InputError(reason=text)
+    if done.returncode == _NOT_SIMULATED:
+        return NotSimulatedError(text)
     if done.returncode == SimulationError.exit_code:
         return SimulationError(text)
     if done.returncode == ProgramError.exit_code:
@@ -121,10 +136,11 @@ def _main(argv: Sequence[str]) -> int:
             seed=spec.seed,
             timeline=spec.timeline,
             recorder=recorder,
+            ends_s=spec.ends_s,
         )
     except WiretwinError as error:
         print("\n".join([str(error), *getattr(error, "__notes__", [])]), file=sys.stderr)
-        return error.exit_code
+        return _NOT_SIMULATED if isinstance(error, NotSimulatedError) else error.exit_code
     spec.result.write_bytes(pickle.dumps((run, recorder.recording), protocol=pickle.HIGHEST_PROTOCOL))
     return 0
 

@@ -80,11 +80,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Together:
-    """Programs that have run at once, until `end_s`; how many cells switches have lost, if there are some."""
+    """Programs that have run at once, until `end_s`; what the network has lost and marked, by name."""
 
     parts: tuple[Part, ...]
     end_s: float
-    lost_cells: int | None
+    congestion: Mapping[str, int]
     digest: str
 
 
@@ -131,9 +131,15 @@ def run_together(
         numbers = iter(range(total))
         places = [[next(numbers) for _ in job.hosts or range(job.ranks)] for job in jobs]
         model["placement"] = [host for one in hosts for host in one] if network is not None else [0] * total
+    programs = [_spec(job, at) for job, at in zip(jobs, places, strict=True)]
+    for job, program in zip(jobs, programs, strict=True):
+        if site.local is not None and network is not None and job.stack not in (None, site.local.stack):
+            # Its library costs what it does on hosts of its own stack.
+            theirs = Site.of(site.ranks, network, None, job.stack).local
+            program["hosts"] = theirs.plan["hosts"] if theirs is not None else []
     spec = {
         "model": json.dumps(model),
-        "programs": json.dumps([_spec(job, at) for job, at in zip(jobs, places, strict=True)]),
+        "programs": json.dumps(programs),
         "seed": seed,
     }
     found = in_child("wiretwin.predict.together", " and ".join(job.name for job in jobs), spec, limit_s)
@@ -146,7 +152,7 @@ def run_together(
         )
         for job, one in zip(jobs, found["programs"], strict=True)
     )
-    return Together(parts, found["end_ps"] / 1e12, found["lost_cells"], found["digest"])
+    return Together(parts, found["end_ps"] / 1e12, found["congestion"], found["digest"])
 
 
 def _hosts(jobs: Sequence[Job], each: int) -> list[list[int]]:

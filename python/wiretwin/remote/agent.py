@@ -210,7 +210,7 @@ def _counters(question: dict[str, Any]) -> list[int] | None:
 
 def _refusal(question: dict[str, Any]) -> list[str] | None:
     """Say why a layer cannot run on this machine."""
-    from wiretwin.measure.layers import parse_layer, refusal
+    from wiretwin.stacks.layers import parse_layer, refusal
 
     refused = refusal(parse_layer(question["layer"]), _Several())
     return None if refused is None else [refused.reason, refused.cure]

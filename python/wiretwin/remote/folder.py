@@ -19,7 +19,7 @@ from typing import Any
 __all__ = ["LARGEST", "OWN", "Mirror", "Watch"]
 
 LARGEST = 1 << 20
-"""Longer files are not passed on, octets."""
+"""Longer files are not passed on, bytes."""
 OWN = "own"
 """What is below this folder, every machine has for itself: shims built there."""
 _LOCAL = ("stdout", "stderr", "owner", "log", OWN)

@@ -197,7 +197,7 @@ class Remote:
         Raises
         ------
         StackError
-            A machine is lost, or refuses.
+            A machine is lost, or rejects.
         """
         with self._turn:
             messages = self._mirror.changes()

@@ -81,7 +81,7 @@ def common_size(curves: pl.DataFrame) -> int | None:
 
 
 def small(inputs: Inputs) -> tuple[int, Ranking] | None:
-    """Rank the layers by half a round trip at the smallest common size."""
+    """Rank the layers by the one-way latency at the smallest common size."""
     size = common_size(inputs.curves)
     if size is None:
         return None
@@ -122,7 +122,7 @@ def headline(inputs: Inputs) -> str:
 
 
 def _time(row: dict[str, Any]) -> str:
-    """Write half a round trip with its interval; in words where the interval names no value."""
+    """Write the one-way latency with its interval; in words where the interval names no value."""
     low, high = (row[end] / 1e6 for end in ("low_us", "high_us"))
     text = words.time_interval_text(row["time_us"] / 1e6, low, high)
     return text if settled(low, high) else f"a time that is {text}"
@@ -172,6 +172,7 @@ def cautions(inputs: Inputs) -> list[Markup]:
         *_cut_short(inputs),
         *_failures(inputs),
         *_misfits(inputs),
+        *_doubts(inputs),
     ]
 
 
@@ -438,7 +439,7 @@ def errors(inputs: Inputs) -> tuple[float, float] | None:
 
 
 def frozen_before(comparison: dict[str, Any]) -> bool:
-    """Whether the prediction says that it was frozen before its run started."""
+    """Whether the prediction says that it was recorded before its run started."""
     frozen = str(comparison["prediction"].get("frozen_utc") or "")
     started = str(comparison["run"].get("started_utc") or "")
     return bool(frozen and started and frozen[:19] <= started[:19])
@@ -500,6 +501,31 @@ def _misfits(inputs: Inputs) -> list[Markup]:
     ]
 
 
+def _doubts(inputs: Inputs, most: int = 3) -> list[Markup]:
+    """Name the layers whose fitted lines leave much of what was measured, the worst first."""
+    from wiretwin.fit.residuals import Doubt, doubts
+    from wiretwin.plot.fits import residual_table
+
+    if not inputs.twin.get("layers") or not len(inputs.curves):
+        return []
+    found: list[Doubt] = []
+    table = residual_table(inputs.curves, inputs.twin)
+    for (name,), part in table.group_by("layer", maintain_order=True):
+        sizes, measured, fitted = (
+            part[key].cast(pl.Float64).to_numpy() for key in ("bytes", "measured_us", "fitted_us")
+        )
+        segments = inputs.twin["layers"][name]["half_round_trip"]
+        found += doubts(str(name), sizes, measured, fitted, [int(one["from_bytes"]) for one in segments])
+    found.sort(key=lambda one: -abs(one.residual))
+    rest = len(found) - most
+    more = (
+        [Markup("The fit is doubtful at {} more places; see what it leaves.").format(rest)]
+        if rest > 0
+        else []
+    )
+    return [Markup("The fit is doubtful. {}.").format(one) for one in found[:most]] + more
+
+
 def loop(inputs: Inputs) -> list[Step]:
     """Return the six steps with this run's figures; a step that was not taken has none."""
     segments = sum(len(layer.get("half_round_trip", [])) for layer in inputs.twin.get("layers", {}).values())
@@ -527,7 +553,7 @@ def loop(inputs: Inputs) -> list[Step]:
         Step(
             "predict",
             _times(inputs.predictions),
-            "frozen before the run"
+            "recorded before the run"
             if inputs.comparisons and all(map(frozen_before, inputs.comparisons))
             else "predicted time",
         ),

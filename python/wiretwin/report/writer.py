@@ -116,6 +116,13 @@ _SYMBOLS = {
 """The markers of `wiretwin.plot.base.SYMBOLS` as they look in the legend."""
 
 
+_DASHES = {
+    "solid": "none", "dash": "6 3", "dot": "2 3",
+    "dashdot": "6 2 2 2", "longdash": "10 3", "longdashdot": "10 2 2 2",
+}  # fmt: skip
+"""The dashes of `wiretwin.plot.base.DASHES` as they look in the legend."""
+
+
 _TERMS = {
     "t_0": Markup("t<sub>0</sub>"),
     "r_max": Markup("r<sub>max</sub>"),
@@ -165,6 +172,7 @@ def html(page: Page) -> str:
         script=asset("report.js"),
         light=Markup(_variables(LIGHT)),
         dark=Markup(_variables(DARK)),
+        dashes=_DASHES,
         symbols={name: Markup(path) for name, path in _SYMBOLS.items()},
         plotly=Markup(bundle.plotly_script()) if figures else "",
         figures=Markup(bundle.pack_figures(figures, translation())) if figures else "",

@@ -1,4 +1,4 @@
-"""What a file in the RPC language means: names are found, numbers known, and what cannot be is refused."""
+"""What a file in the RPC language means: names are found, numbers known, and what cannot be is rejected."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ def _union(meaning: Meaning, union: Union) -> None:
 
 
 def _ends(meaning: Meaning, name: str, kind: Typedef | Enum | Struct | Union) -> None:
-    """Refuse a type that contains itself whole."""
+    """Reject a type that contains itself whole."""
     todo, seen = [kind], set()
     while todo:
         for declaration in _declarations(todo.pop()):

@@ -47,7 +47,7 @@ _TAKEN = frozenset(
 )
 INDENT = "    "
 Way = Literal["pack", "unpack"]
-"""Into the octets, and out of them."""
+"""Into the bytes, and out of them."""
 
 
 def generate(meaning: Meaning, source: str) -> str:

@@ -136,7 +136,7 @@ class Unpacker:
         self._at = 0
 
     def done(self) -> None:
-        """Refuse octets that are left.
+        """Reject octets that are left.
 
         Raises
         ------

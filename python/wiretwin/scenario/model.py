@@ -3,8 +3,8 @@
 ``[network]`` is what ``--network`` takes, as a table: a network with hosts of its own in every detail, or a
 topology that joins hosts of a ``twin``. On it run ``[echo]``, messages there and back, or ``[[program]]``:
 one shipped program, or several at once. ``[port]`` is an output port that service categories share, with
-``[background]`` traffic and a ``[task]`` that plays the messages of a program. Everything is checked before
-anything runs.
+``[background]`` traffic and a ``[task]`` that plays the messages of a program. ``[switch]`` is a switch of
+cells on its own, under uniform traffic. Everything is checked before anything runs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ from wiretwin.errors import InputError
 from wiretwin.faults import explain, shown
 from wiretwin.given import read_text
 from wiretwin.model.local import PRESETS
-from wiretwin.model.network import network_table
+from wiretwin.model.network import FROM_1_TO_2, VERSION, network_table
 
 __all__ = ["FORMAT", "TABLES", "VERSION", "Scenario"]
 
 FORMAT: Final = "wiretwin-scenario"
-VERSION: Final = 2
-TABLES: Final = ("network", "echo", "program", "port", "background", "task", "tariff")
+TABLES: Final = ("network", "echo", "program", "port", "background", "task", "tariff", "switch")
 """The tables of a scenario."""
 
 
@@ -186,6 +185,27 @@ class TariffTable(_Table):
     vbr: Annotated[float, Field(ge=0.0, le=1e9)] = 4.0
 
 
+class SwitchTable(_Table):
+    """``[switch]``: a switch of cells; in each slot a cell comes to each port with the probability `load`.
+
+    It goes to any output alike. `scheduler` says where cells wait: at the outputs, in one queue an input
+    (``fifo``), or in a queue for each output at each input, matched by rounds of ``pim`` or ``islip``, or by
+    a ``maximum`` matching. The first half of the `slots` is not counted.
+    """
+
+    ports: Annotated[int, Field(ge=2, le=64)] = 16
+    scheduler: Literal["output-queued", "fifo", "pim", "islip", "maximum"] = "output-queued"
+    iterations: Annotated[int, Field(ge=1, le=64)] | None = None
+    load: Annotated[float, Field(gt=0.0, le=1.0)]
+    slots: Annotated[int, Field(ge=1000, le=10**9)] = 100_000
+
+    @model_validator(mode="after")
+    def _iterates(self) -> SwitchTable:
+        if self.iterations is not None and self.scheduler not in ("pim", "islip"):
+            raise ValueError(f"has iterations and scheduler = {self.scheduler!r}; allowed is pim or islip")
+        return self
+
+
 class Scenario(_Table):
     """A scenario; see the module's description.
 
@@ -202,6 +222,8 @@ class Scenario(_Table):
         Messages on it, or programs.
     port, background, task, tariff
         A port that service categories share, what else comes to it, a task, and what bits cost.
+    switch
+        A switch of cells under uniform traffic.
     """
 
     format: Literal["wiretwin-scenario"] = FORMAT
@@ -217,20 +239,23 @@ class Scenario(_Table):
     background: BackgroundTable | None = None
     task: TaskTable | None = None
     tariff: TariffTable | None = None
+    switch: SwitchTable | None = None
 
     @model_validator(mode="after")
     def _one_world(self) -> Scenario:
         given = [name for name in TABLES if getattr(self, name) not in (None, ())]
         has = [name for name in given if name != "network"] or ["no world"]
-        worlds = (["echo"], ["program"], ["port", "background", "task"])
+        worlds = (["echo"], ["program"], ["port", "background", "task"], ["switch"])
+        alone = self.port is not None or self.switch is not None
         if [name for name in has if name != "tariff"] not in worlds or (
-            ("network" in given and "port" in given) or ("tariff" in given and "task" not in given)
+            ("network" in given and alone) or ("tariff" in given and "task" not in given)
         ):
             raise ValueError(
                 f"has {' and '.join(f'[{name}]' for name in given) or 'no world'}; allowed is [echo] or "
-                "[[program]], with [network], a twin or both, or [port] with [background], [task], [tariff]"
+                "[[program]], with [network], a twin or both, or [port] with [background], [task], "
+                "[tariff], or [switch]"
             )
-        if self.port is None and self.network is None and self.twin is None:
+        if not alone and self.network is None and self.twin is None:
             raise ValueError("has neither [network] nor a twin; allowed is one of them, or both")
         labels = self.labels
         if twice := [label for label in labels if labels.count(label) > 1]:
@@ -263,9 +288,10 @@ class Scenario(_Table):
         changes: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
         if ranks_per_host is not None:
             changes["ranks_per_host"] = ranks_per_host
-        if self.port is not None and (changes or stack):
+        if (self.port is not None or self.switch is not None) and (changes or stack):
             key = f"--{next(iter(changes), 'stack').replace('_', '-')}"
-            raise InputError(key=key, allowed="for a scenario with [network] or a twin: this one has [port]")
+            has = "[switch]" if self.port is None else "[port]"
+            raise InputError(key=key, allowed=f"for a scenario with [network] or a twin: this one has {has}")
         document = self.document | changes
         if stack is not None:
             if len(self.program) > 1:
@@ -311,11 +337,7 @@ class Scenario(_Table):
             A fault in it, by key.
         """
         if document.get("version", VERSION) != VERSION:
-            allowed = (
-                f"{VERSION}. From 1 to 2: [network] has preset in place of switch, and what was its stack "
-                "stands in [echo] or [[program]]; [twin] is twin = FILE, its layer a stack"
-            )
-            raise InputError(name, "version", document["version"], allowed, "is not known here")
+            raise InputError(name, "version", document["version"], FROM_1_TO_2, "is not known here")
         if isinstance(document.get("program"), dict):
             document = {**document, "program": [document["program"]]}
         try:
@@ -330,7 +352,7 @@ class Scenario(_Table):
 
 
 def _listed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Give lists of programs and of hosts the type that a frozen model has; a network is read by others."""
+    """Give lists of programs and of hosts the type of an immutable model; a network is read elsewhere."""
     found = dict(document)
     if isinstance(programs := found.get("program"), list):
         found["program"] = tuple(

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretwin.errors import InputError
-from wiretwin.scenario.model import EchoTable, ProgramTable, Scenario, TariffTable
+from wiretwin.scenario.model import EchoTable, ProgramTable, Scenario, SwitchTable, TariffTable
+from wiretwin.scenario.percentile import late
 
 if TYPE_CHECKING:
     from wiretwin.predict.named import NamedRank
@@ -59,6 +60,8 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
 
         tariff = scenario.tariff or TariffTable()
         return Outcome(*run(scenario.port, scenario.background, scenario.task, tariff, chosen))
+    if scenario.switch is not None:
+        return _switch(scenario.switch, chosen)
     with _by_key("echo" if scenario.echo is not None else "program"):
         if scenario.echo is not None:
             return _echo(scenario, scenario.echo, chosen)
@@ -66,7 +69,7 @@ def simulate(scenario: Scenario, *, seed: int | None = None) -> Outcome:
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse a network that cannot be, or not under the stack of what is on it; nothing is run.
+    """Reject a network that cannot be, or not under the stack of what is on it; nothing is run.
 
     Raises
     ------
@@ -84,7 +87,7 @@ def check(scenario: Scenario) -> None:
 
 @contextlib.contextmanager
 def _by_key(table: str) -> Iterator[None]:
-    """Name the scenario's own keys where an option is refused."""
+    """Name the scenario's own keys where an option is rejected."""
     try:
         yield
     except InputError as error:
@@ -101,6 +104,19 @@ def _by_key(table: str) -> Iterator[None]:
         raise InputError(
             key=renamed[option], value=error.value, reason=error.reason, allowed=error.allowed
         ) from None
+
+
+def _switch(wanted: SwitchTable, seed: int) -> Outcome:
+    from wiretwin._core import switch_carries
+
+    rounds = wanted.iterations or 4
+    seen = switch_carries(wanted.scheduler, rounds, wanted.ports, wanted.load, wanted.slots, seed)
+    metrics = {
+        "carried_ratio": seen["carried"],
+        "offered_ratio": seen["offered"],
+        "mean_wait_slots": seen["mean_wait_slots"],
+    }
+    return Outcome(metrics, hashlib.sha256(repr(metrics).encode()).hexdigest()[:32])
 
 
 def _echo(scenario: Scenario, wanted: EchoTable, seed: int) -> Outcome:
@@ -160,7 +176,7 @@ def _programs(scenario: Scenario, seed: int) -> Outcome:
             ranks_per_host=scenario.ranks_per_host,
             seed=seed,
         )
-        return Outcome(_of_ranks(run.ranks), _digest(run.ranks))
+        return Outcome({**_of_ranks(run.ranks), **run.congestion}, _digest(run.ranks))
     together = run_together(
         jobs,
         twin=scenario.twin,
@@ -172,8 +188,7 @@ def _programs(scenario: Scenario, seed: int) -> Outcome:
     for label, part in zip(scenario.labels, together.parts, strict=True):
         found = _of_ranks(part.ranks) if part.ranks else _of_endless(part, together.end_s)
         metrics |= {f"{label}.{key}": value for key, value in found.items()}
-    if together.lost_cells is not None:
-        metrics["lost_cells"] = together.lost_cells
+    metrics |= together.congestion
     said = [together.digest, *(_digest(part.ranks) for part in together.parts)]
     return Outcome(metrics, hashlib.sha256("\n".join(said).encode()).hexdigest()[:32])
 
@@ -197,8 +212,7 @@ def _of_endless(part: Part, end_s: float) -> dict[str, float]:
     if part.job.name == "calls":
         times = sorted(time for one in part.response_us for time in one)
         mean = sum(times) / len(times) if times else math.nan
-        late = times[int(0.99 * (len(times) - 1))] if times else math.nan
-        return {"response_us": mean, "response_p99_us": late, "calls": float(len(times))}
+        return {"response_us": mean, "response_p99_us": late(times), "calls": float(len(times))}
     rates = [8e-6 * count / end_s for count in part.received_bytes]
     squares = sum(rate * rate for rate in rates)
     fair = sum(rates) ** 2 / (len(rates) * squares) if squares else math.nan

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from wiretwin.errors import InputError
+from wiretwin.scenario.percentile import late
 from wiretwin.scenario.trace import Trace, record
 
 if TYPE_CHECKING:
@@ -41,21 +42,15 @@ def _background(port: PortTable, background: BackgroundTable) -> list[dict[str, 
     of_abr = round(background.sources * background.abr)
     circuits: list[dict[str, Any]] = []
     for number in range(background.sources):
-        contract: dict[str, Any] = {"kind": "ubr"}
-        if number < of_abr:
-            contract = {"kind": "abr", "pcr_bit_s": max(peak, _bit_s(background.abr_peak))}
-        law: dict[str, Any] = {"law": "constant", "bit_s": peak}
-        if background.peak > 1:
-            off = max(1, round(on * (background.peak - 1)))
-            law = {"law": "on-off", "bit_s": peak, "on_ns": on, "off_ns": off}
+        bursts = [on, max(1, round(on * (background.peak - 1)))] if background.peak > 1 else None
         circuits.append(
             {
                 "name": f"background {number}",
                 "path": [0],
                 "access_ns": _ns(port.leg),
-                "category": contract,
-                "excess": "dropped",
-                "source": law,
+                "pcr_bit_s": max(peak, _bit_s(background.abr_peak)) if number < of_abr else None,
+                "bit_s": peak,
+                "on_off_ns": bursts,
             }
         )
     return circuits
@@ -63,7 +58,6 @@ def _background(port: PortTable, background: BackgroundTable) -> list[dict[str, 
 
 def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed: int) -> dict[str, Any]:
     """Return the network as the compiled world reads it."""
-    plus = None if port.plus is None else {"delay_ns": _ns(port.plus)}
     clocks = task.ahead != 0 or task.drift_ppm != 0
     sync = None
     if task.clock_interval is not None:
@@ -99,7 +93,7 @@ def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed
                 "erica": {
                     "utilization": port.utilization,
                     "interval_cells": port.interval,
-                    "plus": plus,
+                    "plus_ns": None if port.plus is None else _ns(port.plus),
                 },
             }
         ],
@@ -166,7 +160,7 @@ def metrics(report: dict[str, Any], tariff: TariffTable, seconds: float) -> dict
     (port,) = report["ports"]
     return {
         "latency_us": fmean(latency_us) if latency_us else math.nan,
-        "latency_p99_us": latency_us[int(0.99 * (len(latency_us) - 1))] if latency_us else math.nan,
+        "latency_p99_us": late(latency_us),
         "cell_loss_ratio": task["lost_data"] / data if data else 0.0,
         # A machine that has only the backup circuit takes it for its ordinary one.
         "abr_share": 1.0 if not task["ordinary"]["sent"] else task["data_backup"] / data if data else 0.0,
@@ -180,4 +174,5 @@ def metrics(report: dict[str, Any], tariff: TariffTable, seconds: float) -> dict
         "mode_changes": float(task["switches"]),
         "background_loss_ratio": sum(one["lost"] for one in background) / sent if sent else 0.0,
         "queue_cells": port["mean_waiting"],
+        "efci_ratio": port["marked"] / port["sent"] if port["sent"] else 0.0,
     }

@@ -157,7 +157,7 @@ def record(program: str) -> Trace:
         return [{"from_bytes": 0, "base_ps": base_ps, "per_byte_fs": byte_fs}]
 
     model = {
-        "nodes": [{"cores": ranks, "idle": "yield", "quantum_ps": 4_000_000}],
+        "nodes": [{"cores": ranks, "idle": "sleep", "quantum_ps": 4_000_000}],
         "placement": [0] * ranks,
         "intra": {
             "call_ps": 1000,

@@ -1,5 +1,8 @@
 """Messaging libraries as stacks: what each needs, how its shim is built, how its ranks are started.
 
+- `layers`: every layer that can be measured, and how each is started
+- `nature`: what a layer is like, which others ask for in place of its name
+
 A library is reached through a *shim*: a small C file per library under ``shim/``, built on the machine
 where it runs.
 """
@@ -30,7 +33,6 @@ STACKS: dict[str, Stack] = {
         Libfabric(),
         Direct("shm", "through shared memory", 1),
         Direct("packet", "by packet sockets, past the kernel's protocols", 2),
-        Direct("xdp", "by AF_XDP, past the kernel's protocols", 2),
         Direct("udp", "in datagrams through the kernel"),
     )
 }

@@ -21,6 +21,7 @@ from wiretwin.errors import MeasureError
 from wiretwin.place import Place
 from wiretwin.quantity import MAX_SIZE
 from wiretwin.scratch import folder
+from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.word import ALL_LOOPS, COMPILED, Word
 
 __all__ = ["Command", "Refusal", "Session", "Stack", "StackError", "by_signal", "scratch"]
@@ -180,6 +181,8 @@ class Stack(abc.ABC):
         Its largest message.
     loops
         The loops it has.
+    nature
+        What else it is like.
     """
 
     name: str
@@ -191,6 +194,7 @@ class Stack(abc.ABC):
     probe: tuple[str, ...] = COMPILED
     max_bytes: int = MAX_SIZE
     loops: frozenset[str] = ALL_LOOPS
+    nature: Nature = Nature()
 
     def largest(self, options: Mapping[str, Any]) -> int:
         """Return its largest message with these options, in bytes, where no word alone decides it."""

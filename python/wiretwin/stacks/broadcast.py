@@ -24,7 +24,7 @@ from wiretwin.stacks.rpc import has_own_run, rpcbinds
 __all__ = ["LARGEST", "broadcast"]
 
 LARGEST = 1024
-"""The longest message, octets: libtirpc broadcasts at most 1400, its own headers included."""
+"""The longest message, bytes: libtirpc broadcasts at most 1400, its own headers included."""
 READY_S = 20.0
 """The longest a server may take to register, seconds."""
 EACH_S = 60.0

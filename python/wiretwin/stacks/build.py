@@ -87,7 +87,7 @@ def build(
     Raises
     ------
     StackError
-        The compiler is not there or refuses, with what it said.
+        The compiler is not there or rejects, with what it said.
     """
     path = SOURCES / source
     front = [*compiler, *FLAGS, *flags, "-I", str(SOURCES)]

@@ -13,7 +13,8 @@ from typing import Any
 from wiretwin.place import Place
 from wiretwin.stacks.base import Refusal
 from wiretwin.stacks.build import Shim
-from wiretwin.stacks.mpi import BOUND, IDLE_US, TCP, Mpich
+from wiretwin.stacks.mpi import BOUND, IDLE_US, ONE_USER, TCP, Mpich
+from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.wheels import WHEELS
 from wiretwin.stacks.word import fixed
 
@@ -39,6 +40,7 @@ class IntelMpi(Mpich):
     )
     editions = ()
     opt_in = True
+    nature = Nature(spins=True, switches=True, only_here={"wheel": ONE_USER})
     variables = "MPIR_CVAR_CH4_NETMOD MPIR_CVAR_CH4_SHM"
 
     def _programs(self, edition: str) -> tuple[str, str]:

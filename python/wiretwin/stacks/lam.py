@@ -1,8 +1,8 @@
 """LAM/MPI: a daemon on every host, ranks started by it, messages by one of several modules.
 
-LAM refuses root and has no switch for it: as root it is run under an account without rights. Its daemons
+LAM rejects root and has no switch for it: as root it is run under an account without rights. Its daemons
 keep whatever streams they inherit, so they inherit none of ours. Module ``lamd`` sends through the daemons
-and fails above 8 KiB, after which the daemons ignore every request: longer messages are refused before.
+and fails above 8 KiB, after which the daemons ignore every request: longer messages are rejected before.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from wiretwin.stacks.base import Command, Refusal, Session, Stack, by_signal
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import Household, household
 from wiretwin.stacks.mpi import debian, effective_environment, version_line
+from wiretwin.stacks.nature import Meaning, Nature
 from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["Lam"]
@@ -109,6 +110,15 @@ class Lam(Stack):
             "eagerNk",
             "messages of up to N KiB are sent without asking the receiver first",
             lambda match: {"eager_bytes": int(match[1]) * 1024},
+        ),
+    )
+    nature = Nature(
+        switches=True,
+        without_limit=("lamd",),
+        only_here={"": "LAM is brought up on this machine only"},
+        meanings=(
+            Meaning(r"eager(\d+)k", "environment", "LAM_MPI_SSI_rpi_tcp_short", edition="!usysv"),
+            Meaning(r"eager(\d+)k", "environment", "LAM_MPI_SSI_rpi_usysv_short", edition="usysv"),
         ),
     )
 

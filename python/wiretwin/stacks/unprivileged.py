@@ -1,4 +1,4 @@
-"""Running as an ordinary user when we are root: some libraries refuse root and have no switch.
+"""Running as an ordinary user when we are root: some libraries reject root and have no switch.
 
 No account is made. The program runs under the number of an account that is there (`nobody`), and keeps, as
 ambient capabilities, only what it needs to read our files and to enter the hosts of a testbed.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ALL_LOOPS", "COMPILED", "FETCH", "STALLING", "Word", "fixed"]
+__all__ = ["ALL_LOOPS", "COMPILED", "FETCH", "SHARING", "STALLING", "Word", "fixed"]
 
 COMPILED = (sys.executable, "-P", "-m", "wiretwin.probe")
 """The command of a compiled probe."""
@@ -16,6 +16,8 @@ ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv
 """The loops that every probe has."""
 FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
+SHARING = frozenset({"one_core", "slice"})
+"""Besides, for a probe that tells what its ranks do on a core that they share."""
 STALLING = frozenset({"echo", "two_write"})
 """Where messages sent one after the other wait for each other's acknowledgement, for 40 ms at a time, the
 other loops have no overhead or gap to tell."""
@@ -45,7 +47,7 @@ class Word:
     written: str
     summary: str
     options: Callable[[re.Match[str]], Mapping[str, Any]]
-    loops: frozenset[str] = ALL_LOOPS | FETCH
+    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING
     max_bytes: int | None = None
 
 
@@ -53,7 +55,7 @@ def fixed(
     word: str,
     summary: str,
     *,
-    loops: frozenset[str] = ALL_LOOPS | FETCH,
+    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING,
     max_bytes: int | None = None,
     **options: Any,
 ) -> Word:

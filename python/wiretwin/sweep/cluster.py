@@ -30,14 +30,9 @@ class Cluster:
     """
 
     def __init__(self, address: str, workers: int) -> None:
-        try:
-            import dask.config
-            import distributed
-        except ImportError:
-            raise InputError(
-                key="--dask", value=address, reason="needs the package distributed",
-                allowed="`pip install distributed`, or to leave --dask out: the cores of this machine",
-            ) from None  # fmt: skip
+        import dask.config
+        import distributed
+
         # What the package has no types for is taken as it comes.
         # What goes wrong with a cluster is an error of ours, told once, in place of its log.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
@@ -84,7 +79,7 @@ class Cluster:
         self._coming: Any = completed(with_results=False)
 
     def _same_version(self) -> None:
-        """Refuse workers with another wiretwin: their runs would not be ours."""
+        """Reject workers with another wiretwin: their runs would not be ours."""
         import wiretwin
 
         for worker, version in self._client.run(_version).items():
@@ -147,7 +142,7 @@ class Cluster:
 
 
 def _room_for(workers: int) -> None:
-    """Refuse a cluster of our own where its semaphores find no room."""
+    """Reject a cluster of our own where its semaphores find no room."""
     found, needed = shared_memory.room(), workers * shared_memory.WORKER_BYTES
     if found is not None and found.free < needed:
         raise StorageError(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import wiretwin
 from wiretwin.errors import InputError, InterruptedRun, MeasureError
 from wiretwin.scenario import Scenario
+from wiretwin.student import quantile
 from wiretwin.sweep.plan import Axis, Value, parse_axis, place, points, seed_of
 from wiretwin.sweep.record import Folder, Plan, Run, Until, finite
 from wiretwin.sweep.work import Pool, Task
@@ -54,11 +55,7 @@ def interval(values: Sequence[float], confidence: float) -> Interval:
     mean = statistics.fmean(known)
     if len(known) < 2:
         return Interval(mean, None, None, len(known))
-    from scipy.stats import t
-
-    half = (
-        float(t.ppf((1 + confidence) / 2, len(known) - 1)) * statistics.stdev(known) / math.sqrt(len(known))
-    )
+    half = quantile(len(known) - 1, (1 + confidence) / 2) * statistics.stdev(known) / math.sqrt(len(known))
     return Interval(mean, mean - half, mean + half, len(known))
 
 
@@ -195,7 +192,7 @@ def sweep(
 
 
 def _check(scenarios: Sequence[Scenario], combined: Sequence[Mapping[str, Value]]) -> None:
-    """Refuse networks that cannot be, each kind of them looked at once, before anything runs."""
+    """Reject networks that cannot be, each kind of them looked at once, before anything runs."""
     from wiretwin.scenario.run import check
 
     seen: set[str] = set()
@@ -223,7 +220,7 @@ def _pool(dask: str | None, workers: int) -> Pool:
 
 
 class _Todo:
-    """Which runs are still to be done. What is asked for depends on results, never on who was quicker."""
+    """Which runs are still to be done. What is asked for depends on results, never on who was faster."""
 
     def __init__(self, result: Sweep, placed: list[dict[str, object]], scenario: Scenario) -> None:
         self.result, self.placed, self.scenario = result, placed, scenario

@@ -56,10 +56,10 @@ class BedHost:
     def entering(self, argv: Sequence[str], *options: str) -> list[str]:
         """Return the command with options of `wiretwin.testbed.enter`."""
         way = str(Folder(self.folder).way / SCRIPT)
-        return [sys.executable, "-I", "-S", way, str(self.folder), *options, self.name, *argv]
+        return [sys.executable, "-B", "-I", "-S", way, str(self.folder), *options, self.name, *argv]
 
     def entering_strictly(self, argv: Sequence[str], user: str | None = None) -> list[str]:
-        """Return the command, which is refused there if the host does not see the working directory."""
+        """Return the command, which is rejected there if the host does not see the working directory."""
         if user is not None:
             self._check_user(user)
         return self.entering(argv, "--strict", *(["--user", user] if user is not None else []))
@@ -488,7 +488,7 @@ def _cure(reason: str, rootless: bool) -> str:
 
 
 def _check_machine(link: Link) -> None:
-    """Refuse what cannot work before anything is made."""
+    """Reject what cannot work before anything is made."""
     if sys.platform != "linux":
         raise MeasureError("a testbed is made of Linux network namespaces; this system has none")
     if link.kind == "wire" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):

@@ -3,7 +3,7 @@
 It goes into the host's namespaces and becomes the command: same process, so streams, signals and exit status
 pass through. Only the standard library is loaded, since this runs once for every command.
 
-``--user NAME``: as that user. ``--strict``: refuse if the working directory is not seen there; otherwise the
+``--user NAME``: as that user. ``--strict``: reject if the working directory is not seen there; otherwise the
 command starts in ``/`` then. ``--rsh``: the manners of a remote shell: options of ``rsh`` and ``ssh`` before
 and after the host's name, the words joined by blanks and read by a shell.
 

@@ -488,7 +488,7 @@ def lay_way(folder: Folder, interpreter: str) -> None:
         shutil.copyfile(module.__file__, package / Path(module.__file__).name)
     for part in (package, package.parent):
         (part / "__init__.py").touch()
-    way = [interpreter, "-I", "-S", str(folder.way / SCRIPT), str(folder.path), "--rsh"]
+    way = [interpreter, "-B", "-I", "-S", str(folder.way / SCRIPT), str(folder.path), "--rsh"]
     folder.agent.write_text(f'#!/bin/sh\nexec {shlex.join(way)} "$@"\n')
     folder.agent.chmod(0o755)
 

@@ -22,7 +22,7 @@ PRIVATE = ("/tmp", "/run", "/dev/shm")
 """Folders that every host has for itself; they are empty at first."""
 INTERFACE = "eth0"
 SUBNET = "10.20.0"
-"""The first three octets of the hosts' addresses, which exist in the testbed's namespaces only."""
+"""The first three bytes of the hosts' addresses, which exist in the testbed's namespaces only."""
 PREFIX_LENGTH = 24
 MTUS = (576, 9000)
 """Least (RFC 791) and largest packet that a link may be asked to carry, bytes."""
@@ -84,7 +84,7 @@ class Link:
     held
         Of ``wire``: for how many nanoseconds it holds packets of a class (DSCP), as a congested queue does.
     seed
-        Of ``wire``: of the dice behind the rules.
+        Of ``wire``: of the random choices behind the rules.
     """
 
     kind: str = "veth"

@@ -49,7 +49,7 @@ def furnish(host: Host, folder: Path, table: Path, visible: Sequence[str]) -> No
 def _system_tree() -> None:
     """Show this host's own interfaces in ``/sys/class/net``, where libraries look for them.
 
-    Where the kernel refuses (a container that hides parts of ``/sys``) the machine's are seen.
+    Where the kernel rejects (a container that hides parts of ``/sys``) the machine's are seen.
     """
     groups = None
     with contextlib.suppress(OSError):

@@ -24,6 +24,7 @@ import shutil
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ BASE_VARIABLE = "WIRETWIN_TESTBEDS"
 """Environment variable that names another BASE; a short path, since sockets lie in it."""
 ANSWER_S = 10.0
 """How long a keeper may take to answer a question."""
+REMOVED_S = 5.0
+"""How long a folder may be written to while it is removed, by a process that is just being ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +219,10 @@ class Folder:
         return keeper is not None and keeper.alive
 
     def remove(self) -> None:
-        """Remove it with all that is in it."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Remove it with all that is in it; again where something that is being ended still writes there."""
+        deadline = time.monotonic() + REMOVED_S
+        while self.path.exists() and time.monotonic() < deadline:
+            shutil.rmtree(self.path, ignore_errors=True)
 
 
 def folders() -> list[Folder]:
@@ -228,7 +233,7 @@ def folders() -> list[Folder]:
 
 
 def checked_name(name: str) -> str:
-    """Refuse a name that is no name of a testbed."""
+    """Reject a name that is no name of a testbed."""
     if not NAME.fullmatch(name):
         allowed = "a letter, then up to 15 small letters, digits or hyphens"
         raise InputError(key="--name", value=name, allowed=allowed)

@@ -1,4 +1,4 @@
-"""What a result says: what crossed the wire, why the curve has that kink, what to choose, what changed.
+"""What a result says: what crossed the wire, why the curve has that anomaly, what to choose, what changed.
 
 ``wiretwin.understand(result)`` is the verb (`wiretwin.understand.api.understand`).
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wiretwin.stacks.layers import nature_of
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -29,11 +31,6 @@ ASKING_BYTES = 400
 """Choice: what a library may send to and fro before a message of more than `SMALL_BYTES`. Seen with offload,
 where packets are few: 160 by MPICH and Open MPI, 320 by libfabric."""
 WAYS = ("out", "in")
-BARE = ("socket/", "pcaal/")
-"""Layers without a library: what they add is nothing, or known."""
-CELL_BYTES, CELL_VALUES, CELLS_OF_POLL = 48, 23, 25
-"""Of ``pcaal/udp``: a cell, the octets of a message that it holds beside its stamp, and after how many there
-is a POLL, which a STAT answers."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +107,14 @@ def accounts(traffic: pl.DataFrame, place: Mapping[str, Any] | None = None) -> l
     rows = [row for row in totals.iter_rows(named=True) if row["payload_out"] + row["payload_in"]]
     envelopes: dict[tuple[str, str], float] = {}
     for row in rows:
-        for way in WAYS if row["bytes"] <= SMALL_BYTES and not row["layer"].startswith(BARE) else ():
+        for way in WAYS if row["bytes"] <= SMALL_BYTES and not nature_of(row["layer"]).is_bare else ():
             each = _beyond(row, way) / max(1, row[f"payload_{way}"] // row["bytes"])
             key = row["layer"], way
             envelopes[key] = max(0.0, min(each, envelopes.get(key, each)))
     found = []
     for row in rows:
         envelope = {way: envelopes.get((row["layer"], way), 0.0) for way in WAYS}
-        more = 0 if row["layer"].startswith(BARE) or row["bytes"] <= SMALL_BYTES else ASKING_BYTES
+        more = 0 if nature_of(row["layer"]).is_bare or row["bytes"] <= SMALL_BYTES else ASKING_BYTES
         over = 0.0
         for way in WAYS:
             messages = row[f"payload_{way}"] // row["bytes"]
@@ -150,7 +147,8 @@ def _beyond(row: Mapping[str, Any], way: str) -> int:
 def _framed(row: Mapping[str, Any], way: str) -> float:
     """Return the bytes of the messages that went one way, as cells where the layer makes cells of them."""
     payload = row[f"payload_{way}"]
-    if not row["layer"].startswith("pcaal/"):
+    if (sent := nature_of(row["layer"]).cells) is None:
         return float(payload)
-    cells = payload / row["bytes"] * -(-row["bytes"] // CELL_VALUES)
-    return float(cells * CELL_BYTES * (1 + 2 / CELLS_OF_POLL))
+    cell_bytes, held, cells_of_poll = sent
+    cells = payload / row["bytes"] * -(-row["bytes"] // held)
+    return float(cells * cell_bytes * (1 + 2 / cells_of_poll))

@@ -1,7 +1,7 @@
 """What to choose: which layer wins at which sizes, and which settings are worth having.
 
 A layer wins where its interval lies below that of every other layer measured at that size. A setting is
-advised where its variant is certainly quicker than the plain layer at some sizes and at none certainly
+advised where its variant is certainly faster than the plain layer at some sizes and at none certainly
 slower, or where a counter-run has confirmed that it removes an anomaly.
 """
 

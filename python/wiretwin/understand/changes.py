@@ -44,7 +44,7 @@ class Change:
     layer, bytes
         Which.
     before_us, after_us
-        The typical launches: of ``echo`` half a round trip, of other loops an iteration; nothing where it
+        The typical launches: of ``echo`` the one-way latency, of other loops an iteration; nothing where it
         was not measured.
     launches_before, launches_after
         How many there were.
@@ -172,7 +172,7 @@ def changes(
     if not 0 < change < math.inf:
         raise InputError(key="change", value=change, allowed="a share above 0")
     order = list(dict.fromkeys(layer.name for result in (before, after) for layer in result.manifest.layers))
-    sides = [_logarithms(result, loop) for result in (before, after)]
+    sides = [logarithms(result, loop) for result in (before, after)]
     keys = {key for side in sides for key in side}
     if not keys:
         raise InputError(key="loop", value=loop, reason="is in neither result", allowed="a loop of one")
@@ -184,7 +184,7 @@ def changes(
     return Changes(loop, _judged(rows, change), str(before.path), str(after.path), change)
 
 
-def _logarithms(result: Result, loop: str) -> dict[tuple[str, int], Array]:
+def logarithms(result: Result, loop: str) -> dict[tuple[str, int], Array]:
     """Return the logarithms of the launches' times, ns, by configuration and size."""
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Whether one view is quicker than another at a size, by intervals that separate."""
+"""Whether one view is faster than another at a size, by intervals that separate."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def compare(prediction: Result, run: Result) -> Changes: ...
 @overload
 def compare(prediction: Prediction | str | Path, run: Run | str | Path) -> Comparison: ...
 def compare(prediction: Any, run: Any) -> Any:
-    """Compare two results, before and after a change, or a frozen prediction with a real run.
+    """Compare two results, before and after a change, or a recorded prediction with a real run.
 
     Parameters
     ----------

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from wiretwin.stacks.layers import nature_of
+from wiretwin.stacks.nature import Kind
 from wiretwin.understand.finding import Finding
 
 __all__ = ["Setting", "of_finding", "of_words", "script"]
-
-Kind = Literal["environment", "socket", "command", "launcher"]
 
 
 @dataclass(frozen=True)
@@ -52,31 +50,8 @@ def of_words(layer: str, words: Sequence[str], word: str, because: str) -> list[
     because
         What was measured.
     """
-    pairs: list[tuple[Kind, str, str]] = []
-    if (eager := re.fullmatch(r"eager(\d+)k", word)) is not None:
-        limit = str(int(eager[1]) * 1024)
-        memory = "sm" if "wheel" in words else "vader"
-        module = "usysv" if "usysv" in words else "tcp"
-        names = {
-            "mpi/mpich": ["UCX_RNDV_THRESH"],
-            "ucx": ["UCX_RNDV_THRESH"],
-            "libfabric": ["FI_OFI_RXM_BUFFER_SIZE"],
-            "mpi/lam": [f"LAM_MPI_SSI_rpi_{module}_short"],
-            "mpi/openmpi": ["OMPI_MCA_btl_tcp_eager_limit", f"OMPI_MCA_btl_{memory}_eager_limit"],
-        }
-        pairs = [("environment", name, limit) for name in names.get(layer, [])]
-    elif (buffers := re.fullmatch(r"buf(\d+)k", word)) is not None and layer.startswith("socket/"):
-        octets = str(int(buffers[1]) * 1024)
-        pairs = [("socket", name, octets) for name in ("SO_SNDBUF", "SO_RCVBUF")]
-    elif word == "yield" and layer == "mpi/openmpi":
-        pairs = [("environment", "OMPI_MCA_mpi_yield_when_idle", "1")]
-    elif word == "tcp" and layer == "mpi/mpich":
-        pairs = [("environment", "UCX_TLS", "tcp,self")]
-    elif word == "tcp" and layer == "mpi/openmpi":
-        pairs = [("environment", "OMPI_MCA_pml", "ob1"), ("environment", "OMPI_MCA_btl", "self,tcp")]
-    elif word == "shm" and layer == "ucx":
-        pairs = [("environment", "UCX_TLS", "sm,self")]
-    return [Setting(layer, kind, name, value, because) for kind, name, value in pairs]
+    told = (meaning.told(word, words) for meaning in nature_of(layer).meanings)
+    return [Setting(layer, *one, because) for one in told if one is not None]
 
 
 def of_finding(finding: Finding) -> list[Setting]:
@@ -99,7 +74,7 @@ def of_finding(finding: Finding) -> list[Setting]:
         mtu = str(finding.counter.link["mtu_bytes"])
         return [Setting(layer, "command", 'ip link set dev "$INTERFACE" mtu', mtu, because)]
     if finding.name == "shared-core" and "bound" in finding.layer.split("+"):
-        option = {"mpi/openmpi": "--bind-to", "mpi/mpich": "-bind-to"}.get(layer)
+        option = nature_of(layer).binds_by
         return [Setting(layer, "launcher", option, "none", because)] if option else []
     return []
 

@@ -26,9 +26,9 @@ class Jump:
     before, after
         The sizes.
     rise_us
-        How much half a round trip rises between them beyond the line before.
+        How much the one-way latency rises between them beyond the line before.
     share
-        That, over half a round trip before it.
+        That, over the one-way latency before it.
     """
 
     before: int
@@ -38,7 +38,7 @@ class Jump:
 
 
 def jumps(view: View, least_share: float = LEAST_SHARE) -> list[Jump]:
-    """Find the steps upwards of half round trips, the largest share first.
+    """Find the steps upwards of one-way latencies, the largest share first.
 
     Lines through up to three sizes before and after are continued across the gap. The rise is what neither of
     them explains, the lesser of the two: a curve that only turns steeper has none. Each launch is asked,

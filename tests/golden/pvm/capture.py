@@ -12,9 +12,9 @@ import sys
 import time
 from pathlib import Path
 
-from wiretwin.measure.layers import parse_layer
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.stacks import STACKS
+from wiretwin.stacks.layers import parse_layer
 from wiretwin.testbed import Link, Testbed
 
 HERE = Path(__file__).resolve().parent

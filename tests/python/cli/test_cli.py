@@ -70,7 +70,7 @@ def test_help_lists_every_verb_and_the_exit_codes() -> None:
     assert shown.returncode == 0
     for verb in VERBS:
         assert f"\n  {verb} " in shown.stdout.decode()
-    assert "130 interrupted" in shown.stdout.decode()
+    assert "130 interrupted" in " ".join(shown.stdout.decode().split())
     listed = shown.stdout.decode().partition("Commands:")[2].partition("Exit codes")[0].strip().splitlines()
     assert len(listed) == len(VERBS), "a line for each"
     assert not [line for line in listed if line.endswith("...")]
@@ -279,7 +279,7 @@ def test_a_measurement_prints_osu_curves_and_leaves_a_result(tmp_path: Path) -> 
     )  # fmt: skip
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout.decode().splitlines()
-    assert lines[0] == "# half round trip by size: shm"
+    assert lines[0] == "# one-way latency by size: shm"
     assert lines[1].split() == ["#", "Size", "Latency", "(us)"]
     assert [line.split()[0] for line in lines[2:]] == ["4", "1024"]
     assert all(float(line.split()[1]) > 0 for line in lines[2:])
@@ -288,7 +288,7 @@ def test_a_measurement_prints_osu_curves_and_leaves_a_result(tmp_path: Path) -> 
 
 
 def test_doctor_tries_every_layer_and_ends_well() -> None:
-    from wiretwin.measure.layers import LAYERS
+    from wiretwin.stacks.layers import LAYERS
 
     shown = cli("doctor", "--format", "json")
     assert shown.returncode == 0, shown.stderr
@@ -314,8 +314,8 @@ def test_doctor_tries_every_layer_and_ends_well() -> None:
 def test_doctor_says_what_is_missing_and_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from wiretwin import doctor as module
     from wiretwin.cli.doctor import table
-    from wiretwin.measure import layers as registry
     from wiretwin.stacks import Refusal
+    from wiretwin.stacks import layers as registry
 
     need = "no MPI launcher `mpiexec`"
     refused = Refusal(need, "pip install mpich")

@@ -93,3 +93,13 @@ def test_an_interrupt_at_any_time_ends_in_a_word(while_loading: str) -> None:
 def test_an_interrupt_ends_with_130(capsys: pytest.CaptureFixture[str]) -> None:
     assert report_error(KeyboardInterrupt()) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_an_interrupt_while_a_class_is_made_is_one() -> None:
+    class Interrupted:
+        def __set_name__(self, owner: type, name: str) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises((KeyboardInterrupt, RuntimeError)) as caught:
+        type("Made", (), {"one": Interrupted()})
+    assert report_error(caught.value) == 130

@@ -12,7 +12,7 @@ from wiretwin.cli.format import Column, Format, Table, render
 from wiretwin.errors import InputError
 
 CURVE = Table(
-    "half round trip by size",
+    "one-way latency by size",
     (
         Column("layer", "layer"),
         Column("size_bytes", "size [B]"),
@@ -36,7 +36,7 @@ def text(form: Format) -> str:
 def test_table_is_for_people() -> None:
     lines = [line.rstrip() for line in text(Format.table).splitlines()]
     assert lines == [
-        "half round trip by size",
+        "one-way latency by size",
         "",
         " layer       size [B]  Latency [us]  narrow",
         " ───────────────────────────────────────────",
@@ -49,11 +49,11 @@ def test_table_is_for_people() -> None:
 
 def test_osu_has_the_two_columns_of_the_osu_benchmarks() -> None:
     assert text(Format.osu).splitlines() == [
-        "# half round trip by size: shm",
+        "# one-way latency by size: shm",
         "# Size                Latency (us)",
         "4                             0.12",
         "1048576                  123456.79",
-        "# half round trip by size: socket/tcp",
+        "# one-way latency by size: socket/tcp",
         "# Size                Latency (us)",
         "4                                -",
     ]

@@ -13,6 +13,7 @@ from scipy.stats import binomtest, kstest
 from wiretwin.fit.segments import MIN_SIZES, Piece, _all_lines, _divide, fit_segments
 from wiretwin.fit.stats import Array
 from wiretwin.fit.synthetic import HALF_OCTAVES, Lines, Noise, noisy
+from wiretwin.plot.data import BREAK_P
 
 STRAIGHT = Lines(((0, 800.0, 0.1),))
 KINK = Lines(((0, 800.0, 0.3), (8192, 2848.0, 0.05)))
@@ -151,17 +152,21 @@ def pieces_of(curve: Lines, launches: int, noise: Noise, seed: int) -> list[Piec
 @pytest.mark.parametrize("launches", [3, 5, 10])
 @pytest.mark.parametrize("noise", [Noise(), BUSY], ids=["ordinary", "busy"])
 def test_a_straight_curve_rarely_gets_a_break(launches: int, noise: Noise) -> None:
-    spurious = sum(len(pieces_of(STRAIGHT, launches, noise, seed)) > 1 for seed in range(RUNS))
+    breaks = [pieces_of(STRAIGHT, launches, noise, seed)[1:] for seed in range(RUNS)]
+    spurious = sum(map(bool, breaks))
     stated = 0.1 if launches < 5 else 0.05
     assert binomtest(spurious, RUNS, stated, alternative="greater").pvalue > 0.001, f"{spurious} of {RUNS}"
+    called = sum(any((one.break_p or 0.0) < BREAK_P for one in found) for found in breaks)
+    assert called <= 1, f"{called} of {spurious} breaks of a straight curve are called a change of behaviour"
 
 
 @pytest.mark.parametrize("launches", [3, 5, 10])
 def test_breaks_are_found_and_intervals_cover_at_their_stated_rate(launches: int) -> None:
     covered: dict[str, list[bool]] = {}
-    found = 0
+    found = called = 0
     for seed in range(RUNS):
         pieces = pieces_of(STEPPED, launches, Noise(), seed)
+        called += sum((one.break_p or 0.0) < BREAK_P for one in pieces[1:])
         if len(pieces) != 3:
             continue
         found += 1
@@ -171,6 +176,7 @@ def test_breaks_are_found_and_intervals_cover_at_their_stated_rate(launches: int
             if k:
                 covered.setdefault(f"break {k}", []).append(piece.from_low <= start <= piece.from_high)
     assert binomtest(found, RUNS, 0.93, alternative="less").pvalue > 0.001, f"{found} of {RUNS}"
+    assert called > 2 * RUNS * (0.75 if launches < 5 else 0.95), f"only {called} breaks are called a change"
     for name, hits in covered.items():
         chance = binomtest(sum(hits), len(hits), 0.95, alternative="less").pvalue
         assert chance > 0.001, f"{name}: {sum(hits)} of {len(hits)}"

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mutate import SETTINGS, edited
 
 from wiretwin.errors import InputError
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import parse_sizes
 from wiretwin.quantity import MAX_SIZE, parse_rate, parse_share, parse_size, parse_time
+from wiretwin.stacks.layers import parse_layers
 
 CASES: list[tuple[Callable[..., Any], list[str], Callable[[Any], bool]]] = [
     (parse_size, ["64KiB", "1.5MiB", "4"], lambda size: 1 <= size <= MAX_SIZE),

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from house import ROOT
 
+from wiretwin.stacks.layers import LAYERS
+
 PACKAGE = ROOT / "python" / "wiretwin"
 MAP = ROOT / "docs" / "explanation" / "map.md"
 FREE = {"", "_core", "_verbs"}
@@ -90,6 +92,71 @@ def test_a_module_uses_only_what_stands_above_it() -> None:
 
 def test_no_circle_of_files() -> None:
     TopologicalSorter(USED).prepare()
+
+
+def layers_compared(text: str, layers: set[str]) -> set[str]:
+    """The names of layers that code compares something with, or looks something up by."""
+    found: set[str] = set()
+    tree = ast.parse(text)
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        parts: list[ast.expr] = []
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("startswith", "endswith"):
+                parts = list(node.args)
+            elif node.func.attr == "get":
+                parts = [node.func.value]
+        elif isinstance(node, ast.Subscript):
+            parts = [node.value]
+        parts = [constants.get(one.id, one) if isinstance(one, ast.Name) else one for one in parts]
+        keys = [key for part in parts if isinstance(part, ast.Dict) for key in part.keys if key is not None]
+        lists = [
+            one for part in parts if isinstance(part, (ast.Tuple, ast.List, ast.Set)) for one in part.elts
+        ]
+        named = {
+            part.value
+            for part in [*parts, *keys, *lists]
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value
+        }
+        found |= {
+            name
+            for name in named
+            if name in layers or any(one.startswith(name) for one in layers if "/" in name)
+        }
+    return found
+
+
+def test_what_a_layer_is_like_is_asked_for_and_never_its_name() -> None:
+    layers = set(LAYERS)
+    found = {
+        name: sorted(compared)
+        for name, file in FILES.items()
+        if name.split(".")[0] != "stacks" and (compared := layers_compared(file.read_text(), layers))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name == 'shm'",
+        "name in ('a', 'shm')",
+        "name.startswith('socket/')",
+        "{'shm': 1}.get(name)",
+        "A = ('socket/', 'shm')\nname.startswith(A)",
+    ],
+)
+def test_a_comparison_with_a_layers_name_is_seen(text: str) -> None:
+    assert layers_compared(text, {"shm", "socket/tcp"})
+    assert not layers_compared(text, {"pvm/pvm3"})
 
 
 def test_an_import_that_leads_upwards_and_a_circle_are_seen_wherever_they_hide() -> None:

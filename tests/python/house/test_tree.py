@@ -16,7 +16,16 @@ LOCKS = ["Cargo.lock", "requirements/runtime.txt", "requirements/dev.txt", "fuzz
 
 # Folders and files at the top.
 TOP = {"benches", "crates", "data", "docs", "examples", "fuzz", "python", "requirements", "tests", ".ci"}
-TOP |= {"CITATION.cff", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", ".gitignore"}
+TOP |= {
+    "CHANGELOG.md",
+    "CITATION.cff",
+    "CONTRIBUTING.md",
+    "Containerfile",
+    "LICENSE",
+    "Makefile",
+    "README.md",
+    ".gitignore",
+}
 TOP |= {"Cargo.lock", "Cargo.toml", "pyproject.toml", "rustfmt.toml"}
 
 # A path of the machine it was written on: a home, a working folder, a private folder of `/tmp`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -17,10 +18,10 @@ import pytest
 from wiretwin.measure import orchestrate
 from wiretwin.measure.budget import FIRST_STEPS_S, FREE_STEPS_S, LEAST_STEPS_S, Budget, allowance
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
-from wiretwin.measure.layers import Configuration, parse_layers
 from wiretwin.measure.orchestrate import Plan
 from wiretwin.measure.schedule import Purpose, Step, parse_sizes, steps
 from wiretwin.results import Layer, Result
+from wiretwin.stacks.layers import Configuration, parse_layers
 from wiretwin.tour import MEASURE_S, SIZES
 
 
@@ -274,6 +275,28 @@ def test_a_slow_layer_does_not_take_the_time_of_the_others(measured: Callable[..
     assert [one.status for one in ended] == ["interrupted"]
     assert ended[0].rows > 0
     assert result.manifest.not_measured == {"shm": [64, 1024]}
+
+
+def test_an_interrupt_in_the_last_launch_is_not_lost(
+    measured: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = Host({"shm": 0.1}, spread=0.001)
+    whole = measured(host, 60.0)
+    assert whole.manifest.state == "complete"
+    whole.path.rename(whole.path.with_name("whole"))
+    again = Host({"shm": 0.1}, spread=0.001)
+    base, last = again.launch, len(host.schedules["shm"])
+
+    def launch_and_interrupt(configuration: Configuration, schedule: list[Step], **more: Any) -> Outcome:
+        outcome = base(configuration, schedule, **more)
+        if len(again.schedules["shm"]) == last:
+            os.kill(os.getpid(), signal.SIGINT)
+        return outcome
+
+    monkeypatch.setattr(again, "launch", launch_and_interrupt)
+    result = measured(again, 60.0)
+    assert len(result.manifest.launches) == last
+    assert result.manifest.state == "interrupted"
 
 
 def test_a_launch_has_its_share_or_three_times_what_is_expected() -> None:

@@ -20,10 +20,10 @@ from wiretwin import keeper, scratch
 from wiretwin.marks import LAUNCH, await_gone
 from wiretwin.measure import running
 from wiretwin.measure.launch import Interruption, launch
-from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.results import SAMPLE_COLUMNS
+from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
 
 LIMIT_S = 60.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from wiretwin.errors import InputError
-from wiretwin.measure.layers import ALL_LOOPS, LAYERS, parse_layers
 from wiretwin.quantity import format_size, format_time, parse_rate, parse_share, parse_time
+from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_each_configuration_has_one_name() -> None:
@@ -37,9 +45,10 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("nosuch", "'nosuch' is no layer; "),
         (
             "nosuch",
-            "'nosuch' is no layer; allowed: socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi4py",
+            "allowed: socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm, mpi4py",
         ),
         ("tcp", "'tcp' is no layer (did you mean socket/tcp?); allowed: "),
         ("mpi/mpch", "'mpi/mpch' is no layer (did you mean mpi/mpich"),
@@ -50,6 +59,11 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
         ("socket/tcp+buf64k+buf8k", "sets send_buffer_bytes twice, by +buf64k and +buf8k"),
         ("socket/tcp+spin+spin", "sets wait twice, by +spin and +spin"),
         ("socket/tcp+", "has no variant '+'"),
+        (
+            "mpi-mvich/shm+posted22",
+            "has no variant '+posted22'; allowed: for mpi-mvich/shm: +yield, +eagerNk,",
+        ),
+        ("mpi-mvich/shm+eager64k+posted40", "sets buffers twice, by +eager64k and +posted40"),
         ("pcaal/udp+loss51", "has no variant '+loss51'; allowed: for pcaal/udp: +spin, +lossN"),
     ],
 )
@@ -113,3 +127,15 @@ def test_sizes_are_written(size: int, text: str) -> None:
 )
 def test_times_are_written(seconds: float, text: str) -> None:
     assert format_time(seconds) == text
+
+
+@pytest.mark.parametrize(("name", "status"), [("pcaal", 0), ("no_such_layer", 5)])
+def test_the_proof_of_a_layer_fails_where_it_collects_no_test(name: str, status: int) -> None:
+    text = (ROOT / "docs" / "how-to" / "add-a-layer.md").read_text()
+    (command,) = re.findall(r"python -m (pytest \S+ -k \"\w+ and )NAME\"", text)
+    words = shlex.split(f'{command}{name}"')
+    done = subprocess.run(
+        [sys.executable, "-m", *words, "--collect-only", "-q", "-p", "no:cacheprovider"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == status, done.stdout

@@ -18,11 +18,11 @@ import pytest
 import wiretwin as wt
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import LAUNCH
-from wiretwin.measure import layers as registry
-from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.orchestrate import Event
 from wiretwin.results import Result
 from wiretwin.stacks import Refusal
+from wiretwin.stacks import layers as registry
+from wiretwin.stacks.layers import parse_layers, refusal
 
 LIMIT_S = 120.0
 ENDLESS = ("--budget", "60s", "--launches", "1000", "--sizes", "4..64KiB")

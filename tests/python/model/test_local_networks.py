@@ -12,6 +12,7 @@ import pytest
 
 from wiretwin import _core
 from wiretwin.errors import InputError
+from wiretwin.model import Host
 from wiretwin.model.local import PRESETS, LocalNetwork
 from wiretwin.predict.compiled import predict_compiled
 from wiretwin.predict.named import NAMED, run_simulated
@@ -53,6 +54,49 @@ def test_what_is_between_the_hosts_matters(tmp_path: Path) -> None:
     assert seconds("gige", "mpi-mvich/gige") < seconds("gige")
     assert seconds("asx100:host=sparc1+") > seconds("asx100:host=sparc2")
     assert seconds("asx100:first_use=10ms") > seconds("asx100") + 0.01
+
+
+PROFILE = """
+name = "mine"
+base = "sparc1+"
+[values]
+cpu_factor = { value = 0.8, by = "choice", source = "half of it" }
+"""
+
+
+def test_a_host_of_ones_own_is_an_object_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(PROFILE)
+    words = ["bytes=64", "rounds=2"]
+
+    def seconds(host: Any) -> float:
+        table = {"preset": "asx100", "host": host}
+        return run_simulated(NAMED["echo"], words, ranks=2, network=table).seconds
+
+    read = Host.read(file)
+    assert (read.name, read["cpu_factor"]) == ("mine", 0.8)
+    assert read["copy_ns_per_byte"] == Host.named("sparc1+")["copy_ns_per_byte"]
+    assert seconds(str(file)) == seconds(read) == seconds(Host.named("sparc1+").but(cpu_factor=0.8))
+    assert seconds(read) < seconds("sparc1+") == seconds(Host.named("sparc1+"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PROFILE.replace("sparc1+", "vax"), "base: 'vax'"),
+        (PROFILE.replace('base = "sparc1+"', ""), "base: is needed"),
+        (PROFILE.replace("cpu_factor", "cpu"), "values.cpu: is unknown; allowed: .*cpu_factor"),
+        (PROFILE.replace("0.8", "-1"), "values.cpu_factor.value: -1"),
+        ("name = [", "is no TOML"),
+    ],
+)
+def test_a_profile_that_cannot_be_is_rejected_by_file_and_key(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=f"mine.toml: {said}"):
+        LocalNetwork.parse(f"asx100:host={file}")
+    with pytest.raises(InputError, match=r"host.speed: 1 is unknown; allowed: .*cpu_factor"):
+        Host.named("sparc2").but(speed=1)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 import wiretwin as wt
 from wiretwin.errors import InputError
+from wiretwin.predict.model import Site
 
 
 def test_a_network_is_made_from_a_name_and_parameters() -> None:
@@ -111,6 +112,79 @@ def test_a_topology_of_slurm_is_a_network(tmp_path: Path) -> None:
     assert (network.hosts, network.switches, network.lines) == (8, 3, 20)
     names = [node["name"] for node in network.plan["nodes"] if node["kind"] == "host"]
     assert names == ["tux00", "tux01", "tux02", "tux03", "mole", "tux04", "tux05", "tux9"]
+
+
+SLURM_YAML = """
+- topology: other
+  flat: true
+- topology: main
+  cluster_default: true
+  tree:
+    switches:
+      - switch: s0
+        nodes: tux[00-03],mole
+      - switch: s1
+        nodes: tux[04-05,9]
+      - switch: core
+        children: s[0-1]
+- topology: spare
+  tree:
+    switches: [{switch: s, nodes: a}]
+"""
+
+
+def test_both_files_of_slurm_say_the_same(tmp_path: Path) -> None:
+    (tmp_path / "topology.conf").write_text(SLURM)
+    (tmp_path / "topology.yaml").write_text(SLURM_YAML)
+    conf, yaml = (wt.Network.parse(f"{tmp_path}/topology.{end}:rate=10Gbit/s") for end in ("conf", "yaml"))
+    assert yaml == conf
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- [", "not YAML"),
+        ("a: 1", "tree: 'none' is not allowed here; allowed: one topology of the type tree"),
+        (SLURM_YAML.replace("cluster_default: true", ""), "tree: 'main, spare'"),
+        (
+            SLURM_YAML.replace("switch: s1", "switch: s0"),
+            r"main.tree.switches\[1\]: 's0' .* each switch once",
+        ),
+        (SLURM_YAML.replace("nodes: tux[04-05,9]", "nodes: 5"), r"main.tree.switches\[1\]: .*nodes: NAMES"),
+        (SLURM_YAML.replace("s[0-1]", "s[1-0]"), r"main.tree.switches\[2\]: '\[1-0\]'"),
+    ],
+)
+def test_a_wrong_yaml_of_slurm_is_rejected(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "topology.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=f"topology.yaml: {said}"):
+        wt.Network.parse(f"{file}:rate=1Gbit/s")
+
+
+def test_a_scenario_of_version_1_is_rejected_as_a_network_too(tmp_path: Path) -> None:
+    file = tmp_path / "old.toml"
+    file.write_text('format = "wiretwin-scenario"\nversion = 1\n[network]\nswitch = "asx100"\n')
+    for read in (wt.Network.parse, wt.read_network, wt.Scenario.read):
+        with pytest.raises(InputError, match=r"old.toml: version: 1 .* From 1 to 2: \[network\] has preset"):
+            read(str(file))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            {"network": "gige:fidelity=cell"},
+            "--network fidelity: 'cell' is not allowed here; allowed: packet, for gige",
+        ),
+        ({"network": "shared-cable:rate=1Gbit/s,fidelity=cell"}, "--network"),
+        ({"network": "star:hosts=2,rate=1Gbit/s"}, "--ranks: 3 is not allowed here; allowed: 2 at most"),
+        ({"network": "an2", "stack": "tcp/aal5"}, "--stack: 'tcp/aal5'"),
+    ],
+)
+def test_ranks_that_have_no_place_are_rejected(words: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        Site.of(3, **words)
+    assert str(error.value).startswith(said)
 
 
 @pytest.mark.parametrize(

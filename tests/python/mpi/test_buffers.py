@@ -77,3 +77,16 @@ def test_a_call_in_a_function_of_the_program_is_at_its_line(tmp_path: Path, run:
     )
     lines = [line for file, line in run(script, 2).sites if file == str(script)]
     assert lines == [7, 8, 9, 10]
+
+
+def test_bytes_are_numbers_to_a_reduction(run: Simulate) -> None:
+    """As to mpi4py, which takes NumPy's bytes and those of Python for MPI_UNSIGNED_CHAR."""
+    program = (
+        "import numpy as np\n"
+        "from mpi4py import MPI\n"
+        "mine, sums, held = np.full(3, 2, np.uint8), np.zeros(3, np.uint8), bytearray(2)\n"
+        "MPI.COMM_WORLD.Allreduce(mine, sums)\n"
+        "MPI.COMM_WORLD.Allreduce(b'ab', held, MPI.MAX)\n"
+        "print(sums.tolist(), held)\n"
+    )
+    assert run(program, 2).stdout == ["[4, 4, 4] bytearray(b'ab')\n"] * 2

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from mpi_help import PROGRAMS, Simulate, model
 
 from wiretwin.errors import InputError
-from wiretwin.mpi import DeadlockError, NotSimulatedError, ProgramFailedError, simulate
+from wiretwin.mpi import DeadlockError, NotSimulatedError, ProgramFailedError, late, simulate
 
 BROKEN = PROGRAMS / "broken"
 
@@ -168,6 +171,79 @@ def test_messages_left_over_at_the_end_are_a_warning(run: Simulate) -> None:
     assert [text for text in done.warnings if said in text]
 
 
+def test_a_forked_process_that_calls_mpi_ends_the_run_with_that_reason(run: Simulate) -> None:
+    program = HEAD + "import os\nchild = rank or os.fork()\ncomm.Barrier()\n"
+    with pytest.raises(
+        NotSimulatedError, match=r"Barrier was called by a process that a rank has forked, at .*:8"
+    ):
+        run(program, 2)
+
+
+def test_a_forked_process_that_calls_nothing_harms_nobody(run: Simulate) -> None:
+    program = HEAD + (
+        "import os\n"
+        "if rank == 0:\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os.execv('/bin/true', ['true'])\n"
+        "    assert os.waitpid(child, 0)[1] == 0\n"
+        "comm.Barrier()\n"
+    )
+    assert run(program, 2).exit_status == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        ("count == 2000", r"rank 0 was at .*program.py:\d, after 0 calls of MPI .*"),
+        (
+            "MPI.COMM_WORLD.Iprobe() or count == 2000",
+            r"\d+ calls of MPI were made until then, .* the last 1000 all Iprobe at .*program.py:5",
+        ),
+    ],
+)
+def test_a_run_that_is_late_says_what_it_was_doing(tmp_path: Path, condition: str, said: str) -> None:
+    """The program finds the alarm set and raises it itself, so that no clock decides what it was doing."""
+    file = tmp_path / "program.py"
+    file.write_text(
+        "import signal\n"
+        "from mpi4py import MPI\n"
+        "assert 60 < signal.getitimer(signal.ITIMER_REAL)[0] <= 3600\n"
+        "count = 0\n"
+        f"while not ({condition}):\n"
+        "    count += 1\n"
+        "while True:\n"
+        "    signal.raise_signal(signal.SIGALRM)\n"
+    )
+    text = (
+        "import time\n"
+        "from wiretwin.mpi import late, runtime\n"
+        "late._LONG_S = 3600.0\n"
+        f"runtime.simulate({str(file)!r}, [], 1, {model(1)!r}, ends_s=time.monotonic() + 3600)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (late.STATUS, ""), done.stderr
+    assert re.fullmatch(said, done.stderr)
+
+
+def test_a_run_that_computes_for_ever_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text("import signal\nsignal.raise_signal(signal.SIGALRM)\n")
+    text = (
+        "import time\n"
+        "from wiretwin.mpi import late, runtime\n"
+        "late._LONG_S = 1e-9\n"
+        f"runtime.simulate({str(file)!r}, [], 1, {model(1)!r}, ends_s=time.monotonic() + 3600)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == late.STATUS, done.stderr
+    assert re.fullmatch(r"rank 0 was at .*program.py:2, .*, and had computed for .* s", done.stderr)
+
+
 def test_calls_from_another_thread_are_refused(run: Simulate) -> None:
     program = HEAD + (
         "import threading\n"
@@ -185,6 +261,32 @@ def test_calls_from_another_thread_are_refused(run: Simulate) -> None:
     )
     with pytest.raises(NotSimulatedError, match=r"Barrier was called by another thread .*py:\d+: threads"):
         run(program)
+
+
+def test_a_thread_gets_an_ordinary_error_when_the_run_is_being_ended(tmp_path: Path, run: Simulate) -> None:
+    said = tmp_path / "said"
+    program = HEAD + (
+        "import pathlib, threading\n"
+        "ended = threading.Event()\n"
+        "def talk():\n"
+        "    ended.wait()\n"
+        "    try:\n"
+        "        comm.Barrier()\n"
+        "    except BaseException as error:\n"
+        f"        pathlib.Path({str(said)!r}).write_text(type(error).__name__)\n"
+        "if rank == 1:\n"
+        "    raise ValueError\n"
+        "thread = threading.Thread(target=talk)\n"
+        "thread.start()\n"
+        "try:\n"
+        "    comm.recv()\n"
+        "finally:\n"
+        "    ended.set()\n"
+        "    thread.join()\n"
+    )
+    with pytest.raises(ProgramFailedError):
+        run(program, 2)
+    assert said.read_text() == "RuntimeError"
 
 
 def test_a_message_that_a_thread_may_not_send_is_no_deadlock(run: Simulate) -> None:

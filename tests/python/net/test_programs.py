@@ -25,7 +25,7 @@ def model(ranks: int, cores: int) -> str:
         "gap": flat(0),
         "rendezvous_from_bytes": 1000,
     }
-    node = {"cores": cores, "idle": "yield", "quantum_ps": 4000}
+    node = {"cores": cores, "idle": "sleep", "quantum_ps": 4000}
     return json.dumps({"nodes": [node], "placement": [0] * ranks, "intra": layer})
 
 

@@ -50,8 +50,11 @@ def test_a_datagram_is_taken_apart_too(stack: str) -> None:
     network = Network(stack, "sparc2", adapter, switch="asx100" if adapter == "series-200" else None)
     found = anatomy(network, 8192)
     assert sum(line.span_ps for line in lines(found)) == found.latency_ps
-    over_tcp = anatomy(replace(network, stack=stack.replace("udp", "tcp")), 8192)
-    assert found.latency_ps < over_tcp.latency_ps, "nothing is summed and nothing acknowledged"
+    # Of one packet: TCP may send the first of several while the rest is still copied.
+    short, over_tcp = (
+        anatomy(replace(network, stack=one), 1024) for one in (stack, stack.replace("udp", "tcp"))
+    )
+    assert short.latency_ps < over_tcp.latency_ps, "nothing is summed and nothing acknowledged"
     with pytest.raises(InputError, match="at most 32768"):
         anatomy(network, 32_769)
 

@@ -18,20 +18,20 @@ from wiretwin.papers.chen1996.mixed import NETWORKS
 from wiretwin.papers.chen1996.pim import SHARES, estimate, interval
 from wiretwin.papers.chen1996.scenario import Plan, Rules, an2
 from wiretwin.papers.chen1996.sessions import cells_of, six_plan
-from wiretwin.papers.page import committed, values_csv
+from wiretwin.papers.page import NOW, values_csv
+from wiretwin.papers.published import committed
 from wiretwin.papers.records import Record, Role
 from wiretwin.papers.report import render
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "papers" / "chen1996.md"
 PAPER = tomllib.loads((DATA / "papers" / "chen1996.toml").read_text())
 
 
 def stored() -> dict[tuple[str, str, str], tuple[str, str, str]]:
-    return committed(PAGE.with_suffix(".csv").read_text())
+    return committed((NOW / "chen1996.csv").read_text())
 
 
 def test_every_experiment_is_on_the_page_and_none_besides() -> None:
-    rows = list(csv.DictReader(io.StringIO(PAGE.with_suffix(".csv").read_text())))
+    rows = list(csv.DictReader(io.StringIO((NOW / "chen1996.csv").read_text())))
     assert {row["experiment"] for row in rows} == set(chen1996.EXPERIMENTS)
     for row in rows:
         # What is published is shown only where it is a calibration figure.
@@ -140,7 +140,7 @@ def test_the_parking_lot_of_the_page_is_that_of_the_model_to_the_digit() -> None
     records, _ = chen1996.experiment("parking-lot")
     lines = values_csv(records).splitlines()[1:]
     assert len(lines) == 14
-    assert set(lines) <= set(PAGE.with_suffix(".csv").read_text().splitlines())
+    assert set(lines) <= set((NOW / "chen1996.csv").read_text().splitlines())
     found = {record.case: record.predicted for record in records if record.metric == "throughput_Mbit_s"}
     fair = {record.case: record.predicted for record in records if record.metric == "fair_share_Mbit_s"}
     for name, share in PAPER["parking_lot"]["fair_share_Mbit_s"].items():
@@ -170,7 +170,7 @@ def test_a_network_that_cannot_be_is_refused_by_name() -> None:
 
 def test_round_trips_of_the_page_are_those_of_the_model() -> None:
     records, _ = chen1996.experiment("pvm", quick=True)
-    lines = set(PAGE.with_suffix(".csv").read_text().splitlines())
+    lines = set((NOW / "chen1996.csv").read_text().splitlines())
     assert set(values_csv(records).splitlines()[1:]) <= lines
     times = {record.case: record.predicted for record in records}
     for case, time in times.items():

@@ -23,7 +23,8 @@ from wiretwin.papers.fit import constants, fit
 from wiretwin.papers.lin1995_interfaces import ABILITIES, interfaces
 from wiretwin.papers.lin1995_pvm import is_pvm
 from wiretwin.papers.lin1995_settings import socket_setting
-from wiretwin.papers.page import changes, committed, updated, values_csv
+from wiretwin.papers.page import NOW, changes, updated, values_csv
+from wiretwin.papers.published import committed
 from wiretwin.papers.records import Record, digest
 from wiretwin.papers.report import fit_errors, render
 
@@ -40,7 +41,7 @@ def test_the_predictions_on_the_page_are_those_of_the_model(paper: str) -> None:
     page = PAGES / f"{paper}.md"
     text = page.read_text()
     assert f"Digest of the run: `{digest(records, runs)}`" in text
-    stored = page.with_suffix(".csv").read_text()
+    stored = (NOW / f"{paper}.csv").read_text()
     assert updated(text, records, digest(records, runs)) == text
     assert values_csv(records) == stored
 
@@ -195,8 +196,8 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> None:
-    old = Record("p", "e", "c", "t0_us", 10.0, 9.0, 11.0, "prediction")
-    new = Record("p", "e", "c", "t0_us", 12.0, 11.0, 13.0, "prediction")
+    old = Record("chen1996", "e", "c", "t0_us", 10.0, 9.0, 11.0, "prediction")
+    new = Record("chen1996", "e", "c", "t0_us", 12.0, 11.0, 13.0, "prediction")
     blank = "Digest of the run: `0`\n\n<!-- values -->\n<!-- end of values -->\n\nBehind.\n"
     stored = committed(values_csv([old]))
     assert stored == {("e", "c", "t0_us"): ("10", "9 to 11", "")}
@@ -209,6 +210,9 @@ def test_a_page_whose_values_change_wants_a_reason_and_lists_old_and_new() -> No
     page = updated(blank, [new], "d2")
     assert page.startswith("Digest of the run: `d2`\n\n<!-- values -->\n| experiment |")
     assert page.endswith("<!-- end of values -->\n\nBehind.\n")
+    # What is opened stands beside its result and not among the values.
+    beside = replace(new, experiment="parking-lot", case="session=A", metric="throughput_Mbit_s")
+    assert updated(blank, [new, beside], "d2") == page
     # Points of rho that the page leaves to the file, of which one was nothing.
     before = [Record("p", "e", f"rho={rho}", "loss", loss, None, None, "prediction")
               for rho, loss in ((0.35, 0.0), (0.4, 2.0))]  # fmt: skip

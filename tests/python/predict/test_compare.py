@@ -92,7 +92,7 @@ def test_what_differs_is_named_with_both_values(key: str, value: Any) -> None:
 
 def test_a_prediction_frozen_after_the_run_began_is_noted() -> None:
     late = prediction(frozen_utc="2026-01-01T00:01:00.000+00:00")
-    assert compare(late, run_record()).notes == ["the prediction was frozen after the run had started"]
+    assert compare(late, run_record()).notes == ["the prediction was recorded after the run had started"]
     # Another zone, the same instant or earlier.
     early = prediction(frozen_utc="2026-01-01T01:00:59.999+01:00")
     assert compare(early, run_record()).notes == []
@@ -119,7 +119,7 @@ def folders() -> list[str]:
 def test_every_format_has_keys_that_end_in_their_unit(folders: list[str], form: str, split: bool) -> None:
     ended = wiretwin("compare", *folders, "--format", form, *(["--split"] if split else []))
     assert ended.code == 0, ended.err
-    assert ended.err == "note: the prediction was frozen after the run had started\n"
+    assert ended.err == "note: the prediction was recorded after the run had started\n"
     if form == "json":
         frame = pl.DataFrame(json.loads(ended.out))
     elif form == "csv":

@@ -168,7 +168,7 @@ def test_an_interrupted_prediction_says_so_and_leaves_nothing(world: str, tmp_pa
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
     assert err.startswith("wiretwin: interrupted")
-    assert ("nothing was frozen" in err) == (world == "predict")
+    assert ("nothing was recorded" in err) == (world == "predict")
     assert mentioning(program) == []
     assert not Path("results").exists()
 

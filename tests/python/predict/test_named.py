@@ -171,7 +171,7 @@ def test_a_layer_that_scripts_do_not_run_on_is_refused(tmp_path: Path) -> None:
     program.write_text("")
     ended = wiretwin("run", program, "--layer", "shm")
     assert ended.code == 2
-    assert "--layer: 'shm' is not allowed here; allowed: mpi4py/mpich" in ended.err
+    assert "--layer: 'shm' carries no script live; allowed: mpi4py/mpich" in ended.err
 
 
 def test_with_a_folder_every_launch_is_kept(tmp_path: Path) -> None:

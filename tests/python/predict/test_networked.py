@@ -9,6 +9,8 @@ from predict_help import TWIN, wiretwin
 
 import wiretwin as wt
 from wiretwin.errors import InputError
+from wiretwin.model import Network
+from wiretwin.predict.hosts import less_network
 from wiretwin.predict.model import Site, single_host
 from wiretwin.predict.named import NAMED, run_simulated
 from wiretwin.predict.predict import predict
@@ -79,6 +81,63 @@ def test_a_message_takes_its_ends_and_its_packet_on_each_line(tmp_path: Path) ->
     between = seconds(tmp_path, ONE_WAY, 2, "star:rate=1Gbit/s,delay=2us,switch_delay=1us")
     # 1000 bytes and 90 of headers are 8.72 us on each of two lines.
     assert between - within == pytest.approx(2 * 8.72e-6 + 2 * 2e-6 + 1e-6, abs=1e-12)
+
+
+def test_what_was_between_the_measured_hosts_is_taken_out_of_a_prediction(tmp_path: Path) -> None:
+    then = "back-to-back:rate=100Mbit/s,delay=5us"
+    for size, lines in ((1000, 1), (100_000, 1)):
+        packets = -(-size // 1448)
+        # 90 bytes more for each packet, at 80 ns a byte.
+        took_us = 0.08 * (size + 90 * packets) + 5.0
+        left = less_network(
+            [{"from_bytes": 0, "base_ps": 10**9, "per_byte_fs": 90_000_000}], Network.parse(then)
+        )
+        one = next(line for line in reversed(left) if line["from_bytes"] <= size)
+        found_us = (one["base_ps"] + one["per_byte_fs"] * size // 1000) / 1e6
+        assert found_us == pytest.approx(1000 + 0.09 * size - lines * took_us, abs=8)
+    # A latency below what the network takes leaves nothing, and not less.
+    left = less_network([{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}], Network.parse(then))
+    assert all(line["base_ps"] == line["per_byte_fs"] == 0 for line in left)
+
+    alone = Twin.parse(TWIN)
+    apart = Twin.parse(TWIN.replace("[host]\n", f'[host]\nbetween = "a cable"\nnetwork = "{then}"\n'))
+    script = tmp_path / "script.py"
+    script.write_text(ONE_WAY)
+    fast, slow = "back-to-back:rate=10Gbit/s", "back-to-back:rate=10Mbit/s"
+    times = [
+        predict(script, twin=twin, ranks=2, network=network, compute_ps=0)
+        for twin in (alone, apart) for network in (fast, slow)
+    ]  # fmt: skip
+    # This twin's latency is less than that cable takes: its ends are what is left.
+    latency_s = (
+        float(
+            alone.layer(MPI).latency[0].base_ns.value + 1000 * alone.layer(MPI).latency[0].per_byte_ns.value
+        )
+        / 1e9
+    )
+    for within, between in zip(times[:2], times[2:], strict=True):
+        assert within.seconds.value - between.seconds.value == pytest.approx(latency_s, abs=2e-9)
+    assert f"less what joined them then takes ({then})" in " ".join(times[2].warnings)
+    broken = Twin.parse(TWIN.replace("[host]\n", '[host]\nnetwork = "star:rate=0"\n'))
+    with pytest.raises(InputError) as refused:
+        predict(script, twin=broken, ranks=2, network=fast, compute_ps=0)
+    assert str(refused.value).startswith("host.network: 'star:rate=0'")
+
+
+def test_hosts_of_a_testbed_share_the_cores_of_one_machine() -> None:
+    network = Network.parse("testbed:rate=100Mbit/s,delay=5us", hosts=4)
+    assert (network.plan["topology"], network.switches, network.shares_cores) == ("star", 1, True)
+    assert Network("testbed", rate="1 Gbit/s").plan["topology"] == "back-to-back"
+    assert str(network) == "testbed:hosts=4,rate=100Mbit/s,delay=5us"
+    words = ["rows=64", "columns=64", "iterations=20", "stencil-point=1us"]
+    took = {
+        name: run_simulated(
+            NAMED["jacobi"], words, twin=Twin.parse(TWIN), layer=MPI, ranks=8, network=f"{name}:rate=1Gbit/s"
+        ).seconds
+        for name in ("testbed", "star")
+    }
+    # Eight ranks on two cores compute in turns.
+    assert took["testbed"] > 3 * took["star"]
 
 
 def test_senders_to_one_rank_share_its_line(tmp_path: Path) -> None:

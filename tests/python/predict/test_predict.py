@@ -1,4 +1,4 @@
-"""Recording, measuring alone, replay, and the frozen prediction."""
+"""Recording, measuring alone, replay, and the recorded prediction."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from wiretwin.mpi.compute import Measured, Pass
 from wiretwin.mpi.recording import DepartureError, Recorder, replay
 from wiretwin.mpi.runtime import SimulatedRun, simulate
 from wiretwin.predict import solo
+from wiretwin.predict.learnt import errors
 from wiretwin.predict.model import single_host
 from wiretwin.predict.predict import predict
 from wiretwin.predict.records import Prediction, read
@@ -72,7 +73,7 @@ if rank == 0:
         seen.add(status.Get_source())
     assert seen == set(range(1, size))
 else:
-    sum(range(1000 * rank))
+    sum(range(200_000 * rank))  # far enough apart that a lost time slice changes no order
     comm.send(rank, dest=0, tag=3)
 """,
     "no-messages": "from mpi4py import MPI\nprint(sum(range(1000)))\n",
@@ -112,7 +113,9 @@ def test_the_trace_with_its_own_durations_is_the_same_run(name: str, ranks: int,
     other: Any = _core.World(ranks, network(ranks), seed=1, timeline=True)
     replay(recorder.recording, other, [[one + 1000 for one in rank] for rank in run.compute.durations_ps])
     assert other.digest() != run.digest or name == "no-messages" or ranks == 1
-    assert all(other.now_ps(rank) > run.end_ps[rank] for rank in range(ranks))
+    longer = [other.now_ps(rank) > run.end_ps[rank] for rank in range(ranks)]
+    # Where ranks share cores one may end earlier because another is longer at work (Graham 1969).
+    assert any(longer) if ranks > Twin.parse(TWIN).host.cores else all(longer)
 
 
 @pytest.mark.parametrize(
@@ -170,8 +173,12 @@ def test_a_prediction_is_whole(tmp_path: Path, twin: Path) -> None:
         "simulating with the computation found",
     ]
     assert made.seconds.low <= made.seconds.value <= made.seconds.high
-    by = "the scatter of the measuring passes and the twin's intervals"
-    assert made.seconds.meaning == f"95 % of medians of 7 launches, by {by}"
+    by = "the scatter of the measuring passes, the twin's intervals"
+    wrong = f"what predictions of {errors('host').programs} programs on record were wrong by"
+    assert made.seconds.meaning == f"95 % of medians of 7 launches, by {by} and {wrong}"
+    assert made.setup == "host"
+    assert made.noise is not None
+    assert made.seconds.low < made.noise.low <= made.noise.value <= made.noise.high < made.seconds.high
     for part in made.per_rank:
         parts = part.compute_s + part.endpoint_s + part.wire_s + part.waiting_s
         assert parts == pytest.approx(part.total_s, rel=1e-9)
@@ -303,7 +310,7 @@ def test_a_prediction_is_printed_in_every_format(form: str, tmp_path: Path, twin
     )  # fmt: skip
     assert ended.code == 0, ended.err
     made = read(Prediction, Path("p"))
-    assert f"frozen {made.frozen_utc} as {made.digest[:16]}: p" in ended.err
+    assert f"recorded {made.frozen_utc} as {made.digest[:16]}: p" in ended.err
     if form == "json":
         rows = json.loads(ended.out)
         assert [row["total_s"] for row in rows] == [part.total_s for part in made.per_rank]
@@ -328,3 +335,13 @@ def test_computation_that_does_not_matter_is_not_measured_again(twin: Path) -> N
     ended = wiretwin("run", script, "--world", "simulated", "--twin", twin)
     assert ended.code == 0, ended.err
     assert "note: no rank computes for more than" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("call", "said"), [("", True), ("comm.Get_rank()\n", True), ("comm.Barrier()\n", False)]
+)
+def test_a_script_that_never_communicates_is_told_so(call: str, said: bool, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + call + "print('done')\n")
+    done = predict(program, twin=Twin.parse(TWIN), ranks=2, compute_ps=1_000_000)
+    assert any("never communicates" in one for one in done.warnings) == said

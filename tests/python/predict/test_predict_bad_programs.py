@@ -31,7 +31,7 @@ BAD = {
         "rank 0 waits in recv at {program}:5 for a message from rank 1 with tag 4",
     ),
     "wrong-rank": (HEAD + "comm.send(1, dest=9)\n", PROGRAM, "Invalid rank"),
-    "unsupported": (HEAD + "MPI.Win.Create(None)\n", SIMULATION, "MPI.Win is not simulated"),
+    "raises-under-the-library": (HEAD + "MPI.Win.Create(7)\n", PROGRAM, "TypeError"),
     "syntax": ("x = (\n", INPUT, "{program}: line 1: is not Python"),
     "forced": (HEAD + "import os\nif rank:\n    os._exit(7)\n", PROGRAM, "rank 1 exited with status 7"),
     "aborts": (HEAD + "comm.Abort(6)\n", PROGRAM, "rank 0 called MPI_Abort(6)"),
@@ -121,8 +121,8 @@ def test_a_deadlock_for_real_is_ended_by_the_limit(tmp_path: Path, monkeypatch: 
 
 def test_a_launchers_word_to_the_end_we_made_is_not_the_programs() -> None:
     banner = "\n\n====\n=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n====\nSee the FAQ\n"
-    assert _own_words(process.Finished(15, banner, "", 5.0)) == "none"
-    assert _own_words(process.Finished(15, f"step 3 = {banner}", "", 5.0)) == "step 3"
+    assert _own_words(process.Finished(15, banner, "", 5.0), []) == "none"
+    assert _own_words(process.Finished(15, f"step 3 = {banner}", "", 5.0), []) == "step 3"
 
 
 def test_a_simulated_run_that_the_kernel_ended_says_what_that_means(

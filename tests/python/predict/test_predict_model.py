@@ -6,7 +6,7 @@ import pytest
 from predict_help import TWIN
 
 from wiretwin.errors import InputError
-from wiretwin.predict.model import layer_model, single_host
+from wiretwin.predict.model import deals, layer_model, single_host
 from wiretwin.twin import Twin
 
 MPI = "mpi4py/mpich"
@@ -139,3 +139,29 @@ def test_no_side_of_a_line_with_a_value_below_nothing_leaves_negative_time() -> 
     for side in ("value", "low", "high"):
         for line in layer_model(layer, side)["overhead_send"]:
             assert 1000 * line["base_ps"] + line["per_byte_fs"] * line["from_bytes"] >= -1000, (side, line)
+
+
+def test_ranks_that_were_measured_on_one_core_do_what_they_did_there() -> None:
+    figure = "launches = 3, samples = 30 }"
+    sharing = f"""[layers."mpi4py/mpich".sharing]
+idle = "yield"
+one_core_us = {{ value = 5.0, low = 4.0, high = 6.0, {figure}
+turn_us = {{ value = 3.5, low = 2.5, high = 4.5, {figure}
+slice_ms = {{ value = 3.95, low = 3.0, high = 4.0, {figure}
+"""
+    twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + "[layers.shm]"))
+    node = {"cores": 2, "idle": "yield", "quantum_ps": 3_950_000_000}
+    assert single_host(twin, MPI, 4)["nodes"] == [node | {"turn_ps": 3_500_000}]
+    # The slice is the kernel's, on either side of the layer's intervals.
+    assert single_host(twin, MPI, 4, "low")["nodes"] == [node | {"turn_ps": 2_500_000}]
+
+
+def test_ranks_are_dealt_to_cores_in_every_way_but_as_many_on_each() -> None:
+    twin = Twin.parse(TWIN)
+    assert deals(single_host(twin, MPI, 2), 7, seed=1) == []
+    assert deals(single_host(twin, MPI, 4), 1, seed=1) == [[0, 1, 0, 1]]
+    assert sorted(deals(single_host(twin, MPI, 4), 7, seed=1)) == [[0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0]]
+    eight = deals(single_host(twin, MPI, 8), 7, seed=1)
+    assert len(eight) == 7
+    assert all(sum(one) == 4 and one[0] == 0 for one in eight)
+    assert eight == deals(single_host(twin, MPI, 8), 7, seed=1)

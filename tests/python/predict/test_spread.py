@@ -46,3 +46,18 @@ def test_times_of_nothing_have_the_range() -> None:
     assert interval(1.0, [0.0, 1.0], [2.0]) == (0.0, 2.0)
     low, high = interval(1.0, [1e-300, 1.0], [])
     assert 0.0 < low < 1.0 < high < math.inf
+
+
+def test_ranks_dealt_to_cores_anew_in_each_launch_scatter_its_median() -> None:
+    draw = random.Random(2)
+    deals = [1.0, 1.1, 1.3]
+    low, high = interval(1.1, [], [], deals)
+    actual = [median(draw.choice(deals) for _ in range(LAUNCHES)) for _ in range(ROUNDS)]
+    assert sum(low * (1 - 1e-9) <= one <= high * (1 + 1e-9) for one in actual) / ROUNDS >= 0.94
+    # The median of seven from a hundred is hardly ever among the ten least or greatest.
+    low, high = interval(50.0, [], [], [float(one) for one in range(1, 101)])
+    assert 10 < low < 50 < high < 90
+
+
+def test_time_blocked_for_what_cannot_be_told_may_be_all_or_none() -> None:
+    assert interval(2.0, [], [], untold=0.5) == pytest.approx((1.5, 2.5))

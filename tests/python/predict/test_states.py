@@ -12,6 +12,7 @@ from wiretwin import states
 from wiretwin.errors import InputError
 from wiretwin.predict import live
 from wiretwin.predict.compare import compare, split_table
+from wiretwin.predict.library import Library
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.model import layer_model
 from wiretwin.predict.predict import Forecast
@@ -186,7 +187,7 @@ def test_a_program_is_run_until_one_state_has_enough(tmp_path: Path, monkeypatch
     def ran(pattern: list[states.Ends], known: list[InState]) -> tuple[int, int]:
         left = iter(pattern)
 
-        def one(job: Job, *, split: bool, limit_s: float, **_: Any) -> Launch:
+        def one(job: Job, _on: Library, *, split: bool, limit_s: float, **_: Any) -> Launch:
             return launch(1.0, next(left), 0.5 if split else None)
 
         monkeypatch.setattr(live, "launch", one)
@@ -210,7 +211,7 @@ def twin_with_states() -> Twin:
     layer = twin.layer("mpi4py/mpich")
     found = []
     for name, crossing, longer in (("near", NEAR, 0.0), ("far", FAR, 50.0)):
-        values = layer.model_dump(exclude={"states", "crossing_ns"})
+        values = layer.model_dump(exclude={"states", "crossing_ns", "sharing"})
         for segment in values["latency"]:
             segment["base_ns"] = {"value": 700.0 + longer, "low": 600.0, "high": 800.0}
         found.append(State(**values, name=name, crossing_ns=Crossing(low=crossing[0], high=crossing[1])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,9 @@ def test_an_interrupt_says_where_what_was_reached_is(
     monkeypatch.setattr("wiretwin.tour.tour", interrupted)
     ended = wiretwin("tour", "-o", "round", "--launches", 1)
     assert ended.code == InterruptedRun.exit_code
-    assert ended.err == "wiretwin: interrupted; what was measured and predicted is kept in round\n"
+    begun, told = ended.err.splitlines()
+    assert re.fullmatch(r"the loop takes about \d+ s on a host with nothing else to do", begun)
+    assert told == "wiretwin: interrupted; what was measured and predicted is kept in round"
     assert Path("round/result").exists() == (stage != "measuring")
     assert mentioning(tiny) == []
 

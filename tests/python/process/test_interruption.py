@@ -28,6 +28,26 @@ except KeyboardInterrupt:
 """
 
 
+ENDING = """
+import atexit, sys
+from wiretwin.cli import main
+
+atexit.register(lambda: (print("ending", flush=True), sys.stdin.read()))
+main(["--version"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_has_done_its_work_ends_at_once(number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDING], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline().split()[0], process.stdout.readline()] == ["wiretwin", "ending\n"]
+        process.send_signal(number)
+        assert process.wait(60) == -number
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_inside_a_destructor_comes_again(number: signal.Signals) -> None:
     done = subprocess.run(

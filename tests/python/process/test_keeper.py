@@ -63,7 +63,7 @@ def test_nothing_outlives_a_process_however_it_ends(how: str, tmp_path: Path) ->
     running, name = begin(tmp_path, how)
     if how == "stay":
         # The daemon, the inner run, and what that has started.
-        assert len(marked(name, RUN)) == 3
+        becomes(3, lambda: len(marked(name, RUN)), LIMIT_S)
         running.kill()
     assert running.wait(LIMIT_S) == {"stay": -signal.SIGKILL, "exit": 3, "end": 0}[how]
     if how == "end":

@@ -11,7 +11,7 @@ import pytest
 from leaving import SIGNALS, leave, possible
 from verbs import CASES
 
-from wiretwin.measure.layers import parse_layers, refusal
+from wiretwin.stacks.layers import parse_layers, refusal
 
 AT_ONCE = 4
 """Commands under way at a time: most of what one does is waiting, and none sees another's processes."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import os
 import shutil
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -247,6 +250,24 @@ def test_the_scale_turns_linear_and_back(laptop: Opened) -> None:
         page.wait_for_function(
             "(kind) => document.getElementById('throughput-plot')._fullLayout.yaxis.type === kind", arg=kind
         )
+
+
+def test_figures_and_tables_are_saved_as_files(laptop: Opened, tmp_path: Path) -> None:
+    page = laptop.page
+    page.locator("#throughput details.data summary").click()
+    saved = {}
+    for form in ("svg", "png", "csv"):
+        with page.expect_download() as download:
+            page.locator(f"[data-save={form}][data-of=throughput]").click()
+        assert download.value.suggested_filename == f"throughput.{form}"
+        download.value.save_as(tmp_path / form)
+        saved[form] = (tmp_path / form).read_bytes()
+    assert ElementTree.fromstring(saved["svg"]).tag == "{http://www.w3.org/2000/svg}svg"
+    assert saved["png"].startswith(b"\x89PNG\r\n")
+    rows = list(csv.reader(io.StringIO(saved["csv"].decode())))
+    shown = page.locator("#throughput details.data tr")
+    assert len(rows) == shown.count() > 1
+    assert rows[1] == shown.nth(1).locator("th, td").all_inner_texts()
 
 
 def test_the_timeline_zooms_by_buttons_and_keys(laptop: Opened) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,45 @@ def test_a_variant_has_its_bases_colour_and_another_dash() -> None:
     assert looks["socket/tcp"].colour == looks["socket/tcp+spin"].colour != looks["shm"].colour
     assert looks["socket/tcp"].dash != looks["socket/tcp+spin"].dash
     assert looks["socket/tcp"].symbol != looks["socket/tcp+spin"].symbol
+
+
+def test_no_two_layers_share_colour_and_dash() -> None:
+    names = [
+        f"layer{base}{variant}" for base in range(20) for variant in ("", "+a", "+b", "+c", "+d", "+e", "+f")
+    ]
+    looks = base.looks(names)
+    assert len({(look.colour, look.dash) for look in looks.values()}) == len(names)
+
+
+@pytest.mark.parametrize("span", [1.0001, 1.02, 1.3, 2.0, 5.0, 9.0, 20.0, 150.0, 1e4, 1e9])
+@pytest.mark.parametrize("low", [1e-9, 0.7, 1.0, 3.3, 95.0, 12345.0])
+def test_an_axis_has_at_least_three_ticks(low: float, span: float) -> None:
+    ticks = base.log_ticks(low, low * span)
+    assert len(ticks) >= 3
+    assert len(set(ticks)) == len(ticks)
+    assert low * 0.999 <= min(ticks) <= max(ticks) <= low * span * 1.001
+    if low >= 95:
+        assert len(base.size_ticks(low, max(low * span, low + 3))[0]) >= 3
+
+
+def test_a_band_that_leaves_the_picture_is_marked_where_it_does(result: Any) -> None:
+    curves = plot.echo_curves(result)
+    wide = (pl.col("layer") == "shm") & (pl.col("bytes") == 64)
+    low = pl.when(wide).then(pl.col("low_us") / 1e4).otherwise(pl.col("low_us"))
+    figure = plot.latency(curves.with_columns(low.alias("low_us")))
+    (mark,) = (trace for trace in figure.data if trace.meta["part"] == "beyond")
+    assert (mark.meta["layer"], list(mark.x), mark.marker.symbol) == ("shm", [64], "triangle-down-open")
+    assert mark.y[0] == pytest.approx(10 ** figure.layout.yaxis.range[0])
+    assert "the interval goes on beyond the picture: 64" in mark.text[0]
+    assert not [trace for trace in plot.latency(curves).data if trace.meta["part"] == "beyond"]
+
+
+def test_a_break_that_noise_may_have_made_is_no_change_of_behaviour(twin: Any) -> None:
+    changed = [step for step in plot.data.steps(twin) if step["layer"] == "shm"]
+    assert len(changed) == 1
+    twin = copy.deepcopy(twin)
+    twin["layers"]["shm"]["half_round_trip"][1]["break_p"] = 0.01
+    assert [step for step in plot.data.steps(twin) if step["layer"] == "shm"] == []
 
 
 def test_residuals_are_relative_to_the_fit(result: Any, twin: Any) -> None:

@@ -59,7 +59,8 @@ def test_the_same_seed_gives_the_same_digest() -> None:
 
 
 def test_programs_share_hosts_and_lines() -> None:
-    ring = {**RING, "stack": "pvm-advise/tcp/aal5"}
+    parameters = {**RING["parameters"], "rounds": 4}  # long enough for some calls
+    ring = {**RING, "stack": "pvm-advise/tcp/aal5", "parameters": parameters}
     calls = {"name": "calls", "stack": "rpc/tcp/aal5", "hosts": [0, 2], "parameters": {"pause": "1ms"}}
     streams = {"name": "ttcp", "label": "copies", "stack": "framed/tcp/aal5", "hosts": [0, 1, 2]}
     alone = simulate(scenario("an2:hosts=3", ring)).metrics
@@ -87,6 +88,19 @@ def test_programs_that_end_run_at_once_on_any_network() -> None:
     together = simulate(scenario("gige", *({**pair, "label": name} for name in "ab"))).metrics
     alone = simulate(scenario("gige", {**ring, "stack": STACK, "ranks": 2})).metrics
     assert together["a.time_s"] > alone["time_s"], "they share two hosts"
+
+
+def test_what_ports_mark_and_lose_is_told() -> None:
+    stream = {"name": "stream", "parameters": {"bytes": 1 << 20, "messages": 1}}
+    streams = [{**stream, "label": f"from {host}", "hosts": [host, 0]} for host in (1, 2, 3)]
+    star = "star:hosts=4,rate=1Gbit/s,delay=1us"
+    packets = f"{star},fidelity=packet,queue=64KiB"
+    dropping = simulate(scenario(packets, *streams, twin="nothing")).metrics
+    assert dropping["lost_packets"] > 0 == dropping["marked_packets"]
+    marking = simulate(scenario(f"{packets},ecn=20packets", *streams, twin="nothing")).metrics
+    assert marking["marked_packets"] > 0
+    assert marking["lost_packets"] < dropping["lost_packets"]
+    assert "lost_packets" not in simulate(scenario(star, *streams, twin="nothing")).metrics
 
 
 STACK = "mpi-lam/tcp/gige"

@@ -85,7 +85,9 @@ def test_a_task_of_which_nothing_arrived_says_so() -> None:
     task |= {"retransmitted": 0, "switches": 0, "back": 0}
     cells: dict[str, Any] = {name: {"sent": 0} for name in ("ordinary", "backup", "control")}
     found = metrics(
-        {"tasks": [task | cells], "circuits": [], "ports": [{"mean_waiting": 0}]}, TariffTable(), 1
+        {"tasks": [task | cells], "circuits": [], "ports": [{"mean_waiting": 0, "sent": 0, "marked": 0}]},
+        TariffTable(),
+        1,
     )
     assert found["latency_us"] != found["latency_us"]
     assert found["undelivered_messages"] == 3

@@ -1,6 +1,6 @@
-"""Three ranks of which the last is to be killed from outside; the others say what became of their waits.
+"""Three ranks of which one is to be killed from outside; the others say what became of their waits.
 
-Run under an MPI launcher with a folder to write into as its argument.
+Run under an MPI launcher with a folder to write into and the number of that rank as its arguments.
 """
 
 import os
@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-folder = Path(sys.argv[1])
+folder, victim = Path(sys.argv[1]), int(sys.argv[2])
 import numpy as np  # noqa: E402
 from mpi4py import MPI  # noqa: E402
 
@@ -20,24 +20,25 @@ os.dup2(words, 1)
 os.dup2(words, 2)
 buffer = np.zeros(1_000_000, np.uint8)
 world.Barrier()
-# The last has met each of the others.
-if rank == 2:
-    for other in (0, 1):
+others = [other for other in range(3) if other != victim]
+# It has met each of the others.
+if rank == victim:
+    for other in others:
         world.Send(buffer[:8], other)
         world.Recv(buffer[:8], source=other)
 else:
-    world.Recv(buffer[:8], source=2)
-    world.Send(buffer[:8], 2)
+    world.Recv(buffer[:8], source=victim)
+    world.Send(buffer[:8], victim)
 partial = folder / f"partial.{rank}"
 partial.write_text(str(os.getpid()))
 partial.rename(folder / f"ready.{rank}")
-while rank == 2 or not (folder / "go").exists():
+while rank == victim or not (folder / "go").exists():
     time.sleep(0.01)
 try:
-    if rank == 0:
-        world.Recv(buffer[:8], source=2)
+    if rank == others[0]:
+        world.Recv(buffer[:8], source=victim)
     else:
-        world.Send(buffer, 2)
+        world.Send(buffer, victim)
 except MPI.Exception as error:
     os.write(words, str(error).encode())
 os._exit(1)

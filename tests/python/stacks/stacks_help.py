@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin.measure.layers import Configuration, parse_layers, refusal
+from wiretwin.stacks.layers import Configuration, parse_layers, refusal
 
 LIBRARIES = ("mpi/mpich", "mpi/openmpi", "mpi/intel", "mpi/lam", "mpi/lam+lamd", "mpi/lam+usysv")
 """Configurations that Debian's packages bring, and one that its user has to ask for."""

@@ -20,11 +20,11 @@ from watching import Watch
 from wiretwin.errors import InputError
 from wiretwin.measure import running as running_module
 from wiretwin.measure.launch import Outcome, launch
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.running import rendezvous
 from wiretwin.place import HERE
 from wiretwin.stacks import STACKS, StackError, rpc
 from wiretwin.stacks import pvm as pvm_module
+from wiretwin.stacks.layers import parse_layers
 
 PVM = ["pvm/pvm3", "pvm/pvm3+advise", "pvm/pvm3+raw", "pvm/pvm3+advise+inplace"]
 RPC = ["rpc/tirpc", "rpc/tirpc+array", "rpc/tirpc+udp", "rpc/tirpc+udp8k", "rpc/tirpc+array+udp"]

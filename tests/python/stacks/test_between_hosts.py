@@ -10,10 +10,10 @@ from stacks_help import installed
 from wiretwin.errors import StorageError
 from wiretwin.measure.job import on_stack
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
 from wiretwin.stacks import StackError
+from wiretwin.stacks.layers import parse_layers
 from wiretwin.testbed import Testbed
 
 LIMIT_S = 90.0

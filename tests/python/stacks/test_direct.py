@@ -12,13 +12,18 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from tests_stacks import LIMIT_S, configured, nothing_left, quick, run_program
 
 from wiretwin import _core, direct, doctor
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import mpiexec, parse_layers, refusal
+from wiretwin.place import HERE, HostPlace
+from wiretwin.predict.live import Job, run_interleaved
+from wiretwin.stacks.layers import parse_layers, refusal
+from wiretwin.stacks.mpi import MpiSession
+from wiretwin.stacks.scripts import of_script
 from wiretwin.testbed import Testbed
 
 LAYERS = ["mpi/openmpi+direct", "mpi/mpich+direct"]
@@ -96,7 +101,7 @@ def test_datagrams_carry_what_shared_memory_does(name: str, monkeypatch: pytest.
     assert (outcome.status, outcome.error) == ("ok", None)
 
 
-@pytest.mark.parametrize("ways", ["packet", "xdp", "udp"])
+@pytest.mark.parametrize("ways", ["packet", "udp"])
 @pytest.mark.parametrize("name", LAYERS)
 def test_each_device_carries_messages_between_two_hosts(
     name: str, ways: str, bed: Testbed, monkeypatch: pytest.MonkeyPatch
@@ -108,7 +113,39 @@ def test_each_device_carries_messages_between_two_hosts(
     assert (outcome.status, outcome.error) == ("ok", None)
 
 
-@pytest.mark.parametrize("way", ["packet", "xdp", "udp"])
+@pytest.mark.parametrize("mpi", direct.MPIS)
+def test_a_script_runs_over_it_on_two_hosts(mpi: str, bed: Testbed, tmp_path: Path) -> None:
+    configured(f"mpi4py/{mpi}+direct", bed)
+    script = bed.directory / f"script-{mpi}.py"
+    script.write_text(
+        "import numpy as np\nfrom mpi4py import MPI\n"
+        "all = np.zeros(10_000)\nMPI.COMM_WORLD.Allreduce(np.ones(10_000), all)\nprint(all.sum())\n"
+    )
+    before = bed.counters()
+    job = Job(script, (), 2, tmp_path / "run")
+    (run,) = run_interleaved([job], launches=1, splits=0, place=bed, layer=f"mpi/{mpi}+direct")
+    after = bed.counters()
+    assert (run.layer, run.ranks) == (f"mpi4py/{mpi}+direct", 2)
+    assert run.launches[0].printed == ["20000.0\n"] * 2
+    for host in ("h1", "h2"):
+        assert after[host].bytes_out - before[host].bytes_out >= 40_000, host
+
+
+def test_the_library_of_a_script_goes_by_its_name_as_a_layer_too() -> None:
+    for name, meant in [
+        ("mpi/openmpi+direct", "mpi4py/openmpi+direct"),
+        ("mpi/mpich+direct", "mpi4py/mpich+direct"),
+        ("mpi/mpich+wheel", "mpi4py/mpich"),
+        ("mpi/mpich", "mpi4py/mpich+debian"),
+        ("mpi4py/mpich", "mpi4py/mpich"),
+    ]:
+        assert of_script(name).name == meant
+    for name, said in [("socket/tcp", "carries no script live"), ("mpi/openmpi+by-pigeon", "no variant")]:
+        with pytest.raises(InputError, match=said):
+            of_script(name)
+
+
+@pytest.mark.parametrize("way", ["packet", "udp"])
 def test_each_way_alone_is_a_layer_between_two_hosts(way: str, bed: Testbed) -> None:
     steps = [quick("echo", 8), quick("echo", 6000), quick("echo", 100_000), quick("stream", 6000)]
     outcome = launch(configured(f"direct/{way}", bed), steps, limit_s=LIMIT_S, pins=None, place=bed)
@@ -130,23 +167,22 @@ def test_shared_memory_alone_is_a_layer_within_a_host_and_programs_run_on_it(bed
 
 def test_each_way_is_found_or_said_to_be_missing_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     found = direct.ways()
-    assert [way.name for way in found] == ["shm", "packet", "udp", "xdp"]
+    assert [way.name for way in found] == ["shm", "packet", "udp"]
     assert all((way.reason is None) == (way.remedy is None) for way in found)
     for error, remedy in [
-        (PermissionError("attaching"), "with the capabilit"),
+        (PermissionError("opening"), "with the capability"),
         (OSError("taken"), "interface"),
     ]:
 
-        def refused(by_xdp: bool, error: OSError = error) -> None:
+        def refused(error: OSError = error) -> None:
             raise error
 
         monkeypatch.setattr(_core, "direct_past_kernel", refused)
-        past = [way for way in direct.ways() if way.reason is not None]
-        assert [way.name for way in past] == ["packet", "xdp"]
-        for way in past:
-            assert way.reason == str(error)
-            assert remedy in (way.remedy or "")
-        (line,) = doctor._without(past)
+        (way,) = [way for way in direct.ways() if way.reason is not None]
+        assert way.name == "packet"
+        assert way.reason == str(error)
+        assert remedy in (way.remedy or "")
+        (line,) = doctor._without([way])
         assert str(error) in line.matters
 
 
@@ -189,13 +225,19 @@ def _started(argv: list[str], environment: dict[str, str]) -> subprocess.Popen[b
     )
 
 
-def _state_and_parent(pid: int) -> tuple[str, int]:
-    """Return the state of a process, ``X`` if there is none any more, and its parent."""
+def _state(pid: int) -> str:
+    """Return the state of a process, ``X`` if there is none any more."""
     try:
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
-        return "X", 0
-    return words[0], int(words[1])
+        return "X"
+
+
+def _packet_sockets(host: HostPlace) -> list[str]:
+    """Return the packet sockets of a host, a line each."""
+    command = host.command(["cat", "/proc/net/packet"])
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=True).stdout
+    return shown.splitlines()[1:]
 
 
 def _until(condition: Callable[[], bool], limit_s: float) -> bool:
@@ -205,49 +247,63 @@ def _until(condition: Callable[[], bool], limit_s: float) -> bool:
     return met
 
 
-@pytest.mark.parametrize("ways", ["shm", "udp"])
+@pytest.mark.parametrize(
+    ("ways", "victim"), [("shm", 0), ("shm", 2), ("udp", 0), ("udp", 1), ("packet", 0), ("packet", 1)]
+)
 @pytest.mark.parametrize("mpi", direct.MPIS)
 def test_the_kernel_tells_ranks_of_one_that_was_killed(
-    mpi: str, ways: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    mpi: str,
+    ways: str,
+    victim: int,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    bed: Testbed,
 ) -> None:
     """One that computes is waited for; of one that is gone the others hear, from no launcher."""
-    configured(f"mpi4py/{mpi}+direct")
+    place = bed if ways == "packet" else HERE
+    configuration = configured(f"mpi4py/{mpi}+direct", place)
     monkeypatch.setenv("WIRETWIN_DIRECT_WAYS", ways)
-    environment = {**os.environ, **direct.environment(mpi)}
-    if mpi == "openmpi":
-        environment |= {"MPI4PY_MPIABI": "openmpi", "MPI4PY_LIBMPI": "libmpi.so.40"}
-        launcher = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"]
-    else:
-        launcher = [str(mpiexec())]
-    program = str(Path(__file__).with_name("ended_rank.py"))
-    started = _started([*launcher, "-n", "3", sys.executable, program, str(tmp_path)], environment)
-    ours, launchers, memory = {started.pid}, set[int](), set[Path]()
-    try:
-        ready = [tmp_path / f"ready.{rank}" for rank in range(3)]
-        assert _until(lambda: all(file.exists() for file in ready), LIMIT_S)
-        ranks = [int(file.read_text()) for file in ready]
-        launchers = {started.pid} | {_state_and_parent(rank)[1] for rank in ranks}
-        ours |= launchers | set(ranks)
-        mapped = [word for rank in ranks for word in Path(f"/proc/{rank}/maps").read_text().split()]
-        memory = {Path(word) for word in mapped if word.startswith("/dev/shm/")}
-        for pid in launchers:
-            os.kill(pid, signal.SIGSTOP)
-        os.kill(ranks[2], signal.SIGKILL)
-        (tmp_path / "go").touch()
-        # A library may end its process by itself, whatever error handler it was given.
-        assert _until(lambda: all(_state_and_parent(rank)[0] in "ZX" for rank in ranks), 3)
-        for rank in (0, 1):
-            words = (tmp_path / f"words.{rank}").read_text(errors="replace")
-            assert SAID[mpi] in words, words
-    finally:
-        # The launcher, let go, removes what its ranks left.
-        for pid in ours:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT if pid in launchers else signal.SIGKILL)
+    folder = tmp_path
+    if ways == "packet":
+        folder = place.directory / f"killed-{mpi}-{victim}"
+        folder.mkdir()
+    program = [sys.executable, str(Path(__file__).with_name("ended_rank.py")), str(folder), str(victim)]
+    stack = configuration.kind.stack
+    assert stack is not None
+    with stack.up(place, configuration.options) as session:
+        assert isinstance(session, MpiSession)
+        command = place.hosts[0].command([*session.launcher, "-np", "3", *program], env=session.env)
+        started = _started(command, dict(os.environ))
+        ours, launchers, memory = {started.pid}, set[int](), set[Path]()
         try:
-            started.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            started.kill()
-            started.wait(timeout=LIMIT_S)
-        for file in memory:
-            file.unlink(missing_ok=True)
+            ready = [folder / f"ready.{rank}" for rank in range(3)]
+            assert _until(lambda: all(file.exists() for file in ready), LIMIT_S)
+            ranks = [int(file.read_text()) for file in ready]
+            assert ways != "packet" or all(_packet_sockets(host) for host in place.hosts)
+            family = psutil.Process(started.pid).children(recursive=True)
+            launchers = {started.pid} | {one.pid for one in family} - set(ranks)
+            ours |= launchers | set(ranks)
+            mapped = [word for rank in ranks for word in Path(f"/proc/{rank}/maps").read_text().split()]
+            memory = {Path(word) for word in mapped if word.startswith("/dev/shm/")}
+            for pid in launchers:
+                os.kill(pid, signal.SIGSTOP)
+            os.kill(ranks[victim], signal.SIGKILL)
+            (folder / "go").touch()
+            # A library may end its process by itself, whatever error handler it was given.
+            assert _until(lambda: all(_state(rank) in "ZX" for rank in ranks), 3)
+            for rank in {0, 1, 2} - {victim}:
+                words = (folder / f"words.{rank}").read_text(errors="replace")
+                assert SAID[mpi] in words, words
+            assert not any(_packet_sockets(host) for host in place.hosts if ways == "packet")
+        finally:
+            # The launcher, let go, removes what its ranks left.
+            for pid in ours:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT if pid in launchers else signal.SIGKILL)
+            try:
+                started.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                started.kill()
+                started.wait(timeout=LIMIT_S)
+            for file in memory:
+                file.unlink(missing_ok=True)

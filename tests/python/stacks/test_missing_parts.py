@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from wiretwin.measure.layers import parse_layers, refusal
+from wiretwin.stacks.layers import parse_layers, refusal
 
 LIMIT_S = 120
 NEEDS = {
@@ -44,7 +44,7 @@ exec "$@"
 """
 ASK = """
 import json, sys
-from wiretwin.measure.layers import parse_layers, refusal
+from wiretwin.stacks.layers import parse_layers, refusal
 asked = {name: refusal(parse_layers(name)[0]) for name in sys.argv[1:]}
 print(json.dumps({name: found and [found.reason, found.cure] for name, found in asked.items()}))
 """

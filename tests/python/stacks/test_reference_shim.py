@@ -11,11 +11,11 @@ import numpy as np
 from watching import marked_processes
 
 from wiretwin.measure.launch import Outcome, launch
-from wiretwin.measure.layers import Configuration, LayerKind, parse_layers
 from wiretwin.measure.schedule import Step
 from wiretwin.place import Place
 from wiretwin.stacks import Command, Refusal, Session, Stack
 from wiretwin.stacks.build import build
+from wiretwin.stacks.layers import Configuration, LayerKind, parse_layers
 from wiretwin.stacks.word import ALL_LOOPS
 
 

@@ -17,10 +17,10 @@ from wiretwin import priority
 from wiretwin.folders import OWNER
 from wiretwin.leftovers import none_left
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE
 from wiretwin.stacks import STACKS, unprivileged
+from wiretwin.stacks.layers import parse_layers, refusal
 
 LIMIT_S = 90.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
@@ -189,7 +189,7 @@ def owner(folder: Path) -> int:
 def test_when_we_are_killed_ourselves_daemons_and_ranks_end_too(name: str) -> None:
     installed(name)
     code = (
-        "import sys; from wiretwin.measure.layers import parse_layers\n"
+        "import sys; from wiretwin.stacks.layers import parse_layers\n"
         "from wiretwin.measure.launch import launch; from wiretwin.measure.schedule import Step\n"
         "step = Step('echo', 4, min_samples=1000000, max_samples=1000000, batch=100)\n"
         "quick = Step('echo', 4, min_samples=1, max_samples=1, budget_ms=1.0)\n"

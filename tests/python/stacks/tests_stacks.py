@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from watching import becomes, marked_processes
 
-from wiretwin.measure.layers import Configuration, parse_layers, refusal
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.place import HERE, Place
+from wiretwin.stacks.layers import Configuration, parse_layers, refusal
 
 LIMIT_S = 60.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)

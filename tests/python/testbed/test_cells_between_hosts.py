@@ -5,9 +5,9 @@ from __future__ import annotations
 from beds import LIMIT_S, need_testbed
 
 from wiretwin.measure.launch import launch
-from wiretwin.measure.layers import parse_layers
 from wiretwin.measure.schedule import Step
 from wiretwin.predict.named import NAMED, run_live
+from wiretwin.stacks.layers import parse_layers
 from wiretwin.testbed import Link, Testbed
 
 RULES = {"loss": 0.2, "duplicate": 0.05, "reorder": 0.05}

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 from beds import need_testbed, program
 
-from wiretwin.measure.layers import LAYERS, WITHIN_HOST, parse_layers, refusal
 from wiretwin.results import Result
-from wiretwin.understand.accounting import BARE, SMALL_BYTES, Account
+from wiretwin.stacks.layers import LAYERS, nature_of, parse_layers, refusal
+from wiretwin.understand.accounting import SMALL_BYTES, Account
 from wiretwin.understand.api import understand
 
 LIMIT_S = 240.0
 SIZES = (4, 1024, 98304)
-BETWEEN = sorted(name for name, kind in LAYERS.items() if name not in WITHIN_HOST and not kind.opt_in)
+WITHIN_HOST = {name for name, kind in LAYERS.items() if kind.within_host and not kind.opt_in}
+BETWEEN = sorted(name for name, kind in LAYERS.items() if not kind.within_host and not kind.opt_in)
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +48,7 @@ def test_every_layer_that_reaches_another_host_is_measured(result: Result) -> No
     for name, samples in counted.items():
         assert sorted(samples["bytes"].unique()) == [size for size in SIZES if size <= limit(name)], name
         assert samples["launch"].n_unique() >= 3, name
-    assert set(result.manifest.options["skipped"]) >= set(WITHIN_HOST)
+    assert set(result.manifest.options["skipped"]) >= WITHIN_HOST
 
 
 def limit(name: str) -> int:
@@ -61,7 +62,7 @@ def test_every_message_crossed_the_network_once(result: Result) -> None:
     assert set(accounts) == set(result.samples()["layer"])
     for name, found in accounts.items():
         assert all(one.crossed for one in found), name
-        if name.startswith(BARE):  # a socket adds nothing
+        if nature_of(name).is_bare:  # a socket adds nothing
             assert all(one.envelope == 0 for one in found), name
             continue
         # What a library adds is some tens of bytes. It is a lower bound, far below where messages are few.

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from beds import LIMIT_S, WITHOUT_INTERFACE, need_testbed, on, program, until, wiretwin
 
-from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.results import Result
+from wiretwin.stacks.layers import parse_layers, refusal
 from wiretwin.testbed import Link, Testbed
 from wiretwin.testbed.state import Folder, folders
 
@@ -349,7 +349,9 @@ def test_a_launchers_daemon_killed_on_a_host_costs_its_launch_only(
             statuses = ended(out)
             if "failed" in statuses:
                 return "ok" in statuses[statuses.index("failed") :]
-            if len(statuses) > struck and (found := residents(daemon)):
+            # A launcher that has not started its ranks may wait for a daemon for ever.
+            ranks = residents(b"python", b"wiretwin.probe")
+            if len(statuses) > struck and len(ranks) == 2 and (found := residents(daemon)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(max(found), signal.SIGKILL)
                     struck = len(statuses) + 1

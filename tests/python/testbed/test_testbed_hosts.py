@@ -14,8 +14,8 @@ import pytest
 from beds import LIMIT_S, need_testbed, on, wiretwin
 
 from wiretwin.errors import InputError, MeasureError
-from wiretwin.measure.layers import parse_layer, refusal
 from wiretwin.place import Place, host_of
+from wiretwin.stacks.layers import parse_layer, refusal
 from wiretwin.testbed import Link, Testbed
 
 TRANSFER = """

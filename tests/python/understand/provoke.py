@@ -13,9 +13,9 @@ import pytest
 
 import wiretwin as wt
 from wiretwin.errors import MeasureError
-from wiretwin.measure.layers import parse_layers, refusal
 from wiretwin.place import HERE
 from wiretwin.results import Result
+from wiretwin.stacks.layers import parse_layers, refusal
 from wiretwin.testbed import Testbed
 from wiretwin.testbed.plan import parse_link
 

@@ -14,10 +14,9 @@ import pytest
 from provoke import CASES, Case, need, provoke
 from recorded import FOLDER, load, save
 
-from wiretwin.measure.layers import LAYERS, parse_layer
+from wiretwin.stacks.layers import LAYERS, parse_layer
 from wiretwin.understand.confirm import confirm
 from wiretwin.understand.detect import DETECTORS, detect
-from wiretwin.understand.detect.protocol_switch import WITHOUT, WORDED
 from wiretwin.understand.view import View, views
 
 confirming: Any = importlib.import_module("wiretwin.understand.confirm")
@@ -85,18 +84,22 @@ def test_a_curve_that_climbs_into_the_band_is_no_stall_and_one_that_jumps_into_i
     assert find(with_curve(climbs)) == []
     (found,) = find(with_curve(jumps))
     assert found.sizes == (786432,)
-    assert found.evidence[0] == "half a round trip of 786432 B takes 24.2 ms; the layer can do it in 2.200 ms"
+    assert (
+        found.evidence[0] == "the one-way latency of 786432 B takes 24.2 ms; the layer can do it in 2.200 ms"
+    )
 
 
 def test_each_library_whose_eager_limit_a_word_sets_has_a_counter_run() -> None:
     worded = [kind for kind in LAYERS.values() if any(word.written == "eagerNk" for word in kind.words)]
-    assert {kind.name for kind in worded} == set(WORDED)
+    assert len(worded) >= 7
     view = recorded(CASES["rendezvous"])
-    for name in WORDED:
+    for name in (kind.name for kind in worded):
         (found,) = detect(dataclasses.replace(view, name=name, layer=name))
         assert found.counter is not None
         assert found.counter.layer == parse_layer(f"{name}+eager68k").name
-    for name in (f"{layer}+{word}" for layer, words in WITHOUT.items() for word in words):
+    without = [f"{kind.name}+{word}" for kind in worded for word in kind.nature.without_limit]
+    assert len(without) == 3
+    for name in without:
         (found,) = detect(dataclasses.replace(view, name=name, layer=name.split("+")[0]))
         assert found.counter is None, name
         assert found.confidence != "confirmed"

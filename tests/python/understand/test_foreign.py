@@ -149,7 +149,7 @@ def test_a_bad_file_is_refused_by_line_and_content(
 def test_what_is_no_text_is_refused_by_line_and_octet(tmp_path: Path) -> None:
     file = tmp_path / "given"
     file.write_bytes(b"# OSU\n\xd0\n")
-    with pytest.raises(InputError, match="line 2: 'octet 0xd0' is no text; allowed: text in UTF-8"):
+    with pytest.raises(InputError, match="line 2: 'byte 0xd0' is no text; allowed: text in UTF-8"):
         bring([file], "osu", tmp_path / "result")
 
 

@@ -32,7 +32,7 @@ use crate::event::Event;
 const RUN_EVENTS: u64 = 20;
 
 /// A heap of more than so many events makes the later half of what is near go back to the wheel.
-const HEAP_EVENTS: usize = 512;
+const HEAP_EVENTS: usize = 96;
 
 /// A priority queue of [`Event`]s by (time, sequence).
 ///
@@ -183,6 +183,19 @@ impl<E: Copy> EventQueue<E> {
             }
         }
         self.pop_of_three(last)
+    }
+
+    /// The earliest event, which stays. Those of the wheel's earliest slot are near from then on, so that what is
+    /// pushed before them goes through the heap.
+    pub fn first(&mut self) -> Option<Event<E>> {
+        let is_near = self.run_next < self.run.len() || !self.heap.is_empty() || !self.lane.is_empty();
+        if !is_near && !self.open() {
+            return None;
+        }
+        let run = self.run.get(self.run_next).copied();
+        let heap = self.heap.first().copied();
+        let lane = self.lane.first(&self.arena).copied();
+        [run, heap, lane].into_iter().flatten().min_by_key(Event::key)
     }
 
     /// The time of the earliest event, found once and then remembered.

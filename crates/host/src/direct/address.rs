@@ -53,6 +53,19 @@ impl Address {
         Ok(Self { key: half(0), epoch, host: host()?, name: half(8), datagrams, ends })
     }
 
+    /// The address of a rank that is reached through a simulator.
+    #[must_use]
+    pub const fn of_rank(rank: u32) -> Self {
+        let datagrams = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
+        Self { key: 0, epoch: 0, host: 0, name: rank as u64, datagrams, ends: 0 }
+    }
+
+    /// That rank.
+    #[must_use]
+    pub const fn rank(&self) -> u32 {
+        self.name as u32
+    }
+
     /// The address as bytes that a launcher can carry.
     #[must_use]
     pub fn to_bytes(self) -> [u8; Self::BYTES] {

@@ -14,11 +14,11 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::direct::{NO_LANE, Number, STAT_ELEMENTS};
 
 use super::address::Address;
-use super::device::EndpointError;
 use super::ends::Ends;
+use super::error::EndpointError;
 use super::ether::Mac;
 use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
-use super::network::{Carried, Network, Past};
+use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
 use super::stream::{Coming, Job};
 use super::udp;
@@ -34,8 +34,6 @@ pub enum Ways {
     SharedMemory,
     /// Datagrams alone, to peers of this host too; by a packet socket to those of the interface's network.
     Packet,
-    /// The same by AF_XDP.
-    Xdp,
     /// Datagrams through the kernel alone, to peers of this host too.
     Datagrams,
 }
@@ -57,13 +55,9 @@ impl Ways {
         matches!(self, Self::Any | Self::SharedMemory)
     }
 
-    /// The device that goes past the kernel.
-    const fn past(self) -> Option<Past> {
-        match self {
-            Self::Any | Self::Packet => Some(Past::Packet),
-            Self::Xdp => Some(Past::Xdp),
-            Self::SharedMemory | Self::Datagrams => None,
-        }
+    /// Whether peers of other hosts are reached past the kernel, where that may be.
+    const fn go_past(self) -> bool {
+        matches!(self, Self::Any | Self::Packet)
     }
 }
 
@@ -227,7 +221,8 @@ impl Endpoint {
         let mut network = match options.ways {
             Ways::SharedMemory => None,
             ways => Some(
-                Network::open(options.ip, ways.past()).map_err(failed("opening a socket for datagrams"))?,
+                Network::open(options.ip, ways.go_past())
+                    .map_err(failed("opening a socket for datagrams"))?,
             ),
         };
         if let Some(network) = network.as_mut().filter(|_| options.ways != Ways::Any) {
@@ -621,12 +616,7 @@ impl Endpoint {
         if let Some(out) = &mut peer.out {
             out.transmit(head, payload);
         } else if let Some(network) = &mut self.network {
-            let whole = if length.get() == 0 {
-                0
-            } else {
-                self.sends.get(message.0 as usize).map_or(0, |one| one.length)
-            };
-            network.transmit((peer.datagrams, peer.mac), (head, payload), whole, frame.service());
+            network.transmit((peer.datagrams, peer.mac), (head, payload), frame.service());
         }
     }
 

@@ -7,12 +7,10 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use wiretwin_proto::direct::Service;
 use wiretwin_wire::checksum::checksum;
 
-use super::udp::{FRAME, PROTECTED_TOS};
+use super::udp::PROTECTED_TOS;
 
 /// The bytes before a frame: Ethernet, IPv4 without options, UDP.
 pub(super) const AROUND: usize = 14 + 20 + 8;
-/// The longest Ethernet frame that carries one of ours.
-pub(super) const MOST: usize = AROUND + FRAME;
 
 /// An Ethernet address.
 pub(super) type Mac = [u8; 6];
@@ -77,8 +75,8 @@ impl Interface {
     }
 }
 
-/// Writes what comes before a frame of `length` bytes. The datagram's own checksum is left out (RFC 768): a
-/// frame has its check.
+/// Writes what comes before a datagram's `length` bytes of frames. Its checksum may be left out (RFC 768), as 0: a frame
+/// has its check.
 #[inline]
 pub(super) fn put_around(
     octets: &mut [u8],
@@ -86,6 +84,7 @@ pub(super) fn put_around(
     (to_mac, to): (Mac, SocketAddrV4),
     length: usize,
     service: Service,
+    checksum_of_datagram: u16,
 ) {
     octets[..6].copy_from_slice(&to_mac);
     octets[6..12].copy_from_slice(&from_mac);
@@ -102,10 +101,20 @@ pub(super) fn put_around(
     octets[34..36].copy_from_slice(&from.port().to_be_bytes());
     octets[36..38].copy_from_slice(&to.port().to_be_bytes());
     octets[38..40].copy_from_slice(&((8 + length) as u16).to_be_bytes());
-    octets[40..42].copy_from_slice(&[0, 0]);
+    octets[40..42].copy_from_slice(&checksum_of_datagram.to_be_bytes());
 }
 
-/// A frame of ours that came, and who sent it; none if it is damaged. Its addresses have been looked at by the
+/// The sum of what a datagram's checksum covers besides the datagram (RFC 768), from which a kernel or an adapter goes on.
+pub(super) fn sum_of_pseudo_header(from: SocketAddrV4, to: SocketAddrV4, length: usize) -> u16 {
+    let mut octets = [0; 12];
+    octets[..4].copy_from_slice(&from.ip().octets());
+    octets[4..8].copy_from_slice(&to.ip().octets());
+    octets[9] = 17;
+    octets[10..].copy_from_slice(&((8 + length) as u16).to_be_bytes());
+    !checksum(&octets)
+}
+
+/// The frames of a datagram of ours that came, and who sent it; none if it is damaged. Its addresses have been looked at by the
 /// device, which hands on no others.
 #[inline]
 pub(super) fn within(octets: &[u8]) -> Option<(&[u8], SocketAddrV4, Mac)> {
@@ -122,6 +131,7 @@ pub(super) fn within(octets: &[u8]) -> Option<(&[u8], SocketAddrV4, Mac)> {
 mod tests {
     use wiretwin_wire::{ethernet, ipv4, udp};
 
+    use super::super::udp::FRAME;
     use super::*;
 
     #[test]
@@ -130,7 +140,7 @@ mod tests {
             (SocketAddrV4::new([10, 0, 0, 1].into(), 1000), SocketAddrV4::new([10, 0, 0, 2].into(), 2000));
         for (length, service, tos) in [(32, Service::Ordinary, 0), (FRAME, Service::Protected, 46 << 2)] {
             let mut octets = vec![7; AROUND + length];
-            put_around(&mut octets, ([2; 6], from), ([4; 6], to), length, service);
+            put_around(&mut octets, ([2; 6], from), ([4; 6], to), length, service, 0);
             assert_eq!(within(&octets), Some((&[7; FRAME][..length], from, [2; 6])));
             assert_eq!(octets[..6], [4; 6]);
             let frame = ethernet::Frame::new_checked(&octets[..]).expect("a frame");
@@ -152,7 +162,7 @@ mod tests {
     fn frames_cut_short_are_none() {
         let mut octets = vec![0; AROUND + 40];
         let nowhere = SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0);
-        put_around(&mut octets, ([0; 6], nowhere), ([0; 6], nowhere), 40, Service::Ordinary);
+        put_around(&mut octets, ([0; 6], nowhere), ([0; 6], nowhere), 40, Service::Ordinary, 0);
         for length in 0..octets.len() {
             assert_eq!(within(&octets[..length]), None);
         }

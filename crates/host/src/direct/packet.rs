@@ -1,38 +1,58 @@
 //! Frames past the kernel's protocols, by a packet socket (AF_PACKET): the kernel copies those that come into a ring
 //! that this process looks at, before its own protocols see them, and sends what this process writes as it is.
 //!
-//! A filter on the packet socket takes the frames for one UDP port of one address that are not cut and no longer than
-//! a frame of ours; one on the UDP socket of that port drops the same ones, which the kernel would hand over a second
+//! A filter on the packet socket takes the datagrams for one UDP port of one address that are not cut and no longer than
+//! the longest of ours; one on the UDP socket of that port drops the same ones, which the kernel would hand over a second
 //! time. All other traffic of the interface is left as it is, so the kernel's TCP is as fast as without; and each
 //! process of a host has a socket of its own.
+//!
+//! Frames to one peer that follow each other go as one datagram, which the kernel or the adapter cuts as late as it can
+//! (UDP segmentation offload, asked for by the header before the packet: Virtual I/O Device 1.2, §5.1.6), and come as
+//! one where nobody has cut it or the other kernel has joined them.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::device::{EndpointError, Receives, Sends};
-use super::ether::{Interface, MOST};
+use wiretwin_proto::direct::Service;
+
+use super::error::EndpointError;
+use super::ether::{AROUND, Interface, Mac, put_around, sum_of_pseudo_header, within};
 use super::udp::FRAME;
 use crate::mapping::Mapping;
 
-/// Memory of one frame in the ring: the longest of ours, and what the kernel writes before it.
-const SLOT: usize = 2048;
-/// Frames that may have come and not been looked at: the credits of 64 peers.
-const SLOTS: usize = 4096;
+/// The most bytes of frames in one datagram: with what the kernel writes before them they fill a slot.
+pub(super) const MOST_AT_ONCE: usize = 5 * FRAME;
+/// The most frames in one datagram: as many as every kernel that cuts takes.
+const MOST_FRAMES: usize = 44;
+/// Memory of one datagram in the ring.
+const SLOT: usize = 8192;
+/// Datagrams that may have come and not been looked at: the credits of 32 peers whose every frame comes alone.
+const SLOTS: usize = 2048;
 /// Memory that the kernel makes in one piece.
 const BLOCK: usize = 1 << 16;
-/// Frames that go with one call.
-const BATCH: usize = 32;
+/// The header before each packet, `virtio_net_hdr`, in this host's order of octets.
+const OFFLOAD: usize = 10;
+/// What comes before the frames of a datagram.
+const BEFORE: usize = OFFLOAD + AROUND;
+
+/// Two ends of a datagram: Ethernet addresses, and those of UDP.
+pub(super) type End = (Mac, SocketAddrV4);
 
 /// The half that sends.
 #[derive(Debug)]
 pub(super) struct Out {
     socket: Rc<OwnedFd>,
-    frames: Vec<u8>,
-    lengths: Vec<usize>,
+    /// The datagram that waits, for whom, and how many bytes of frames are in it.
+    datagram: Box<[u8]>,
+    ends: Option<(End, End, Service)>,
+    length: usize,
+    /// How long each of its frames but the last is.
+    each: usize,
+    /// The interface's packets may be cut by the kernel.
+    joins: bool,
 }
 
 /// The half that receives.
@@ -69,6 +89,7 @@ pub(super) fn open(
     };
     let packet = |option| (libc::SOL_PACKET, option);
     set(&socket, packet(libc::PACKET_VERSION), &libc::tpacket_versions::TPACKET_V2)
+        .and_then(|()| set(&socket, packet(PACKET_VNET_HDR), &on))
         .and_then(|()| set(&socket, packet(libc::PACKET_RX_RING), &request))
         .map_err(failed("making a ring of frames"))?;
     set(&socket, packet(libc::PACKET_IGNORE_OUTGOING), &on).map_err(failed("setting up a packet socket"))?;
@@ -91,52 +112,95 @@ pub(super) fn open(
     }
     attach(udp, &mut left_to_kernel(interface.index)).map_err(failed("filtering datagrams"))?;
     let socket = Rc::new(socket);
-    let out =
-        Out { socket: Rc::clone(&socket), frames: vec![0; BATCH * MOST], lengths: Vec::with_capacity(BATCH) };
+    let out = Out {
+        socket: Rc::clone(&socket),
+        datagram: vec![0; BEFORE + MOST_AT_ONCE].into(),
+        ends: None,
+        length: 0,
+        each: 0,
+        joins: true,
+    };
     Ok((In { ring, next: 0, _socket: socket }, out))
 }
 
-impl Sends for Out {
+impl Out {
+    /// Takes a frame, which goes with the next [`Out::flush`] at the latest.
     #[inline]
-    fn room(&mut self) -> Option<&mut [u8]> {
-        if self.lengths.len() == BATCH {
+    pub(super) fn transmit(&mut self, from: End, to: End, head: &[u8], payload: &[u8], service: Service) {
+        let length = head.len() + payload.len();
+        // Of frames that go together only the last may be shorter.
+        let joins = self.joins
+            && length <= self.each
+            && self.length.is_multiple_of(self.each)
+            && self.ends == Some((from, to, service));
+        if !joins {
+            self.flush();
+            (self.ends, self.each) = (Some((from, to, service)), length);
+        }
+        let at = BEFORE + self.length;
+        let (first, rest) = self.datagram[at..at + length].split_at_mut(head.len());
+        first.copy_from_slice(head);
+        rest.copy_from_slice(payload);
+        wiretwin_wire::direct::seal(&mut self.datagram[at..at + length]);
+        self.length += length;
+        if self.length + self.each > MOST_AT_ONCE || self.length >= MOST_FRAMES * self.each {
+            // The receiver copies these while the next are written.
             self.flush();
         }
-        let at = self.lengths.len() * MOST;
-        self.frames.get_mut(at..at + MOST)
     }
 
+    /// Sends the frames that wait; what the kernel does not take is lost, as in a network.
     #[inline]
-    fn put(&mut self, length: usize) {
-        self.lengths.push(length);
-    }
-
-    /// What the kernel does not take is lost, as in a network.
-    #[inline]
-    fn flush(&mut self) {
-        let (fd, count) = (self.socket.as_raw_fd(), self.lengths.len());
-        if count == 1 {
-            // SAFETY: a frame that was put there.
-            unsafe { libc::send(fd, self.frames.as_ptr().cast(), self.lengths[0], libc::MSG_DONTWAIT) };
-        } else if count > 1 {
-            let mut pieces = [const { MaybeUninit::<libc::iovec>::uninit() }; BATCH];
-            // SAFETY: messages of nothing are messages.
-            let mut messages: [libc::mmsghdr; BATCH] = unsafe { std::mem::zeroed() };
-            let frames = self.frames.chunks_exact_mut(MOST).zip(&self.lengths);
-            for ((piece, message), (frame, &length)) in pieces.iter_mut().zip(&mut messages).zip(frames) {
-                let piece = piece.write(libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: length });
-                (message.msg_hdr.msg_iov, message.msg_hdr.msg_iovlen) = (piece, 1);
-            }
-            // SAFETY: so many messages of one piece each, all of which live until the call is over.
-            unsafe { libc::sendmmsg(fd, messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT) };
+    pub(super) fn flush(&mut self) {
+        let length = std::mem::take(&mut self.length);
+        let Some(ends) = self.ends.filter(|_| length > 0) else { return };
+        if length <= self.each {
+            self.datagram[..OFFLOAD].fill(0);
+            self.send(0, ends, length);
+        } else {
+            self.flush_joined(ends, length);
         }
-        self.lengths.clear();
+    }
+
+    fn flush_joined(&mut self, ends: (End, End, Service), length: usize) {
+        let (from, to, _) = ends;
+        let each = self.each;
+        self.datagram[..2].copy_from_slice(&[NEEDS_CHECKSUM, IS_UDP_TO_BE_CUT]);
+        let fields = [AROUND, each, AROUND - 8, 6];
+        for (field, value) in self.datagram[2..OFFLOAD].chunks_exact_mut(2).zip(fields) {
+            field.copy_from_slice(&(value as u16).to_ne_bytes());
+        }
+        // The kernel sums each part's bytes where the adapter does not, and starts from this.
+        let begun = sum_of_pseudo_header(from.1, to.1, length);
+        if self.send(begun, ends, length) {
+            return;
+        }
+        // An interface that cannot, and whose queue, which would cut them, is passed by.
+        self.joins = false;
+        self.datagram[..OFFLOAD].fill(0);
+        for at in (0..length).step_by(each) {
+            let part = each.min(length - at);
+            self.datagram.copy_within(BEFORE + at..BEFORE + at + part, BEFORE);
+            self.send(0, ends, part);
+        }
+    }
+
+    /// Sends the frames that lie in the buffer, `length` bytes, as one datagram; returns whether the kernel took it.
+    fn send(&mut self, checksum: u16, (from, to, service): (End, End, Service), length: usize) -> bool {
+        put_around(&mut self.datagram[OFFLOAD..], from, to, length, service, checksum);
+        let whole = BEFORE + length;
+        // SAFETY: a datagram that was put there.
+        let sent = unsafe {
+            libc::send(self.socket.as_raw_fd(), self.datagram.as_ptr().cast(), whole, libc::MSG_DONTWAIT)
+        };
+        sent == whole as isize
     }
 }
 
-impl Receives for In {
+impl In {
+    /// Hands the frames of the next datagram to `look`, each with who sent it; false if none has come.
     #[inline]
-    fn take(&mut self, look: impl FnOnce(&[u8])) -> bool {
+    pub(super) fn take(&mut self, mut look: impl FnMut(&[u8], SocketAddrV4, Mac)) -> bool {
         let slot = self.ring.at(self.next * SLOT).as_ptr();
         // SAFETY: the slot begins with this header; its status is the kernel's to write until it says that the rest is
         // this process's, and this process's from then on.
@@ -147,8 +211,14 @@ impl Receives for In {
                 return false;
             }
             let (from, length) = (usize::from((*head).tp_mac), (*head).tp_snaplen as usize);
-            if from + length <= SLOT {
-                look(std::slice::from_raw_parts(slot.add(from), length));
+            if (OFFLOAD..=SLOT).contains(&from) && from + length <= SLOT {
+                let octets = std::slice::from_raw_parts(slot.add(from - OFFLOAD), OFFLOAD + length);
+                let (offload, octets) = octets.split_at(OFFLOAD);
+                let each = usize::from(u16::from_ne_bytes([offload[4], offload[5]]));
+                if let Some((frames, from, mac)) = within(octets) {
+                    let each = if each == 0 { frames.len() } else { each };
+                    frames.chunks(each.max(1)).for_each(|frame| look(frame, from, mac));
+                }
             }
             status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
         }
@@ -159,7 +229,7 @@ impl Receives for In {
 
 /// The frames that this device takes, as a program of the classic filter (`filter.rst` of the Linux kernel).
 fn taken_past(to: SocketAddrV4) -> Vec<libc::sock_filter> {
-    let mut program = vec![of(LOAD_LENGTH, 0), of(IF_GREATER, MOST as u32)];
+    let mut program = vec![of(LOAD_LENGTH, 0), of(IF_GREATER, (AROUND + MOST_AT_ONCE) as u32)];
     for (load, at, value) in [
         (LOAD_HALF, 12, 0x0800),
         // IPv4 without options, no part of a packet that was cut, UDP.
@@ -183,10 +253,10 @@ fn taken_past(to: SocketAddrV4) -> Vec<libc::sock_filter> {
     program
 }
 
-/// The datagrams that the UDP socket keeps: those of other interfaces, and those that the kernel has joined.
+/// The datagrams that the UDP socket keeps: those of other interfaces, and those in which the kernel has joined more.
 fn left_to_kernel(interface: u32) -> Vec<libc::sock_filter> {
     let another = libc::sock_filter { code: IF_EQUAL, jt: 0, jf: 3, k: interface };
-    let joined = libc::sock_filter { code: IF_GREATER, jt: 1, jf: 0, k: 8 + FRAME as u32 };
+    let joined = libc::sock_filter { code: IF_GREATER, jt: 1, jf: 0, k: (8 + MOST_AT_ONCE) as u32 };
     let from = (libc::SKF_AD_OFF + libc::SKF_AD_IFINDEX) as u32;
     vec![of(LOAD_WORD, from), another, of(LOAD_LENGTH, 0), joined, of(RETURN, 0), of(RETURN, TAKEN)]
 }
@@ -199,6 +269,11 @@ const IF_EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const IF_GREATER: u16 = (libc::BPF_JMP | libc::BPF_JGT | libc::BPF_K) as u16;
 const IF_ANY_OF: u16 = (libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+/// Each packet has the header of [`OFFLOAD`] before it (`linux/if_packet.h`).
+const PACKET_VNET_HDR: i32 = 15;
+/// In that header (`linux/virtio_net.h`): the checksum is to be completed, and the packet to be cut into datagrams.
+const NEEDS_CHECKSUM: u8 = 1;
+const IS_UDP_TO_BE_CUT: u8 = 5;
 /// So many bytes of a frame are taken: all.
 const TAKEN: u32 = u32::MAX;
 

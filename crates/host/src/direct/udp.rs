@@ -113,8 +113,7 @@ impl UdpDevice {
 
     /// Sends the frames that wait; what the kernel does not take is lost, as in a network.
     pub(super) fn flush(&mut self) {
-        // Together no longer than one frame may be, they would look like one to a device past the other kernel.
-        if self.out.len() > FRAME && self.out.len() > self.each && self.cuts {
+        if self.out.len() > self.each && self.cuts {
             match send_cut(&self.socket, self.to, &self.out, self.each as u16) {
                 // A way whose packets are smaller, or a device that cannot fill in checksums.
                 Err(error)

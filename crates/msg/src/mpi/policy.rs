@@ -37,6 +37,8 @@ pub struct Policy {
     /// The first length whose data are written apart from the head; where heads and data are one
     /// write, none is.
     pub apart_from: Option<Bytes>,
+    /// The head of the carrier below is a write of its own before each packet.
+    pub head_apart: bool,
     /// How the data of a rendezvous go.
     pub data: Data,
     /// Synchronous sends.
@@ -75,6 +77,8 @@ pub enum PolicyError {
         /// The field.
         field: &'static str,
     },
+    /// A packet that returns a buffer takes one: two ranks would return each other's for ever.
+    ReturnsEachReturn,
 }
 
 impl fmt::Display for PolicyError {
@@ -85,6 +89,7 @@ impl fmt::Display for PolicyError {
             }
             Self::NoRendezvous { field } => write!(f, "{field} needs a length from which rendezvous begins"),
             Self::Nothing { field } => write!(f, "{field} is 0, and must be at least 1"),
+            Self::ReturnsEachReturn => f.write_str("flow.return_after is 1: each return would be returned"),
         }
     }
 }
@@ -165,6 +170,7 @@ impl Policy {
             name: "mpi-lam",
             rendezvous_from: Some(threshold),
             apart_from: None,
+            head_apart: false,
             data: Data::Sent,
             synchronous: SynchronousSend::Acknowledged,
             always_buffered: false,
@@ -177,12 +183,15 @@ impl Policy {
 
     /// MPICH 1.1.2 on p4 (Ong & Farrell 2000; the sources of 1.2 for what they do not say): data of less
     /// than 1024 octets in the packet, of less than 128 000 in a second one behind it, by rendezvous from
-    /// there; everything is read into a buffer first; socket buffers of 4096 octets.
+    /// there; everything is read into a buffer first; socket buffers of 4096 octets. p4 writes its own head and
+    /// what is behind it one after the other (*Choice*: 1.2 writes both at once unless it is told not to, and
+    /// two writes are believed of what came before).
     pub fn mpich() -> Self {
         Self {
             name: "mpi-mpich",
             rendezvous_from: Some(Bytes::new(128_000)),
             apart_from: Some(Bytes::new(1024)),
+            head_apart: true,
             data: Data::Sent,
             synchronous: SynchronousSend::Rendezvous,
             always_buffered: true,
@@ -200,6 +209,7 @@ impl Policy {
             name: "mpi-mvich",
             rendezvous_from: Some(Bytes::kib(16)),
             apart_from: None,
+            head_apart: false,
             data: Data::Put,
             synchronous: SynchronousSend::Rendezvous,
             always_buffered: true,
@@ -216,6 +226,7 @@ impl Policy {
             name: "mpi",
             rendezvous_from: Some(Bytes::kib(64)),
             apart_from: None,
+            head_apart: false,
             data: Data::Get,
             synchronous: SynchronousSend::Acknowledged,
             always_buffered: false,
@@ -264,6 +275,9 @@ impl Policy {
         if flow.return_after == 0 {
             return Err(PolicyError::Nothing { field: "flow.return_after" });
         }
+        if flow.return_after == 1 {
+            return Err(PolicyError::ReturnsEachReturn);
+        }
         if flow.buffer <= Bytes::new(super::packet::HEAD) {
             return Err(PolicyError::Nothing { field: "octets of a message in a buffer" });
         }
@@ -303,6 +317,9 @@ mod tests {
         let flow = Flow { buffers: 12, ..Policy::mvich().flow.expect("it counts buffers") };
         let few = Policy { flow: Some(flow), ..Policy::mvich() };
         assert_eq!(few.check(), Err(PolicyError::BuffersTooFew { needed: 9, allowed: 0 }));
+        let each = Flow { return_after: 1, ..flow };
+        let each = Policy { flow: Some(each), ..Policy::mvich() };
+        assert_eq!(each.check(), Err(PolicyError::ReturnsEachReturn));
         let all_eager = Policy { rendezvous_from: None, ..Policy::general() };
         assert_eq!(all_eager.check(), Err(PolicyError::NoRendezvous { field: "window" }));
         assert_eq!(Policy { window: None, ..all_eager }.check(), Ok(()));

@@ -250,10 +250,21 @@ impl StreamMpi {
         first.clear();
         let second = head.emit(self.heads, apart, &mut first);
         let whole = second.is_none();
-        self.writes.push_back(Write { to, content: first, frees: frees.filter(|_| whole) });
+        self.queue(to, first, frees.filter(|_| whole));
         if let Some(content) = second {
-            self.writes.push_back(Write { to, content, frees });
+            self.queue(to, content, frees);
         }
+    }
+
+    /// Queues a message of the carrier, in as many writes as it takes.
+    fn queue(&mut self, to: u32, mut content: Content, frees: Option<u64>) {
+        if self.heads == Heads::P4 && self.machine.policy().head_apart {
+            let mut head = self.spare.pop().unwrap_or_default();
+            head.clear();
+            content.move_to(Bytes::new(P4_HEAD as u64), &mut head);
+            self.writes.push_back(Write { to, content: head, frees: None });
+        }
+        self.writes.push_back(Write { to, content, frees });
     }
 
     /// Begins the next write, if none is on its way.

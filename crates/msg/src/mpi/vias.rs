@@ -13,6 +13,8 @@
 //! | 24 to 39 | the sender's number of the message, the receiver's of the receive |
 //! | 40 to 47 | where in the message the octets behind the head begin, and how many they are |
 //!
+//! Where memory has addresses, a reply has that of its receive at 40, and the handle in place of the context.
+//!
 //! *Choice*: no layout of MVICH 0.02 is public; the fields are those of its descendants, the octets ours. An
 //! eager message is copied into buffers at its sender and out of them at its receiver.
 
@@ -38,7 +40,7 @@ use crate::library::{
 };
 use crate::matching::Pattern;
 use crate::protocol::Mode;
-use head::Head;
+pub use head::{HEAD_OCTETS, Head, HeadError};
 
 /// What fuzz targets call.
 #[doc(hidden)]

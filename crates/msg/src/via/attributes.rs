@@ -2,7 +2,7 @@
 
 use wiretwin_units::{Bytes, Span};
 
-use super::{CqHandle, HostAddress, Ptag, ViplError};
+use super::{CqHandle, HostAddress, Memory, Ptag, ViplError};
 
 /// How far a provider answers for a message; the values are those of the attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -193,6 +193,41 @@ pub struct ViAttributes {
 }
 
 impl ViAttributes {
+    /// Whether a NIC with this memory and these completion queues supports them.
+    ///
+    /// # Errors
+    /// The code of the first that it does not support; [`ViplError::InvalidParameter`] for a completion queue
+    /// that is none.
+    pub fn check(
+        &self,
+        nic: &NicAttributes,
+        memory: &Memory,
+        has_cq: impl Fn(CqHandle) -> bool,
+    ) -> Result<(), ViplError> {
+        if !nic.reliability.has(self.reliability) {
+            return Err(ViplError::InvalidReliabilityLevel);
+        }
+        if self.max_transfer.get() == 0 || self.max_transfer.get() > nic.max_transfer.into() {
+            return Err(ViplError::InvalidMtu);
+        }
+        if self.qos != 0 {
+            return Err(ViplError::InvalidQos);
+        }
+        if !memory.has_tag(self.ptag) {
+            return Err(ViplError::InvalidPtag);
+        }
+        if self.enable_rdma_read && !nic.rdma_read.has(self.reliability) {
+            return Err(ViplError::InvalidRdmaread);
+        }
+        let mut cqs = [self.send_cq, self.receive_cq].into_iter().flatten();
+        if cqs.all(has_cq) { Ok(()) } else { Err(ViplError::InvalidParameter) }
+    }
+
+    /// What the remote end of a connection learns of them.
+    pub const fn remote_view(&self) -> RemoteAttributes {
+        RemoteAttributes { reliability: self.reliability, max_transfer: self.max_transfer, qos: self.qos }
+    }
+
     /// The codes of the connection calls: what must be the same at both ends.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! not what must be. Whoever runs the suite runs every case of [`CASES`] at every level of [`levels`].
 
 mod connecting;
+mod consumer;
 mod errors;
 mod local;
 mod moving;
@@ -12,7 +13,8 @@ mod rig;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Device, NicAttributes, Reliability, Vipl};
+use super::{NicAttributes, Reliability};
+pub use consumer::Consumer;
 use rig::Rig;
 
 /// Which of the two processes.
@@ -43,19 +45,17 @@ macro_rules! cases {
         /// The names of all cases.
         pub const CASES: &[&str] = &[$(stringify!($name)),*];
 
-        /// Runs one case; the device comes back when both have ended it.
+        /// Runs one case over a NIC that is open; the device comes back when both have ended it.
         ///
         /// # Errors
         /// What was found, with the case, the level and the process.
-        pub async fn run<D: Device>(
+        pub async fn run<C: Consumer>(
             case: &str,
             level: Reliability,
             side: Side,
-            device: D,
-            attributes: &NicAttributes,
-        ) -> Result<D, String> {
-            let vipl = Vipl::open(device, attributes.clone());
-            let mut rig = Rig::new(vipl, level, side).map_err(|error| alloc::format!("{error}"))?;
+            consumer: C,
+        ) -> Result<C::Device, String> {
+            let mut rig = Rig::new(consumer, level, side).map_err(|error| alloc::format!("{error}"))?;
             let verdict = match case {
                 $(stringify!($name) => $module::$name(&mut rig).await,)*
                 _ => Err(String::from("no such case")),
@@ -92,6 +92,7 @@ cases! {
     errors::what_is_posted_in_the_wrong_place_is_told_of,
     errors::too_many_descriptors_are_an_overrun,
     errors::memory_deregistered_under_a_descriptor_is_told_of,
+    errors::memory_given_back_while_data_come_is_written_no_more,
     errors::a_completion_queue_that_is_full_is_told_of,
     errors::a_read_that_a_disconnection_breaks_off_is_told_of,
     connecting::attributes_must_agree,

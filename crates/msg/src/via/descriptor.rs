@@ -172,6 +172,27 @@ impl fmt::Display for FormatError {
 
 impl core::error::Error for FormatError {}
 
+impl AddressSegment {
+    /// Its octets.
+    pub fn emit(&self) -> [u8; ADDRESS_SEGMENT] {
+        let mut octets = [0; ADDRESS_SEGMENT];
+        octets[..8].copy_from_slice(&self.address.to_le_bytes());
+        octets[8..12].copy_from_slice(&self.handle.0.to_le_bytes());
+        octets
+    }
+}
+
+impl DataSegment {
+    /// Its octets.
+    pub fn emit(&self) -> [u8; DATA_SEGMENT] {
+        let mut octets = [0; DATA_SEGMENT];
+        octets[..8].copy_from_slice(&self.address.to_le_bytes());
+        octets[8..12].copy_from_slice(&self.handle.0.to_le_bytes());
+        octets[12..].copy_from_slice(&self.length.to_le_bytes());
+        octets
+    }
+}
+
 impl ControlSegment {
     /// The head of the descriptor in these octets; `None` if they are fewer than
     /// [`CONTROL_SEGMENT`].
@@ -184,6 +205,15 @@ impl ControlSegment {
             length: word(octets, 24),
             status: word(octets, 28),
         })
+    }
+
+    /// Its octets.
+    pub fn emit(&self) -> [u8; CONTROL_SEGMENT] {
+        let mut octets = [0; CONTROL_SEGMENT];
+        octets[12..14].copy_from_slice(&self.segments.to_le_bytes());
+        octets[14..16].copy_from_slice(&self.control.to_le_bytes());
+        octets[20..].copy_from_slice(&self.completion());
+        octets
     }
 
     /// The octets of the fields that a provider fills in, which begin at octet 20: immediate data,
@@ -296,24 +326,17 @@ impl Descriptor {
         let immediate = if self.immediate.is_some() { control::IMMEDIATE } else { 0 };
         let fence = if self.fence { control::QUEUE_FENCE } else { 0 };
         let segments = self.data.len() + usize::from(self.remote.is_some());
+        let head = ControlSegment {
+            segments: u16::try_from(segments).unwrap_or(u16::MAX),
+            control: operation | immediate | fence,
+            immediate: self.immediate.unwrap_or(0),
+            length: self.length,
+            status: 0,
+        };
         let mut octets = Vec::with_capacity(CONTROL_SEGMENT + segments * DATA_SEGMENT);
-        octets.extend_from_slice(&[0; 12]);
-        octets.extend_from_slice(&u16::try_from(segments).unwrap_or(u16::MAX).to_le_bytes());
-        octets.extend_from_slice(&(operation | immediate | fence).to_le_bytes());
-        octets.extend_from_slice(&[0; 4]);
-        octets.extend_from_slice(&self.immediate.unwrap_or(0).to_le_bytes());
-        octets.extend_from_slice(&self.length.to_le_bytes());
-        octets.extend_from_slice(&[0; 4]);
-        if let Some(AddressSegment { address, handle }) = self.remote {
-            octets.extend_from_slice(&address.to_le_bytes());
-            octets.extend_from_slice(&handle.0.to_le_bytes());
-            octets.extend_from_slice(&[0; 4]);
-        }
-        for DataSegment { address, handle, length } in self.data.iter() {
-            octets.extend_from_slice(&address.to_le_bytes());
-            octets.extend_from_slice(&handle.0.to_le_bytes());
-            octets.extend_from_slice(&length.to_le_bytes());
-        }
+        octets.extend_from_slice(&head.emit());
+        octets.extend(self.remote.iter().flat_map(AddressSegment::emit));
+        octets.extend(self.data.iter().flat_map(DataSegment::emit));
         octets
     }
 }

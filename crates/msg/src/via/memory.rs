@@ -3,10 +3,14 @@
 //! A VI reaches a range of memory if the range lies in the region of the handle, and tag of VI and region
 //! are the same; a remote end only if both region and VI allow it.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::{MemoryAttributes, MemoryHandle, NicAttributes, Ptag, ViplError};
+
+/// Regions that handles can tell apart.
+const MOST_REGIONS: u32 = 1 << 16;
 
 /// What for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,18 +66,32 @@ struct Region {
     attributes: MemoryAttributes,
 }
 
+/// Where a region is kept. Its place is the lower half of its handle, the number of the regions that have been
+/// kept there the upper half, so that no handle is given twice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    region: Option<Region>,
+    number: u16,
+}
+
 /// The tags and regions of one NIC.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     tags: BTreeSet<u32>,
-    regions: BTreeMap<u32, Region>,
+    slots: Vec<Slot>,
+    /// Slots without a region, the one that has been so for longest first.
+    free: VecDeque<u16>,
+    regions: usize,
     octets: u64,
     next_tag: u32,
-    next_region: u32,
 }
 
 impl Memory {
-    pub(crate) fn create_tag(&mut self, nic: &NicAttributes) -> Result<Ptag, ViplError> {
+    /// `VipCreatePtag`.
+    ///
+    /// # Errors
+    /// [`ViplError::ErrorResource`] if there are too many.
+    pub fn create_tag(&mut self, nic: &NicAttributes) -> Result<Ptag, ViplError> {
         if self.tags.len() >= nic.max_ptag as usize {
             return Err(ViplError::ErrorResource);
         }
@@ -82,23 +100,34 @@ impl Memory {
         Ok(Ptag(self.next_tag))
     }
 
-    /// Gives a tag back; `in_use` is whether a VI has it.
-    pub(crate) fn destroy_tag(&mut self, tag: Ptag, in_use: bool) -> Result<(), ViplError> {
+    /// `VipDestroyPtag`; `in_use` is whether a VI has it.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`], or [`ViplError::ErrorResource`] while a VI or a region has it.
+    pub fn destroy_tag(&mut self, tag: Ptag, in_use: bool) -> Result<(), ViplError> {
         if !self.tags.contains(&tag.0) {
             return Err(ViplError::InvalidParameter);
         }
-        if in_use || self.regions.values().any(|region| region.attributes.ptag == tag) {
+        if in_use
+            || self.slots.iter().any(|slot| slot.region.is_some_and(|region| region.attributes.ptag == tag))
+        {
             return Err(ViplError::ErrorResource);
         }
         self.tags.remove(&tag.0);
         Ok(())
     }
 
-    pub(crate) fn has_tag(&self, tag: Ptag) -> bool {
+    /// Whether there is such a tag.
+    pub fn has_tag(&self, tag: Ptag) -> bool {
         self.tags.contains(&tag.0)
     }
 
-    pub(crate) fn register(
+    /// `VipRegisterMem`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`] for no octets, or past the end of the address space;
+    /// [`ViplError::InvalidPtag`], [`ViplError::InvalidRdmaread`], [`ViplError::ErrorResource`].
+    pub fn register(
         &mut self,
         nic: &NicAttributes,
         address: u64,
@@ -111,39 +140,64 @@ impl Memory {
         self.check_attributes(nic, attributes)?;
         if length > nic.max_register_block
             || self.octets.saturating_add(length) > nic.max_register_bytes
-            || self.regions.len() >= nic.max_register_regions as usize
+            || self.regions >= nic.max_register_regions.min(MOST_REGIONS) as usize
         {
             return Err(ViplError::ErrorResource);
         }
-        self.next_region += 1;
+        let place = match self.free.pop_front() {
+            Some(place) => place,
+            None => {
+                let place = u16::try_from(self.slots.len()).map_err(|_| ViplError::ErrorResource)?;
+                self.slots.push(Slot::default());
+                place
+            }
+        };
+        let slot = &mut self.slots[usize::from(place)];
+        slot.number += 1;
+        slot.region = Some(Region { address, length, attributes });
+        self.regions += 1;
         self.octets += length;
-        self.regions.insert(self.next_region, Region { address, length, attributes });
-        Ok(MemoryHandle(self.next_region))
+        Ok(MemoryHandle(u32::from(slot.number) << 16 | u32::from(place)))
+    }
+
+    fn region(&self, handle: MemoryHandle) -> Option<&Region> {
+        let slot = self.slots.get((handle.0 & 0xffff) as usize)?;
+        slot.region.as_ref().filter(|_| u32::from(slot.number) == handle.0 >> 16)
     }
 
     /// `VipDeregisterMem`; the length of the region.
-    pub(crate) fn deregister(&mut self, address: u64, handle: MemoryHandle) -> Result<u64, ViplError> {
-        match self.regions.get(&handle.0) {
-            Some(region) if region.address == address => {
-                let length = region.length;
-                self.octets -= length;
-                self.regions.remove(&handle.0);
-                Ok(length)
-            }
-            _ => Err(ViplError::InvalidParameter),
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`] if it is not what was registered.
+    pub fn deregister(&mut self, address: u64, handle: MemoryHandle) -> Result<u64, ViplError> {
+        let region = self.region(handle).filter(|region| region.address == address);
+        let length = region.ok_or(ViplError::InvalidParameter)?.length;
+        let place = handle.0 as u16;
+        let slot = &mut self.slots[usize::from(place)];
+        slot.region = None;
+        // A slot whose numbers are used up stays empty.
+        if slot.number < u16::MAX {
+            self.free.push_back(place);
         }
+        self.regions -= 1;
+        self.octets -= length;
+        Ok(length)
     }
 
-    pub(crate) fn attributes(
-        &self,
-        address: u64,
-        handle: MemoryHandle,
-    ) -> Result<MemoryAttributes, ViplError> {
-        let region = self.regions.get(&handle.0).filter(|region| region.holds(address, 1));
+    /// `VipQueryMem`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`] if the address is not in the region of the handle.
+    pub fn attributes(&self, address: u64, handle: MemoryHandle) -> Result<MemoryAttributes, ViplError> {
+        let region = self.region(handle).filter(|region| region.holds(address, 1));
         region.map(|region| region.attributes).ok_or(ViplError::InvalidParameter)
     }
 
-    pub(crate) fn set_attributes(
+    /// `VipSetMemAttributes`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`], [`ViplError::InvalidPtag`], [`ViplError::InvalidRdmaread`].
+    pub fn set_attributes(
         &mut self,
         nic: &NicAttributes,
         address: u64,
@@ -152,7 +206,7 @@ impl Memory {
     ) -> Result<(), ViplError> {
         self.attributes(address, handle)?;
         self.check_attributes(nic, attributes)?;
-        if let Some(region) = self.regions.get_mut(&handle.0) {
+        if let Some(region) = &mut self.slots[(handle.0 & 0xffff) as usize].region {
             region.attributes = attributes;
         }
         Ok(())
@@ -174,6 +228,7 @@ impl Memory {
     ///
     /// # Errors
     /// [`Fault`].
+    #[inline]
     pub fn check(
         &self,
         address: u64,
@@ -185,7 +240,7 @@ impl Memory {
         if length == 0 {
             return Ok(());
         }
-        let region = self.regions.get(&handle.0).ok_or(Fault::Handle(handle))?;
+        let region = self.region(handle).ok_or(Fault::Handle(handle))?;
         if !region.holds(address, length) {
             return Err(Fault::Range { address, length });
         }
@@ -201,8 +256,8 @@ impl Memory {
     }
 
     /// Regions registered.
-    pub fn regions(&self) -> usize {
-        self.regions.len()
+    pub const fn regions(&self) -> usize {
+        self.regions
     }
 }
 

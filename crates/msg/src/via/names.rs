@@ -6,47 +6,44 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::nic::Nic;
-use super::{Address, HostAddress, ViplError};
+use super::{HostAddress, ViplError};
 
-/// Hosts and their names; a name may stand for several.
-pub(crate) type Names = Vec<(String, HostAddress)>;
+/// The name service of a NIC: hosts and their names, while it is open. A name may stand for several hosts.
+#[derive(Clone, Debug, Default)]
+pub struct Names(Option<Vec<(String, HostAddress)>>);
 
-impl Nic {
+impl Names {
     /// `VipNSInit`: these are the hosts.
     ///
     /// # Errors
     /// [`ViplError::ErrorNameservice`] if it has begun already; [`ViplError::InvalidParameter`] for a name of
     /// no letters.
-    pub fn ns_init(&mut self, hosts: &[(&str, HostAddress)]) -> Result<(), ViplError> {
-        if self.names.is_some() {
+    pub fn open(&mut self, hosts: &[(&str, HostAddress)]) -> Result<(), ViplError> {
+        if self.0.is_some() {
             return Err(ViplError::ErrorNameservice);
         }
         if hosts.iter().any(|(name, _)| name.is_empty()) {
             return Err(ViplError::InvalidParameter);
         }
-        self.names = Some(hosts.iter().map(|(name, host)| (String::from(*name), *host)).collect());
+        self.0 = Some(hosts.iter().map(|(name, host)| (String::from(*name), *host)).collect());
         Ok(())
     }
 
-    /// `VipNSGetHostByName`: the address of this name, the one of this number where it has several; its
-    /// discriminator is the caller's to fill in.
+    /// `VipNSGetHostByName`: the address of this name, the one of this number where it has several.
     ///
     /// # Errors
     /// [`ViplError::ErrorNameservice`] if the service has not begun, or has no such name or number.
-    pub fn ns_get_host_by_name(&self, name: &str, number: usize) -> Result<Address, ViplError> {
-        let mut named = self.names.iter().flatten().filter(|(known, _)| known == name);
-        let (_, host) = named.nth(number).ok_or(ViplError::ErrorNameservice)?;
-        Ok(Address { host: *host, discriminator: Vec::new() })
+    pub fn host_by_name(&self, name: &str, number: usize) -> Result<HostAddress, ViplError> {
+        let mut named = self.0.iter().flatten().filter(|(known, _)| known == name);
+        named.nth(number).map(|(_, host)| *host).ok_or(ViplError::ErrorNameservice)
     }
 
     /// `VipNSGetHostByAddr`: the first name of a host.
     ///
     /// # Errors
     /// [`ViplError::ErrorNameservice`] if the service has not begun, or has no such host.
-    pub fn ns_get_host_by_addr(&self, address: &Address) -> Result<&str, ViplError> {
-        let mut hosts = self.names.iter().flatten();
-        let found = hosts.find(|(_, host)| *host == address.host);
+    pub fn host_by_address(&self, address: HostAddress) -> Result<&str, ViplError> {
+        let found = self.0.iter().flatten().find(|(_, host)| *host == address);
         found.map(|(name, _)| name.as_str()).ok_or(ViplError::ErrorNameservice)
     }
 
@@ -54,7 +51,7 @@ impl Nic {
     ///
     /// # Errors
     /// [`ViplError::ErrorNameservice`] if the service has not begun.
-    pub fn ns_shutdown(&mut self) -> Result<(), ViplError> {
-        self.names.take().map(|_| ()).ok_or(ViplError::ErrorNameservice)
+    pub fn close(&mut self) -> Result<(), ViplError> {
+        self.0.take().map(|_| ()).ok_or(ViplError::ErrorNameservice)
     }
 }

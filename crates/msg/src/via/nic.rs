@@ -187,8 +187,7 @@ pub struct Nic {
     pub(crate) waits: BTreeMap<u32, Waiting>,
     pub(crate) requests: BTreeMap<u32, Request>,
     pub(crate) next_handle: u32,
-    /// While the name service is open.
-    pub(crate) names: Option<Names>,
+    pub(crate) names: Names,
     /// The device has broken down.
     pub(crate) failed: bool,
     /// VIs whose timers may have changed are looked at only when asked: how many run.
@@ -311,7 +310,7 @@ impl Nic {
             cqs: BTreeMap::new(),
         };
         let (vis, waits, requests) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let (names, failed) = (None, false);
+        let (names, failed) = (Names::default(), false);
         Self { common, vis, waits, requests, next_handle: 0, names, failed, next_vi: 0, next_cq: 0 }
     }
 
@@ -338,7 +337,7 @@ impl Nic {
         }
         self.waits.clear();
         self.requests.clear();
-        self.names = None;
+        self.names = Names::default();
     }
 
     /// The device has broken down for good: the consumer is told, every connection is lost, what is asked for or
@@ -370,6 +369,11 @@ impl Nic {
             let waits = self.waits.values().filter_map(Waiting::due);
             Output::Timeout(self.vis.values().filter_map(Vi::due).chain(waits).min())
         })
+    }
+
+    /// The name service.
+    pub const fn names(&mut self) -> &mut Names {
+        &mut self.names
     }
 
     /// `VipCreatePtag`.
@@ -438,27 +442,9 @@ impl Nic {
     }
 
     fn check_vi_attributes(&self, attributes: &ViAttributes) -> Result<(), ViplError> {
-        let nic = &self.common.attributes;
-        if !nic.reliability.has(attributes.reliability) {
-            return Err(ViplError::InvalidReliabilityLevel);
-        }
-        if attributes.max_transfer.get() == 0 || attributes.max_transfer.get() > nic.max_transfer.into() {
-            return Err(ViplError::InvalidMtu);
-        }
-        if attributes.qos != 0 {
-            return Err(ViplError::InvalidQos);
-        }
-        if !self.common.memory.has_tag(attributes.ptag) {
-            return Err(ViplError::InvalidPtag);
-        }
-        if attributes.enable_rdma_read && !nic.rdma_read.has(attributes.reliability) {
-            return Err(ViplError::InvalidRdmaread);
-        }
-        let cqs = [attributes.send_cq, attributes.receive_cq];
-        if cqs.into_iter().flatten().any(|cq| !self.common.cqs.contains_key(&cq.0)) {
-            return Err(ViplError::InvalidParameter);
-        }
-        Ok(())
+        let common = &self.common;
+        let has_cq = |cq: CqHandle| common.cqs.contains_key(&cq.0);
+        attributes.check(&common.attributes, &common.memory, has_cq)
     }
 
     /// `VipCreateVi`.

@@ -7,7 +7,10 @@ use super::memory::Access;
 use super::nic::{Common, Delivery, Deposit, ErrorCode};
 use super::packet::ranges;
 use super::vi::{Assembly, Outcome, QueueKind, Response, Vi};
-use super::{AddressSegment, Body, Fragment, FragmentKind, NakReason, Operation, Reliability, send, status};
+use super::{
+    AddressSegment, Body, DescriptorView, Fragment, FragmentKind, NakReason, Reliability, check_segments,
+    send, status,
+};
 
 /// Packets after which one is acknowledged though its message goes on.
 const ACKNOWLEDGE_EVERY: u32 = 8;
@@ -175,7 +178,7 @@ fn receive(common: &mut Common, vi: &mut Vi, fragment: &Fragment, early: bool) -
     let last = fragment.is_last();
     // It was all there when the message began; memory may have been given back since.
     if !fragment.is_first()
-        && let Err(error) = send::check_local(common, vi, descriptor)
+        && let Err(error) = check_segments(&descriptor.data, vi.attributes.ptag, &common.memory)
     {
         vi.receiving.assembly = Assembly::Refused;
         common.finish_in_error(vi, QueueKind::Receive, number, error);
@@ -208,14 +211,11 @@ fn begin(common: &mut Common, vi: &mut Vi, fragment: &Fragment) -> Result<u64, R
     let number = vi.receive.first_open().ok_or(empty)?;
     let Some(posted) = vi.receive.get(number) else { unreachable!("it is open") };
     let error = match &posted.descriptor {
-        Ok(descriptor) if descriptor.operation == Operation::SendReceive => {
-            if u64::from(fragment.total) > descriptor.capacity() {
-                Some(status::LENGTH_ERROR)
-            } else {
-                send::check_local(common, vi, descriptor).err()
-            }
+        Ok(descriptor) => {
+            let view = DescriptorView::from(descriptor);
+            view.check_receive(fragment.total, &vi.attributes, &common.memory).err()
         }
-        _ => Some(status::FORMAT_ERROR),
+        Err(_) => Some(status::FORMAT_ERROR),
     };
     match error {
         None => Ok(number),

@@ -8,8 +8,8 @@ use super::memory::Access;
 use super::nic::{Common, ErrorCode, Nic};
 use super::vi::{Outcome, QueueKind, Unacknowledged, Vi, ViState, operation_bits};
 use super::{
-    AddressSegment, Body, DataSegment, Descriptor, Fragment, FragmentKind, Gather, NakReason, Operation,
-    Packet, Reliability, ViHandle, status,
+    AddressSegment, Body, DataSegment, DescriptorView, Fragment, FragmentKind, Gather, NakReason, Operation,
+    Packet, Reliability, ViHandle, check_segments, status,
 };
 
 /// Sends what may be sent: answers to RDMA reads first, then descriptors.
@@ -87,7 +87,11 @@ fn advance(common: &mut Common, now: SimTime, vi: &mut Vi) -> bool {
         let checked = match &posted.descriptor {
             Err(_) => Err(status::FORMAT_ERROR),
             Ok(descriptor) if descriptor.fence && !vi.sending.reads.is_empty() => return false,
-            Ok(descriptor) => check(common, vi, descriptor),
+            Ok(descriptor) => DescriptorView::from(descriptor).check_send(
+                &common.attributes,
+                &vi.attributes,
+                &common.memory,
+            ),
         };
         if let Err(error) = checked {
             refuse(common, vi, number, error);
@@ -102,7 +106,7 @@ fn advance(common: &mut Common, now: SimTime, vi: &mut Vi) -> bool {
     };
     // It was checked when it began; memory may have been given back since.
     if vi.sending.begun
-        && let Err(error) = check_local(common, vi, &descriptor)
+        && let Err(error) = check_segments(&descriptor.data, vi.attributes.ptag, &common.memory)
     {
         refuse(common, vi, number, error);
         return true;
@@ -152,33 +156,6 @@ fn advance(common: &mut Common, now: SimTime, vi: &mut Vi) -> bool {
         common.finish(vi, QueueKind::Send, number, outcome);
     }
     true
-}
-
-/// The error bits of a descriptor that cannot be sent.
-fn check(common: &Common, vi: &Vi, descriptor: &Descriptor) -> Result<(), u32> {
-    let level = vi.attributes.reliability;
-    match descriptor.operation {
-        Operation::RdmaWrite if !common.attributes.rdma_write.has(level) => return Err(status::FORMAT_ERROR),
-        Operation::RdmaRead if !common.attributes.rdma_read.has(level) || descriptor.immediate.is_some() => {
-            return Err(status::FORMAT_ERROR);
-        }
-        _ => {}
-    }
-    let total = u64::from(descriptor.length);
-    if total != descriptor.capacity() || total > vi.attributes.max_transfer.get() {
-        return Err(status::LENGTH_ERROR);
-    }
-    check_local(common, vi, descriptor)
-}
-
-/// The error bits of a descriptor whose data segments its VI may not use.
-pub(crate) fn check_local(common: &Common, vi: &Vi, descriptor: &Descriptor) -> Result<(), u32> {
-    let tag = vi.attributes.ptag;
-    let reached = descriptor.data.iter().all(|segment| {
-        let DataSegment { address, handle, length } = *segment;
-        common.memory.check(address, length.into(), handle, tag, Access::Local).is_ok()
-    });
-    if reached { Ok(()) } else { Err(status::PROTECTION_ERROR) }
 }
 
 /// A descriptor is in error: it is done, and a reliable connection ends.

@@ -291,11 +291,7 @@ impl Vi {
     }
 
     pub const fn remote_view(&self) -> RemoteAttributes {
-        RemoteAttributes {
-            reliability: self.attributes.reliability,
-            max_transfer: self.attributes.max_transfer,
-            qos: self.attributes.qos,
-        }
+        self.attributes.remote_view()
     }
 
     /// The connection is there: both directions begin anew.

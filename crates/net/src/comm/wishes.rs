@@ -29,7 +29,7 @@ impl SimComm {
 
     /// Asks for what is no message: the number that it came to.
     pub(super) async fn wish(&self, wish: &Wish) -> Result<u32, CommError> {
-        let request = self.post(Op::Wish(wish))?.unwrap_or(RequestId(0));
+        let request = self.post(Op::Wish(wish))?;
         self.answer(request).await.map(|completion| completion.number)
     }
 
@@ -37,7 +37,7 @@ impl SimComm {
     pub(super) async fn cast(&self, group: &str, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         let bytes = Bytes::new(message.len() as u64);
         let wish = Wish::Cast { group: group.into(), tag: tag.0, bytes };
-        let request = self.post(Op::Wish(&wish))?.unwrap_or(RequestId(0));
+        let request = self.post(Op::Wish(&wish))?;
         // To how many it goes is known when the group has said who is in it; until then it is kept.
         self.shared.several.borrow_mut().insert(request, (message.to_vec(), UNKNOWN));
         let done = self.answer(request).await;

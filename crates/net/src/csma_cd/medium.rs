@@ -1,13 +1,12 @@
 //! The cable and the stations' access procedure.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
-use wiretwin_engine::Stream;
+use wiretwin_engine::{EventQueue, Stream};
 use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 
-use super::{Config, Counters, Failure, Frame, Output, StationId};
+use super::{Config, Counters, Failure, Frame, LONGEST, Output, StationId};
 
 /// What a station is doing with its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +68,14 @@ struct Signal<P> {
     sent: Option<Frame<P>>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// A signal's sender notices another.
-    Detect { signal: u64 },
+    Detect { signal: u32 },
     /// A signal ends at its sender.
-    End { signal: u64 },
+    End { signal: u32 },
     /// A signal has passed a receiver.
-    Arrive { signal: u64, station: u16 },
+    Arrive { signal: u32, station: u16 },
     /// A station has waited its slots.
     BackoffEnd { station: u16 },
     /// A station starts, if its plan has not changed.
@@ -84,21 +83,19 @@ enum Event {
 }
 
 /// A cable with its stations.
-#[derive(Debug)]
 pub struct CsmaCd<P> {
     config: Config,
     stations: Vec<Station<P>>,
     /// Stations in [`State::Ready`], in the order in which they became so.
     ready: Vec<u16>,
     signals: VecDeque<Signal<P>>,
-    /// The number of the first of `signals`.
-    first_signal: u64,
+    /// The number of the first of `signals`; the next of the last is 0.
+    first_signal: u32,
     /// How many signals there must be before it is worth looking which may be forgotten.
     enough: usize,
     /// The longest way along the cable.
     longest: Span,
-    events: BinaryHeap<Reverse<(SimTime, u64, Event)>>,
-    sequence: u64,
+    events: EventQueue<Event>,
     outputs: VecDeque<Output<P>>,
     now: SimTime,
     /// Carriers at one place: on, off, its own. Kept for its allocation.
@@ -155,8 +152,7 @@ impl<P: Clone> CsmaCd<P> {
             first_signal: 0,
             enough: FEW,
             longest: farthest - nearest,
-            events: BinaryHeap::new(),
-            sequence: 0,
+            events: EventQueue::new(),
             outputs: VecDeque::new(),
             now: SimTime::ZERO,
             heard: Vec::new(),
@@ -176,21 +172,7 @@ impl<P: Clone> CsmaCd<P> {
     /// [`PlanError`]: no such station, a frame to its own sender or of more than 65 535 octets, a time that has passed,
     /// a station that has not done with the frame before. Nothing has changed then.
     pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<(), PlanError> {
-        let last = self.stations.len() - 1;
-        for named in [Some(station), frame.to].into_iter().flatten() {
-            if usize::from(named.0) > last {
-                return Err(PlanError::new("station", named.0, format!("0 to {last}")));
-            }
-        }
-        if frame.to == Some(station) {
-            return Err(PlanError::new("frame.to", station.0, "another station"));
-        }
-        if frame.octets > Bytes::new(65535) {
-            return Err(PlanError::new("frame.octets", frame.octets, "at most 65535 B"));
-        }
-        if now < self.now {
-            return Err(PlanError::new("now", now, format!("{} or later", self.now)));
-        }
+        frame.check(station, self.stations.len(), LONGEST, now, self.now)?;
         if !self.is_idle(station) {
             return Err(PlanError::new("station", station.0, "one that has done with its last frame"));
         }
@@ -212,13 +194,9 @@ impl<P: Clone> CsmaCd<P> {
 
     /// Lets time pass: everything due by `now` happens.
     pub fn handle_timeout(&mut self, now: SimTime) {
-        while let Some(&Reverse((time, _, event))) = self.events.peek() {
-            if time > now {
-                break;
-            }
-            self.events.pop();
-            self.now = time;
-            match event {
+        while let Some(event) = self.events.pop_through(now) {
+            self.now = event.time;
+            match event.what {
                 Event::Start { station, plan } => self.start(station, plan),
                 Event::Detect { signal } => self.detect(signal),
                 Event::End { signal } => self.end(signal),
@@ -234,13 +212,12 @@ impl<P: Clone> CsmaCd<P> {
     pub fn poll_output(&mut self) -> Output<P> {
         self.outputs.pop_front().unwrap_or_else(|| {
             // A plan that was changed leaves its event behind: it wakes the driver for nothing.
-            while let Some(&Reverse((_, _, Event::Start { station, plan }))) = self.events.peek() {
-                if self.stations[usize::from(station)].plan == plan {
-                    break;
-                }
+            while let Some(Event::Start { station, plan }) = self.events.first().map(|event| event.what)
+                && self.stations[usize::from(station)].plan != plan
+            {
                 self.events.pop();
             }
-            Output::Timeout(self.events.peek().map(|&Reverse((time, _, _))| time))
+            Output::Timeout(self.events.next_time())
         })
     }
 
@@ -281,7 +258,7 @@ impl<P: Clone> CsmaCd<P> {
         station.plan = station.plan.wrapping_add(1);
         station.state = State::Ready { want, start };
         let plan = station.plan;
-        self.schedule(start, Event::Start { station: number, plan });
+        self.events.push(start, Event::Start { station: number, plan });
     }
 
     /// The carriers have changed: those who are ready may have to wait longer, or less long.
@@ -367,7 +344,7 @@ impl<P: Clone> CsmaCd<P> {
         sender.state = state;
         sender.counters.followed += u64::from(kind == Kind::Next);
         let (start, end) = (self.now, self.now + time);
-        let id = self.first_signal + self.signals.len() as u64;
+        let id = self.first_signal.wrapping_add(self.signals.len() as u32);
         // Whoever is on the cable is heard here, and this is heard there, a propagation time later.
         let mut detects: Option<SimTime> = None;
         for place in 0..self.signals.len() {
@@ -381,7 +358,8 @@ impl<P: Clone> CsmaCd<P> {
             let there = (start + way).max(other.start);
             if there < other.end && other.detects.is_none_or(|earlier| there < earlier) && !other.jammed {
                 self.signals[place].detects = Some(there);
-                self.schedule(there, Event::Detect { signal: self.first_signal + place as u64 });
+                let signal = self.first_signal.wrapping_add(place as u32);
+                self.events.push(there, Event::Detect { signal });
             }
         }
         self.signals.push_back(Signal {
@@ -396,13 +374,13 @@ impl<P: Clone> CsmaCd<P> {
             sent: None,
         });
         if let Some(time) = detects {
-            self.schedule(time, Event::Detect { signal: id });
+            self.events.push(time, Event::Detect { signal: id });
         }
-        self.schedule(end, Event::End { signal: id });
+        self.events.push(end, Event::End { signal: id });
         self.replan();
     }
 
-    fn detect(&mut self, id: u64) {
+    fn detect(&mut self, id: u32) {
         let Some(place) = self.place_of(id) else { return };
         let signal = &mut self.signals[place];
         if signal.jammed || signal.detects != Some(self.now) || signal.end <= self.now {
@@ -416,11 +394,11 @@ impl<P: Clone> CsmaCd<P> {
         // first bit of the preamble.
         signal.late = signal.kind != Kind::First || self.now > signal.start + self.slot;
         let end = signal.end;
-        self.schedule(end, Event::End { signal: id });
+        self.events.push(end, Event::End { signal: id });
         self.replan();
     }
 
-    fn end(&mut self, id: u64) {
+    fn end(&mut self, id: u32) {
         // The end that was planned before a collision finds the signal ended, or gone.
         let Some(signal) = self.place_of(id).map(|place| &mut self.signals[place]) else { return };
         if signal.end != self.now || std::mem::replace(&mut signal.ended, true) {
@@ -447,7 +425,7 @@ impl<P: Clone> CsmaCd<P> {
             for receiver in 0..self.stations.len() as u16 {
                 if receiver != number && to.is_none_or(|to| to.0 == receiver) {
                     let way = distance(self.stations[usize::from(receiver)].place, here);
-                    self.schedule(self.now + way, Event::Arrive { signal: id, station: receiver });
+                    self.events.push(self.now + way, Event::Arrive { signal: id, station: receiver });
                 }
             }
             if goes_on {
@@ -476,7 +454,7 @@ impl<P: Clone> CsmaCd<P> {
             let slots = sender.backoff.below(range);
             sender.state = State::Backoff;
             let wait = Span::from_ps(self.slot.as_ps() * slots);
-            self.schedule(self.now + wait, Event::BackoffEnd { station: number });
+            self.events.push(self.now + wait, Event::BackoffEnd { station: number });
         }
     }
 
@@ -504,7 +482,7 @@ impl<P: Clone> CsmaCd<P> {
 
     // Reception
 
-    fn arrive(&mut self, id: u64, number: u16) {
+    fn arrive(&mut self, id: u32, number: u16) {
         let place = self.place_of(id).expect("a signal is kept until it has passed every station");
         let here = self.stations[usize::from(number)].place;
         let signal = &self.signals[place];
@@ -531,10 +509,8 @@ impl<P: Clone> CsmaCd<P> {
 
     // Signals and events
 
-    fn place_of(&self, id: u64) -> Option<usize> {
-        id.checked_sub(self.first_signal)
-            .map(|place| place as usize)
-            .filter(|&place| place < self.signals.len())
+    fn place_of(&self, id: u32) -> Option<usize> {
+        Some(id.wrapping_sub(self.first_signal) as usize).filter(|&place| place < self.signals.len())
     }
 
     /// Drops signals that no station hears, will receive, or counts its gap from any more.
@@ -551,7 +527,7 @@ impl<P: Clone> CsmaCd<P> {
             count -= 1;
         }
         self.signals.drain(..count);
-        self.first_signal += count as u64;
+        self.first_signal = self.first_signal.wrapping_add(count as u32);
         self.enough = self.signals.len() + FEW;
     }
 
@@ -561,11 +537,6 @@ impl<P: Clone> CsmaCd<P> {
         let silent = self.signals.range(..count).map(|signal| signal.end + way(signal)).max();
         let next = self.signals.range(count..).map(|signal| signal.start + way(signal)).min();
         next.is_none_or(|next| silent < Some(next))
-    }
-
-    fn schedule(&mut self, time: SimTime, event: Event) {
-        self.sequence += 1;
-        self.events.push(Reverse((time, self.sequence, event)));
     }
 }
 

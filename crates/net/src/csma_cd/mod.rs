@@ -19,21 +19,10 @@ mod oracle;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
 
+pub use crate::station::{Frame, StationId};
 pub use medium::CsmaCd;
-
-/// A station: its place in the list of stations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StationId(pub u16);
-
-impl fmt::Display for StationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "station {}", self.0)
-    }
-}
 
 /// The parameters of the access procedure (802.3, 4.4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,16 +101,8 @@ impl Config {
     }
 }
 
-/// A frame on the cable: its length and who it is for; the rest is the caller's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame<P> {
-    /// The receiver; `None` is every other station.
-    pub to: Option<StationId>,
-    /// From the destination address to the end of the check sequence.
-    pub octets: Bytes,
-    /// What it carries. The medium never looks.
-    pub payload: P,
-}
+/// The longest frame that a station takes, from the destination address to the end of the check sequence.
+pub const LONGEST: Bytes = Bytes::new(65_535);
 
 /// Why a station gave a frame up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

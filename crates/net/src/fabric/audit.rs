@@ -2,7 +2,7 @@
 
 use super::network::Fabric;
 use super::node::Kind;
-use super::state::{NONE, Note};
+use super::state::{END, NONE, Note};
 
 impl Fabric {
     /// Holds the books of every element against each other.
@@ -20,7 +20,12 @@ impl Fabric {
         let mut on_lines = 0;
         for direction in &store.directions {
             for flight in direction.flying.iter().filter(|flight| flight.cell != NONE) {
-                flying[flight.hop as usize] += 1;
+                let hop = if flight.to & END != 0 {
+                    store.ends[(flight.to & !END) as usize].hop
+                } else {
+                    flight.to
+                };
+                flying[hop as usize] += 1;
                 on_lines += 1;
             }
         }
@@ -28,32 +33,25 @@ impl Fabric {
         for (number, hop) in store.hops.iter().enumerate() {
             held[hop.node as usize] += u64::from(hop.held);
             let station = matches!(self.nodes[hop.node as usize].kind, Kind::Station { .. });
-            let branches = &store.branches[hop.first as usize..][..usize::from(hop.branches)];
+            let Some(branch) = store.branches.get(hop.branch as usize) else { continue };
+            let (sent, waiting) = (branch.sent, branch.waiting);
             if !station {
                 if hop.held > hop.limit {
                     return Err(format!("hop {number}: {} cells held: room for {}", hop.held, hop.limit));
                 }
-                for (place, branch) in branches.iter().enumerate() {
-                    let gone = hop.arrived - store.refused[number] - u64::from(branch.waiting);
-                    if gone != branch.sent {
-                        let sent = branch.sent;
-                        return Err(format!("hop {number}, branch {place}: {gone} cells gone, {sent} sent"));
-                    }
+                let gone = hop.arrived - store.refused[number] - u64::from(waiting);
+                if gone != sent {
+                    return Err(format!("hop {number}: {gone} cells gone, {sent} sent"));
                 }
-                let most = branches.iter().map(|branch| branch.waiting).max().unwrap_or(0);
-                if most != hop.held {
-                    return Err(format!("hop {number}: {} held, {most} wait", hop.held));
+                if waiting != hop.held {
+                    return Err(format!("hop {number}: {} held, {waiting} wait", hop.held));
                 }
             }
-            for branch in branches {
-                let next = &store.hops[branch.next_hop as usize];
-                let line = &store.directions[branch.direction as usize];
-                // Lost cells are counted by line: where others share it, they cannot be told apart.
-                let reached = next.arrived + flying[branch.next_hop as usize];
-                let sent = branch.sent;
-                if reached > sent || sent - reached > line.counters.lost {
-                    return Err(format!("hop {number}: {sent} sent, {reached} arrived or on the line"));
-                }
+            let line = &store.directions[branch.direction as usize];
+            // Lost cells are counted by line: where others share it, they cannot be told apart.
+            let reached = store.arrived(branch.next_hop) + flying[branch.next_hop as usize];
+            if reached > sent || sent - reached > line.counters.lost {
+                return Err(format!("hop {number}: {sent} sent, {reached} arrived or on the line"));
             }
         }
         for (node, &cells) in self.nodes.iter().zip(&held) {

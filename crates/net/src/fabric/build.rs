@@ -12,24 +12,24 @@ use super::lane::Lane;
 use super::network::Fabric;
 use super::node::{Kind, Node as Running};
 use super::plan::{
-    Arbiter, Circuit, CircuitId, Credits, Discard, LineId, Node, NodeId, Plan, Scheme, Service, Window,
+    Circuit, CircuitId, Credits, Discard, LineId, Matching, Node, NodeId, Plan, Scheme, Service, Window,
     loop_cells, slots_of,
 };
-use super::state::{Beginning, Branch, Direction, End, Faulty, Hop, LineCounters, More, NONE, Pool, Store};
+use super::state::{Branch, Direction, END, End, Faulty, Hop, LineCounters, More, NONE, Pool, Store};
 use crate::cell_switch::MOST_PORTS;
-use crate::cell_switch::crossbar::{Islip, Matching, Pim, Requests};
+use crate::cell_switch::crossbar::{self, Islip, Pim, Requests};
 
 /// Slots that a cell may be under way on a line: what wheels are sized by.
 const MOST_SLOTS: u64 = 1 << 18;
 
-/// A circuit at a node while its tree grows.
+/// A circuit at a node while it is laid.
 struct Place {
     node: NodeId,
     port: u8,
     /// The direction it comes by; none at its beginning.
     from: Option<u32>,
-    /// Ports, and the places behind them.
-    onward: Vec<(u8, usize)>,
+    /// The port by which it goes on; none at its end.
+    onward: Option<u8>,
 }
 
 impl Plan {
@@ -41,10 +41,10 @@ impl Plan {
         self.check_nodes()?;
         self.check_lines()?;
         let ports = self.ports()?;
-        let trees = (0..).zip(&self.circuits).map(|(number, _)| self.tree(CircuitId(number), &ports));
-        let trees = trees.collect::<Result<Vec<_>, _>>()?;
-        self.check_room(&trees)?;
-        self.check_deadlock(&trees)?;
+        let ways = (0..).zip(&self.circuits).map(|(number, _)| self.places(CircuitId(number), &ports));
+        let ways = ways.collect::<Result<Vec<_>, _>>()?;
+        self.check_room(&ways)?;
+        self.check_deadlock(&ways)?;
         let mut store = Store {
             domains: Vec::new(),
             cells: Pool::new(),
@@ -53,7 +53,7 @@ impl Plan {
             branches: Vec::new(),
             links: Vec::new(),
             directions: Vec::new(),
-            beginnings: Vec::new(),
+            offered: Vec::new(),
             ends: Vec::new(),
             kept: Vec::new(),
             delivered: Vec::new(),
@@ -61,13 +61,8 @@ impl Plan {
         };
         let mut nodes = self.running(&ports, seed);
         self.lay_lines(&mut nodes, &mut store, seed);
-        for place in trees.iter().flatten() {
-            nodes[place.node.0 as usize].copies |= place.onward.len() > 1;
-        }
-        let circuits = (0..)
-            .zip(&trees)
-            .map(|(number, tree)| self.lay_circuit(number, tree, &nodes, &mut store))
-            .collect();
+        let circuits =
+            (0..).zip(&ways).map(|(number, way)| self.lay_circuit(number, way, &nodes, &mut store)).collect();
         Ok(Fabric::new(nodes, store, circuits, self.resyncs(), seed))
     }
 
@@ -78,8 +73,8 @@ impl Plan {
     /// [`PlanError`] where the circuit cannot be.
     pub(crate) fn open(&mut self, fabric: &mut Fabric, circuit: Circuit) -> Result<CircuitId, PlanError> {
         let id = self.circuit(circuit);
-        let tree = self.tree(id, &self.ports()?)?;
-        let hops = self.lay_circuit(id.0, &tree, &fabric.nodes, &mut fabric.store);
+        let way = self.places(id, &self.ports()?)?;
+        let hops = self.lay_circuit(id.0, &way, &fabric.nodes, &mut fabric.store);
         fabric.circuits.push(hops);
         Ok(id)
     }
@@ -94,7 +89,7 @@ impl Plan {
             }
             let queue = match node {
                 Node::Crossbar(spec) => {
-                    if spec.arbiter.iterations() == 0 {
+                    if spec.iterations == 0 {
                         return zero("iterations");
                     }
                     if spec.inside == 0 {
@@ -173,53 +168,40 @@ impl Plan {
         Ok(ports)
     }
 
-    /// A circuit's nodes as a tree, the first its beginning.
-    fn tree(&self, id: CircuitId, ports: &[Vec<(LineId, u8)>]) -> Result<Vec<Place>, PlanError> {
-        let circuit = &self.circuits[id.0 as usize];
-        let station = |node: NodeId| matches!(self.nodes.get(node.0 as usize), Some(Node::Station(_)));
+    /// A circuit's nodes, from its beginning to its end.
+    fn places(&self, id: CircuitId, ports: &[Vec<(LineId, u8)>]) -> Result<Vec<Place>, PlanError> {
+        let Circuit { from, path } = &self.circuits[id.0 as usize];
         let wrong =
             |value: String, allowed: &str| Err(PlanError::new(format!("circuits[{}]", id.0), value, allowed));
-        let no_station = |node: NodeId| wrong(format!("at node {}", node.0), "a station at each end");
-        if circuit.paths.is_empty() || circuit.paths.iter().any(Vec::is_empty) {
+        if path.is_empty() {
             return wrong("one to nowhere".into(), "a station at each end");
         }
-        if !station(circuit.from) {
-            return no_station(circuit.from);
-        }
-        let mut places = vec![Place { node: circuit.from, port: 0, from: None, onward: Vec::new() }];
-        for path in &circuit.paths {
-            let mut at = 0;
-            let mut passed = vec![circuit.from];
-            for &line in path {
-                let here = places[at].node;
-                let port = ports[here.0 as usize].iter().position(|&(other, _)| other == line);
-                let Some(port) = port else {
-                    return wrong(format!("line {}", line.0), "a line that goes on where it is");
-                };
-                let side = ports[here.0 as usize][port].1;
-                let node = self.lines[line.0 as usize].1[usize::from(1 - side)];
-                if passed.contains(&node) {
-                    return wrong(format!("node {} again", node.0), "each node once");
-                }
-                passed.push(node);
-                let known = places[at].onward.iter().find(|&&(out, _)| usize::from(out) == port);
-                if let Some(&(_, place)) = known {
-                    at = place;
-                    continue;
-                }
-                if places.iter().any(|place| place.node == node) {
-                    return wrong(format!("node {} again", node.0), "each node once");
-                }
-                let other = ports[node.0 as usize].iter().position(|&(other, _)| other == line);
-                let arrives = other.expect("a line has a port at both ends") as u8;
-                let from = Some(line.0 * 2 + u32::from(side));
-                places.push(Place { node, port: arrives, from, onward: Vec::new() });
-                let place = places.len() - 1;
-                places[at].onward.push((port as u8, place));
-                at = place;
+        let mut places = vec![Place { node: *from, port: 0, from: None, onward: None }];
+        for &line in path {
+            let at = places.len() - 1;
+            let here = places[at].node.0 as usize;
+            let lines = ports.get(here).map_or(&[][..], Vec::as_slice);
+            let Some(port) = lines.iter().position(|&(other, _)| other == line) else {
+                return wrong(format!("line {}", line.0), "a line that goes on where it is");
+            };
+            let side = lines[port].1;
+            let node = self.lines[line.0 as usize].1[usize::from(1 - side)];
+            if places.iter().any(|place| place.node == node) {
+                return wrong(format!("node {} again", node.0), "each node once");
             }
-            if !station(places[at].node) {
-                return no_station(places[at].node);
+            let other = ports[node.0 as usize].iter().position(|&(other, _)| other == line);
+            let arrives = other.expect("a line has a port at both ends") as u8;
+            places[at].onward = Some(port as u8);
+            places.push(Place {
+                node,
+                port: arrives,
+                from: Some(line.0 * 2 + u32::from(side)),
+                onward: None,
+            });
+        }
+        for end in [0, places.len() - 1].map(|at| places[at].node) {
+            if !matches!(self.nodes.get(end.0 as usize), Some(Node::Station(_))) {
+                return wrong(format!("at node {}", end.0), "a station at each end");
             }
         }
         Ok(places)
@@ -247,10 +229,10 @@ impl Plan {
     }
 
     /// No switch has more circuits, or cells that it has promised room for, than it has.
-    fn check_room(&self, trees: &[Vec<Place>]) -> Result<(), PlanError> {
+    fn check_room(&self, ways: &[Vec<Place>]) -> Result<(), PlanError> {
         let mut circuits = vec![0; self.nodes.len()];
         let mut promised = vec![0_u64; self.nodes.len()];
-        for place in trees.iter().flatten() {
+        for place in ways.iter().flatten() {
             circuits[place.node.0 as usize] += 1;
             let window = place.from.and_then(|direction| self.window(direction));
             promised[place.node.0 as usize] += u64::from(window.unwrap_or(0));
@@ -285,18 +267,15 @@ impl Plan {
     }
 
     /// No loop of lines on which circuits have no cell of their own.
-    fn check_deadlock(&self, trees: &[Vec<Place>]) -> Result<(), PlanError> {
+    fn check_deadlock(&self, ways: &[Vec<Place>]) -> Result<(), PlanError> {
         let all_shared = |direction: u32| self.window(direction) == Some(0);
         let mut waits: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        for tree in trees {
-            for place in tree {
-                let Some(inward) = place.from.filter(|&direction| all_shared(direction)) else { continue };
-                for &(_, next) in &place.onward {
-                    let outward = tree[next].from.expect("a place behind another is reached by a line");
-                    if all_shared(outward) {
-                        waits.entry(inward).or_default().push(outward);
-                    }
-                }
+        for (place, next) in ways.iter().flat_map(|way| way.iter().zip(&way[1..])) {
+            if let (Some(inward), Some(outward)) = (place.from, next.from)
+                && all_shared(inward)
+                && all_shared(outward)
+            {
+                waits.entry(inward).or_default().push(outward);
             }
         }
         // Depth first; a direction on the way that is met again closes a loop.
@@ -347,17 +326,14 @@ impl Plan {
                 let stream = || Stream::derive(seed, &format!("fabric/node {number}/matching"));
                 let kind = match node {
                     Node::Crossbar(spec) => {
-                        let (matcher, iterations) = match spec.arbiter {
-                            Arbiter::Pim { iterations } => {
-                                (Matcher::Pim(Pim::new(count, stream())), iterations)
-                            }
-                            Arbiter::Islip { iterations } => (Matcher::Islip(Islip::new(count)), iterations),
-                            Arbiter::ByCircuit { iterations } => {
-                                (Matcher::ByCircuit(ByCircuit::new(count, stream())), iterations)
-                            }
+                        let matcher = match spec.matching {
+                            Matching::Pim => Matcher::Pim(Pim::new(count, stream())),
+                            Matching::Islip => Matcher::Islip(Islip::new(count)),
+                            Matching::ByCircuit => Matcher::ByCircuit(ByCircuit::new(count, stream())),
                         };
-                        let (requests, matching) = (Requests::new(count), Matching::new(count));
-                        Kind::Crossbar { requests, matching, matcher, iterations, inside: spec.inside }
+                        let (requests, matching) = (Requests::new(count), crossbar::Matching::new(count));
+                        let (iterations, inside) = (spec.iterations, spec.inside);
+                        Kind::Crossbar { requests, matching, matcher, iterations, inside }
                     }
                     Node::SharedBuffer(spec) => Kind::Shared {
                         in_order: (spec.service == Service::InOrder).then(|| vec![VecDeque::new(); count]),
@@ -460,12 +436,10 @@ impl Plan {
             .collect();
     }
 
-    /// Makes the hops and branches of a circuit; the number of its first hop.
-    fn lay_circuit(&self, circuit: u32, tree: &[Place], nodes: &[Running], store: &mut Store) -> Vec<u32> {
+    /// Makes the hops and branches of a circuit; the numbers of its hops.
+    fn lay_circuit(&self, circuit: u32, way: &[Place], nodes: &[Running], store: &mut Store) -> Vec<u32> {
         let begin = store.hops.len() as u32;
-        let mut numbers = Vec::new();
-        let mut ordinal = 0;
-        for place in tree {
+        for place in way {
             let (limit, discard) = match (&self.nodes[place.node.0 as usize], place.from) {
                 (Node::Crossbar(spec), _) => (spec.queue, spec.discard),
                 (Node::SharedBuffer(spec), _) => (spec.queue, spec.discard),
@@ -477,25 +451,21 @@ impl Plan {
             let limit = promised
                 .unwrap_or_else(|| limit.map_or(NONE, |cells| cells.get().min(u64::from(NONE)) as u32));
             let discard = if promised.is_some() { Discard::Tail } else { discard };
-            let is_end = place.onward.is_empty();
-            let end = if is_end {
-                store.ends.push(End::new(ordinal));
+            let end = if place.onward.is_none() {
+                store.ends.push(End::new(store.hops.len() as u32, circuit));
                 store.kept.push(VecDeque::new());
-                ordinal += 1;
                 (store.ends.len() - 1) as u32
             } else if place.from.is_none() {
-                store.beginnings.push(Beginning::default());
-                (store.beginnings.len() - 1) as u32
+                store.offered.push(VecDeque::new());
+                (store.offered.len() - 1) as u32
             } else {
                 NONE
             };
-            numbers.push(store.hops.len() as u32);
             store.refused.push(0);
             store.hops.push(Hop {
                 node: place.node.0,
                 port: place.port,
-                branches: place.onward.len() as u8,
-                first: 0,
+                branch: NONE,
                 head: NONE,
                 tail: NONE,
                 held: 0,
@@ -509,43 +479,46 @@ impl Plan {
                 refusing: false,
                 wholly: false,
                 plain: discard == Discard::Tail,
-                circuit,
                 end,
                 arrived: 0,
                 longest: 0,
             });
         }
-        for (at, place) in tree.iter().enumerate() {
-            store.hops[numbers[at] as usize].first = store.branches.len() as u32;
-            for &(port, next) in &place.onward {
-                let direction = tree[next].from.expect("a place behind another is reached by a line");
-                let window = self.window(direction);
-                let number = store.branches.len() as u32;
-                if window.is_some() {
-                    store.hops[numbers[next] as usize].feeder = number;
+        for ((hop, place), next) in (begin..).zip(way).zip(&way[1..]) {
+            let (Some(port), Some(direction)) = (place.onward, next.from) else { continue };
+            let window = self.window(direction);
+            let number = store.branches.len() as u32;
+            store.hops[hop as usize].branch = number;
+            let end = store.hops[hop as usize + 1].end;
+            if window.is_some() {
+                store.hops[hop as usize + 1].feeder = number;
+                if next.onward.is_none() {
+                    store.ends[end as usize].has_feeder = true;
                 }
-                store.branches.push(Branch {
-                    hop: numbers[at],
-                    input: place.port,
-                    port,
-                    direction,
-                    place: nodes[place.node.0 as usize].place(place.port, port),
-                    queued: false,
-                    next_hop: numbers[next],
-                    beginning: if place.from.is_none() { store.hops[numbers[at] as usize].end } else { NONE },
-                    cursor: NONE,
-                    waiting: 0,
-                    outstanding: 0,
-                    window: window.unwrap_or(NONE),
-                    sent: 0,
-                    turns: 0,
-                    blocked: false,
-                });
-                store.links.push(NONE);
             }
+            store.branches.push(Branch {
+                hop,
+                input: place.port,
+                port,
+                direction,
+                place: nodes[place.node.0 as usize].place(place.port, port),
+                queued: false,
+                next_hop: hop + 1,
+                to: if next.onward.is_none() { END | end } else { hop + 1 },
+                beginning: if place.from.is_none() { store.hops[hop as usize].end } else { NONE },
+                has_offered: false,
+                endless: false,
+                tag: 0,
+                waiting: 0,
+                outstanding: 0,
+                window: window.unwrap_or(NONE),
+                sent: 0,
+                turns: 0,
+                blocked: false,
+            });
+            store.links.push(NONE);
         }
-        debug_assert_eq!(numbers.first(), Some(&begin));
-        numbers
+        (begin..store.hops.len() as u32).collect()
     }
 
     /// Directions whose count is taken, and how often.

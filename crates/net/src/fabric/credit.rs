@@ -40,7 +40,7 @@ impl Node {
             let line = &mut store.directions[direction as usize];
             line.more.marks.push_back(sent);
             line.counters.markers += 1;
-            self.put(direction, port, Flight { slot: 0, hop, cell: NONE }, slot, now, store);
+            self.put(direction, port, Flight { slot: 0, to: hop, cell: NONE }, slot, now, store);
         }
         let Store { hops, directions, domains, .. } = store;
         for port in ones(self.owing_ports) {

@@ -4,7 +4,7 @@ use wiretwin_engine::Stream;
 use wiretwin_units::SimTime;
 
 use super::node::{Kind, Node, ones};
-use super::state::{Branch, Hop, NONE, Store};
+use super::state::{NONE, Store};
 use crate::cell_switch::crossbar::{Islip, Matching, Pim, Requests};
 
 #[derive(Clone, Debug)]
@@ -28,7 +28,6 @@ impl Node {
     #[inline]
     pub(super) fn cross(&mut self, busy: u64, slot: u64, now: SimTime, store: &mut Store) {
         let Kind::Crossbar { iterations, inside, .. } = self.kind else { return };
-        let mut outputs = busy;
         if inside == 1 {
             if !self.pair_up(iterations, true, busy, 0, store) {
                 return;
@@ -36,7 +35,7 @@ impl Node {
             self.send_pairs(slot, now, store);
         } else {
             // Round by round: an input that is quicker than its line may be matched in several.
-            let (mut full, mut turns) = (0, [0_u8; 64]);
+            let (mut outputs, mut full, mut turns) = (busy, 0, [0_u8; 64]);
             for round in 0..iterations {
                 if !self.pair_up(1, round == 0, outputs, full, store) {
                     break;
@@ -49,9 +48,6 @@ impl Node {
                 }
                 self.send_pairs(slot, now, store);
             }
-        }
-        if !self.crossed.is_empty() {
-            self.copy(outputs, slot, now, store);
         }
     }
 
@@ -95,7 +91,7 @@ impl Node {
     }
 
     /// Lets the circuit whose turn it is send from an input to an output.
-    #[inline(always)] // it is called for every cell, and from another place for a few
+    #[inline]
     fn send_pair(&mut self, input: u32, output: u32, slot: u64, now: SimTime, store: &mut Store) {
         let place = input as usize * self.outward.len() + output as usize;
         let Kind::Crossbar { matcher, .. } = &mut self.kind else { return };
@@ -105,12 +101,6 @@ impl Node {
             *turns += 1;
         }
         if let Some(number) = self.turn(place, store) {
-            if self.copies {
-                let Branch { hop, cursor, .. } = store.branches[number as usize];
-                if store.hops[hop as usize].branches > 1 {
-                    self.crossed.push((hop, cursor));
-                }
-            }
             self.send(number, output as usize, slot, now, store);
         }
         if self.rings[place].head == NONE
@@ -118,35 +108,6 @@ impl Node {
         {
             requests.set(input, output, false);
         }
-    }
-
-    /// Lets outputs that no input was matched with have a copy of a cell that has just crossed, where its circuit's
-    /// turn has come there: an input drives all of them at once. What is left of a cell asks again, as any does.
-    #[cold]
-    fn copy(&mut self, taken: u64, slot: u64, now: SimTime, store: &mut Store) {
-        let mut crossed = std::mem::take(&mut self.crossed);
-        let mut taken = match &self.kind {
-            Kind::Crossbar { matching, inside: 1, .. } => !matching.free_outputs(),
-            _ => taken,
-        };
-        // Whose copies come first goes round.
-        let first = (slot % crossed.len() as u64) as usize;
-        crossed.rotate_left(first);
-        for &(hop, cell) in &crossed {
-            let Hop { first, branches, .. } = store.hops[hop as usize];
-            for number in first..first + u32::from(branches) {
-                let branch = &store.branches[number as usize];
-                let (input, output) = (u32::from(branch.input), u32::from(branch.port));
-                let its_turn = self.rings[branch.place as usize].head == number;
-                let free = taken >> output & 1 == 0;
-                if free && its_turn && branch.cursor == cell && branch.may_send(&store.directions) {
-                    taken |= 1 << output;
-                    self.send_pair(input, output, slot, now, store);
-                }
-            }
-        }
-        crossed.clear();
-        self.crossed = crossed;
     }
 }
 

@@ -7,7 +7,7 @@
 //! | [`SharedBuffer`] | queues for each circuit at the outputs, in one buffer |
 //! | [`Station`] | a host's adapter: circuits begin and end there |
 //! | [`Line`] | two directions, with [`Credits`] or without |
-//! | [`Circuit`] | a way from one station to one or more |
+//! | [`Circuit`] | a way from one station to another |
 //!
 //! Time is in slots within a clock: all nodes whose fastest line has one rate share its cell times. Between
 //! slots nothing is looked at but nodes to which something comes, so that a quiet network costs nothing;
@@ -35,7 +35,6 @@ mod node;
 mod pdus;
 mod plan;
 mod report;
-mod source;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -43,9 +42,8 @@ mod tests;
 pub use network::{Fabric, LoadError};
 pub(crate) use pdus::Pdus;
 pub use plan::{
-    Arbiter, Circuit, CircuitId, Credits, Crossbar, Discard, Faults, Line, LineId, Node, NodeId, Plan,
+    Circuit, CircuitId, Credits, Crossbar, Discard, Faults, Line, LineId, Matching, Node, NodeId, Plan,
     Scheme, Service, SharedBuffer, Station, Window, loop_cells,
 };
 pub use report::{CircuitReport, Delivery};
-pub use source::Load;
 pub use state::LineCounters;

@@ -6,7 +6,6 @@ use wiretwin_units::{Cells, SimTime, Span};
 use super::node::{Kind, Node, Slotted};
 use super::plan::{CircuitId, LineId, NodeId};
 use super::report::{CircuitReport, Delivery};
-use super::source::{Load, Source};
 use super::state::{Hop, LineCounters, NONE, Note, Store};
 
 /// Nodes, lines and circuits, and all cells under way.
@@ -21,19 +20,10 @@ pub struct Fabric {
     pub(super) circuits: Vec<Vec<u32>>,
     /// By domain, the nodes that share its slots.
     members: Vec<Vec<u32>>,
-    events: EventQueue<Event>,
-    sources: Vec<Source>,
+    /// The counts of lines that are to be taken, by number of `resyncs`.
+    events: EventQueue<u32>,
     resyncs: Vec<(u32, Span)>,
     seed: u64,
-}
-
-/// What happens between slots.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    /// A source gives its next PDU.
-    Source(u32),
-    /// The counts of a line's circuits are to be taken.
-    Resync(u32),
 }
 
 /// What is wrong with a load.
@@ -50,11 +40,6 @@ pub enum LoadError {
     Zero {
         /// Which.
         name: &'static str,
-    },
-    /// Times that are not ascending.
-    Order {
-        /// The place of the one that comes too early.
-        place: usize,
     },
     /// Buffers of a circuit whose last line has no credits: what finds none could not be held back.
     NoCredits {
@@ -80,7 +65,6 @@ impl std::fmt::Display for LoadError {
                 write!(f, "circuit {}: there are {circuits}, counted from 0", circuit.0)
             }
             Self::Zero { name } => write!(f, "{name} = 0: above 0"),
-            Self::Order { place } => write!(f, "playback: entry {place} comes before the one ahead of it"),
             Self::NoCredits { circuit } => {
                 write!(f, "circuit {}: buffers, but no credits on its last line", circuit.0)
             }
@@ -106,19 +90,9 @@ impl Fabric {
         }
         let mut events = EventQueue::new();
         for (number, &(_, interval)) in (0..).zip(&resyncs) {
-            events.push(SimTime::ZERO + interval, Event::Resync(number));
+            events.push(SimTime::ZERO + interval, number);
         }
-        Self {
-            now: SimTime::ZERO,
-            nodes,
-            store,
-            circuits,
-            members,
-            events,
-            sources: Vec::new(),
-            resyncs,
-            seed,
-        }
+        Self { now: SimTime::ZERO, nodes, store, circuits, members, events, resyncs, seed }
     }
 
     /// The clock.
@@ -126,51 +100,20 @@ impl Fabric {
         self.now
     }
 
-    /// Gives a circuit a load from now on, in PDUs of so many cells where the load does not say.
+    /// Gives a circuit always another cell from now on, each a PDU of its own.
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn load(&mut self, circuit: CircuitId, load: Load, pdu: Cells) -> Result<(), LoadError> {
-        let hop = self.first_hop(circuit)?;
-        let zero = |name| Err(LoadError::Zero { name });
-        match &load {
-            Load::Constant { gap } if gap.is_zero() => return zero("gap"),
-            Load::Poisson { mean } if mean.is_zero() => return zero("mean"),
-            Load::OnOff { gap, .. } if gap.is_zero() => return zero("gap"),
-            Load::OnOff { on, .. } if on.is_zero() => return zero("on"),
-            Load::Playback(times) => {
-                let late = times.windows(2).position(|pair| pair[1].0 < pair[0].0);
-                if let Some(place) = late {
-                    return Err(LoadError::Order { place: place + 1 });
-                }
-                if times.iter().any(|(_, cells)| cells.get() == 0) {
-                    return zero("cells");
-                }
-            }
-            _ => {}
+    pub fn greedy(&mut self, circuit: CircuitId) -> Result<(), LoadError> {
+        let hop = self.ends_of(circuit)?[0];
+        let Self { store, nodes, .. } = self;
+        let Hop { node, branch, .. } = store.hops[hop as usize];
+        let branch = &mut store.branches[branch as usize];
+        branch.endless = true;
+        if branch.waiting == 0 {
+            nodes[node as usize].offer(hop, 1, None, store);
         }
-        if pdu.get() == 0 {
-            return zero("pdu");
-        }
-        if load == Load::Greedy {
-            let Self { store, nodes, .. } = self;
-            let hop_state = &store.hops[hop as usize];
-            store.beginnings[hop_state.end as usize].endless = true;
-            let node = hop_state.node;
-            let branch = hop_state.first;
-            if store.branches[branch as usize].waiting == 0 {
-                nodes[node as usize].offer(hop, 1, None, store);
-            }
-            self.wake(node, self.now);
-            return Ok(());
-        }
-        let number = self.sources.len();
-        let stream = Stream::derive(self.seed, &format!("fabric/source {number}"));
-        let mut source = Source::new(hop, load, pdu.get() as u32, stream);
-        if let Some(first) = source.first(self.now) {
-            self.events.push(first, Event::Source(number as u32));
-        }
-        self.sources.push(source);
+        self.wake(node, self.now);
         Ok(())
     }
 
@@ -190,7 +133,7 @@ impl Fabric {
         }
         let stream = Stream::derive(self.seed, &format!("fabric/station {}", station.0));
         let below = (load.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
-        let branches = hops.iter().map(|&hop| self.store.hops[hop as usize].first).collect();
+        let branches = hops.iter().map(|&hop| self.store.hops[hop as usize].branch).collect();
         *slotted = Some(Box::new(Slotted { stream, below, branches }));
         self.wake(station.0, self.now);
         Ok(())
@@ -201,10 +144,9 @@ impl Fabric {
     /// # Errors
     /// [`LoadError::Circuit`].
     pub fn tell(&mut self, circuit: CircuitId, told: bool) -> Result<(), LoadError> {
-        for hop in self.ends_of(circuit)? {
-            let end = self.store.hops[hop as usize].end;
-            self.store.ends[end as usize].told = told;
-        }
+        let [_, hop] = self.ends_of(circuit)?;
+        let end = self.store.hops[hop as usize].end;
+        self.store.ends[end as usize].told = told;
         Ok(())
     }
 
@@ -219,7 +161,7 @@ impl Fabric {
         cells: Cells,
         tag: u32,
     ) -> Result<(), LoadError> {
-        let hop = self.first_hop(circuit)?;
+        let [hop, _] = self.ends_of(circuit)?;
         if cells.get() == 0 {
             return Err(LoadError::Zero { name: "cells" });
         }
@@ -239,18 +181,17 @@ impl Fabric {
     /// # Panics
     /// If some of its PDUs have come already.
     pub fn buffers(&mut self, circuit: CircuitId, count: u32) -> Result<(), LoadError> {
-        for hop in self.ends_of(circuit)? {
-            let Hop { feeder, end, .. } = self.store.hops[hop as usize];
-            if feeder == NONE {
-                return Err(LoadError::NoCredits { circuit });
-            }
-            if count == 0 || count == NONE {
-                return Err(LoadError::Zero { name: "buffers" });
-            }
-            let end = &mut self.store.ends[end as usize];
-            assert!(end.received == 0, "buffers are counted from the first cell on");
-            end.buffers = count;
+        let [_, hop] = self.ends_of(circuit)?;
+        let Hop { feeder, end, .. } = self.store.hops[hop as usize];
+        if feeder == NONE {
+            return Err(LoadError::NoCredits { circuit });
         }
+        if count == 0 || count == NONE {
+            return Err(LoadError::Zero { name: "buffers" });
+        }
+        let end = &mut self.store.ends[end as usize];
+        assert!(end.received == 0, "buffers are counted from the first cell on");
+        end.buffers = count;
         Ok(())
     }
 
@@ -260,39 +201,27 @@ impl Fabric {
     /// [`LoadError`], also for a circuit whose buffers are not counted.
     pub fn give(&mut self, now: SimTime, circuit: CircuitId) -> Result<(), LoadError> {
         self.now = self.now.max(now);
-        for hop in self.ends_of(circuit)? {
-            let Hop { node, end, .. } = self.store.hops[hop as usize];
-            if self.store.ends[end as usize].buffers == NONE {
-                return Err(LoadError::NotCounted { circuit });
-            }
-            self.nodes[node as usize].give(hop, self.now, &mut self.store);
-            self.wake(node, self.now);
+        let [_, hop] = self.ends_of(circuit)?;
+        let Hop { node, end, .. } = self.store.hops[hop as usize];
+        if self.store.ends[end as usize].buffers == NONE {
+            return Err(LoadError::NotCounted { circuit });
         }
+        self.nodes[node as usize].give(hop, self.now, &mut self.store);
+        self.wake(node, self.now);
         Ok(())
     }
 
     /// PDUs of a circuit of which a cell waits in host memory, those of a load of cells left out.
     pub fn pdus_waiting(&self, circuit: CircuitId) -> usize {
         let hop = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
-        self.store.beginnings[hop.end as usize].pdus.len()
+        self.store.offered[hop.end as usize].len()
     }
 
-    /// The hops where a circuit ends.
-    fn ends_of(&self, circuit: CircuitId) -> Result<Vec<u32>, LoadError> {
-        self.first_hop(circuit)?;
-        let hops = self.circuits[circuit.0 as usize].iter().copied();
-        Ok(hops.filter(|&hop| self.store.hops[hop as usize].branches == 0).collect())
-    }
-
-    /// Cells of a circuit that wait in host memory.
-    pub fn backlog(&self, circuit: CircuitId) -> u64 {
-        let hop = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
-        u64::from(self.store.branches[hop.first as usize].waiting)
-    }
-
-    fn first_hop(&self, circuit: CircuitId) -> Result<u32, LoadError> {
-        let found = self.circuits.get(circuit.0 as usize).map(|hops| hops[0]);
-        found.ok_or(LoadError::Circuit { circuit, circuits: self.circuits.len() })
+    /// The hops where a circuit begins and where it ends.
+    fn ends_of(&self, circuit: CircuitId) -> Result<[u32; 2], LoadError> {
+        let hops = self.circuits.get(circuit.0 as usize);
+        let hops = hops.ok_or(LoadError::Circuit { circuit, circuits: self.circuits.len() })?;
+        Ok([hops[0], hops[hops.len() - 1]])
     }
 
     fn wake(&mut self, node: u32, now: SimTime) {
@@ -310,13 +239,12 @@ impl Fabric {
         slot.into_iter().chain(event).min()
     }
 
-    /// Lets the next thing happen: a source's PDU, or a slot of all nodes of one clock.
+    /// Lets the next thing happen: a count is taken, or a slot of all nodes of one clock.
     pub fn step(&mut self) {
         let slot = (0..self.store.domains.len()).min_by_key(|&at| self.store.domains[at].next_time());
         let begins = slot.map_or(SimTime::MAX, |at| self.store.domains[at].next_time());
-        // Of one instant, what comes to host memory is there when the slot begins.
         if self.events.next_time().is_some_and(|time| time <= begins) {
-            self.happen();
+            self.resync();
         } else if let Some(slot) = slot.filter(|_| begins < SimTime::MAX) {
             self.slot(slot);
         }
@@ -335,28 +263,12 @@ impl Fabric {
         self.now = self.now.max(until);
     }
 
-    fn happen(&mut self) {
+    /// The count of every circuit of a line that lacks credits is to be taken.
+    fn resync(&mut self) {
         let Some(event) = self.events.pop() else { return };
         self.now = event.time;
-        let number = match event.what {
-            Event::Resync(number) => return self.resync(number),
-            Event::Source(number) => number,
-        };
-        let source = &mut self.sources[number as usize];
-        let (cells, next) = source.next(event.time);
-        let hop = source.hop;
-        if let Some(next) = next {
-            self.events.push(next, event.what);
-        }
-        let node = self.store.hops[hop as usize].node;
-        self.nodes[node as usize].offer(hop, cells, None, &mut self.store);
-        self.wake(node, self.now);
-    }
-
-    /// The count of every circuit of a line that lacks credits is to be taken.
-    fn resync(&mut self, number: u32) {
-        let (direction, interval) = self.resyncs[number as usize];
-        self.events.push(self.now + interval, Event::Resync(number));
+        let (direction, interval) = self.resyncs[event.what as usize];
+        self.events.push(self.now + interval, event.what);
         let from = self.store.directions[direction as usize].from;
         let node = &mut self.nodes[from as usize];
         let port = node.outward.iter().position(|&out| out == direction).expect("a line has its port");
@@ -422,6 +334,12 @@ impl Fabric {
         [0, 1].map(|side| self.store.directions[line.0 as usize * 2 + side].counters)
     }
 
+    /// Cells that found no room, and those that were lost on lines.
+    pub fn lost(&self) -> u64 {
+        let on_lines = self.store.directions.iter().map(|line| line.counters.lost).sum::<u64>();
+        self.store.refused.iter().sum::<u64>() + on_lines
+    }
+
     /// Every circuit.
     pub fn circuits(&self) -> impl Iterator<Item = CircuitId> + use<> {
         (0..self.circuits.len() as u32).map(CircuitId)
@@ -437,7 +355,7 @@ impl Fabric {
         for &number in &self.circuits[circuit.0 as usize] {
             let hop = &self.store.hops[number as usize];
             report.refused += self.store.refused[number as usize];
-            if hop.branches == 0 {
+            if hop.branch == NONE {
                 let end = &self.store.ends[hop.end as usize];
                 report.received += end.received;
                 report.pdus += end.pdus_in;
@@ -446,7 +364,7 @@ impl Fabric {
             }
         }
         let first = &self.store.hops[self.circuits[circuit.0 as usize][0] as usize];
-        report.sent = self.store.branches[first.first as usize].sent;
+        report.sent = self.store.branches[first.branch as usize].sent;
         let mean = latency_ps / u128::from(report.received.max(1));
         report.mean = Span::from_ps(mean.min(u128::from(u64::MAX)) as u64);
         report

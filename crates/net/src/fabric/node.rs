@@ -9,7 +9,7 @@ use super::cross::Matcher;
 use super::lane::Lane;
 use super::plan::{CircuitId, Discard};
 use super::report::Delivery;
-use super::state::{Beginning, Branch, Cell, Direction, End, Flight, Hop, NONE, NoteFlight, Store};
+use super::state::{Branch, Cell, Direction, END, End, Flight, Hop, NONE, NoteFlight, Store};
 use crate::cell_switch::crossbar::{Matching, Requests};
 
 /// Branches that may send, in their turns.
@@ -69,10 +69,6 @@ pub(super) struct Node {
     pub discard: Discard,
     /// From the queue to the line, or to host memory.
     pub latency: Span,
-    /// Whether a circuit goes on from here by several ports; and the cells of such circuits that have just
-    /// crossed, each with its hop.
-    pub copies: bool,
-    pub crossed: Vec<(u32, u32)>,
 }
 
 /// The places of the ones of a word, from the least.
@@ -114,8 +110,6 @@ impl Node {
             buffer: NONE,
             discard: Discard::Tail,
             latency: Span::ZERO,
-            copies: false,
-            crossed: Vec::new(),
         }
     }
 
@@ -188,40 +182,51 @@ impl Node {
         {
             self.credit(inward ^ 1, branch, note, store);
         }
-        while let Some(Flight { hop, cell, .. }) =
+        while let Some(Flight { to, cell, .. }) =
             store.directions[direction].flying.pop_front_if(|flight| flight.slot <= slot)
         {
             if cell == NONE {
                 let sent =
                     store.directions[direction].more.marks.pop_front().expect("a marker has its count");
-                self.counted(hop, sent, store);
+                self.counted(to, sent, store);
                 continue;
             }
             store.hops_made += 1;
-            self.receive(hop, cell, now, store);
+            if to & END != 0 {
+                self.take(to & !END, cell, now, store);
+            } else {
+                self.receive(to, cell, store);
+            }
         }
     }
 
-    /// A cell has come.
+    /// A cell has come to the end of its circuit. Where there are no credits, nothing of its hop is looked at: that lies
+    /// on another line of the cache.
     #[inline]
-    fn receive(&mut self, number: u32, cell: u32, now: SimTime, store: &mut Store) {
+    fn take(&mut self, number: u32, cell: u32, now: SimTime, store: &mut Store) {
         let Store { hops, cells, ends, kept, delivered, .. } = store;
-        let hop = &mut hops[number as usize];
-        debug_assert_eq!(hop.node, self.number, "a cell goes where its circuit does");
-        hop.arrived += 1;
-        if hop.branches == 0 {
-            let end = &mut ends[hop.end as usize];
-            if end.may_take() {
-                end.take(cells.remove(cell), hop.circuit, now + self.latency, delivered);
-                self.owe(number, hop);
-            } else {
-                kept[hop.end as usize].push_back(cell);
-                hop.held += 1;
-                hop.longest = hop.longest.max(hop.held);
-                self.held += 1;
+        let end = &mut ends[number as usize];
+        if end.may_take() {
+            end.take(cells.remove(cell), now + self.latency, delivered);
+            if end.has_feeder {
+                self.owe(end.hop, &mut hops[end.hop as usize]);
             }
             return;
         }
+        kept[number as usize].push_back(cell);
+        let hop = &mut hops[end.hop as usize];
+        hop.held += 1;
+        hop.longest = hop.longest.max(hop.held);
+        self.held += 1;
+    }
+
+    /// A cell has come to where its circuit goes on.
+    #[inline]
+    fn receive(&mut self, number: u32, cell: u32, store: &mut Store) {
+        let Store { hops, cells, .. } = store;
+        let hop = &mut hops[number as usize];
+        debug_assert_eq!(hop.node, self.number, "a cell goes where its circuit does");
+        hop.arrived += 1;
         let room = hop.held < hop.limit && self.held < self.buffer;
         let admitted =
             if hop.plain { room } else { admits(hop, room, self.held, self.discard, cells.get(cell).last) };
@@ -237,8 +242,7 @@ impl Node {
     fn enqueue(&mut self, number: u32, cell: u32, store: &mut Store) {
         let Store { hops, cells, branches, links, directions, .. } = store;
         let hop = &mut hops[number as usize];
-        let kept = cells.get_mut(cell);
-        (kept.next, kept.copies) = (NONE, hop.branches);
+        cells.get_mut(cell).next = NONE;
         if hop.held == 0 {
             hop.head = cell;
         } else {
@@ -249,19 +253,14 @@ impl Node {
         hop.longest = hop.longest.max(hop.held);
         self.held += 1;
         self.longest = self.longest.max(self.held);
-        for (number, branch) in
-            (hop.first..).zip(&mut branches[hop.first as usize..][..usize::from(hop.branches)])
-        {
-            branch.waiting += 1;
-            if branch.cursor == NONE {
-                branch.cursor = cell;
-            }
-            if let Kind::Shared { in_order: Some(order), outputs } = &mut self.kind {
-                order[usize::from(branch.port)].push_back(number);
-                *outputs |= 1 << branch.port;
-            } else if !branch.queued {
-                self.stand(number, branch, links, directions);
-            }
+        let number = hop.branch;
+        let branch = &mut branches[number as usize];
+        branch.waiting += 1;
+        if let Kind::Shared { in_order: Some(order), outputs } = &mut self.kind {
+            order[usize::from(branch.port)].push_back(number);
+            *outputs |= 1 << branch.port;
+        } else if !branch.queued {
+            self.stand(number, branch, links, directions);
         }
     }
 
@@ -367,7 +366,7 @@ impl Node {
     /// Sends the next cell of a branch.
     #[inline]
     pub(super) fn send(&mut self, number: u32, port: usize, slot: u64, now: SimTime, store: &mut Store) {
-        let Store { hops, cells, branches, links, directions, beginnings, .. } = store;
+        let Store { hops, cells, branches, links, directions, offered, .. } = store;
         let branch = &mut branches[number as usize];
         let direction = branch.direction;
         branch.sent += 1;
@@ -378,31 +377,24 @@ impl Node {
             branch.outstanding += 1;
         }
         let moved = if matches!(self.kind, Kind::Station { .. }) {
-            let beginning = &mut beginnings[branch.beginning as usize];
-            let (tag, last) = beginning.cut();
-            branch.waiting -= u32::from(!beginning.endless);
-            cells.add(Cell { born: now, tag, next: NONE, copies: 0, last })
-        } else {
-            let cell = branch.cursor;
-            let kept = cells.get_mut(cell);
-            branch.cursor = kept.next;
-            branch.waiting -= 1;
-            kept.copies -= 1;
-            if kept.copies > 0 {
-                let copy = *kept;
-                cells.add(copy)
+            let (tag, last) = if branch.has_offered {
+                branch.cut(&mut offered[branch.beginning as usize])
             } else {
-                // Branches take cells in one order: the last to take one takes the first of all.
-                let hop = &mut hops[branch.hop as usize];
-                debug_assert_eq!(hop.head, cell, "the first cell is the first that all have sent");
-                hop.head = kept.next;
-                hop.held -= 1;
-                self.held -= 1;
-                self.owe(branch.hop, hop);
-                cell
-            }
+                (branch.next_tag(), true)
+            };
+            branch.waiting -= u32::from(!branch.endless);
+            cells.add(Cell { born: now, tag, next: NONE, last })
+        } else {
+            branch.waiting -= 1;
+            let hop = &mut hops[branch.hop as usize];
+            let cell = hop.head;
+            hop.head = cells.get(cell).next;
+            hop.held -= 1;
+            self.held -= 1;
+            self.owe(branch.hop, hop);
+            cell
         };
-        let flight = Flight { slot: 0, hop: branch.next_hop, cell: moved };
+        let flight = Flight { slot: 0, to: branch.to, cell: moved };
         if branch.waiting > 0 && !matches!(self.kind, Kind::Shared { in_order: Some(_), .. }) {
             self.stand(number, branch, links, directions);
         }
@@ -445,19 +437,20 @@ impl Node {
             let hop = &mut hops[number as usize];
             hop.held -= 1;
             self.held -= 1;
-            ends[end].take(cells.remove(cell), hop.circuit, now + self.latency, delivered);
+            ends[end].take(cells.remove(cell), now + self.latency, delivered);
             self.owe(number, hop);
         }
     }
 
     /// A PDU of so many cells waits in host memory.
     pub(super) fn offer(&mut self, hop: u32, cells: u32, tag: Option<u32>, store: &mut Store) {
-        let Hop { branches, first, end, .. } = store.hops[hop as usize];
-        debug_assert_eq!(branches, 1, "a circuit leaves a station by its one line");
-        let beginning = &mut store.beginnings[end as usize];
-        let tag = tag.unwrap_or_else(|| beginning.tag());
-        beginning.pdus.push_back((tag, cells));
-        self.add(first, cells, store);
+        let Hop { branch, end, .. } = store.hops[hop as usize];
+        let number = branch;
+        let branch = &mut store.branches[number as usize];
+        let tag = tag.unwrap_or_else(|| branch.next_tag());
+        branch.has_offered = true;
+        store.offered[end as usize].push_back((tag, cells));
+        self.add(number, cells, store);
     }
 
     /// So many cells more wait in host memory, those beyond the PDUs that are known each a PDU of its own.
@@ -473,9 +466,11 @@ impl Node {
 }
 
 impl End {
-    pub(super) fn new(ordinal: u32) -> Self {
+    pub(super) const fn new(hop: u32, circuit: u32) -> Self {
         Self {
-            ordinal,
+            hop,
+            circuit,
+            has_feeder: false,
             told: false,
             buffers: NONE,
             cells: 0,
@@ -496,7 +491,7 @@ impl End {
 
     /// A cell has come to where its circuit ends, and is in host memory at this time.
     #[inline]
-    fn take(&mut self, cell: Cell, circuit: u32, time: SimTime, delivered: &mut Vec<Delivery>) {
+    fn take(&mut self, cell: Cell, time: SimTime, delivered: &mut Vec<Delivery>) {
         let Cell { born, tag, last, .. } = cell;
         let latency = (time - born).as_ps();
         self.received += 1;
@@ -513,31 +508,32 @@ impl End {
         if last {
             self.pdus_in += 1;
             if self.told {
-                let Self { tag, cells, mixed, ordinal, .. } = *self;
-                let circuit = CircuitId(circuit);
-                delivered.push(Delivery { time, circuit, end: ordinal, tag, cells, mixed });
+                let Self { tag, cells, mixed, .. } = *self;
+                let circuit = CircuitId(self.circuit);
+                delivered.push(Delivery { time, circuit, tag, cells, mixed });
             }
             self.cells = 0;
         }
     }
 }
 
-impl Beginning {
+impl Branch {
     /// The tag of the next PDU that has none of its own.
     #[inline]
-    const fn tag(&mut self) -> u32 {
-        self.next_tag = self.next_tag.wrapping_add(1);
-        self.next_tag
+    const fn next_tag(&mut self) -> u32 {
+        self.tag = self.tag.wrapping_add(1);
+        self.tag
     }
 
-    /// The next cell to send: its tag, and whether it is the last of its PDU.
+    /// The next cell to send of those that were offered: its tag, and whether it is the last of its PDU.
     #[inline]
-    fn cut(&mut self) -> (u32, bool) {
-        let Some((tag, left)) = self.pdus.front_mut() else { return (self.tag(), true) };
+    fn cut(&mut self, offered: &mut VecDeque<(u32, u32)>) -> (u32, bool) {
+        let Some((tag, left)) = offered.front_mut() else { return (self.next_tag(), true) };
         *left -= 1;
         let cut = (*tag, *left == 0);
         if cut.1 {
-            self.pdus.pop_front();
+            offered.pop_front();
+            self.has_offered = !offered.is_empty();
         }
         cut
     }

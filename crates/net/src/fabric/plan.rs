@@ -1,7 +1,7 @@
 //! What a network of cell switches is made of.
 
-use wiretwin_plan::{ByCells, CreditPlan, Graph, Matching, NodeKind, PlanError, Share, Switch, SwitchPlan};
-pub use wiretwin_plan::{Scheme, Service};
+use wiretwin_plan::{ByCells, CreditPlan, Graph, NodeKind, PlanError, Share, Switch, SwitchPlan};
+pub use wiretwin_plan::{Matching, Scheme, Service};
 use wiretwin_units::{BitRate, Cells, Span};
 
 use crate::cell_switch::MOST_PORTS;
@@ -17,37 +17,6 @@ pub struct LineId(pub u32);
 /// Which circuit of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CircuitId(pub u32);
-
-/// Who may cross a crossbar in a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arbiter {
-    /// Parallel iterative matching, every choice uniform among ports, so many rounds; at least 1.
-    Pim {
-        /// Rounds.
-        iterations: u8,
-    },
-    /// iSLIP, so many rounds; at least 1.
-    Islip {
-        /// Rounds.
-        iterations: u8,
-    },
-    /// As PIM, but an output grants the circuit that has had the fewest turns: ports with many circuits get
-    /// more. So many rounds; at least 1.
-    ByCircuit {
-        /// Rounds.
-        iterations: u8,
-    },
-}
-
-impl Arbiter {
-    pub(super) const fn iterations(self) -> u8 {
-        match self {
-            Self::Pim { iterations } | Self::Islip { iterations } | Self::ByCircuit { iterations } => {
-                iterations
-            }
-        }
-    }
-}
 
 /// Which cells are refused where a queue is, or grows, full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +39,9 @@ pub struct Crossbar {
     /// Ports: 2 to 64.
     pub ports: u8,
     /// Who crosses.
-    pub arbiter: Arbiter,
+    pub matching: Matching,
+    /// Rounds of the matching; at least 1.
+    pub iterations: u8,
     /// Cells that an input may send in a slot, each to another output and in a round of its own: how much
     /// quicker the inside is than a line. At least 1.
     pub inside: u8,
@@ -135,13 +106,17 @@ impl Node {
         };
         match plan.kind {
             Switch::Crossbar => {
-                let arbiter = match plan.matching.unwrap_or_default() {
-                    Matching::Pim => Arbiter::Pim { iterations },
-                    Matching::Islip => Arbiter::Islip { iterations },
-                    Matching::ByCircuit => Arbiter::ByCircuit { iterations },
-                };
-                let inside = plan.inside.unwrap_or(1);
-                Self::Crossbar(Crossbar { ports, arbiter, inside, latency, queue, discard, circuits })
+                let (matching, inside) = (plan.matching.unwrap_or_default(), plan.inside.unwrap_or(1));
+                Self::Crossbar(Crossbar {
+                    ports,
+                    matching,
+                    iterations,
+                    inside,
+                    latency,
+                    queue,
+                    discard,
+                    circuits,
+                })
             }
             Switch::OutputQueued => {
                 let service = plan.service.unwrap_or_default();
@@ -243,20 +218,20 @@ impl Line {
     }
 }
 
-/// A circuit: from a station, along lines, to one or more stations.
+/// A circuit: from a station, along lines, to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circuit {
     /// Where it begins.
     pub from: NodeId,
-    /// The lines to each station where it ends; what paths have in common is gone once.
-    pub paths: Vec<Vec<LineId>>,
+    /// The lines to the station where it ends.
+    pub path: Vec<LineId>,
 }
 
 impl Circuit {
     /// Along these lines of a graph, in a plan over the graph.
     pub(crate) fn over(graph: &Graph, path: &[wiretwin_plan::LineId]) -> Self {
         let from = NodeId(graph.lines()[path[0].0 as usize].from.0);
-        Self { from, paths: vec![path.iter().map(|line| LineId(line.0 / 2)).collect()] }
+        Self { from, path: path.iter().map(|line| LineId(line.0 / 2)).collect() }
     }
 }
 
@@ -350,11 +325,11 @@ impl Plan {
         self.lines.iter().all(|(line, _)| line.credits.is_some() && line.faults == Faults::default())
     }
 
-    /// Of a circuit with one end: the time of a cell on its slowest line, and what light and nodes delay.
+    /// Of a circuit: the time of a cell on its slowest line, and what light and nodes delay.
     pub(crate) fn way(&self, circuit: CircuitId) -> (Span, Span) {
-        let Circuit { from, paths } = &self.circuits[circuit.0 as usize];
+        let Circuit { from, path } = &self.circuits[circuit.0 as usize];
         let (mut at, mut cell, mut delay) = (*from, Span::ZERO, Span::ZERO);
-        for &line in paths.iter().flatten() {
+        for &line in path {
             let (line, ends) = &self.lines[line.0 as usize];
             let side = usize::from(ends[1] == at);
             let sent = line.rates[side].time_for(Cells::new(1).bits()).unwrap_or(Span::MAX);
@@ -371,7 +346,7 @@ impl Plan {
     pub fn circuit_along(&mut self, nodes: &[NodeId]) -> Result<CircuitId, PlanError> {
         let path = self.along(nodes)?;
         let from = nodes.first().copied().unwrap_or(NodeId(u32::MAX));
-        Ok(self.circuit(Circuit { from, paths: vec![path] }))
+        Ok(self.circuit(Circuit { from, path }))
     }
 }
 

@@ -11,8 +11,6 @@ pub struct Delivery {
     pub time: SimTime,
     /// Whose.
     pub circuit: CircuitId,
-    /// To which of the circuit's ends.
-    pub end: u32,
     /// The tag of its first cell.
     pub tag: u32,
     /// How many cells came.
@@ -26,7 +24,7 @@ pub struct Delivery {
 pub struct CircuitReport {
     /// Cells that left host memory.
     pub sent: u64,
-    /// Cells that came to an end; with several ends, to all together.
+    /// Cells that came to its end.
     pub received: u64,
     /// Cells that a switch refused.
     pub refused: u64,

@@ -13,6 +13,9 @@ use super::report::Delivery;
 /// No number of anything.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Set in where a cell goes that goes to the end of its circuit: the other bits say to which of the ends.
+pub(super) const END: u32 = 1 << 31;
+
 /// A cell; its last field is the next of its queue, or of those that are free.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cell {
@@ -21,8 +24,6 @@ pub(super) struct Cell {
     /// Whose PDU it is a piece of.
     pub tag: u32,
     pub next: u32,
-    /// Branches that have still to send it.
-    pub copies: u8,
     /// Whether it is the last of its PDU.
     pub last: bool,
 }
@@ -84,9 +85,8 @@ pub(super) struct Hop {
     pub node: u32,
     /// The port by which it comes; the direction of the line is the node's.
     pub port: u8,
-    /// How many branches it has here, and the first of them: none where it ends.
-    pub branches: u8,
-    pub first: u32,
+    /// Its way on from here; [`NONE`] where it ends.
+    pub branch: u32,
     pub head: u32,
     pub tail: u32,
     pub held: u32,
@@ -108,10 +108,10 @@ pub(super) struct Hop {
     pub wholly: bool,
     /// The cell that finds no room is refused and no other, whatever the rule of the node.
     pub plain: bool,
-    pub circuit: u32,
     /// Where it begins, or where it ends: which of those beginnings or ends.
     pub end: u32,
     pub longest: u32,
+    /// Cells that have come; those of an end are counted there.
     pub arrived: u64,
 }
 
@@ -129,12 +129,16 @@ pub(super) struct Branch {
     pub place: u32,
     /// Whether it stands in its ring.
     pub queued: bool,
-    /// Where it goes.
+    /// Where it goes; and the same as cells on the line have it.
     pub next_hop: u32,
-    /// At a station, what feeds it.
+    pub to: u32,
+    /// Where it begins at a station, which of [`Store::offered`] is its; whether that has some, and whether there is
+    /// always another cell.
     pub beginning: u32,
-    /// The cell that it sends next, if any waits.
-    pub cursor: u32,
+    pub has_offered: bool,
+    pub endless: bool,
+    /// The tag of the last PDU that had none of its own.
+    pub tag: u32,
     pub waiting: u32,
     /// Cells sent and not known to have made room, where there are credits.
     pub outstanding: u32,
@@ -153,7 +157,8 @@ pub(super) struct Branch {
 pub(super) struct Flight {
     /// The slot of the receiver from which on it is there.
     pub slot: u64,
-    pub hop: u32,
+    /// The hop that it comes to, or [`END`] and which of the ends; of a marker always the hop.
+    pub to: u32,
     /// [`NONE`] for a marker, whose count stands apart.
     pub cell: u32,
 }
@@ -184,8 +189,9 @@ pub(super) struct Faulty {
     pub credits: Probability,
 }
 
-/// One direction of a line.
+/// One direction of a line. What is on it fills the first line of a cache, which is looked at in each slot.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Direction {
     pub flying: Lane<Flight>,
     pub notes: Lane<NoteFlight>,
@@ -205,6 +211,8 @@ pub(super) struct Direction {
     pub counters: LineCounters,
     pub more: Box<More>,
 }
+
+const _: () = assert!(size_of::<Branch>() == 64 && size_of::<Hop>() == 64 && size_of::<End>() == 64);
 
 /// What is seldom needed of a direction.
 #[derive(Clone, Debug)]
@@ -253,7 +261,8 @@ pub(super) struct Store {
     /// By branch, the next of its ring.
     pub links: Vec<u32>,
     pub directions: Vec<Direction>,
-    pub beginnings: Vec<Beginning>,
+    /// By circuit's beginning, PDUs that wait in host memory, each with the cells it has left.
+    pub offered: Vec<VecDeque<(u32, u32)>>,
     pub ends: Vec<End>,
     /// By end, cells that wait in the adapter for a buffer.
     pub kept: Vec<VecDeque<u32>>,
@@ -262,22 +271,14 @@ pub(super) struct Store {
     pub hops_made: u64,
 }
 
-/// A circuit's beginning at a station: what waits in host memory.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Beginning {
-    /// PDUs that wait, each with the cells it has left.
-    pub pdus: VecDeque<(u32, u32)>,
-    /// There are always more.
-    pub endless: bool,
-    pub next_tag: u32,
-}
-
 /// A circuit's end at a station: what has come. One line of a cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct End {
-    /// Which of the ends of its circuit.
-    pub ordinal: u32,
+    pub hop: u32,
+    pub circuit: u32,
+    /// Whether whoever feeds it does so by credits.
+    pub has_feeder: bool,
     /// Whether PDUs that come are told of one by one.
     pub told: bool,
     /// Buffers for PDUs that come; [`NONE`] for any number.
@@ -291,6 +292,17 @@ pub(super) struct End {
     /// From host memory to here, all cells together.
     pub latency_ps: u64,
     pub longest_ps: u64,
+}
+
+impl Store {
+    /// Cells that have come to a hop.
+    pub(super) fn arrived(&self, hop: u32) -> u64 {
+        let hop = &self.hops[hop as usize];
+        if hop.branch != NONE {
+            return hop.arrived;
+        }
+        self.ends[hop.end as usize].received + self.kept[hop.end as usize].len() as u64
+    }
 }
 
 impl Direction {

@@ -222,10 +222,10 @@ impl Flows {
         Some(client)
     }
 
-    /// The rate of a flow since the last change, bits per second; for a flow that has not ended.
+    /// The rate of a flow since the last change; for a flow that has not ended, and has one.
     #[must_use]
-    pub fn rate(&self, id: FlowId) -> u64 {
-        self.flows[id.0 as usize].rate
+    pub fn rate(&self, id: FlowId) -> BitRate {
+        BitRate::bit_s(self.flows[id.0 as usize].rate)
     }
 
     /// Finds the shares of all flows that the changes since the last call concern.

@@ -89,7 +89,7 @@ fn a_flow_below_its_ceiling_leaves_the_rest_to_others() {
     let slow = driver.start(&[0], 100_000, Some(100_000_000), 0);
     let fast = driver.start(&[0], 100_000, None, 1);
     driver.settle();
-    assert_eq!((driver.flows.rate(slow), driver.flows.rate(fast)), (100_000_000, 900_000_000));
+    assert_eq!([slow, fast].map(|flow| driver.flows.rate(flow)), [100, 900].map(BitRate::mbit_s));
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_parking_lot_has_its_analytic_shares() {
         let short = all.iter().map(|line| driver.start(&[*line], 1 << 40, None, 1)).collect::<Vec<_>>();
         driver.settle();
         for flow in short.into_iter().chain([long]) {
-            assert_eq!(driver.flows.rate(flow), 500_000_000);
+            assert_eq!(driver.flows.rate(flow), BitRate::mbit_s(500));
         }
     }
 }
@@ -153,7 +153,7 @@ proptest! {
             let capacities = rates.iter().map(|rate| *rate as f64).collect::<Vec<_>>();
             let shares = max_min_shares(&capacities, &sessions);
             for ((client, flow), share) in open.iter().zip(shares) {
-                let found = driver.flows.rate(*flow) as f64;
+                let found = driver.flows.rate(*flow).get() as f64;
                 // Shares are rounded down, and what that leaves goes to the next that are fixed.
                 prop_assert!((found - share).abs() <= wanted.len() as f64, "{client}: {found} for {share}");
             }

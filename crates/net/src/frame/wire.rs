@@ -183,7 +183,7 @@ impl<P: Clone> Wire<P> {
         }
         let lines_of = |discipline| {
             let (framing, gap) = (Bytes::new(PREAMBLE + CHECK), Bytes::new(GAP));
-            vec![port::Port::new(PortSpec { rate, framing, gap, discipline }); ports]
+            vec![port::Port::new(PortSpec { rate, framing, gap, discipline, marks_after: Span::MAX }); ports]
         };
         // The frame that is being sent has a place of its own.
         let inward = Discipline::Fifo(Some(Queue::Packets(queue_frames.saturating_add(1))));
@@ -554,7 +554,7 @@ impl<P: Clone> Wire<P> {
 /// When the last bit of a frame that is given to a line will have left, unless it finds no room.
 fn send<P>(line: &mut port::Port<()>, now: SimTime, frame: &Frame<P>) -> Option<SimTime> {
     match line.take(now, 0, (), frame.length.get().max(SHORTEST) as u32) {
-        Taken::Sent(end) => Some(end),
+        Taken::Sent(end) | Taken::Marked(end) => Some(end),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! What may happen next.
 
 use super::Place;
-use crate::upcoming::Epoch;
+use crate::future_events::Epoch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {

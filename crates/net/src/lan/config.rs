@@ -226,7 +226,27 @@ pub struct Config {
     /// Circuits that have bandwidth reserved.
     pub reservations: Vec<Reservation>,
     /// Message layers of other programs on the same hosts, a rank of each on each host.
-    pub beside: Vec<Stack>,
+    pub beside: Vec<Beside>,
+}
+
+/// The message layer of another program on the hosts of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Its stack, which has the network's transport and all below it.
+    pub stack: Stack,
+    /// By host, what its library charges; none where it charges what the main stack's does.
+    pub prices: Vec<Prices>,
+}
+
+impl Beside {
+    /// Reads what a library charges by host from hosts as its stack has them.
+    ///
+    /// # Errors
+    /// [`JsonError`] with key, value and what is allowed.
+    pub fn read_prices(at: &At<'_>) -> Result<Vec<Prices>, JsonError> {
+        let hosts = at.list("hosts")?;
+        hosts.iter().map(|host| read_host(host, false).map(|read| read.prices)).collect()
+    }
 }
 
 /// Settings of MPI that is nobody's.

@@ -9,7 +9,7 @@ use super::activity::Activity;
 use super::cell::{Cell, PduTable};
 use super::fault::{LineEnd, LineErrors};
 use super::trail::Trail;
-use crate::upcoming::Upcoming;
+use crate::future_events::FutureEvents;
 
 /// Something that happens in a local network, and to which part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -198,7 +198,7 @@ impl Link {
 
 /// What all components share.
 pub(crate) struct Core {
-    pub(crate) upcoming: Upcoming<LanEvent>,
+    pub(crate) future: FutureEvents<LanEvent>,
     pub(crate) links: Vec<Link>,
     pub(crate) pdus: PduTable,
     pub(crate) trail: Trail,
@@ -216,7 +216,7 @@ pub(crate) struct Core {
 impl Core {
     pub(crate) fn new(trail: bool) -> Self {
         Self {
-            upcoming: Upcoming::new(),
+            future: FutureEvents::new(),
             links: Vec::new(),
             pdus: PduTable::default(),
             trail: Trail::new(trail),
@@ -229,18 +229,18 @@ impl Core {
     }
 
     pub(crate) const fn now(&self) -> SimTime {
-        self.upcoming.now()
+        self.future.now()
     }
 
     /// Schedules an event, which the models do for the present or the future only.
     pub(crate) fn at(&mut self, time: SimTime, event: LanEvent) {
         self.carrying += usize::from(event.carries());
-        self.upcoming.at(time, event);
+        self.future.at(time, event);
     }
 
     /// The next event, with the time now its own.
     pub(crate) fn next(&mut self) -> Option<LanEvent> {
-        let event = self.upcoming.next()?;
+        let event = self.future.next()?;
         self.carrying -= usize::from(event.carries());
         Some(event)
     }

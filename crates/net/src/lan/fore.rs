@@ -83,7 +83,7 @@ impl Lan {
         content: Content,
     ) {
         let (octets, most) = (content.length(), self.config.pdu_bytes);
-        let Some(circuits) = self.inhabitants[process as usize].circuits(circuit) else {
+        let Some(circuits) = self.runtimes[process as usize].circuits(circuit) else {
             return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchCall));
         };
         if octets > most {
@@ -165,7 +165,7 @@ impl Lan {
 
     /// Whether a PDU is there.
     pub(super) fn has_pdu(&self, process: u32, circuit: CircuitId) -> bool {
-        let circuits = self.inhabitants[process as usize].circuits(circuit);
+        let circuits = self.runtimes[process as usize].circuits(circuit);
         circuits.is_none_or(|circuits| self.has_come(process, circuits))
     }
 
@@ -180,9 +180,9 @@ impl Lan {
 
     /// The circuits of a process that have a PDU.
     pub(super) fn circuits_with_pdus(&self, process: u32) -> impl Iterator<Item = CircuitId> {
-        let inhabitant = &self.inhabitants[process as usize];
+        let runtime = &self.runtimes[process as usize];
         (0..)
-            .map_while(|at| inhabitant.circuits(CircuitId(at)).map(|circuits| (CircuitId(at), circuits)))
+            .map_while(|at| runtime.circuits(CircuitId(at)).map(|circuits| (CircuitId(at), circuits)))
             .filter(move |(_, circuits)| self.has_come(process, *circuits))
             .map(|(circuit, _)| circuit)
     }
@@ -196,7 +196,7 @@ impl Lan {
         circuit: CircuitId,
         wait: bool,
     ) {
-        let arrived = match self.inhabitants[process as usize].circuits(circuit) {
+        let arrived = match self.runtimes[process as usize].circuits(circuit) {
             None => return self.outcome(host, thread, process, Outcome::NoPdu { circuit }),
             Some(Circuits::Descriptor(descriptor)) => self.take_arrived(host, descriptor),
             Some(Circuits::Pair { into, .. }) => {

@@ -168,7 +168,7 @@ impl Lan {
                 Next::Busy(end, number) => {
                     // Where nothing else is to be done before, it need not go through the queue.
                     let alone =
-                        self.stirred.is_empty() && self.resumed.is_empty() && self.core.upcoming.pass(end);
+                        self.stirred.is_empty() && self.resumed.is_empty() && self.core.future.pass(end);
                     if !alone {
                         return self.core.at(end, LanEvent::Cpu { host: host as u16, charge: number });
                     }
@@ -530,7 +530,7 @@ impl Lan {
         }
         match self.requests[slot].kind {
             Kind::Recv { capacity, message: id, .. } => {
-                let first = self.crew_of(rank).unwrap_or(0);
+                let first = self.process_set_of(rank).unwrap_or(0);
                 completion.source = self.find(id).map_or(rank, |sent| self.requests[sent].rank) - first;
                 let sent = self.message(id).map(|message| {
                     message.takers -= 1;

@@ -274,7 +274,7 @@ impl Lan {
     /// Whether something is under way besides load and what else hosts do.
     pub(super) fn has_work(&self) -> bool {
         let aside = if self.loads.is_empty() { 0 } else { self.core.carrying() + self.generating() };
-        self.core.upcoming.pending() > self.endless + aside
+        self.core.future.pending() > self.endless + aside
             || (aside > 0
                 && (self.core.pdus.live() > 0 || (self.medium.is_some() && self.packets.live() > 0)))
     }

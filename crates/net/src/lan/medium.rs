@@ -17,6 +17,7 @@ use super::switches::{MAPPED, PACKETS, Switches};
 use crate::csma_cd::{self, CsmaCd};
 use crate::fault::BitErrors;
 use crate::gige::{self, Gige, Stamps};
+use crate::station::{Frame, StationId};
 use crate::timed_token::{self, TimedToken};
 
 /// The number of a packet that a frame carries.
@@ -72,7 +73,7 @@ impl Medium {
             }
             NetworkConfig::Gige(config) => {
                 let backoff = backoffs(streams, hosts, hosts)?;
-                let of = |station: csma_cd::StationId| backoff[usize::from(station.0)].clone();
+                let of = |station: StationId| backoff[usize::from(station.0)].clone();
                 Access::Gige(Box::new(Gige::new(*config, hosts, of)))
             }
             NetworkConfig::Switches => {
@@ -183,18 +184,11 @@ impl Medium {
     /// Gives a host's station its next frame, if it takes one.
     fn feed(&mut self, now: SimTime, host: u32) {
         let Some(&(to, payload, octets)) = self.queues[host as usize].front() else { return };
+        let station = StationId(host as u16);
+        let frame = Frame { to: Some(StationId(to as u16)), octets, payload };
         let taken = match &mut self.access {
-            Access::Cable(cable) => {
-                let station = csma_cd::StationId(host as u16);
-                let frame = csma_cd::Frame { to: Some(csma_cd::StationId(to as u16)), octets, payload };
-                cable.is_idle(station) && cable.offer(now, station, frame).is_ok()
-            }
-            Access::Ring(ring, _) => {
-                let station = timed_token::StationId(host as u16);
-                let to = Some(timed_token::StationId(to as u16));
-                let frame = timed_token::Frame { to, octets, payload };
-                ring.offer(now, station, frame) == Ok(true)
-            }
+            Access::Cable(cable) => cable.is_idle(station) && cable.offer(now, station, frame).is_ok(),
+            Access::Ring(ring, _) => ring.offer(now, station, frame) == Ok(true),
             Access::Gige(_) | Access::Switches(_) => false,
         };
         if taken {

@@ -77,7 +77,7 @@ use wiretwin_proto::tcp::{self, Reason};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 pub use self::asx100::SwitchConfig;
-pub use self::config::Config;
+pub use self::config::{Beside, Config, Prices};
 pub use self::core::{LinkConfig, Passed};
 pub use self::op::{LanError, Losses};
 pub use crate::op::{Completion, Op, RequestId};
@@ -93,7 +93,7 @@ use datagram::{DatagramSocket, Datagrams};
 use fault::{LineEnd, LineErrors};
 use fore::Pdus;
 use host::{Action, Host};
-use layer::{Inhabitant, MappedEnd};
+use layer::{MappedEnd, Runtime};
 use load::Load;
 use medium::Medium;
 use rank_udp::RankUdp;
@@ -240,9 +240,9 @@ pub struct Lan {
     ends: Vec<End>,
     /// The rules of TCP, by host.
     rules: Vec<Arc<tcp::Config>>,
-    inhabitants: Vec<Inhabitant>,
+    runtimes: Vec<Runtime>,
     /// The first process of each stack.
-    crews: Vec<u32>,
+    process_sets: Vec<u32>,
     /// Ends of connections through mapped memory.
     mapped: Vec<MappedEnd>,
     /// Sockets that wait for connections, by address: whose, and its number there.
@@ -303,8 +303,8 @@ impl Lan {
             endless: 0,
             ends: Vec::new(),
             rules: Vec::new(),
-            inhabitants: Vec::new(),
-            crews: Vec::new(),
+            runtimes: Vec::new(),
+            process_sets: Vec::new(),
             mapped: Vec::new(),
             listening: BTreeMap::new(),
             over: Vec::new(),
@@ -547,7 +547,7 @@ impl Lan {
     /// How many events there were.
     #[must_use]
     pub const fn events(&self) -> u64 {
-        self.core.upcoming.given()
+        self.core.future.given()
     }
 
     /// PDUs of which a cell is still somewhere.
@@ -568,7 +568,7 @@ impl Lan {
     /// # Errors
     /// [`LanError`] names what is wrong; nothing happens then.
     pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, LanError> {
-        if self.crew_of(rank).is_none() {
+        if self.process_set_of(rank).is_none() {
             return Err(LanError::NoSuchRank { rank, size: self.size() });
         }
         if self.processes[rank as usize].state != State::Running {
@@ -633,6 +633,7 @@ impl Lan {
             Op::Wait { requests, mode } => self.wait(rank, requests, mode).map(|()| None),
             Op::Probe(pattern) => self.probe(rank, pattern, Look::No).map(|()| None),
             Op::ProbeNow(pattern) => self.probe(rank, pattern, Look::Due).map(|()| None),
+            Op::Watch { .. } => Err(LanError::Unsupported("to wait for requests and a message at once")),
             Op::Yield => self.wait(rank, &[], WaitMode::All).map(|()| None),
             Op::Finish => {
                 self.processes[rank as usize].state = State::Finished;

@@ -12,12 +12,12 @@ use super::{Kind, Lan, LanError, Message, Request, RequestId, State};
 impl Lan {
     /// The first rank of the stack of which a process is a rank. With stacks beside the main one, ranks are
     /// counted through: behind those of one come its daemons, then the ranks of the next.
-    pub(super) fn crew_of(&self, process: u32) -> Option<u32> {
+    pub(super) fn process_set_of(&self, process: u32) -> Option<u32> {
         let size = self.size();
-        if self.crews.is_empty() {
+        if self.process_sets.is_empty() {
             return (process < size).then_some(0);
         }
-        self.crews.iter().copied().find(|&first| (first..first + size).contains(&process))
+        self.process_sets.iter().copied().find(|&first| (first..first + size).contains(&process))
     }
 
     /// A rank goes to sleep.
@@ -46,8 +46,8 @@ impl Lan {
 
     /// The first rank of each stack: the main one, then those beside it.
     #[must_use]
-    pub fn crews(&self) -> Vec<u32> {
-        if self.crews.is_empty() { vec![0] } else { self.crews.clone() }
+    pub fn process_sets(&self) -> Vec<u32> {
+        if self.process_sets.is_empty() { vec![0] } else { self.process_sets.clone() }
     }
 
     pub(super) fn open(&mut self, rank: u32, kind: Kind) -> RequestId {

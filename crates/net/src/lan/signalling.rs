@@ -205,7 +205,7 @@ impl Lan {
             serial: 0,
             signalled: Signalled::default(),
         }));
-        for process in 0..self.inhabitants.len() as u32 {
+        for process in 0..self.runtimes.len() as u32 {
             self.give(process, Action::Enroll { process });
         }
     }
@@ -242,7 +242,7 @@ impl Lan {
     }
 
     fn descriptor(&self, process: u32, circuit: CircuitId) -> Descriptor {
-        match self.inhabitants[process as usize].circuits(circuit) {
+        match self.runtimes[process as usize].circuits(circuit) {
             Some(Circuits::Descriptor(descriptor)) => descriptor,
             // None that is open: the driver says so.
             _ => Descriptor(u32::MAX),
@@ -270,7 +270,7 @@ impl Lan {
                     driver.bind(descriptor, asap, queue).map(|asap| (descriptor, asap))
                 });
                 opened.map(|(descriptor, asap)| {
-                    let circuit = self.inhabitants[process as usize].add_descriptor(descriptor);
+                    let circuit = self.runtimes[process as usize].add_descriptor(descriptor);
                     let inbox = Inbox { process, circuit, arrived: VecDeque::new(), bytes: Bytes::new(0) };
                     signalling.inboxes.insert((host, descriptor), inbox);
                     Answer::Opened { circuit, asap }

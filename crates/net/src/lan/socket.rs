@@ -16,7 +16,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 use std::sync::Arc;
 
 use super::activity::{Activity, activity_of};
-use super::config::SocketConfig;
+use super::config::{Prices, SocketConfig};
 use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
 use super::datagram::DatagramId;
@@ -433,22 +433,7 @@ impl Lan {
 
     /// What the work of a machine is to a host's processor.
     pub(super) fn charge(&self, host: u32, work: &Work, steps: &mut Vec<Step<Action>>) {
-        if let Some(activity) = activity_of(work.kind)
-            && let Step::Charge(activity, once) = self.price(host, activity, work.bytes, work.bytes)
-        {
-            // What is converted or marked one by one costs its call as often.
-            let again = match activity {
-                Activity::XdrItem | Activity::RecordMark => u64::from(work.count.saturating_sub(1)),
-                _ => 0,
-            };
-            let call = self.hosts[host as usize].config.prices.of(activity, Bytes::new(0), work.bytes);
-            steps.push(Step::Charge(activity, once + call * again));
-        }
-        if matches!(work.kind, WorkKind::CopyIn | WorkKind::CopyOut)
-            && let Step::Charge(mbuf, span) = self.price(host, Activity::Mbuf, Bytes::new(0), work.bytes)
-        {
-            steps.push(Step::Charge(mbuf, span * u64::from(work.count)));
-        }
+        charge(&self.hosts[host as usize].config.prices, work, steps);
     }
 
     pub(super) fn add_packet(&mut self, carried: Carried) -> u32 {
@@ -703,5 +688,23 @@ impl Lan {
                 _ => false,
             })
         })
+    }
+}
+
+/// What the work of a machine takes of a processor with these prices.
+pub(super) fn charge(prices: &Prices, work: &Work, steps: &mut Vec<Step<Action>>) {
+    if let Some(activity) = activity_of(work.kind) {
+        // What is converted or marked one by one costs its call as often.
+        let again = match activity {
+            Activity::XdrItem | Activity::RecordMark => u64::from(work.count.saturating_sub(1)),
+            _ => 0,
+        };
+        let once = prices.of(activity, work.bytes, work.bytes);
+        let call = prices.of(activity, Bytes::new(0), work.bytes);
+        steps.push(Step::Charge(activity, once + call * again));
+    }
+    if matches!(work.kind, WorkKind::CopyIn | WorkKind::CopyOut) {
+        let mbuf = prices.of(Activity::Mbuf, Bytes::new(0), work.bytes);
+        steps.push(Step::Charge(Activity::Mbuf, mbuf * u64::from(work.count)));
     }
 }

@@ -237,7 +237,7 @@ impl Lan {
             }
         }
         self.make_connections(now);
-        self.settle_in();
+        self.start_runtimes();
         for host in 0..size {
             for line in 0..size - 1 {
                 let peer = self.vis.nics[host as usize].lines[line as usize].peer;
@@ -306,7 +306,7 @@ impl Lan {
                 }
                 self.post_send_descriptor(host, connection.0, content, way);
                 let call = Call::Post { connection, content: Content::new(), way };
-                self.inhabitants[process as usize].current = Some(call);
+                self.runtimes[process as usize].current = Some(call);
                 self.insert(host, thread, &[Step::Do(Action::Wrote { process })]);
                 self.drain_vi(host, Some(thread), SegmentId::NONE);
             }

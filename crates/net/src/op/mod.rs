@@ -118,6 +118,14 @@ pub enum Op<'a> {
     Probe(Pattern),
     /// Suspends until it is known whether such a message has arrived by now.
     ProbeNow(Pattern),
+    /// Suspends until one of the requests is complete or such a message has arrived; all complete ones are
+    /// returned, and none if a message ended it.
+    Watch {
+        /// Requests of this rank, each once.
+        requests: &'a [RequestId],
+        /// The message that ends it too.
+        pattern: Pattern,
+    },
     /// Sleeps for this long; suspends.
     Pause(Span),
     /// Suspends until the world has reached this rank's clock.

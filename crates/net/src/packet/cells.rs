@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_engine::Agenda;
+use wiretwin_engine::EventSink;
 use wiretwin_plan::{ByCells, Graph, LineId, TRAILER, cells_of};
 use wiretwin_units::{Bytes, SimTime};
 
@@ -16,7 +16,7 @@ pub(super) struct CellNetwork {
     pdus: Pdus,
     /// Packets that have come, each with when its last cell is in host memory; `None` for one that does not come whole.
     pub arrived: VecDeque<(u32, Option<SimTime>)>,
-    /// When something happens next among the cells, as far as it is on the agenda.
+    /// When something happens next among the cells, as far as it is on the sink.
     scheduled: SimTime,
 }
 
@@ -43,24 +43,24 @@ impl CellNetwork {
     /// Queues a PDU, which is in host memory now, for transmission on a circuit; its length excludes the trailer.
     pub(super) fn offer(
         &mut self,
-        agenda: &mut impl Agenda<Event>,
+        sink: &mut impl EventSink<Event>,
         now: SimTime,
         circuit: CircuitId,
         (number, bytes): (u32, Bytes),
     ) {
         self.pdus.offer(now, circuit, cells_of(bytes + TRAILER), number);
-        self.look_again(agenda);
+        self.look_again(sink);
     }
 
-    fn look_again(&mut self, agenda: &mut impl Agenda<Event>) {
+    fn look_again(&mut self, sink: &mut impl EventSink<Event>) {
         if let Some(next) = self.pdus.fabric.next_time().filter(|&next| next < self.scheduled) {
             self.scheduled = next;
-            agenda.put(next, Kind::Cells.of(0));
+            sink.put(next, Kind::Cells.of(0));
         }
     }
 
     /// Lets happen what happens among the cells now.
-    pub(super) fn step(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime) {
+    pub(super) fn step(&mut self, sink: &mut impl EventSink<Event>, now: SimTime) {
         if self.scheduled != now {
             // Something came to happen earlier, and this was seen to then.
             return;
@@ -73,6 +73,6 @@ impl CellNetwork {
         self.pdus.arrived(|delivery, number, whole| {
             arrived.push_back((number, whole.then_some(delivery.time)));
         });
-        self.look_again(agenda);
+        self.look_again(sink);
     }
 }

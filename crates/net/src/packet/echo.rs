@@ -1,6 +1,6 @@
 //! Datagrams that are sent back, again and again.
 
-use wiretwin_engine::{Agenda, Stream};
+use wiretwin_engine::{EventSink, Stream};
 use wiretwin_proto::{Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -66,21 +66,21 @@ impl Network {
     }
 
     /// An echo sends its next datagram.
-    pub(super) fn ask(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    pub(super) fn ask(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let echo = &mut self.echoes[number as usize];
         echo.turn = echo.turn.wrapping_add(1);
         echo.sent = Some(now);
         let (end, turn, give_up) = (echo.connection.end(true), echo.turn, now + echo.spec.timeout);
-        self.speak(agenda, now, end, turn);
-        agenda.put(give_up, Kind::GiveUp.of(number));
+        self.speak(sink, now, end, turn);
+        sink.put(give_up, Kind::GiveUp.of(number));
     }
 
     /// A datagram that was sent a time-out ago is given up, if it has not come back.
-    pub(super) fn give_up(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    pub(super) fn give_up(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let echo = &mut self.echoes[number as usize];
         if echo.sent.is_some_and(|sent| sent + echo.spec.timeout == now) {
             echo.lost += 1;
-            self.ask(agenda, now, number);
+            self.ask(sink, now, number);
         }
     }
 
@@ -92,27 +92,27 @@ impl Network {
         processor.done(now)
     }
 
-    fn speak(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: EndId, turn: u32) {
+    fn speak(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, end: EndId, turn: u32) {
         let bytes = self.echoes[self.ends[end.index()].echo as usize].spec.bytes;
         let at = self.pay(now, end, WorkKind::SegmentOut, bytes);
         let packet = bytes.get() as u32 + IP_BYTES + UDP_BYTES;
-        self.transmit(agenda, at, end.index() as u32, (packet, Unit::Datagram(turn)));
+        self.transmit(sink, at, end.index() as u32, (packet, Unit::Datagram(turn)));
     }
 
     /// A datagram is at the processor of an end.
-    pub(super) fn datagram(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: EndId, turn: u32) {
+    pub(super) fn datagram(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, end: EndId, turn: u32) {
         let number = self.ends[end.index()].echo;
         let bytes = self.echoes[number as usize].spec.bytes;
         let done = self.pay(now, end, WorkKind::SegmentIn, bytes);
         let echo = &mut self.echoes[number as usize];
         if end == echo.connection.end(false) {
-            return self.speak(agenda, now, end, turn);
+            return self.speak(sink, now, end, turn);
         }
         if let Some(sent) = echo.sent.filter(|_| echo.turn == turn) {
             echo.sent = None;
             echo.round_trips.push(done - sent);
             let next = done + echo.stream.exponential(echo.spec.pause);
-            agenda.put(next, Kind::Ask.of(number));
+            sink.put(next, Kind::Ask.of(number));
         }
     }
 }

@@ -5,7 +5,7 @@
 //! of a [`fabric`](crate::fabric) instead, and a packet a PDU of AAL 5: a piece of a message where credits keep every
 //! cell, else an IP packet of TCP. Hosts take no time unless [`Costs`] says so.
 //!
-//! [`Network`] is sans-I/O: it puts its events on an [`Agenda`](wiretwin_engine::Agenda) and is told when they happen,
+//! [`Network`] is sans-I/O: it puts its events on an [`EventSink`](wiretwin_engine::EventSink) and is told when they happen,
 //! so that a world of ranks drives it with its own clock. [`Simulation`] is a network with a clock.
 
 mod cells;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use wiretwin_engine::Agenda;
+use wiretwin_engine::EventSink;
 use wiretwin_plan::{Below, ByPackets, Graph, LLC, LineId, NetworkPlan, NodeId, NodeKind, PlanError, Router};
 use wiretwin_proto::Output;
 use wiretwin_proto::tcp::Config;
@@ -66,6 +66,8 @@ struct Line {
     port: Port,
     /// From the last bit sent to the packet being passed on at the line's end.
     delay: Span,
+    /// Packets that were marked at the port.
+    marked: u64,
 }
 
 /// What a line has counted.
@@ -75,6 +77,8 @@ pub struct LineReport {
     pub port: PortCounters,
     /// Packets that wait at the port or are on the line.
     pub held: u64,
+    /// Packets that were marked at the port (ECN).
+    pub marked: u64,
 }
 
 impl LineReport {
@@ -176,8 +180,10 @@ impl Network {
                 false => Discipline::Fifo(spec.queue),
             };
             let switch = if is_host(line.to) { Span::ZERO } else { spec.switch_delay };
-            let port = Port::new(PortSpec { rate, framing: spec.framing, gap: Bytes::ZERO, discipline });
-            Line { port, delay: line.delay.saturating_add(switch) }
+            let marks_after = spec.ecn.and_then(|ahead| rate.time_for(ahead.bits())).unwrap_or(Span::MAX);
+            let (framing, gap) = (spec.framing, Bytes::ZERO);
+            let port = Port::new(PortSpec { rate, framing, gap, discipline, marks_after });
+            Line { port, delay: line.delay.saturating_add(switch), marked: 0 }
         });
         lines.collect()
     }
@@ -234,16 +240,16 @@ impl Network {
     }
 
     /// Opens a connection that is closed: the three segments of the handshake cross the network.
-    pub fn open(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
+    pub fn open(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, connection: ConnectionId) {
         let (opens, other) = (connection.end(true).0, connection.end(false).0);
         self.ends[other as usize].tcp.machine.listen(now).expect("an end begins closed");
         self.ends[opens as usize].tcp.machine.connect(now).expect("an end begins closed");
-        self.drain(agenda, now, opens);
+        self.drain(sink, now, opens);
     }
 
     /// Opens a connection that is closed without a segment on any line, as if that had been done long before; small
     /// segments do not wait for acknowledgments (`TCP_NODELAY`).
-    pub fn open_at_once(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, connection: ConnectionId) {
+    pub fn open_at_once(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, connection: ConnectionId) {
         if self.keeps_all {
             return;
         }
@@ -270,13 +276,13 @@ impl Network {
             }
             turn = 1 - turn;
         }
-        ends.into_iter().for_each(|end| self.drain(agenda, now, end));
+        ends.into_iter().for_each(|end| self.drain(sink, now, end));
     }
 
     /// Gives the user of an end `bytes` to write without a word when they are read; with `closes`, nothing follows.
     pub fn write(
         &mut self,
-        agenda: &mut impl Agenda<Event>,
+        sink: &mut impl EventSink<Event>,
         now: SimTime,
         end: EndId,
         bytes: Bytes,
@@ -288,7 +294,7 @@ impl Network {
         state.tcp.closes |= closes;
         if state.tcp.machine.state().may_send() {
             state.tcp.go_on_writing(now);
-            self.drain(agenda, now, end.0);
+            self.drain(sink, now, end.0);
         }
     }
 
@@ -297,7 +303,7 @@ impl Network {
     /// [`Network::poll_complete`].
     pub fn send(
         &mut self,
-        agenda: &mut impl Agenda<Event>,
+        sink: &mut impl EventSink<Event>,
         now: SimTime,
         end: EndId,
         (bytes, made): (Bytes, SimTime),
@@ -312,7 +318,7 @@ impl Network {
         let is_first = state.making.len() == 1;
         self.ends[end.peer().0 as usize].expected.push_back((given, client));
         if is_first {
-            self.made(agenda, now, end.0);
+            self.made(sink, now, end.0);
         }
     }
 
@@ -321,49 +327,49 @@ impl Network {
         self.complete.pop_front()
     }
 
-    /// Something happens that the network has put on the agenda.
+    /// An event of this network is due.
     #[inline]
-    pub fn handle(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, event: Event) {
+    pub fn handle(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, event: Event) {
         let Event { kind, number } = event;
         match kind {
             Kind::Arrive | Kind::Leave => {
                 if kind == Kind::Leave {
                     // The packets that follow it on its line have no events before.
                     let place = self.packets.packets[number as usize].place;
-                    self.take_turns(agenda, now, self.paths[place as usize - 1]);
+                    self.take_turns(sink, now, self.paths[place as usize - 1]);
                 }
-                self.arrive(agenda, now, number);
+                self.arrive(sink, now, number);
             }
-            Kind::Timer => self.timer(agenda, now, number),
-            Kind::Made => self.made(agenda, now, number),
-            Kind::Take => self.take(agenda, now, number),
-            Kind::Open => self.open(agenda, now, ConnectionId(number)),
-            Kind::Offer => self.offer_cells(agenda, now, number),
-            Kind::Received => self.receive(agenda, now, number),
-            Kind::Cells => self.step_cells(agenda, now),
-            Kind::Ask => self.ask(agenda, now, number),
-            Kind::GiveUp => self.give_up(agenda, now, number),
+            Kind::Timer => self.timer(sink, now, number),
+            Kind::Made => self.made(sink, now, number),
+            Kind::Take => self.take(sink, now, number),
+            Kind::Open => self.open(sink, now, ConnectionId(number)),
+            Kind::Offer => self.offer_cells(sink, now, number),
+            Kind::Received => self.receive(sink, now, number),
+            Kind::Cells => self.step_cells(sink, now),
+            Kind::Ask => self.ask(sink, now, number),
+            Kind::GiveUp => self.give_up(sink, now, number),
         }
     }
 
     /// A packet leaves its host for a network of cells.
-    fn offer_cells(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    fn offer_cells(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let Load { end, unit } = self.packets.load(number);
         let circuit = self.ends[EndId(*end).peer().0 as usize].circuit;
         let wrapping = if matches!(unit, Unit::Piece) { Bytes::ZERO } else { LLC };
         let bytes = Bytes::new(self.packets.packets[number as usize].bytes.into()) + wrapping;
         if let Some(cells) = &mut self.cells {
-            cells.offer(agenda, now, circuit, (number, bytes));
+            cells.offer(sink, now, circuit, (number, bytes));
         }
     }
 
     /// Something happens among the cells: packets may have come.
-    fn step_cells(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime) {
+    fn step_cells(&mut self, sink: &mut impl EventSink<Event>, now: SimTime) {
         let Some(cells) = &mut self.cells else { return };
-        cells.step(agenda, now);
+        cells.step(sink, now);
         while let Some((number, time)) = cells.arrived.pop_front() {
             if let Some(time) = time {
-                agenda.put(time, Kind::Received.of(number));
+                sink.put(time, Kind::Received.of(number));
             } else {
                 let sender = EndId(self.packets.load(number).end).peer();
                 self.ends[sender.0 as usize].lost += 1;
@@ -404,7 +410,25 @@ impl Network {
     pub fn line(&self, line: LineId) -> LineReport {
         let here = |packet: &&Packet| self.paths[packet.place as usize - 1] == line.0;
         let held = self.packets.iter().filter(here).count() as u64;
-        LineReport { port: self.lines[line.0 as usize].port.counters(), held }
+        let Line { port, marked, .. } = &self.lines[line.0 as usize];
+        LineReport { port: port.counters(), held, marked: *marked }
+    }
+
+    /// What has been lost and marked (ECN) on all lines, by name, and how often losses or marks have made a sender
+    /// reduce its window; a network of cells has only what it lost.
+    #[must_use]
+    pub fn congestion(&self) -> Vec<(&'static str, u64)> {
+        if let Some(cells) = &self.cells {
+            return vec![("lost_cells", cells.fabric().lost())];
+        }
+        let dropped = self.lines.iter().map(|line| line.port.counters().dropped).sum();
+        let marked = self.lines.iter().map(|line| line.marked).sum();
+        let reductions = |end: &End| {
+            let told = end.tcp.machine.counters();
+            u64::from(told.timeouts) + u64::from(told.fast_retransmits) + u64::from(told.marks)
+        };
+        let events = self.ends.iter().map(reductions).sum();
+        vec![("lost_packets", dropped), ("marked_packets", marked), ("congestion_events", events)]
     }
 
     /// What has become of what an end writes.
@@ -432,22 +456,22 @@ impl Network {
 
     /// A packet is at the end of a line.
     #[inline]
-    fn arrive(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    fn arrive(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         self.hops += 1;
         let packet = &mut self.packets.packets[number as usize];
         let line = self.paths[packet.place as usize];
         packet.place += 1;
         if line != HERE {
             let bytes = packet.bytes;
-            self.offer(agenda, now, number, bytes, Way { line, flow: 0, kind: Kind::Arrive });
+            self.offer(sink, now, number, bytes, Way { line, flow: 0, kind: Kind::Arrive });
             return;
         }
-        self.receive(agenda, now, number);
+        self.receive(sink, now, number);
     }
 
     /// A packet is at its host.
     #[inline]
-    fn receive(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    fn receive(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let host = self.ends[self.packets.load(number).end as usize].host;
         if let Some(processor) = self.processors.get_mut(host as usize)
             && (processor.free_at > now || !processor.waiting.is_empty())
@@ -455,46 +479,46 @@ impl Network {
             let first = processor.waiting.is_empty();
             processor.waiting.push_back(number);
             if first {
-                agenda.put(processor.free_at, Kind::Take.of(host));
+                sink.put(processor.free_at, Kind::Take.of(host));
             }
             return;
         }
-        self.deliver(agenda, now, number);
+        self.deliver(sink, now, number);
     }
 
-    fn take(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, host: u32) {
+    fn take(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, host: u32) {
         let processor = &mut self.processors[host as usize];
         if processor.free_at > now {
-            agenda.put(processor.free_at, Kind::Take.of(host));
+            sink.put(processor.free_at, Kind::Take.of(host));
             return;
         }
         let Some(number) = processor.waiting.pop_front() else { return };
-        self.deliver(agenda, now, number);
+        self.deliver(sink, now, number);
         let processor = &self.processors[host as usize];
         if !processor.waiting.is_empty() {
-            agenda.put(processor.done(now), Kind::Take.of(host));
+            sink.put(processor.done(now), Kind::Take.of(host));
         }
     }
 
     #[inline]
-    fn deliver(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    fn deliver(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let Load { end, unit } = self.packets.load(number);
         let end = *end;
-        let Unit::Segment(segment) = unit else { return self.deliver_whole(agenda, now, number) };
+        let Unit::Segment(segment) = unit else { return self.deliver_whole(sink, now, number) };
         self.ends[end as usize].tcp.machine.handle_segment(now, segment);
         self.packets.remove(number);
-        self.drain(agenda, now, end);
+        self.drain(sink, now, end);
     }
 
     /// What is not TCP's is at its host: a datagram, or a piece of a message.
     #[cold]
-    fn deliver_whole(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, number: u32) {
+    fn deliver_whole(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let Load { end, unit } = self.packets.load(number);
         let (end, turn) = (*end, if let Unit::Datagram(turn) = unit { Some(*turn) } else { None });
         let bytes = self.packets.packets[number as usize].bytes;
         self.packets.remove(number);
         if let Some(turn) = turn {
-            return self.datagram(agenda, now, EndId(end), turn);
+            return self.datagram(sink, now, EndId(end), turn);
         }
         let state = &mut self.ends[end as usize];
         state.tcp.read += u64::from(bytes);
@@ -503,16 +527,16 @@ impl Network {
         }
     }
 
-    fn timer(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
+    fn timer(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, end: u32) {
         match self.ends[end as usize].tcp.is_due(now) {
-            Ok(()) => self.drain(agenda, now, end),
-            Err(Some(later)) => agenda.put(later, Kind::Timer.of(end)),
+            Ok(()) => self.drain(sink, now, end),
+            Err(Some(later)) => sink.put(later, Kind::Timer.of(end)),
             Err(None) => {}
         }
     }
 
     /// The next piece of the first message is there, and what else is due.
-    fn made(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
+    fn made(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, end: u32) {
         loop {
             let state = &mut self.ends[end as usize];
             match state.piece(now, self.piece) {
@@ -520,12 +544,12 @@ impl Network {
                     let load = Load { end: end ^ 1, unit: Unit::Piece };
                     // A piece is no longer than a PDU.
                     let number = self.packets.insert(Packet { place: 0, bytes: bytes as u32 }, load);
-                    self.offer_cells(agenda, now, number);
+                    self.offer_cells(sink, now, number);
                 }
                 Ok(bytes) => state.tcp.to_write += bytes,
                 Err(next) => {
                     if let Some(next) = next {
-                        agenda.put(next, Kind::Made.of(end));
+                        sink.put(next, Kind::Made.of(end));
                     }
                     break;
                 }
@@ -533,12 +557,12 @@ impl Network {
         }
         if !self.keeps_all {
             self.ends[end as usize].tcp.go_on_writing(now);
-            self.drain(agenda, now, end);
+            self.drain(sink, now, end);
         }
     }
 
     /// Takes the outputs of an end and lets its user go on.
-    fn drain(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, end: u32) {
+    fn drain(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, end: u32) {
         loop {
             let state = &mut self.ends[end as usize];
             match state.tcp.step(now) {
@@ -549,7 +573,7 @@ impl Network {
                 }
                 Step::Transmit(segment) => {
                     let at = self.processors.get(state.host as usize).map_or(now, |host| host.done(now));
-                    self.transmit(agenda, at, end, (segment.octets() + IP_BYTES, Unit::Segment(segment)));
+                    self.transmit(sink, at, end, (segment.octets() + IP_BYTES, Unit::Segment(segment)));
                 }
                 Step::Read => {
                     while let Some(client) = state.whole() {
@@ -558,7 +582,7 @@ impl Network {
                 }
                 Step::Rest(timer) => {
                     if let Some(timer) = timer {
-                        agenda.put(timer, Kind::Timer.of(end));
+                        sink.put(timer, Kind::Timer.of(end));
                     }
                     return;
                 }
@@ -569,7 +593,7 @@ impl Network {
     #[inline]
     pub(super) fn transmit(
         &mut self,
-        agenda: &mut impl Agenda<Event>,
+        sink: &mut impl EventSink<Event>,
         at: SimTime,
         end: u32,
         (bytes, unit): (u32, Unit),
@@ -577,28 +601,32 @@ impl Network {
         let End { path, flow, .. } = self.ends[end as usize];
         let number = self.packets.insert(Packet { place: path + 1, bytes }, Load { end: end ^ 1, unit });
         if self.cells.is_some() {
-            return agenda.put(at, Kind::Offer.of(number));
+            return sink.put(at, Kind::Offer.of(number));
         }
         let line = self.paths[path as usize];
-        self.take_turns(agenda, at, line);
-        self.offer(agenda, at, number, bytes, Way { line, flow, kind: Kind::Leave });
+        self.take_turns(sink, at, line);
+        self.offer(sink, at, number, bytes, Way { line, flow, kind: Kind::Leave });
     }
 
     /// Packets that wait in a host are sent as long as its line is free for them up to `now`.
     #[inline]
-    fn take_turns(&mut self, agenda: &mut impl Agenda<Event>, now: SimTime, line: u32) {
+    fn take_turns(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, line: u32) {
         let line = &mut self.lines[line as usize];
         while let Some((number, sent)) = line.port.next(now) {
-            agenda.put(sent + line.delay, Kind::Leave.of(number));
+            sink.put(sent + line.delay, Kind::Leave.of(number));
         }
     }
 
     /// A packet is at the port of a line.
     #[inline]
-    fn offer(&mut self, agenda: &mut impl Agenda<Event>, at: SimTime, number: u32, bytes: u32, way: Way) {
+    fn offer(&mut self, sink: &mut impl EventSink<Event>, at: SimTime, number: u32, bytes: u32, way: Way) {
         let line = &mut self.lines[way.line as usize];
         match line.port.take(at, way.flow, number, bytes) {
-            Taken::Sent(sent) => agenda.put(sent + line.delay, way.kind.of(number)),
+            Taken::Sent(sent) => sink.put(sent + line.delay, way.kind.of(number)),
+            Taken::Marked(sent) => {
+                sink.put(sent + line.delay, way.kind.of(number));
+                line.marked += u64::from(self.packets.mark(number));
+            }
             Taken::Waits => {}
             Taken::Instead(other) => self.packets.remove(other),
             Taken::Lost => self.packets.remove(number),

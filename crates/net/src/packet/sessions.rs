@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wiretwin_engine::Stream;
 use wiretwin_plan::{Below, Graph, PlanError, Router, SessionKind, SessionPlan, SessionsPlan};
-use wiretwin_proto::tcp::{Buffers, Config, DelayedAck, Phases, Pieces};
+use wiretwin_proto::tcp::{Buffers, Clock, Config, DelayedAck, Phases, Pieces, Rto};
 use wiretwin_units::{Bits, Bytes, SimTime, Span};
 
 use super::connection::ConnectionId;
@@ -64,7 +64,7 @@ impl Sessions {
             }
         }
         flows.settle(SimTime::ZERO);
-        let fair_bit_s = streams.into_iter().map(|stream| flows.rate(stream)).collect();
+        let fair_bit_s = streams.into_iter().map(|stream| flows.rate(stream).get()).collect();
         // What the switches have no room for is rejected here.
         circuits.build(1).map_err(|error| error.under("network"))?;
         Ok(Self { plan, graph, tcp, fair_bit_s })
@@ -162,7 +162,11 @@ impl Sessions {
         let mut stream = Stream::derive(seed, &format!("scenario/session {number}"));
         let mut phase = |period| stream.uniform(Span::ZERO..=period);
         let almost = |ms| Span::from_ms(ms) - Span::from_ps(1);
-        let phases = Phases { slow: phase(almost(500)), fast: phase(almost(200)) };
+        let slow = match self.tcp.clock {
+            Clock::Ticks { slow, .. } => slow - Span::from_ps(1),
+            Clock::Fine => almost(500),
+        };
+        let phases = Phases { slow: phase(slow), fast: phase(almost(200)) };
         let config = Arc::new(Config { phases, ..self.tcp.clone() });
         Running::Stream(simulation.connect(hosts, [&config, &config], Application::Endless, start))
     }
@@ -231,7 +235,18 @@ fn tcp(plan: &SessionsPlan) -> Result<Config, PlanError> {
     let delayed_ack = if given.delayed_ack { config.delayed_ack } else { DelayedAck::None };
     let buffers = Buffers { send: window, receive: window, limit: window, ..config.buffers };
     let mss = given.mss.map(|mss| mss.0.get() as u16);
-    Ok(Config { buffers, mss, delayed_ack, pieces: Pieces::Whole, work: true, ..config })
+    let (clock, rto) = match (given.tick, config.clock) {
+        (None, clock) => (clock, config.rto),
+        // TCPTV_MIN is two ticks.
+        (Some(tick), Clock::Ticks { fast, .. }) => {
+            (Clock::Ticks { slow: tick.0, fast }, Rto { min: tick.0 * 2, ..config.rto })
+        }
+        (Some(tick), Clock::Fine) => {
+            return Err(PlanError::new("tcp.tick", tick, "nothing: the timers of this preset have no grain"));
+        }
+    };
+    let rules = Config { buffers, mss, delayed_ack, clock, rto, ..config };
+    Ok(Config { pieces: Pieces::Whole, work: true, ..rules })
 }
 
 #[cfg(test)]

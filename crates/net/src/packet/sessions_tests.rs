@@ -39,7 +39,7 @@ fn plan(streams: usize, packet_us: u64, credits: &Value, queue: &Value) -> Value
             "mtu": "9180 B", "nodes": nodes, "lines": lines,
         },
         "sessions": sessions,
-        "tcp": {"preset": "bsd43_tahoe", "window": "64 KiB", "mss": "8 KiB", "delayed_ack": false},
+        "tcp": {"preset": "bsd43_tahoe", "window": "64 KiB", "mss": "8 KiB", "delayed_ack": false, "tick": null},
     })
 }
 
@@ -102,6 +102,22 @@ fn credits_lose_nothing_where_queues_do() {
 }
 
 #[test]
+fn a_finer_grain_of_timers_ends_silences_sooner() {
+    let read_with = |tick: Value| {
+        let mut six = plan(6, 300, &json!("none"), &json!(256));
+        (six["warm_up"], six["run"], six["tcp"]["tick"]) = (json!("0 s"), json!("2 s"), tick);
+        let report = run(&six);
+        report["sessions"].as_array().unwrap()[1..].iter().map(|one| number(one, "timeouts")).sum::<f64>()
+    };
+    assert_eq!(read_with(Value::Null), read_with(json!("500 ms")), "4.3BSD's own");
+    assert!(read_with(json!("10 ms")) > 4.0 * read_with(Value::Null));
+    let mut fine = plan(1, 300, &json!(5), &Value::Null);
+    (fine["tcp"]["preset"], fine["tcp"]["tick"]) = (json!("linux_modern"), json!("1 ms"));
+    let error = Sessions::from_json(&fine.to_string()).unwrap_err().to_string();
+    assert!(error.contains("tcp.tick is 1 ms; allowed: nothing"), "{error}");
+}
+
+#[test]
 fn a_run_says_the_same_every_time() {
     let six = plan(3, 100, &json!("none"), &json!(256));
     assert_eq!(run(&six), run(&six));
@@ -159,6 +175,7 @@ fn sessions_that_cannot_be_are_rejected_by_name() {
         ("/sessions/0/start", json!("2 days"), "sessions[0].start is \"2 days\""),
         ("/tcp/preset", json!("vegas"), "allowed: bsd43_tahoe"),
         ("/tcp/window", json!("1 GiB"), "tcp.window is 1 GiB; allowed: 1 B to 16 MiB"),
+        ("/tcp/tick", json!("1 us"), "tcp.tick is 1 us; allowed: 100 us to 1 s"),
         ("/tcp/delayed_ack", json!(3), "tcp.delayed_ack is 3; allowed: a boolean"),
         ("/seed", json!(-1), "seed is -1"),
         ("/run", Value::Null, "run is null"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use wiretwin_engine::{Agenda, Schedule};
+use wiretwin_engine::{EventSink, Schedule};
 use wiretwin_plan::{NetworkPlan, PlanError};
 use wiretwin_proto::tcp::Config;
 use wiretwin_units::{Bytes, SimTime};

@@ -1,6 +1,6 @@
 //! Where packets lie while they are under way.
 
-use wiretwin_proto::tcp::Segment;
+use wiretwin_proto::tcp::{Ecn, Segment};
 
 /// What every hop of a packet needs.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +53,17 @@ impl Slab {
 
     pub(super) fn load(&self, number: u32) -> &Load {
         &self.loads[number as usize]
+    }
+
+    /// Marks a packet of TCP that may be marked; whether it is one.
+    #[cold]
+    pub(super) fn mark(&mut self, number: u32) -> bool {
+        let Unit::Segment(segment) = &mut self.loads[number as usize].unit else { return false };
+        let may = segment.ecn != Ecn::NotCapable;
+        if may {
+            segment.ecn = Ecn::Congestion;
+        }
+        may
     }
 
     pub(super) fn remove(&mut self, number: u32) {

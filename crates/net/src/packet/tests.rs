@@ -160,6 +160,36 @@ fn the_queue_never_holds_more_than_it_may() {
     }
 }
 
+/// RFC 3168: a port that marks shortens the windows before its queue is full. While the window opens, a mark is heard a
+/// round trip after it was made, in which the window doubles at most.
+#[test]
+fn marks_hold_the_queue_short_and_lose_nothing() {
+    let run = |keys: &str| {
+        let trunk = format!("trunk_rate=155Mbit/s,trunk_delay=5ms,fidelity=packet,{keys}");
+        let config = Config { ecn: true, ..modern(4 << 20) };
+        let mut side = Dumbbell { trunk, ..Dumbbell::of(1, 1_500) }.build(config);
+        let read = side.read_between(5, 25)[0] as f64 / 20.0;
+        side.assert_conserved();
+        let network = side.simulation.network();
+        let report = network.stream(side.connections[0].end(true));
+        (read / (155e6 / 8.0 * 1_448.0 / 1_508.0), network.line(FORWARD), report.sender)
+    };
+    // The line and its way back hold 128 packets.
+    let packet_s = 1_508.0 * 8.0 / 155e6;
+    let (filled, line, sender) = run("ecn=64packets,queue=400packets");
+    let wait = line.port.longest_wait.as_ps() as f64 / 1e12 / packet_s;
+    assert!((0.99..=1.001).contains(&filled), "{filled:.3} of the line");
+    assert!((64.0..=2.0 * 64.0 + 130.0).contains(&wait), "{wait:.0} packets were ahead of one");
+    assert_eq!((line.port.dropped, sender.retransmitted, sender.timeouts), (0, 0, 0));
+    assert!(sender.marks > 2 && line.marked >= sender.marks.into(), "{line:?} {sender:?}");
+    // A window that is halved below what the line holds leaves it idle.
+    let (filled_less, short, _) = run("ecn=8packets");
+    assert!((0.8..0.99).contains(&filled_less), "{filled_less:.3} of the line");
+    assert!(short.port.longest_wait < line.port.longest_wait);
+    let (_, dropping, sender) = run("queue=64packets");
+    assert!(dropping.port.dropped > 0 && dropping.marked == 0 && sender.retransmitted > 0);
+}
+
 #[test]
 fn a_run_is_the_same_every_time() {
     let run = || {
@@ -199,6 +229,8 @@ fn what_does_not_exist_packet_by_packet_is_rejected_by_name() {
         ("star:hosts=2,rate=1Gbit/s,switch_delay=2s", "switch_delay", "1 s at most"),
         ("star:hosts=2,rate=1Gbit/s,queue=0packets", "queue", "one packet of 1538 B"),
         ("star:hosts=2,rate=1Gbit/s,queue=1500B", "queue", "one packet of 1538 B"),
+        ("star:hosts=2,rate=1Gbit/s,ecn=20cells", "ecn", "packets or bytes"),
+        ("star:hosts=2,rate=1Gbit/s,ecn=20", "ecn", "such as \"64 packets\""),
     ] {
         let error = NetworkPlan::from_text(&format!("{text},fidelity=packet")).unwrap_err();
         assert_eq!(error.key, key, "{text}");

@@ -46,7 +46,7 @@ impl LocalRanks {
     #[must_use]
     pub fn new(lan: Lan, timeline: bool) -> Self {
         let size = lan.size();
-        let processes = lan.crews().last().copied().unwrap_or(0) + size;
+        let processes = lan.process_sets().last().copied().unwrap_or(0) + size;
         Self {
             ranks: vec![Rank { site: -1, ..Rank::default() }; processes as usize],
             names: Names::new(),

@@ -197,6 +197,15 @@ impl Ranks {
         of_either!(self, one => one.counts())
     }
 
+    /// What its network has lost and marked, by name; nothing where messages are flows.
+    #[must_use]
+    pub fn congestion(&self) -> Vec<(&'static str, u64)> {
+        match self {
+            Self::Costs(world) => world.congestion(),
+            Self::Local(local) => vec![("lost_cells", local.lan().losses().in_switches)],
+        }
+    }
+
     /// Equal runs have equal digests.
     #[must_use]
     pub fn digest(&self) -> Digest {
@@ -225,6 +234,17 @@ impl Ranks {
     #[inline]
     pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, RanksError> {
         Ok(of_either!(self, one => one.post(rank, op)?))
+    }
+
+    /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.
+    ///
+    /// # Errors
+    /// [`RanksError`] if there is no such request of this rank, or the ranks live on a local network.
+    pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), RanksError> {
+        match self {
+            Self::Costs(world) => Ok(world.let_go(rank, request)?),
+            Self::Local(_) => Err(WorldError::Unsupported("letting go of a request").into()),
+        }
     }
 
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all have

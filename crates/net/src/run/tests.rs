@@ -13,10 +13,10 @@ fn flat(ps: u64) -> String {
     format!(r#"[{{"from_bytes": 0, "base_ps": {ps}, "per_byte_fs": 0}}]"#)
 }
 
-fn model(ranks: u32, cores: u32) -> String {
+pub(crate) fn model(ranks: u32, cores: u32) -> String {
     let placement = vec!["0"; ranks as usize].join(",");
     format!(
-        r#"{{"nodes": [{{"cores": {cores}, "idle": "yield", "quantum_ps": 4000}}], "placement": [{placement}],
+        r#"{{"nodes": [{{"cores": {cores}, "idle": "sleep", "quantum_ps": 4000}}], "placement": [{placement}],
             "intra": {{"call_ps": 10, "overhead_send": {}, "overhead_recv": {}, "latency": {}, "gap": {},
                        "rendezvous_from_bytes": 1000}}}}"#,
         flat(110),
@@ -278,7 +278,7 @@ fn nodes_that_run_on_the_cores_of_one_compute_in_turns() {
     let layer = |model: &str| model[model.find("\"intra\": ").unwrap() + 9..model.len() - 1].to_string();
     let layer = layer(&model(2, 1));
     let elapsed = |cores_of: &str| {
-        let node = |more: &str| format!(r#"{{"cores": 1, "idle": "yield", "quantum_ps": 4000 {more}}}"#);
+        let node = |more: &str| format!(r#"{{"cores": 1, "idle": "sleep", "quantum_ps": 4000 {more}}}"#);
         let model = format!(
             r#"{{"nodes": [{}, {}], "placement": [0, 1], "intra": {layer}, "inter": {layer}}}"#,
             node(""),

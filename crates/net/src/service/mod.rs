@@ -3,14 +3,13 @@
 //!
 //! A [`Plan`] is ports, circuits with sources of their own, and tasks; [`Plan::build`] checks it and admits
 //! the circuits, and the [`Network`] runs cell by cell. A port has one buffer for all categories, UBR gives way,
-//! and tells ABR its rates by ERICA ([`port`]); VBR and CBR are policed at the entrance ([`contract`]). A task
+//! and tells ABR its rates by ERICA ([`port`]); what is guaranteed goes first. A task
 //! plays the messages of a program through [`pcaal`](wiretwin_proto::pcaal), over an ordinary circuit of UBR,
 //! a backup circuit of ABR and a control circuit of VBR ([`task`]).
 //!
-//! Left out: switching latency, hosts that cost, and queues in the direction back, where resource management
+//! Left out: policing (every source keeps to its contract), switching latency, hosts that cost, and queues in the direction back, where resource management
 //! and control cells meet nobody.
 
-pub mod contract;
 mod network;
 pub mod port;
 mod scenario;
@@ -19,8 +18,7 @@ pub mod task;
 mod tests;
 mod tournament;
 
-pub use contract::Category;
-pub use network::{CircuitPlan, CircuitReport, Excess, Network, Plan};
+pub use network::{Category, CircuitPlan, CircuitReport, Network, Plan};
 pub use port::{PortPlan, Reserve};
 pub use scenario::Scenario;
 pub use task::{Mechanism, Message, TaskPlan, TaskReport, Trace};

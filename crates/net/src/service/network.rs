@@ -4,26 +4,38 @@ use wiretwin_engine::{Schedule, Slab, Stream};
 use wiretwin_plan::PlanError;
 use wiretwin_proto::Output;
 use wiretwin_proto::abr::{
-    CellRate, Destination, Erica, Notifier, Source, SourceCell, SourceOutput, VcIndex,
+    self, CellRate, Destination, Erica, Notifier, Source, SourceCell, SourceOutput, VcIndex,
 };
 use wiretwin_proto::pcaal;
 use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 use wiretwin_wire::rm;
 
-use super::contract::{CELL_BITS, Category, Policer};
 use super::port::{Cell, Class, Port, PortPlan, Reserve};
 use super::task::{End, Task, TaskPlan, TaskReport};
 use super::tournament::Tournament;
 use crate::load::{Generator, Law};
 use crate::port::Taken;
 
-/// What becomes of cells beyond the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Excess {
-    /// They are dropped at the entrance.
-    Dropped,
-    /// They are tagged (CLP 1), and dropped first.
-    Tagged,
+/// A category of service (af-tm-0056 §2). Rates count 424 bits a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Category {
+    /// A rate that is guaranteed, and that the source keeps to: constant bit rate, or variable without bursts.
+    Guaranteed(BitRate),
+    /// Available bit rate.
+    Abr(abr::Config),
+    /// Unspecified bit rate: nothing is promised, nothing asked.
+    Ubr,
+}
+
+impl Category {
+    /// What a port sets aside for a circuit, in bit/s.
+    fn guaranteed(&self) -> f64 {
+        match self {
+            Self::Guaranteed(rate) => rate.get() as f64,
+            Self::Abr(config) => config.mcr.cells_per_s() * CELL_BITS as f64,
+            Self::Ubr => 0.0,
+        }
+    }
 }
 
 /// A circuit with a source of its own.
@@ -33,10 +45,8 @@ pub struct CircuitPlan {
     pub name: String,
     /// The ports it crosses, in order; each at most once.
     pub path: Vec<usize>,
-    /// Its contract.
+    /// What it is promised.
     pub category: Category,
-    /// What becomes of cells beyond it.
-    pub excess: Excess,
     /// Its source; `None` for one that always has a cell, on a circuit whose rate is told.
     pub law: Option<Law>,
     /// From the source to the first port.
@@ -57,16 +67,12 @@ pub struct CircuitReport {
     pub sent: u64,
     /// Forward resource management cells sent.
     pub management: u64,
-    /// Cells dropped or tagged at the entrance.
-    pub policed: u64,
     /// Cells lost in queues.
     pub lost: u64,
     /// Cells that came out at the other end.
     pub delivered: u64,
     /// Those of them with data.
     pub delivered_data: u64,
-    /// Cells dropped at the entrance.
-    pub dropped: u64,
     /// Backward cells that ports made by themselves (BECN).
     pub notified: u64,
 }
@@ -106,8 +112,6 @@ pub(super) struct Circuit {
     name: String,
     path: Vec<(u16, VcIndex)>,
     class: Class,
-    policer: Option<Policer>,
-    excess: Excess,
     sender: Sender,
     destination: Destination,
     /// One for each port on its way.
@@ -234,7 +238,10 @@ impl Plan {
 impl Network {
     /// Checks a circuit and sets aside what is guaranteed of it.
     fn admit(&self, plan: &CircuitPlan, guaranteed: &mut [f64]) -> Result<(), PlanError> {
-        plan.category.check().map_err(|error| error.under(&plan.key("category")))?;
+        if let Category::Abr(config) = plan.category {
+            let wrong = |error| PlanError::new(plan.key("category.abr"), error, "rates that can be");
+            config.check().map_err(wrong)?;
+        }
         if !(1..=usize::from(u8::MAX)).contains(&plan.path.len()) {
             let value = format!("{} ports", plan.path.len());
             return Err(PlanError::new(plan.key("path"), value, "1 to 255"));
@@ -264,7 +271,7 @@ impl Network {
         let class = match plan.category {
             Category::Abr(_) => Class::Abr,
             Category::Ubr => Class::Ubr,
-            Category::Cbr { .. } | Category::Vbr { .. } => Class::Guaranteed,
+            Category::Guaranteed(_) => Class::Guaranteed,
         };
         let mut path = Vec::new();
         for &port in &plan.path {
@@ -275,8 +282,6 @@ impl Network {
             name: plan.name.clone(),
             path,
             class,
-            policer: plan.category.policer(),
-            excess: plan.excess,
             sender,
             destination: Destination::new(),
             notifiers: vec![Notifier::new(); plan.path.len()],
@@ -299,20 +304,13 @@ impl Network {
             name: format!("{} {kind}", plan.name),
             path: plan.path.clone(),
             category,
-            excess: Excess::Dropped,
             law: None,
             access: plan.access,
-        };
-        let control = Category::Vbr {
-            peak: plan.control,
-            tolerance: Span::ZERO,
-            sustained: plan.control,
-            burst: Cells::new(1),
         };
         let circuits = [
             (category(Category::Ubr, "ordinary"), None),
             (category(Category::Abr(plan.backup), "backup"), Some(plan.backup)),
-            (category(control, "control"), None),
+            (category(Category::Guaranteed(plan.control), "control"), None),
         ];
         let mut numbers = [0; 3];
         for (place, (circuit, abr)) in circuits.iter().enumerate() {
@@ -435,13 +433,11 @@ impl Network {
                             let content = circuit.queue.pop_front().unwrap_or(Cell::EMPTY);
                             self.emit(number, content, 0);
                         }
-                        SourceOutput::Transmit(SourceCell::Forward(cell)) => {
+                        SourceOutput::Transmit(
+                            SourceCell::Forward(cell) | SourceCell::TaggedForward(cell),
+                        ) => {
                             let content = self.contents.insert(Content::Rm(cell));
                             self.emit(number, content, Cell::RM);
-                        }
-                        SourceOutput::Transmit(SourceCell::TaggedForward(cell)) => {
-                            let content = self.contents.insert(Content::Rm(cell));
-                            self.emit(number, content, Cell::RM | Cell::CLP);
                         }
                         Output::Timeout(at) => {
                             let at = at.unwrap_or(SimTime::MAX);
@@ -498,22 +494,9 @@ impl Network {
 
     /// A cell reaches the next port of its circuit.
     #[inline]
-    fn arrive(&mut self, mut cell: Cell) {
+    fn arrive(&mut self, cell: Cell) {
         let now = self.now;
         let circuit = &mut self.circuits[usize::from(cell.circuit)];
-        if cell.hop == 0
-            && let Some(policer) = &mut circuit.policer
-            && !policer.conforms(now)
-        {
-            circuit.report.policed += 1;
-            match circuit.excess {
-                Excess::Tagged => cell.flags |= Cell::CLP,
-                Excess::Dropped => {
-                    circuit.report.dropped += 1;
-                    return self.forget(cell.content);
-                }
-            }
-        }
         let (place, vc) = circuit.path[usize::from(cell.hop)];
         let class = circuit.class;
         let port = &mut self.ports[usize::from(place)];
@@ -537,19 +520,13 @@ impl Network {
         let made = if notifies { circuit.notifiers[usize::from(cell.hop)].becn(now) } else { None };
         circuit.report.notified += u64::from(made.is_some());
         match port.take(now, cell, class) {
-            Taken::Sent(end) => self.next.set(1 + usize::from(place), end),
+            Taken::Sent(end) | Taken::Marked(end) => self.next.set(1 + usize::from(place), end),
             Taken::Waits => {}
             Taken::Instead(other) => self.lose(other),
             Taken::Lost => self.lose(cell),
         }
         if let Some(made) = made {
             self.send_back(usize::from(cell.circuit), usize::from(cell.hop), made);
-        }
-    }
-
-    fn forget(&mut self, content: u32) {
-        if content != Cell::EMPTY {
-            self.contents.remove(content);
         }
     }
 
@@ -668,9 +645,9 @@ impl Network {
         }
     }
 
-    /// Of each port: cells sent, the mean number that waited and the most.
-    pub fn ports(&self) -> impl Iterator<Item = (u64, f64, u64)> {
-        self.ports.iter().map(|port| (port.sent, port.mean_waiting(self.now), port.longest()))
+    /// Of each port: cells sent, those that it marked (EFCI), the mean number that waited and the most.
+    pub fn ports(&self) -> impl Iterator<Item = (u64, u64, f64, u64)> {
+        self.ports.iter().map(|port| (port.sent, port.marked, port.mean_waiting(self.now), port.longest()))
     }
 
     /// What was seen of each task.
@@ -681,7 +658,7 @@ impl Network {
         })
     }
 
-    /// Checks that every cell sent is delivered, lost, dropped or under way.
+    /// Checks that every cell sent is delivered, lost or under way.
     ///
     /// # Errors
     /// The name of the first circuit whose books do not balance.
@@ -695,11 +672,10 @@ impl Network {
             held[usize::from(cell.circuit)] += 1;
         }
         for (circuit, held) in self.circuits.iter().zip(held) {
-            let CircuitReport { sent, management, lost, delivered, dropped, .. } = circuit.report;
-            if sent + management != lost + delivered + dropped + held {
+            let CircuitReport { sent, management, lost, delivered, .. } = circuit.report;
+            if sent + management != lost + delivered + held {
                 return Err(format!(
-                    "{}: {sent} + {management} sent; {delivered} delivered, {lost} lost, {dropped} dropped, \
-                     {held} under way",
+                    "{}: {sent} + {management} sent; {delivered} delivered, {lost} lost, {held} under way",
                     circuit.name
                 ));
             }
@@ -707,6 +683,14 @@ impl Network {
         Ok(())
     }
 }
+
+/// From one cell to the next at a rate, rounded down.
+pub(super) fn cell_time(rate: BitRate) -> Span {
+    Span::from_ps((u128::from(CELL_BITS) * 1_000_000_000_000 / u128::from(rate.get())) as u64)
+}
+
+/// Bits of a cell.
+const CELL_BITS: u64 = 424;
 
 /// A rate in cells of 424 bits.
 pub(super) fn cells_per_s(rate: BitRate) -> CellRate {

@@ -5,13 +5,15 @@
 //! UBR takes the place of a UBR cell in the queue. Choice: of the last one ([`PushOut::Last`]), as the paper
 //! does not say which.
 
+use serde::Deserialize;
 use wiretwin_proto::abr::{Erica, EricaConfig};
 use wiretwin_units::{BitRate, Cells, SimTime, Span, Transmitter};
 
 use crate::port::{Backlog, PushOut, Room, Scheduler, Taken};
 
 /// What explicit rates leave of the line for ABR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reserve {
     /// What guaranteed traffic takes is not given away (as 96-1172 has it).
     Guaranteed,
@@ -33,8 +35,6 @@ pub struct PortPlan {
     /// A circuit of ABR whose cell finds more than so many waiting is told so by a backward cell (BECN), at most
     /// ten times a second.
     pub becn: Option<Cells>,
-    /// A cell that was tagged (CLP 1) is lost where it finds more than so many waiting.
-    pub tagged: Option<Cells>,
     /// Explicit rates for ABR.
     pub erica: Option<EricaConfig>,
     /// What they leave.
@@ -66,10 +66,8 @@ impl Cell {
     pub(super) const EMPTY: u32 = u32::MAX;
     /// Met congestion.
     pub(super) const EFCI: u8 = 1;
-    /// Lost first.
-    pub(super) const CLP: u8 = 2;
     /// Resource management.
-    pub(super) const RM: u8 = 4;
+    pub(super) const RM: u8 = 2;
 }
 
 /// Guaranteed cells first; ABR and UBR in one queue, and UBR gives way.
@@ -87,6 +85,8 @@ pub(super) struct Port {
     area: u128,
     changed: SimTime,
     pub sent: u64,
+    /// Cells that bear the mark of congestion from here on.
+    pub marked: u64,
 }
 
 impl Port {
@@ -101,6 +101,7 @@ impl Port {
             area: 0,
             changed: SimTime::ZERO,
             sent: 0,
+            marked: 0,
         }
     }
 
@@ -137,12 +138,10 @@ impl Port {
         if self.sending.is_none() {
             return Taken::Sent(self.send(now, cell));
         }
-        let over = |limit: Option<Cells>| limit.is_some_and(|limit| self.waiting() > limit.get());
-        if cell.flags & Cell::CLP != 0 && over(self.plan.tagged) {
-            return Taken::Lost;
-        }
-        if cell.flags & Cell::RM == 0 && over(self.plan.efci) {
+        let over = self.plan.efci.is_some_and(|limit| self.waiting() > limit.get());
+        if cell.flags & Cell::RM == 0 && over {
             cell.flags |= Cell::EFCI;
+            self.marked += 1;
         }
         self.change(now);
         self.waiting.offer(class as u32, 0, cell)
@@ -183,7 +182,6 @@ mod tests {
             push_out: PushOut::Last,
             efci: None,
             becn: None,
-            tagged: None,
             erica: None,
             reserve: Reserve::Guaranteed,
             delay: Span::ZERO,
@@ -238,18 +236,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_and_tags_look_at_what_waits() {
-        let limits = Some(Cells::new(1));
-        let mut port = Port::new(PortPlan { efci: limits, tagged: limits, ..plan() }, None);
-        let tagged = |number| Cell { flags: Cell::CLP, ..cell(number) };
-        for number in 0..3 {
-            assert_ne!(port.take(SimTime::ZERO, tagged(number), Class::Ubr), Taken::Lost);
+    fn marks_look_at_what_waits() {
+        let mut port = Port::new(PortPlan { efci: Some(Cells::new(1)), ..plan() }, None);
+        for number in 0..4 {
+            take(&mut port, number, Class::Abr);
         }
-        assert_eq!(port.take(SimTime::ZERO, tagged(3), Class::Ubr), Taken::Lost);
-        port.take(SimTime::ZERO, cell(4), Class::Abr);
-        port.take(SimTime::ZERO, Cell { flags: Cell::RM, ..cell(5) }, Class::Abr);
+        port.take(SimTime::ZERO, Cell { flags: Cell::RM, ..cell(4) }, Class::Abr);
         let flags: Vec<u8> = port.held().map(|cell| cell.flags).collect();
-        assert_eq!(flags, [Cell::CLP, Cell::CLP, Cell::CLP, Cell::EFCI, Cell::RM]);
+        assert_eq!(flags, [0, 0, 0, Cell::EFCI, Cell::RM]);
     }
 
     proptest! {

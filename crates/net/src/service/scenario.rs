@@ -1,25 +1,165 @@
-//! A network of services as JSON in and JSON out.
+//! Scenarios of shared ports: JSON in, JSON out.
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
-use wiretwin_plan::PlanError;
+use wiretwin_plan::{PlanError, read};
 use wiretwin_proto::abr::{self, EricaConfig, QueueControl};
 use wiretwin_proto::pcaal::{self, ClockSync, Kind, LocalClock, Watch};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
-use super::contract::{Category, cell_time};
-use super::network::{CircuitPlan, CircuitReport, Excess, Network, Plan, cells_per_s};
+use super::network::{Category, CircuitPlan, CircuitReport, Network, Plan, cell_time, cells_per_s};
 use super::port::{PortPlan, Reserve};
 use super::task::{Mechanism, Message, TaskPlan, TaskReport, Trace};
-use crate::json::{At, Fields, JsonError, parse};
 use crate::load::Law;
 use crate::port::PushOut;
 
-/// A day, in nanoseconds.
-const LONGEST_NS: u64 = 86_400_000_000_000;
-const MOST_CELLS: u64 = 1 << 24;
-const FASTEST_BIT_S: u64 = 1_000_000_000_000;
+/// Nanoseconds, a day at most.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct Ns(Span);
+
+impl TryFrom<u64> for Ns {
+    type Error = &'static str;
+
+    fn try_from(ns: u64) -> Result<Self, Self::Error> {
+        let allowed = "an integer from 0 to 86400000000000";
+        if ns <= 86_400_000_000_000 { Ok(Self(Span::from_ns(ns))) } else { Err(allowed) }
+    }
+}
+
+/// Bits per second, above 0.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "u64")]
+struct BitS(BitRate);
+
+impl TryFrom<u64> for BitS {
+    type Error = &'static str;
+
+    fn try_from(bit_s: u64) -> Result<Self, Self::Error> {
+        let allowed = "an integer from 1 to 1000000000000";
+        if (1..=1_000_000_000_000).contains(&bit_s) { Ok(Self(BitRate::bit_s(bit_s))) } else { Err(allowed) }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    seed: u64,
+    warm_up_ns: Ns,
+    run_ns: Ns,
+    ports: Vec<PortTable>,
+    circuits: Vec<CircuitTable>,
+    tasks: Vec<TaskTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PortTable {
+    bit_s: BitS,
+    buffer_cells: u32,
+    push_out: PushOut,
+    efci_cells: Option<u32>,
+    becn_cells: Option<u32>,
+    reserve: Reserve,
+    delay_ns: Ns,
+    erica: EricaTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EricaTable {
+    utilization: f64,
+    interval_cells: u32,
+    /// The delay that ERICA+ aims at.
+    plus_ns: Option<Ns>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CircuitTable {
+    name: String,
+    path: Vec<usize>,
+    access_ns: Ns,
+    /// Of a circuit of ABR; one without is of UBR.
+    pcr_bit_s: Option<BitS>,
+    /// Of its source, while it is on.
+    bit_s: BitS,
+    /// Mean times, of a source that is not always on.
+    on_off_ns: Option<[Ns; 2]>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TaskTable {
+    name: String,
+    path: Vec<usize>,
+    access_ns: Ns,
+    line_bit_s: BitS,
+    mechanism: Mechanism,
+    layer: LayerTable,
+    peer_clock: Option<ClockTable>,
+    backup: BackupTable,
+    control_bit_s: BitS,
+    trace: TraceTable,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BackupTable {
+    pcr_bit_s: BitS,
+    mcr_bit_s: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClockTable {
+    ahead_ns: i64,
+    gains_ns_each_s: i64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayerTable {
+    poll_ns: Ns,
+    monitor_ns: Ns,
+    loss_ns: Ns,
+    high_ns: Ns,
+    low_ns: Ns,
+    window: u32,
+    max_pd: u32,
+    stamps: bool,
+    watch: WatchName,
+    weight: u32,
+    clock_sync: Option<SyncTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WatchName {
+    EachCell,
+    Average,
+    OnDemand,
+    RoundTrip,
+    Network,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SyncTable {
+    interval_ns: Ns,
+    delay_ns: Ns,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceTable {
+    period_ns: Ns,
+    at_ns: Vec<Ns>,
+    values: Vec<u32>,
+    octets: u64,
+}
 
 /// A network that can be run.
 #[derive(Clone, Debug)]
@@ -33,29 +173,22 @@ impl Scenario {
     /// Reads a scenario.
     ///
     /// # Errors
-    /// [`JsonError`] naming the key, the value and what is allowed.
-    pub fn from_json(text: &str) -> Result<Self, JsonError> {
-        let value = parse("scenario", text)?;
-        let top = At::top("scenario", &value);
-        let fields = top.object(&["seed", "warm_up_ns", "run_ns", "ports", "circuits", "tasks"])?;
-        let start = SimTime::ZERO + span(&fields, "warm_up_ns")?;
-        let mut plan = Plan::default();
-        for port in fields.get("ports")?.list("ports")? {
-            plan.ports.push(read_port(&port)?);
-        }
-        for circuit in items(&fields, "circuits")? {
-            plan.circuits.push(read_circuit(&circuit)?);
-        }
-        for task in items(&fields, "tasks")? {
-            plan.tasks.push(read_task(&task, start)?);
-        }
-        // What the plan itself refuses is refused here.
-        if let Err(error) = plan.build(1) {
-            let PlanError { key, value, allowed } = error;
-            return Err(JsonError { document: "scenario", key, value, allowed });
-        }
-        let seed = fields.get("seed")?.integer(0, u64::MAX)?;
-        Ok(Self { plan, seed, end: start + span(&fields, "run_ns")? })
+    /// [`PlanError`] naming the key, the value and what is allowed.
+    pub fn from_json(text: &str) -> Result<Self, PlanError> {
+        let Document { seed, warm_up_ns, run_ns, ports, circuits, tasks } = read::from_json(text)?;
+        let start = SimTime::ZERO + warm_up_ns.0;
+        let tasks = tasks
+            .into_iter()
+            .enumerate()
+            .map(|(number, task)| task.plan(start).map_err(|error| error.under(&format!("tasks[{number}]"))));
+        let plan = Plan {
+            ports: ports.into_iter().map(PortTable::plan).collect(),
+            circuits: circuits.into_iter().map(CircuitTable::plan).collect(),
+            tasks: tasks.collect::<Result<_, _>>()?,
+        };
+        // What the plan itself rejects is rejected here.
+        plan.build(1)?;
+        Ok(Self { plan, seed, end: start + run_ns.0 })
     }
 
     /// The network at its beginning.
@@ -89,7 +222,9 @@ impl Scenario {
             .collect();
         let ports: Vec<Value> = network
             .ports()
-            .map(|(sent, mean, most)| json!({"sent": sent, "mean_waiting": mean, "most_waiting": most}))
+            .map(|(sent, marked, mean, most)| {
+                json!({"sent": sent, "marked": marked, "mean_waiting": mean, "most_waiting": most})
+            })
             .collect();
         json!({"tasks": tasks, "circuits": circuits, "ports": ports})
     }
@@ -97,8 +232,8 @@ impl Scenario {
 
 fn circuit_value(report: &CircuitReport) -> Value {
     json!({
-        "sent": report.sent, "management": report.management, "policed": report.policed,
-        "lost": report.lost, "delivered": report.delivered, "delivered_data": report.delivered_data,
+        "sent": report.sent, "management": report.management, "lost": report.lost,
+        "delivered": report.delivered, "delivered_data": report.delivered_data,
     })
 }
 
@@ -118,258 +253,114 @@ fn task_value(task: &TaskReport) -> Value {
     })
 }
 
-fn items<'a>(fields: &Fields<'a>, key: &str) -> Result<Vec<At<'a>>, JsonError> {
-    match fields.optional(key) {
-        Some(at) if at.value.as_array().is_some_and(Vec::is_empty) => Ok(Vec::new()),
-        Some(at) => at.list(key),
-        None => Ok(Vec::new()),
+impl PortTable {
+    fn plan(self) -> PortPlan {
+        let cells = |count: u32| Cells::new(count.into());
+        let EricaTable { utilization, interval_cells, plus_ns } = self.erica;
+        let plus = |Ns(delay)| QueueControl { delay, above: 1.15, empty: 1.05, least: 0.5 };
+        PortPlan {
+            rate: self.bit_s.0,
+            buffer: cells(self.buffer_cells),
+            push_out: self.push_out,
+            efci: self.efci_cells.map(cells),
+            becn: self.becn_cells.map(cells),
+            erica: Some(EricaConfig {
+                utilization,
+                queue: plus_ns.map(plus),
+                ..EricaConfig::new(cells_per_s(self.bit_s.0), cells(interval_cells))
+            }),
+            reserve: self.reserve,
+            delay: self.delay_ns.0,
+        }
     }
 }
 
-fn span(fields: &Fields<'_>, key: &str) -> Result<Span, JsonError> {
-    Ok(Span::from_ns(fields.get(key)?.integer(0, LONGEST_NS)?))
+impl CircuitTable {
+    fn plan(self) -> CircuitPlan {
+        let interval = cell_time(self.bit_s.0);
+        CircuitPlan {
+            name: self.name,
+            path: self.path,
+            category: self
+                .pcr_bit_s
+                .map_or(Category::Ubr, |BitS(peak)| Category::Abr(abr::Config::new(cells_per_s(peak)))),
+            law: Some(match self.on_off_ns {
+                None => Law::Constant { interval },
+                Some([Ns(on), Ns(off)]) => Law::OnOff { interval, on, off },
+            }),
+            access: self.access_ns.0,
+        }
+    }
 }
 
-fn rate(fields: &Fields<'_>, key: &str) -> Result<BitRate, JsonError> {
-    Ok(BitRate::bit_s(fields.get(key)?.integer(1, FASTEST_BIT_S)?))
-}
-
-fn cells(fields: &Fields<'_>, key: &str) -> Result<Option<Cells>, JsonError> {
-    fields.optional(key).map(|at| Ok(Cells::new(at.integer(0, MOST_CELLS)?))).transpose()
-}
-
-fn real(fields: &Fields<'_>, key: &str, default: f64) -> Result<f64, JsonError> {
-    let Some(at) = fields.optional(key) else { return Ok(default) };
-    at.value.as_f64().filter(|value| value.is_finite()).ok_or_else(|| at.refuse("a number"))
-}
-
-fn path(fields: &Fields<'_>) -> Result<Vec<usize>, JsonError> {
-    let ports = fields.get("path")?.list("ports")?;
-    ports.iter().map(|at| Ok(at.integer(0, 1 << 16)? as usize)).collect()
-}
-
-fn read_port(at: &At<'_>) -> Result<PortPlan, JsonError> {
-    let fields = at.object(&[
-        "bit_s",
-        "buffer_cells",
-        "push_out",
-        "efci_cells",
-        "becn_cells",
-        "tagged_cells",
-        "erica",
-        "reserve",
-        "delay_ns",
-    ])?;
-    let line = rate(&fields, "bit_s")?;
-    let push_out = [("last", PushOut::Last), ("first", PushOut::First), ("none", PushOut::None)];
-    let reserve = [("guaranteed", Reserve::Guaranteed), ("everything", Reserve::Everything)];
-    Ok(PortPlan {
-        rate: line,
-        buffer: Cells::new(fields.get("buffer_cells")?.integer(1, MOST_CELLS)?),
-        push_out: fields.get("push_out")?.one_of(&push_out)?,
-        efci: cells(&fields, "efci_cells")?,
-        becn: cells(&fields, "becn_cells")?,
-        tagged: cells(&fields, "tagged_cells")?,
-        erica: fields.optional("erica").map(|at| read_erica(&at, line)).transpose()?,
-        reserve: fields.get("reserve")?.one_of(&reserve)?,
-        delay: span(&fields, "delay_ns")?,
-    })
-}
-
-fn read_erica(at: &At<'_>, line: BitRate) -> Result<EricaConfig, JsonError> {
-    let fields = at.object(&["utilization", "interval_cells", "equality", "plus"])?;
-    let interval = Cells::new(fields.get("interval_cells")?.integer(1, MOST_CELLS)?);
-    let typical = EricaConfig::new(cells_per_s(line), interval);
-    let queue = fields.optional("plus").map(|at| -> Result<_, JsonError> {
-        let fields = at.object(&["delay_ns", "above", "empty", "least"])?;
-        Ok(QueueControl {
-            delay: span(&fields, "delay_ns")?,
-            above: real(&fields, "above", 1.15)?,
-            empty: real(&fields, "empty", 1.05)?,
-            least: real(&fields, "least", 0.5)?,
+impl TaskTable {
+    fn plan(self, start: SimTime) -> Result<TaskPlan, PlanError> {
+        let BackupTable { pcr_bit_s: BitS(peak), mcr_bit_s } = self.backup;
+        let mcr = BitRate::new(mcr_bit_s).map_or(abr::CellRate::ZERO, cells_per_s);
+        let clock = |clock: ClockTable| LocalClock {
+            ahead_ns: clock.ahead_ns,
+            gains_ns_each_s: clock.gains_ns_each_s,
+        };
+        Ok(TaskPlan {
+            name: self.name,
+            path: self.path,
+            access: self.access_ns.0,
+            line: self.line_bit_s.0,
+            mechanism: self.mechanism,
+            layer: self.layer.config(),
+            peer_clock: self.peer_clock.map(clock).unwrap_or_default(),
+            backup: abr::Config { mcr, ..abr::Config::new(cells_per_s(peak)) },
+            control: self.control_bit_s.0,
+            trace: Arc::new(self.trace.trace().map_err(|error| error.under("trace"))?),
+            start,
         })
-    });
-    let config = EricaConfig {
-        utilization: real(&fields, "utilization", typical.utilization)?,
-        equality: real(&fields, "equality", typical.equality)?,
-        queue: queue.transpose()?,
-        ..typical
-    };
-    config.check().map_err(|error| at.refuse(&error.to_string()))?;
-    Ok(config)
-}
-
-fn read_abr(at: &At<'_>, fields: &Fields<'_>) -> Result<abr::Config, JsonError> {
-    let config = abr::Config {
-        mcr: match fields.optional("mcr_bit_s") {
-            Some(at) => match at.integer(0, FASTEST_BIT_S)? {
-                0 => abr::CellRate::ZERO,
-                bits => cells_per_s(BitRate::bit_s(bits)),
-            },
-            None => abr::CellRate::ZERO,
-        },
-        adtf: Span::from_ns(
-            fields.optional("adtf_ns").map_or(Ok(500_000_000), |at| at.integer(0, LONGEST_NS))?,
-        ),
-        nrm: cells(fields, "nrm_cells")?.unwrap_or(Cells::new(32)),
-        ..abr::Config::new(cells_per_s(rate(fields, "pcr_bit_s")?))
-    };
-    config.check().map_err(|error| at.refuse_as(at.value.to_string(), error.to_string()))?;
-    Ok(config)
-}
-
-const ABR_KEYS: [&str; 4] = ["pcr_bit_s", "mcr_bit_s", "adtf_ns", "nrm_cells"];
-
-fn read_circuit(at: &At<'_>) -> Result<CircuitPlan, JsonError> {
-    let fields = at.object(&["name", "path", "access_ns", "category", "excess", "source"])?;
-    let contract = fields.get("category")?;
-    let of = |known: &[&str]| contract.object(known);
-    let kind = contract.member("kind").and_then(|kind| kind.value.as_str());
-    let category = match kind {
-        Some("ubr") => of(&["kind"]).map(|_| Category::Ubr)?,
-        Some("abr") => {
-            let inner = of(&[&["kind"][..], &ABR_KEYS].concat())?;
-            Category::Abr(read_abr(&contract, &inner)?)
-        }
-        Some("cbr") => {
-            let inner = of(&["kind", "pcr_bit_s", "cdvt_ns"])?;
-            Category::Cbr { peak: rate(&inner, "pcr_bit_s")?, tolerance: span(&inner, "cdvt_ns")? }
-        }
-        Some("vbr") => {
-            let inner = of(&["kind", "pcr_bit_s", "cdvt_ns", "scr_bit_s", "mbs_cells"])?;
-            Category::Vbr {
-                peak: rate(&inner, "pcr_bit_s")?,
-                tolerance: span(&inner, "cdvt_ns")?,
-                sustained: rate(&inner, "scr_bit_s")?,
-                burst: Cells::new(inner.get("mbs_cells")?.integer(1, MOST_CELLS)?),
-            }
-        }
-        _ => return Err(contract.refuse("an object whose kind is ubr, abr, vbr or cbr")),
-    };
-    let source = fields.get("source")?;
-    let inner = source.object(&["law", "bit_s", "on_ns", "off_ns"])?;
-    let law = match inner.get("law")?.text()? {
-        "greedy" => None,
-        "constant" => Some(Law::Constant { interval: cell_time(rate(&inner, "bit_s")?) }),
-        "on-off" => {
-            let on = Span::from_ns(inner.get("on_ns")?.integer(1, LONGEST_NS)?);
-            let off = Span::from_ns(inner.get("off_ns")?.integer(1, LONGEST_NS)?);
-            Some(Law::OnOff { interval: cell_time(rate(&inner, "bit_s")?), on, off })
-        }
-        _ => return Err(inner.get("law")?.refuse("greedy, constant or on-off")),
-    };
-    Ok(CircuitPlan {
-        name: fields.get("name")?.text()?.to_string(),
-        path: path(&fields)?,
-        category,
-        excess: fields.get("excess")?.one_of(&[("dropped", Excess::Dropped), ("tagged", Excess::Tagged)])?,
-        law,
-        access: span(&fields, "access_ns")?,
-    })
-}
-
-fn read_task(at: &At<'_>, start: SimTime) -> Result<TaskPlan, JsonError> {
-    let fields = at.object(&[
-        "name",
-        "path",
-        "access_ns",
-        "line_bit_s",
-        "mechanism",
-        "layer",
-        "peer_clock",
-        "backup",
-        "control_bit_s",
-        "trace",
-    ])?;
-    let mechanisms = [("ubr", Mechanism::Ubr), ("abr", Mechanism::Abr), ("lme-ece", Mechanism::LmeEce)];
-    let backup = fields.get("backup")?;
-    let inner = backup.object(&ABR_KEYS)?;
-    let clock = fields.optional("peer_clock").map(|at| -> Result<_, JsonError> {
-        let fields = at.object(&["ahead_ns", "gains_ns_each_s"])?;
-        Ok(LocalClock {
-            ahead_ns: fields.get("ahead_ns")?.signed(-(1 << 53), 1 << 53)?,
-            gains_ns_each_s: fields.get("gains_ns_each_s")?.signed(-100_000_000, 100_000_000)?,
-        })
-    });
-    Ok(TaskPlan {
-        name: fields.get("name")?.text()?.to_string(),
-        path: path(&fields)?,
-        access: span(&fields, "access_ns")?,
-        line: rate(&fields, "line_bit_s")?,
-        mechanism: fields.get("mechanism")?.one_of(&mechanisms)?,
-        layer: read_layer(&fields.get("layer")?)?,
-        peer_clock: clock.transpose()?.unwrap_or_default(),
-        backup: read_abr(&backup, &inner)?,
-        control: rate(&fields, "control_bit_s")?,
-        trace: Arc::new(read_trace(&fields.get("trace")?)?),
-        start,
-    })
-}
-
-fn read_layer(at: &At<'_>) -> Result<pcaal::Config, JsonError> {
-    let fields = at.object(&[
-        "poll_ns",
-        "monitor_ns",
-        "loss_ns",
-        "high_ns",
-        "low_ns",
-        "window",
-        "max_pd",
-        "stamps",
-        "watch",
-        "weight",
-        "clock_sync",
-    ])?;
-    let weight = fields.optional("weight").map_or(Ok(8), |at| at.integer(1, 1 << 20))? as u32;
-    let watches = [
-        ("each-cell", Watch::EachCell),
-        ("average", Watch::Average(weight)),
-        ("on-demand", Watch::OnDemand),
-        ("round-trip", Watch::RoundTrip),
-        ("network", Watch::Network),
-    ];
-    let sync = fields.optional("clock_sync").map(|at| -> Result<_, JsonError> {
-        let fields = at.object(&["interval_ns", "delay_ns"])?;
-        Ok(ClockSync { interval: span(&fields, "interval_ns")?, delay: span(&fields, "delay_ns")? })
-    });
-    let config = pcaal::Config {
-        timer_poll: span(&fields, "poll_ns")?,
-        max_pd: fields.get("max_pd")?.integer(1, u32::MAX.into())? as u32,
-        window: fields.get("window")?.integer(1, (1 << 31) - 1)? as u32,
-        stamp_data: fields.get("stamps")?.truth()?,
-        watch: Some(fields.get("watch")?.one_of(&watches)?),
-        monitor_interval: span(&fields, "monitor_ns")?,
-        loss_threshold: span(&fields, "loss_ns")?,
-        high_threshold: span(&fields, "high_ns")?,
-        low_threshold: span(&fields, "low_ns")?,
-        clock_sync: sync.transpose()?,
-        ..pcaal::Config::default()
-    };
-    config.check().map_err(|error| at.refuse(&error.to_string()))?;
-    Ok(config)
-}
-
-fn read_trace(at: &At<'_>) -> Result<Trace, JsonError> {
-    let fields = at.object(&["period_ns", "at_ns", "values", "octets"])?;
-    let kinds = Kind::ALL.map(|kind| (kind.octets() as u64, kind));
-    let octets = fields.get("octets")?;
-    let kind = kinds.iter().find(|(count, _)| octets.value.as_u64() == Some(*count));
-    let (_, kind) = *kind.ok_or_else(|| octets.refuse("1, 2, 4, 8 or 16"))?;
-    let (times, values) = (fields.get("at_ns")?, fields.get("values")?);
-    let (each, counts) = (times.list("times")?, values.list("counts")?);
-    if each.len() != counts.len() {
-        return Err(
-            values.refuse_as(format!("{} counts", counts.len()), format!("{}, one a time", each.len()))
-        );
     }
-    let mut messages = Vec::with_capacity(each.len());
-    let mut last = 0;
-    for (at, count) in each.iter().zip(&counts) {
-        last = at.integer(last, LONGEST_NS)?;
-        let values = count.integer(1, u32::MAX.into())? as u32;
-        messages.push(Message { at: Span::from_ns(last), values, kind });
+}
+
+impl LayerTable {
+    fn config(self) -> pcaal::Config {
+        let sync =
+            |SyncTable { interval_ns, delay_ns }| ClockSync { interval: interval_ns.0, delay: delay_ns.0 };
+        pcaal::Config {
+            timer_poll: self.poll_ns.0,
+            max_pd: self.max_pd,
+            window: self.window,
+            stamp_data: self.stamps,
+            watch: Some(match self.watch {
+                WatchName::EachCell => Watch::EachCell,
+                WatchName::Average => Watch::Average(self.weight),
+                WatchName::OnDemand => Watch::OnDemand,
+                WatchName::RoundTrip => Watch::RoundTrip,
+                WatchName::Network => Watch::Network,
+            }),
+            monitor_interval: self.monitor_ns.0,
+            loss_threshold: self.loss_ns.0,
+            high_threshold: self.high_ns.0,
+            low_threshold: self.low_ns.0,
+            clock_sync: self.clock_sync.map(sync),
+            ..pcaal::Config::default()
+        }
     }
-    // A trace of no length would send without end in no time.
-    let period = Span::from_ns(fields.get("period_ns")?.integer(last.max(1), LONGEST_NS)?);
-    Ok(Trace { messages, period })
+}
+
+impl TraceTable {
+    fn trace(self) -> Result<Trace, PlanError> {
+        let Self { period_ns: Ns(period), at_ns, values, octets } = self;
+        let kind = Kind::ALL.into_iter().find(|kind| kind.octets() as u64 == octets);
+        let kind = kind.ok_or_else(|| PlanError::new("octets", octets, "1, 2, 4, 8 or 16"))?;
+        if values.is_empty() || values.len() != at_ns.len() || values.contains(&0) {
+            let allowed = format!("1 or more for each of the {} times", at_ns.len());
+            return Err(PlanError::new("values", format!("{} counts", values.len()), allowed));
+        }
+        if !at_ns.is_sorted_by_key(|at| at.0) {
+            return Err(PlanError::new("at_ns", "a list of times", "times that ascend"));
+        }
+        // A trace of no length would send without end in no time.
+        let least = at_ns.last().map_or(Span::ZERO, |at| at.0).max(Span::from_ns(1));
+        if period < least {
+            return Err(PlanError::new("period_ns", period, format!("{least} or more")));
+        }
+        let messages = at_ns.into_iter().zip(values).map(|(Ns(at), values)| Message { at, values, kind });
+        Ok(Trace { messages: messages.collect(), period })
+    }
 }

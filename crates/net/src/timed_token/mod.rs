@@ -13,21 +13,10 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-
 use wiretwin_units::{BitRate, Bits, Bytes, SimTime, Span};
 
+pub use crate::station::{Frame, StationId};
 pub use ring::TimedToken;
-
-/// A station: its place in the order of the ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StationId(pub u16);
-
-impl fmt::Display for StationId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "station {}", self.0)
-    }
-}
 
 /// A station and what is behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,17 +62,6 @@ impl Config {
     fn time(&self, bits: Bits) -> Span {
         self.rate.time_for(bits).expect("a ring of at least 1 Mbit/s sends a frame in less than a day")
     }
-}
-
-/// A frame on the ring: its length and who it is for; the rest is the caller's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame<P> {
-    /// The receiver; `None` is every other station.
-    pub to: Option<StationId>,
-    /// From frame control to the end of the check sequence; at most 4491.
-    pub octets: Bytes,
-    /// What it carries. The ring never looks.
-    pub payload: P,
 }
 
 /// The longest frame, from frame control to check sequence: 9000 symbols less preamble and delimiters as

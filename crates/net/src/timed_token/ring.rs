@@ -1,8 +1,8 @@
 //! The ring and the stations' access procedure.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
+use wiretwin_engine::{EventQueue, Slab};
 use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, SimTime, Span};
 
@@ -35,14 +35,14 @@ struct Hold {
     asynchronous: Span,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// A frame has left the holder.
     Sent,
     /// A frame, by its number, has arrived whole.
-    Arrive { station: u16, frame: u64 },
+    Arrive { station: u16, frame: u32 },
     /// The token comes to a station that waits for it, if no other took it before.
-    Token { station: u16, plan: u64 },
+    Token { station: u16, plan: u32 },
 }
 
 /// A frame that is on its way.
@@ -61,12 +61,10 @@ pub struct TimedToken<P> {
     rotation: Span,
     token: Token,
     /// Counts plans of where the token is taken next.
-    plan: u64,
-    /// Frames on their way, the first of this number; `None` once everywhere.
-    flights: VecDeque<Option<Flight<P>>>,
-    first_flight: u64,
-    events: BinaryHeap<Reverse<(SimTime, u64, Event)>>,
-    sequence: u64,
+    plan: u32,
+    /// Frames on their way by number: places are used again when a frame is everywhere.
+    flights: Slab<Flight<P>>,
+    events: EventQueue<Event>,
     outputs: VecDeque<Output<P>>,
     now: SimTime,
 }
@@ -109,10 +107,8 @@ impl<P: Clone> TimedToken<P> {
             rotation,
             token: Token::Round { from: 0, left: SimTime::ZERO },
             plan: 0,
-            flights: VecDeque::new(),
-            first_flight: 0,
-            events: BinaryHeap::new(),
-            sequence: 0,
+            flights: Slab::new(),
+            events: EventQueue::new(),
             outputs: VecDeque::new(),
             now: SimTime::ZERO,
         })
@@ -124,21 +120,7 @@ impl<P: Clone> TimedToken<P> {
     /// [`PlanError`]: no such station, a frame to its own sender or of more than [`LONGEST`], a time that has passed.
     /// Nothing has changed then.
     pub fn offer(&mut self, now: SimTime, station: StationId, frame: Frame<P>) -> Result<bool, PlanError> {
-        let last = self.stations.len() - 1;
-        for named in [Some(station), frame.to].into_iter().flatten() {
-            if usize::from(named.0) > last {
-                return Err(PlanError::new("station", named.0, format!("0 to {last}")));
-            }
-        }
-        if frame.to == Some(station) {
-            return Err(PlanError::new("frame.to", station.0, "another station"));
-        }
-        if frame.octets > LONGEST {
-            return Err(PlanError::new("frame.octets", frame.octets, format!("at most {LONGEST}")));
-        }
-        if now < self.now {
-            return Err(PlanError::new("now", now, format!("{} or later", self.now)));
-        }
+        frame.check(station, self.stations.len(), LONGEST, now, self.now)?;
         let is_full = |sender: &Station<P>| sender.queue.len() >= sender.config.queue_frames as usize;
         // What has been sent by now makes room, so it is looked at after time has passed.
         if now == self.now && is_full(&self.stations[usize::from(station.0)]) {
@@ -157,13 +139,9 @@ impl<P: Clone> TimedToken<P> {
 
     /// Lets time pass: everything due by `now` happens.
     pub fn handle_timeout(&mut self, now: SimTime) {
-        while let Some(Reverse((time, _, _))) = self.events.peek() {
-            if *time > now {
-                break;
-            }
-            let Reverse((time, _, event)) = self.events.pop().expect("an event was just seen");
-            self.now = time;
-            match event {
+        while let Some(event) = self.events.pop_through(now) {
+            self.now = event.time;
+            match event.what {
                 Event::Sent => self.sent(),
                 Event::Arrive { station, frame } => self.arrive(station, frame),
                 Event::Token { station, plan } => {
@@ -179,13 +157,12 @@ impl<P: Clone> TimedToken<P> {
     /// The next thing to do.
     pub fn poll_output(&mut self) -> Output<P> {
         self.outputs.pop_front().unwrap_or_else(|| {
-            while let Some(Reverse((_, _, Event::Token { plan, .. }))) = self.events.peek() {
-                if *plan == self.plan {
-                    break;
-                }
+            while let Some(Event::Token { plan, .. }) = self.events.first().map(|event| event.what)
+                && plan != self.plan
+            {
                 self.events.pop();
             }
-            Output::Timeout(self.events.peek().map(|Reverse((time, _, _))| *time))
+            Output::Timeout(self.events.next_time())
         })
     }
 
@@ -225,7 +202,7 @@ impl<P: Clone> TimedToken<P> {
     /// Finds who takes the token next, if it goes round and somebody waits for it.
     fn plan_token(&mut self) {
         let Token::Round { from, left } = self.token else { return };
-        self.plan += 1;
+        self.plan = self.plan.wrapping_add(1);
         let mut next: Option<(SimTime, u16)> = None;
         for (number, station) in (0..).zip(&self.stations) {
             if !station.queue.is_empty() {
@@ -235,7 +212,7 @@ impl<P: Clone> TimedToken<P> {
         }
         if let Some((at, station)) = next {
             let plan = self.plan;
-            self.schedule(at, Event::Token { station, plan });
+            self.events.push(at, Event::Token { station, plan });
         }
     }
 
@@ -335,17 +312,16 @@ impl<P: Clone> TimedToken<P> {
         station.counters.sent += 1;
         station.counters.sent_octets += frame.octets.get();
         let end = self.now + takes;
-        let number = self.first_flight + self.flights.len() as u64;
-        self.schedule(end, Event::Sent);
-        let mut left = 0;
+        self.events.push(end, Event::Sent);
+        let to = frame.to;
+        let number = self.flights.insert(Flight { from, frame, left: 0 });
         for receiver in 0..self.stations.len() as u16 {
-            if receiver != from && frame.to.is_none_or(|to| to.0 == receiver) {
+            if receiver != from && to.is_none_or(|to| to.0 == receiver) {
                 let way = self.way(from, receiver);
-                self.schedule(end + way, Event::Arrive { station: receiver, frame: number });
-                left += 1;
+                self.events.push(end + way, Event::Arrive { station: receiver, frame: number });
+                self.flights[number].left += 1;
             }
         }
-        self.flights.push_back(Some(Flight { from, frame, left }));
     }
 
     fn sent(&mut self) {
@@ -356,25 +332,15 @@ impl<P: Clone> TimedToken<P> {
         self.send_or_release();
     }
 
-    fn arrive(&mut self, station: u16, number: u64) {
-        let slot = &mut self.flights[(number - self.first_flight) as usize];
-        let flight = slot.as_mut().expect("a frame is kept until it is everywhere");
+    fn arrive(&mut self, station: u16, number: u32) {
+        let flight = &mut self.flights[number];
         flight.left -= 1;
         let (from, frame) = (StationId(flight.from), flight.frame.clone());
         if flight.left == 0 {
-            *slot = None;
-        }
-        while let Some(None) = self.flights.front() {
-            self.flights.pop_front();
-            self.first_flight += 1;
+            self.flights.remove(number);
         }
         self.stations[usize::from(station)].counters.received += 1;
         self.outputs.push_back(Output::Deliver { station: StationId(station), from, frame, due: self.now });
-    }
-
-    fn schedule(&mut self, time: SimTime, event: Event) {
-        self.sequence += 1;
-        self.events.push(Reverse((time, self.sequence, event)));
     }
 }
 

@@ -24,7 +24,7 @@ impl World {
 
     fn describe(&self, rank: &Rank) -> String {
         match rank.state {
-            State::Wait(_) => {
+            State::Wait(_) | State::Watch => {
                 let mut parts = Vec::new();
                 let mut at = rank.wait_head;
                 while at != NONE {
@@ -33,6 +33,9 @@ impl World {
                         parts.push(describe_request(request));
                     }
                     at = request.next_wait;
+                }
+                if rank.state == State::Watch {
+                    parts.insert(0, words::of_probe(&rank.pattern));
                 }
                 words::of_waits(parts)
             }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use wiretwin_msg::table::Table;
-use wiretwin_plan::{Below, Graph};
+use wiretwin_plan::{Below, ByPackets, Graph};
 use wiretwin_proto::tcp::{Config, Rto};
 use wiretwin_units::{Bytes, SimTime};
 
@@ -29,7 +29,8 @@ impl Carrier {
     pub(super) fn new(graph: &Arc<Graph>, below: &Below, seed: u64) -> Self {
         let modern = Config::linux_modern();
         // What hosts take is in the costs of their layer; and a library waits for ever.
-        let rules = Config { work: false, rto: Rto { most: u8::MAX, ..modern.rto }, ..modern };
+        let ecn = matches!(below, Below::Packets(ByPackets { ecn: Some(_), .. }));
+        let rules = Config { work: false, rto: Rto { most: u8::MAX, ..modern.rto }, ecn, ..modern };
         Self {
             network: packet::Network::over(Arc::clone(graph), below, seed),
             connections: Table::new(),
@@ -43,6 +44,13 @@ impl Carrier {
 }
 
 impl World {
+    /// What its network has lost and marked, by name; nothing where messages are flows.
+    #[must_use]
+    pub fn congestion(&self) -> Vec<(&'static str, u64)> {
+        let carrier = self.network.as_ref().and_then(|network| network.carrier.as_ref());
+        carrier.map_or_else(Vec::new, |carrier| carrier.network.congestion())
+    }
+
     /// A message between these nodes enters the network.
     pub(super) fn network_send(&mut self, index: u32, nodes: Pair) {
         let Some(carrier) = self.network.as_mut().and_then(|network| network.carrier.as_mut()) else {

@@ -2,12 +2,16 @@
 //!
 //! A node with no more ranks than cores gives each its own, and nothing here concerns it. On another
 //! node, all that its ranks do (computing, sending, taking messages in) is served in time slices,
-//! round robin, in the order in which ranks became ready. A rank that waits either polls, keeping its
-//! core until the slice ends, or gives the core up at once and queues again when something concerns
-//! it.
+//! round robin, in the order in which ranks became ready. A rank that waits does one of three things.
+//! It polls, and keeps its core until the slice ends. Or it sleeps: it gives the core up at once and queues
+//! again when something concerns it. Or it yields: it looks for messages by [turns] with the others that wait
+//! on its core. Ranks that sleep take whichever core is free; ranks that yield are always ready to run, and a
+//! kernel leaves them on the cores that they were dealt to.
 //!
 //! Choice: a rank that becomes ready queues at the tail and preempts nobody; a slice that ends while
-//! nobody queues is renewed. Switching costs nothing.
+//! nobody queues is renewed. Switching costs nothing but where ranks yield, where it is part of a turn.
+//!
+//! [turns]: super::turns
 
 use std::collections::VecDeque;
 
@@ -16,6 +20,7 @@ use wiretwin_record::timeline::Kind;
 
 use super::progress::Step;
 use super::state::{NONE, State};
+use super::turns::Turns;
 use super::{Effect, WaitMode, World};
 use crate::model::{Idle, Model};
 use crate::queue::{Epoch, Event};
@@ -23,17 +28,19 @@ use crate::queue::{Epoch, Event};
 /// The shared cores of a world.
 #[derive(Clone, Debug)]
 pub(super) struct Cores {
-    /// By node; `None` where ranks have cores of their own.
-    nodes: Vec<Option<SharedNode>>,
-    /// Of all shared nodes, one after the other.
+    /// By node, its first run queue; `None` where ranks have cores of their own.
+    nodes: Vec<Option<u32>>,
+    queues: Vec<RunQueue>,
+    /// Of all run queues, one after the other.
     cores: Vec<Core>,
     sharers: Vec<Sharer>,
     /// Sharers whose client has had its turn.
     kicked: Vec<u32>,
 }
 
+/// Ranks that wait for the same cores: all of a node, or one where its ranks yield.
 #[derive(Clone, Debug)]
-struct SharedNode {
+struct RunQueue {
     /// Its cores: a range of [`Cores::cores`].
     first_core: u32,
     end_core: u32,
@@ -45,11 +52,15 @@ struct SharedNode {
     queue: VecDeque<u32>,
     quantum: u64,
     idle: Idle,
+    /// Where its ranks yield: whose turn it is.
+    turns: Option<Turns>,
+    /// The sharer whose turn is awaited, and when it begins.
+    next: Option<(u32, u64)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Core {
-    node: u32,
+    queue: u32,
     sharer: u32,
     slice_end: u64,
     epoch: u32,
@@ -65,7 +76,9 @@ enum Place {
 #[derive(Clone, Debug)]
 struct Sharer {
     rank: u32,
-    node: u32,
+    queue: u32,
+    /// Its number among those that take turns on its core.
+    member: u32,
     place: Place,
     actions: VecDeque<Action>,
     burn: Option<Burn>,
@@ -102,37 +115,46 @@ enum Then {
 
 impl Cores {
     pub(super) fn new(model: &Model, ranks_on: &[u32]) -> Self {
-        let mut cores = Vec::new();
+        let mut cores: Vec<Core> = Vec::new();
+        let mut queues: Vec<RunQueue> = Vec::new();
         let mut nodes = Vec::new();
-        for (number, (node, ranks)) in model.nodes.iter().zip(ranks_on).enumerate() {
+        for (node, ranks) in model.nodes.iter().zip(ranks_on) {
             if *ranks <= node.cores {
                 nodes.push(None);
                 continue;
             }
-            let first_core = cores.len() as u32;
-            let core = Core { node: number as u32, sharer: NONE, slice_end: 0, epoch: 0 };
-            cores.extend((0..node.cores).map(|_| core));
-            nodes.push(Some(SharedNode {
-                first_core,
-                end_core: cores.len() as u32,
-                free: (first_core..cores.len() as u32).rev().collect(),
-                timed: false,
-                queue: VecDeque::new(),
-                quantum: node.quantum.as_ps(),
-                idle: node.idle,
-            }));
+            nodes.push(Some(queues.len() as u32));
+            let (count, each) = if node.idle == Idle::Yield { (node.cores, 1) } else { (1, node.cores) };
+            for _ in 0..count {
+                let (first_core, queue) = (cores.len() as u32, queues.len() as u32);
+                cores.extend((0..each).map(|_| Core { queue, sharer: NONE, slice_end: 0, epoch: 0 }));
+                queues.push(RunQueue {
+                    first_core,
+                    end_core: cores.len() as u32,
+                    free: (first_core..cores.len() as u32).rev().collect(),
+                    timed: false,
+                    queue: VecDeque::new(),
+                    quantum: node.quantum.as_ps(),
+                    idle: node.idle,
+                    turns: (node.idle == Idle::Yield).then(|| Turns::new(node.turn.as_ps())),
+                    next: None,
+                });
+            }
         }
-        Self { nodes, cores, sharers: Vec::new(), kicked: Vec::new() }
+        Self { nodes, queues, cores, sharers: Vec::new(), kicked: Vec::new() }
     }
 
-    /// The sharer number of a rank of this node, `NONE` if it has a core of its own.
-    pub(super) fn admit(&mut self, rank: u32, node: u32) -> u32 {
-        if self.nodes[node as usize].is_none() {
-            return NONE;
-        }
+    /// The sharer number of a rank of this node, `NONE` if it has a core of its own; where ranks yield, it is
+    /// dealt to that core of the node.
+    pub(super) fn admit(&mut self, rank: u32, node: u32, core: u32) -> u32 {
+        let Some(first) = self.nodes[node as usize] else { return NONE };
+        let yields = self.queues[first as usize].turns.is_some();
+        let queue = if yields { first + core } else { first };
+        let turns = self.queues[queue as usize].turns.as_mut();
         self.sharers.push(Sharer {
             rank,
-            node,
+            queue,
+            member: turns.map_or(0, Turns::join),
             place: Place::Off,
             actions: VecDeque::new(),
             burn: None,
@@ -143,13 +165,12 @@ impl Cores {
         (self.sharers.len() - 1) as u32
     }
 
-    fn node(&mut self, node: u32) -> &mut SharedNode {
-        // Only nodes with sharers are asked for.
-        self.nodes[node as usize].as_mut().expect("a sharer's node is shared")
+    fn queue(&mut self, queue: u32) -> &mut RunQueue {
+        &mut self.queues[queue as usize]
     }
 
-    fn node_of(&mut self, core: u32) -> &mut SharedNode {
-        self.node(self.cores[core as usize].node)
+    fn queue_of(&mut self, core: u32) -> &mut RunQueue {
+        self.queue(self.cores[core as usize].queue)
     }
 }
 
@@ -192,7 +213,7 @@ impl World {
 
     fn wake_sharer(&mut self, number: u32) {
         let sharer = &self.cores.sharers[number as usize];
-        let node = sharer.node;
+        let queue = sharer.queue;
         match sharer.place {
             Place::On(core) => {
                 if sharer.burn.is_none() && !sharer.deciding {
@@ -201,13 +222,21 @@ impl World {
             }
             Place::Queued => {}
             Place::Off => {
-                let shared = self.cores.node(node);
-                if let Some(core) = shared.free.pop() {
+                let shared = self.cores.queue(queue);
+                if shared.turns.is_none()
+                    && let Some(core) = shared.free.pop()
+                {
                     self.assign(core, number);
+                    return;
+                }
+                let core = shared.first_core;
+                let waits_for_turn = shared.turns.is_some() && !shared.free.is_empty();
+                shared.queue.push_back(number);
+                self.cores.sharers[number as usize].place = Place::Queued;
+                if waits_for_turn {
+                    self.await_turn(core);
                 } else {
-                    shared.queue.push_back(number);
-                    self.cores.sharers[number as usize].place = Place::Queued;
-                    self.schedule_slices(node);
+                    self.schedule_slices(queue);
                 }
             }
         }
@@ -215,7 +244,7 @@ impl World {
 
     fn assign(&mut self, core: u32, number: u32) {
         let now = self.now;
-        let slice_end = now + self.cores.node_of(core).quantum;
+        let slice_end = now + self.cores.queue_of(core).quantum;
         let state = &mut self.cores.cores[core as usize];
         state.sharer = number;
         state.slice_end = slice_end;
@@ -233,18 +262,62 @@ impl World {
 
     /// Takes the core from its rank and gives it to the next in the queue.
     fn release(&mut self, core: u32, place: Place) {
+        let now = self.now;
         let state = &mut self.cores.cores[core as usize];
         state.epoch = state.epoch.wrapping_add(1);
         let number = std::mem::replace(&mut state.sharer, NONE);
-        self.cores.sharers[number as usize].place = place;
-        let queue = &mut self.cores.node_of(core).queue;
+        let sharer = &mut self.cores.sharers[number as usize];
+        sharer.place = place;
+        let member = sharer.member;
+        let queue = self.cores.queue_of(core);
         if place == Place::Queued {
-            queue.push_back(number);
+            queue.queue.push_back(number);
         }
-        match queue.pop_front() {
+        if let Some(turns) = &mut queue.turns {
+            // A rank that waits has looked once, in vain, before it yields.
+            turns.leave(member, now, place == Place::Off);
+            queue.free.push(core);
+            self.await_turn(core);
+            return;
+        }
+        match queue.queue.pop_front() {
             Some(next) => self.assign(core, next),
-            None => self.cores.node_of(core).free.push(core),
+            None => queue.free.push(core),
         }
+    }
+
+    /// On a core whose ranks all wait, sees to it that the first turn of one that is ready begins.
+    fn await_turn(&mut self, core: u32) {
+        let now = self.now;
+        let Cores { queues, sharers, cores, .. } = &mut self.cores;
+        let state = &mut cores[core as usize];
+        let queue = &mut queues[state.queue as usize];
+        let Some(turns) = &queue.turns else { return };
+        let begins = |number: &u32| (turns.begins(sharers[*number as usize].member, now), *number);
+        let Some((at, number)) = queue.queue.iter().map(begins).min() else {
+            queue.next = None;
+            return;
+        };
+        if at > now && queue.next == Some((number, at)) {
+            return;
+        }
+        queue.next = Some((number, at));
+        state.epoch = state.epoch.wrapping_add(1);
+        if at > now {
+            let event = Event::Core { core, epoch: Epoch::of(state.epoch) };
+            self.queue.push(at, event);
+        } else {
+            self.begin_turn(core);
+        }
+    }
+
+    /// The turn has come that a core whose ranks all wait was waiting for.
+    fn begin_turn(&mut self, core: u32) {
+        let queue = self.cores.queue_of(core);
+        let Some((number, _)) = queue.next.take() else { return };
+        queue.queue.retain(|one| *one != number);
+        queue.free.pop();
+        self.assign(core, number);
     }
 
     /// Schedules the end of the work on a core, if it works.
@@ -257,11 +330,11 @@ impl World {
         }
     }
 
-    /// While ranks queue on a node, sees to it that the next slice to end there is noticed. All
+    /// While ranks queue, sees to it that the next slice to end on their cores is noticed. All
     /// slices are alike, so one that begins later ends later.
-    fn schedule_slices(&mut self, node: u32) {
+    fn schedule_slices(&mut self, queue: u32) {
         let now = self.now;
-        let shared = self.cores.node(node);
+        let shared = self.cores.queue(queue);
         if shared.timed || shared.queue.is_empty() {
             return;
         }
@@ -275,7 +348,7 @@ impl World {
             }
             first = first.min(core.slice_end);
         }
-        self.queue.push(first, Event::Slice { node });
+        self.queue.push(first, Event::Slice { queue });
     }
 
     /// Decides what the rank on a core does now.
@@ -347,8 +420,8 @@ impl World {
                     return true;
                 }
                 Step::Idle => {
-                    let node = self.ranks[rank as usize].node;
-                    let polls = self.cores.node(node).idle == Idle::Spin;
+                    let queue = self.cores.sharers[number as usize].queue;
+                    let polls = self.cores.queue(queue).idle == Idle::Spin;
                     return polls && self.ranks[rank as usize].state != State::Finished;
                 }
             }
@@ -358,15 +431,20 @@ impl World {
     /// Work has ended on a core.
     pub(super) fn core_event(&mut self, core: u32, epoch: Epoch) {
         let state = self.cores.cores[core as usize];
-        if Epoch::of(state.epoch) == epoch && state.sharer != NONE {
+        if Epoch::of(state.epoch) != epoch {
+            return;
+        }
+        if state.sharer == NONE {
+            self.begin_turn(core);
+        } else {
             self.stop_work(core);
             self.run_core(core);
         }
     }
 
-    /// Slices have ended on a node: `false` if all that is left is idle polling.
-    pub(super) fn slice_event(&mut self, node: u32) -> bool {
-        let shared = self.cores.node(node);
+    /// Slices have ended on the cores of a run queue: `false` if all that is left is idle polling.
+    pub(super) fn slice_event(&mut self, number: u32) -> bool {
+        let shared = self.cores.queue(number);
         shared.timed = false;
         let range = shared.first_core..shared.end_core;
         if shared.queue.is_empty() {
@@ -377,13 +455,13 @@ impl World {
         }
         for core in range {
             let state = self.cores.cores[core as usize];
-            if state.sharer != NONE && state.slice_end <= self.now && !self.cores.node(node).queue.is_empty()
-            {
+            let waited_for = !self.cores.queue(number).queue.is_empty();
+            if state.sharer != NONE && state.slice_end <= self.now && waited_for {
                 self.stop_work(core);
                 self.release(core, Place::Queued);
             }
         }
-        self.schedule_slices(node);
+        self.schedule_slices(number);
         true
     }
 
@@ -428,6 +506,7 @@ impl World {
                         State::Yield | State::ProbeNow | State::Wait(WaitMode::Test) => true,
                         State::Wait(_) => self.is_satisfied(sharer.rank),
                         State::Probe => self.found(sharer.rank).is_some(),
+                        State::Watch => self.is_satisfied(sharer.rank) || self.found(sharer.rank).is_some(),
                     }
             })
     }

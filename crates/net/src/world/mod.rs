@@ -1,7 +1,7 @@
 //! A world of ranks that compute and send messages, in virtual time.
 //!
 //! Clients [`World::post`] operations for a rank until they post a suspending one (`Wait`, `Probe`,
-//! `ProbeNow`, `Yield`, `Finish`), then [`World::step`] until the rank is among
+//! `ProbeNow`, `Watch`, `Yield`, `Finish`), then [`World::step`] until the rank is among
 //! [`World::resumed`]. Payloads stay with the client, keyed by message id; the world moves lengths.
 //!
 //! Rules of the model:
@@ -34,6 +34,7 @@ mod network;
 mod progress;
 mod state;
 mod transfer;
+mod turns;
 
 use wiretwin_engine::{Digest, Trace, TraceDigest, TraceEvent};
 use wiretwin_msg::library::NO_MULTICAST;
@@ -41,10 +42,9 @@ use wiretwin_msg::matching::{Matcher, Pattern, PostOutcome};
 use wiretwin_msg::protocol::{Mode, Protocol, Transfer};
 use wiretwin_msg::table::Table;
 use wiretwin_record::timeline::{Kind, Timeline};
-use wiretwin_units::{SimTime, Span};
+use wiretwin_units::{SimTime, Span, Transmitter};
 
 use crate::layer::Layer;
-use crate::link::Transmitter;
 use crate::model::Model;
 use crate::op::Names;
 pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
@@ -106,19 +106,28 @@ impl World {
             on_node[cores_of(*node) as usize] += 1;
         }
         let mut cores = Cores::new(&model, &on_node);
+        let mut seated = vec![0u32; model.nodes.len()];
         let ranks = model
             .placement
             .iter()
             .enumerate()
-            .map(|(rank, node)| Rank::new(cores_of(*node), cores.admit(rank as u32, cores_of(*node))))
+            .map(|(rank, node)| {
+                let node = cores_of(*node);
+                let before = seated[node as usize];
+                seated[node as usize] += 1;
+                let in_turn = before % model.nodes[node as usize].cores;
+                let core = model.dealt.get(rank).copied().unwrap_or(in_turn);
+                Rank::new(cores.admit(rank as u32, node, core))
+            })
             .collect::<Vec<_>>();
-        let wires = if model.link.is_some() { model.nodes.len() } else { 0 };
+        let wires = model.link.map(|link| vec![Transmitter::new(link.rate); model.nodes.len()]);
+        let wires = wires.unwrap_or_default();
         Self {
             now: 0,
             queue: Queue::default(),
             cores,
-            egress: vec![Transmitter::default(); wires],
-            ingress: vec![Transmitter::default(); wires],
+            egress: wires.clone(),
+            ingress: wires,
             network: model.network.as_ref().map(|network| Network::new(network, seed)),
             matcher: Matcher::new(),
             pairs: Table::new(),
@@ -237,12 +246,6 @@ impl World {
             + self.network.as_ref().map_or(0, Network::memory_bytes)
     }
 
-    /// Bytes of memory per rank that is idle: its own state, nothing posted.
-    #[must_use]
-    pub const fn bytes_per_idle_rank() -> usize {
-        size_of::<Rank>() + size_of::<u32>() // its placement
-    }
-
     /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.
     ///
     /// # Errors
@@ -289,6 +292,12 @@ impl World {
                 self.link_wait(rank, requests)?;
                 self.suspend(rank, State::Wait(mode));
             }
+            Op::Watch { requests, pattern } => {
+                self.check_pattern(&pattern)?;
+                self.link_wait(rank, requests)?;
+                self.ranks[rank as usize].pattern = pattern;
+                self.suspend(rank, State::Watch);
+            }
             Op::Probe(pattern) => {
                 self.check_pattern(&pattern)?;
                 self.ranks[rank as usize].pattern = pattern;
@@ -306,6 +315,20 @@ impl World {
             Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
         }
         Ok(None)
+    }
+
+    /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.
+    ///
+    /// # Errors
+    /// [`WorldError`] if there is no such request of this rank.
+    pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), WorldError> {
+        let index = self.check_request(rank, request)?;
+        if self.requests[index as usize].state == RequestState::Active {
+            self.requests[index as usize].let_go = true;
+        } else {
+            self.free_request(index);
+        }
+        Ok(())
     }
 
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all
@@ -530,7 +553,7 @@ impl World {
     fn free_request(&mut self, index: u32) {
         let request = &mut self.requests[index as usize];
         request.state = RequestState::Free;
-        request.waited = false;
+        (request.waited, request.let_go) = (false, false);
         // A generation that would wrap is not used again: ids stay unique.
         if request.generation < Request::LAST_GENERATION {
             self.free_requests.push(index);

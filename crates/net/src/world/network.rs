@@ -25,7 +25,7 @@ use crate::flow::{FlowId, Flows};
 use crate::model::NetworkModel;
 use crate::queue::Event;
 
-/// The way from one node to another, and who is on it.
+/// The way from one rank to another, and who is on it.
 #[derive(Clone, Debug)]
 struct Route {
     /// The media on the way, each once: a range of [`Network::media`].
@@ -40,7 +40,7 @@ struct Route {
     end_repeat: u32,
     /// The last length of a packet that was asked for, and what it took from the end of the first line on.
     known: (Bytes, Span),
-    /// The message of this pair that is on its way, and those that wait for it to have left.
+    /// The message of these ranks that is on its way, and those that wait for it to have left.
     under_way: u32,
     next: u32,
     last: u32,
@@ -53,6 +53,7 @@ pub(super) struct Network {
     router: Router,
     hosts: Vec<NodeId>,
     flows: Flows,
+    /// By sending and receiving rank.
     pairs: Table<Pair, u32>,
     routes: Vec<Route>,
     media: Vec<u32>,
@@ -81,14 +82,14 @@ impl Network {
         }
     }
 
-    /// The route between two nodes, found when it is first asked for.
-    fn route(&mut self, pair: Pair) -> u32 {
-        if let Some(route) = self.pairs.get(&pair) {
+    /// The route between two ranks on these nodes, found when it is first asked for.
+    fn route(&mut self, ranks: Pair, nodes: Pair) -> u32 {
+        if let Some(route) = self.pairs.get(&ranks) {
             return route;
         }
         let number = self.routes.len() as u32;
-        self.pairs.entry(pair, || number);
-        let (from, to) = (self.hosts[pair.source as usize], self.hosts[pair.destination as usize]);
+        self.pairs.entry(ranks, || number);
+        let (from, to) = (self.hosts[nodes.source as usize], self.hosts[nodes.destination as usize]);
         let mut path = Vec::new();
         let is_reached = self.router.path(from, to, &mut path);
         assert!(is_reached, "a checked network joins all its hosts");
@@ -172,12 +173,13 @@ impl World {
         let Some(network) = &mut self.network else { return };
         let message = &mut self.messages[index as usize];
         let place = |rank: u32| self.model.placement[rank as usize];
-        let pair = Pair { source: place(message.source), destination: place(message.destination) };
-        let number = network.route(pair);
+        let ranks = Pair { source: message.source, destination: message.destination };
+        let nodes = Pair { source: place(ranks.source), destination: place(ranks.destination) };
+        let number = network.route(ranks, nodes);
         message.route = number;
         message.next_on_route = NONE;
         if network.carrier.is_some() {
-            return self.network_send(index, pair);
+            return self.network_send(index, nodes);
         }
         let route = &mut network.routes[number as usize];
         if route.under_way == NONE {

@@ -35,7 +35,7 @@ impl World {
             Event::Proceed { rank } => self.proceed(rank),
             Event::Cancel { number } => self.cancel(number),
             Event::Core { core, epoch } => self.core_event(core, epoch),
-            Event::Slice { node } => return self.slice_event(node),
+            Event::Slice { queue } => return self.slice_event(queue),
             Event::Packet { kind, number } => self.network_packet(packet::Event { kind, number }),
         }
         true
@@ -138,6 +138,7 @@ impl World {
                 State::Wait(_) => self.is_satisfied(rank),
                 State::Yield => true,
                 State::Probe => self.found(rank).is_some(),
+                State::Watch => self.is_satisfied(rank) || self.found(rank).is_some(),
                 State::ProbeNow | State::Finished => false,
             };
             if over {
@@ -270,7 +271,9 @@ impl World {
     pub(super) fn settle(&mut self, index: u32, state: RequestState) {
         let request = &mut self.requests[index as usize];
         request.state = state;
-        if request.waited {
+        if request.let_go {
+            self.free_request(index);
+        } else if request.waited {
             let rank = request.rank;
             let owner = &mut self.ranks[rank as usize];
             owner.wait_open -= 1;
@@ -301,6 +304,7 @@ impl World {
             State::Wait(WaitMode::All) => state.wait_open == 0,
             State::Wait(WaitMode::Any | WaitMode::Some) => state.wait_done > 0 || state.wait_open == 0,
             State::Wait(WaitMode::Test) => true,
+            State::Watch => state.wait_done > 0,
             _ => false,
         }
     }
@@ -320,6 +324,7 @@ impl World {
     pub(super) fn resume(&mut self, rank: u32) {
         let outcome = match self.ranks[rank as usize].state {
             State::Wait(mode) => self.collect(rank, mode),
+            State::Watch => self.collect(rank, WaitMode::Some),
             State::Probe | State::ProbeNow => Resumed::Probed(self.found(rank)),
             _ => Resumed::Reached,
         };
@@ -373,7 +378,7 @@ impl World {
 }
 
 impl Rank {
-    pub(super) const fn new(node: u32, sharer: u32) -> Self {
+    pub(super) const fn new(sharer: u32) -> Self {
         Self {
             clock: 0,
             totals: [0; 4],
@@ -389,7 +394,6 @@ impl Rank {
             current: NONE,
             name: 0,
             site: -1,
-            node,
             sharer,
             pending: false,
         }
@@ -411,6 +415,7 @@ impl Request {
             state: RequestState::Active,
             is_send: false,
             waited: false,
+            let_go: false,
             posted: None,
             pattern: Pattern { context: 0, source: None, tag: None },
             posted_at: 0,

@@ -18,6 +18,8 @@ pub(super) enum State {
     Wait(WaitMode),
     /// Suspended until a message that `Rank::pattern` accepts has arrived.
     Probe,
+    /// Suspended until one of such a list is complete, or a message that `Rank::pattern` accepts has arrived.
+    Watch,
     /// Suspended until the world knows what has arrived by now.
     ProbeNow,
     /// Suspended until the world has reached the rank's clock.
@@ -51,7 +53,6 @@ pub(super) struct Rank {
     pub current: u32,
     pub name: u32,
     pub site: i32,
-    pub node: u32,
     /// Index among the ranks that share cores, or `NONE`.
     pub sharer: u32,
     /// A [`crate::queue::Event::Proceed`] is scheduled, or being handled.
@@ -74,6 +75,8 @@ pub(super) struct Request {
     pub state: RequestState,
     pub is_send: bool,
     pub waited: bool,
+    /// No wait will name it.
+    pub let_go: bool,
     pub posted: Option<Posted>,
     /// A receive: what it asks for. A send: what it sent.
     pub pattern: Pattern,

@@ -2,6 +2,7 @@
 
 use wiretwin_msg::matching::Envelope;
 use wiretwin_msg::protocol::{Input, Mode, Next, Protocol, TransferState};
+use wiretwin_units::{Bytes, SimTime, Transmitter};
 
 use super::state::{NONE, Pair, Request, RequestState, State};
 use super::{MATCHED, World};
@@ -65,8 +66,8 @@ impl World {
         let message = &self.messages[index as usize];
         let node = self.model.placement[message.source as usize] as usize;
         let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
-        let (head, _) = self.egress[node].accept(bytes + link.message.get(), self.now, link.rate_bit_s);
-        self.queue.push(head + link.delay.as_ps(), Event::LinkHead { message: index });
+        let (head, _) = on_wire(&mut self.egress[node], self.now, link.message + Bytes::new(bytes));
+        self.queue.push(head.saturating_add(link.delay.as_ps()), Event::LinkHead { message: index });
     }
 
     pub(super) fn link_head(&mut self, index: u32) {
@@ -74,7 +75,7 @@ impl World {
         let message = &self.messages[index as usize];
         let node = self.model.placement[message.destination as usize] as usize;
         let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
-        let (start, end) = self.ingress[node].accept(bytes + link.message.get(), self.now, link.rate_bit_s);
+        let (start, end) = on_wire(&mut self.ingress[node], self.now, link.message + Bytes::new(bytes));
         self.messages[index as usize].earliest = end;
         let on_link = end - start + link.delay.as_ps();
         self.fly(index, Crossing { at: end, on_link, ..Crossing::default() });
@@ -142,7 +143,7 @@ impl World {
             None => {
                 self.transition(index, Input::ArrivedUnexpected);
                 let rank = &self.ranks[destination as usize];
-                if rank.state == State::Probe && rank.pattern.accepts(&envelope) {
+                if matches!(rank.state, State::Probe | State::Watch) && rank.pattern.accepts(&envelope) {
                     self.notify(destination);
                 }
             }
@@ -257,6 +258,13 @@ impl World {
         }
         Some(index)
     }
+}
+
+/// When the first bit of so many bytes leaves on a wire that is given them now, and when the last one has left, in ps:
+/// at the end of time if that is later.
+fn on_wire(wire: &mut Transmitter, now: u64, bytes: Bytes) -> (u64, u64) {
+    let sent = wire.send(SimTime::from_ps(now), bytes.bits());
+    sent.map_or((u64::MAX, u64::MAX), |sent| (sent.start.as_ps(), sent.end.as_ps()))
 }
 
 /// Whether what is under way is a request to send, without data.

@@ -1,7 +1,6 @@
 //! Parameters of one end.
 
 use wiretwin_units::{Bytes, Span};
-use wiretwin_wire::direct::MOST_HEAD_OCTETS;
 
 pub use crate::parameter::ConfigError;
 use crate::parameter::{check, one_or_more, some};
@@ -127,12 +126,6 @@ impl Config {
             ),
             ("the monitoring interval", self.services.map_or((0, true, ""), |two| some(two.interval))),
         ])
-    }
-
-    /// The most bytes of payload in a frame that has a head; those without carry as much, so that a
-    /// message's frames begin where it is easy to say.
-    pub(super) const fn payload(&self) -> u64 {
-        self.frame.get() - MOST_HEAD_OCTETS as u64
     }
 }
 

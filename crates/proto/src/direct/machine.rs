@@ -562,8 +562,10 @@ impl Machine {
         if has_room && let Some(frame) = self.next_frame() {
             return Output::Transmit(frame);
         }
-        let times = [self.hello_at, self.rto_at, self.ack_at, self.chooser.due()];
-        Output::Timeout(times.into_iter().flatten().filter(|&at| at > self.now).min())
+        // An acknowledgment that is due waits for room. A time that a frame has overtaken is still to be handled.
+        let ack_at = self.ack_at.filter(|&at| at > self.now);
+        let times = [self.hello_at, self.rto_at, ack_at, self.chooser.due()];
+        Output::Timeout(times.into_iter().flatten().min())
     }
 
     fn next_frame(&mut self) -> Option<Frame> {
@@ -630,7 +632,7 @@ impl Machine {
 
     fn next_new(&mut self) -> Option<Frame> {
         let eager = if self.is_peer_short() { 0 } else { self.config.eager.get() };
-        let item = self.outbox.next(self.config.payload(), eager)?;
+        let item = self.outbox.next(self.config.frame.get(), eager)?;
         self.sender.push(item);
         let (number, item) = self.sender.next_new().expect("it was put there just now");
         self.counters.sent += 1;

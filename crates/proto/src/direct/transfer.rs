@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use wiretwin_units::Bytes;
-use wiretwin_wire::direct::{Body, Extent, Head, Number};
+use wiretwin_wire::direct::{BULK_OCTETS, Body, Extent, HEADER_OCTETS, Head, Number};
 
 use super::event::Message;
 use crate::{MessageId, Payload};
@@ -107,9 +107,11 @@ impl Outbox {
     }
 
     /// The next frame's content: messages before what was asked for, so that no short message waits for a
-    /// long one. At most `most` bytes a frame; a message longer than `eager` is offered.
-    pub(super) fn next(&mut self, most: u64, eager: u64) -> Option<Item> {
-        let Some(job) = self.jobs.front_mut() else { return self.next_bulk(most) };
+    /// long one. A frame of a message that goes on is filled to `frame` bytes, so that all are of one length, as those
+    /// have to be that a device sends together; a message longer than `eager` is offered.
+    pub(super) fn next(&mut self, frame: u64, eager: u64) -> Option<Item> {
+        let most = frame - HEADER_OCTETS as u64;
+        let Some(job) = self.jobs.front_mut() else { return self.next_bulk(most - BULK_OCTETS as u64) };
         match job {
             Job::Clear { offer, reference, length } => {
                 let item = Item::Clear { offer: *offer, reference: *reference, length: *length };
@@ -133,14 +135,18 @@ impl Outbox {
                     self.jobs.pop_front();
                     return Some(self.offer(message));
                 }
-                let count = (length - start).min(most);
+                let head_of = |extent| (start == 0).then_some(Head { tag, data, extent });
+                let room = |head: Option<Head>| most - head.map_or(0, |head| head.octets() as u64);
+                let mut head = head_of(Extent::Whole);
+                if length > room(head) {
+                    head = head_of(Extent::Begun { length });
+                }
+                let count = (length - start).min(room(head));
                 *done += count;
                 let ends = start + count == length;
                 if ends {
                     self.jobs.pop_front();
                 }
-                let extent = if count == length { Extent::Whole } else { Extent::Begun { length } };
-                let head = (start == 0).then_some(Head { tag, data, extent });
                 let payload = Payload { message: id, start: Bytes::new(start), length: Bytes::new(count) };
                 Some(Item::Message { head, payload, ends })
             }

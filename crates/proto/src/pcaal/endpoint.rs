@@ -300,11 +300,13 @@ impl Endpoint {
                 self.handle_data(number, values);
             }
             Pdu::Poll { ps, s } => self.handle_poll(ps, s),
-            Pdu::Stat { ps, mr, r, list } => self.handle_stat(ps, mr, r, &list),
+            Pdu::Stat { ps, mr, r, list } => {
+                self.handle_stat(ps, mr, r, &list);
+            }
             Pdu::Ustat { first, end, mr, r } => self.handle_ustat((first, end), mr, r),
             Pdu::Lstat { ps, mr, r, list, high, .. } => {
-                self.handle_stat(ps, mr, r, &list);
-                self.turn(high);
+                let again = self.handle_stat(ps, mr, r, &list);
+                self.turn(high, again);
             }
             Pdu::Monitor { number, stamp, high } => self.handle_monitor(number, stamp, high, cell.congestion),
             Pdu::Echo { number, stamp } => self.handle_echo(number, stamp),
@@ -435,15 +437,17 @@ impl Endpoint {
         self.poll_at = Some(self.after(self.config.timer_poll));
     }
 
-    fn handle_stat(&mut self, ps: Seq<32>, mr: Seq<32>, r: Seq<32>, list: &[Seq<32>]) {
+    /// How many it has sent again.
+    fn handle_stat(&mut self, ps: Seq<32>, mr: Seq<32>, r: Seq<32>, list: &[Seq<32>]) -> u32 {
         if !self.sender.accepts(Some(ps), r, list) {
             self.counters.ignored += 1;
-            return;
+            return 0;
         }
         let mr = self.edge(mr);
         let done = self.sender.stat(ps, r, mr, list, Missing::IsSkipped, true);
-        done.expect("numbers that were accepted");
+        let again = done.expect("numbers that were accepted");
         self.heard();
+        again.unwrap_or(0)
     }
 
     fn handle_ustat(&mut self, gap: (Seq<32>, Seq<32>), mr: Seq<32>, r: Seq<32>) {
@@ -470,15 +474,14 @@ impl Endpoint {
         }
     }
 
-    /// The mode is to be this. What is under way by a circuit that is left for its latency goes again by
-    /// the other.
-    fn turn(&mut self, high: bool) {
+    /// The mode is to be this, from the next cell on. So many cells, missing by the list of what said so, go
+    /// again; what is under way does not.
+    fn turn(&mut self, high: bool, again: u32) {
         if high == self.high {
             return;
         }
         self.high = high;
         self.counters.switches += 1;
-        let again = if high { self.sender.want_all() } else { 0 };
         self.outputs.push_back(Output::Event(Event::Mode { high, again }));
     }
 
@@ -576,7 +579,7 @@ impl Endpoint {
     fn act_on(&mut self, verdict: Option<Verdict>) {
         let Some(Verdict { high, stamp }) = verdict else { return };
         if self.config.watch == Some(Watch::RoundTrip) {
-            return self.turn(high);
+            return self.turn(high, 0);
         }
         let list = self.lists(LSTAT_ELEMENTS).swap_remove(0);
         let (mr, r) = (self.receiver.vr_mr, self.receiver.vr_r);

@@ -421,6 +421,34 @@ fn what_a_peer_says_wrongly_is_counted_and_has_no_effect() {
 }
 
 #[test]
+fn an_lstat_sends_again_what_it_names_and_not_what_is_under_way() {
+    let number = |number: u32| wiretwin_units::Seq::wrapping(number);
+    let config = Config { watch: None, work: false, max_pd: 20, ..Config::default() };
+    let mut end = Endpoint::new(config).expect("a good configuration");
+    let payload = Payload::whole(MessageId(1), Bytes::new(400));
+    end.send(SimTime::ZERO, 1, &[Run { kind: Kind::Four, payload }]).expect("a message");
+    // 20 cells, and behind them a POLL with the number 1.
+    while let Output::Transmit(_) = end.poll_output() {}
+    let list = [3, 5].map(number).to_vec();
+    let pdu = Pdu::Lstat { ps: number(1), mr: number(1024), r: number(2), list, stamp: 0, high: true };
+    let cell = Cell { circuit: Circuit::Control, connection: 0, pdu, congestion: false, corrupted: false };
+    end.handle_cell(SimTime::ZERO, cell);
+    let (mut again, mut modes) = (Vec::new(), Vec::new());
+    loop {
+        match end.poll_output() {
+            Output::Transmit(Cell { circuit, pdu: Pdu::Data { number, .. }, .. }) => {
+                again.push((circuit, number.get()));
+            }
+            Output::Event(mode) => modes.push(mode),
+            Output::Timeout(_) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(again, [(Circuit::Backup, 3), (Circuit::Backup, 4)]);
+    assert_eq!(modes, [Event::Mode { high: true, again: 2 }]);
+}
+
+#[test]
 fn what_is_no_message_is_refused() {
     let mut end = Endpoint::new(Config::default()).expect("a good configuration");
     let octets = |length| Payload::whole(MessageId(1), Bytes::new(length));

@@ -303,15 +303,6 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
             })
     }
 
-    /// Puts everything that was sent and not acknowledged into the retransmission queue: how many.
-    pub(crate) fn want_all(&mut self) -> u32 {
-        let sent = |slot: &&mut Slot<BITS, T>| slot.kept == Kept::Sent;
-        let count = self.buffer.iter_mut().filter(sent).map(|slot| slot.kept = Kept::Wanted).count();
-        self.wanted += count;
-        self.first_wanted = 0;
-        count as u32
-    }
-
     /// Takes back what was sent from `from` on.
     pub(crate) fn retrieve_sent(&mut self, from: Seq<BITS>) -> impl Iterator<Item = T> + '_ {
         let place = self.place(from).unwrap_or(self.buffer.len());

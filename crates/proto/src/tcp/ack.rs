@@ -38,6 +38,9 @@ impl Endpoint {
             return true;
         }
         self.handle_new_ack(segment, ack);
+        if self.switches.ecn && incoming.flags.has(Flags::ECE) {
+            self.handle_mark(ack);
+        }
         // FIN-WAIT-1 and its like may have ended by now, and in CLOSED nothing more is looked at.
         self.state != State::Closed
     }
@@ -91,7 +94,10 @@ impl Endpoint {
     fn retransmit_fast(&mut self, mss: u32) {
         self.counters.fast_retransmits += 1;
         let flight = (self.snd_max - self.snd_una) as u32;
-        self.window.on_loss(&self.config, self.snd_wnd, flight, mss);
+        // A mark that came of the same window has reduced it already.
+        if self.snd_una >= self.marked.to(self.snd_una) {
+            self.window.on_loss(&self.config, self.snd_wnd, flight, mss);
+        }
         self.timers.stop(Timer::Retransmit);
         self.switches.timing = false;
         self.recover = Near::new(self.snd_max);
@@ -162,6 +168,7 @@ impl Endpoint {
         // What lies far behind is dragged along, so that it never seems to lie ahead.
         let una = self.snd_una;
         self.recover = Near::new(self.recover.to(una).max(ack - 1));
+        self.marked = Near::new(self.marked.to(una).max(ack - 1));
         self.snd_sml = Near::new(self.snd_sml.to(una).max(ack));
         self.snd_up = Near::new(self.snd_up.to(una).max(ack));
         self.high_rxt = Near::new(self.high_rxt.to(una).max(ack));
@@ -176,6 +183,20 @@ impl Endpoint {
         if self.switches.sent_fin && ack > self.snd_end {
             self.fin_is_acknowledged();
         }
+    }
+
+    /// RFC 3168 §6.1.2: a mark is to the window what a loss is, at most once for what was in flight.
+    fn handle_mark(&mut self, ack: Place) {
+        if self.switches.recovering || ack <= self.marked.to(self.snd_una) {
+            return;
+        }
+        self.counters.marks += 1;
+        let flight = (self.snd_max - self.snd_una) as u32;
+        let mss = self.segment_octets();
+        self.window.on_loss(&self.config, self.snd_wnd, flight, mss);
+        self.window.cwnd = self.window.ssthresh;
+        self.marked = Near::new(self.snd_max);
+        self.switches.tell_reduced = true;
     }
 
     fn handle_ack_in_recovery(&mut self, ack: Place, acked: u32, mss: u32) {
@@ -209,7 +230,7 @@ impl Endpoint {
         let room = self.config.buffers.send_low.lets_on(self.send_space(), self.snd_hiwat);
         if self.switches.writer_waits && room {
             self.switches.writer_waits = false;
-            self.pending.writable = true;
+            self.pend().writable = true;
             self.work(WorkKind::Wakeup, 0, 1);
         }
     }

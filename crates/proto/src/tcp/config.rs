@@ -134,8 +134,12 @@ pub enum Pieces {
 /// The congestion window that a connection begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialWindow {
-    /// So many segments (BSD: 1).
+    /// So many segments (BSD from 4.3-Reno on: 1).
     Segments(u8),
+    /// The send buffer, towards a peer on an attached network, as every peer here is: `tcp_newtcpcb` gives
+    /// the window what room the buffer has, and `tcp_mss` takes it down to a segment only where the
+    /// destination is not local (4.3-Tahoe).
+    SendBuffer,
     /// min(4 MSS, max(2 MSS, 4380 octets)) (RFC 3390).
     Rfc3390,
     /// min(10 MSS, max(2 MSS, 14600 octets)) (RFC 6928).
@@ -241,8 +245,8 @@ pub struct Config {
     pub deflate_from: u8,
     /// The first two duplicate acknowledgments each let out one new segment (RFC 3042).
     pub limited_transmit: bool,
-    /// After a silence of a time-out, the window restarts from the initial one (BSD; RFC 5681
-    /// §4.1).
+    /// After a silence of a time-out, the window restarts from the initial one (BSD from 4.3-Reno on; RFC
+    /// 5681 §4.1), or from one segment where that is the room in a buffer.
     pub idle_restart: bool,
     /// Whose small segments wait.
     pub nagle: Nagle,
@@ -272,6 +276,8 @@ pub struct Config {
     pub timestamps: Option<Span>,
     /// Selective acknowledgments (RFC 2018, RFC 6675).
     pub sack: bool,
+    /// Explicit congestion notification (RFC 3168): asked for by the end that connects, granted by the other.
+    pub ecn: bool,
     /// The most ranges that a receiver keeps out of order, and a sender of what was acknowledged
     /// selectively. BSD: as many as the buffer holds; what is one too many is dropped.
     pub most_ranges: u16,

@@ -42,7 +42,11 @@ impl Window {
 
     /// After a silence of a time-out.
     pub(super) fn restart_after_idle(&mut self, config: &Config, mss: u32) {
-        self.cwnd = self.cwnd.min(initial(config, mss));
+        let restart = match config.initial_window {
+            InitialWindow::SendBuffer => mss,
+            _ => initial(config, mss),
+        };
+        self.cwnd = self.cwnd.min(restart);
         self.cubic.end_epoch();
     }
 
@@ -97,6 +101,7 @@ impl Window {
 fn initial(config: &Config, mss: u32) -> u32 {
     match config.initial_window {
         InitialWindow::Segments(segments) => u32::from(segments) * mss,
+        InitialWindow::SendBuffer => config.buffers.send,
         InitialWindow::Rfc3390 => (4 * mss).min((2 * mss).max(4_380)),
         InitialWindow::Rfc6928 => (10 * mss).min((2 * mss).max(14_600)),
     }
@@ -105,6 +110,7 @@ fn initial(config: &Config, mss: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wiretwin_units::Bytes;
 
     fn acked(octets: u32) -> Acked {
         Acked {
@@ -129,6 +135,11 @@ mod tests {
         assert_eq!(first(Config::linux_modern(), 8_948), 17_896);
         let rfc3390 = Config { initial_window: InitialWindow::Rfc3390, ..Config::linux_modern() };
         assert_eq!([536, 1_460, 4_312].map(|mss| first(rfc3390.clone(), mss)), [2_144, 4_380, 8_624]);
+        let sunos = Config::sunos41().with_buffers(Bytes::kib(32), Bytes::kib(32)).expect("a size that goes");
+        assert_eq!(first(sunos.clone(), 1_460), 32_768);
+        let mut window = Window { cwnd: 32_768, ..Window::new() };
+        window.restart_after_idle(&sunos, 1_460);
+        assert_eq!(window.cwnd, 1_460);
     }
 
     #[test]

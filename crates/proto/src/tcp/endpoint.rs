@@ -32,6 +32,8 @@ pub struct Setup {
 /// What is to be told, in the order in which it is told.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pending {
+    /// Something of what follows may be there: it is looked for at every output.
+    pub any: bool,
     pub established: bool,
     pub urgent: bool,
     pub end_of_stream: bool,
@@ -108,6 +110,12 @@ pub(super) struct Switches {
     pub timestamps: bool,
     /// Selective acknowledgments are agreed on, or asked for.
     pub sack: bool,
+    /// Explicit congestion notification is agreed on.
+    pub ecn: bool,
+    /// A mark has come and no CWR since: acknowledgments bear ECE.
+    pub echo_mark: bool,
+    /// The window was reduced for a mark: the next new segment bears CWR.
+    pub tell_reduced: bool,
     /// Window scaling is asked for, or agreed on.
     pub scaling: bool,
     /// The network has said that there is no way to the peer (`t_softerror`).
@@ -185,6 +193,9 @@ pub struct Endpoint {
     pub(super) rtt_at: SimTime,
     pub(super) window: Window,
     pub(super) recover: Near,
+    /// What had been sent when a mark last reduced the window: marks of acknowledgments up to there are of the same
+    /// window.
+    pub(super) marked: Near,
     pub(super) high_rxt: Near,
     pub(super) sacked: Ranges,
     pub(super) dupacks: u8,
@@ -256,6 +267,7 @@ impl Endpoint {
             rtt_at: SimTime::ZERO,
             window: Window::new(),
             recover: Near::new(-1),
+            marked: Near::new(0),
             high_rxt: Near::new(0),
             sacked: Ranges::new(),
             dupacks: 0,
@@ -559,6 +571,12 @@ impl Endpoint {
         }
     }
 
+    /// What is to be told, with more to come.
+    pub(super) const fn pend(&mut self) -> &mut Pending {
+        self.pending.any = true;
+        &mut self.pending
+    }
+
     pub(super) fn work(&mut self, kind: WorkKind, octets: u32, count: u32) {
         if self.config.work {
             self.tally.add(kind, octets, count);
@@ -661,7 +679,7 @@ impl Endpoint {
         self.held.relax();
         self.sacked.clear();
         self.sacked.relax();
-        self.pending.closed = Some(reason);
+        self.pend().closed = Some(reason);
     }
 
     /// Ends the connection, with a reset to a peer that knows of it (`tcp_drop`).
@@ -669,7 +687,7 @@ impl Endpoint {
         let knows = self.state.is_synchronized() || self.state == State::SynReceived;
         if knows && self.state != State::TimeWait {
             let (seq, ack) = (self.seq_of(self.snd_nxt), self.peer_seq_of(self.rcv_nxt));
-            self.pending.reset = Some(Reset { seq, ack: Some(ack) });
+            self.pend().reset = Some(Reset { seq, ack: Some(ack) });
         }
         self.end(reason);
     }

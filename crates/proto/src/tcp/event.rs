@@ -113,6 +113,8 @@ pub struct Counters {
     pub timeouts: u32,
     /// Losses that duplicate acknowledgments told of.
     pub fast_retransmits: u32,
+    /// Marks of congestion that reduced the window.
+    pub marks: u32,
     /// Segments received whose octets were not all as sent.
     pub corrupted: u32,
     /// Segments received that lay wholly outside the window.

@@ -7,7 +7,7 @@ use super::config::{Clock, MOST_SCALE};
 use super::endpoint::{Endpoint, NO_PLACE, Reset};
 use super::event::Reason;
 use super::output::timestamp;
-use super::segment::{Flags, Segment};
+use super::segment::{Ecn, Flags, Segment};
 use super::state::State;
 use super::timers::{Timer, tick_after};
 use crate::WorkKind;
@@ -61,7 +61,7 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        self.pending.reset = Some(if segment.flags.has(Flags::ACK) {
+        self.pend().reset = Some(if segment.flags.has(Flags::ACK) {
             Reset { seq: segment.ack, ack: None }
         } else {
             let syn = u32::from(segment.flags.has(Flags::SYN));
@@ -104,6 +104,10 @@ impl Endpoint {
             self.round_buffers();
         }
         self.switches.sack &= options.sack_permitted;
+        // RFC 3168 §6.1.1: both bits ask, ECE alone grants.
+        let asks = !segment.flags.has(Flags::ACK);
+        self.switches.ecn =
+            self.config.ecn && segment.flags.has(Flags::ECE) && segment.flags.has(Flags::CWR) == asks;
         match options.timestamps {
             Some(stamps) if self.switches.timestamps => {
                 self.ts_recent = stamps.value;
@@ -183,7 +187,7 @@ impl Endpoint {
         if self.switches.keep_alive {
             self.set_keep(self.config.keep_alive.idle);
         }
-        self.pending.established = true;
+        self.pend().established = true;
         if self.switches.syn_again {
             // RFC 5681 §3.1: one segment to begin with, where the SYN was lost.
             self.window.cwnd = self.segment_octets();
@@ -250,6 +254,11 @@ impl Endpoint {
         }
         if !incoming.flags.has(Flags::ACK) {
             return;
+        }
+        if self.switches.ecn && incoming.len > 0 {
+            // RFC 3168 §6.1.3: until the sender has said that it knows.
+            self.switches.echo_mark &= !incoming.flags.has(Flags::CWR);
+            self.switches.echo_mark |= segment.ecn == Ecn::Congestion;
         }
         if !self.handle_ack(segment, incoming) {
             return;
@@ -404,7 +413,7 @@ impl Endpoint {
         let up = first + i64::from(urgent);
         if up > self.rcv_up.to(self.rcv_nxt) {
             self.rcv_up = Near::new(up);
-            self.pending.urgent = true;
+            self.pend().urgent = true;
         }
     }
 
@@ -505,7 +514,7 @@ impl Endpoint {
     /// The peer's FIN, with all before it.
     fn take_fin(&mut self) {
         self.rcv_nxt += 1;
-        self.pending.end_of_stream = true;
+        self.pend().end_of_stream = true;
         self.switches.ack_now = true;
         self.work(WorkKind::Wakeup, 0, 1);
         match self.state {

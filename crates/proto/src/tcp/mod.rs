@@ -1,9 +1,9 @@
 //! The Transmission Control Protocol: one machine for every world and every age.
 //!
 //! RFC 9293 (2022), with what was there before and beside it: the rules of 4.3BSD-Tahoe to 4.4BSD-Lite
-//! and those of RFC 1122, 5681, 6298, 6582, 6675, 6928, 7323, 2018, 3042, 5961 and 9438 are options of
-//! one [`Config`], and [presets](Config::presets) put them together as they were shipped. Left out:
-//! explicit congestion notification, segments that carry text with a SYN, tail-loss probes, pacing.
+//! and those of RFC 1122, 5681, 6298, 6582, 6675, 6928, 7323, 2018, 3042, 3168, 5961 and 9438 are
+//! options of one [`Config`], and [presets](Config::presets) put them together as they were shipped. Left out:
+//! segments that carry text with a SYN, tail-loss probes, pacing.
 //!
 //! # How to drive it
 //! An [`Endpoint`] is one end of one connection.
@@ -63,7 +63,7 @@ pub use config::{
 pub use endpoint::{Endpoint, Setup};
 pub use event::{CommandError, Counters, Event, Read, Reason};
 pub use listener::{Listener, Refusal};
-pub use segment::{Flags, HEADER_OCTETS, Options, SackBlocks, Segment, SeqNumber, Timestamps};
+pub use segment::{Ecn, Flags, HEADER_OCTETS, Options, SackBlocks, Segment, SeqNumber, Timestamps};
 pub use state::State;
 pub use timers::{Phases, Timer};
 

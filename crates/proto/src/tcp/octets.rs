@@ -4,7 +4,7 @@ use wiretwin_units::Bytes;
 use wiretwin_wire::tcp as wire;
 use wiretwin_wire::{DecodeError, EmitError};
 
-use super::segment::{Flags, Options, SackBlocks, Segment, SeqNumber, Timestamps};
+use super::segment::{Ecn, Flags, Options, SackBlocks, Segment, SeqNumber, Timestamps};
 use crate::{MessageId, Payload};
 
 impl Segment {
@@ -36,11 +36,12 @@ impl Segment {
             seq: self.seq,
             ack: self.flags.has(Flags::ACK).then_some(self.ack),
             flags: wire::Flags {
+                cwr: self.flags.has(Flags::CWR),
+                ece: self.flags.has(Flags::ECE),
                 psh: self.flags.has(Flags::PSH),
                 rst: self.flags.has(Flags::RST),
                 syn: self.flags.has(Flags::SYN),
                 fin: self.flags.has(Flags::FIN),
-                ..wire::Flags::NONE
             },
             window: self.window,
             urgent: self.flags.has(Flags::URG).then_some(self.urgent),
@@ -61,6 +62,8 @@ impl Segment {
         }
         let mut flags = Flags::NONE;
         for (set, flag) in [
+            (repr.flags.cwr, Flags::CWR),
+            (repr.flags.ece, Flags::ECE),
             (repr.flags.psh, Flags::PSH),
             (repr.flags.rst, Flags::RST),
             (repr.flags.syn, Flags::SYN),
@@ -79,6 +82,8 @@ impl Segment {
             window: repr.window,
             urgent: repr.urgent.unwrap_or(0),
             corrupted: false,
+            // That is in the header of IP.
+            ecn: Ecn::NotCapable,
             options: Options {
                 mss: known.mss,
                 window_scale: known.window_scale,

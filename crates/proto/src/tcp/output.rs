@@ -5,7 +5,7 @@ use wiretwin_units::{Bytes, SimTime};
 use super::config::{Nagle, WindowUpdate};
 use super::endpoint::{Endpoint, Pass};
 use super::sack::Flight;
-use super::segment::{Flags, Options, SackBlocks, Segment, Timestamps};
+use super::segment::{Ecn, Flags, Options, SackBlocks, Segment, Timestamps};
 use super::state::State;
 use super::timers::Timer;
 use crate::Payload;
@@ -30,6 +30,8 @@ pub(super) struct Stub {
     flags: Flags,
     window: u16,
     urgent: u16,
+    /// Congestion may mark it in place of dropping it.
+    ecn: bool,
 }
 
 impl Stub {
@@ -80,7 +82,12 @@ impl Endpoint {
         if self.snd_nxt > 0 && !self.switches.ack_now {
             return None;
         }
-        let flags = self.state.flags();
+        // RFC 3168 §6.1.1.
+        let flags = match self.state {
+            State::SynSent if self.config.ecn => self.state.flags() | Flags::ECE | Flags::CWR,
+            State::SynReceived if self.switches.ecn => self.state.flags() | Flags::ECE,
+            state => state.flags(),
+        };
         self.snd_nxt = 0;
         Some(self.segment(0, 0, flags, Kind::Next))
     }
@@ -89,7 +96,7 @@ impl Endpoint {
     fn keep_probe(&mut self) -> Stub {
         let window = self.offer(false);
         self.counters.sent += 1;
-        Stub { from: Near::new(self.snd_una - 1), len: 0, flags: Flags::ACK, window, urgent: 0 }
+        Stub { from: Near::new(self.snd_una - 1), len: 0, flags: Flags::ACK, window, urgent: 0, ecn: false }
     }
 
     /// The first segment that is not acknowledged.
@@ -289,13 +296,23 @@ impl Endpoint {
             flags |= Flags::PSH;
         }
         let window = self.offer(syn);
+        // RFC 3168 §6.1.4, §6.1.5 and §6.1.6: of new text alone.
+        let ecn = self.switches.ecn && len > 0 && from >= self.snd_max && kind != Kind::Probe;
+        if self.switches.ecn && !syn {
+            if self.switches.echo_mark {
+                flags |= Flags::ECE;
+            }
+            if ecn && core::mem::take(&mut self.switches.tell_reduced) {
+                flags |= Flags::CWR;
+            }
+        }
         self.note_sent(from, to, len, flags, kind);
-        Stub { from: Near::new(from), len, flags, window, urgent }
+        Stub { from: Near::new(from), len, flags, window, urgent, ecn }
     }
 
     /// Writes out a segment that was decided on.
     pub(super) fn build(&self, stub: Stub) -> Segment {
-        let Stub { from, len, flags, window, urgent } = stub;
+        let Stub { from, len, flags, window, urgent, ecn } = stub;
         let from = from.to(self.snd_una);
         Segment {
             seq: self.seq_of(from),
@@ -304,6 +321,7 @@ impl Endpoint {
             window,
             urgent,
             corrupted: false,
+            ecn: if ecn { Ecn::Capable } else { Ecn::NotCapable },
             options: self.options(flags),
             payload: Payload {
                 message: self.setup.stream,
@@ -347,7 +365,8 @@ impl Endpoint {
                 sack: SackBlocks::NONE,
             };
         }
-        let sack = if self.switches.sack { self.sack_blocks() } else { SackBlocks::NONE };
+        let is_told = self.switches.sack && !self.held.is_empty();
+        let sack = if is_told { self.sack_blocks() } else { SackBlocks::NONE };
         Options { timestamps, sack, ..Options::NONE }
     }
 

@@ -58,6 +58,9 @@ impl Endpoint {
         if self.rcv_told.to(self.rcv_data_end()) < self.rcv_data_end() {
             return Some(self.tell_established().unwrap_or_else(|| self.deliver()));
         }
+        if !self.pending.any {
+            return None;
+        }
         if let Some(output) = self.tell_established() {
             return Some(output);
         }
@@ -73,21 +76,17 @@ impl Endpoint {
             self.counters.sent += 1;
             return Some(Output::Transmit(segment));
         }
-        if !(self.pending.urgent
-            || self.pending.end_of_stream
-            || self.pending.writable
-            || self.pending.closed.is_some())
-        {
-            return None;
-        }
         let event = if take(&mut self.pending.urgent) {
             Event::Urgent { end: Bytes::new((self.rcv_up.to(self.rcv_nxt) - 1).max(0) as u64) }
         } else if take(&mut self.pending.end_of_stream) {
             Event::EndOfStream
         } else if take(&mut self.pending.writable) {
             Event::Writable
+        } else if let Some(reason) = self.pending.closed.take() {
+            Event::Closed(reason)
         } else {
-            Event::Closed(self.pending.closed.take()?)
+            self.pending.any = false;
+            return None;
         };
         Some(Output::Event(event))
     }

@@ -9,7 +9,8 @@ use super::config::{
 use super::timers::Phases;
 
 impl Config {
-    /// 4.3BSD-Tahoe (1988): slow start and fast retransmit, no fast recovery, clusters of 1024.
+    /// 4.3BSD-Tahoe (1988): slow start but not towards neighbours nor after silence, fast retransmit, no fast
+    /// recovery, clusters of 1024.
     pub const fn bsd43_tahoe() -> Self {
         Self {
             name: "bsd43_tahoe",
@@ -24,7 +25,7 @@ impl Config {
                 most: 12,
             },
             congestion: Congestion::Tahoe,
-            initial_window: InitialWindow::Segments(1),
+            initial_window: InitialWindow::SendBuffer,
             loss_basis: LossBasis::Windows,
             eighth: false,
             count_octets: false,
@@ -32,7 +33,7 @@ impl Config {
             duplicate_acks: 3,
             deflate_from: 4,
             limited_transmit: false,
-            idle_restart: true,
+            idle_restart: false,
             nagle: Nagle::AnyOutstanding,
             inherit_nodelay: false,
             delayed_ack: DelayedAck::Grid,
@@ -52,6 +53,7 @@ impl Config {
             window_scaling: false,
             timestamps: None,
             sack: false,
+            ecn: false,
             most_ranges: 256,
             challenge: false,
             invalid_interval: None,
@@ -65,14 +67,17 @@ impl Config {
         }
     }
 
-    /// 4.3BSD-Reno (1990): fast recovery, the time-out at four deviations, clusters of 2048.
+    /// 4.3BSD-Reno (1990): fast recovery, slow start towards all and after silence, the time-out at four
+    /// deviations, clusters of 2048.
     pub const fn bsd43_reno() -> Self {
         let tahoe = Self::bsd43_tahoe();
         Self {
             name: "bsd43_reno",
             rto: Rto { deviations: 4, ..tahoe.rto },
             congestion: Congestion::Reno,
+            initial_window: InitialWindow::Segments(1),
             eighth: true,
+            idle_restart: true,
             pieces: Pieces::Mbufs { cluster: 2048, cluster_from: 208, small: 100 },
             buffers: Buffers {
                 send: 8192,
@@ -175,6 +180,7 @@ impl Config {
             window_scaling: true,
             timestamps: Some(Span::from_ms(1)),
             sack: true,
+            ecn: false,
             most_ranges: 256,
             challenge: true,
             invalid_interval: Some(Span::from_ms(500)),

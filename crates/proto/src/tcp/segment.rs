@@ -29,15 +29,19 @@ impl Flags {
     pub const ACK: Self = Self(16);
     /// The urgent pointer counts.
     pub const URG: Self = Self(32);
+    /// The receiver has seen marks of congestion (RFC 3168 §6.1).
+    pub const ECE: Self = Self(64);
+    /// The sender has reduced its congestion window (RFC 3168 §6.1).
+    pub const CWR: Self = Self(128);
 
-    /// The bits of the header's octet, the two of explicit congestion notification left out.
+    /// The bits of the header's octet.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// From the header's octet; bits without a meaning here are dropped.
+    /// From the header's octet.
     pub const fn from_bits(bits: u8) -> Self {
-        Self(bits & 0x3f)
+        Self(bits)
     }
 
     /// Whether all of `others` are set.
@@ -73,13 +77,15 @@ impl BitOrAssign for Flags {
 
 impl fmt::Debug for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const NAMES: [(Flags, &str); 6] = [
+        const NAMES: [(Flags, &str); 8] = [
             (Flags::SYN, "SYN"),
             (Flags::FIN, "FIN"),
             (Flags::RST, "RST"),
             (Flags::PSH, "PSH"),
             (Flags::ACK, "ACK"),
             (Flags::URG, "URG"),
+            (Flags::ECE, "ECE"),
+            (Flags::CWR, "CWR"),
         ];
         let mut between = "";
         for (flag, name) in NAMES {
@@ -187,6 +193,18 @@ impl Options {
     }
 }
 
+/// Explicit congestion notification, as the IP header around a segment says it (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Congestion drops it (not-ECT).
+    #[default]
+    NotCapable,
+    /// Congestion marks it (ECT).
+    Capable,
+    /// It was marked (CE).
+    Congestion,
+}
+
 /// A segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -202,6 +220,8 @@ pub struct Segment {
     pub urgent: u16,
     /// An octet is not as it was sent. A checksum will find it.
     pub corrupted: bool,
+    /// What the IP header says of congestion.
+    pub ecn: Ecn,
     /// Options.
     pub options: Options,
     /// The text: a range of the sender's stream. A receiver looks at its length alone, and takes the
@@ -219,6 +239,7 @@ impl Segment {
             window: 0,
             urgent: 0,
             corrupted: false,
+            ecn: Ecn::NotCapable,
             options: Options::NONE,
             payload: Payload::whole(MessageId(0), Bytes::new(0)),
         }
@@ -277,6 +298,6 @@ mod tests {
     fn control_bits_print_by_name() {
         assert_eq!(format!("{:?}", Flags::ACK | Flags::SYN), "SYN,ACK");
         assert_eq!(format!("{:?}", Flags::NONE), "none");
-        assert_eq!(Flags::from_bits(0xff).bits(), 0x3f);
+        assert_eq!(Flags::from_bits(0xc2), Flags::SYN | Flags::ECE | Flags::CWR);
     }
 }

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from wiretwin.errors import InputError
+from wiretwin.papers.chen1996.choices import under
 from wiretwin.papers.chen1996.cluster import md, pvm
 from wiretwin.papers.chen1996.mixed import mixed
 from wiretwin.papers.chen1996.pim import pim
 from wiretwin.papers.chen1996.sessions import echo_under_load, parking_lot, six_sessions
 from wiretwin.papers.records import Record
 
-__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "experiment", "refit"]
+__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "experiment", "refit", "under"]
 
 PAPER = "chen1996"
 TITLE = "Chen, Brandt and Armstrong 1996: ATM-based cluster computing for multi-problem domains"

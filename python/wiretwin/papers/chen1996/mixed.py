@@ -67,7 +67,7 @@ def mixed(quick: bool) -> tuple[list[Record], list[str]]:
             ("rpc", "response_us", [_response(one) for one in found], None),
             ("ttcp", "throughput_Mbit_s", [sum(_streams(one)) for one in found], None),
             ("ttcp", "jain", [jain(_streams(one)[:2]) for one in found], None),
-            ("all", "lost_cells", [float(one["lost_cells"] or 0) for one in found], None),
+            ("all", "lost_cells", [float(one["congestion"]["lost_cells"]) for one in found], None),
         ]
         for program, metric, each, load in values:
             name = case(program=program, load=load, transport=transport, flow_control=flow_control)

@@ -10,6 +10,7 @@ import numpy as np
 from wiretwin._core import pim_pairs, switch_carries
 from wiretwin.model.cases import case
 from wiretwin.papers.records import Record
+from wiretwin.student import quantile
 
 __all__ = ["pim"]
 
@@ -101,10 +102,8 @@ def estimate(metric: str, values: Sequence[float]) -> tuple[float, float, float]
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the mean of independent values and half the width of its 90 % interval."""
-    from scipy.stats import t as student
-
     mean = float(np.mean(values))
-    half = float(student.ppf(0.95, len(values) - 1) * np.std(values, ddof=1) / math.sqrt(len(values)))
+    half = float(quantile(len(values) - 1, 0.95) * np.std(values, ddof=1) / math.sqrt(len(values)))
     return mean, half
 
 

@@ -40,6 +40,10 @@ class Rules:
     ----------
     preset, delayed_ack, mss_bytes
         TCP: its rules, whether acknowledgments wait, the segment where it is not that of the MTU.
+    tick_ms
+        The grain of TCP's slow timer, of which two are the least time-out. The paper does not give it: from
+        0.1 ms, which Romanow and Floyd (1995) take for TCP over local ATM networks, to the 500 ms of 4.3BSD;
+        the middle of the two as a ratio.
     packet_us
         What a host takes for a packet out or in; the data file's where it is none.
     inside_cells
@@ -48,15 +52,25 @@ class Rules:
         Of a circuit and line: a number of cells, ``"loop"``, or none for queues that lose.
     one_queue
         Outputs send cells of all circuits in the order in which they came, in place of AN2's turns.
+    run_s
+        How long six sessions run.
+    within_ms
+        Streams begin at any time within this.
+    warm_up_s
+        What passes before the parking lot is counted.
     """
 
     preset: str = "bsd43_tahoe"
     delayed_ack: bool = False
     mss_bytes: int | None = None
+    tick_ms: float = 7.0
     packet_us: float | None = None
     inside_cells: int | None = None
     credits: Credits = "loop"
     one_queue: bool = False
+    run_s: float = 10.0
+    within_ms: float = 100.0
+    warm_up_s: float = 1.0
 
 
 @dataclass
@@ -90,6 +104,13 @@ class Plan:
             self._line(end, f"s{switch}", an2()["host_line_m"])
         return ends
 
+    def joined(self, name: str) -> tuple[str, str]:
+        """Add a pair of hosts with a line between them and no switch; returns their names."""
+        ends = (f"{name}-from", f"{name}-to")
+        self.nodes += [host(end, alpha()["sar_ns"]) for end in ends]
+        self._line(*ends, an2()["host_line_m"])
+        return ends
+
     def ttcp(self, name: str, ends: tuple[str, str], start_ns: int) -> None:
         """Add a stream that begins at this time."""
         self._session(name, "ttcp", ends, start=f"{start_ns} ns")
@@ -110,6 +131,7 @@ class Plan:
             "window": f"{int(sheet['window_bytes'])} B",
             "mss": None if rules.mss_bytes is None else f"{rules.mss_bytes} B",
             "delayed_ack": rules.delayed_ack,
+            "tick": f"{round(rules.tick_ms * 1e6)} ns",
         }
         return json.dumps(
             {

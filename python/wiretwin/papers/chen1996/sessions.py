@@ -13,7 +13,14 @@ from wiretwin.papers.chen1996.pim import estimate, jain
 from wiretwin.papers.chen1996.scenario import Json, Plan, Rules, an2, paper, run_all
 from wiretwin.papers.records import Record
 
-__all__ = ["echo_under_load", "parking_lot", "sensitivity", "six_sessions"]
+__all__ = [
+    "echo_under_load",
+    "parked",
+    "parking_lot",
+    "sensitivity",
+    "six_sessions",
+    "six_without_credits",
+]
 
 Made = tuple[list[Record], list[str]]
 PAPER = "chen1996"
@@ -35,24 +42,21 @@ def _record(
     return Record(PAPER, experiment, name, metric, mean, None, None, "calibration", published)
 
 
-def _starts(seed: int, count: int) -> list[int]:
-    """Return when streams begin: any time in the first 100 ms, which the paper does not give."""
+def _starts(rules: Rules, seed: int, count: int) -> list[int]:
+    """Return when streams begin, in ns, which the paper does not give."""
     draw = random.Random(f"chen1996 {seed}")
-    return [draw.randrange(100_000_000) for _ in range(count)]
+    return [draw.randrange(round(rules.within_ms * 1e6)) for _ in range(count)]
 
 
 def _throughput(session: Json, seconds: float) -> float:
     return float(session["read_bytes"]) * 8 / seconds / 1e6
 
 
-SIX_S = 10.0
-
-
 def six_plan(rules: Rules, sessions: int, seed: int) -> Plan:
     """Return streams between two switches, each with a pair of hosts of its own."""
     plan = Plan(rules)
     plan.switches(2, an2()["host_line_m"])
-    for number, start in enumerate(_starts(seed, sessions)):
+    for number, start in enumerate(_starts(rules, seed, sessions)):
         plan.ttcp(f"t{number}", plan.hosts(f"t{number}", 1, 2), start)
     return plan
 
@@ -80,16 +84,24 @@ def six_sessions(quick: bool) -> Made:
     }
     for flow_control, rules in variants.items():
         reports, digest = run_all(
-            [six_plan(rules, inputs["sessions"], seed).scenario(seed, 0.0, SIX_S) for seed in seeds]
+            [six_plan(rules, inputs["sessions"], seed).scenario(seed, 0.0, rules.run_s) for seed in seeds]
         )
         runs.append(digest)
         name = case(flow_control=flow_control)
-        for metric, values in _six(reports).items():
+        for metric, values in _six(reports, rules.run_s).items():
             records.append(_record("six-sessions", name, metric, values))
     return records, runs
 
 
-def _six(reports: Sequence[Json]) -> dict[str, list[float]]:
+def six_without_credits(rules: Rules, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """Return loss, retransmission, throughput and fairness of six streams without flow control, by seed."""
+    inputs = paper()["six_sessions"]
+    rules = replace(rules, mss_bytes=inputs["tcp_mss_bytes"], credits=None)
+    plans = [six_plan(rules, inputs["sessions"], seed).scenario(seed, 0.0, rules.run_s) for seed in seeds]
+    return _six(run_all(plans)[0], rules.run_s)
+
+
+def _six(reports: Sequence[Json], seconds: float) -> dict[str, list[float]]:
     def total(report: Json, *keys: str) -> float:
         return float(sum(session[key] for session in report["sessions"] for key in keys))
 
@@ -101,7 +113,7 @@ def _six(reports: Sequence[Json]) -> dict[str, list[float]]:
         "tcp_retransmission_ratio": [
             total(one, "segments_again") / total(one, "segments") for one in reports
         ],
-        "throughput_Mbit_s": [total(one, "read_bytes") * 8 / SIX_S / 1e6 for one in reports],
+        "throughput_Mbit_s": [total(one, "read_bytes") * 8 / seconds / 1e6 for one in reports],
         "jain": [jain([session["read_bytes"] for session in one["sessions"]]) for one in reports],
     }
 
@@ -115,7 +127,7 @@ def parking_plan(rules: Rules, seed: int) -> Plan:
     inputs = paper()["parking_lot"]
     plan = Plan(rules)
     plan.switches(inputs["switches"], 1000 * inputs["link_km"])
-    for (name, (first, last)), start in zip(PARKING_LOT.items(), _starts(seed, 4), strict=True):
+    for (name, (first, last)), start in zip(PARKING_LOT.items(), _starts(rules, seed, 4), strict=True):
         plan.ttcp(name, plan.hosts(name, first, last), start)
     return plan
 
@@ -127,7 +139,9 @@ def parking_lot(quick: bool) -> Made:
     available = inputs["link"]["available_tcp_Mbit_s"]
     fair = inputs["parking_lot"]["fair_share_Mbit_s"]
     seeds = QUICK_SEEDS if quick else SEEDS
-    reports, digest = run_all([parking_plan(Rules(), seed).scenario(seed, 1.0, seconds) for seed in seeds])
+    rules = Rules()
+    plans = [parking_plan(rules, seed).scenario(seed, rules.warm_up_s, seconds) for seed in seeds]
+    reports, digest = run_all(plans)
     got = [{one["name"]: _throughput(one, seconds) for one in report["sessions"]} for report in reports]
     used = {
         link: [sum(run[name] for name in names) / available for run in got] for link, names in LINKS.items()
@@ -163,6 +177,16 @@ def parking_lot(quick: bool) -> Made:
     return records, [digest]
 
 
+def parked(rules: Rules, seeds: Sequence[int], seconds: float) -> dict[str, list[float]]:
+    """Return what each session of the parking lot gets, in Mbit/s, by seed."""
+    plans = [parking_plan(rules, seed).scenario(seed, rules.warm_up_s, seconds) for seed in seeds]
+    reports, _ = run_all(plans)
+    return {
+        name: [_throughput(report["sessions"][place], seconds) for report in reports]
+        for place, name in enumerate(PARKING_LOT)
+    }
+
+
 def _share(report: Json, name: str) -> float:
     """Return the max-min fair share of a session, of what TCP has of its cells."""
     [session] = [one for one in report["sessions"] if one["name"] == name]
@@ -175,8 +199,15 @@ def echo_plan(rules: Rules, size: int, streams: int, seed: int) -> Plan:
     plan = Plan(rules)
     plan.switches(2, an2()["host_line_m"])
     plan.echo("echo", plan.hosts("echo", 1, 2), size)
-    for number, start in enumerate(_starts(seed, streams)):
+    for number, start in enumerate(_starts(rules, seed, streams)):
         plan.ttcp(f"t{number}", plan.hosts(f"t{number}", 1, 2), start)
+    return plan
+
+
+def joined_plan(rules: Rules, size: int, seed: int) -> Plan:
+    """Return an echo between two hosts on one line."""
+    plan = Plan(rules)
+    plan.echo("echo", plan.joined("echo"), size)
     return plan
 
 
@@ -189,7 +220,8 @@ def echo_under_load(quick: bool) -> Made:
     """Round trip of a UDP echo beside so many streams, over what the paper's formula gives.
 
     The formula: end systems + switching + propagation + n m cell times, of n sessions and m cells a packet.
-    What end systems take is what the others leave of the round trip without streams, so that this one is 1.
+    What end systems take is measured without a switch: of a round trip between two hosts on one line, what
+    its cells on the way there and its propagation leave.
     """
     inputs = paper()["fan_in_fan_out"]
     sizes = inputs["echo_bytes"][::3] if quick else inputs["echo_bytes"]
@@ -202,33 +234,49 @@ def echo_under_load(quick: bool) -> Made:
     )
     times: dict[tuple[int, int], list[float]] = {}
     for (size, count, _), report in zip(settings, reports, strict=True):
-        [echo] = [one for one in report["sessions"] if one["name"] == "echo"]
-        times.setdefault((size, count), []).append(float(np.mean(echo["round_trip_ps"])) / 1e6)
+        times.setdefault((size, count), []).append(_mean_us(report))
+    joined, bare = run_all(
+        [joined_plan(Rules(), size, seed).scenario(seed, 0.5, seconds) for size in sizes for seed in seeds]
+    )
+    without = np.reshape([_mean_us(report) for report in joined], (len(sizes), len(seeds)))
     records = []
-    for size in sizes:
-        alone = float(np.mean(times[size, 0]))
+    for size, end_systems in zip(sizes, without.mean(axis=1), strict=True):
         for count in streams:
-            expected = alone + count * cells_of(size) * _cell_us()
+            expected = formula_us(end_systems, size, count)
             name = case(size=size, load=count)
             records.append(_record("echo-under-load", name, "round_trip_us", times[size, count]))
             ratio = [time / expected for time in times[size, count]]
             records.append(_record("echo-under-load", name, "relative_rtt", ratio))
-    return records, [digest]
+    return records, [digest, bare]
+
+
+def _mean_us(report: Json) -> float:
+    [echo] = [one for one in report["sessions"] if one["name"] == "echo"]
+    return float(np.mean(echo["round_trip_ps"])) / 1e6
+
+
+def formula_us(without_switches_us: float, size: int, streams: int) -> float:
+    """Return the paper's round trip of an echo beside streams, by that between two hosts on one line."""
+    sheet, cells = an2(), cells_of(size) * _cell_us()
+    line_us = sheet["host_line_m"] * sheet["propagation_ns_m"] / 1e3
+    end_systems = without_switches_us - 2 * line_us - cells
+    # Two switches and three lines, each way.
+    return end_systems + 4 * sheet["latency_us"] + 6 * line_us + (1 + streams) * cells
 
 
 def sensitivity() -> dict[str, dict[str, float]]:
     """Return what the choices are worth: figures under other rules, means of three seeds."""
     found: dict[str, dict[str, float]] = {}
-    inputs = paper()["six_sessions"]
-    base = Rules(mss_bytes=inputs["tcp_mss_bytes"], credits=None)
+    base = Rules(credits=None)
     for what, rules in {
         "as predicted": base,
         "Reno": replace(base, preset="bsd43_reno"),
         "acknowledgments wait": replace(base, delayed_ack=True),
         "100 us a packet": replace(base, packet_us=100),
+        "of one second": replace(base, run_s=1),
+        **{f"timers of {tick:g} ms": replace(base, tick_ms=tick) for tick in (0.1, 1, 10, 100, 500)},
     }.items():
-        plans = [six_plan(rules, inputs["sessions"], seed).scenario(seed, 0.0, SIX_S) for seed in QUICK_SEEDS]
-        six = _six(run_all(plans)[0])
+        six = six_without_credits(rules, QUICK_SEEDS)
         found[f"six-sessions none, {what}"] = {key: float(np.mean(values)) for key, values in six.items()}
     for what, rules in {
         "as predicted": Rules(),
@@ -236,11 +284,8 @@ def sensitivity() -> dict[str, dict[str, float]]:
         "100 us a packet": Rules(packet_us=100),
         "acknowledgments wait": Rules(delayed_ack=True),
     }.items():
-        reports, _ = run_all([parking_plan(rules, seed).scenario(seed, 2.0, 2.0) for seed in QUICK_SEEDS])
-        found[f"parking-lot, {what}"] = {
-            name: float(np.mean([_throughput(run["sessions"][place], 2.0) for run in reports]))
-            for place, name in enumerate(PARKING_LOT)
-        }
+        got = parked(replace(rules, warm_up_s=2), QUICK_SEEDS, 2.0)
+        found[f"parking-lot, {what}"] = {name: float(np.mean(rates)) for name, rates in got.items()}
     for what, rules in {
         "as predicted": Rules(),
         "100 us a packet": Rules(packet_us=100),
@@ -249,17 +294,15 @@ def sensitivity() -> dict[str, dict[str, float]]:
         "one queue at each output, that loses": Rules(credits=None, one_queue=True),
     }.items():
         for size in (64, 2048):
-            alone, beside = (_round_trip(rules, size, count) for count in (0, 3))
-            ratio = beside / (alone + 3 * cells_of(size) * _cell_us())
-            found[f"echo-under-load, {what}, {size} B beside 3"] = {"relative_rtt": ratio}
+            plans = [
+                plan.scenario(seed, 1.0, 2.0)
+                for seed in QUICK_SEEDS
+                for plan in (joined_plan(rules, size, seed), echo_plan(rules, size, 3, seed))
+            ]
+            found_us = [_mean_us(report) for report in run_all(plans)[0]]
+            ratio = np.mean(found_us[1::2]) / formula_us(float(np.mean(found_us[::2])), size, 3)
+            found[f"echo-under-load, {what}, {size} B beside 3"] = {"relative_rtt": float(ratio)}
     return found
-
-
-def _round_trip(rules: Rules, size: int, streams: int) -> float:
-    reports, _ = run_all(
-        [echo_plan(rules, size, streams, seed).scenario(seed, 1.0, 2.0) for seed in QUICK_SEEDS]
-    )
-    return float(np.mean([np.mean(run["sessions"][0]["round_trip_ps"]) for run in reports])) / 1e6
 
 
 def _cell_us() -> float:

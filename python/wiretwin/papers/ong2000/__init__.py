@@ -29,6 +29,7 @@ from wiretwin.model.netpipe import Signature, bases, netpipe, sizes
 from wiretwin.model.values import write_fitted, write_measured
 from wiretwin.papers.fit import Fit, fit, joined, spread_of, write_residuals
 from wiretwin.papers.ong2000 import beyond, today
+from wiretwin.papers.ong2000.choices import under
 from wiretwin.papers.records import Record, Role
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = [
     "experiment",
     "measured",
     "refit",
+    "under",
     "write_fit",
     "write_live",
 ]

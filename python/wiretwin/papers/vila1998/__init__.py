@@ -6,8 +6,9 @@ slow each recorded program is, to the rate at which it sends; nothing else is fr
 
 from __future__ import annotations
 
+from wiretwin.papers.vila1998.choices import under
 from wiretwin.papers.vila1998.curves import EXPERIMENTS, PAPER, experiment, refit, write_fit
 
-__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "experiment", "refit", "write_fit"]
+__all__ = ["EXPERIMENTS", "PAPER", "TITLE", "experiment", "refit", "under", "write_fit"]
 
 TITLE = "Vila-Sallent & Solé-Pareta 1998: integrating parallel computing applications in an ATM scenario"

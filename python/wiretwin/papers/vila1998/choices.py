@@ -1,79 +1,52 @@
-"""What the paper leaves open, varied one at a time; and the ways of watching that its authors rejected."""
+"""Vila-Sallent and Solé-Pareta 1998: what table 3 says under other choices."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
-from wiretwin.papers.vila1998.curves import CONFIDENCE, MECHANISMS, scenario
+from wiretwin import scratch
+from wiretwin.model.cases import case
+from wiretwin.papers.choices import Draw
+from wiretwin.papers.records import Key
+from wiretwin.papers.vila1998.curves import CONFIDENCE, MECHANISMS, PAPER, scenario
 from wiretwin.sweep.run import sweep
 
-__all__ = ["METRICS", "VARIED", "WATCHES", "sensitivity", "watches"]
+__all__ = ["under"]
 
-VARIED: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "buffer [cells]": ("port", "buffer", ("100", "300", "1000", "3000")),
-    "share of ABR among sources": ("background", "abr", ("0.0", "0.2", "0.5", "0.8")),
-    "mean time on": ("background", "burst", ("1 ms", "10 ms", "100 ms")),
-    "peak over mean": ("background", "peak", ("1.5", "2.0", "4.0")),
-    "sources": ("background", "sources", ("4", "10", "30")),
-    "what is not told to ABR": ("port", "reserve", ("guaranteed", "everything")),
-    "which UBR cell gives way": ("port", "push_out", ("last", "first", "none")),
-    "data are watched": ("task", "stamps", ("true", "false")),
-    "way to the switch and on": ("port", "leg", ("0.001 ms", "0.005 ms", "0.02 ms")),
+RHO = "rho=0.7,1.0"
+METRICS = {
+    "abr-utilisation": ("abr_share",),
+    "bandwidth": ("ubr_kbit_s", "abr_kbit_s", "vbr_kbit_s"),
 }
-"""Each choice: its table and key in the scenario, and its values."""
-
-WATCHES = ("each-cell", "average", "on-demand", "round-trip", "network")
-METRICS = ("latency_us", "cell_loss_ratio", "abr_share")
-RHO = (0.7, 0.9)
-
-Values = dict[str, float]
+WHOLE = {"buffer", "sources", "max_pd", "window"}
+SPANS = {"leg", "burst"}
 
 
-def sensitivity(
-    folder: Path, *, program: str = "PDE2", replications: int = 3, time: str = "10 s"
-) -> dict[tuple[str, str, float, str], Values]:
-    """Sweep each choice: by what was varied, its value, rho and mechanism, means of the metrics."""
-    found: dict[tuple[str, str, float, str], Values] = {}
-    for what, (table, key, values) in VARIED.items():
-        done = sweep(
-            scenario(program, None, task={"time": time}),
-            [
-                f"{table}.{key}={','.join(values)}",
-                f"rho={','.join(map(str, RHO))}",
-                f"mechanism={','.join(MECHANISMS)}",
-            ],
-            folder / f"{table}-{key}",
-            replications=replications,
+def under(draw: Draw) -> dict[Key, float]:
+    """Return the rates and shares of PDE1 at the values of rho of table 3, over runs of 4 s."""
+    changes: dict[str, dict[str, Any]] = {"task": {"time": "4000 ms", "warm_up": "100 ms"}}
+    for key, value in draw.items():
+        table, name = key.split(".")
+        given = round(float(value)) if name in WHOLE else f"{value} ms" if name in SPANS else value
+        changes.setdefault(table, {})[name] = given
+    found: dict[Key, float] = {}
+    with scratch.folder(what=PAPER) as folder:
+        of = [RHO, f"mechanism={','.join(MECHANISMS)}"]
+        made = sweep(
+            scenario("PDE1", None, **changes),
+            of,
+            folder / "PDE1",
+            replications=2,
+            workers=1,
             confidence=CONFIDENCE,
         )
-        for number, point in enumerate(done.points):
-            place = (what, str(point[f"{table}.{key}"]), float(point["rho"]), str(point["mechanism"]))
-            found[place] = {metric: done.at(number, metric).mean for metric in METRICS}
+        for number, point in enumerate(made.points):
+            name = case(program="PDE1", mechanism=point["mechanism"], rho=point["rho"])
+            for experiment, metrics in METRICS.items():
+                for metric in metrics:
+                    found[experiment, name, metric] = made.at(number, metric).mean
+            both = "ubr_kbit_s+abr_kbit_s"
+            found["bandwidth", name, both] = sum(
+                found["bandwidth", name, metric] for metric in both.split("+")
+            )
     return found
-
-
-def watches(
-    folder: Path,
-    *,
-    program: str = "PDE2",
-    rho: str = "0.5,0.7,0.9",
-    replications: int = 4,
-    time: str = "10 s",
-    workers: int | None = None,
-) -> dict[tuple[str, float], Values]:
-    """Sweep the ways of watching, with a port that marks cells that find more than 30 waiting."""
-    done = sweep(
-        scenario(program, None, task={"time": time}, port={"efci": 30}),
-        [f"watch={','.join(WATCHES)}", f"rho={rho}"],
-        folder,
-        replications=replications,
-        confidence=CONFIDENCE,
-        workers=workers,
-    )
-    wanted = (*METRICS, "mode_changes", "vbr_kbit_s", "cost_per_s")
-    return {
-        (str(point["watch"]), float(point["rho"])): {
-            metric: done.at(number, metric).mean for metric in wanted
-        }
-        for number, point in enumerate(done.points)
-    }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,7 @@ from wiretwin.model.cases import case
 from wiretwin.model.values import DATA
 from wiretwin.papers.fit import Fit, Fitted, Residual
 from wiretwin.papers.records import Record
-from wiretwin.scenario import Scenario
-from wiretwin.scenario.service import CELL_BITS
-from wiretwin.scenario.trace import record
+from wiretwin.scenario import Scenario, simulate
 from wiretwin.sweep.run import Sweep, sweep
 
 __all__ = ["EXPERIMENTS", "FOLDER", "PAPER", "Made", "experiment", "refit", "scenario", "swept", "write_fit"]
@@ -136,12 +135,16 @@ def experiment(name: str, *, quick: bool = False) -> Made:
 
 
 def rate_kbit_s(program: str, pace: float) -> float:
-    """Return what a program sends where nothing is sent again: data cells, and a POLL each so many."""
-    task = scenario(program).task
-    assert task is not None  # the file has one
-    trace = record(program.lower())
-    cells = trace.cells(task.stamps) * (1 + 1 / task.max_pd)
-    return cells * CELL_BITS / (trace.period_ns * pace) * 1e6
+    """Return what a program sends by ABR alone on a line with little else, over a minute."""
+    changes: dict[str, dict[str, Any]] = {
+        "task": {"mechanism": "abr", "time": "60 s"},
+        "background": {"rho": 0.3},
+    }
+    return simulate(scenario(program, pace, **changes), seed=1).metrics["abr_kbit_s"]
+
+
+STEPS = 3
+"""Of the fit."""
 
 
 def refit() -> Fit:
@@ -149,12 +152,24 @@ def refit() -> Fit:
     constants, residuals = [], []
     for program, published in paper()["calibration"]["mean_rate_abr_only_Kbit_s"].items():
         before = paper()["pace"][program]
-        pace = round(rate_kbit_s(program, 1.0) / published, 4)
+        tried = [
+            (abs(math.log(rate / published)), pace, rate) for pace, rate in _stretched(program, published)
+        ]
+        _, pace, rate = min(tried)
         # One constant for one figure: it is met, and there is nothing to tell an interval from.
         constants.append(Fitted("vila1998", f"pace.{program}", before, pace, pace, pace))
         name = case(program=program, mechanism="abr")
-        residuals.append(Residual("bandwidth", name, "abr_kbit_s", published, rate_kbit_s(program, pace)))
-    return Fit(constants, residuals, len(constants))
+        residuals.append(Residual("bandwidth", name, "abr_kbit_s", published, rate))
+    return Fit(constants, residuals, STEPS * len(constants))
+
+
+def _stretched(program: str, published: float) -> Iterator[tuple[float, float]]:
+    """Yield paces that come nearer, from the one on file on, and what the program sends at each."""
+    pace = paper()["pace"][program]
+    for _ in range(STEPS):
+        rate = rate_kbit_s(program, pace)
+        yield pace, rate
+        pace = round(pace * rate / published, 4)
 
 
 def write_fit(fitted: Fit) -> None:

@@ -169,6 +169,28 @@
     });
   }
 
+  // Files: a figure as it is drawn, a table as it is read -----------------------------------------------------
+  function csv(table) {
+    const field = (cell) => {
+      const text = cell.textContent.trim();
+      return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+    };
+    const lines = [...table.rows].map((row) => [...row.cells].map(field).join(","));
+    return "data:text/csv;charset=utf-8," + encodeURIComponent(lines.join("\n") + "\n");
+  }
+  for (const button of document.querySelectorAll("[data-save]")) {
+    button.addEventListener("click", async () => {
+      const { save: format, of } = button.dataset;
+      const plot = document.getElementById(of + "-plot");
+      const link = document.createElement("a");
+      link.download = `${of}.${format}`;
+      link.href = format === "csv"
+        ? csv(document.getElementById(of).querySelector("table"))
+        : await Plotly.toImage(plot, { format, width: plot.clientWidth, height: plot.clientHeight, scale: 2 });
+      link.click();
+    });
+  }
+
   // Keyboard in a figure: left and right walk along a curve, up and down change the curve, + and - zoom ----
   const speakable = (trace) => trace.visible !== false && trace.hoverinfo !== "skip" && trace.meta?.part !== "mark";
   function points(trace) {

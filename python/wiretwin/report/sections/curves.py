@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import plotly.graph_objects as go
 import polars as pl
 
 from wiretwin.plot import base, words
@@ -17,6 +18,7 @@ from wiretwin.report.page import Chip, Column, FigureBlock, Group, Key, Missing,
 
 BAND = Key("band", "interval between launches (95 %)")
 STEP = Key("diamond", "behaviour changes, by the fit")
+BEYOND = Key("triangle", "the interval goes on beyond the picture")
 
 
 def build(inputs: Inputs) -> list[Section | Missing]:
@@ -50,10 +52,14 @@ def chips(inputs: Inputs) -> list[Chip]:
     ]
 
 
-def _keys(inputs: Inputs) -> list[Key]:
+def _keys(inputs: Inputs, figure: go.Figure) -> list[Key]:
+    """Explain what the figure has."""
+    beyond = any(trace.meta["part"] == "beyond" for trace in figure.data)
     keys = []
     if inputs.curves["low_us"].is_finite().any():
         keys.append(BAND)
+        if beyond:
+            keys.append(BEYOND)
     if any(step["layer"] in inputs.layers for step in steps(inputs.twin)):
         keys.append(STEP)
     return keys
@@ -75,11 +81,12 @@ def _throughput(inputs: Inputs) -> FigureBlock:
     ]
     if marked:
         summary += f" Rendezvous begins with {words.list_text(marked)}."
+    figure = draw.throughput(inputs.curves, inputs.twin or None, layers=inputs.layers)
     return FigureBlock(
         "throughput",
         "Throughput against message size",
         summary,
-        draw.throughput(inputs.curves, inputs.twin or None, layers=inputs.layers),
+        figure,
         _pivot(
             inputs,
             "Throughput by message size, with its interval between launches",
@@ -87,44 +94,46 @@ def _throughput(inputs: Inputs) -> FigureBlock:
                 row["rate_MB_s"], row["rate_low_MB_s"], row["rate_high_MB_s"]
             ),
         ),
-        keys=_keys(inputs),
+        keys=_keys(inputs, figure),
         linear="MB/s",
     )
 
 
 def _latency(inputs: Inputs) -> FigureBlock:
     found = small(inputs)
-    summary = "Half a round trip of small messages."
+    summary = "One-way latency of small messages."
     if found is not None:
         size, ranking = found
         parts = [f"{row['layer']} {words.time_text(row['time_us'] / 1e6)}" for row in ranking.order]
-        summary = f"Half a round trip of {words.size_text(size)}: {words.list_text(parts)}."
+        summary = f"One-way latency of {words.size_text(size)}: {words.list_text(parts)}."
+    figure = draw.latency(inputs.curves, inputs.twin or None, layers=inputs.layers)
     return FigureBlock(
         "latency",
         "Latency against message size",
         summary,
-        draw.latency(inputs.curves, inputs.twin or None, layers=inputs.layers),
+        figure,
         _pivot(
             inputs,
-            "Half a round trip by message size, with its interval between launches",
+            "One-way latency by message size, with its interval between launches",
             lambda row: words.time_interval_text(
                 row["time_us"] / 1e6, row["low_us"] / 1e6, row["high_us"] / 1e6
             ),
         ),
-        keys=_keys(inputs),
+        keys=_keys(inputs, figure),
         linear="µs",
     )
 
 
 def _signature(inputs: Inputs) -> FigureBlock:
+    figure = draw.signature(inputs.curves, inputs.twin or None, layers=inputs.layers)
     return FigureBlock(
         "signature",
         "Signature: throughput against time",
         "NetPIPE's view: a curve starts at its layer's latency and rises as the time is better used. "
         "Of two curves the upper left one gives more for the same time.",
-        draw.signature(inputs.curves, inputs.twin or None, layers=inputs.layers),
+        figure,
         _long(inputs, "Time and throughput of each size", ("Time", "Throughput")),
-        keys=_keys(inputs),
+        keys=_keys(inputs, figure),
         half=True,
     )
 
@@ -138,14 +147,15 @@ def _saturation(inputs: Inputs) -> FigureBlock:
         half = float(part["rate_MB_s"].max()) / 2  # type: ignore[arg-type]
         at = part.filter(pl.col("rate_MB_s") >= half)["bytes"][0]
         rows.append(f"{name} {words.size_text(at)}")
+    figure = draw.saturation(inputs.curves, inputs.twin or None, layers=inputs.layers)
     return FigureBlock(
         "saturation",
         "Saturation: message size against time",
         f"Half of the largest throughput is reached with {words.list_text(rows)}. From there on, a larger "
         "message mostly takes longer in proportion.",
-        draw.saturation(inputs.curves, inputs.twin or None, layers=inputs.layers),
+        figure,
         _long(inputs, "Size and time of each message", ("Time",)),
-        keys=[*_keys(inputs), Key("ring", "half of its largest throughput")],
+        keys=[*_keys(inputs, figure), Key("ring", "half of its largest throughput")],
         half=True,
     )
 

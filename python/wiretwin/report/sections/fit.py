@@ -61,7 +61,7 @@ def _fit(inputs: Inputs, names: list[str], table: pl.DataFrame) -> FigureBlock:
         f"Segments per layer: {words.list_text(counts)}.",
         draw.fit(inputs.curves, inputs.twin, layers=inputs.layers),
         Table(
-            "Half a round trip, measured and fitted",
+            "One-way latency, measured and fitted",
             [Column("Layer"), Column("Size", True), Column("Measured", True), Column("Fitted", True)],
             rows,
         ),
@@ -119,7 +119,7 @@ def _segments(inputs: Inputs, names: list[str]) -> TableBlock:
     ]
     return TableBlock(
         "segments",
-        "Segments of half a round trip",
+        "Segments of the one-way latency",
         Table("The fitted segments", columns, rows, frozenset(flagged)),
         f"A segment is flagged where the lack-of-fit test gives p below {draw.LACK_OF_FIT_P}.",
     )

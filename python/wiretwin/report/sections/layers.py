@@ -35,7 +35,7 @@ def build(inputs: Inputs) -> list[Section | Missing]:
     if parts is not None:
         blocks.append(parts)
     lead = (
-        "t_0 is half the round trip of the smallest message, r_max the largest throughput measured, n_half "
+        "t_0 is the one-way latency of the smallest message, r_max the largest throughput measured, n_half "
         "the size at which half of it is reached (Lin et al. 1995), all read off the measured curve. "
         "Brackets hold the 95 % interval between launches."
     )
@@ -157,6 +157,6 @@ def _parts(names: list[str], layers: dict[str, Any]) -> TableBlock | None:
     return TableBlock(
         "parts",
         "Endpoints apart from the network",
-        Table("The parts of half a round trip, as fitted", columns, rows),
+        Table("The parts of the one-way latency, as fitted", columns, rows),
         "As fitted: what the sender's and the receiver's processors pay, and what passes between them.",
     )

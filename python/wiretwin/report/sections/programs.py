@@ -64,7 +64,7 @@ def _compared(inputs: Inputs) -> Section:
         Column("Error", True),
         Column("Median of", True),
         Column("State of the host"),
-        Column("Frozen before the run"),
+        Column("Recorded before the run"),
     ]
     notes = [
         f"{draw.program_name(item['prediction'])}: {note}."

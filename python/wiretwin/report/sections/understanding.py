@@ -1,4 +1,4 @@
-"""Why curves have their kinks, what crossed the wire, what to choose."""
+"""Why curves have their anomalies, what crossed the wire, what to choose."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wiretwin.understand.settings import script
 
 
 def build(inputs: Inputs) -> list[Section | Missing]:
-    """Build what the result allows: kinks and the wire, and at the end advice."""
+    """Build what the result allows: anomalies and the wire, and at the end advice."""
     found, advice = inputs.understanding, inputs.advice
     if found is None or advice is None:
         return []
@@ -87,7 +87,7 @@ def _findings(inputs: Inputs) -> TableBlock:
         Column("Counter-run"),
     ]
     return TableBlock(
-        "findings", "Kinks and their causes", Table("What is odd, and why", columns, rows, stacked=True)
+        "findings", "Anomalies and their causes", Table("What is odd, and why", columns, rows, stacked=True)
     )
 
 

@@ -6,6 +6,8 @@ those of IP and TCP. The step is seen twice, in the time and in the packets coun
 
 from __future__ import annotations
 
+from wiretwin.stacks.layers import nature_of
+from wiretwin.stacks.nature import Nature
 from wiretwin.understand.finding import CounterRun, Finding
 from wiretwin.understand.steps import Jump, jumps
 from wiretwin.understand.view import View
@@ -17,10 +19,6 @@ LEAST_SHARE = 0.02
 """Headers of one more packet are a small part of a message."""
 PACKETS = (0.7, 1.6)
 """How much the packets for a message rise at a boundary; control messages blur it."""
-DATAGRAM, STREAM = 28, 52
-"""Headers inside the MTU: IPv4 and UDP; IPv4 and TCP with time stamps."""
-OWN_HEADER = 128
-"""The most that a library puts before a message."""
 LARGEST_MTU = 9000
 MOST = 4
 """Boundaries further on are lost among the packets before."""
@@ -31,7 +29,7 @@ def find(view: View) -> list[Finding]:
     found = []
     for jump, limit in at_boundary(view):
         evidence = (
-            f"half a round trip rises by {jump.rise_us.value:.1f} us ({100 * jump.share:.1f} %) between "
+            f"the one-way latency rises by {jump.rise_us.value:.1f} us ({100 * jump.share:.1f} %) between "
             f"{jump.before} and {jump.after} B, beyond what the lines beside it say",
             f"packets for a message rise from {_packets(view, jump.before):.2f} to "
             f"{_packets(view, jump.after):.2f}",
@@ -39,7 +37,8 @@ def find(view: View) -> list[Finding]:
             f"at an MTU of {_mtu(view)} B",
         )
         counter = None
-        if _mtu(view) < LARGEST_MTU and jump.after + OWN_HEADER < LARGEST_MTU - STREAM:
+        most = Nature()
+        if _mtu(view) < LARGEST_MTU and jump.after + most.own_header < LARGEST_MTU - most.packet_headers:
             counter = CounterRun(f"an MTU of {LARGEST_MTU} B", view.name, link={"mtu_bytes": LARGEST_MTU})
         found.append(
             Finding(NAME, view.name, (jump.before, jump.after), evidence, "likely", counter, setting=limit)
@@ -59,8 +58,9 @@ def at_boundary(view: View) -> list[tuple[Jump, int]]:
     """Return the steps that lie at a boundary between packets, with the payload that still fits."""
     if not view.accounts or not _mtu(view):
         return []
-    payload = _mtu(view) - (DATAGRAM if view.layer == "socket/udp" else STREAM)
-    own = 0 if view.layer.startswith("socket/") else OWN_HEADER
+    nature = nature_of(view.layer)
+    payload = _mtu(view) - nature.packet_headers
+    own = nature.own_header
     found = []
     for jump in jumps(view, LEAST_SHARE):
         rise = _packets(view, jump.after) - _packets(view, jump.before)

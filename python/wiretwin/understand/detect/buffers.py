@@ -12,6 +12,7 @@ import re
 import numpy as np
 
 from wiretwin.fit.stats import interval
+from wiretwin.stacks.layers import nature_of
 from wiretwin.understand.compare import lower
 from wiretwin.understand.finding import CounterRun, Finding
 from wiretwin.understand.view import View
@@ -29,10 +30,11 @@ LEAST_RATIO = 1.5
 
 def find(view: View) -> list[Finding]:
     """Compare sizes beyond the smaller buffer with the line through those that fit, if it cannot grow."""
-    if view.layer not in ("socket/tcp", "socket/unix"):
+    buffers = nature_of(view.layer).buffers
+    if buffers is None:
         return []
     keys = ("send_buffer_bytes", "receive_buffer_bytes")
-    fixed = [key for key in keys if view.options.get(key) or view.layer == "socket/unix"]
+    fixed = [key for key in keys if view.options.get(key) or buffers == "fixed"]
     known = [int(view.effective[key]) for key in fixed if view.effective.get(key)]
     if not known:
         return []
@@ -55,7 +57,7 @@ def find(view: View) -> list[Finding]:
         return []
     before, after = int(sizes[fits][-1]), int(sizes[beyond][0])
     evidence = (
-        f"half a round trip of {after} to {int(sizes[beyond][-1])} B takes {ratios[0].value:.1f} to "
+        f"the one-way latency of {after} to {int(sizes[beyond][-1])} B takes {ratios[0].value:.1f} to "
         f"{ratios[-1].value:.1f} times what the line through the sizes up to {before} B says",
         f"the smaller socket buffer has {limit} B and does not grow",
     )
@@ -63,7 +65,7 @@ def find(view: View) -> list[Finding]:
     counter = None
     if len(words) < len(view.words):
         counter = CounterRun("buffers left to the kernel", "+".join([view.layer, *words]))
-    elif view.layer == "socket/unix":
+    elif buffers == "fixed":
         layer = "+".join([view.layer, *sorted([*words, "buf1024k"])])
         counter = CounterRun("buffers of 1 MiB, as far as the kernel allows", layer)
     return [
@@ -80,5 +82,5 @@ def find(view: View) -> list[Finding]:
 
 
 def gone(finding: Finding, before: View, after: View) -> bool | None:
-    """Whether a message of a few buffers is quicker."""
+    """Whether a message of a few buffers is faster."""
     return lower(before, after, finding.sizes[len(finding.sizes) // 2])

@@ -2,7 +2,7 @@
 
 A second small write waits until the first is acknowledged (RFC 896), and the receiver holds its
 acknowledgement back in case it has data to send with it (RFC 1122, 4.2.3.2): 40 ms on Linux, to which the
-tick of the kernel's timer adds up to 10 ms. Half a round trip then takes 40 to 50 ms if both sides write
+tick of the kernel's timer adds up to 10 ms. One-way latency then takes 40 to 50 ms if both sides write
 twice, half of that if one does, beside what its bytes take to move.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from wiretwin.stacks.layers import nature_of
 from wiretwin.understand.compare import lower
 from wiretwin.understand.finding import CounterRun, Finding
 from wiretwin.understand.view import View
@@ -18,15 +19,15 @@ __all__ = ["NAME", "find", "gone"]
 
 NAME = "delayed-acknowledgement"
 BANDS_MS = ((19.0, 26.0), (38.0, 52.0))
-"""Half a round trip with one side writing twice, and with both."""
+"""One-way latency with one side writing twice, and with both."""
 CONTRAST = 5.0
 """Choice: what is stalled takes at least so many times as long as what is not, the size before it above all:
 a curve that climbs into a band, as where the ends of a layer wait for a core, is no stall."""
 
 
 def find(view: View) -> list[Finding]:
-    """Look for half round trips in the bands, without what the bytes take, beside quick ones of the layer."""
-    if view.layer in ("shm", "socket/unix", "socket/udp") or view.effective.get("nodelay") is True:
+    """Look for latencies in the bands, without what the bytes take, beside quick ones of the layer."""
+    if not nature_of(view.layer).stalls or view.effective.get("nodelay") is True:
         return []
     echo_sizes, echo = view.typical_us("echo")
     if not echo:
@@ -52,7 +53,7 @@ def find(view: View) -> list[Finding]:
         size, slow, quick = stalled[0]
         pieces = "written in two pieces " if loop == "two_write" else ""
         evidence = [
-            f"half a round trip of {size} B {pieces}takes {slow / 1000:.1f} ms; the layer can do it in "
+            f"the one-way latency of {size} B {pieces}takes {slow / 1000:.1f} ms; the layer can do it in "
             f"{quick / 1000:.3f} ms",
             "that is the 40 ms for which Linux holds an acknowledgement back"
             + (", for each direction" if slow > 30000 else ", in one direction"),

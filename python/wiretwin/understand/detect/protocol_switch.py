@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import re
 
+from wiretwin.stacks.layers import LAYERS, nature_of
 from wiretwin.understand.compare import lower
 from wiretwin.understand.detect.boundary import at_boundary
 from wiretwin.understand.finding import CounterRun, Finding
 from wiretwin.understand.steps import jumps
 from wiretwin.understand.view import View
 
-__all__ = ["NAME", "eager_limit", "find", "gone"]
+__all__ = ["NAME", "eager_limit", "find", "gone", "is_worded"]
 
 NAME = "protocol-switch"
 LEAST_SHARE = 0.3
-LIBRARIES = ("mpi/", "mpi4py/", "ucx", "libfabric", "netpipe/mpi", "osu", "imb")
-WORDED = ("mpi/mpich", "mpi/openmpi", "mpi/lam", "mpi4py/mpich", "mpi4py/openmpi", "ucx", "libfabric")
-"""Libraries whose limit a word of the configuration sets."""
-WITHOUT = {"mpi/lam": ("lamd",), "libfabric": ("shm", "udp")}
-"""Their variants without such a limit."""
+OF_MPI = ("netpipe/mpi", "osu", "imb")
+"""Programs of others that measure an MPI."""
 FURTHER = 4
 """A counter-run puts the limit at so many times the size after the step."""
 LEAST_BYTES = 64
@@ -39,9 +37,16 @@ def eager_limit(view: View) -> int | None:
     return int(told) if re.fullmatch(r"\d+", told) else None
 
 
+def is_worded(layer: str) -> bool:
+    """Return whether a word of the configuration sets the limit of a layer."""
+    kind = LAYERS.get(layer)
+    return kind is not None and any(word.written == "eagerNk" for word in kind.words)
+
+
 def find(view: View) -> list[Finding]:
     """Take the largest step of a messaging library that is no boundary between packets."""
-    if not view.layer.startswith(LIBRARIES):
+    nature = nature_of(view.layer)
+    if not nature.switches and not view.layer.startswith(OF_MPI):
         return []
     packets = {jump.after for jump, _ in at_boundary(view)}
     steps = [
@@ -53,13 +58,13 @@ def find(view: View) -> list[Finding]:
     at_limit = [jump for jump in steps if limit is not None and jump.before <= limit < jump.after]
     jump = at_limit[0] if at_limit else steps[0]
     evidence = [
-        f"half a round trip rises by {jump.rise_us.value:.1f} us ({100 * jump.share:.0f} %) between "
+        f"the one-way latency rises by {jump.rise_us.value:.1f} us ({100 * jump.share:.0f} %) between "
         f"{jump.before} and {jump.after} B, beyond what the lines beside it say",
     ]
     if at_limit:
         evidence.append(f"the eager limit in force is {limit} B")
     counter = None
-    if view.layer in WORDED and not set(view.words) & set(WITHOUT.get(view.layer, ())):
+    if is_worded(view.layer) and not set(view.words) & set(nature.without_limit):
         kib = max(1, -(-FURTHER * jump.after // 1024))
         words = [word for word in view.words if not re.fullmatch(r"eager\d+k", word)]
         layer = "+".join([view.layer, *sorted([*words, f"eager{kib}k"])])
@@ -78,7 +83,7 @@ def find(view: View) -> list[Finding]:
 
 
 def gone(finding: Finding, before: View, after: View) -> bool | None:
-    """Whether the size after the step is quicker and the step no longer there."""
+    """Whether the size after the step is faster and the step no longer there."""
     quicker = lower(before, after, finding.sizes[1])
     if quicker is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from wiretwin.stacks.layers import nature_of
 from wiretwin.understand.finding import CounterRun, Finding
 from wiretwin.understand.view import View
 
@@ -35,9 +36,9 @@ def find(view: View) -> list[Finding]:
             "the link has rules: " + ", ".join(f"{rule} {share}" for rule, share in rules.items())
         )
         counter = CounterRun("a link without rules", view.name, link={"rules": {}})
-    elif view.layer == "pvm/pvm3" and "advise" not in view.words:
-        evidence.append("the daemons of PVM send a datagram again when its acknowledgement is late")
-        words = sorted([*view.words, "advise"])
+    elif (direct := nature_of(view.layer).leaves_daemons) is not None and direct not in view.words:
+        evidence.append("its daemons send a datagram again when its acknowledgement is late")
+        words = sorted([*view.words, direct])
         counter = CounterRun("the direct route, over TCP", "+".join([view.layer, *words]))
     sizes = tuple(one.bytes for one in again)
     return [Finding(NAME, view.name, sizes, tuple(evidence), "likely" if rules else "possible", counter)]

@@ -6,6 +6,7 @@ scheduler's tick (4 ms at 250 Hz, or a few of them), whatever its size: a platea
 
 from __future__ import annotations
 
+from wiretwin.stacks.layers import nature_of
 from wiretwin.understand.compare import lower
 from wiretwin.understand.finding import Confidence, CounterRun, Finding
 from wiretwin.understand.view import View
@@ -14,20 +15,19 @@ __all__ = ["NAME", "find", "gone"]
 
 NAME = "shared-core"
 PLATEAU_MS = (0.9, 13.0)
-"""Half a round trip: a tick at 1000 Hz to three ticks at 250 Hz."""
+"""One-way latency: a tick at 1000 Hz to three ticks at 250 Hz."""
 LEAST_SIZES = 3
 LEAST_RATIO = 16
 """The largest size of a plateau over the smallest."""
 FLAT = 1.6
-"""Choice: the slowest size of a plateau takes at most so many times as long as the quickest."""
+"""Choice: the slowest size of a plateau takes at most so many times as long as the fastest."""
 CONTRAST = 10.0
-SPINNING = ("mpi/", "mpi4py/", "ucx", "libfabric", "shm")
 
 
 def find(view: View) -> list[Finding]:
     """Look for a plateau of milliseconds in a layer that spins, unless its ranks have a core each."""
     wait = view.effective.get("wait", view.options.get("wait"))
-    spins = wait == "spin" if wait in ("spin", "yield", "block") else view.layer.startswith(SPINNING)
+    spins = wait == "spin" if wait in ("spin", "yield", "block") else nature_of(view.layer).spins
     bound = view.options.get("binding") == "launcher"
     together = view.pins is not None and len(set(view.pins)) == 1
     if not spins or (view.pins is not None and not together and not bound):
@@ -48,7 +48,7 @@ def find(view: View) -> list[Finding]:
     if len(flat) < LEAST_SIZES or flat[-1][0] < LEAST_RATIO * flat[0][0]:
         return []
     evidence = [
-        f"half a round trip takes {min(value for _, value in flat):.2f} to "
+        f"the one-way latency takes {min(value for _, value in flat):.2f} to "
         f"{max(value for _, value in flat):.2f} ms at every size from {flat[0][0]} to {flat[-1][0]} B",
         "the ranks spin while they wait",
     ]

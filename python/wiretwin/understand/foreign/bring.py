@@ -117,7 +117,7 @@ def _read(file: Path, reader: Callable[[Path, str, int | None], Reading], size_b
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise InputError(
-            file, f"line {line}", f"octet 0x{data[error.start]:02x}", "text in UTF-8", "is no text"
+            file, f"line {line}", f"byte 0x{data[error.start]:02x}", "text in UTF-8", "is no text"
         ) from None
     found = reader(file, text, size_bytes)
     if not found.rows:

@@ -16,7 +16,7 @@ _IMB = "BYTES REPETITIONS USEC MBYTES_PER_S, as IMB-MPI1 PingPong prints"
 
 
 def read_osu(file: Path, text: str, size_bytes: int | None = None) -> Reading:
-    """Read what ``osu_latency`` prints: a size and the mean of half a round trip, microseconds.
+    """Read what ``osu_latency`` prints: a size and the mean of the one-way latency, microseconds.
 
     Lines before the title and empty ones are passed over; further columns, of percentiles or of a validation
     that has passed, too.
@@ -53,7 +53,7 @@ def read_osu(file: Path, text: str, size_bytes: int | None = None) -> Reading:
 
 
 def read_imb(file: Path, text: str, size_bytes: int | None = None) -> Reading:
-    """Read PingPong out of what ``IMB-MPI1`` prints: bytes, repetitions, mean of half a round trip.
+    """Read PingPong out of what ``IMB-MPI1`` prints: bytes, repetitions, mean of the one-way latency.
 
     Other benchmarks of the same output are passed over.
 

@@ -1,4 +1,4 @@
-"""NetPIPE 2.x to 3.x, the file that ``-o`` names (``np.out``): size, Mbit/s, seconds of half a round trip.
+"""NetPIPE 2.x to 3.x, the file that ``-o`` names (``np.out``): size, Mbit/s, seconds of the one-way latency.
 
 A line is the fastest of several trials (Snell, Mikler & Gustafson 1996). Its Mbit is 2^20 bits, in later
 versions 10^6; the rate has more digits than the seconds, so the time is taken from it, and the seconds are

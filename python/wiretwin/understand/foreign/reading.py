@@ -1,4 +1,4 @@
-"""What a reader takes out of another program's output, and how it refuses what it cannot read."""
+"""What a reader takes out of another program's output, and how it rejects what it cannot read."""
 
 from __future__ import annotations
 

@@ -7,12 +7,11 @@ use wiretwin_proto::direct::Kept;
 use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::direct::{Body, Repr, is_sound};
 
-use super::super::device::Receives;
-use super::super::ether::{Mac, within};
+use super::super::ether::Mac;
 use super::super::network::Network;
 use super::{Endpoint, MessageId, TURN};
 
-/// Frames that are taken from the network before others have their turn: not so few that reading the clock counts.
+/// Datagrams that are taken from the network before others have their turn: not so few that reading the clock counts.
 const BURST: usize = 4 * TURN;
 
 impl Endpoint {
@@ -59,14 +58,12 @@ impl Endpoint {
         };
         let mut count = 0;
         while count < BURST
-            && into.take(|octets| {
+            && into.take(|frame, from, mac| {
                 if count == 0 {
                     self.now = SimTime::ZERO + self.clock.now();
                 }
-                if let Some((frame, from, mac)) = within(octets) {
-                    self.carried.past += 1;
-                    self.datagram(frame, from, Some(mac));
-                }
+                self.carried.past += 1;
+                self.datagram(frame, from, Some(mac));
             })
         {
             count += 1;

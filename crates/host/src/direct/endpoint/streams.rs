@@ -4,13 +4,13 @@ use wiretwin_proto::MessageId;
 use wiretwin_units::SimTime;
 use wiretwin_wire::direct::{Body, Extent, Number, seal};
 
+use super::super::packet::MOST_AT_ONCE;
 use super::super::stream::{self, Job};
-use super::super::udp::FRAME;
 use super::{Endpoint, Trouble};
 
-/// Messages whose bytes are pushed on the stream: longer than two frames, and so short that to ask for them first would
-/// take long beside them.
-const LEAST_PUSHED: u64 = 2 * FRAME as u64;
+/// Messages whose bytes are pushed on the stream: longer than what goes past the kernel at once, and so short that to
+/// ask for them first would take long beside them.
+const LEAST_PUSHED: u64 = MOST_AT_ONCE as u64;
 const MOST_PUSHED: u64 = 1 << 16;
 /// Turns in which streams are asked each time after something has come on one.
 const LIVELY: u32 = 512;

@@ -1,9 +1,11 @@
 //! Endpoints of two hosts: network namespaces that a pair of interfaces joins.
 
 use std::fs::File;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::process::Command;
+
+use wiretwin_wire::direct::{Body, Extent, Head, Number, Repr, seal};
 
 use super::*;
 
@@ -93,11 +95,9 @@ fn frames_go_past_the_kernel_where_they_may_and_come_whole_whatever_the_other_en
     with_hosts(|hosts| {
         for ways in [
             [Ways::Any; 2],
-            [Ways::Xdp; 2],
-            [Ways::Xdp, Ways::Datagrams],
-            [Ways::Datagrams, Ways::Xdp],
             [Ways::Packet, Ways::Datagrams],
-            [Ways::Xdp, Ways::Packet],
+            [Ways::Datagrams, Ways::Packet],
+            [Ways::Datagrams; 2],
         ] {
             let carried = exchange(&hosts, &mut open(&hosts, ways), &LENGTHS);
             for (carried, way) in carried.iter().zip(ways) {
@@ -110,29 +110,20 @@ fn frames_go_past_the_kernel_where_they_may_and_come_whole_whatever_the_other_en
 }
 
 #[test]
-fn each_process_of_a_host_has_a_packet_socket_and_one_alone_the_xdp_program() {
+fn each_process_of_a_host_has_a_packet_socket() {
     with_hosts(|hosts| {
-        let mut first = open(&hosts, [Ways::Xdp; 2]);
+        let mut first = open(&hosts, [Ways::Any; 2]);
         exchange(&hosts, &mut first, &[8]);
-        let mut second = open(&hosts, [Ways::Any; 2]);
-        for ends in [&mut second, &mut open(&hosts, [Ways::Any; 2])] {
+        for ends in [&mut open(&hosts, [Ways::Any; 2]), &mut first] {
             let carried = exchange(&hosts, ends, &LENGTHS);
             assert!(carried.iter().all(|carried| carried.past > 0), "{carried:?}");
         }
-        enter(&hosts[0]);
-        let refused = Endpoint::open(Options { ip: HERE, ways: Ways::Xdp, ..Options::default() });
-        let said = refused.map(drop).expect_err("the interface is taken").to_string();
-        assert!(said.contains("attaching an XDP program to the interface"), "{said}");
-        // Nothing is left of the first pair.
-        drop(first);
-        let carried = exchange(&hosts, &mut open(&hosts, [Ways::Xdp; 2]), &[8]);
-        assert!(carried.iter().all(|carried| carried.past > 0), "{carried:?}");
     });
 }
 
 #[test]
 fn a_host_without_an_ethernet_interface_goes_through_the_kernel() {
-    let refused = Endpoint::open(Options { ways: Ways::Xdp, ..Options::default() });
+    let refused = Endpoint::open(Options { ways: Ways::Packet, ..Options::default() });
     let said = refused.map(drop).expect_err("the loopback interface").to_string();
     assert!(said.contains("looking for the Ethernet interface of the address"), "{said}");
 }
@@ -154,7 +145,7 @@ fn short_messages_and_those_pushed_on_tcp_keep_their_order_expected_or_not() {
         let mut ends = open(&hosts, [Ways::Any; 2]);
         let stands = (0..1000).any(|_| exchange(&hosts, &mut ends, &[20_000])[1].stream > 0);
         assert!(stands, "a connection");
-        let messages: Vec<_> = (0..COUNT).map(|at| bytes([8, 6000, 1000, 60_000][at % 4], at)).collect();
+        let messages: Vec<_> = (0..COUNT).map(|at| bytes([8, 9000, 1000, 60_000][at % 4], at)).collect();
         for is_expected in [true, false] {
             let before = ends[1].carried().stream;
             let mut buffers = vec![vec![0; 60_000]; COUNT];
@@ -187,7 +178,7 @@ fn short_messages_and_those_pushed_on_tcp_keep_their_order_expected_or_not() {
 #[test]
 fn short_frames_that_go_together_through_the_kernel_are_taken_apart_past_the_other() {
     with_hosts(|hosts| {
-        let mut ends = open(&hosts, [Ways::Datagrams, Ways::Xdp]);
+        let mut ends = open(&hosts, [Ways::Datagrams, Ways::Packet]);
         exchange(&hosts, &mut ends, &[8]);
         let mut buffers = [[0; 8]; 100];
         for (at, buffer) in buffers.iter_mut().enumerate() {
@@ -202,3 +193,44 @@ fn short_frames_that_go_together_through_the_kernel_are_taken_apart_past_the_oth
         assert!(buffers.iter().enumerate().all(|(at, buffer)| at.to_le_bytes() == *buffer));
     });
 }
+
+/// A frame of a message for an endpoint, whole and sound, under a key that somebody has made up.
+fn forged(number: u32, key: u64) -> Vec<u8> {
+    let head = Head { tag: Some(5), data: None, extent: Extent::Whole };
+    let (zero, number) = (Number::ZERO, Number::wrapping(number));
+    let body = Body::Message { number, head: Some(head) };
+    let repr =
+        Repr { key, epoch: 0, lane: 0, protected: false, short: false, received: zero, granted: 64, body };
+    let head = repr.head_octets();
+    let mut frame = vec![0xff; head + 8];
+    repr.emit(&mut frame[..head]).expect("the size is that of the head");
+    seal(&mut frame);
+    frame
+}
+
+#[test]
+fn a_flood_of_forged_frames_that_fills_every_buffer_changes_no_message_and_ends_with_itself() {
+    with_hosts(|hosts| {
+        for ways in [[Ways::Packet; 2], [Ways::Datagrams; 2]] {
+            let mut ends = open(&hosts, ways);
+            exchange(&hosts, &mut ends, &[8]);
+            enter(&hosts[0]);
+            let forger = UdpSocket::bind((HERE, 0)).expect("a socket");
+            let to = ends[1].address();
+            for round in 0..20 {
+                // More than the ring of frames and the socket's buffer hold.
+                for number in 0..FLOOD {
+                    let key = to.key ^ u64::from(number % 64 + 1);
+                    forger.send_to(&forged(number % 8, key), to.datagrams).expect("a datagram");
+                }
+                exchange(&hosts, &mut ends, &[8, 5000, 40_000 + round]);
+            }
+            let before = Instant::now();
+            exchange(&hosts, &mut ends, &[8; 200]);
+            assert!(before.elapsed() < Duration::from_secs(1), "{ways:?}: {:?}", before.elapsed());
+        }
+    });
+}
+
+/// Frames of a flood.
+const FLOOD: u32 = 5000;

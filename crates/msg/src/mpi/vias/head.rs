@@ -7,6 +7,7 @@ use wiretwin_units::Bytes;
 use super::super::packet::{HEAD, Kind, Packet};
 use crate::library::Content;
 use crate::matching::Envelope;
+use crate::via::{AddressSegment, MemoryHandle};
 
 const EAGER: u8 = 0;
 const REQUEST: u8 = 1;
@@ -18,9 +19,12 @@ const CANCEL: u8 = 6;
 const CANCELLED: u8 = 7;
 const CREDIT: u8 = 8;
 
-/// A head, read or to be written.
+/// Octets of a head.
+pub const HEAD_OCTETS: usize = HEAD as usize;
+
+/// The head of a buffer, read or to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub struct Head {
     /// What it says.
     pub packet: Packet,
     /// Where in the message the octets behind it begin.
@@ -29,9 +33,9 @@ pub(super) struct Head {
     pub length: u32,
 }
 
-/// A head that is none.
+/// Octets that are no head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct HeadError {
+pub struct HeadError {
     /// The field.
     pub field: &'static str,
     /// Its value.
@@ -45,8 +49,29 @@ impl fmt::Display for HeadError {
 }
 
 impl Head {
+    /// The head of a packet that nothing stands behind.
+    pub const fn of(packet: Packet) -> Self {
+        Self { packet, start: 0, length: 0 }
+    }
+
+    /// The head of a reply to a request, which tells into which memory the data are to be written.
+    ///
+    /// A reply has nothing behind it and no context of its own: those fields carry the address and the handle.
+    pub fn granting(reply: Packet, memory: AddressSegment) -> Self {
+        let AddressSegment { address, handle } = memory;
+        let envelope = Envelope { context: handle.0, ..reply.envelope };
+        Self { packet: Packet { envelope, ..reply }, start: (address >> 32) as u32, length: address as u32 }
+    }
+
+    /// The memory that [`Head::granting`] has named.
+    pub const fn granted(&self) -> AddressSegment {
+        let address = (self.start as u64) << 32 | self.length as u64;
+        AddressSegment { address, handle: MemoryHandle(self.packet.envelope.context) }
+    }
+
     /// Its octets.
-    pub fn emit(&self) -> Content {
+    #[inline]
+    pub fn octets(&self) -> [u8; HEAD_OCTETS] {
         let Packet { kind, envelope, bytes, send, receive, credit, .. } = self.packet;
         let (kind, flag) = match kind {
             Kind::Eager { synchronous } => (EAGER, synchronous),
@@ -59,31 +84,46 @@ impl Head {
             Kind::Cancelled { done } => (CANCELLED, done),
             Kind::Credit => (CREDIT, false),
         };
-        let mut content = Content::new();
-        content.push_octets(&[kind, u8::from(flag)]);
+        let mut octets = [0; HEAD_OCTETS];
+        octets[..2].copy_from_slice(&[kind, u8::from(flag)]);
         // More buffers than that a policy does not have.
-        content.push_octets(&u16::try_from(credit).unwrap_or(u16::MAX).to_be_bytes());
-        for word in [envelope.context, envelope.source, envelope.tag] {
-            content.push_octets(&word.to_be_bytes());
-        }
-        for double in [bytes.get(), send, receive] {
-            content.push_octets(&double.to_be_bytes());
-        }
-        for word in [self.start, self.length] {
-            content.push_octets(&word.to_be_bytes());
-        }
+        octets[2..4].copy_from_slice(&u16::try_from(credit).unwrap_or(u16::MAX).to_be_bytes());
+        octets[4..8].copy_from_slice(&envelope.context.to_be_bytes());
+        octets[8..12].copy_from_slice(&envelope.source.to_be_bytes());
+        octets[12..16].copy_from_slice(&envelope.tag.to_be_bytes());
+        octets[16..24].copy_from_slice(&bytes.get().to_be_bytes());
+        octets[24..32].copy_from_slice(&send.to_be_bytes());
+        octets[32..40].copy_from_slice(&receive.to_be_bytes());
+        octets[40..44].copy_from_slice(&self.start.to_be_bytes());
+        octets[44..].copy_from_slice(&self.length.to_be_bytes());
+        octets
+    }
+
+    /// Its octets, to be sent.
+    pub(super) fn emit(&self) -> Content {
+        let mut content = Content::new();
+        content.push_octets(&self.octets());
         content
     }
 
-    /// Reads one off what has come.
+    /// Takes one off what has come.
     ///
     /// # Errors
     /// [`HeadError`].
-    pub fn parse(content: &mut Content) -> Result<Self, HeadError> {
-        let mut octets = [0; HEAD as usize];
+    pub(super) fn parse(content: &mut Content) -> Result<Self, HeadError> {
+        let mut octets = [0; HEAD_OCTETS];
         if !content.take_octets(&mut octets) {
             return Err(HeadError { field: "head", found: content.octets_in_front() });
         }
+        Self::read(&octets)
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// [`HeadError`].
+    #[inline]
+    pub fn read(octets: &[u8; HEAD_OCTETS]) -> Result<Self, HeadError> {
         let word = |at: usize| u32::from_be_bytes(core::array::from_fn(|octet| octets[at + octet]));
         let double = |at: usize| u64::from(word(at)) << 32 | u64::from(word(at + 4));
         let flag = match octets[1] {

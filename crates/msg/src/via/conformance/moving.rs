@@ -4,46 +4,14 @@ use alloc::vec::Vec;
 
 use super::super::vi::QueueKind;
 use super::super::{
-    AddressSegment, Descriptor, Device, Event, MemoryHandle, Operation, ViAttributes, ViState, control,
-    status,
+    AddressSegment, Descriptor, MemoryHandle, Operation, ViAttributes, ViState, control, status,
 };
 use super::rig::{Rig, said};
-use super::{Side, Verdict, ensure};
+use super::{Consumer, Side, Verdict, ensure};
 
-/// Where the two agree what they tell each other by plain sends.
-const NOTE: u64 = 200_000;
-
-/// The server tells the client of memory.
-async fn exchange_segment<D: Device>(
-    rig: &mut Rig<D>,
-    vi: super::super::ViHandle,
-    from: u64,
-) -> Result<AddressSegment, alloc::string::String> {
-    let mut octets: Vec<u8> = (rig.data.address + from).to_le_bytes().to_vec();
-    octets.extend(rig.data.handle.0.to_le_bytes());
-    match rig.side {
-        Side::Server => {
-            let note = rig.part(NOTE, 12);
-            rig.vipl.write(note.address, &octets);
-            rig.meet().await?;
-            rig.post_send(vi, NOTE, 12)?;
-            rig.wait(vi, QueueKind::Send).await?;
-        }
-        Side::Client => {
-            rig.post_recv(vi, NOTE, 12)?;
-            rig.meet().await?;
-            rig.wait(vi, QueueKind::Receive).await?;
-            octets = rig.vipl.read(rig.data.address + NOTE, 12).to_vec();
-        }
-    }
-    let address = u64::from_le_bytes(octets[..8].try_into().expect("eight octets"));
-    let handle = MemoryHandle(u32::from_le_bytes(octets[8..].try_into().expect("four octets")));
-    Ok(AddressSegment { address, handle })
-}
-
-pub(super) async fn messages_of_every_size_arrive<D: Device>(rig: &mut Rig<D>) -> Verdict {
-    let mtu = rig.vipl.nic().attributes().native_mtu;
-    let sizes = [0, 1, mtu - 1, mtu, mtu + 1, 3 * mtu, 32 << 10];
+pub(super) async fn messages_of_every_size_arrive<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
+    let mtu = rig.vipl.attributes().native_mtu;
+    let sizes = [0, 1, mtu - 1, mtu, mtu + 1, (3 * mtu).min(32 << 10), 32 << 10];
     let vi = rig.vi()?;
     let room = 32 << 10;
     if rig.side == Side::Server {
@@ -59,7 +27,7 @@ pub(super) async fn messages_of_every_size_arrive<D: Device>(rig: &mut Rig<D>) -
                 rig.fill(0, size, seed);
                 let place = rig.post_send(vi, 0, size)?;
                 let sent = rig.wait(vi, QueueKind::Send).await?;
-                ensure!(sent.place, place, "the descriptor sent");
+                ensure!(sent.place.address, place.address, "the descriptor sent");
                 ensure!(sent.outcome.status, status::DONE, "status of a send of {size} octets");
                 ensure!(sent.outcome.length, size, "length of a send");
             }
@@ -75,7 +43,7 @@ pub(super) async fn messages_of_every_size_arrive<D: Device>(rig: &mut Rig<D>) -
     Ok(())
 }
 
-pub(super) async fn data_are_gathered_and_scattered<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn data_are_gathered_and_scattered<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.vi()?;
     if rig.side == Side::Server {
         let parts = [rig.part(0, 1), rig.part(100, 0), rig.part(200, 4_000), rig.part(10_000, 2_000)];
@@ -103,7 +71,7 @@ pub(super) async fn data_are_gathered_and_scattered<D: Device>(rig: &mut Rig<D>)
     Ok(())
 }
 
-pub(super) async fn immediate_data_arrive_with_or_without_others<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn immediate_data_arrive_with_or_without_others<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.connected(3, 8_000).await?;
     for (size, immediate) in [(0, Some(0xdead_beef)), (8_000, Some(0)), (10, None)] {
         match rig.side {
@@ -124,7 +92,7 @@ pub(super) async fn immediate_data_arrive_with_or_without_others<D: Device>(rig:
     Ok(())
 }
 
-pub(super) async fn both_directions_at_once_do_not_meet<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn both_directions_at_once_do_not_meet<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.vi()?;
     for index in 0..4 {
         rig.post_recv(vi, index * 20_000, 20_000)?;
@@ -143,32 +111,33 @@ pub(super) async fn both_directions_at_once_do_not_meet<D: Device>(rig: &mut Rig
     Ok(())
 }
 
-pub(super) async fn descriptors_complete_in_order<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn descriptors_complete_in_order<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.connected(10, 100).await?;
     if rig.side == Side::Client {
-        let empty = rig.vipl.nic().send_done(vi);
+        let empty = rig.vipl.done(vi, QueueKind::Send);
         ensure!(empty, Err(super::super::DoneError::Empty), "an empty queue");
         let mut places = Vec::new();
         for size in 1..=10 {
             places.push(rig.post_send(vi, 0, size)?);
         }
         for place in places {
-            ensure!(rig.wait(vi, QueueKind::Send).await?.place, place, "the next sent");
+            let sent = rig.wait(vi, QueueKind::Send).await?.place;
+            ensure!(sent.address, place.address, "the next sent");
         }
     } else {
         for size in 1..=10 {
             ensure!(rig.wait(vi, QueueKind::Receive).await?.outcome.length, size, "the next received");
         }
         rig.post_recv(vi, 0, 1)?;
-        let done = rig.vipl.nic().recv_done(vi);
+        let done = rig.vipl.done(vi, QueueKind::Receive);
         ensure!(done, Err(super::super::DoneError::NotDone), "a receive that nothing came for");
     }
     Ok(())
 }
 
-pub(super) async fn rdma_write_needs_no_receive<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn rdma_write_needs_no_receive<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.connected(0, 0).await?;
-    let remote = exchange_segment(rig, vi, 1_000).await?;
+    let remote = rig.exchange(vi, rig.part(1_000, 0)).await?;
     if rig.side == Side::Client {
         rig.fill(0, 30_000, 4);
         let parts = [rig.part(0, 10_000), rig.part(10_000, 20_000)];
@@ -185,9 +154,9 @@ pub(super) async fn rdma_write_needs_no_receive<D: Device>(rig: &mut Rig<D>) -> 
     Ok(())
 }
 
-pub(super) async fn rdma_write_with_immediate_takes_a_receive<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn rdma_write_with_immediate_takes_a_receive<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.connected(1, 10).await?;
-    let remote = exchange_segment(rig, vi, 1_000).await?;
+    let remote = rig.exchange(vi, rig.part(1_000, 0)).await?;
     match rig.side {
         Side::Client => {
             rig.fill(0, 5_000, 6);
@@ -209,16 +178,16 @@ pub(super) async fn rdma_write_with_immediate_takes_a_receive<D: Device>(rig: &m
     Ok(())
 }
 
-fn reads<D: Device>(rig: &mut Rig<D>) -> bool {
+fn reads<C: Consumer>(rig: &mut Rig<C>) -> bool {
     let level = rig.level;
-    rig.vipl.nic().attributes().rdma_read.has(level)
+    rig.vipl.attributes().rdma_read.has(level)
 }
 
-pub(super) async fn rdma_read_brings_remote_memory<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn rdma_read_brings_remote_memory<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     if !reads(rig) {
         // Where there is none, asking for it is refused.
         let attributes = ViAttributes { enable_rdma_read: true, ..rig.attributes() };
-        let refused = rig.vipl.nic().create_vi(attributes);
+        let refused = rig.vipl.create_vi(attributes);
         ensure!(refused, Err(super::super::ViplError::InvalidRdmaread), "a VI that may be read through");
         let vi = rig.connected(0, 0).await?;
         if rig.side == Side::Client {
@@ -235,7 +204,7 @@ pub(super) async fn rdma_read_brings_remote_memory<D: Device>(rig: &mut Rig<D>) 
     if rig.side == Side::Server {
         rig.fill(50_000, 30_000, 8);
     }
-    let remote = exchange_segment(rig, vi, 50_000).await?;
+    let remote = rig.exchange(vi, rig.part(50_000, 0)).await?;
     if rig.side == Side::Client {
         for size in [30_000, 0, 1] {
             let parts = [rig.part(0, size / 3), rig.part(u64::from(size / 3), size - size / 3)];
@@ -249,7 +218,7 @@ pub(super) async fn rdma_read_brings_remote_memory<D: Device>(rig: &mut Rig<D>) 
     Ok(())
 }
 
-pub(super) async fn a_fence_waits_for_reads<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn a_fence_waits_for_reads<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     if !reads(rig) {
         return Ok(());
     }
@@ -259,7 +228,7 @@ pub(super) async fn a_fence_waits_for_reads<D: Device>(rig: &mut Rig<D>) -> Verd
         rig.post_recv(vi, 100_000, 10_000)?;
     }
     rig.connect(vi).await?;
-    let remote = exchange_segment(rig, vi, 50_000).await?;
+    let remote = rig.exchange(vi, rig.part(50_000, 0)).await?;
     match rig.side {
         Side::Client => {
             // What is sent is what was read just before: without the fence it would be zeros.
@@ -278,18 +247,18 @@ pub(super) async fn a_fence_waits_for_reads<D: Device>(rig: &mut Rig<D>) -> Verd
     Ok(())
 }
 
-pub(super) async fn completion_queues_tell_which_queue<D: Device>(rig: &mut Rig<D>) -> Verdict {
-    let cq = rig.vipl.nic().create_cq(8).map_err(said)?;
+pub(super) async fn completion_queues_tell_which_queue<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
+    let cq = rig.vipl.create_cq(8).map_err(said)?;
     let vi = rig.vi_of(ViAttributes { send_cq: Some(cq), receive_cq: Some(cq), ..rig.attributes() })?;
     rig.post_recv(vi, 0, 10)?;
-    ensure!(rig.vipl.nic().cq_done(cq), Err(super::super::ViplError::NotDone), "nothing is done");
+    ensure!(rig.vipl.cq_done(cq), Err(super::super::ViplError::NotDone), "nothing is done");
     rig.connect(vi).await?;
     rig.post_send(vi, 100, 10)?;
     let mut kinds = Vec::new();
     for _ in 0..2 {
         let (about, kind) = rig.vipl.cq_wait(cq, super::rig::PATIENCE).await.map_err(said)?;
         ensure!(about, vi, "the VI");
-        ensure!(rig.vipl.nic().done(vi, kind).is_ok(), true, "the descriptor of {kind:?}");
+        ensure!(rig.vipl.done(vi, kind).is_ok(), true, "the descriptor of {kind:?}");
         kinds.push(kind);
     }
     kinds.sort();
@@ -297,7 +266,7 @@ pub(super) async fn completion_queues_tell_which_queue<D: Device>(rig: &mut Rig<
     Ok(())
 }
 
-pub(super) async fn notification_takes_the_descriptor_once<D: Device>(rig: &mut Rig<D>) -> Verdict {
+pub(super) async fn notification_takes_the_descriptor_once<C: Consumer>(rig: &mut Rig<C>) -> Verdict {
     let vi = rig.connected(2, 10).await?;
     if rig.side == Side::Client {
         for _ in 0..2 {
@@ -306,18 +275,15 @@ pub(super) async fn notification_takes_the_descriptor_once<D: Device>(rig: &mut 
         }
         return Ok(());
     }
-    rig.vipl.nic().notify(vi, QueueKind::Receive).map_err(said)?;
+    rig.vipl.notify(vi, QueueKind::Receive).map_err(said)?;
     // The second is not taken by it.
     let second = rig.wait(vi, QueueKind::Receive).await?;
-    let mut notified = 0;
-    while let Some(event) = rig.vipl.take_event() {
-        if let Event::Notified(about, QueueKind::Receive, first) = event {
-            ensure!(about, vi, "the VI");
-            ensure!(first.place == second.place, false, "two descriptors");
-            notified += 1;
-        }
+    let notified = rig.vipl.notified().await.map_err(said)?;
+    for (about, kind, first) in &notified {
+        ensure!((*about, *kind), (vi, QueueKind::Receive), "the queue");
+        ensure!(*first == second.place.address, false, "two descriptors");
     }
-    ensure!(notified, 1, "calls of the handler");
+    ensure!(notified.len(), 1, "calls of the handler");
     ensure!(rig.state(vi)?, ViState::Connected, "the state");
     ensure!(control::DEFINED, 15, "bits of control");
     Ok(())

@@ -7,17 +7,17 @@ use wiretwin_units::{Bytes, Span};
 
 use super::super::vi::{Completion, Place, QueueKind};
 use super::super::{
-    AsynchronousError, DataSegment, Descriptor, Device, ErrorCode, Ptag, Reliability, Resource, ViAttributes,
-    ViHandle, ViState, Vipl, ViplError,
+    AddressSegment, AsynchronousError, DataSegment, Descriptor, ErrorCode, MemoryHandle, Ptag, Reliability,
+    Resource, ViAttributes, ViHandle, ViState, ViplError,
 };
-use super::{Side, Verdict};
+use super::{Consumer, Side, Verdict};
 
 pub(super) const SERVICE: &[u8] = b"service";
 /// No wait of the suite is longer.
 pub(super) const PATIENCE: Option<Span> = Some(Span::from_s(10));
 
-pub(super) struct Rig<D> {
-    pub vipl: Vipl<D>,
+pub(super) struct Rig<C> {
+    pub vipl: C,
     pub level: Reliability,
     pub side: Side,
     pub tag: Ptag,
@@ -28,6 +28,9 @@ pub(super) struct Rig<D> {
     pub data: DataSegment,
 }
 
+/// Where the two agree what they tell each other by plain sends.
+const NOTE: u64 = 200_000;
+
 /// Octets of a descriptor with a few segments, a multiple of 64.
 const DESCRIPTOR_ROOM: u64 = 256;
 
@@ -36,9 +39,9 @@ pub(super) fn said(error: ViplError) -> String {
     error.to_string()
 }
 
-impl<D: Device> Rig<D> {
-    pub fn new(mut vipl: Vipl<D>, level: Reliability, side: Side) -> Result<Self, ViplError> {
-        let tag = vipl.nic().create_ptag()?;
+impl<C: Consumer> Rig<C> {
+    pub fn new(mut vipl: C, level: Reliability, side: Side) -> Result<Self, ViplError> {
+        let tag = vipl.create_ptag()?;
         let descriptors = vipl.allocate_registered(64 * DESCRIPTOR_ROOM as usize, tag)?;
         let data = vipl.allocate_registered(1 << 18, tag)?;
         Ok(Self { vipl, level, side, tag, descriptors, next: 0, data })
@@ -49,18 +52,9 @@ impl<D: Device> Rig<D> {
         self.vipl.meet().await.map_err(said)
     }
 
-    pub async fn end(mut self) -> Result<D, String> {
+    pub async fn end(mut self) -> Result<C::Device, String> {
         self.meet().await?;
-        let mut device = self.vipl.close().map_err(said)?;
-        // What the other NIC said in closing is for nobody.
-        device.mark().map_err(|_| String::from("the other process has gone"))?;
-        loop {
-            match device.arrival(None).await {
-                Ok(super::super::Arrival::Mark) => return Ok(device),
-                Ok(_) => {}
-                Err(_) => return Err(String::from("the other process has gone")),
-            }
-        }
+        self.vipl.end().await
     }
 
     pub const fn attributes(&self) -> ViAttributes {
@@ -82,7 +76,7 @@ impl<D: Device> Rig<D> {
     }
 
     pub fn vi_of(&mut self, attributes: ViAttributes) -> Result<ViHandle, String> {
-        self.vipl.nic().create_vi(attributes).map_err(said)
+        self.vipl.create_vi(attributes).map_err(said)
     }
 
     /// A VI connected to the other process's, which has `count` receives of `length` octets posted, and
@@ -114,6 +108,30 @@ impl<D: Device> Rig<D> {
             },
         }
         self.meet().await
+    }
+
+    /// The server tells the client where memory of its own is.
+    pub async fn exchange(&mut self, vi: ViHandle, ours: DataSegment) -> Result<AddressSegment, String> {
+        let mut octets: Vec<u8> = ours.address.to_le_bytes().to_vec();
+        octets.extend(ours.handle.0.to_le_bytes());
+        match self.side {
+            Side::Server => {
+                let note = self.part(NOTE, 12);
+                self.vipl.write(note.address, &octets);
+                self.meet().await?;
+                self.post_send(vi, NOTE, 12)?;
+                self.wait(vi, QueueKind::Send).await?;
+            }
+            Side::Client => {
+                self.post_recv(vi, NOTE, 12)?;
+                self.meet().await?;
+                self.wait(vi, QueueKind::Receive).await?;
+                octets = self.vipl.read(self.data.address + NOTE, 12).to_vec();
+            }
+        }
+        let address = u64::from_le_bytes(octets[..8].try_into().expect("eight octets"));
+        let handle = MemoryHandle(u32::from_le_bytes(octets[8..].try_into().expect("four octets")));
+        Ok(AddressSegment { address, handle })
     }
 
     /// A place for the next descriptor.
@@ -164,7 +182,7 @@ impl<D: Device> Rig<D> {
     }
 
     pub fn state(&mut self, vi: ViHandle) -> Result<ViState, String> {
-        self.vipl.nic().query_vi(vi).map(|(state, ..)| state).map_err(said)
+        self.vipl.query_vi(vi).map(|(state, ..)| state).map_err(said)
     }
 
     /// Waits until an asynchronous error has come; all of them.
@@ -174,19 +192,23 @@ impl<D: Device> Rig<D> {
             if !errors.is_empty() {
                 return Ok(errors);
             }
-            let until = self.vipl.device().now().saturating_add(Span::from_s(10));
-            self.vipl.turn(Some(until)).await.map_err(said)?;
+            self.vipl.turn().await.map_err(said)?;
         }
     }
 
-    /// Codes of errors about a VI.
-    pub async fn codes(&mut self, vi: ViHandle) -> Result<Vec<ErrorCode>, String> {
-        let errors = self.errors().await?;
-        let ours = |error: &&AsynchronousError| match error.resource {
-            Resource::Vi(about) | Resource::Descriptor(about, _) => about == vi,
-            Resource::Cq(_) | Resource::Nic => false,
-        };
-        Ok(errors.iter().filter(ours).map(|error| error.code).collect())
+    /// Waits until `count` asynchronous errors about a VI have come; the codes of all that have. What an
+    /// earlier VI left behind, a lost connection told of late say, is passed over.
+    pub async fn codes(&mut self, vi: ViHandle, count: usize) -> Result<Vec<ErrorCode>, String> {
+        let mut codes = Vec::new();
+        while codes.len() < count {
+            let errors = self.errors().await?;
+            let ours = |error: &&AsynchronousError| match error.resource {
+                Resource::Vi(about) | Resource::Descriptor(about, _) => about == vi,
+                Resource::Cq(_) | Resource::Nic => false,
+            };
+            codes.extend(errors.iter().filter(ours).map(|error| error.code));
+        }
+        Ok(codes)
     }
 }
 

@@ -15,8 +15,8 @@ fn suite(attributes: impl Fn(HostAddress) -> NicAttributes) {
         for case in CASES {
             let cable = ends[0].handle();
             let [one, other] = ends;
-            let server = conformance::run(case, level, Side::Server, one, &nics[0]);
-            let client = conformance::run(case, level, Side::Client, other, &nics[1]);
+            let server = conformance::run(case, level, Side::Server, Vipl::open(one, nics[0].clone()));
+            let client = conformance::run(case, level, Side::Client, Vipl::open(other, nics[1].clone()));
             // Either may have been left alone by the other: both are told.
             ends = match run(&cable, server, client) {
                 (Ok(one), Ok(other)) => [one, other],
@@ -42,8 +42,8 @@ fn a_case_that_is_none_is_named() {
     let nics = HOSTS.map(NicAttributes::adapter);
     let level = Reliability::ReliableDelivery;
     let cable = one.handle();
-    let server = conformance::run("dance", level, Side::Server, one, &nics[0]);
-    let client = conformance::run("dance", level, Side::Client, other, &nics[1]);
+    let server = conformance::run("dance", level, Side::Server, Vipl::open(one, nics[0].clone()));
+    let client = conformance::run("dance", level, Side::Client, Vipl::open(other, nics[1].clone()));
     let (server, _) = run(&cable, server, client);
     assert_eq!(server.err(), Some(String::from("dance, ReliableDelivery, Server: no such case")));
 }

@@ -88,17 +88,22 @@ proptest! {
     fn nothing_is_lost_and_every_credit_is_accounted_for(case in cases()) {
         let (plan, circuits, lines) = case.plan();
         let mut fabric = plan.build(case.seed).unwrap();
+        let mut laws = Vec::new();
         for (&circuit, &(_, _, load)) in circuits.iter().zip(&case.circuits) {
-            let load = match load {
-                0 => Load::Greedy,
-                1 => Load::Constant { gap: Span::from_us(7) },
-                2 => Load::Poisson { mean: Span::from_us(40) },
-                _ => Load::OnOff { gap: Span::from_us(3), on: Span::from_us(100), off: Span::from_us(200) },
+            let law = match load {
+                0 => {
+                    fabric.greedy(circuit).unwrap();
+                    continue;
+                }
+                1 => Law::Constant { interval: Span::from_us(7) },
+                2 => Law::Poisson { mean: Span::from_us(40) },
+                _ => Law::OnOff { interval: Span::from_us(3), on: Span::from_us(100), off: Span::from_us(200) },
             };
-            fabric.load(circuit, load, Cells::new(1 + case.seed % 5)).unwrap();
+            laws.push((circuit, law, 1 + case.seed % 5));
         }
+        let mut sources = Sources::new(laws, case.seed);
         for step in 1..=40 {
-            fabric.run_until(at(Span::from_us(25 * step)));
+            sources.run_until(&mut fabric, at(Span::from_us(25 * step)));
             let books = fabric.audit();
             prop_assert!(books.is_ok(), "{:?}", books);
         }
@@ -194,7 +199,7 @@ proptest! {
         for tag in 0..40 {
             fabric.offer(SimTime::ZERO, slow, Cells::new(cells), tag).unwrap();
         }
-        fabric.load(free, Load::Greedy, Cells::new(1)).unwrap();
+        fabric.greedy(free).unwrap();
         let (mut came, mut given, mut delivered) = (0, 0, Vec::new());
         for (step, read) in (1..).zip(reads) {
             let now = at(Span::from_us(400 * step));
@@ -244,7 +249,7 @@ fn a_lost_credit_is_gone_for_good_but_with_totals_or_where_the_count_is_taken() 
         let lines = [plan.line(nodes[0], nodes[1], line), plan.line(nodes[1], nodes[2], line)];
         let circuit = plan.circuit_along(&nodes).unwrap();
         let mut fabric = plan.build(5).unwrap();
-        fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+        fabric.greedy(circuit).unwrap();
         let found = received(&mut fabric, circuit, 20_000, 20_000);
         (found, lines.map(|line| fabric.line(line)[0]))
     };
@@ -271,10 +276,9 @@ fn a_run_is_the_same_every_time() {
         };
         let (plan, circuits, _) = case.plan();
         let mut fabric = plan.build(seed).unwrap();
-        for &circuit in &circuits {
-            fabric.load(circuit, Load::Poisson { mean: Span::from_us(9) }, Cells::new(3)).unwrap();
-        }
-        fabric.run_until(at(Span::from_ms(20)));
+        let law = Law::Poisson { mean: Span::from_us(9) };
+        let mut sources = Sources::new(circuits.iter().map(|&circuit| (circuit, law, 3)), seed);
+        sources.run_until(&mut fabric, at(Span::from_ms(20)));
         circuits.iter().map(|&circuit| fabric.circuit(circuit)).collect::<Vec<_>>()
     };
     assert_eq!(run(1), run(1));

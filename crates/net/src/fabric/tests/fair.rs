@@ -7,7 +7,7 @@ use crate::fairness::{Session, max_min_shares};
 
 /// Switches in a row, and circuits that go from one to another of them.
 struct Row {
-    arbiter: Arbiter,
+    matching: Matching,
     /// How quick the switches are inside.
     inside: u8,
     /// Of the lines between them.
@@ -24,7 +24,7 @@ impl Row {
         let spec = |line| credited(line, credits);
         let node = match crossbar(32) {
             Node::Crossbar(spec) => {
-                Node::Crossbar(Crossbar { arbiter: self.arbiter, inside: self.inside, ..spec })
+                Node::Crossbar(Crossbar { matching: self.matching, inside: self.inside, ..spec })
             }
             other => other,
         };
@@ -44,7 +44,7 @@ impl Row {
         }
         let mut fabric = plan.build(1).unwrap();
         for &circuit in &circuits {
-            fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+            fabric.greedy(circuit).unwrap();
         }
         fabric.run_until(at(Span::from_ms(ms / 4)));
         let before: Vec<_> = circuits.iter().map(|&circuit| fabric.circuit(circuit).received).collect();
@@ -77,7 +77,7 @@ fn assert_fair(shares: &[(f64, f64)], within: f64) {
 fn a_parking_lot_is_fair_with_one_circuit_a_port() {
     // Chen, Brandt and Armstrong (1996), figure 9: A, B and C over the first line, C and D over the second.
     let circuits = vec![(0, 1), (0, 1), (0, 2), (1, 2)];
-    let row = Row { arbiter: Arbiter::Pim { iterations: 4 }, inside: 5, rates: vec![OC3; 2], circuits };
+    let row = Row { matching: Matching::Pim, inside: 5, rates: vec![OC3; 2], circuits };
     assert_fair(&row.shares(40), 0.03);
     // Not where an input sends one cell a slot: C leaves its port in turns with A and B, and only where D does
     // not. What Anderson and others (1993, 5) say of matching: it can be unfair.
@@ -90,12 +90,12 @@ fn ports_share_alike_with_matching_and_circuits_by_turns() {
     // Eight come to the second switch by one port, one by its own.
     let circuits: Vec<_> = (0..8).map(|_| (0, 2)).chain([(1, 2)]).collect();
     let rates = vec![OC3; 2];
-    let row = |arbiter| Row { arbiter, inside: 1, rates: rates.clone(), circuits: circuits.clone() };
-    let by_port = row(Arbiter::Pim { iterations: 4 }).shares(40);
+    let row = |matching| Row { matching, inside: 1, rates: rates.clone(), circuits: circuits.clone() };
+    let by_port = row(Matching::Pim).shares(40);
     assert!((by_port[8].0 / (OC3.get() as f64 / 2e6) - 1.0).abs() < 0.02, "{by_port:.2?}");
-    let by_islip = row(Arbiter::Islip { iterations: 4 }).shares(40);
+    let by_islip = row(Matching::Islip).shares(40);
     assert!((by_islip[8].0 / (OC3.get() as f64 / 2e6) - 1.0).abs() < 0.02, "{by_islip:.2?}");
-    assert_fair(&row(Arbiter::ByCircuit { iterations: 4 }).shares(40), 0.02);
+    assert_fair(&row(Matching::ByCircuit).shares(40), 0.02);
 }
 
 /// Switches in a row with lines of these rates, Mbit/s, and by group how many circuits go from which switch to
@@ -110,7 +110,7 @@ fn assert_configuration(rates: &[u64], groups: &[(usize, usize, usize, f64)]) {
     };
     let all = each(&|from, to, share| (from, to, share));
     let circuits = all.iter().map(|&(from, to, _)| (from, to)).collect();
-    let row = Row { arbiter: Arbiter::ByCircuit { iterations: 4 }, inside: 4, rates, circuits };
+    let row = Row { matching: Matching::ByCircuit, inside: 4, rates, circuits };
     let shares = row.shares(60);
     for (&(_, fair), &(.., said)) in shares.iter().zip(&all) {
         assert!((fair / said - 1.0).abs() < 1e-3, "{fair:.3} computed, {said:.3} published");

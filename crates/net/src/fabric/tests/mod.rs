@@ -2,21 +2,50 @@
 
 mod bad;
 mod books;
-mod copies;
 mod fair;
 mod queues;
 mod rates;
 
+use wiretwin_engine::Stream;
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
 use super::*;
+use crate::load::{Generator, Law};
+
+/// For each circuit the generator of its arrivals and the cells of a PDU; and how many PDUs have been posted.
+struct Sources(Vec<(CircuitId, Generator, u64)>, u32);
+
+impl Sources {
+    fn new(circuits: impl IntoIterator<Item = (CircuitId, Law, u64)>, seed: u64) -> Self {
+        let circuits = circuits.into_iter().map(|(circuit, law, cells)| {
+            let stream = Stream::derive(seed, &format!("source {}", circuit.0));
+            (circuit, Generator::new(law, stream), cells)
+        });
+        Self(circuits.collect(), 0)
+    }
+
+    fn run_until(&mut self, fabric: &mut Fabric, until: SimTime) {
+        let Self(sources, tag) = self;
+        while let Some((circuit, generator, cells)) =
+            sources.iter_mut().min_by_key(|(_, source, _)| source.next())
+            && generator.next() <= until
+        {
+            fabric.run_until(generator.next());
+            fabric.offer(generator.next(), *circuit, Cells::new(*cells), *tag).unwrap();
+            generator.advance();
+            *tag += 1;
+        }
+        fabric.run_until(until);
+    }
+}
 
 const OC3: BitRate = BitRate::bit_s(150_336_000);
 
 fn crossbar(ports: u8) -> Node {
     Node::Crossbar(Crossbar {
         ports,
-        arbiter: Arbiter::Pim { iterations: 4 },
+        matching: Matching::Pim,
+        iterations: 4,
         inside: 1,
         latency: Span::ZERO,
         queue: None,

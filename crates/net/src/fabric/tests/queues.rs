@@ -1,4 +1,4 @@
-//! Queues without credits: what is refused, and copies.
+//! Queues without credits: what is refused.
 
 use super::*;
 
@@ -23,10 +23,11 @@ fn overloaded(node: Node) -> (usize, usize, u64) {
     let (mut fabric, circuits, _) = fan_in(node, 4, near());
     for &circuit in &circuits {
         fabric.tell(circuit, true).unwrap();
-        fabric.load(circuit, Load::Poisson { mean: slots(50) }, Cells::new(20)).unwrap();
     }
     let mut delivered = Vec::new();
-    fabric.run_until(at(Span::from_ms(100)));
+    let law = Law::Poisson { mean: slots(50) };
+    let mut sources = Sources::new(circuits.iter().map(|&circuit| (circuit, law, 20)), 1);
+    sources.run_until(&mut fabric, at(Span::from_ms(100)));
     fabric.audit().unwrap();
     fabric.take_delivered(&mut delivered);
     let whole = delivered.iter().filter(|one| !one.mixed && one.cells == 20).count();
@@ -69,7 +70,8 @@ fn a_circuit_has_its_limit_and_the_switch_its_buffer() {
     assert_eq!(fabric.most_held(switch), Cells::new(9));
     let queue = Node::Crossbar(Crossbar {
         ports: 4,
-        arbiter: Arbiter::Pim { iterations: 4 },
+        matching: Matching::Pim,
+        iterations: 4,
         inside: 1,
         latency: Span::ZERO,
         queue: Some(Cells::new(12)),
@@ -105,50 +107,4 @@ fn circuits_take_turns_or_cells_keep_their_order() {
         delivered.iter().position(|delivery| delivery.circuit == circuits[2]).unwrap()
     };
     assert_eq!((run(Service::InTurn), run(Service::InOrder)), (0, 2));
-}
-
-#[test]
-fn a_circuit_with_several_ends_gives_each_a_copy_and_waits_for_the_slowest() {
-    for node in [crossbar(4), Node::SharedBuffer(shared(4, 100))] {
-        let mut plan = Plan::new();
-        let switches = [0, 1].map(|_| plan.node(node));
-        let credits = Credits { window: Window::Loop, ..Credits::cells(1) };
-        let fast = credited(near(), credits);
-        let slow = Line { rates: [BitRate::mbit_s(50); 2], ..fast };
-        let source = plan.node(STATION);
-        let first = plan.line(source, switches[0], fast);
-        let between = plan.line(switches[0], switches[1], fast);
-        let sinks = [0, 1, 2].map(|_| plan.node(STATION));
-        let ends = [
-            vec![first, plan.line(switches[0], sinks[0], fast)],
-            vec![first, between, plan.line(switches[1], sinks[1], fast)],
-            vec![first, between, plan.line(switches[1], sinks[2], slow)],
-        ];
-        let circuit = plan.circuit(Circuit { from: source, paths: ends.to_vec() });
-        let mut fabric = plan.build(1).unwrap();
-        fabric.tell(circuit, true).unwrap();
-        for tag in 0..20 {
-            fabric.offer(SimTime::ZERO, circuit, Cells::new(10), tag).unwrap();
-        }
-        for step in 1..200 {
-            fabric.run_until(at(Span::from_us(10 * step)));
-            fabric.audit().unwrap();
-        }
-        fabric.run_until(at(Span::from_ms(50)));
-        fabric.audit().unwrap();
-        let report = fabric.circuit(circuit);
-        assert_eq!((report.sent, report.received, report.refused, report.pdus), (200, 600, 0, 60));
-        let mut delivered = Vec::new();
-        fabric.take_delivered(&mut delivered);
-        for end in 0..3 {
-            let tags: Vec<_> = delivered.iter().filter(|one| one.end == end).map(|one| one.tag).collect();
-            assert_eq!(tags, (0..20).collect::<Vec<_>>());
-        }
-        // Between the switches no more goes than the slowest end takes.
-        fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
-        let before = fabric.line(between)[0].cells;
-        fabric.run_until(at(Span::from_ms(150)));
-        let rate = (fabric.line(between)[0].cells - before) as f64 * 424.0 / 0.1;
-        assert!((rate / 50e6 - 1.0).abs() < 0.01, "{rate:.0}");
-    }
 }

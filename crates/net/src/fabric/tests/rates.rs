@@ -23,7 +23,7 @@ fn throughput_is_that_of_the_line_or_credits_over_their_loop() {
                     let credits = Credits { scheme, ..Credits::cells(credits) };
                     let (plan, circuit, _) = row(credited(line, credits), node);
                     let mut fabric = plan.build(1).unwrap();
-                    fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+                    fabric.greedy(circuit).unwrap();
                     let Window::Cells(cells) = credits.window else { unreachable!("as made") };
                     let expected = 3_600 * cells.get().min(needed) / needed;
                     let found = received(&mut fabric, circuit, 100, 3_600);
@@ -35,7 +35,7 @@ fn throughput_is_that_of_the_line_or_credits_over_their_loop() {
         let whole = Credits { window: Window::Loop, ..Credits::cells(1) };
         let (plan, circuit, _) = row(credited(line, whole), crossbar(2));
         let mut fabric = plan.build(1).unwrap();
-        fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+        fabric.greedy(circuit).unwrap();
         assert_eq!(received(&mut fabric, circuit, 100, 1_000), 1_000);
     }
 }
@@ -49,7 +49,7 @@ fn the_latency_of_a_switch_is_part_of_the_loop_behind_it() {
     {
         let (plan, circuit, _) = row(credited(near(), credits), an2(2));
         let mut fabric = plan.build(1).unwrap();
-        fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+        fabric.greedy(circuit).unwrap();
         assert!(received(&mut fabric, circuit, 100, 1_000).abs_diff(expected) <= 5);
     }
 }
@@ -68,7 +68,7 @@ fn a_cell_takes_its_time_on_every_line_and_the_latency_of_every_switch() {
     let time = at(slots(2 + 6 + 2));
     assert_eq!(
         delivered,
-        [Delivery { time, circuit, end: 0, tag: 7, cells: 3, mixed: false }],
+        [Delivery { time, circuit, tag: 7, cells: 3, mixed: false }],
         "{:?}",
         fabric.circuit(circuit)
     );
@@ -88,7 +88,7 @@ fn a_slow_line_gives_what_it_has_and_a_fast_one_waits() {
     plan.line(nodes[1], nodes[2], credited(Line::plain(slow, Span::from_us(3)), whole));
     let circuit = plan.circuit_along(&nodes).unwrap();
     let mut fabric = plan.build(1).unwrap();
-    fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+    fabric.greedy(circuit).unwrap();
     let found = received(&mut fabric, circuit, 400, 4_000);
     assert!(found.abs_diff(1_000) <= 1, "{found}");
     assert_eq!(fabric.circuit(circuit).refused, 0);
@@ -101,7 +101,7 @@ fn a_slow_line_gives_what_it_has_and_a_fast_one_waits() {
     plan.line(nodes[1], nodes[2], credited(near(), whole));
     let circuit = plan.circuit_along(&nodes).unwrap();
     let mut fabric = plan.build(1).unwrap();
-    fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+    fabric.greedy(circuit).unwrap();
     let found = received(&mut fabric, circuit, 400, 4_000);
     assert!(found.abs_diff(1_000) <= 1, "{found}");
 }
@@ -118,10 +118,10 @@ fn credits_ride_on_cells_or_go_alone_and_shared_ones_go_where_they_are_used() {
     let last = plan.line(nodes[1], nodes[2], credited(line, credits));
     let both = [0, 1].map(|_| plan.circuit_along(&nodes).unwrap());
     let mut fabric = plan.build(1).unwrap();
-    fabric.load(both[0], Load::Greedy, Cells::new(1)).unwrap();
+    fabric.greedy(both[0]).unwrap();
     assert_eq!(received(&mut fabric, both[0], 100, 800), 800);
     // With both, 10 cells are enough for a loop of 8, and they take turns.
-    fabric.load(both[1], Load::Greedy, Cells::new(1)).unwrap();
+    fabric.greedy(both[1]).unwrap();
     let found = received(&mut fabric, both[1], 1_000, 800);
     assert!(found.abs_diff(400) < 40, "{found}");
     let counters = fabric.line(last);
@@ -130,32 +130,6 @@ fn credits_ride_on_cells_or_go_alone_and_shared_ones_go_where_they_are_used() {
     let all = Credits { window: Window::Cells(Cells::new(0)), shared: Cells::new(8), ..credits };
     let (plan, circuit, _) = row(credited(line, all), crossbar(2));
     let mut fabric = plan.build(1).unwrap();
-    fabric.load(circuit, Load::Greedy, Cells::new(1)).unwrap();
+    fabric.greedy(circuit).unwrap();
     assert_eq!(received(&mut fabric, circuit, 100, 800), 800);
-}
-
-#[test]
-fn sources_come_when_they_say() {
-    let (plan, circuit, _) = row(near(), crossbar(2));
-    let cells = |load: Load, span: Span| {
-        let mut fabric = plan.build(3).unwrap();
-        fabric.load(circuit, load, Cells::new(2)).unwrap();
-        fabric.run_until(at(span));
-        fabric.audit().unwrap();
-        fabric.circuit(circuit).sent
-    };
-    let second = Span::from_s(1);
-    assert_eq!(cells(Load::Constant { gap: Span::from_us(100) }, second), 20_000);
-    let poisson = cells(Load::Poisson { mean: Span::from_us(100) }, second);
-    // Four standard deviations of 10 000 arrivals, two cells each.
-    assert!(poisson.abs_diff(20_000) < 800, "{poisson}");
-    let (on, off) = (Span::from_ms(1), Span::from_ms(3));
-    let bursts = cells(Load::OnOff { gap: Span::from_us(20), on, off }, Span::from_s(20));
-    // A quarter of the time, and one more each burst: 250 bursts a second of 50 and half a gap's worth.
-    let expected = 20.0 * 250.0 * 2.0 * 50.5;
-    assert!((bursts as f64 / expected - 1.0).abs() < 0.06, "{bursts} for {expected}");
-    let times = [(at(Span::from_us(5)), Cells::new(3)), (at(Span::from_ms(2)), Cells::new(4))];
-    let playback = Load::Playback(times.into());
-    assert_eq!(cells(playback.clone(), Span::from_ms(1)), 3);
-    assert_eq!(cells(playback, second), 7);
 }

@@ -66,7 +66,7 @@ fn a_pdu_that_is_too_long_is_refused_and_none_is_sent() {
     let mut lan = lan(&reliable(), false);
     let mut content = Content::new();
     content.push_zeros(4097);
-    lan.inhabitants[0].calls.push_back(Call::SendPdu { circuit: CircuitId(0), content });
+    lan.runtimes[0].calls.push_back(Call::SendPdu { circuit: CircuitId(0), content });
     lan.give(0, Action::Call { process: 0 });
     assert!(!lan.step());
     assert_eq!((lan.passed()[0].1.taken, lan.packets.live()), (0, 0));

@@ -24,12 +24,12 @@ const SPARE_CONTENTS: usize = 64;
 impl Lan {
     /// A process makes its library's next call.
     pub(in super::super) fn begin_call(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let inhabitant = &mut self.inhabitants[process as usize];
-        let Some(call) = inhabitant.calls.pop_front() else { return };
-        relax(&mut inhabitant.calls);
+        let runtime = &mut self.runtimes[process as usize];
+        let Some(call) = runtime.calls.pop_front() else { return };
+        relax(&mut runtime.calls);
         if self.config.stack.message.is_over_vis() {
             // No system calls: what posting costs, the NIC says.
-            inhabitant.current = Some(call);
+            runtime.current = Some(call);
             return self.insert(host, thread, &[Step::Do(Action::Attempt { process })]);
         }
         let besides = match call {
@@ -47,7 +47,7 @@ impl Lan {
             _ => None,
         };
         let is_mapped = self.is_call_mapped(process, &call);
-        self.inhabitants[process as usize].current = Some(call);
+        self.runtimes[process as usize].current = Some(call);
         if is_mapped {
             return self.begin_mapped(host, thread, process);
         }
@@ -69,7 +69,7 @@ impl Lan {
 
     /// Goes as far with its call as it can.
     pub(in super::super) fn attempt(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let Some(call) = self.inhabitants[process as usize].current.take() else { return };
+        let Some(call) = self.runtimes[process as usize].current.take() else { return };
         if self.config.stack.message.is_over_vis() {
             return self.attempt_vi(host, thread, process, call);
         }
@@ -81,29 +81,28 @@ impl Lan {
             Call::Listen { port } => self.listen(host, thread, process, port),
             Call::Accept { listener } => self.accept(host, thread, process, listener),
             Call::Connect { to } => {
-                if self.inhabitants[process as usize].connecting.is_none() {
-                    self.inhabitants[process as usize].current = Some(Call::Connect { to });
+                if self.runtimes[process as usize].connecting.is_none() {
+                    self.runtimes[process as usize].current = Some(Call::Connect { to });
                     return self.connect(host, thread, process, to);
                 }
                 self.connected(host, thread, process, to);
             }
             Call::Nodelay { connection, on } => {
-                if let Some(end) = self.inhabitants[process as usize].socket(connection) {
+                if let Some(end) = self.runtimes[process as usize].socket(connection) {
                     self.ends[end as usize].machine.set_nodelay(on);
                 }
                 self.outcome(host, thread, process, Outcome::Changed { connection });
             }
             Call::Write { connection, content, wait } => {
-                if self.inhabitants[process as usize].end(connection).is_some_and(is_mapped) {
+                if self.runtimes[process as usize].end(connection).is_some_and(is_mapped) {
                     // It has waited for a buffer.
-                    self.inhabitants[process as usize].current =
-                        Some(Call::Write { connection, content, wait });
+                    self.runtimes[process as usize].current = Some(Call::Write { connection, content, wait });
                     return self.begin_mapped(host, thread, process);
                 }
                 self.write_on(host, thread, process, connection, content, wait);
             }
             Call::Read { connection, most, wait } => {
-                let Some(end) = self.inhabitants[process as usize].end(connection) else {
+                let Some(end) = self.runtimes[process as usize].end(connection) else {
                     return self.outcome(host, thread, process, Outcome::Ended { connection });
                 };
                 if is_mapped(end) {
@@ -111,7 +110,7 @@ impl Lan {
                 }
                 let (readable, came) = (self.is_there(end), self.ends[end as usize].came);
                 if readable {
-                    self.inhabitants[process as usize].current = Some(Call::Read { connection, most, wait });
+                    self.runtimes[process as usize].current = Some(Call::Read { connection, most, wait });
                     let none = Bytes::new(0);
                     let receive = self.price(host, Activity::SocketReceive, none, none);
                     let steps = [Step::After(came), receive, Step::Do(Action::Fetch { process })];
@@ -125,9 +124,9 @@ impl Lan {
             Call::Close { connection } => {
                 let now = self.core.now();
                 let at = connection.0 as usize;
-                let end = self.inhabitants[process as usize].socket(connection);
+                let end = self.runtimes[process as usize].socket(connection);
                 if let Some(end) = end {
-                    self.inhabitants[process as usize].connections[at] = None;
+                    self.runtimes[process as usize].connections[at] = None;
                     // One that is over already needs no more.
                     let _ = self.ends[end as usize].machine.close(now);
                 }
@@ -138,15 +137,15 @@ impl Lan {
             }
             Call::Select { write, until, idle } => {
                 self.look(process, write);
-                let ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
+                let ready = core::mem::take(&mut self.runtimes[process as usize].ready);
                 if ready.is_empty() && until.unwrap_or(SimTime::MAX) > self.core.now() && !self.looks(process)
                 {
-                    self.inhabitants[process as usize].ready = ready;
+                    self.runtimes[process as usize].ready = ready;
                     return self.sleep(host, thread, process, Call::Select { write, until, idle });
                 }
                 self.signs_told(process);
                 self.outcome(host, thread, process, Outcome::Ready(&ready));
-                self.inhabitants[process as usize].ready = ready;
+                self.runtimes[process as usize].ready = ready;
             }
             Call::Bind { port } => self.bind(host, thread, process, port),
             Call::SendTo { socket, to, content } => {
@@ -163,29 +162,29 @@ impl Lan {
     /// Whether a sleeper's call can go on.
     pub(super) fn may_go_on(&mut self, process: u32) -> bool {
         let now = self.core.now();
-        let inhabitant = &self.inhabitants[process as usize];
+        let runtime = &self.runtimes[process as usize];
         if self.config.stack.message.is_over_vis() {
-            return inhabitant.current.as_ref().is_none_or(|call| self.vi_may_go_on(process, call));
+            return runtime.current.as_ref().is_none_or(|call| self.vi_may_go_on(process, call));
         }
-        match &inhabitant.current {
+        match &runtime.current {
             Some(Call::Read { connection, .. }) => {
-                inhabitant.end(*connection).is_none_or(|end| self.is_there(end))
+                runtime.end(*connection).is_none_or(|end| self.is_there(end))
             }
             Some(Call::Write { connection, .. }) => {
-                inhabitant.end(*connection).is_none_or(|end| self.has_room(end))
+                runtime.end(*connection).is_none_or(|end| self.has_room(end))
             }
-            Some(Call::Connect { .. }) => inhabitant.connecting.is_none_or(|end| {
+            Some(Call::Connect { .. }) => runtime.connecting.is_none_or(|end| {
                 self.ends[end as usize].machine.state().is_synchronized() || self.is_over(end)
             }),
             Some(Call::Accept { listener }) => {
-                inhabitant.listeners.get(listener.0 as usize).is_some_and(|(_, waiting)| !waiting.is_empty())
+                runtime.listeners.get(listener.0 as usize).is_some_and(|(_, waiting)| !waiting.is_empty())
             }
             Some(Call::ReceivePdu { circuit, .. }) => self.has_pdu(process, *circuit),
             Some(Call::ReceiveFrom { socket, .. }) => self.has_datagram(process, *socket),
             Some(Call::Select { write, until, .. }) => {
                 let (write, until) = (*write, *until);
                 self.look(process, write);
-                !self.inhabitants[process as usize].ready.is_empty() || until.unwrap_or(SimTime::MAX) <= now
+                !self.runtimes[process as usize].ready.is_empty() || until.unwrap_or(SimTime::MAX) <= now
             }
             _ => true,
         }
@@ -193,14 +192,14 @@ impl Lan {
 
     /// Finds out what is ready for a process.
     pub(super) fn look(&mut self, process: u32, write: Option<ConnectionId>) {
-        let mut ready = core::mem::take(&mut self.inhabitants[process as usize].ready);
+        let mut ready = core::mem::take(&mut self.runtimes[process as usize].ready);
         ready.clear();
-        let mut stirred = core::mem::take(&mut self.inhabitants[process as usize].stirred);
-        let inhabitant = &self.inhabitants[process as usize];
+        let mut stirred = core::mem::take(&mut self.runtimes[process as usize].stirred);
+        let runtime = &self.runtimes[process as usize];
         stirred.extend(write.map(|name| name.0));
         stirred.retain(|&at| {
             let name = ConnectionId(at);
-            let Some(end) = inhabitant.end(name) else { return false };
+            let Some(end) = runtime.end(name) else { return false };
             let readable = self.is_there(end);
             if readable {
                 ready.push(Ready::Readable(name));
@@ -211,21 +210,21 @@ impl Lan {
             // Nobody says when something has come to mapped memory.
             readable || is_mapped(end)
         });
-        self.inhabitants[process as usize].stirred = stirred;
-        let inhabitant = &self.inhabitants[process as usize];
-        for (at, (_, waiting)) in inhabitant.listeners.iter().enumerate() {
+        self.runtimes[process as usize].stirred = stirred;
+        let runtime = &self.runtimes[process as usize];
+        for (at, (_, waiting)) in runtime.listeners.iter().enumerate() {
             if !waiting.is_empty() {
                 ready.push(Ready::Acceptable(ListenerId(at as u32)));
             }
         }
-        let wanted = write.and_then(|name| self.inhabitants[process as usize].end(name));
+        let wanted = write.and_then(|name| self.runtimes[process as usize].end(name));
         if let Some(end) = wanted.filter(|&end| is_mapped(end)) {
             self.wants_mapped_room(end);
         }
         ready.extend(self.sockets_with_datagrams(process).map(Ready::Datagram));
         ready.extend(self.signs_of(process));
         ready.extend(self.circuits_with_pdus(process).map(Ready::Pdu));
-        self.inhabitants[process as usize].ready = ready;
+        self.runtimes[process as usize].ready = ready;
     }
 
     /// Whether a write to an end would not wait.
@@ -240,9 +239,9 @@ impl Lan {
     pub(in super::super) fn stir(&mut self, number: u32) {
         let end = &self.ends[number as usize];
         if end.name != ConnectionId(u32::MAX)
-            && let Some(inhabitant) = self.inhabitants.get_mut(end.process as usize)
+            && let Some(runtime) = self.runtimes.get_mut(end.process as usize)
         {
-            inhabitant.stirred.insert(end.name.0);
+            runtime.stirred.insert(end.name.0);
         }
     }
 
@@ -277,20 +276,20 @@ impl Lan {
 
     /// A socket that waits for connections.
     pub(super) fn add_listener(&mut self, process: u32, at: Address) -> ListenerId {
-        let inhabitant = &mut self.inhabitants[process as usize];
-        let listener = ListenerId(inhabitant.listeners.len() as u32);
-        inhabitant.listeners.push((at.port, std::collections::VecDeque::new()));
+        let runtime = &mut self.runtimes[process as usize];
+        let listener = ListenerId(runtime.listeners.len() as u32);
+        runtime.listeners.push((at.port, std::collections::VecDeque::new()));
         self.listening.insert(at, (process, listener));
         listener
     }
 
     fn accept(&mut self, host: u32, thread: ThreadId, process: u32, listener: ListenerId) {
-        let inhabitant = &mut self.inhabitants[process as usize];
-        let waiting = inhabitant.listeners.get_mut(listener.0 as usize).and_then(|one| one.1.pop_front());
+        let runtime = &mut self.runtimes[process as usize];
+        let waiting = runtime.listeners.get_mut(listener.0 as usize).and_then(|one| one.1.pop_front());
         let Some(end) = waiting else {
             return self.sleep(host, thread, process, Call::Accept { listener });
         };
-        let connection = inhabitant.name(end);
+        let connection = runtime.name(end);
         self.ends[end as usize].name = connection;
         let other = self.ends[end as usize].other;
         let (from, came) = (self.ends[other as usize].at, self.ends[end as usize].came);
@@ -323,15 +322,15 @@ impl Lan {
         let asked = machine.connect(now);
         debug_assert!(asked.is_ok(), "it is new");
         machine.set_nodelay(nodelay);
-        self.inhabitants[process as usize].connecting = Some(first);
+        self.runtimes[process as usize].connecting = Some(first);
         self.insert(host, thread, &[Step::Do(Action::Attempt { process })]);
         self.drain(host, thread, first, true);
     }
 
     fn connected(&mut self, host: u32, thread: ThreadId, process: u32, to: Address) {
-        let Some(end) = self.inhabitants[process as usize].connecting else { return };
+        let Some(end) = self.runtimes[process as usize].connecting else { return };
         if self.is_over(end) {
-            self.inhabitants[process as usize].connecting = None;
+            self.runtimes[process as usize].connecting = None;
             let refused = self.over.iter().rev().any(|one| one.0 == process && one.2 == Reason::Refused);
             let error = if refused { CallError::Refused { to } } else { CallError::Unreachable { to } };
             return self.outcome(host, thread, process, Outcome::Failed(error));
@@ -339,9 +338,9 @@ impl Lan {
         if !self.ends[end as usize].machine.state().is_synchronized() {
             return self.sleep(host, thread, process, Call::Connect { to });
         }
-        let inhabitant = &mut self.inhabitants[process as usize];
-        inhabitant.connecting = None;
-        let connection = inhabitant.name(end);
+        let runtime = &mut self.runtimes[process as usize];
+        runtime.connecting = None;
+        let connection = runtime.name(end);
         self.ends[end as usize].name = connection;
         self.outcome(host, thread, process, Outcome::Connected { connection, to });
     }
@@ -362,7 +361,7 @@ impl Lan {
             && unnamed
             && let Some(&(owner, listener)) = self.listening.get(&at)
         {
-            let waiting = &mut self.inhabitants[owner as usize].listeners[listener.0 as usize].1;
+            let waiting = &mut self.runtimes[owner as usize].listeners[listener.0 as usize].1;
             if !waiting.contains(&number) {
                 waiting.push_back(number);
             }
@@ -382,7 +381,7 @@ impl Lan {
         wait: bool,
     ) {
         let now = self.core.now();
-        let Some(number) = self.inhabitants[process as usize].end(connection) else {
+        let Some(number) = self.runtimes[process as usize].end(connection) else {
             return self.outcome(host, thread, process, Outcome::Ended { connection });
         };
         if content.length() == Bytes::new(0) {
@@ -408,11 +407,11 @@ impl Lan {
             if wait {
                 self.sleep(host, thread, process, call);
             } else {
-                self.inhabitants[process as usize].current = Some(call);
+                self.runtimes[process as usize].current = Some(call);
                 self.insert(host, thread, &[Step::Do(Action::Wrote { process })]);
             }
         } else {
-            self.inhabitants[process as usize].current = Some(call);
+            self.runtimes[process as usize].current = Some(call);
             let next = if rest { Action::Attempt { process } } else { Action::Wrote { process } };
             self.insert(host, thread, &[Step::Do(next)]);
         }
@@ -421,7 +420,7 @@ impl Lan {
 
     /// A write has ended.
     pub(in super::super) fn wrote(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let current = self.inhabitants[process as usize].current.take();
+        let current = self.runtimes[process as usize].current.take();
         if let Some(Call::Write { connection, content, .. } | Call::Post { connection, content, .. }) =
             current
         {
@@ -432,14 +431,14 @@ impl Lan {
     /// A process takes what there is from TCP.
     pub(in super::super) fn fetch(&mut self, host: u32, thread: ThreadId, process: u32) {
         let now = self.core.now();
-        let inhabitant = &self.inhabitants[process as usize];
-        let Some(Call::Read { connection, most, .. }) = inhabitant.current else { return };
-        let Some(number) = inhabitant.end(connection) else { return };
+        let runtime = &self.runtimes[process as usize];
+        let Some(Call::Read { connection, most, .. }) = runtime.current else { return };
+        let Some(number) = runtime.end(connection) else { return };
         let octets = match self.ends[number as usize].machine.receive(now, most) {
             Read::Octets(octets) => octets,
             Read::Nothing => Bytes::new(0),
             Read::End => {
-                self.inhabitants[process as usize].current = None;
+                self.runtimes[process as usize].current = None;
                 return self.outcome(host, thread, process, Outcome::Ended { connection });
             }
         };
@@ -449,7 +448,7 @@ impl Lan {
 
     /// The octets are in the process's own memory.
     pub(in super::super) fn fetched(&mut self, host: u32, thread: ThreadId, process: u32, octets: Bytes) {
-        if let Some(Call::Read { connection, .. }) = self.inhabitants[process as usize].current.take() {
+        if let Some(Call::Read { connection, .. }) = self.runtimes[process as usize].current.take() {
             self.was_read(host, thread, process, connection, octets);
         }
     }
@@ -476,7 +475,7 @@ impl Lan {
         octets: Bytes,
     ) {
         let mut content = self.spare_content();
-        if let Some(end) = self.inhabitants[process as usize].end(connection)
+        if let Some(end) = self.runtimes[process as usize].end(connection)
             && octets > Bytes::new(0)
         {
             let other = self.ends[end as usize].other;

@@ -107,25 +107,23 @@ impl Lan {
 
     /// Whether a call is one that goes through mapped memory.
     pub(super) fn is_call_mapped(&self, process: u32, call: &Call) -> bool {
-        let inhabitant = &self.inhabitants[process as usize];
-        let of = |connection: &ConnectionId| inhabitant.end(*connection).is_some_and(is_mapped);
+        let runtime = &self.runtimes[process as usize];
+        let of = |connection: &ConnectionId| runtime.end(*connection).is_some_and(is_mapped);
         match call {
             Call::Write { connection, .. } | Call::Read { connection, .. } => of(connection),
             // A process with mapped memory has no sockets.
-            Call::Select { .. } => {
-                inhabitant.connections.first().is_some_and(|end| end.is_some_and(is_mapped))
-            }
+            Call::Select { .. } => runtime.connections.first().is_some_and(|end| end.is_some_and(is_mapped)),
             _ => false,
         }
     }
 
     /// A call of the driver begins.
     pub(super) fn begin_mapped(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let Some(call) = &self.inhabitants[process as usize].current else { return };
+        let Some(call) = &self.runtimes[process as usize].current else { return };
         let none = Bytes::new(0);
         match call {
             Call::Write { connection, content, .. } => {
-                let end = self.inhabitants[process as usize].end(*connection);
+                let end = self.runtimes[process as usize].end(*connection);
                 let (octets, mut steps) = (content.length(), core::mem::take(&mut self.scratch));
                 steps.clear();
                 steps.push(self.price(host, Activity::Trap, none, none));
@@ -140,7 +138,7 @@ impl Lan {
                 let (write, now) = (*write, self.core.now());
                 let waits = until.is_none_or(|until| until > now);
                 self.look(process, write);
-                let sleeps = waits && self.inhabitants[process as usize].ready.is_empty();
+                let sleeps = waits && self.runtimes[process as usize].ready.is_empty();
                 let mut steps = vec![self.price(host, Activity::Select, none, none)];
                 if sleeps {
                     steps.push(self.price(host, Activity::Trap, none, none));
@@ -155,12 +153,12 @@ impl Lan {
     /// The driver has PDUs.
     pub(in super::super) fn post_mapped(&mut self, host: u32, thread: ThreadId, process: u32) {
         let Some(Call::Write { connection, mut content, wait }) =
-            self.inhabitants[process as usize].current.take()
+            self.runtimes[process as usize].current.take()
         else {
             return;
         };
         let (now, trail) = (self.core.now(), self.hosts[host as usize].cpu.trail(thread));
-        if let Some(end) = self.inhabitants[process as usize].end(connection) {
+        if let Some(end) = self.runtimes[process as usize].end(connection) {
             let (other, mine) = (self.mapped(end).other, (end - FIRST) as usize);
             let to = self.mapped[other as usize].host;
             for octets in self.mapped_pdus(end, content.length()) {

@@ -1,13 +1,13 @@
 //! Message layers: the libraries of processes, by [`Library`].
 //!
-//! Every rank of a stack with a message layer, and every daemon that the layer has, is an *inhabitant*: a
-//! process with a library. What the library asks for becomes steps of the process's thread, in order: work
-//! is charged as the host's profile prices it, a system call is entered and done (`calls`), and what it
-//! came to goes back to the library. A call that waits puts the process to sleep where it is; whatever
-//! could end the wait looks whether it does.
+//! Every rank of a stack with a message layer, and every daemon that the layer has, is a process with a
+//! *runtime*, which is its library with all that is open there. What the library asks for becomes steps of
+//! the process's thread, in order: work is charged as the host's profile prices it, a system call is entered
+//! and done (`calls`), and what it came to goes back to the library. A call that waits puts the process to
+//! sleep where it is; whatever could end the wait looks whether it does.
 //!
 //! To add a message layer: write its machine in `msg`, give it a variant of [`Machine`], a name in `stack`,
-//! and say in [`inhabitants`] who lives where. Nothing else here knows which layer it serves.
+//! and say in [`runtimes_of`] on which host each process runs. Nothing else here knows which layer it serves.
 
 mod calls;
 mod mapped;
@@ -31,11 +31,12 @@ use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::rpc::portmap::Transport as Over;
 
-use super::config::{Config, SocketConfig};
+use super::config::{Beside, Config, SocketConfig};
 use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
 use super::host::Action;
 use super::signalling::SwitchedConfig;
+use super::socket::charge;
 use super::stack::{Message as MessageLayer, Stack, Transport};
 use super::{Kind, Lan, Look, Message, RequestId, State};
 
@@ -83,7 +84,7 @@ macro_rules! of_library {
 mod wishes;
 
 /// Who lives where.
-pub(super) struct Settlement {
+pub(super) struct StartUp {
     /// The ranks, one a host, then daemons: with their host.
     processes: Vec<(u32, Machine)>,
     /// Processes that have a connection from the start.
@@ -97,7 +98,7 @@ pub(super) struct Settlement {
 }
 
 /// Those of one stack, their processes counted from 0.
-fn inhabitants(stack: Stack, config: &Config) -> Settlement {
+fn runtimes_of(stack: Stack, config: &Config) -> StartUp {
     let message = stack.message;
     let size = config.hosts.len() as u32;
     let mesh = || (0..size).flat_map(|one| (one + 1..size).map(move |other| (one, other))).collect();
@@ -175,7 +176,7 @@ fn inhabitants(stack: Stack, config: &Config) -> Settlement {
             served.extend((0..size).map(|host| (size + host, MAPPER_PORT)));
         }
     }
-    Settlement { processes, open, circuits, listening, bound }
+    StartUp { processes, open, circuits, listening, bound }
 }
 
 /// A library over circuits that are given, or that it sets up itself.
@@ -233,7 +234,7 @@ pub(super) enum Circuits {
 }
 
 /// A process with a library.
-pub(super) struct Inhabitant {
+pub(super) struct Runtime {
     machine: Machine,
     /// Calls that the library has asked for and that are not begun.
     pub(super) calls: VecDeque<Call>,
@@ -261,7 +262,7 @@ pub(super) struct Inhabitant {
     alarm_is_idle: bool,
 }
 
-impl Inhabitant {
+impl Runtime {
     const fn new(machine: Machine) -> Self {
         Self {
             machine,
@@ -310,12 +311,13 @@ impl Inhabitant {
 impl Lan {
     /// Gives every process of the message layer its library, and opens what is open from the start.
     pub(super) fn move_in(&mut self, config: &SocketConfig) {
-        let stacks = core::iter::once(self.config.stack).chain(self.config.beside.clone());
+        let beside = self.config.beside.iter().map(|one| one.stack);
+        let stacks = core::iter::once(self.config.stack).chain(beside);
         for stack in stacks.collect::<Vec<_>>() {
-            self.settle_crew(stack, config);
+            self.start_process_set(stack, config);
         }
-        for process in 0..self.inhabitants.len() as u32 {
-            if self.crew_of(process).is_none() {
+        for process in 0..self.runtimes.len() as u32 {
+            if self.process_set_of(process).is_none() {
                 self.give(process, Action::Progress { rank: process });
             }
         }
@@ -323,31 +325,31 @@ impl Lan {
 
     /// Gives every rank its library, and its circuits.
     pub(super) fn move_onto_circuits(&mut self) {
-        for (one, other) in self.settle_in().circuits {
+        for (one, other) in self.start_runtimes().circuits {
             for (rank, peer) in [(one, other), (other, one)] {
                 let pair = Circuits::Pair {
                     out: self.circuit_between(rank, peer),
                     into: self.circuit_between(peer, rank),
                 };
-                let inhabitant = &mut self.inhabitants[rank as usize];
-                inhabitant.circuits.push(pair);
-                let circuit = CircuitId(inhabitant.circuits.len() as u32 - 1);
+                let runtime = &mut self.runtimes[rank as usize];
+                runtime.circuits.push(pair);
+                let circuit = CircuitId(runtime.circuits.len() as u32 - 1);
                 let (now, given) = (self.core.now(), Outcome::GivenCircuit { circuit, rank: peer });
-                of_library!(&mut inhabitant.machine, library => library.handle(now, given));
+                of_library!(&mut runtime.machine, library => library.handle(now, given));
             }
         }
     }
 
     /// Gives the ranks of one stack and its daemons their libraries.
-    fn settle_crew(&mut self, stack: Stack, config: &SocketConfig) {
-        let Settlement { processes, open, listening, bound, .. } = inhabitants(stack, &self.config);
-        let first = self.inhabitants.len() as u32;
-        self.crews.push(first);
+    fn start_process_set(&mut self, stack: Stack, config: &SocketConfig) {
+        let StartUp { processes, open, listening, bound, .. } = runtimes_of(stack, &self.config);
+        let first = self.runtimes.len() as u32;
+        self.process_sets.push(first);
         for (number, (host, machine)) in (first as usize..).zip(processes) {
             if number >= self.processes.len() {
                 self.add_process(host);
             }
-            self.inhabitants.push(Inhabitant::new(machine));
+            self.runtimes.push(Runtime::new(machine));
         }
         for (one, other) in open {
             let both = [first + one, first + other];
@@ -372,14 +374,14 @@ impl Lan {
             let at = address(self.processes[process as usize].host, port);
             let listener = self.add_listener(process, at);
             let now = self.core.now();
-            let machine = &mut self.inhabitants[process as usize].machine;
+            let machine = &mut self.runtimes[process as usize].machine;
             of_library!(machine, library => library.handle(now, Outcome::Listening { listener, at }));
         }
         for (process, port) in bound.into_iter().map(|(process, port)| (first + process, port)) {
             let at = address(self.processes[process as usize].host, port);
             let socket = self.add_socket(process, at);
             let now = self.core.now();
-            let machine = &mut self.inhabitants[process as usize].machine;
+            let machine = &mut self.runtimes[process as usize].machine;
             of_library!(machine, library => library.handle(now, Outcome::Bound { socket, at }));
         }
     }
@@ -387,9 +389,13 @@ impl Lan {
     /// Whether a process sets `TCP_NODELAY` of its sockets: ranks of the main stack where the network says so,
     /// those beside as is usual on their stack.
     fn sets_nodelay(&self, process: u32, config: &SocketConfig) -> bool {
-        let crew = self.crews.iter().rposition(|&first| first <= process).unwrap_or(0);
-        let beside = crew.checked_sub(1).and_then(|at| self.config.beside.get(at));
-        beside.map_or(config.nodelay, |stack| stack.message.sets_nodelay())
+        self.beside_of(process).map_or(config.nodelay, |one| one.stack.message.sets_nodelay())
+    }
+
+    /// The message layer beside the main one whose process this is, if it is not one of the main stack.
+    fn beside_of(&self, process: u32) -> Option<&Beside> {
+        let process_set = self.process_sets.iter().rposition(|&first| first <= process).unwrap_or(0);
+        process_set.checked_sub(1).and_then(|at| self.config.beside.get(at))
     }
 
     /// Where ranks of a layer of MPI are not all set the same, they tell each other when they begin.
@@ -398,7 +404,7 @@ impl Lan {
             return;
         }
         let (now, size) = (self.core.now(), self.size());
-        let terms = |lan: &Self, rank: u32| match &lan.inhabitants[(first + rank) as usize].machine {
+        let terms = |lan: &Self, rank: u32| match &lan.runtimes[(first + rank) as usize].machine {
             Machine::Mpi(library) => Some(library.machine().policy().terms()),
             _ => None,
         };
@@ -406,7 +412,7 @@ impl Lan {
             for peer in (0..size).filter(|peer| *peer != rank) {
                 let theirs = terms(self, peer);
                 if let (Machine::Mpi(library), Some(theirs)) =
-                    (&mut self.inhabitants[(first + rank) as usize].machine, theirs)
+                    (&mut self.runtimes[(first + rank) as usize].machine, theirs)
                 {
                     library.handle_terms(now, peer, &theirs);
                 }
@@ -416,32 +422,32 @@ impl Lan {
 
     /// A process has a connection from the start.
     fn name_connection(&mut self, process: u32, end: u32, rank: u32) -> ConnectionId {
-        let connection = self.inhabitants[process as usize].name(end);
+        let connection = self.runtimes[process as usize].name(end);
         self.give_connection(process, connection, rank);
         connection
     }
 
     /// Gives every process of the message layer its library; the processes of what it returns are gone.
-    pub(super) fn settle_in(&mut self) -> Settlement {
-        let mut settled = inhabitants(self.config.stack, &self.config);
-        for (number, (host, machine)) in settled.processes.drain(..).enumerate() {
+    pub(super) fn start_runtimes(&mut self) -> StartUp {
+        let mut started = runtimes_of(self.config.stack, &self.config);
+        for (number, (host, machine)) in started.processes.drain(..).enumerate() {
             if number >= self.processes.len() {
                 self.add_process(host);
             }
-            self.inhabitants.push(Inhabitant::new(machine));
+            self.runtimes.push(Runtime::new(machine));
         }
-        settled
+        started
     }
 
     /// Tells a library of a connection that is open from the start.
     pub(super) fn give_connection(&mut self, process: u32, connection: ConnectionId, rank: u32) {
         let now = self.core.now();
-        let machine = &mut self.inhabitants[process as usize].machine;
+        let machine = &mut self.runtimes[process as usize].machine;
         of_library!(machine, library => library.handle(now, Outcome::Given { connection, rank }));
     }
 
     pub(super) fn library_admits(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), Refusal> {
-        of_library!(&self.inhabitants[rank as usize].machine, library => library.admit(to, tag, bytes))
+        of_library!(&self.runtimes[rank as usize].machine, library => library.admit(to, tag, bytes))
     }
 
     pub(super) fn library_admits_many(
@@ -451,7 +457,7 @@ impl Lan {
         tag: u32,
         bytes: Bytes,
     ) -> Result<(), Refusal> {
-        let machine = &self.inhabitants[rank as usize].machine;
+        let machine = &self.runtimes[rank as usize].machine;
         of_library!(machine, library => library.admit_multicast(to, tag, bytes))
     }
 
@@ -473,7 +479,7 @@ impl Lan {
         let now = self.core.now();
         let Some(slot) = self.find(id) else { return };
         let (request, kind) = (Request(id.0), self.requests[slot].kind);
-        let machine = &mut self.inhabitants[process as usize].machine;
+        let machine = &mut self.runtimes[process as usize].machine;
         let (several, wish) = (self.several.remove(&id), self.wishes.take(id));
         of_library!(machine, library => match kind {
             _ if wish.is_some() => {
@@ -507,7 +513,7 @@ impl Lan {
     /// A process takes a receive back.
     pub(super) fn take_back(&mut self, host: u32, thread: ThreadId, process: u32, request: RequestId) {
         let now = self.core.now();
-        let machine = &mut self.inhabitants[process as usize].machine;
+        let machine = &mut self.runtimes[process as usize].machine;
         of_library!(machine, library => if let Some(mpi) = library.mpi() {
             mpi.cancel(now, Request(request.0));
         });
@@ -516,7 +522,7 @@ impl Lan {
 
     /// The envelope and the length of the message that a receive of a rank would take.
     pub(super) fn library_probes(&mut self, rank: u32, pattern: &Pattern) -> Option<(Envelope, Bytes)> {
-        let machine = &mut self.inhabitants[rank as usize].machine;
+        let machine = &mut self.runtimes[rank as usize].machine;
         let found = of_library!(machine, library => library.mpi().and_then(|mpi| mpi.probe(pattern)));
         found.map(|found| (found.envelope, found.bytes))
     }
@@ -524,19 +530,19 @@ impl Lan {
     /// A process has said that it ends.
     pub(super) fn leave(&mut self, host: u32, thread: ThreadId, process: u32) {
         let now = self.core.now();
-        of_library!(&mut self.inhabitants[process as usize].machine, library => library.leave(now));
+        of_library!(&mut self.runtimes[process as usize].machine, library => library.leave(now));
         self.settle(host, thread, process, false);
     }
 
     /// A process has nothing else to do: where it waits, its library goes on.
     pub(super) fn turn(&mut self, host: u32, thread: ThreadId, process: u32) {
-        let is_rank = self.crew_of(process).is_some();
+        let is_rank = self.process_set_of(process).is_some();
         let goes_on = match self.processes[process as usize].state {
             _ if !is_rank => true,
             State::Waiting if self.processes[process as usize].paused => false,
             State::Waiting => !self.resume_if_done(process),
             State::Finished => {
-                of_library!(&self.inhabitants[process as usize].machine, library => library.is_busy())
+                of_library!(&self.runtimes[process as usize].machine, library => library.is_busy())
             }
             State::Running => false,
         };
@@ -548,14 +554,14 @@ impl Lan {
             *look = Look::Taken;
         }
         let now = self.core.now();
-        of_library!(&mut self.inhabitants[process as usize].machine, library => library.progress(now));
+        of_library!(&mut self.runtimes[process as usize].machine, library => library.progress(now));
         self.settle(host, thread, process, true);
     }
 
     /// What a call came to goes to the library.
     pub(super) fn outcome(&mut self, host: u32, thread: ThreadId, process: u32, outcome: Outcome<'_>) {
         let now = self.core.now();
-        of_library!(&mut self.inhabitants[process as usize].machine, library => library.handle(now, outcome));
+        of_library!(&mut self.runtimes[process as usize].machine, library => library.handle(now, outcome));
         self.settle(host, thread, process, false);
     }
 
@@ -565,15 +571,17 @@ impl Lan {
         let mut steps = core::mem::take(&mut self.asked);
         steps.clear();
         loop {
-            let machine = &mut self.inhabitants[process as usize].machine;
+            let machine = &mut self.runtimes[process as usize].machine;
             let output: LibraryOutput = of_library!(machine, library => library.poll_output());
             match output {
                 Output::Work(work) => {
                     self.wishes.note(&work);
-                    self.charge(host, &work, &mut steps);
+                    let prices = self.beside_of(process).and_then(|one| one.prices.get(host as usize));
+                    let prices = prices.unwrap_or(&self.hosts[host as usize].config.prices);
+                    charge(prices, &work, &mut steps);
                 }
                 Output::Transmit(call) => {
-                    self.inhabitants[process as usize].calls.push_back(call);
+                    self.runtimes[process as usize].calls.push_back(call);
                     steps.push(Step::Do(Action::Call { process }));
                 }
                 Output::Deliver(done) => steps.push(Step::Do(Action::Done { process, done })),
@@ -629,13 +637,13 @@ impl Lan {
 
     /// The process sleeps in its call.
     pub(super) fn sleep(&mut self, host: u32, thread: ThreadId, process: u32, call: Call) {
-        let inhabitant = &mut self.inhabitants[process as usize];
-        inhabitant.asleep = true;
-        (inhabitant.deadline, inhabitant.idle) = match call {
+        let runtime = &mut self.runtimes[process as usize];
+        runtime.asleep = true;
+        (runtime.deadline, runtime.idle) = match call {
             Call::Select { until, idle, .. } => (until.unwrap_or(SimTime::MAX), idle),
             _ => (SimTime::MAX, true),
         };
-        inhabitant.current = Some(call);
+        runtime.current = Some(call);
         self.hosts[host as usize].cpu.block(thread);
         self.set_alarm(process);
     }
@@ -643,12 +651,12 @@ impl Lan {
     /// Something has happened that a process may wait for.
     pub(super) fn rouse_library(&mut self, process: u32, trail: super::trail::SegmentId) {
         // The end of a connection that nobody has accepted is nobody's.
-        if self.inhabitants.get(process as usize).is_none_or(|one| !one.asleep) || !self.may_go_on(process) {
+        if self.runtimes.get(process as usize).is_none_or(|one| !one.asleep) || !self.may_go_on(process) {
             return;
         }
-        let inhabitant = &mut self.inhabitants[process as usize];
-        inhabitant.asleep = false;
-        inhabitant.deadline = SimTime::MAX;
+        let runtime = &mut self.runtimes[process as usize];
+        runtime.asleep = false;
+        runtime.deadline = SimTime::MAX;
         self.set_alarm(process);
         let (host, thread) = (self.processes[process as usize].host, self.processes[process as usize].thread);
         let none = Bytes::new(0);
@@ -667,21 +675,21 @@ impl Lan {
     /// Sets the alarm of a process as its deadline wants. One that is set for earlier stays, and nothing
     /// hangs on it if nothing hangs on the deadline.
     fn set_alarm(&mut self, process: u32) {
-        let inhabitant = &mut self.inhabitants[process as usize];
-        let idle = inhabitant.idle || inhabitant.deadline == SimTime::MAX;
-        if inhabitant.deadline < inhabitant.alarm {
+        let runtime = &mut self.runtimes[process as usize];
+        let idle = runtime.idle || runtime.deadline == SimTime::MAX;
+        if runtime.deadline < runtime.alarm {
             // The one that was set before fires too, and finds nothing to do: it is idle from now on.
-            if inhabitant.alarm < SimTime::MAX && !inhabitant.alarm_is_idle {
+            if runtime.alarm < SimTime::MAX && !runtime.alarm_is_idle {
                 self.endless += 1;
             }
-            inhabitant.alarm = inhabitant.deadline;
-            inhabitant.alarm_is_idle = idle;
+            runtime.alarm = runtime.deadline;
+            runtime.alarm_is_idle = idle;
             self.endless += usize::from(idle);
-            let time = inhabitant.alarm;
+            let time = runtime.alarm;
             return self.core.at(time, LanEvent::Alarm(process));
         }
-        if inhabitant.alarm < SimTime::MAX && inhabitant.alarm_is_idle != idle {
-            inhabitant.alarm_is_idle = idle;
+        if runtime.alarm < SimTime::MAX && runtime.alarm_is_idle != idle {
+            runtime.alarm_is_idle = idle;
             if idle {
                 self.endless += 1;
             } else {
@@ -693,17 +701,17 @@ impl Lan {
     /// An alarm of a process fires.
     pub(super) fn alarm_due(&mut self, process: u32) {
         let now = self.core.now();
-        let inhabitant = &mut self.inhabitants[process as usize];
-        if now != inhabitant.alarm {
+        let runtime = &mut self.runtimes[process as usize];
+        if now != runtime.alarm {
             // One that was replaced.
             self.endless -= 1;
             return;
         }
-        inhabitant.alarm = SimTime::MAX;
-        if inhabitant.alarm_is_idle {
+        runtime.alarm = SimTime::MAX;
+        if runtime.alarm_is_idle {
             self.endless -= 1;
         }
-        if inhabitant.deadline > now {
+        if runtime.deadline > now {
             return self.set_alarm(process);
         }
         self.rouse_library(process, super::trail::SegmentId::NONE);

@@ -61,15 +61,15 @@ fn with_daemons(daemons: Vec<(u32, Script)>) -> Lan {
     let mut lan = lan(&framed(), false);
     for (host, script) in daemons {
         lan.add_process(host);
-        lan.inhabitants.push(Inhabitant::new(Machine::Script(script)));
-        let process = lan.inhabitants.len() as u32 - 1;
+        lan.runtimes.push(Runtime::new(Machine::Script(script)));
+        let process = lan.runtimes.len() as u32 - 1;
         lan.give(process, Action::Progress { rank: process });
     }
     lan
 }
 
 fn log(lan: &Lan, daemon: usize) -> Vec<(u64, String)> {
-    let Machine::Script(script) = &lan.inhabitants[2 + daemon].machine else { panic!("a daemon") };
+    let Machine::Script(script) = &lan.runtimes[2 + daemon].machine else { panic!("a daemon") };
     script.log.clone()
 }
 
@@ -233,8 +233,8 @@ fn datagrams_come_whole_from_a_host_and_its_neighbour_and_one_too_long_goes_nowh
             [(0, taker.into_iter().collect::<Vec<_>>()), (1, sender(6).into()), (0, sender(6).into())];
         for (host, calls) in daemons {
             lan.add_process(host);
-            lan.inhabitants.push(Inhabitant::new(Machine::Script(Script::new(calls))));
-            let process = lan.inhabitants.len() as u32 - 1;
+            lan.runtimes.push(Runtime::new(Machine::Script(Script::new(calls))));
+            let process = lan.runtimes.len() as u32 - 1;
             lan.give(process, Action::Progress { rank: process });
         }
         assert!(!lan.step(), "nothing is left to do");
@@ -273,8 +273,8 @@ fn fragments_of_datagrams_that_are_never_whole_leave_nothing_behind() {
         }));
         for (host, calls) in [(0, taker.collect::<Vec<_>>()), (1, sender.collect())] {
             lan.add_process(host);
-            lan.inhabitants.push(Inhabitant::new(Machine::Script(Script::new(calls))));
-            let process = lan.inhabitants.len() as u32 - 1;
+            lan.runtimes.push(Runtime::new(Machine::Script(Script::new(calls))));
+            let process = lan.runtimes.len() as u32 - 1;
             lan.give(process, Action::Progress { rank: process });
         }
         assert!(!lan.step(), "nothing is left to do");

@@ -20,7 +20,7 @@ use super::super::cpu::ThreadId;
 use super::super::host::Action;
 use super::super::stack::Message;
 use super::super::{Kind, Lan, LanError, RequestId};
-use super::{Inhabitant, Machine};
+use super::{Machine, Runtime};
 
 /// Whom a message to a group is for, until that is known.
 const UNKNOWN: u32 = 1 << 31;
@@ -61,7 +61,7 @@ impl Lan {
         if !message.is_library() || message == Message::PvmMapped {
             return Err(LanError::Unsupported(wish.unsupported()));
         }
-        let machine = &self.inhabitants[rank as usize].machine;
+        let machine = &self.runtimes[rank as usize].machine;
         let admitted: Result<(), Refusal> = of_library!(machine, library => library.admit_wish(wish));
         let (tag, bytes, is_message) = match *wish {
             Wish::Cast { tag, bytes, .. } => (tag, bytes, true),
@@ -98,13 +98,13 @@ impl Lan {
 
     /// The daemons of a rank's stack, if they slept so far.
     fn wake_daemons(&mut self, rank: u32) {
-        let first = self.crew_of(rank).unwrap_or(0);
+        let first = self.process_set_of(rank).unwrap_or(0);
         if !self.wishes.woken.insert(first) {
             return;
         }
         let size = self.size();
         for host in 0..size {
-            let daemon = self.add_inhabitant(host, Machine::PvmDaemon(Box::new(Daemon::new(host, size))));
+            let daemon = self.add_runtime(host, Machine::PvmDaemon(Box::new(Daemon::new(host, size))));
             let [to_rank, to_daemon] = self.connect_locally([daemon, first + host]);
             for (process, end, peer) in [(daemon, to_rank, host), (first + host, to_daemon, size + host)] {
                 let connection = self.name_connection(process, end, peer);
@@ -120,21 +120,21 @@ impl Lan {
             return self.outcome(host, thread, process, Outcome::Failed(CallError::NoSuchProgram));
         }
         let number = self.processes.len() as u32;
-        let started = self.add_inhabitant(host, Machine::PvmGroups(Box::new(GroupServer::new(number))));
+        let started = self.add_runtime(host, Machine::PvmGroups(Box::new(GroupServer::new(number))));
         let [to_starter, to_started] = self.connect_locally([started, process]);
         let name = self.name_connection(started, to_starter, process);
         self.ends[to_starter as usize].name = name;
-        let connection = self.inhabitants[process as usize].name(to_started);
+        let connection = self.runtimes[process as usize].name(to_started);
         self.ends[to_started as usize].name = connection;
         self.give(started, Action::Progress { rank: started });
         self.outcome(host, thread, process, Outcome::Started { process: started, connection });
     }
 
     /// A process that was not there from the start.
-    pub(super) fn add_inhabitant(&mut self, host: u32, machine: Machine) -> u32 {
+    pub(super) fn add_runtime(&mut self, host: u32, machine: Machine) -> u32 {
         let number = self.processes.len() as u32;
         self.add_process(host);
-        self.inhabitants.push(Inhabitant::new(machine));
+        self.runtimes.push(Runtime::new(machine));
         number
     }
 

@@ -237,6 +237,23 @@ fn programs_of_other_stacks_run_beside_one() {
 }
 
 #[test]
+fn a_library_beside_another_has_prices_of_its_own() {
+    let mut net: serde_json::Value =
+        serde_json::from_str(&text("pvm-mapped/aal5", 4, CREDITS, "")).expect("a network");
+    let mut response = |head_ps: u64| {
+        for host in net["hosts"].as_array_mut().expect("hosts") {
+            host["prices"]["rpc_head"]["call_ps"] = head_ps.into();
+        }
+        let calls = CALLS.replacen('{', &format!(r#"{{"hosts": {}, "#, net["hosts"]), 1);
+        let (_, done) = beside(20_000, 4, 1_000_000, &format!(", {calls}"));
+        done[1].seen[0].responses[0]
+    };
+    let (cheap, dear) = (response(0), response(1_000_000_000));
+    // A head is made and read for a request, and for its reply.
+    assert!(dear >= cheap + Span::from_ms(4), "{dear}, {cheap} where heads are free");
+}
+
+#[test]
 fn calls_are_answered_and_streams_go_on_beside_a_program_that_computes() {
     // Each rank computes 300 ms at a time; prices of the host leave a stream less than all of it.
     let stream =
@@ -314,6 +331,10 @@ fn programs_that_cannot_be_together_are_refused() {
         ),
         (format!("{ring}, {}", CALLS.replace("[0, 1]", "[0]")), "two or more of calls and ttcp"),
         (format!("{ring}, {}", CALLS.replace("[0, 1]", "[0, 0]")), "each once"),
+        (
+            format!("{ring}, {}", CALLS.replace("rpc/tcp/aal5", "pvm-fore/aal5")),
+            "stack is pvm-fore/aal5; allowed: stacks over IP where there are several: a circuit between two hosts",
+        ),
         (
             format!("{ring}, {}", CALLS.replace("rpc/tcp/aal5", "via/gige")),
             "over sockets of the same network",

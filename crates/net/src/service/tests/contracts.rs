@@ -1,10 +1,10 @@
-//! Policing, tagging and admission; what cannot be is refused by name.
+//! Admission and push-out; what cannot be is rejected by name.
 
 use wiretwin_proto::abr::{CellRate, Config};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
-use super::super::contract::cell_time;
-use super::super::{Category, CircuitReport, Excess, Plan, PortPlan};
+use super::super::network::cell_time;
+use super::super::{Category, CircuitReport, Plan, PortPlan};
 use super::{LINE, available, circuit, constant, port};
 use crate::load::Law;
 use crate::port::PushOut;
@@ -17,38 +17,7 @@ fn run(plan: &Plan, ms: u64) -> Vec<CircuitReport> {
 }
 
 fn cbr(mbit_s: u64) -> Category {
-    Category::Cbr { peak: BitRate::mbit_s(mbit_s), tolerance: Span::from_us(1) }
-}
-
-#[test]
-fn a_source_beyond_its_contract_is_cut_to_it_and_one_within_it_is_not() {
-    let sends = |name: &str, mbit_s| circuit(name, &[0], cbr(10), constant(BitRate::mbit_s(mbit_s)));
-    let plan = Plan {
-        ports: vec![port(LINE, 30)],
-        circuits: vec![sends("good", 10), sends("bad", 20)],
-        tasks: vec![],
-    };
-    let [good, bad] = run(&plan, 500)[..] else { panic!("two circuits") };
-    assert_eq!((good.policed, good.lost), (0, 0));
-    assert!(bad.dropped.abs_diff(bad.sent / 2) <= 1, "{bad:?}");
-    assert!(bad.delivered.abs_diff(good.delivered) <= 2, "{bad:?} {good:?}");
-}
-
-#[test]
-fn tagged_cells_go_first_where_it_is_full() {
-    let plain = constant(BitRate::mbit_s(100));
-    let mut over = circuit("over", &[0], cbr(10), constant(BitRate::mbit_s(80)));
-    over.excess = Excess::Tagged;
-    let ports = vec![PortPlan { tagged: Some(Cells::new(20)), buffer: Cells::new(100), ..port(LINE, 30) }];
-    let plan =
-        Plan { ports, circuits: vec![over, circuit("ubr", &[0], Category::Ubr, plain)], tasks: vec![] };
-    let [over, ubr] = run(&plan, 500)[..] else { panic!("two circuits") };
-    assert!(over.policed > 0 && over.dropped == 0);
-    assert!(over.lost > 0 && over.lost <= over.policed, "{over:?}");
-    let kept = over.delivered as f64 / over.sent as f64;
-    // What conforms, an eighth, is there, and what the line has left beside 100 Mbit/s of the other.
-    assert!((0.125..0.75).contains(&kept), "{kept}");
-    assert!((ubr.lost as f64) < 0.001 * ubr.sent as f64, "{ubr:?}");
+    Category::Guaranteed(BitRate::mbit_s(mbit_s))
 }
 
 #[test]

@@ -7,9 +7,8 @@ mod tasks;
 use wiretwin_proto::abr::{Config, EricaConfig};
 use wiretwin_units::{BitRate, Cells, Span};
 
-use super::contract::cell_time;
-use super::network::cells_per_s;
-use super::{Category, CircuitPlan, Excess, PortPlan, Reserve};
+use super::network::{cell_time, cells_per_s};
+use super::{Category, CircuitPlan, PortPlan, Reserve};
 use crate::load::Law;
 use crate::port::PushOut;
 
@@ -24,7 +23,6 @@ fn port(rate: BitRate, cells: u64) -> PortPlan {
         push_out: PushOut::Last,
         efci: None,
         becn: None,
-        tagged: None,
         // The aim counts as reached up to a load of 1.02: closer than the usual 1.1.
         erica: Some(EricaConfig { equality: 0.02, ..EricaConfig::new(cells_per_s(rate), Cells::new(cells)) }),
         reserve: Reserve::Guaranteed,
@@ -33,14 +31,7 @@ fn port(rate: BitRate, cells: u64) -> PortPlan {
 }
 
 fn circuit(name: &str, path: &[usize], category: Category, law: Option<Law>) -> CircuitPlan {
-    CircuitPlan {
-        name: name.into(),
-        path: path.to_vec(),
-        category,
-        excess: Excess::Dropped,
-        law,
-        access: Span::from_us(5),
-    }
+    CircuitPlan { name: name.into(), path: path.to_vec(), category, law, access: Span::from_us(5) }
 }
 
 /// A source of this rate.

@@ -7,7 +7,7 @@ use super::super::{CircuitPlan, Plan};
 use super::{LINE, available, circuit, constant, port};
 use crate::fairness::{Session, max_min_shares};
 use crate::load::Law;
-use crate::service::contract::cell_time;
+use crate::service::network::cell_time;
 
 /// Cells of data that each circuit carries from `start` to `end`, as a share of `LINE`, and the shares that
 /// would be fair of the targets of the ports.
@@ -129,7 +129,7 @@ fn the_second_generic_configuration_is_max_min_fair() {
 #[test]
 fn guaranteed_traffic_is_taken_off_before_rates_are_told() {
     let half = BitRate::bit_s(LINE.get() / 2);
-    let cbr = super::super::Category::Cbr { peak: half, tolerance: Span::from_us(10) };
+    let cbr = super::super::Category::Guaranteed(half);
     let circuits = vec![circuit("cbr", &[0], cbr, constant(half)), greedy("a", &[0]), greedy("b", &[0])];
     let plan = Plan { ports: vec![port(LINE, 100)], circuits, tasks: vec![] };
     let (got, _) = shares(&plan, Span::from_ms(60), Span::from_ms(160));
@@ -142,7 +142,7 @@ fn guaranteed_traffic_is_taken_off_before_rates_are_told() {
 #[test]
 fn queue_control_gives_away_what_guaranteed_traffic_leaves() {
     let third = BitRate::bit_s(LINE.get() / 3);
-    let cbr = super::super::Category::Cbr { peak: third, tolerance: Span::from_us(10) };
+    let cbr = super::super::Category::Guaranteed(third);
     let circuits = vec![circuit("cbr", &[0], cbr, constant(third)), greedy("a", &[0]), greedy("b", &[0])];
     let mut plan = Plan { ports: vec![port(LINE, 100)], circuits, tasks: vec![] };
     let queue = QueueControl { delay: Span::from_us(500), above: 1.15, empty: 1.05, least: 0.5 };
@@ -153,7 +153,7 @@ fn queue_control_gives_away_what_guaranteed_traffic_leaves() {
     assert!(got.iter().sum::<f64>() > 0.99, "{got:.3?}");
     let mut network = plan.build(1).expect("a network that can be");
     network.run_until(SimTime::ZERO + Span::from_ms(160));
-    let (_, mean, _) = network.ports().next().expect("one port");
+    let (_, _, mean, _) = network.ports().next().expect("one port");
     // 500 us of the two thirds that are left are 117 cells.
     assert!((30.0..300.0).contains(&mean), "{mean} cells wait");
 }

@@ -6,8 +6,7 @@ use wiretwin_proto::abr::Config;
 use wiretwin_proto::pcaal::{self, Kind, LocalClock, Watch};
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
-use super::super::contract::cell_time;
-use super::super::network::cells_per_s;
+use super::super::network::{cell_time, cells_per_s};
 use super::super::{Category, Mechanism, Message, Network, Plan, PortPlan, TaskPlan, TaskReport, Trace};
 use super::{LINE, available, circuit, port};
 use crate::load::Law;

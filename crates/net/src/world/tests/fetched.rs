@@ -73,15 +73,22 @@ fn an_eager_message_is_not_fetched_and_a_synchronous_one_is() {
 #[test]
 fn data_that_a_link_carries_are_pushed() {
     let layer = Layer { fetch: Some(flat(2010)), ..plain_layer() };
-    let node = NodeModel { cores: 1, cores_of: None, idle: Idle::Spin, quantum: Span::from_ps(4000) };
+    let node = NodeModel {
+        cores: 1,
+        cores_of: None,
+        idle: Idle::Spin,
+        quantum: Span::from_ps(4000),
+        turn: Span::ZERO,
+    };
     let link = crate::model::LinkModel {
-        rate_bit_s: 8_000_000_000_000,
+        rate: BitRate::bit_s(8_000_000_000_000),
         delay: Span::from_ps(0),
         message: Bytes::new(0),
     };
     let model = |link| Model {
         nodes: vec![node.clone(), node.clone()],
         placement: vec![0, 1],
+        dealt: Vec::new(),
         intra: layer.clone(),
         inter: Some(layer.clone()),
         link,

@@ -5,13 +5,14 @@ mod fetched;
 mod networked;
 mod packets;
 mod shared;
+mod watch;
 mod whole;
 
 use super::*;
 use crate::layer::{Curve, Segment};
 use crate::model::NetworkModel;
 use crate::model::{Idle, NodeModel};
-use wiretwin_units::Bytes;
+use wiretwin_units::{BitRate, Bytes};
 
 fn flat(ps: u64) -> Curve {
     Curve::constant(Span::from_ps(ps))
@@ -33,8 +34,15 @@ fn plain_layer() -> Layer {
 
 fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
     Model {
-        nodes: vec![NodeModel { cores, cores_of: None, idle, quantum: Span::from_ps(4000) }],
+        nodes: vec![NodeModel {
+            cores,
+            cores_of: None,
+            idle,
+            quantum: Span::from_ps(4000),
+            turn: Span::ZERO,
+        }],
         placement: vec![0; ranks as usize],
+        dealt: Vec::new(),
         intra,
         inter: None,
         link: None,
@@ -385,7 +393,7 @@ fn a_message_longer_than_its_buffer_is_truncated_not_lost() {
 
 #[test]
 fn a_deadlock_ends_the_steps_and_says_who_waits_for_what() {
-    for idle in [Idle::Spin, Idle::Yield] {
+    for idle in [Idle::Spin, Idle::Sleep] {
         for cores in [2, 1] {
             let mut world = World::new(model(2, cores, idle, plain_layer()), 1, true);
             for rank in 0..2 {

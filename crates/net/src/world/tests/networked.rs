@@ -10,10 +10,17 @@ fn hosts(count: u32, topology: &str, inter: Layer) -> World {
 }
 
 fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
-    let node = NodeModel { cores: 1, cores_of: None, idle: Idle::Yield, quantum: Span::from_ps(4000) };
+    let node = NodeModel {
+        cores: 1,
+        cores_of: None,
+        idle: Idle::Sleep,
+        quantum: Span::from_ps(4000),
+        turn: Span::ZERO,
+    };
     let model = Model {
         nodes: vec![node; count as usize],
         placement: (0..count).collect(),
+        dealt: Vec::new(),
         intra: plain_layer(),
         inter: Some(inter),
         link: None,

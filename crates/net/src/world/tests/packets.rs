@@ -14,10 +14,17 @@ const INITIAL_WINDOW: u64 = 10;
 
 pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
     let text = format!("{topology},hosts={hosts}").replacen(',', ":", 1);
-    let node = NodeModel { cores: 1, cores_of: None, idle: Idle::Yield, quantum: Span::from_ps(4000) };
+    let node = NodeModel {
+        cores: 1,
+        cores_of: None,
+        idle: Idle::Sleep,
+        quantum: Span::from_ps(4000),
+        turn: Span::ZERO,
+    };
     let model = Model {
         nodes: vec![node; hosts as usize],
         placement: (0..hosts).collect(),
+        dealt: Vec::new(),
         intra: plain_layer(),
         inter: Some(inter),
         link: None,

@@ -26,7 +26,7 @@ fn ends(world: &mut World) -> Vec<u64> {
 
 #[test]
 fn two_computing_ranks_take_turns_on_one_core() {
-    for idle in [Idle::Spin, Idle::Yield] {
+    for idle in [Idle::Spin, Idle::Sleep] {
         let mut world = shared(2, 1, idle);
         for rank in 0..2 {
             world.compute(rank, 10_000);
@@ -42,7 +42,7 @@ fn two_computing_ranks_take_turns_on_one_core() {
 
 #[test]
 fn three_computing_ranks_take_turns_on_two_cores() {
-    let mut world = shared(3, 2, Idle::Yield);
+    let mut world = shared(3, 2, Idle::Sleep);
     for rank in 0..3 {
         world.compute(rank, 6_000);
         world.post(rank, Op::Yield).unwrap();
@@ -66,12 +66,47 @@ fn a_rank_that_polls_keeps_the_core_until_its_slice_ends() {
     };
     // 0 polls to 4000; 1 computes to 5000, sends to 5100; flight 1010; taken in 50.
     assert_eq!(message(Idle::Spin), (vec![6160, 5100], [0, 50, 1010, 5100]));
-    assert_eq!(message(Idle::Yield), (vec![2160, 1100], [0, 50, 1010, 1100]));
+    assert_eq!(message(Idle::Sleep), (vec![2160, 1100], [0, 50, 1010, 1100]));
+}
+
+/// Ranks on the cores that they are dealt to; a turn takes 400.
+fn yielding(dealt: Vec<u32>, cores: u32) -> World {
+    let mut model = model(dealt.len() as u32, cores, Idle::Yield, plain_layer());
+    model.nodes[0].turn = Span::from_ps(400);
+    World::new(Model { dealt, ..model }, 1, true)
+}
+
+#[test]
+fn ranks_that_yield_look_for_messages_by_turns() {
+    let mut world = yielding(vec![0, 0], 1);
+    let receive = world.recv(0, from(1, 0));
+    world.wait(0, &[receive], WaitMode::All);
+    world.compute(1, 1000);
+    let send = world.send(1, 0, 0, 8, Mode::Standard);
+    world.wait(1, &[send], WaitMode::All);
+    // 0 looks to 400; 1 computes to 1400, sends to 1500 and looks to 1900; then 0 to 2300 and 1 to 2700, and
+    // meanwhile, at 1500 and a flight of 1010, the message is there. It is taken in for 50.
+    assert_eq!(ends(&mut world), [2750, 1500]);
+}
+
+#[test]
+fn a_rank_that_yields_stays_on_its_core_though_another_is_free() {
+    let time = |dealt| {
+        let mut world = yielding(dealt, 2);
+        for rank in 0..3 {
+            world.compute(rank, if rank == 1 { 1000 } else { 6000 });
+            world.post(rank, Op::Yield).unwrap();
+        }
+        ends(&mut world)
+    };
+    assert_eq!(time(vec![0, 1, 1]), [6_000, 1_000, 7_400]);
+    // In slices of 4000: 0, 2, 0 to 10000, 2 to 12000; the second of them has looked in vain by 10400.
+    assert_eq!(time(vec![0, 1, 0]), [10_000, 1_000, 12_400]);
 }
 
 #[test]
 fn an_arrival_waits_for_the_core_that_another_rank_computes_on() {
-    let mut world = shared(2, 1, Idle::Yield);
+    let mut world = shared(2, 1, Idle::Sleep);
     let receive = world.recv(0, from(1, 0));
     world.wait(0, &[receive], WaitMode::All);
     world.compute(1, 1000);
@@ -88,7 +123,7 @@ fn an_arrival_waits_for_the_core_that_another_rank_computes_on() {
 fn an_echo_on_one_core_that_is_given_up_takes_as_long_as_on_two() {
     // A rendezvous ends at both ends at once, and then both want the core for the 10 of their calls.
     for (bytes, each_way) in [(8, 1170), (1000, 1170 + 10)] {
-        let mut world = shared(2, 1, Idle::Yield);
+        let mut world = shared(2, 1, Idle::Sleep);
         assert_eq!(echo(&mut world, bytes, 5), 5 * 2 * each_way, "{bytes} bytes");
         world.check_totals();
     }
@@ -104,11 +139,18 @@ fn polling_ranks_on_one_core_exchange_once_a_slice() {
 }
 
 fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
-    let node = NodeModel { cores: ranks, cores_of: None, idle: Idle::Yield, quantum: Span::from_ps(4000) };
+    let node = NodeModel {
+        cores: ranks,
+        cores_of: None,
+        idle: Idle::Sleep,
+        quantum: Span::from_ps(4000),
+        turn: Span::ZERO,
+    };
     let inter = Layer { overhead_send: flat(210), ..plain_layer() };
     let model = Model {
         nodes: vec![node.clone(), node],
         placement: (0..ranks).map(|rank| rank % 2).collect(),
+        dealt: Vec::new(),
         intra: plain_layer(),
         inter: Some(inter),
         link,
@@ -119,7 +161,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
 
 /// A byte in 1000 ps.
 const LINK: LinkModel =
-    LinkModel { rate_bit_s: 8_000_000_000, delay: Span::from_ps(500), message: Bytes::new(0) };
+    LinkModel { rate: BitRate::bit_s(8_000_000_000), delay: Span::from_ps(500), message: Bytes::new(0) };
 
 #[test]
 fn between_nodes_the_other_layer_and_the_link_hold() {

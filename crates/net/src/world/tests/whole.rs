@@ -61,7 +61,7 @@ fn letter(ranks: u32) -> impl Strategy<Value = Letter> {
 fn program() -> impl Strategy<Value = Program> {
     (1u32..6, 1u32..3).prop_flat_map(|(ranks, nodes)| {
         let mode = prop_oneof![Just(WaitMode::All), Just(WaitMode::Any), Just(WaitMode::Some)];
-        let idle = prop_oneof![Just(Idle::Spin), Just(Idle::Yield)];
+        let idle = prop_oneof![Just(Idle::Spin), Just(Idle::Sleep), Just(Idle::Yield)];
         let letters = prop::collection::vec(letter(ranks), 0..24);
         let between = prop_oneof![Just(Between::Nothing), Just(Between::Link), Just(Between::Network)];
         let flags = (between, prop::bool::ANY);
@@ -116,15 +116,21 @@ fn build(program: &Program) -> World {
         ..plain_layer()
     };
     let intra = slowed(&intra, program.scale);
-    let node =
-        NodeModel { cores: program.cores, cores_of: None, idle: program.idle, quantum: Span::from_ps(4000) };
+    let node = NodeModel {
+        cores: program.cores,
+        cores_of: None,
+        idle: program.idle,
+        quantum: Span::from_ps(4000),
+        turn: Span::from_ps(300),
+    };
     let model = Model {
         nodes: vec![node; program.nodes as usize],
         placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
+        dealt: Vec::new(),
         inter: Some(Layer { overhead_send: flat(300 * program.scale as u64), ..intra.clone() }),
         intra,
         link: (program.between == Between::Link).then_some(LinkModel {
-            rate_bit_s: 7_000_000_000_000,
+            rate: BitRate::bit_s(7_000_000_000_000),
             delay: Span::from_ps(333),
             message: Bytes::new(0),
         }),

@@ -221,8 +221,8 @@ fn fate_of(draw: u32, loss: u32) -> Fate {
         return Fate::lost();
     }
     match kind - loss {
-        0..60 => Fate { copies: vec![Span::ZERO, Span::from_ms(extra)], corrupted: false },
-        60..120 => Fate { copies: vec![Span::from_ms(extra)], corrupted: false },
+        0..60 => Fate { copies: vec![Span::ZERO, Span::from_ms(extra)], ..Fate::lost() },
+        60..120 => Fate { copies: vec![Span::from_ms(extra)], ..Fate::lost() },
         120..140 => Fate { corrupted: true, ..Fate::passed() },
         _ => Fate::passed(),
     }

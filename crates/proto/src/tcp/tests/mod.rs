@@ -1,6 +1,7 @@
 //! Tests of the whole machine.
 
 mod anomaly;
+mod ecn;
 mod faults;
 mod pair;
 mod rules;

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use wiretwin_units::{Bytes, SimTime, Span};
 
-use crate::tcp::{Config, Endpoint, Event, Flags, Read, Reason, Segment, SeqNumber, Setup, State};
+use crate::tcp::{Config, Ecn, Endpoint, Event, Flags, Read, Reason, Segment, SeqNumber, Setup, State};
 use crate::{MessageId, Output, Work};
 
 pub const ACTIVE: usize = 0;
@@ -29,11 +29,12 @@ pub fn bytes(octets: u64) -> Bytes {
 pub struct Fate {
     pub copies: Vec<Span>,
     pub corrupted: bool,
+    pub marked: bool,
 }
 
 impl Fate {
     pub fn passed() -> Self {
-        Self { copies: vec![Span::ZERO], corrupted: false }
+        Self { copies: vec![Span::ZERO], corrupted: false, marked: false }
     }
 
     pub fn lost() -> Self {
@@ -180,7 +181,8 @@ impl Pair {
         self.segments.push((self.now, end, segment));
         for extra in fate.copies {
             let at = self.now + self.delay + extra;
-            let copy = Segment { corrupted: segment.corrupted || fate.corrupted, ..segment };
+            let ecn = if fate.marked { Ecn::Congestion } else { segment.ecn };
+            let copy = Segment { corrupted: segment.corrupted || fate.corrupted, ecn, ..segment };
             self.flying.insert((at, self.count), (1 - end, copy));
             self.count += 1;
         }

@@ -20,7 +20,7 @@ const fn qos(target: u32) -> Qos {
 fn scripted(more: &'static str, scripts: Vec<(u32, Script)>) -> Lan {
     let mut lan = lan(&Want { stack: "fore+reliable/aal5", hosts: 3, switch: true, more, ..PLAIN }, false);
     for (host, script) in scripts {
-        let process = lan.add_inhabitant(host, Machine::Script(script));
+        let process = lan.add_runtime(host, Machine::Script(script));
         lan.give(process, Action::Progress { rank: process });
     }
     while lan.step() {}
@@ -29,7 +29,7 @@ fn scripted(more: &'static str, scripts: Vec<(u32, Script)>) -> Lan {
 
 /// What a script's calls came to, in order, without what a look that found nothing says.
 fn said(lan: &Lan, script: u32) -> Vec<String> {
-    let Machine::Script(script) = &lan.inhabitants[3 + script as usize].machine else { panic!("a script") };
+    let Machine::Script(script) = &lan.runtimes[3 + script as usize].machine else { panic!("a script") };
     script.log.iter().map(|(_, said)| said.clone()).filter(|said| said != "Ready([])").collect()
 }
 

@@ -1,0 +1,743 @@
+//! A rank's side: the operations of an endpoint, in virtual time.
+//!
+//! What a rank posts is only written down. It gives its turn back where it cannot go on: where the library asks in
+//! vain for what has ended, and so waits; where its program looks whether something has ended, once a call; and
+//! where the time has to be known. Calls of the library are told of from outside ([`Rank::enter`], [`Rank::exit`]);
+//! what lies between them is computation.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use wiretwin_msg::tagged::Pattern;
+
+use super::callers::{Caller, Callers};
+use super::shared::{Answer, Ask, AskKind, Given, Head, MARK, Memory, NONE, ROOM, Slot, ring, sleep_on};
+use crate::direct::{Address, Busy, Completion, Kind, Outgoing, Receive, Trouble};
+
+/// The variable that names the file of the run.
+const FILE: &str = "WIRETWIN_SIM";
+/// Variables in which launchers number their ranks.
+const NUMBERS: [&str; 2] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+/// Where a launcher numbers its ranks so, its library ends by waiting for the others through the launcher, and sends no
+/// more messages.
+const ENDS_OUTSIDE: &str = NUMBERS[0];
+/// Looks in vain, one after the other and without work between them, before the next thing that happens is waited
+/// for.
+const LOOKS: u32 = 16;
+/// Computation of this long or longer is work, picoseconds: a look after it is not one of a row.
+const WORK_PS: u64 = 2_000_000;
+/// Turns of a library that asks again and again within a call that only looks.
+const RESTLESS: u32 = 5000;
+/// Questions in vain of a library that has nothing under way, and may be at work for itself alone.
+const UNDISTURBED: u32 = 64;
+/// How long a rank sleeps before it looks whether the run goes on.
+const SLEEP: Duration = Duration::from_secs(2);
+
+/// What a call of the library does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// It may wait.
+    Waits,
+    /// It looks whether something has happened, and never waits.
+    Looks,
+    /// It starts the library: before its end there is no virtual time.
+    Begins,
+    /// It ends it.
+    Ends,
+}
+
+/// Why a process is no rank of a simulated run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankError(String);
+
+impl fmt::Display for RankError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RankError {}
+
+/// Something that was begun and has not ended.
+#[derive(Clone, Copy, Debug)]
+enum Open {
+    Send {
+        context: usize,
+        length: u64,
+        tag: Option<u64>,
+    },
+    Receive {
+        receive: Receive,
+        is_tagged: bool,
+    },
+    /// A message that was claimed: where its bytes are, once they have come.
+    Claimed(Option<u64>),
+}
+
+/// What a rank is in the midst of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The library is being started.
+    Outside,
+    /// Virtual time.
+    Inside,
+    /// It has left.
+    Left,
+}
+
+/// This process as a rank of a simulated run.
+#[derive(Debug)]
+pub struct Rank {
+    memory: Memory,
+    given: Given,
+    number: u32,
+    slot: *mut Slot,
+    phase: Phase,
+    asked: usize,
+    open: BTreeMap<u64, Open>,
+    next_token: u64,
+    completions: VecDeque<Completion>,
+    /// The clock as far as it is known here, and whether what was asked since may have moved it otherwise.
+    clock_ps: u64,
+    is_unsure: bool,
+    /// Whether it has sent, or asked for, a message of a program: buffers for the library's own are no reason to wait.
+    has_messages: bool,
+    /// Picoseconds of computation that have not been asked for.
+    owed_ps: u64,
+    callers: Callers,
+    /// Whether the end of the library needs no messages, and waits outside.
+    ends_outside: bool,
+    /// Looks in vain in a row.
+    looks: u32,
+}
+
+// SAFETY: the place of the rank is in shared memory; a lock holds threads apart.
+unsafe impl Send for Rank {}
+
+static RANK: Mutex<Option<Rank>> = Mutex::new(None);
+/// Whether this process is one that a rank has forked.
+static IS_FORKED: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn forked() {
+    IS_FORKED.store(true, Ordering::Relaxed);
+}
+
+/// Does something with this process's rank, which is made when it is first asked for: the process is one of a
+/// simulated run if the environment names the run's memory. One that a rank has forked is none.
+///
+/// # Errors
+/// [`RankError`] where it names one that cannot be used.
+pub fn with_rank<R>(act: impl FnOnce(&mut Rank) -> R) -> Result<Option<R>, RankError> {
+    if IS_FORKED.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let mut rank = RANK.lock().unwrap_or_else(PoisonError::into_inner);
+    if rank.is_none() {
+        let Some(path) = std::env::var_os(FILE).filter(|path| !path.is_empty()) else { return Ok(None) };
+        *rank = Some(Rank::join(path.into())?);
+        // SAFETY: the function lives as long as the library, which is never unloaded.
+        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
+    }
+    Ok(rank.as_mut().map(act))
+}
+
+impl Rank {
+    fn join(path: PathBuf) -> Result<Self, RankError> {
+        let wrong = |reason: String| RankError(format!("{FILE}={}: {reason}", path.display()));
+        let file =
+            File::options().read(true).write(true).open(&path).map_err(|error| wrong(error.to_string()))?;
+        let memory = Memory::map(&file).map_err(|error| wrong(error.to_string()))?;
+        let top = memory.top();
+        if top.mark.load(Ordering::Acquire) != MARK {
+            return Err(wrong("is no memory of a run of this version".into()));
+        }
+        let given = top.given;
+        let number = NUMBERS.iter().find_map(|name| std::env::var(name).ok()?.parse::<u32>().ok());
+        let number = if std::env::var_os("PMI_SPAWNED").is_some() {
+            let first = top.spawned_from.load(Ordering::Acquire);
+            number.map(|number| first.saturating_add(number)).filter(|&number| number < given.ranks)
+        } else {
+            number.filter(|&number| number < given.launched)
+        };
+        let number = number.ok_or_else(|| {
+            RankError(format!(
+                "not started as one of {} ranks: {} is not set so",
+                given.launched,
+                NUMBERS.join(" or ")
+            ))
+        })?;
+        let slot = memory.slot(number);
+        // SAFETY: atomics of a place inside the mapping.
+        unsafe {
+            if (*slot).process.swap(std::process::id(), Ordering::AcqRel) != 0 {
+                return Err(RankError(format!("rank {number} has been started twice")));
+            }
+        }
+        Ok(Self {
+            memory,
+            given,
+            number,
+            slot,
+            phase: Phase::Outside,
+            asked: 0,
+            open: BTreeMap::new(),
+            next_token: 0,
+            completions: VecDeque::new(),
+            clock_ps: 0,
+            is_unsure: false,
+            has_messages: false,
+            owed_ps: 0,
+            callers: Callers::default(),
+            ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
+            looks: 0,
+        })
+    }
+
+    // Calls, and the time.
+
+    /// A call of the library begins.
+    pub fn enter(&mut self, name: &[u8], call: Call) {
+        let is_first = !self.callers.is_inside();
+        let me = self.callers.me();
+        *me = Caller { call, is_inside: true, vain: 0, has_looked: false, sought: None, ..*me };
+        if self.phase != Phase::Inside {
+            return;
+        }
+        self.compute(1);
+        self.pay();
+        if is_first {
+            self.ask(Ask::enter(name));
+            self.clock_ps += self.given.call_ps;
+        }
+        if call == Call::Ends {
+            self.ask(Ask::new(AskKind::Mark));
+            self.hand_over();
+            if self.ends_outside {
+                self.finish(Duration::ZERO);
+            }
+        }
+    }
+
+    /// It ends.
+    pub fn exit(&mut self) {
+        let me = self.callers.me();
+        let call = std::mem::replace(&mut me.call, Call::Waits);
+        me.is_inside = false;
+        if call == Call::Begins {
+            if self.phase == Phase::Outside {
+                self.come();
+            }
+            self.ask(Ask::new(AskKind::Mark));
+            self.hand_over();
+        } else if self.phase == Phase::Inside && !self.callers.is_inside() {
+            self.ask(Ask::new(AskKind::Exit));
+        }
+        self.callers.me().left_at_ns = processor_ns();
+    }
+
+    /// The time of the rank, picoseconds, a look at which takes what it takes; none where it has no virtual time.
+    pub fn now_ps(&mut self) -> Option<u64> {
+        if self.callers.me().is_inside || self.phase == Phase::Outside {
+            return None;
+        }
+        self.compute(0);
+        self.owed_ps += self.given.look_ps;
+        self.clock_ps += self.given.look_ps;
+        self.looks = 0;
+        if self.phase == Phase::Inside && (self.is_unsure || self.given.shares_cores != 0) {
+            self.pay();
+            self.ask(Ask::new(AskKind::Now));
+            self.hand_over();
+        }
+        Some(self.clock_ps)
+    }
+
+    /// The library, which this thread has called, starts this number of processes.
+    pub fn spawn(&mut self, count: u32) {
+        self.ask(Ask { length: u64::from(count), ..Ask::new(AskKind::Spawn) });
+        self.hand_over();
+    }
+
+    /// The program has begun a thread.
+    pub const fn begin_thread(&mut self) {
+        self.callers.are_several = true;
+    }
+
+    /// Lets this thread sleep: whether the rank has virtual time. It has slept when [`Rank::has_slept`] says so.
+    pub fn sleep(&mut self, span_ps: u64) -> bool {
+        if self.callers.me().is_inside || self.phase == Phase::Outside {
+            return false;
+        }
+        self.compute(0);
+        self.callers.me().sleeps_until_ps = Some(self.clock_ps + span_ps);
+        self.looks = 0;
+        true
+    }
+
+    /// This thread waits outside the library, for so long at most; or has done so, where that is no time.
+    pub fn wait_outside(&mut self, span_ps: u64) {
+        let until_ps = self.clock_ps + span_ps;
+        self.callers.me().sleeps_until_ps = (span_ps > 0).then_some(until_ps);
+    }
+
+    /// Whether this thread has slept. Where no other can go on, time passes until the first that sleeps has.
+    pub fn has_slept(&mut self) -> bool {
+        let Some(until_ps) = self.callers.me().sleeps_until_ps else { return true };
+        if until_ps > self.clock_ps {
+            if self.callers.first_sleeps_until_ps() < Some(until_ps) || self.others_go_on() {
+                return false;
+            }
+            self.owed_ps += until_ps - self.clock_ps;
+            self.clock_ps = until_ps;
+        }
+        self.callers.me().sleeps_until_ps = None;
+        if self.callers.is_inside() {
+            // What has come for those that wait meanwhile.
+            self.pay();
+            self.ask(Ask::new(AskKind::Look));
+            self.hand_over();
+        }
+        true
+    }
+
+    /// Whether anything is begun that needs another rank; the library's own buffers for whatever comes do not.
+    fn is_under_way(&self) -> bool {
+        self.open.values().any(|open| !matches!(open, Open::Receive { is_tagged: false, .. }))
+    }
+
+    fn others_go_on(&self) -> bool {
+        self.callers.others_go_on(self.given.patience, self.clock_ps)
+    }
+
+    /// Whether a thread other than this does something before a message comes.
+    fn others_act(&self) -> bool {
+        self.callers.first_sleeps_until_ps().is_some() || self.others_go_on()
+    }
+
+    /// Books what was computed since the last call, `stretches` of it where their length is given.
+    fn compute(&mut self, stretches: u64) {
+        let span_ps = if self.given.compute_ps == u64::MAX {
+            let now = processor_ns();
+            now.saturating_sub(std::mem::replace(&mut self.callers.me().left_at_ns, now)) * 1000
+        } else {
+            self.given.compute_ps * stretches
+        };
+        if span_ps >= WORK_PS {
+            self.looks = 0;
+        }
+        self.owed_ps += span_ps;
+        self.clock_ps += span_ps;
+    }
+
+    /// Asks for the computation that is owed.
+    fn pay(&mut self) {
+        let length = std::mem::take(&mut self.owed_ps);
+        if length > 0 {
+            self.ask(Ask { length, ..Ask::new(AskKind::Compute) });
+        }
+    }
+
+    // Turns.
+
+    /// Comes into the world, and waits for the first turn.
+    fn come(&mut self) {
+        self.phase = Phase::Inside;
+        // SAFETY: an atomic of a place inside the mapping.
+        unsafe { (*self.slot).phase.store(1, Ordering::Release) };
+        ring(self.memory.top());
+        self.await_turn();
+    }
+
+    fn ask(&mut self, ask: Ask) {
+        if self.phase == Phase::Left {
+            return;
+        }
+        if self.asked == ROOM {
+            self.hand_over();
+        }
+        // SAFETY: the place belongs to the rank while it has the turn.
+        unsafe { (*self.slot).asks[self.asked] = ask };
+        self.asked += 1;
+    }
+
+    /// Gives the turn back with all that was asked, and waits for the next. What is asked for before the library's
+    /// start is over is only written down until the library waits for it: others may wait for this rank through the
+    /// launcher.
+    fn hand_over(&mut self) {
+        match self.phase {
+            Phase::Outside => self.come(),
+            Phase::Inside => {}
+            Phase::Left => return,
+        }
+        // SAFETY: as above; the simulator reads it after it has seen the turn change.
+        unsafe {
+            (*self.slot).asked = std::mem::take(&mut self.asked) as u32;
+            (*self.slot).turn.store(0, Ordering::Release);
+        }
+        ring(self.memory.top());
+        self.await_turn();
+    }
+
+    fn await_turn(&mut self) {
+        // SAFETY: atomics of a place inside the mapping; the rest is the rank's when it has the turn.
+        let turn = unsafe { &(*self.slot).turn };
+        while turn.load(Ordering::Acquire) == 0 {
+            if self.memory.top().over.load(Ordering::Acquire) != 0 {
+                // The simulator has said why.
+                std::process::abort();
+            }
+            sleep_on(turn, 0, SLEEP);
+        }
+        // SAFETY: as above.
+        let (answered, clock_ps) = unsafe { ((*self.slot).answered as usize, (*self.slot).clock_ps) };
+        (self.clock_ps, self.is_unsure) = (clock_ps + self.owed_ps, false);
+        for at in 0..answered {
+            // SAFETY: as above.
+            let answer = unsafe { (*self.slot).answers[at] };
+            self.hear(answer);
+        }
+    }
+
+    fn hear(&mut self, answer: Answer) {
+        match self.open.remove(&answer.token) {
+            Some(Open::Send { context, length, tag }) => self.sent(context, length, tag),
+            Some(Open::Receive { receive, .. }) => self.deliver(receive, answer.place),
+            Some(Open::Claimed(_)) => {
+                self.open.insert(answer.token, Open::Claimed(Some(answer.place)));
+            }
+            None => {}
+        }
+        self.happened();
+    }
+
+    /// Something has ended or come: what was asked in vain may be asked anew.
+    fn happened(&mut self) {
+        self.callers.begin_anew();
+        self.looks = 0;
+    }
+
+    fn sent(&mut self, context: usize, length: u64, tag: Option<u64>) {
+        let (source, buffer) = (self.number as usize, std::ptr::null_mut());
+        let kind = Kind::Sent;
+        self.completions.push_back(Completion {
+            kind,
+            context,
+            length,
+            buffer,
+            tag,
+            data: None,
+            source,
+            trouble: None,
+        });
+    }
+
+    /// Copies what has come to where it was asked for.
+    fn deliver(&mut self, receive: Receive, place: u64) {
+        let mut completion = Completion {
+            kind: Kind::Received,
+            context: receive.context.unwrap_or(0),
+            length: 0,
+            buffer: receive.buffer,
+            tag: None,
+            data: None,
+            source: usize::MAX,
+            trouble: Some(Trouble::Cancelled),
+        };
+        if place != NONE {
+            let head = self.memory.head(place);
+            let over = head.length.saturating_sub(receive.length);
+            // SAFETY: the bytes lie behind their head; the buffer is left alone until the completion.
+            unsafe {
+                let bytes = self.memory.at(place).add(size_of::<Head>());
+                std::ptr::copy_nonoverlapping(bytes, receive.buffer, (head.length - over) as usize);
+            }
+            self.memory.give(place);
+            completion = seen(&head, completion);
+            completion.trouble = (over > 0).then_some(Trouble::Truncated(over));
+        }
+        if receive.context.is_some() {
+            self.completions.push_back(completion);
+        }
+    }
+
+    // The operations of an endpoint.
+
+    /// What others need to reach this rank.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        Address::of_rank(self.number)
+    }
+
+    /// The number of the peer at an address.
+    pub fn peer(&mut self, address: Address) -> usize {
+        address.rank() as usize
+    }
+
+    /// Sends a message; its bytes are free at once, but a long one is told of when its receiver has it.
+    ///
+    /// # Errors
+    /// None: there is always room.
+    ///
+    /// # Safety
+    /// There are as many bytes as the message says.
+    pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
+        let head = Head {
+            length: message.length,
+            tag: message.tag.unwrap_or(0),
+            data: message.data.unwrap_or(0),
+            source: self.number,
+            is_tagged: message.tag.is_some(),
+            has_data: message.data.is_some(),
+            class: 0,
+        };
+        let place = self.memory.take(head).unwrap_or_else(|| {
+            let bytes = message.length;
+            give_up(&format!(
+                "no memory left for a message of {bytes} bytes: allowed: less under way, or more of it"
+            ))
+        });
+        // SAFETY: the room is as long as its head says, and the caller has as many bytes.
+        unsafe {
+            let bytes = self.memory.at(place).add(size_of::<Head>());
+            std::ptr::copy_nonoverlapping(message.bytes, bytes, message.length as usize);
+        }
+        let is_eager = message.length < self.given.eager_below;
+        let mut token = NONE;
+        if let Some(context) = message.context {
+            if is_eager {
+                self.sent(context, message.length, message.tag);
+            } else {
+                token = self.begin(Open::Send { context, length: message.length, tag: message.tag });
+            }
+        }
+        let (tagged, tag) = (u32::from(head.is_tagged), head.tag);
+        let (peer, length) = (peer as u64, message.length);
+        self.ask(Ask { kind: AskKind::Send, tagged, peer, token, tag, ignore: 0, length, place });
+        (self.is_unsure, self.looks, self.has_messages) = (true, 0, true);
+        Ok(())
+    }
+
+    fn begin(&mut self, open: Open) -> u64 {
+        let token = self.next_token;
+        self.next_token += 1;
+        self.open.insert(token, open);
+        token
+    }
+
+    fn pattern(kind: AskKind, pattern: &Pattern) -> Ask {
+        let peer = pattern.source.map_or(NONE, u64::from);
+        let (tagged, tag) = (u32::from(pattern.tag.is_some()), pattern.tag.unwrap_or(0));
+        Ask { tagged, peer, tag, ignore: pattern.ignore, place: 0, ..Ask::new(kind) }
+    }
+
+    /// Posts a receive.
+    ///
+    /// # Safety
+    /// The buffer is left alone until the completion.
+    pub unsafe fn receive(&mut self, pattern: Pattern, receive: Receive) {
+        let token = self.begin(Open::Receive { receive, is_tagged: pattern.tag.is_some() });
+        self.has_messages |= pattern.tag.is_some();
+        self.ask(Ask { token, length: receive.length, ..Self::pattern(AskKind::Receive, &pattern) });
+    }
+
+    /// The source, tag, remote data and length of the earliest message that has come and that a pattern accepts.
+    pub fn peek(&mut self, pattern: &Pattern) -> Option<Completion> {
+        self.find(pattern).map(|head| seen(&head, nothing()))
+    }
+
+    fn find(&mut self, pattern: &Pattern) -> Option<Head> {
+        if self.phase != Phase::Inside {
+            return None;
+        }
+        let me = self.callers.me();
+        me.vain += 1;
+        (me.has_looked, me.sought) = (true, Some(*pattern));
+        let waits = if me.call == Call::Looks {
+            self.looks += 1;
+            self.looks > LOOKS + 1
+        } else {
+            me.vain > self.given.patience
+        };
+        let waits = waits && !self.others_act();
+        self.pay();
+        self.ask(Self::pattern(if waits { AskKind::Watch } else { AskKind::Look }, pattern));
+        self.hand_over();
+        // SAFETY: the rank has the turn.
+        let found = unsafe {
+            let answered = (*self.slot).answered as usize;
+            (&(*self.slot).answers)[..answered].iter().find(|answer| answer.token == NONE).copied()
+        };
+        let head = self.memory.head(found?.place);
+        self.happened();
+        self.callers.me().sought = None;
+        Some(head)
+    }
+
+    /// The same, and takes it: only [`Rank::receive_claimed`] with the number that comes with it will have it.
+    pub fn claim(&mut self, pattern: &Pattern) -> Option<(usize, Completion)> {
+        let head = self.find(pattern)?;
+        let token = self.begin(Open::Claimed(None));
+        let tag = head.is_tagged.then_some(head.tag);
+        let this = Pattern { source: Some(head.source), tag, ignore: self.given.ignored };
+        self.ask(Ask { token, length: u64::MAX, ..Self::pattern(AskKind::Receive, &this) });
+        Some((token as usize, seen(&head, nothing())))
+    }
+
+    /// Receives a message that was claimed.
+    ///
+    /// # Safety
+    /// As for [`Rank::receive`].
+    pub unsafe fn receive_claimed(&mut self, place: usize, receive: Receive) {
+        match self.open.get_mut(&(place as u64)) {
+            Some(Open::Claimed(Some(bytes))) => {
+                let bytes = *bytes;
+                self.open.remove(&(place as u64));
+                self.deliver(receive, bytes);
+            }
+            Some(open) => *open = Open::Receive { receive, is_tagged: true },
+            None => {}
+        }
+    }
+
+    /// Drops a message that was claimed.
+    pub fn discard_claimed(&mut self, place: usize) {
+        let nowhere = Receive { buffer: std::ptr::null_mut(), length: 0, context: None };
+        // SAFETY: a buffer of no bytes is never written to.
+        unsafe { self.receive_claimed(place, nowhere) };
+    }
+
+    /// Withdraws the receives of a context: whether there was one that waits.
+    pub fn cancel(&mut self, context: usize) -> bool {
+        let of_context =
+            |open: &Open| matches!(open, Open::Receive { receive, .. } if receive.context == Some(context));
+        let Some(token) = self.open.iter().find(|(_, open)| of_context(open)).map(|(&token, _)| token) else {
+            return false;
+        };
+        self.ask(Ask { token, ..Ask::new(AskKind::Cancel) });
+        true
+    }
+
+    /// The next operation that has ended.
+    pub fn completion(&mut self) -> Option<Completion> {
+        let completion = self.completions.pop_front();
+        if completion.is_some() {
+            self.happened();
+        }
+        completion
+    }
+
+    /// The library asks what has ended: gives the turn back where it waits. Whether it has been told nothing because
+    /// another of the rank's threads does something before.
+    pub fn progress(&mut self) -> bool {
+        if self.phase == Phase::Left || !self.completions.is_empty() {
+            return false;
+        }
+        let me = self.callers.me();
+        me.vain += 1;
+        if self.phase == Phase::Outside && !self.has_messages {
+            return false;
+        }
+        let (is_sought, vain) = (me.sought.is_some(), me.vain);
+        let waits = if me.call == Call::Looks {
+            if me.has_looked && me.vain < RESTLESS {
+                return false;
+            }
+            me.has_looked = true;
+            self.looks += 1;
+            self.looks > LOOKS && (is_sought || self.is_under_way())
+        } else if vain > self.given.patience && (is_sought || vain > UNDISTURBED || self.is_under_way()) {
+            true
+        } else {
+            return false;
+        };
+        let looks = self.callers.me().call == Call::Looks;
+        let others_act = waits && self.others_act();
+        if others_act && !looks {
+            return true;
+        }
+        let ask = if waits && !others_act { self.watch() } else { Ask::new(AskKind::Look) };
+        self.pay();
+        self.ask(ask);
+        self.hand_over();
+        false
+    }
+
+    /// To wait for what can help the library on.
+    fn watch(&mut self) -> Ask {
+        self.callers
+            .me()
+            .sought
+            .map_or(Ask::new(AskKind::Watch), |pattern| Self::pattern(AskKind::Watch, &pattern))
+    }
+
+    /// Leaves the world.
+    pub fn finish(&mut self, _limit: Duration) {
+        if self.phase == Phase::Inside {
+            self.ask(Ask::new(AskKind::Finish));
+            // SAFETY: as in `hand_over`; nobody waits for the next turn.
+            unsafe {
+                (*self.slot).asked = self.asked as u32;
+                (*self.slot).phase.store(2, Ordering::Release);
+                (*self.slot).turn.store(0, Ordering::Release);
+            }
+            ring(self.memory.top());
+        }
+        self.phase = Phase::Left;
+    }
+
+    /// Turns without anything to do; the simulator gives way by itself.
+    #[must_use]
+    pub const fn idle_turns(&self) -> u32 {
+        0
+    }
+
+    /// How many ranks share this host: none, as far as waiting is concerned.
+    #[must_use]
+    pub const fn ranks_here(&self) -> usize {
+        1
+    }
+}
+
+fn nothing() -> Completion {
+    Completion {
+        kind: Kind::Received,
+        context: 0,
+        length: 0,
+        buffer: std::ptr::null_mut(),
+        tag: None,
+        data: None,
+        source: usize::MAX,
+        trouble: None,
+    }
+}
+
+/// A completion of a message with this head.
+fn seen(head: &Head, like: Completion) -> Completion {
+    Completion {
+        length: head.length,
+        tag: head.is_tagged.then_some(head.tag),
+        data: head.has_data.then_some(head.data),
+        source: head.source as usize,
+        trouble: None,
+        ..like
+    }
+}
+
+/// The processor time of this thread, nanoseconds.
+fn processor_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Ends the process with the reason on its standard error.
+fn give_up(reason: &str) -> ! {
+    eprintln!("wiretwin: {reason}");
+    std::process::abort();
+}

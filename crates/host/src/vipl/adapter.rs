@@ -1,0 +1,754 @@
+//! A NIC of one process: the calls of VIPL.
+
+use std::cell::UnsafeCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::{Deref, DerefMut};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use wiretwin_msg::via::{
+    Access, CONTROL_SEGMENT, Completion, ConnHandle, ControlSegment, CqHandle, DESCRIPTOR_ALIGNMENT,
+    DoneError, ErrorCode, HostAddress, Memory, MemoryAttributes, MemoryHandle, Names, NicAttributes, Place,
+    Ptag, QueueKind, Resource, ViAttributes, ViHandle, ViState, ViplError,
+};
+
+use super::connect::{Request, network_address};
+use super::service;
+use super::table::{Cq, Cqs, Table};
+use super::vi::{Common, End, Vi};
+use super::{Event, Token};
+
+/// Looks for what a call waits for before it lets others run, and between two looks at the clock.
+const BURST: u32 = 64;
+/// One in this number of looks at a receive queue is at all that may have happened.
+const WHOLE: u64 = 64;
+/// How long a call looks before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// All that the lock guards.
+#[derive(Debug)]
+pub(super) struct State {
+    pub common: Common,
+    pub vis: Table<Box<Vi>>,
+    pub requests: BTreeMap<u32, Request>,
+    pub next_request: u32,
+    names: Names,
+    /// Calls that looked for what has come: the thread of the adapter leaves it to them while there are any.
+    pub looks: u64,
+    pub closed: bool,
+    /// The adapter has broken down.
+    pub failed: bool,
+}
+
+impl State {
+    fn vi(&mut self, handle: ViHandle) -> Result<(&mut Common, &mut Vi), ViplError> {
+        let vi = self.vis.get_mut(handle.0).ok_or(ViplError::InvalidParameter)?;
+        Ok((&mut self.common, vi))
+    }
+
+    /// Takes and sends what can be, on all VIs; whether anything moved.
+    pub fn progress(&mut self) -> bool {
+        let mut moved = false;
+        for vi in self.vis.values_mut() {
+            moved |= vi.progress(&mut self.common, true);
+        }
+        moved
+    }
+
+    /// The thread of the adapter cannot wait any more: nothing works.
+    pub fn fail(&mut self) {
+        if std::mem::replace(&mut self.failed, true) {
+            return;
+        }
+        self.common.error(Resource::Nic, ErrorCode::Catastrophic);
+        for vi in self.vis.values_mut() {
+            match vi.state {
+                ViState::Connected => vi.lose(&mut self.common, End::DISCONNECT),
+                ViState::ConnectPending => vi.answered(ViplError::NotReachable),
+                ViState::Idle | ViState::Error => {}
+            }
+        }
+    }
+
+    #[inline]
+    fn done(&mut self, handle: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
+        self.looks = self.looks.wrapping_add(1);
+        let vi = self.vis.get_mut(handle.0).ok_or(DoneError::NoSuchVi)?;
+        if vi.queue(kind).published == 0 {
+            if vi.queue(kind).len() == 0 {
+                return Err(DoneError::Empty);
+            }
+            let whole = kind == QueueKind::Send || self.looks.is_multiple_of(WHOLE);
+            if !whole && !vi.waits_for_frame() {
+                return Err(DoneError::NotDone);
+            }
+            if kind == QueueKind::Receive
+                && let Some(completion) = vi.receive_short(&mut self.common)
+            {
+                return Ok(completion);
+            }
+            vi.progress(&mut self.common, whole);
+        }
+        match vi.queue(kind).take() {
+            None => Err(DoneError::NotDone),
+            Some(completion) if completion.is_success() => Ok(completion),
+            Some(completion) => Err(DoneError::Failed(completion)),
+        }
+    }
+
+    fn cq_done(&mut self, handle: CqHandle) -> Result<(ViHandle, QueueKind), ViplError> {
+        self.looks = self.looks.wrapping_add(1);
+        let whole = self.looks.is_multiple_of(4);
+        for index in 0.. {
+            let cq = self.common.cqs.0.get_mut(handle.0).ok_or(ViplError::InvalidParameter)?;
+            if let Some(entry) = cq.entries.pop_front() {
+                return Ok(entry);
+            }
+            let Some(vi) = cq.bound.get(index).copied() else { break };
+            if let Some(vi) = self.vis.get_mut(vi.0) {
+                vi.progress(&mut self.common, whole);
+            }
+        }
+        let cq = self.common.cqs.0.get_mut(handle.0).ok_or(ViplError::InvalidParameter)?;
+        cq.entries.pop_front().ok_or(ViplError::NotDone)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    is_held: AtomicBool,
+    state: UnsafeCell<State>,
+    /// What the thread of the adapter waits for.
+    pub epoll: OwnedFd,
+    bell: OwnedFd,
+    /// Calls that sleep, and how often something has happened.
+    pub sleepers: AtomicU32,
+    happened: Mutex<u64>,
+    woken: Condvar,
+    /// The name of the network.
+    pub network: String,
+}
+
+// SAFETY: the state is only reached through the lock, by one thread at a time; what it points to is mapped for the
+// whole process.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+/// The state, while the lock is held.
+pub(super) struct Held<'a>(&'a Shared);
+
+impl Deref for Held<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        // SAFETY: the lock is held.
+        unsafe { &*self.0.state.get() }
+    }
+}
+
+impl DerefMut for Held<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        // SAFETY: the lock is held, and this is the one value that stands for it.
+        unsafe { &mut *self.0.state.get() }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.is_held.store(false, Ordering::Release);
+    }
+}
+
+impl Shared {
+    #[inline]
+    pub fn lock(&self) -> Held<'_> {
+        let mut looks = 0_u32;
+        while self.is_held.swap(true, Ordering::Acquire) {
+            looks += 1;
+            if looks.is_multiple_of(BURST) {
+                std::thread::yield_now();
+            }
+            std::hint::spin_loop();
+        }
+        Held(self)
+    }
+
+    /// Wakes the thread of the adapter.
+    pub fn ring(&self) {
+        // Full or gone, it is awake.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// Takes what woke it.
+    pub fn hush(&self) {
+        let mut count = [0; 8];
+        let _ = rustix::io::read(&self.bell, &mut count);
+    }
+
+    /// Wakes all calls that sleep.
+    pub fn wake(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            *self.happened.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            self.woken.notify_all();
+        }
+    }
+
+    /// Makes a call, and wakes the thread if a handler is to be told of what it found.
+    fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
+        let (result, told) = {
+            let mut state = self.lock();
+            let result = call(&mut state);
+            (result, !state.common.events.is_empty())
+        };
+        if told {
+            self.ring();
+        }
+        result
+    }
+
+    /// Looks until something is found, or the time is over; sleeps when it was in vain for long.
+    fn wait<T>(&self, timeout: Option<Duration>, mut look: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+        let mut look = || self.with(&mut look);
+        for _ in 0..BURST {
+            if let Some(found) = look() {
+                return Some(found);
+            }
+            std::hint::spin_loop();
+        }
+        let began = Instant::now();
+        let is_over = || timeout.is_some_and(|timeout| began.elapsed() >= timeout);
+        while began.elapsed() < PATIENCE && !is_over() {
+            for _ in 0..BURST {
+                if let Some(found) = look() {
+                    return Some(found);
+                }
+                std::hint::spin_loop();
+            }
+            std::thread::yield_now();
+        }
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let found = loop {
+            let before = *self.happened.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(found) = look() {
+                break Some(found);
+            }
+            if is_over() {
+                break None;
+            }
+            // From here on the thread of the adapter looks.
+            self.ring();
+            let mut happened = self.happened.lock().unwrap_or_else(PoisonError::into_inner);
+            while *happened == before && !is_over() {
+                happened = match timeout {
+                    Some(timeout) => {
+                        let left = timeout.saturating_sub(began.elapsed());
+                        let woken = self.woken.wait_timeout(happened, left);
+                        woken.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                    None => self.woken.wait(happened).unwrap_or_else(PoisonError::into_inner),
+                };
+            }
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        found
+    }
+}
+
+/// A NIC of this process. Every call may be made from several threads at once.
+#[derive(Debug)]
+pub struct Adapter {
+    pub(super) shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    local: HostAddress,
+}
+
+impl Adapter {
+    /// The most that the adapter offers; `local` is its address.
+    pub const fn attributes_at(local: HostAddress) -> NicAttributes {
+        NicAttributes {
+            name: "shm",
+            max_vi: 1024,
+            max_transfer: 1 << 30,
+            native_mtu: crate::ring::FRAME as u32,
+            ..NicAttributes::adapter(local)
+        }
+    }
+
+    /// `VipOpenNic`: of the network of this name, of at most 16 letters; processes of one user that name the same
+    /// network reach each other. `handler` is called on a thread of the adapter, and may make any call.
+    ///
+    /// `lasting` is whether what is registered stays the memory that it was then until it is given back, so that
+    /// remote ends may map it.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`] for a longer name; [`ViplError::ErrorResource`] where the system has no more
+    /// files or threads.
+    pub fn open(network: &str, lasting: bool, handler: Box<dyn Fn(Event) + Send>) -> Result<Self, ViplError> {
+        if network.len() > 16 {
+            return Err(ViplError::InvalidParameter);
+        }
+        let none_left = |_| ViplError::ErrorResource;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(none_left)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(none_left)?;
+        let bell_rings = epoll::EventData::new_u64(service::BELL);
+        epoll::add(&epoll, &bell, bell_rings, epoll::EventFlags::IN).map_err(none_left)?;
+        let local = network_address(network);
+        let common = Common {
+            attributes: Self::attributes_at(local),
+            memory: Memory::default(),
+            lasting,
+            cqs: Cqs(Table::new()),
+            events: VecDeque::new(),
+        };
+        let state = State {
+            common,
+            vis: Table::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            names: Names::default(),
+            looks: 0,
+            closed: false,
+            failed: false,
+        };
+        let shared = Arc::new(Shared {
+            is_held: AtomicBool::new(false),
+            state: UnsafeCell::new(state),
+            epoll,
+            bell,
+            sleepers: AtomicU32::new(0),
+            happened: Mutex::new(0),
+            woken: Condvar::new(),
+            network: network.into(),
+        });
+        let thread = service::start(Arc::clone(&shared), handler).map_err(|_| ViplError::ErrorResource)?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)), local })
+    }
+
+    /// `VipCloseNic`: every connection is ended. No handler is called any more when it returns, unless a handler
+    /// calls it.
+    pub fn close(&self) {
+        {
+            let mut state = self.shared.lock();
+            let State { common, vis, requests, .. } = &mut *state;
+            state_end(common, vis);
+            requests.clear();
+            state.closed = true;
+        }
+        self.shared.ring();
+        self.shared.wake();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+
+    /// Its address: that of the network's host.
+    pub const fn local(&self) -> HostAddress {
+        self.local
+    }
+
+    /// `VipQueryNic`.
+    pub fn attributes(&self) -> NicAttributes {
+        self.shared.lock().common.attributes.clone()
+    }
+
+    pub(super) fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
+        self.shared.with(call)
+    }
+
+    /// The name service.
+    pub fn names<T>(&self, call: impl FnOnce(&mut Names) -> T) -> T {
+        self.with(|state| call(&mut state.names))
+    }
+
+    /// `VipCreatePtag`.
+    ///
+    /// # Errors
+    /// As for [`Memory::create_tag`].
+    pub fn create_ptag(&self) -> Result<Ptag, ViplError> {
+        self.with(|State { common, .. }| common.memory.create_tag(&common.attributes))
+    }
+
+    /// `VipDestroyPtag`.
+    ///
+    /// # Errors
+    /// As for [`Memory::destroy_tag`].
+    pub fn destroy_ptag(&self, tag: Ptag) -> Result<(), ViplError> {
+        self.with(|state| {
+            let in_use = state.vis.values().any(|vi| vi.attributes.ptag == tag);
+            state.common.memory.destroy_tag(tag, in_use)
+        })
+    }
+
+    /// `VipRegisterMem`. The memory must be there and writable, and stay so until it is given back: the adapter
+    /// writes into it when data come.
+    ///
+    /// # Errors
+    /// As for [`Memory::register`]; [`ViplError::InvalidParameter`] also for what is no memory of this process, or
+    /// cannot be written.
+    pub fn register_mem(
+        &self,
+        address: u64,
+        length: u64,
+        attributes: MemoryAttributes,
+    ) -> Result<MemoryHandle, ViplError> {
+        if length > 0 && address.checked_add(length).is_some() && !is_writable(address, length) {
+            return Err(ViplError::InvalidParameter);
+        }
+        self.with(|State { common, .. }| {
+            common.memory.register(&common.attributes, address, length, attributes)
+        })
+    }
+
+    /// `VipDeregisterMem`: nothing is written there any more when it returns.
+    ///
+    /// # Errors
+    /// As for [`Memory::deregister`].
+    pub fn deregister_mem(&self, address: u64, handle: MemoryHandle) -> Result<(), ViplError> {
+        self.with(|state| state.common.memory.deregister(address, handle).map(|_| ()))
+    }
+
+    /// `VipQueryMem`.
+    ///
+    /// # Errors
+    /// As for [`Memory::attributes`].
+    pub fn query_mem(&self, address: u64, handle: MemoryHandle) -> Result<MemoryAttributes, ViplError> {
+        self.with(|state| state.common.memory.attributes(address, handle))
+    }
+
+    /// `VipSetMemAttributes`.
+    ///
+    /// # Errors
+    /// As for [`Memory::set_attributes`].
+    pub fn set_mem_attributes(
+        &self,
+        address: u64,
+        handle: MemoryHandle,
+        attributes: MemoryAttributes,
+    ) -> Result<(), ViplError> {
+        self.with(|State { common, .. }| {
+            common.memory.set_attributes(&common.attributes, address, handle, attributes)
+        })
+    }
+
+    /// `VipCreateVi`.
+    ///
+    /// # Errors
+    /// As for [`ViAttributes::check`]; [`ViplError::ErrorResource`] if there are too many.
+    pub fn create_vi(&self, attributes: ViAttributes) -> Result<ViHandle, ViplError> {
+        self.with(|State { common, vis, .. }| {
+            attributes.check(&common.attributes, &common.memory, |cq| common.cqs.0.get(cq.0).is_some())?;
+            if vis.len() >= common.attributes.max_vi {
+                return Err(ViplError::ErrorResource);
+            }
+            let made = vis.insert(|handle| Box::new(Vi::new(ViHandle(handle), attributes)));
+            let handle = ViHandle(made.ok_or(ViplError::ErrorResource)?);
+            for cq in [attributes.send_cq, attributes.receive_cq].into_iter().flatten() {
+                if let Some(cq) = common.cqs.0.get_mut(cq.0) {
+                    cq.bound.push(handle);
+                }
+            }
+            Ok(handle)
+        })
+    }
+
+    /// `VipDestroyVi`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`], [`ViplError::InvalidState`] unless it is idle,
+    /// [`ViplError::ErrorResource`] while descriptors are on its queues.
+    pub fn destroy_vi(&self, handle: ViHandle) -> Result<(), ViplError> {
+        self.with(|state| {
+            let (common, vi) = state.vi(handle)?;
+            if vi.state != ViState::Idle {
+                return Err(ViplError::InvalidState);
+            }
+            if vi.send.len() + vi.receive.len() > 0 {
+                return Err(ViplError::ErrorResource);
+            }
+            let ViAttributes { send_cq, receive_cq, .. } = vi.attributes;
+            for cq in [send_cq, receive_cq].into_iter().flatten() {
+                if let Some(cq) = common.cqs.0.get_mut(cq.0) {
+                    cq.bound.retain(|bound| *bound != handle);
+                }
+            }
+            state.vis.remove(handle.0);
+            Ok(())
+        })
+    }
+
+    /// `VipQueryVi`: its state and attributes, and whether its queues are empty (send, receive).
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`].
+    pub fn query_vi(&self, handle: ViHandle) -> Result<(ViState, ViAttributes, bool, bool), ViplError> {
+        self.with(|state| {
+            let (common, vi) = state.vi(handle)?;
+            vi.progress(common, true);
+            Ok((vi.state, vi.attributes, vi.send.len() == 0, vi.receive.len() == 0))
+        })
+    }
+
+    /// `VipSetViAttributes`; the completion queues stay as they are.
+    ///
+    /// # Errors
+    /// As for [`ViAttributes::check`], and [`ViplError::InvalidState`] unless it is idle.
+    pub fn set_vi_attributes(&self, handle: ViHandle, attributes: ViAttributes) -> Result<(), ViplError> {
+        self.with(|state| {
+            let (common, vi) = state.vi(handle)?;
+            if vi.state != ViState::Idle {
+                return Err(ViplError::InvalidState);
+            }
+            let ViAttributes { send_cq, receive_cq, .. } = vi.attributes;
+            let attributes = ViAttributes { send_cq, receive_cq, ..attributes };
+            attributes.check(&common.attributes, &common.memory, |_| true)?;
+            vi.attributes = attributes;
+            Ok(())
+        })
+    }
+
+    /// `VipPostSend` and `VipPostRecv` of the descriptor that lies there.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`] if there is no such VI. All else is told by the descriptor, or as an
+    /// asynchronous error.
+    #[inline]
+    pub fn post(&self, handle: ViHandle, kind: QueueKind, place: Place) -> Result<(), ViplError> {
+        self.with(|state| {
+            let (common, vi) = state.vi(handle)?;
+            let tag = vi.attributes.ptag;
+            let reaches = |octets: usize| {
+                let Place { address, handle } = place;
+                common.memory.check(address, octets as u64, handle, tag, Access::Local).is_ok()
+            };
+            // Most are one line and no longer: what reaches that far is looked at once.
+            let line = reaches(DESCRIPTOR_ALIGNMENT as usize);
+            let sound =
+                place.address.is_multiple_of(DESCRIPTOR_ALIGNMENT) && (line || reaches(CONTROL_SEGMENT));
+            // SAFETY: registered memory, which waits for the lock until it is given back.
+            let memory = |octets| unsafe { std::slice::from_raw_parts(place.address as *const u8, octets) };
+            let octets = if sound {
+                ControlSegment::parse(memory(CONTROL_SEGMENT)).map_or(0, |head| head.descriptor_octets())
+            } else {
+                0
+            };
+            let whole = line && octets <= DESCRIPTOR_ALIGNMENT as usize;
+            let fault = if !sound || !(whole || reaches(octets)) {
+                Some((Resource::Descriptor(handle, place), ErrorCode::PostDescriptor))
+            } else if vi.queue(kind).len() >= common.attributes.max_descriptors.into() {
+                Some((Resource::Vi(handle), ErrorCode::Overrun))
+            } else {
+                None
+            };
+            if let Some((resource, code)) = fault {
+                // Choice: the provider does not know what was meant, so the connection does not go on.
+                common.error(resource, code);
+                if vi.state == ViState::Connected {
+                    vi.lose(common, End::DISCONNECT);
+                }
+                return Ok(());
+            }
+            let number = vi.queue(kind).push(place, memory(octets), common.attributes.max_segments);
+            match (vi.state, kind) {
+                (ViState::Connected, QueueKind::Send) => vi.send_now(common),
+                (ViState::Connected | ViState::Idle | ViState::ConnectPending, QueueKind::Receive) => {}
+                (ViState::Error, _) | (_, QueueKind::Send) => vi.flushed(common, kind, number),
+            }
+            Ok(())
+        })
+    }
+
+    /// `VipSendDone` and `VipRecvDone`: takes the head off a queue if it is done.
+    ///
+    /// # Errors
+    /// [`DoneError`].
+    #[inline]
+    pub fn done(&self, vi: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
+        self.with(|state| state.done(vi, kind))
+    }
+
+    /// `VipSendWait` and `VipRecvWait`; no timeout is for ever.
+    ///
+    /// # Errors
+    /// As for [`Adapter::done`]; [`DoneError::NotDone`] when the time is over.
+    pub fn wait(
+        &self,
+        vi: ViHandle,
+        kind: QueueKind,
+        timeout: Option<Duration>,
+    ) -> Result<Completion, DoneError> {
+        let found = self.shared.wait(timeout, |state| match state.done(vi, kind) {
+            Err(DoneError::NotDone) => None,
+            found => Some(found),
+        });
+        found.unwrap_or(Err(DoneError::NotDone))
+    }
+
+    /// `VipSendNotify` and `VipRecvNotify`: the next descriptor done is taken off and told of once.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`].
+    pub fn notify(&self, handle: ViHandle, kind: QueueKind, token: Token) -> Result<(), ViplError> {
+        self.with(|state| {
+            let (common, vi) = state.vi(handle)?;
+            match vi.queue(kind).take() {
+                Some(completion) => {
+                    common.events.push_back(Event::Notified { vi: handle, kind, completion, token });
+                }
+                None => vi.queue(kind).notify.push_back(token),
+            }
+            Ok::<_, ViplError>(())
+        })?;
+        self.shared.ring();
+        Ok(())
+    }
+
+    /// `VipCreateCQ`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`] for none or too many entries, [`ViplError::ErrorResource`].
+    pub fn create_cq(&self, capacity: u32) -> Result<CqHandle, ViplError> {
+        self.with(|State { common, .. }| {
+            if capacity == 0 || capacity > common.attributes.max_cq_entries {
+                return Err(ViplError::InvalidParameter);
+            }
+            if common.cqs.0.len() >= common.attributes.max_cq {
+                return Err(ViplError::ErrorResource);
+            }
+            let entries = VecDeque::with_capacity(capacity as usize);
+            let cq = Cq { entries, capacity, notify: VecDeque::new(), bound: Vec::new() };
+            common.cqs.0.insert(|_| cq).map(CqHandle).ok_or(ViplError::ErrorResource)
+        })
+    }
+
+    /// `VipResizeCQ`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`], also for fewer than wait in it.
+    pub fn resize_cq(&self, handle: CqHandle, capacity: u32) -> Result<(), ViplError> {
+        self.with(|State { common, .. }| {
+            let most = common.attributes.max_cq_entries;
+            let cq = common.cqs.0.get_mut(handle.0).ok_or(ViplError::InvalidParameter)?;
+            if capacity == 0 || capacity > most || (capacity as usize) < cq.entries.len() {
+                return Err(ViplError::InvalidParameter);
+            }
+            cq.capacity = capacity;
+            cq.entries.reserve((capacity as usize).saturating_sub(cq.entries.len()));
+            Ok(())
+        })
+    }
+
+    /// `VipDestroyCQ`.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`], or [`ViplError::ErrorResource`] while a VI is bound to it.
+    pub fn destroy_cq(&self, handle: CqHandle) -> Result<(), ViplError> {
+        self.with(|State { common, .. }| {
+            let cq = common.cqs.0.get(handle.0).ok_or(ViplError::InvalidParameter)?;
+            if !cq.bound.is_empty() {
+                return Err(ViplError::ErrorResource);
+            }
+            common.cqs.0.remove(handle.0);
+            Ok(())
+        })
+    }
+
+    /// `VipCQDone`: which queue has a descriptor that is done.
+    ///
+    /// # Errors
+    /// [`ViplError::NotDone`], [`ViplError::InvalidParameter`].
+    pub fn cq_done(&self, cq: CqHandle) -> Result<(ViHandle, QueueKind), ViplError> {
+        self.with(|state| state.cq_done(cq))
+    }
+
+    /// `VipCQWait`; no timeout is for ever.
+    ///
+    /// # Errors
+    /// [`ViplError::Timeout`], [`ViplError::InvalidParameter`].
+    pub fn cq_wait(
+        &self,
+        cq: CqHandle,
+        timeout: Option<Duration>,
+    ) -> Result<(ViHandle, QueueKind), ViplError> {
+        let found = self.shared.wait(timeout, |state| match state.cq_done(cq) {
+            Err(ViplError::NotDone) => None,
+            found => Some(found),
+        });
+        found.unwrap_or(Err(ViplError::Timeout))
+    }
+
+    /// `VipCQNotify`: the next entry is told of once.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`].
+    pub fn cq_notify(&self, handle: CqHandle, token: Token) -> Result<(), ViplError> {
+        self.with(|State { common, .. }| {
+            let cq = common.cqs.0.get_mut(handle.0).ok_or(ViplError::InvalidParameter)?;
+            match cq.entries.pop_front() {
+                Some((vi, kind)) => {
+                    common.events.push_back(Event::CqNotified { cq: handle, vi, kind, token });
+                }
+                None => cq.notify.push_back(token),
+            }
+            Ok::<_, ViplError>(())
+        })?;
+        self.shared.ring();
+        Ok(())
+    }
+
+    /// `VipDisconnect`: the VI is idle, and what was posted is flushed.
+    ///
+    /// # Errors
+    /// [`ViplError::InvalidParameter`].
+    pub fn disconnect(&self, handle: ViHandle) -> Result<(), ViplError> {
+        self.with(|state| {
+            let (common, vi) = state.vi(handle)?;
+            vi.disconnect(common);
+            Ok::<_, ViplError>(())
+        })?;
+        self.shared.wake();
+        Ok(())
+    }
+
+    /// Waits until a request of this VI for a connection has been answered.
+    pub(super) fn wait_for_answer<T>(&self, look: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+        self.shared.wait(None, look)
+    }
+
+    /// Removes the request of this handle from the table, and returns it.
+    pub(super) fn take_request(&self, connection: ConnHandle) -> Result<Request, ViplError> {
+        self.with(|state| state.requests.remove(&connection.0).ok_or(ViplError::InvalidParameter))
+    }
+}
+
+impl Drop for Adapter {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn state_end(common: &mut Common, vis: &mut Table<Box<Vi>>) {
+    for vi in vis.values_mut() {
+        vi.disconnect(common);
+    }
+    common.events.clear();
+}
+
+/// Whether all of this is memory of this process that can be written; it is there then, as what is registered is
+/// with an adapter of hardware.
+fn is_writable(address: u64, length: u64) -> bool {
+    // SAFETY: a plain query.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+    let first = address & !(page - 1);
+    let octets = (address + length - first).next_multiple_of(page);
+    // SAFETY: the advice changes nothing of what is there: pages that were never written are given memory.
+    let told =
+        unsafe { libc::madvise(first as *mut libc::c_void, octets as usize, libc::MADV_POPULATE_WRITE) };
+    // A kernel that does not know the advice (before 5.14) says EINVAL, and the program is believed.
+    told == 0 || std::io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL)
+}

@@ -1,0 +1,63 @@
+"""What ranks do on a core that they share, from two ranks that were put on one.
+
+Two ranks of one core that wait for each other exchange a message in one of two ways. Where a rank that waits
+keeps the core, the other comes to run when the kernel takes it away, and a message takes a time slice. Where
+it hands the core on after each look for messages (``sched_yield``, as MPI libraries do that let several
+threads call them), a message takes both overheads, one vain look of its sender, and the switch. The
+slice is measured besides: both ranks compute, and see for how long at a time each has the core.
+
+Whatever else runs on that core gets its slices, too, and a message that waits for one takes a thousand times
+as long; a slice is cut short by it. So a launch's fastest exchange counts, and its longest slice.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from wiretwin.fit.stats import Interval, interval
+from wiretwin.twin import Figure, Layer, Sharing
+
+__all__ = ["sharing"]
+
+MIN_LAUNCHES = 2
+_SPINS = 0.25
+"""Of a slice: a message that takes so much has waited for one to end; one that was handed on takes a
+thousandth."""
+
+
+def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing | None:
+    """Fit what ranks do on one core; none where that was not measured in two launches, or no overheads were.
+
+    Parameters
+    ----------
+    samples
+        Of the layer.
+    layer
+        What was fitted to the other loops.
+    confidence
+        Of the intervals.
+    """
+    each = pl.col("value_ns") / pl.col("batch")
+    timed = samples.filter(pl.col("index") > 0).with_columns(each.alias("each_ns"))
+    found = {loop: timed.filter(pl.col("loop") == loop) for loop in ("one_core", "slice")}
+    launches = {loop: rows["launch"].n_unique() for loop, rows in found.items()}
+    if min(launches.values()) < MIN_LAUNCHES or not (layer.overhead_send and layer.overhead_recv):
+        return None
+
+    def figure(loop: str, of_launch: pl.Expr, scale: float, less: float = 0.0) -> Figure:
+        rows = found[loop]
+        by_launch = rows.group_by("launch").agg(of_launch).sort("launch")["each_ns"].to_numpy()
+        fitted: Interval = interval(scale * by_launch, confidence)
+        value, low, high = (max(0.0, one - less) for one in (fitted.value, fitted.low, fitted.high))
+        return Figure(value=value, low=low, high=high, launches=launches[loop], samples=rows.height)
+
+    size = int(found["one_core"]["bytes"][0])
+    overheads_us = (layer.at("overhead_send", size) + layer.at("overhead_recv", size)) / 1e3
+    fastest, longest = pl.col("each_ns").min(), pl.col("each_ns").max()
+    one_core, kept = figure("one_core", fastest, 0.5e-3), figure("slice", longest, 1e-6)
+    return Sharing(
+        idle="spin" if one_core.value > _SPINS * 1e3 * kept.value else "yield",
+        one_core_us=one_core,
+        turn_us=figure("one_core", fastest, 0.5e-3, overheads_us),
+        slice_ms=kept,
+    )

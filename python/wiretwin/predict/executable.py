@@ -1,0 +1,334 @@
+"""Predict a program under the MPI library itself, in a simulated world: a compiled one, or a script.
+
+Each rank is a process, started by the library's own launcher. The simulated world decides when messages
+arrive and whose turn it is, so that one rank computes at a time; what it computes is measured as it runs, on
+one core.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from wiretwin import _core, process, scratch, shared_memory
+from wiretwin.errors import InputError, ProgramError, SimulationError
+from wiretwin.predict import printed, timeline
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site
+from wiretwin.predict.records import (
+    DEFAULT_PASSES,
+    DEFAULT_SEED,
+    ComputeNote,
+    ModelledRank,
+    Prediction,
+    Spread,
+    Statistic,
+    keep,
+    sha256_of,
+    utc_now,
+)
+from wiretwin.stacks import simulated
+from wiretwin.twin import Twin
+
+__all__ = ["predict_executable"]
+
+LOOK_PS = 20_000
+"""What a look at the clock costs, picoseconds, so that a loop on the time ends."""
+_SPARE_BYTES = 16 << 20
+"""Shared memory that messages under way leave to the library and to others."""
+
+
+_READY = "receive of a message from any rank with tag 0 in context 0"
+"""How the simulated world names the receive of any message without a tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One simulated run: by rank, the time from Init to Finalize, the same by kind, and the messages sent.
+
+    The ranks that the launcher started come first, and then those that were spawned.
+    """
+
+    launched: int
+    took: list[tuple[int, list[int], int]]
+    world: Any
+    printed: list[str]
+
+    @property
+    def seconds(self) -> float:
+        return max(total for total, _, _ in self.took[: self.launched]) / 1e12
+
+
+def predict_executable(
+    program: str | Path,
+    args: Sequence[str] = (),
+    *,
+    twin: str | Path | Twin | None = None,
+    ranks: int = 2,
+    layer: str | None = None,
+    network: AnyNetwork | None = None,
+    ranks_per_host: int | None = None,
+    passes: int = DEFAULT_PASSES,
+    statistic: Statistic = "median",
+    compute_ps: int | None = None,
+    seed: int = DEFAULT_SEED,
+    ends: bool = True,
+    out: str | Path | None = None,
+    limit_s: float = 120.0,
+    on_stage: Callable[[str], None] | None = None,
+    because: str | None = None,
+) -> Prediction:
+    """Predict the run of a program under the MPI library itself, and record the prediction.
+
+    What is predicted is the time from after Init to before Finalize on the slowest rank.
+
+    Parameters
+    ----------
+    program, args
+        The executable file, or a script of mpi4py, and its arguments.
+    twin, ranks, network, ranks_per_host, seed, out, limit_s, on_stage
+        As for `wiretwin.predict`.
+    layer
+        The layer of the twin that the messages take; by default that of the library, also for a script: what
+        mpi4py does is a part of its computation. Without that layer in the twin, a script takes its own.
+    passes, statistic
+        How often the program is run with its computation measured, and which of those runs is taken.
+    compute_ps
+        Computation between two calls as given, in picoseconds, instead of measured.
+    ends
+        Whether it is also run with the ends of the twin's intervals.
+    because
+        Why a script runs under the library itself, for the prediction's warnings.
+
+    Raises
+    ------
+    InputError, StackError
+        When an input is wrong; when the library or its shim cannot be had.
+    SimulationError, ProgramError
+        When the run comes to no end; when the program fails or does not end in time.
+    """
+    path = Path(program).absolute()
+    library = simulated.needed(path)
+    if not 1 <= passes <= 1000:
+        raise InputError(key="--passes", value=passes, allowed="1 to 1000")
+    if not 0 <= seed < 1 << 64:
+        raise InputError(key="--seed", value=seed, allowed="0 to 2^64 - 1")
+    site = Site.of(ranks, network, ranks_per_host, layer)
+    if site.local is not None:
+        allowed = "a network whose hosts are a twin's: a library that runs is not modelled"
+        raise InputError(key="--network", value=str(site.local), allowed=allowed)
+    if (short := shared_memory.short_of(ranks)) is not None:
+        raise InputError(key="--ranks", value=ranks, reason=short)
+    fitted = site.twin_for(twin)
+    is_script = not simulated.is_executable(path)
+    named = layer or (LAYER if is_script else library.layer)
+    layer = layer or library.layer
+    if is_script and fitted is not None and layer not in fitted.layers:
+        layer = named
+    command = [sys.executable, str(path), *args] if is_script else [str(path), *args]
+    state = next(iter(fitted.layer(layer).states), None) if fitted is not None else None
+    say = on_stage or (lambda _: None)
+
+    spawned = 0
+
+    def once(side: Side = "value", *, kept: bool = False) -> _Run:
+        nonlocal spawned
+        model = site.model(fitted, layer, side, None if state is None else state.name)
+        while True:
+            # Processes that the program spawns go to the hosts of its ranks, in turn.
+            placement = [model["placement"][number % ranks] for number in range(ranks + spawned)]
+            nodes = model["nodes"]
+            if fitted is None and spawned:
+                # Hosts that cost nothing have a core for everybody.
+                nodes = [node | {"cores": ranks + spawned} for node in nodes]
+            text = json.dumps(model | {"placement": placement, "nodes": nodes})
+            world = _core.World(ranks + spawned, text, seed=seed, timeline=kept)
+            found = _simulate(library, path.name, command, world, ranks, compute_ps, limit_s)
+            if isinstance(found, _Run):
+                return found
+            spawned = found
+            if (short := shared_memory.short_of(ranks + spawned)) is not None:
+                raise InputError(key="--ranks", value=ranks, reason=f"and {spawned} spawned: {short}")
+
+    tried = []
+    for number in range(passes if compute_ps is None else 1):
+        say(f"simulating, pass {number + 1} of {passes}" if compute_ps is None else "simulating")
+        tried.append(once(kept=out is not None))
+    tried.sort(key=lambda run: run.seconds)
+    chosen = tried[0 if statistic == "minimum" else (len(tried) - 1) // 2]
+    seconds = [run.seconds for run in tried]
+    parts = ["the runs"] if len(tried) > 1 else []
+    if ends and fitted is not None:
+        say("simulating with the ends of the twin's intervals")
+        sides: tuple[Side, ...] = ("low", "high")
+        seconds += [once(side).seconds for side in sides]
+        parts.append("the ends of the twin's intervals")
+    prediction = Prediction(
+        program=path.name,
+        program_sha256=sha256_of(path),
+        args=list(args),
+        ranks=ranks,
+        layer=named,
+        twin_sha256=None if fitted is None else hashlib.sha256(fitted.to_toml().encode()).hexdigest(),
+        network=site.model(fitted, layer, "value", None if state is None else state.name),
+        seed=seed,
+        compute=ComputeNote(
+            source="measured" if compute_ps is None else "given", statistic=statistic, passes=len(tried)
+        ),
+        seconds=Spread(
+            value=chosen.seconds,
+            low=min(seconds),
+            high=max(seconds),
+            meaning="range over " + " and ".join(parts) if parts else "none: one run",
+        ),
+        per_rank=[
+            ModelledRank(
+                rank=rank,
+                total_s=total / 1e12,
+                **{f"{kind}_s": ps / 1e12 for kind, ps in zip(timeline.KINDS, totals, strict=True)},
+            )
+            for rank, (total, totals, _) in enumerate(chosen.took[:ranks])
+        ],
+        messages=sum(sent for _, _, sent in chosen.took),
+        trace_digest=chosen.world.digest(),
+        printed=printed.kept(chosen.printed),
+        warnings=[
+            *site.notes(fitted),
+            *([f"the twin's host has states: this is for {state.name}"] if state is not None else []),
+            *([because] if because is not None else []),
+            *([f"messages cost what the twin has of {layer}"] if layer != named else []),
+            *(
+                [f"the program spawned {spawned} processes, on the hosts of its ranks in turn"]
+                if spawned
+                else []
+            ),
+            f"{library.name} itself ran, its computation on one core of this machine and one rank at a time",
+            *timeline.coarse_note(chosen.world.timeline_coarse_ps() if out is not None else 0),
+        ],
+        wiretwin=importlib.metadata.version("wiretwin"),
+        frozen_utc=utc_now(),
+    ).sealed()
+    if out is not None:
+        frame = timeline.frame(chosen.world.timeline(), list(chosen.world.names()))
+        keep(Path(out), prediction, {timeline.FILE: frame})
+    return prediction
+
+
+@contextlib.contextmanager
+def _on_one_core() -> Iterator[None]:
+    """Keep this process, and what it starts, on one core: no turn then waits for another core to wake."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def _simulate(
+    library: simulated.Library,
+    name: str,
+    command: Sequence[str],
+    world: Any,
+    ranks: int,
+    compute_ps: int | None,
+    limit_s: float,
+) -> _Run | int:
+    """Run a command on each rank once; return how many processes it spawns if there is no room for them."""
+    room = shared_memory.room()
+    memory_bytes = max(0, (0 if room is None else room.free) - _SPARE_BYTES)
+    with (
+        scratch.folder(shared_memory.FOLDER, "sim") as folder,
+        scratch.folder(what="ranks") as texts,
+        scratch.folder(what="names") as names,
+    ):
+        memory = folder / "memory"
+        env = process.single_threaded() | library.environment(memory, names)
+        # Each rank's output goes to a file of its own.
+        into = f'exec "$@" > "{texts}/${library.rank_variable}"'
+        argv = [*library.command(ranks), "/bin/sh", "-c", into, "sh", *command]
+        ends = time.monotonic() + limit_s
+        with _on_one_core(), process.child(argv, env=env) as (launcher, out, err):
+
+            def goes_on() -> bool:
+                return launcher.poll() is None and time.monotonic() < ends
+
+            ended = world.serve(
+                str(memory),
+                goes_on,
+                launched=ranks,
+                tag_bits=library.tag_bits,
+                ignored=library.ignored,
+                apart=library.apart,
+                patience=library.patience,
+                look_ps=LOOK_PS,
+                compute_ps=compute_ps,
+                memory_bytes=memory_bytes,
+            )
+            word, detail = ended
+            if word == "spawned":
+                return int(detail[0])
+            if word == "deadlock":
+                raise SimulationError(_deadlock(name, world))
+            if word == "asked":
+                raise SimulationError(f"{name}: rank {detail[0]}: {detail[1]}")
+            with contextlib.suppress(Exception):
+                # A rank that has gone: its launcher says more, soon.
+                launcher.wait(max(0.1, ends - time.monotonic()) if word != "gone" else 5.0)
+            said = process.Finished(
+                launcher.poll() or 0,
+                out.read_text("utf-8", "replace"),
+                err.read_text("utf-8", "replace"),
+                limit_s,
+            )
+            late = time.monotonic() >= ends
+            # What comes by the launcher is of processes that were spawned.
+            by_rank = printed.read([*(texts / str(rank) for rank in range(ranks)), out])
+        if word != "done" or said.returncode:
+            raise _failure(name, word, detail, said, late, limit_s, ranks)
+        return _Run(ranks, detail, world, by_rank if by_rank[-1] else by_rank[:-1])
+
+
+def _failure(
+    name: str,
+    word: str,
+    detail: tuple[int, str],
+    said: process.Finished,
+    late: bool,
+    limit_s: float,
+    ranks: int,
+) -> ProgramError:
+    """Say why a program did not come to its end."""
+    words = said.last_words()
+    if late:
+        return ProgramError(f"{name}: the simulated run did not end within {limit_s:g} s and was ended")
+    if word == "absent" and not said.returncode:
+        return ProgramError(f"{name}: {detail[0]} of {ranks} ranks started MPI, and all have ended: {words}")
+    if word == "gone" and not said.returncode:
+        return ProgramError(f"{name}: rank {detail[0]} ended without finalizing MPI: {words}")
+    where = f"rank {detail[0]}: " if word == "gone" else ""
+    return ProgramError(f"{name}: {where}ended with {process.ending(said.returncode)}: {words}")
+
+
+def _asked(what: str) -> str:
+    """Return what a program waits for, but for what its library is always ready to receive."""
+    asked = [part for part in what.split("; ") if part != _READY]
+    return "; ".join(asked) or "a message of the library's own"
+
+
+def _deadlock(name: str, world: Any) -> str:
+    """Say who waits for what that will not come."""
+    stuck = [(rank, _asked(what), call) for rank, what, call, _ in world.blocked()]
+    lines = [f"{name}: deadlock: {len(stuck)} of {world.size} ranks can never go on"]
+    lines += [f"  rank {rank} in {call or 'MPI'} waits: {what}" for rank, what, call in stuck[:8]]
+    if len(stuck) > 8:
+        lines.append(f"  and {len(stuck) - 8} more")
+    return "\n".join(lines)

@@ -1,0 +1,332 @@
+"""What predictions on record were wrong by, and what follows for the next one.
+
+`data/accuracy/past.csv` has a row for every prediction whose program was then run for real: by what set-up,
+how long, what share of it the busiest rank computed, how wide the noise was that the prediction knew of, what
+its launches took. Two things are learnt from it, afresh for each prediction.
+
+*How launches scatter.* A few passes tell little of their own scatter: two of them, and Student's quantile is
+12.7. That of other programs' launches on record tells more, and is taken for as many further passes as it
+deserves: the variances of programs are as if drawn from an inverse gamma distribution, whose two parameters
+are found by their first two moments, on logarithms (Smyth 2004, section 6.2).
+
+*What the model is wrong by.* The logarithm of actual over predicted has, beyond the noise, a scale of
+``hypot(compute * share, rest * (1 - share), fixed / seconds)``: computation, everything else, and what is
+there once a run (start, first messages, the end) are each wrong by their own. It is drawn from Student's
+distribution, because a few programs may be far off: with any of `TAILS` degrees of freedom. Neither these nor
+the three scales are fitted to a point: every combination on a grid weighs as much as it makes the record
+likely (each program counting once, however often it was run), and the interval is that of all of them
+together. So few programs make a wide interval, and it holds for a program that is not among them, as leaving
+each one out in turn shows (`left_out`).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from statistics import fmean, median, variance
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wiretwin.model.values import DATA
+
+__all__ = [
+    "COLUMNS",
+    "FILE",
+    "SETUPS",
+    "Errors",
+    "Launches",
+    "Past",
+    "errors",
+    "launches",
+    "left_out",
+    "read",
+]
+
+FILE = DATA / "accuracy" / "past.csv"
+COLUMNS = (
+    "setup", "program", "ranks", "when", "predicted_s", "compute_share", "below", "above", "launches_s",
+)  # fmt: skip
+SETUPS = {
+    "host": "one host, a core for each rank",
+    "crowded": "one host, more ranks than cores",
+    "hosts": "several hosts, a core for each rank",
+    "testbed": "several hosts on the cores of one machine",
+}
+TAILS = (2, 4, 8, 16, 32)
+"""Degrees of freedom of the errors: with 2, one in twenty is above 4.3 scales, with 32 above 2.04."""
+CONFIDENCE = 0.95
+_NORMAL = 1.959963984540054
+_SURE = 1000.0
+"""As many degrees of freedom are taken for certainty."""
+_SHARES = np.geomspace(0.005, 1.0, 11)
+_FIXED_S = np.geomspace(1e-6, 1e-2, 9)
+#: The set-ups that serve for one that is not on record, the nearest first.
+_INSTEAD = {"hosts": ("testbed", "host"), "testbed": ("hosts", "crowded"), "crowded": ("host",), "host": ()}
+
+
+@dataclass(frozen=True)
+class Past:
+    """A prediction on record, and what came.
+
+    Attributes
+    ----------
+    setup
+        One of `SETUPS`.
+    program
+        The script and its arguments.
+    ranks
+        How many.
+    when
+        The day of the prediction (ISO 8601), or its round in ``data/accuracy/cases.csv``.
+    predicted_s
+        The prediction, in seconds.
+    compute_share
+        The share of the time that the busiest rank computed.
+    below, above
+        Half widths of the noise that the prediction knew of (95 %), as logarithms.
+    launches_s
+        What each launch took, in seconds.
+    """
+
+    setup: str
+    program: str
+    ranks: int
+    when: str
+    predicted_s: float
+    compute_share: float
+    below: float
+    above: float
+    launches_s: tuple[float, ...]
+
+    @property
+    def actual_s(self) -> float:
+        """The median of the launches, in seconds."""
+        return median(self.launches_s)
+
+    @property
+    def error(self) -> float:
+        """The logarithm of actual over predicted."""
+        return math.log(self.actual_s / self.predicted_s)
+
+    @property
+    def noise(self) -> float:
+        """The half width of the noise on the side where the actual time lies."""
+        return self.above if self.error > 0 else self.below
+
+
+@dataclass(frozen=True)
+class Launches:
+    """How much launches of a program scatter: a variance of logarithms that is worth so many launches.
+
+    Attributes
+    ----------
+    variance
+        Typical of the programs on record.
+    worth
+        Degrees of freedom.
+    """
+
+    variance: float
+    worth: float
+
+    def with_passes(self, logs: Sequence[float]) -> tuple[float, int]:
+        """Return the variance, and its degrees of freedom, with a program's own passes, given as logarithms.
+
+        Degrees of freedom are rounded down to a whole number, which makes an interval wider.
+        """
+        own = len(logs) - 1
+        squares = variance(logs) * own if own > 0 else 0.0
+        degrees = own + self.worth
+        return (squares + self.variance * self.worth) / degrees, max(1, math.floor(degrees))
+
+
+@dataclass(frozen=True, eq=False)
+class Errors:
+    """What the model is wrong by in one set-up: combinations of three scales and a tail, with their weights.
+
+    Attributes
+    ----------
+    setup
+        One of `SETUPS`: that of the record, which may be another than was asked for.
+    programs
+        How many programs of it are on record.
+    """
+
+    setup: str
+    programs: int
+    _scales: NDArray[np.float64]
+    _weights: NDArray[np.float64]
+
+    def half_width(self, seconds: float, compute_share: float) -> float:
+        """Return how far the logarithm of the actual time lies from the predicted in 95 of 100 programs."""
+        scale = _scale(self._scales, seconds, compute_share)
+
+        def outside(width: float) -> float:
+            found = [_outside(width / scale, tail) for tail in TAILS]
+            return float(np.sum(self._weights * found))
+
+        low, high = 0.0, 1.0
+        while outside(high) > 1.0 - CONFIDENCE:
+            high *= 2.0
+        for _ in range(24):
+            middle = (low + high) / 2
+            low, high = (middle, high) if outside(middle) > 1.0 - CONFIDENCE else (low, middle)
+        return high
+
+
+def read(file: Path = FILE) -> list[Past]:
+    """Read the record."""
+    with file.open(newline="", encoding="utf-8") as stream:
+        return [parsed(row) for row in csv.DictReader(stream)]
+
+
+def parsed(row: Mapping[str, Any]) -> Past:
+    """Return a row of the file, by its columns."""
+    return Past(
+        row["setup"],
+        row["program"],
+        int(row["ranks"]),
+        row["when"],
+        float(row["predicted_s"]),
+        float(row["compute_share"]),
+        float(row["below"]),
+        float(row["above"]),
+        tuple(map(float, row["launches_s"].split())),
+    )
+
+
+@lru_cache(maxsize=1)
+def _record() -> tuple[Past, ...]:
+    return tuple(read())
+
+
+def launches(setup: str, past: Iterable[Past] | None = None) -> Launches | None:
+    """Return how launches scatter in a set-up; none where fewer than two programs are on record."""
+    some = _nearest(setup, _record() if past is None else past)
+    return _scatter([row.launches_s for row in some if len(row.launches_s) > 2])
+
+
+def _scatter(launches_s: Sequence[Sequence[float]]) -> Launches | None:
+    """Fit an inverse gamma distribution of variances to samples of each, by moments of their logarithms."""
+    found = [(variance(map(math.log, one)), len(one) - 1) for one in launches_s]
+    found = [(value, degrees) for value, degrees in found if value > 0.0]
+    if len(found) < 2:
+        return None
+    # Smyth 2004, section 6.2: e_g = z_g - digamma(d_g / 2) + log(d_g / 2).
+    logs = [math.log(value) - _digamma(d / 2) + math.log(d / 2) for value, d in found]
+    excess = variance(logs) - fmean(_trigamma(d / 2) for _, d in found)
+    half = _inverse_trigamma(excess) if excess > 0 else math.inf
+    if 2 * half > _SURE:
+        return Launches(math.exp(fmean(logs)), _SURE)
+    return Launches(math.exp(fmean(logs) + _digamma(half) - math.log(half)), 2 * half)
+
+
+def _log_density(values: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:
+    """Return the logarithm of the density of Student's distribution."""
+    factor = math.lgamma((degrees + 1) / 2) - math.lgamma(degrees / 2) - 0.5 * math.log(math.pi * degrees)
+    return factor - (degrees + 1) / 2 * np.log1p(values**2 / degrees)
+
+
+def _outside(widths: NDArray[np.float64], degrees: int) -> NDArray[np.float64]:
+    """Return how likely a value of Student's distribution lies further from 0 than each of some widths.
+
+    Abramowitz & Stegun (1964), equation 26.7.4: for an even number of degrees of freedom.
+    """
+    cosines = degrees / (degrees + widths**2)  # squared
+    term = total = np.ones_like(widths)
+    for step in range(2, degrees, 2):
+        term = term * cosines * ((step - 1) / step)
+        total = total + term
+    return 1.0 - np.sqrt(1.0 - cosines) * total
+
+
+def _digamma(x: float) -> float:
+    """Return the logarithmic derivative of the gamma function, x > 0 (Abramowitz & Stegun 1964, 6.3.18)."""
+    below = 0.0
+    while x < 10.0:
+        below += 1.0 / x
+        x += 1.0
+    y = 1.0 / (x * x)
+    return math.log(x) - 0.5 / x - y * (1 / 12 - y * (1 / 120 - y * (1 / 252 - y / 240))) - below
+
+
+def _trigamma(x: float) -> float:
+    """Return the derivative of `_digamma`, x > 0 (Abramowitz & Stegun 1964, 6.4.12)."""
+    below = 0.0
+    while x < 10.0:
+        below += 1.0 / (x * x)
+        x += 1.0
+    y = 1.0 / (x * x)
+    return (1.0 + 0.5 / x + y * (1 / 6 - y * (1 / 30 - y * (1 / 42 - y / 30)))) / x + below
+
+
+def _inverse_trigamma(value: float) -> float:
+    """Return the number whose trigamma function is `value`."""
+    low, high = 1e-3, _SURE
+    for _ in range(80):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if _trigamma(middle) > value else (low, middle)
+    return high
+
+
+def errors(setup: str, past: Iterable[Past] | None = None) -> Errors:
+    """Learn what the model is wrong by in a set-up, or in the nearest one that is on record."""
+    if past is None:
+        return _from_record(setup)
+    return _learn(setup, list(past))
+
+
+@lru_cache(maxsize=len(SETUPS))
+def _from_record(setup: str) -> Errors:
+    return _learn(setup, _record())
+
+
+def _nearest(setup: str, past: Iterable[Past]) -> list[Past]:
+    rows = list(past)
+    for one in (setup, *_INSTEAD[setup]):
+        if some := [row for row in rows if row.setup == one]:
+            return some
+    return []
+
+
+def _learn(setup: str, past: Iterable[Past]) -> Errors:
+    rows = _nearest(setup, past)
+    grid = np.array(np.meshgrid(_SHARES, _SHARES, _FIXED_S, indexing="ij")).reshape(3, -1)
+    likely = np.zeros((len(TAILS), grid.shape[1]))
+    runs: dict[str, int] = {}
+    for row in rows:
+        runs[row.program] = runs.get(row.program, 0) + 1
+    for row in rows:
+        scale = np.hypot(_scale(grid, row.predicted_s, row.compute_share), row.noise / _NORMAL)
+        found = np.array([_log_density(row.error / scale, tail) - np.log(scale) for tail in TAILS])
+        likely += found / runs[row.program]
+    weights = np.exp(likely - likely.max())
+    used = rows[0].setup if rows else setup
+    return Errors(used, len(runs), grid, weights / weights.sum())
+
+
+def _scale(grid: NDArray[np.float64], seconds: float, share: float) -> NDArray[np.float64]:
+    compute, rest, fixed = grid
+    squares = (compute * share) ** 2 + (rest * (1.0 - share)) ** 2 + (fixed / seconds) ** 2
+    found: NDArray[np.float64] = np.sqrt(squares)
+    return found
+
+
+def left_out(past: Sequence[Past], setup: str) -> list[tuple[Past, float]]:
+    """Return each row of a set-up with the half width that the record without its program gives it."""
+    rows = [row for row in past if row.setup == setup]
+    found = []
+    for program in dict.fromkeys(row.program for row in rows):
+        learnt = _learn(setup, [row for row in rows if row.program != program])
+        found += [
+            (row, learnt.half_width(row.predicted_s, row.compute_share))
+            for row in rows
+            if row.program == program
+        ]
+    return found

@@ -1,0 +1,257 @@
+"""MPI libraries whose network and time are simulated: which one a program needs, and how ranks are started.
+
+The library runs as it is, under its own launcher. Its network is the provider of `wiretwin.direct`, which
+finds the simulator by a variable of the environment; a shim that is loaded before it, and built from its own
+list of functions, tells the provider of the program's calls and gives the program virtual time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from wiretwin import direct, process
+from wiretwin.errors import InputError
+from wiretwin.stacks.base import StackError
+from wiretwin.stacks.build import build, cache_folder
+
+__all__ = ["LIBRARIES", "Library", "is_executable", "needed"]
+
+_LIMIT_S = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """An MPI library under which programs can run in the simulated world.
+
+    Attributes
+    ----------
+    name
+        As `wiretwin.direct` knows it.
+    layer
+        The layer of a twin that has its costs.
+    sonames
+        What a program needs that is built for it: the names of the library itself.
+    beside
+        Folders that the library looks for beside itself.
+    launcher
+        Its launcher's command, up to the number of ranks.
+    file
+        The library itself.
+    rank_variable
+        In which its launcher numbers the ranks.
+    tag_bits
+        How many lowest bits of a tag of libfabric are the program's.
+    ignored
+        The bits of a tag that its receives ignore always: its own protocols.
+    apart
+        The bits of a tag that only messages of its own have, which its other receives are not meant for even
+        where they ignore them.
+    patience
+        How often it may ask in vain before it has tried all that could help it.
+    settings
+        Variables that it is given.
+    preload
+        The launcher's options that load ``{}`` into its ranks.
+    """
+
+    name: str
+    layer: str
+    sonames: tuple[str, ...]
+    beside: tuple[Path, ...]
+    launcher: tuple[str, ...]
+    file: Path
+    rank_variable: str
+    tag_bits: int
+    ignored: int
+    apart: int
+    patience: int
+    settings: Mapping[str, str]
+    preload: tuple[str, ...]
+
+    def environment(self, memory: Path, names: Path) -> dict[str, str]:
+        """Return what launcher and ranks have in their environment.
+
+        Parameters
+        ----------
+        memory
+            Where the memory of the run is.
+        names
+            An empty folder that lives as long as the run, for the library's other names.
+
+        Raises
+        ------
+        InputError
+            The provider has not been built.
+        """
+        for name in self.sonames:
+            if not (self.file.parent / name).exists():
+                (names / name).symlink_to(self.file)
+        for folder in self.beside:
+            (names / folder.name).symlink_to(folder)
+        libraries = [str(names), str(self.file.parent), os.environ.get("LD_LIBRARY_PATH")]
+        return {
+            **direct.environment(self.name),
+            **self.settings,
+            "WIRETWIN_SIM": str(memory),
+            "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
+        }
+
+    def shim(self) -> Path:
+        """Return what is loaded into ranks before anything else, and not into their launcher.
+
+        Raises
+        ------
+        StackError
+            It cannot be built.
+        """
+        return _shim(self.file)
+
+    def command(self, ranks: int) -> list[str]:
+        """Return the launcher's command, up to the program; what is spawned later has the same shim."""
+        preload = [word.format(self.shim()) for word in self.preload]
+        return [*self.launcher, *preload, "-n", str(ranks)]
+
+
+_BESIDE = Path(sys.executable).parent
+LIBRARIES = {
+    library.name: library
+    for library in (
+        Library(
+            "mpich",
+            "mpi/mpich",
+            # That of the Python package, and of Debian, whose own stands on another network.
+            ("libmpi.so.12", "libmpich.so.12"),
+            (_BESIDE.parent / "lib" / "mpich",),
+            (str(_BESIDE / "mpiexec"), "-launcher", "fork"),
+            _BESIDE.parent / "lib" / "libmpi.so.12",
+            "PMI_RANK",
+            # MPICH 5.0, ofi_types.h: two bits of protocol, above that of an acknowledgement.
+            31,
+            3 << 54,
+            0,
+            3,
+            # One buffer for active messages, which windows are made of: the others wait in the simulator.
+            # UCX, which is loaded and not used, would patch the C library, and wait in the program's time.
+            {"MPIR_CVAR_CH4_OFI_NUM_AM_BUFFERS": "1", "UCX_MEM_MMAP_HOOK_MODE": "none"},
+            ("-genv", "LD_PRELOAD", "{}"),
+        ),
+        Library(
+            "openmpi",
+            "mpi/openmpi",
+            ("libmpi.so.40",),
+            (),
+            ("mpirun.openmpi", "--oversubscribe", "--bind-to", "none"),
+            next(iter(sorted(Path("/usr/lib").glob("*/libmpi.so.40"))), Path("/usr/lib/libmpi.so.40")),
+            "OMPI_COMM_WORLD_RANK",
+            # Open MPI 4.1, mtl_ofi_types.h: a tag's sign is the library's; a synchronous send, its answer.
+            31,
+            1 << 32,
+            2 << 32,
+            # Some of its progress is made every eighth time only.
+            17,
+            {
+                "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                # Within a host, too: no memory of its own.
+                "OMPI_MCA_osc": "^sm",
+                "OMPI_MCA_coll": "^sm",
+                "UCX_MEM_MMAP_HOOK_MODE": "none",
+            },
+            ("-x", "LD_PRELOAD={}"),
+        ),
+    )
+}
+"""By name."""
+
+
+def is_executable(program: Path) -> bool:
+    """Return whether a file is a program for this machine rather than a script."""
+    try:
+        with program.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def needed(program: Path) -> Library:
+    """Return the library that a program is built for; for a script, that of mpi4py in this environment.
+
+    Raises
+    ------
+    InputError
+        It may not be run, is built for no MPI, or for one that is not known here.
+    """
+    if not is_executable(program):
+        return LIBRARIES["mpich"]
+    if not os.access(program, os.X_OK):
+        raise InputError(key="program", value=str(program), reason="is not Python, and may not be executed")
+    try:
+        done = process.run(["ldd", str(program)], limit_s=_LIMIT_S)
+    except (OSError, process.TimeLimit) as error:
+        raise InputError(key="program", value=str(program), reason=f"cannot be read: {error}") from None
+    sonames = set(re.findall(r"^\s*(lib\S*mpi\S*\.so\S*)", done.stdout, re.MULTILINE))
+    for library in LIBRARIES.values():
+        if sonames & set(library.sonames):
+            return library
+    known = ", ".join(f"{one.name} ({', '.join(one.sonames)})" for one in LIBRARIES.values())
+    reason = (
+        f"is built for another MPI: it needs {', '.join(sorted(sonames))}" if sonames else "is no MPI program"
+    )
+    raise InputError(key="program", value=str(program), reason=reason, allowed=f"a program for {known}")
+
+
+_LOCAL = re.compile(
+    r"(Comm|Win|File|Type|Group|Session|Info|Op|Request|Message|Errhandler|Status)_"
+    r"([cf]2[cf]\w*|f0?8?2f\w*|\w*2f08|from_?int|to_?int|get_\w+|(?<!File_)set_\w+|call_errhandler|create_errhandler|"
+    r"\w*keyval|delete_attr|rank|size|group|compare|test_inter|remote_size|remote_group|is_\w+|f2c|c2f)$"
+    r"|(Type|Group|Info|Op|Attr|Address|Aint|Pack|Unpack|Status|Keyval|Error|Errhandler|Add_error|Remove_error|"
+    r"T|Abi|Grequest|Alloc_mem|Free_mem|Buffer_attach|Register|Get_hw|Topo|Cartdim|Graphdims|Dims)_?\w*$"
+    r"|(Get_(address|count|elements|elements_x|processor_name|version|library_version)(_c)?)$"
+    r"|(Cart|Graph)_(coords|get|map|rank|shift|neighbors|neighbors_count)$|Dist_graph_neighbors\w*$"
+    r"|(Initialized|Finalized|Is_thread_main|Query_thread|Wtime|Wtick|Pcontrol)$|\w+_(FN|fn|NULL|function)\w*$"
+)
+"""Functions of MPI that move no message: they cost what they take."""
+_LOOKS = re.compile(r"Test(?!_cancelled)\w*$|Iprobe$|Improbe$|Request_get_status\w*$")
+_BEGINS = ("Init", "Init_thread")
+_ENDS = ("Finalize",)
+_SPAWNS = ("Comm_spawn", "Comm_spawn_multiple")
+
+
+def _class(name: str) -> int | None:
+    """Return what a function does, as the shim numbers it; nothing if it moves no message."""
+    if name in _BEGINS:
+        return 2
+    if name in _ENDS:
+        return 3
+    if name in _SPAWNS:
+        return 4 + _SPAWNS.index(name)
+    if _LOOKS.match(name):
+        return 1
+    return None if _LOCAL.match(name) or name == "Test_cancelled" else 0
+
+
+@cache
+def _shim(library: Path) -> Path:
+    """Return the shim of a library, built from the names of its own functions."""
+    try:
+        done = process.run(["nm", "-D", "--defined-only", str(library)], limit_s=_LIMIT_S)
+    except OSError as error:
+        raise StackError(f"nm: {error.strerror or error}", "apt-get install binutils") from None
+    found = sorted(set(re.findall(r"\b[TW] (P?MPI_(\w+))$", done.stdout, re.MULTILINE)))
+    lines = [f"SIM({full}, {what})\n" for full, name in found if (what := _class(name)) is not None]
+    if not lines:
+        raise StackError(f"{library} has no functions of MPI")
+    text = "".join(lines)
+    listed = cache_folder() / f"sim-{hashlib.sha256(text.encode()).hexdigest()[:24]}.inc"
+    if not listed.is_file():
+        partial = listed.with_suffix(f".{os.getpid()}")
+        partial.write_text(text)
+        partial.replace(listed)
+    return build("sim.c", ("cc",), ("-ldl",), (f'-DSIM_LIST="{listed}"',))

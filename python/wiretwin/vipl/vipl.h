@@ -1,0 +1,1 @@
+../../../crates/vipl/include/vipl.h

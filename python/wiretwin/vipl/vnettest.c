@@ -1,0 +1,1 @@
+../../../examples/vipl/vnettest.c

@@ -1,0 +1,62 @@
+"""Two ranks on one core: how a rank waits there, and how long it keeps the core, as fitted."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from wiretwin.fit.api import fit
+from wiretwin.fit.synthetic import Lines, Machine
+from wiretwin.twin import Sharing, Twin
+
+HOST = Machine(
+    send=Lines(((0, 300.0, 0.02),)),
+    recv=Lines(((0, 400.0, 0.03),)),
+    latency=Lines(((0, 200.0, 0.01),)),
+    gap=Lines(((0, 500.0, 0.05),)),
+    call_ns=90.0,
+)
+LOOPS = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt")
+
+
+def measured(one_core_ns: list[int], slice_ns: list[int], *, launches: int = 3) -> pl.DataFrame:
+    """Return samples of a layer, and with each launch those of two ranks on one core."""
+    samples = HOST.samples(launches=launches, loops=LOOPS)
+    first = samples.row(0, named=True)
+    rows = [
+        first | {"launch": launch, "loop": loop, "bytes": size, "messages": 1, "delay_ns": 0, "batch": 1}
+        | {"index": index, "value_ns": value}
+        for launch in range(1, launches + 1)
+        for loop, size, values in (("one_core", 4, one_core_ns), ("slice", 0, slice_ns))
+        for index, value in enumerate(values)
+    ]  # fmt: skip
+    return pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])
+
+
+def sharing(samples: pl.DataFrame) -> Sharing | None:
+    return fit(samples).layer("synthetic").sharing
+
+
+def test_ranks_that_hand_their_core_on_take_turns() -> None:
+    # Other work of the host gets slices, too: what waited for one, and what was cut short, does not count.
+    samples = measured([99_000_000, 40_000, 9_000_000, 30_000], [1_000, 3_900_000, 1_200_000, 3_950_000])
+    found = sharing(samples)
+    assert found is not None
+    assert found.idle == "yield"
+    assert (found.one_core_us.value, found.slice_ms.value) == pytest.approx((15.0, 3.95))
+    layer = fit(samples).layer("synthetic")
+    overheads_us = (layer.at("overhead_send", 4) + layer.at("overhead_recv", 4)) / 1e3
+    assert found.turn_us.value == pytest.approx(15.0 - overheads_us)
+    twin = fit(samples)
+    assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+
+
+def test_ranks_that_keep_their_core_exchange_a_message_a_slice() -> None:
+    found = sharing(measured([8_000_000] * 3, [4_000_000] * 3))
+    assert found is not None
+    assert found.idle == "spin"
+
+
+def test_what_was_not_measured_is_absent() -> None:
+    assert sharing(HOST.samples(launches=3, loops=LOOPS)) is None
+    assert sharing(measured([30_000] * 3, [4_000_000] * 3).filter(pl.col("loop") != "slice")) is None

@@ -1,0 +1,52 @@
+"""Ranks that do the same are measured on some of them, unless those that are measured differ."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from predict_help import HEAD, TWIN
+
+from wiretwin.predict import alike
+from wiretwin.predict.predict import MEASURED_EACH, predict
+from wiretwin.twin import Twin
+
+#: All but the first do the same; what they send differs, and whom they send it to.
+RING = (
+    HEAD
+    + """
+comm.Sendrecv(np.full(9, float(rank)), (rank + 1) % size, 0, np.empty(9), (rank - 1) % size, 0)
+if rank == 0:
+    comm.Isend(np.ones(3), 1).Free()
+"""
+)
+
+
+def test_every_rank_has_one_of_its_group_in_its_place_and_others_in_the_next_pass() -> None:
+    groups = [[0, 4], [1, 2, 3, 5, 6, 7, 8, 9]]
+    first, second = (alike.sample(groups, 3, turn, seed=1) for turn in (0, 1))
+    for found in (first, second):
+        assert sorted(found) == list(range(10))
+        assert all(measured in group for group in groups for rank in group for measured in [found[rank]])
+        assert all(found[measured] == measured for measured in found.values())
+        assert {found[rank] for rank in groups[0]} == {0, 4}
+        assert len({found[rank] for rank in groups[1]}) == 3
+    assert set(first.values()) != set(second.values())
+    assert first == alike.sample(groups, 3, 0, seed=1)
+
+
+def test_ranks_that_compute_for_other_times_are_not_alike() -> None:
+    ms = 1_000_000_000
+    groups = [[0, 1], [2, 3, 4]]
+    assert not alike.differ(groups, {0: 100 * ms, 2: 300 * ms, 3: 330 * ms})
+    assert alike.differ(groups, {0: 100 * ms, 2: 300 * ms, 4: 500 * ms})
+    assert not alike.differ(groups, {0: 100 * ms, 2: ms, 4: 5 * ms}), "too short to tell"
+
+
+def test_a_prediction_says_on_how_many_ranks_it_was_measured(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(RING, "utf-8")
+    found = predict(program, twin=Twin.parse(TWIN), ranks=12, passes=1, out=None)
+    (said,) = (text for text in found.warnings if "alike" in text)
+    assert said.startswith("12 ranks of 2 kinds: ")
+    assert f" {1 + MEASURED_EACH} of them" in said
+    assert len(found.per_rank) == 12

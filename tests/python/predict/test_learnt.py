@@ -1,0 +1,128 @@
+"""What is learnt from predictions on record holds for a program that is not among them."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from wiretwin.predict import learnt
+from wiretwin.predict.learnt import Launches, Past
+from wiretwin.predict.spread import interval
+
+
+def record(
+    programs: int, *, scale: float, fixed_s: float = 0.0, seed: int = 1, each: int = 2, tail: int = 4
+) -> list[Past]:
+    """Predictions of programs that are wrong by a scale, with a heavy tail, and by a time that is fixed."""
+    draw = random.Random(seed)
+
+    def student() -> float:
+        return draw.gauss(0, 1) / math.sqrt(draw.gammavariate(tail / 2, 2 / tail))
+
+    rows = []
+    for number in range(programs):
+        predicted, share = 10 ** draw.uniform(-3, 0), draw.random()
+        off = math.hypot(scale, fixed_s / predicted) * student()
+        for _ in range(each):
+            actual = predicted * math.exp(off + draw.gauss(0, 0.01))
+            rows.append(
+                Past("host", f"program {number}", 2, "2026-11-25", predicted, share, 0.02, 0.02, (actual,))
+            )
+    return rows
+
+
+@pytest.mark.parametrize(("scale", "fixed_s"), [(0.1, 0.0), (0.05, 1e-3)])
+def test_an_interval_holds_for_programs_that_were_left_out(scale: float, fixed_s: float) -> None:
+    found = [
+        (row, half)
+        for seed in range(3)
+        for row, half in learnt.left_out(record(20, scale=scale, fixed_s=fixed_s, seed=seed, each=1), "host")
+    ]
+    inside = [abs(row.error) <= math.hypot(row.noise, half) for row, half in found]
+    assert 0.92 <= fmean(inside) < 1.0
+
+
+def test_an_interval_is_as_wide_as_what_was_wrong() -> None:
+    """2.8 scales hold 95 % of Student's distribution with the four degrees of freedom of `record`."""
+    many = learnt.errors("host", record(200, scale=0.05))
+    assert many.programs == 200
+    assert many.half_width(1.0, 0.5) == pytest.approx(2.78 * math.hypot(0.05, 0.05) / math.sqrt(2), rel=0.3)
+    few = learnt.errors("host", record(3, scale=0.05))
+    assert few.half_width(1.0, 0.5) > 1.3 * many.half_width(1.0, 0.5)
+
+
+def test_what_is_there_once_a_run_counts_in_short_ones() -> None:
+    found = learnt.errors("host", record(60, scale=0.05, fixed_s=1e-3))
+    assert found.half_width(2e-3, 0.5) > 3 * found.half_width(1.0, 0.5)
+
+
+def test_a_program_counts_once_however_often_it_was_run() -> None:
+    once = record(20, scale=0.05, each=1)
+    wrong = Past("host", "run often", 2, "2026-11-25", 1.0, 0.5, 0.02, 0.02, (1.5,))
+    assert learnt.errors("host", [*once, wrong]).half_width(1.0, 0.5) == pytest.approx(
+        learnt.errors("host", [*once, *[wrong] * 50]).half_width(1.0, 0.5), rel=1e-6
+    )
+
+
+def test_a_set_up_without_a_record_takes_the_nearest() -> None:
+    rows = record(10, scale=0.1)
+    assert learnt.errors("crowded", rows).setup == "host"
+    assert learnt.errors("host", []).programs == 0
+
+
+def test_the_scatter_of_launches_is_found_again() -> None:
+    """Programs whose variances are drawn from an inverse gamma distribution, 7 launches of each."""
+    draw = random.Random(3)
+    rows = []
+    for number in range(400):
+        deviation = math.sqrt(0.03**2 / draw.gammavariate(6 / 2, 2 / 6))
+        times = tuple(math.exp(draw.gauss(0, deviation)) for _ in range(7))
+        rows.append(Past("host", f"program {number}", 2, "2026-11-25", 1.0, 0.5, 0.0, 0.0, times))
+    found = learnt.launches("host", rows)
+    assert found is not None
+    assert math.sqrt(found.variance) == pytest.approx(0.03, rel=0.1)
+    assert found.worth == pytest.approx(6, rel=0.4)
+
+
+def test_launches_on_record_add_to_what_few_passes_say() -> None:
+    typical = Launches(0.02**2, 5.0)
+    low, high = interval(1.0, [1.0], [], known=typical)
+    assert low < 0.97 < 1.03 < high
+    # Two passes that happen to agree are not believed, and two that differ do not make 12.7 times of it.
+    _, agree = interval(1.0, [1.0, 1.0001], [], known=typical)
+    assert agree > 1.02
+    _, alone = interval(1.0, [0.98, 1.02], [])
+    _, helped = interval(1.0, [0.98, 1.02], [], known=typical)
+    assert helped < 1.10 < alone
+
+
+def test_what_the_model_is_wrong_by_adds_as_a_square() -> None:
+    _, high = interval(1.0, [], [0.9, 1.1], model=0.2)
+    assert math.log(high) == pytest.approx(math.hypot(0.2, math.log(1.1)))
+
+
+def test_the_record_is_read_and_has_what_was_run(tmp_path: Path) -> None:
+    rows = learnt.read()
+    assert {row.setup for row in rows} <= set(learnt.SETUPS)
+    assert all(0.0 < row.compute_share <= 1.0 or row.setup != "host" for row in rows)
+    file = tmp_path / "past.csv"
+    text = learnt.FILE.read_text("utf-8").splitlines()
+    file.write_text("\n".join([text[0], text[-1]]) + "\n")
+    assert learnt.read(file) == rows[-1:]
+
+
+def test_functions_are_those_of_scipy() -> None:
+    for x in (0.003, 0.5, 1.0, 3.7, 9.99, 50.0):
+        assert learnt._digamma(x) == pytest.approx(special.digamma(x), rel=1e-9)
+        assert learnt._trigamma(x) == pytest.approx(special.polygamma(1, x), rel=1e-9)
+        assert learnt._inverse_trigamma(learnt._trigamma(x)) == pytest.approx(x, rel=1e-6)
+    widths = np.geomspace(1e-3, 30.0, 20)
+    for tail in learnt.TAILS:
+        assert learnt._outside(widths, tail) == pytest.approx(2 * special.stdtr(tail, -widths), abs=1e-10)
+        assert learnt._log_density(widths, tail) == pytest.approx(stats.t.logpdf(widths, tail), rel=1e-9)
