@@ -14,7 +14,15 @@ import pytest
 
 HOSTS = "hosts"
 ROOMS = {"remote", "stacks", "testbed", "understand", "wire"}
-PAGES = {"libraries.md", "machines.md", "stacks.md", "testbed.md", "understand.md", "add-a-layer.md"}
+PAGES = {
+    "libraries.md",
+    "machines.md",
+    "stacks.md",
+    "testbed.md",
+    "together.md",
+    "understand.md",
+    "add-a-layer.md",
+}
 
 
 def pytest_configure() -> None:

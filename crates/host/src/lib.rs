@@ -44,7 +44,7 @@ pub use process::{
 pub use reader::{Reader, ReaderError};
 pub use rendezvous::{Meeting, MeetingError};
 pub use rpc::{Heard, Reaction, RpcClient, RpcClientError, RpcServer, broadcast};
-pub use shim::{SHIM_ABI, Shim, ShimError};
+pub use shim::{SHIM_ABI, Shim, ShimError, TogetherCall};
 pub use shm::{ShmStream, shm};
 pub use signals::{Caught, Signals};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};

@@ -62,12 +62,38 @@ struct WtIncoming {
     status: WtStatus,
 }
 
+#[repr(C)]
+struct WtTogether {
+    name: *const c_char,
+    verify: u32,
+    bytes: u64,
+    messages: u64,
+    busy_ns: u64,
+    iterations: u64,
+}
+
+/// What all ranks are to do at once, each with the same order.
+#[derive(Clone, Copy, Debug)]
+pub struct TogetherCall<'a> {
+    /// What, as the probe protocol names it.
+    pub name: &'a str,
+    /// Do it once and look at what has come, in place of timing it.
+    pub verify: bool,
+    /// Length of a message, or of the block of one rank, in bytes.
+    pub bytes: u64,
+    /// Messages an iteration.
+    pub messages: u64,
+    /// How long a rank computes between the start and the end of a non-blocking call.
+    pub busy: Span,
+}
+
 type Abi = unsafe extern "C" fn() -> c_int;
 type Open = unsafe extern "C" fn(*const c_char, *mut *mut c_void, *mut WtInfo, *mut c_char, usize) -> c_int;
 type Send = unsafe extern "C" fn(*mut c_void, i32, u32, *const c_void, u64) -> c_int;
 type Recv = unsafe extern "C" fn(*mut c_void, i32, i64, *mut c_void, u64, *mut WtStatus) -> c_int;
 type Exchange = unsafe extern "C" fn(*mut c_void, *const WtOutgoing, i32, *mut WtIncoming, i32) -> c_int;
 type Call = unsafe extern "C" fn(*mut c_void) -> c_int;
+type Together = unsafe extern "C" fn(*mut c_void, *const WtTogether, *mut u64) -> c_int;
 type Error = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 type Close = unsafe extern "C" fn(*mut c_void);
 
@@ -98,6 +124,7 @@ pub struct Shim {
     recv: Recv,
     exchange: Exchange,
     call: Call,
+    together: Option<Together>,
     error: Error,
     close: Close,
     rank: Rank,
@@ -145,6 +172,11 @@ impl Library {
             return Err(ShimError { place: format!("loading the shim {}", self.path), reason });
         }
         Ok(symbol)
+    }
+
+    fn has(&self, name: &CStr) -> bool {
+        // SAFETY: as in `symbol`.
+        !unsafe { libc::dlsym(self.handle, name.as_ptr()) }.is_null()
     }
 }
 
@@ -196,6 +228,11 @@ impl Shim {
             recv: function!(library, c"wt_recv", Recv),
             exchange: function!(library, c"wt_exchange", Exchange),
             call: function!(library, c"wt_call", Call),
+            together: if library.has(c"wt_together") {
+                Some(function!(library, c"wt_together", Together))
+            } else {
+                None
+            },
             error: function!(library, c"wt_error", Error),
             close: function!(library, c"wt_close", Close),
             rank: Rank(0),
@@ -236,6 +273,32 @@ impl Shim {
     /// What the library reports of itself: a JSON object, as the shim wrote it.
     pub fn effective(&self) -> &str {
         &self.effective
+    }
+
+    /// Takes part in a call of the library that all ranks make, once for each entry of `times_ns`, which is set to
+    /// the time of this rank's part in nanoseconds.
+    ///
+    /// # Errors
+    /// [`CommError::Unsupported`] for a call that the library does not have; its own error; what it gave is wrong.
+    ///
+    /// # Panics
+    /// If the name has a zero byte in it.
+    pub fn together(&mut self, call: &TogetherCall<'_>, times_ns: &mut [u64]) -> Result<(), CommError> {
+        let Some(together) = self.together else {
+            return Err(CommError::Unsupported("calls that all ranks make: its shim has none"));
+        };
+        let name = CString::new(call.name).expect("a name of the protocol");
+        let order = WtTogether {
+            name: name.as_ptr(),
+            verify: u32::from(call.verify),
+            bytes: call.bytes,
+            messages: call.messages,
+            busy_ns: call.busy.as_ps() / 1000,
+            iterations: times_ns.len() as u64,
+        };
+        // SAFETY: opened; the order, its name and as many times as it has iterations live until the call returns.
+        let code = unsafe { together(self.this, &raw const order, times_ns.as_mut_ptr()) };
+        if code == OK { Ok(()) } else { Err(self.fail(code, -1, 0, 0)) }
     }
 
     #[inline]

@@ -4,11 +4,11 @@ use wiretwin_units::{Bytes, Span};
 
 use crate::loops::Kind;
 
-/// One step of a schedule.
+/// One step of a schedule: of two ranks, or with another kind of what all ranks do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct Step<K = Kind> {
     /// The loop.
-    pub kind: Kind,
+    pub kind: K,
     /// Length of a message.
     pub bytes: Bytes,
     /// Messages an iteration, at least 1 (used by stream and prtt).
@@ -49,7 +49,7 @@ pub fn choose_batch(step: &Step, iteration: Span, clock_cost: Span) -> u32 {
 ///
 /// At most half of what the budget seems to allow, so that a wrong estimate is corrected before
 /// much is spent.
-pub fn next_chunk(step: &Step, taken: u32, spent: Span, sample: Span) -> u32 {
+pub fn next_chunk<K>(step: &Step<K>, taken: u32, spent: Span, sample: Span) -> u32 {
     let most = step.max_samples.max(step.min_samples);
     if taken >= most {
         return 0;

@@ -54,8 +54,13 @@ pub struct Samples {
 }
 
 impl Samples {
+    /// None yet, of iterations with this pause in them.
+    pub(crate) const fn none(pause: Span) -> Self {
+        Self { batch: 1, pause, first: None, values_ns: Vec::new(), lost: 0, payload_out: 0, payload_in: 0 }
+    }
+
     /// The median time of an iteration, if there is a sample.
-    fn median(&self) -> Option<Span> {
+    pub(crate) fn median(&self) -> Option<Span> {
         let mut sorted = self.values_ns.clone();
         sorted.sort_unstable();
         let middle = *sorted.get(sorted.len() / 2)?;
@@ -140,15 +145,7 @@ impl Leader {
     ) -> Result<Samples, CommError> {
         let bytes = size(step.bytes.get())?;
         self.buffers.fit(bytes);
-        let mut samples = Samples {
-            batch: 1,
-            pause: Span::ZERO,
-            first: None,
-            values_ns: Vec::new(),
-            lost: 0,
-            payload_out: 0,
-            payload_in: 0,
-        };
+        let mut samples = Samples::none(Span::ZERO);
         if step.kind != Kind::Call && bytes > 0 && !self.verified.contains(&bytes) {
             self.verify(comm, bytes, number, &mut samples).await?;
             if samples.lost >= MOST_LOSSES {

@@ -24,11 +24,17 @@ pub(crate) fn hello(layer: &str, effective: Map<String, Value>, clock: ClockQual
     .to_string()
 }
 
-pub(crate) fn samples(number: usize, step: &Step, samples: &Samples, carried: Option<Traffic>) -> String {
+pub(crate) fn samples<K>(
+    number: usize,
+    name: &str,
+    step: &Step<K>,
+    samples: &Samples,
+    carried: Option<Traffic>,
+) -> String {
     let mut line = json!({
         "event": "samples",
         "step": number,
-        "loop": step.kind.name(),
+        "loop": name,
         "bytes": step.bytes.get(),
         "messages": step.messages,
         "delay_ns": step.delay.as_ps() / 1000,

@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use wiretwin_host::{
     Clock, Meeting, MeetingError, Mesh, Mvich, MvichOptions, Pair, PcaalOptions, PcaalStream, Shim,
-    ShimError, ShmStream, SocketStream, Stream, Traffic, UdpStream, arm_watchdog, crossing,
+    ShimError, ShmStream, SocketStream, Stream, TogetherCall, Traffic, UdpStream, arm_watchdog, crossing,
     default_interrupts, die_with_parent, disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp, unix,
     write_line,
 };
-use wiretwin_measure::{Follower, Leader, Settings, Step};
+use wiretwin_measure::{Deed, Doing, Follower, Group, Leader, Settings, Step, Together};
 use wiretwin_prog::{Comm, CommError, Rank, Reference};
 use wiretwin_units::{Bytes, Span};
 
@@ -99,6 +99,7 @@ fn run(path: &Path) -> Result<(), Stop> {
     match &spec.task {
         Task::Measure(schedule) => measure_layer(&spec, &meeting, schedule),
         Task::Run(program) => run_program(&spec, &meeting, program),
+        Task::Together(steps) => together_on_layer(&spec, &meeting, steps),
     }
 }
 
@@ -168,7 +169,82 @@ fn on_shim(
         }
         Task::Measure(schedule) => measure(spec, schedule, seat.rank, shim, effective, uncounted),
         Task::Run(program) => run_on(spec, program, shim, uncounted),
+        Task::Together(_) if seat.size < 2 => {
+            Err(Stop::new(format!("{file}: together"), "one rank was started: it takes 2 or more"))
+        }
+        Task::Together(steps) => together(spec, steps, shim, effective, by_library),
     }
+}
+
+/// What a library has of its own.
+fn by_library(shim: &mut Shim, deed: &Deed, times_ns: &mut [u64]) -> Result<(), CommError> {
+    let Deed { what, verify, bytes, messages, busy } = *deed;
+    shim.together(&TogetherCall { name: what.name(), verify, bytes, messages, busy }, times_ns)
+}
+
+/// What a layer without a library has of its own.
+fn by_nobody<C>(_: &mut C, deed: &Deed, _: &mut [u64]) -> Result<(), CommError> {
+    unreachable!("{} was refused when the specification was read", deed.what.name())
+}
+
+fn together_on_layer(spec: &Spec, meeting: &Meeting<'_>, steps: &[Step<Together>]) -> Result<(), Stop> {
+    match &spec.layer {
+        Layer::Tcp(options) => on_streams(spec, meeting, steps, tcp(meeting, options, spec.limit)?),
+        Layer::Unix(options) => on_streams(spec, meeting, steps, unix(meeting, options, spec.limit)?),
+        Layer::Shm(wait) => on_streams(spec, meeting, steps, shm(meeting, *wait, spec.limit)?),
+        Layer::Pcaal(options) => on_streams(spec, meeting, steps, pcaal(meeting, options, spec.limit)?),
+        Layer::Mvich(options) => {
+            let mut mvich = Mvich::meet(meeting, options, spec.limit)?;
+            let effective = mvich_effective(&mvich, options);
+            together(spec, steps, &mut mvich, effective, by_nobody)
+        }
+        Layer::Udp { .. } => unreachable!("refused when the specification was read"),
+        Layer::Shim(_) => unreachable!("has gone another way"),
+    }
+}
+
+fn on_streams<S: Stream>(
+    spec: &Spec,
+    meeting: &Meeting<'_>,
+    steps: &[Step<Together>],
+    streams: Vec<Option<S>>,
+) -> Result<(), Stop> {
+    let mut effective = Map::new();
+    if let Some(stream) = streams.iter().flatten().next() {
+        effective.insert("wait".into(), stream.wait().name().into());
+    }
+    let mut mesh = Mesh::new(Rank(meeting.rank), streams, spec.limit);
+    together(spec, steps, &mut mesh, effective, by_nobody)
+}
+
+fn together<C: Comm>(
+    spec: &Spec,
+    steps: &[Step<Together>],
+    comm: &mut C,
+    mut effective: Map<String, Value>,
+    doing: Doing<C>,
+) -> Result<(), Stop> {
+    let seat = Seat { rank: comm.rank().0, size: comm.size() };
+    effective.insert("cores".into(), pinned().into());
+    let mut group = Group::new(doing);
+    if seat.rank > 0 {
+        crossed(spec, seat, "before");
+        drive(group.serve(comm)).map_err(|error| lost(&format!("rank {}", seat.rank), &error))?;
+        crossed(spec, seat, "after");
+        return Ok(());
+    }
+    say(&output::hello(spec.layer.name(), effective, Clock::start().quality()))?;
+    let before = crossed(spec, seat, "before");
+    for (number, step) in steps.iter().enumerate() {
+        let name = step.kind.name();
+        let samples = drive(group.step(comm, step))
+            .map_err(|error| lost(&format!("together[{number}], {name}"), &error))?;
+        say(&output::samples(number, name, step, &samples.slowest, None))?;
+        say(&output::samples(number, &format!("{name}_mean"), step, &samples.mean, None))?;
+    }
+    drive(group.quit(comm)).map_err(|error| lost("ending", &error))?;
+    let after = crossed(spec, seat, "after");
+    say(&output::done(before.zip(after), None))
 }
 
 fn measure_layer(spec: &Spec, meeting: &Meeting<'_>, schedule: &[Step]) -> Result<(), Stop> {
@@ -349,7 +425,7 @@ fn measure<C: Comm>(
         let samples = drive(leader.step(comm, step, number as u64))
             .map_err(|error| lost(&format!("schedule[{number}]"), &error))?;
         let carried = before.zip(traffic(spec)?).map(|(before, after)| after.since(&before));
-        say(&output::samples(number, step, &samples, carried))?;
+        say(&output::samples(number, step.kind.name(), step, &samples, carried))?;
     }
     drive(leader.quit(comm)).map_err(|error| lost("ending", &error))?;
     let after = crossed(spec, seat, "after");

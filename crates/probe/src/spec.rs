@@ -8,7 +8,7 @@ use serde_json::Value;
 use wiretwin_host::{
     LARGEST_DATAGRAM, LossLimit, MvichOptions, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch,
 };
-use wiretwin_measure::{Kind, Step};
+use wiretwin_measure::{Kind, Step, Together};
 use wiretwin_units::{Bytes, Span};
 
 use crate::program::{self, Program};
@@ -142,6 +142,8 @@ pub enum Task {
     Measure(Vec<Step>),
     /// Run a program, on any number of ranks.
     Run(Program),
+    /// Measure what ranks do together, on two or more.
+    Together(Vec<Step<Together>>),
 }
 
 impl Spec {
@@ -168,7 +170,12 @@ impl Spec {
             None => known_layer(&reader, &name, options)?,
         };
         let program = reader.optional("program").map(program::read).transpose()?;
-        let (least, most) = if program.is_some() { (1, MOST_RANKS) } else { (2, 2) };
+        let together = reader.optional("together");
+        let (least, most) = match (&program, &together) {
+            (Some(_), _) => (1, MOST_RANKS),
+            (None, Some(_)) => (2, MOST_RANKS),
+            (None, None) => (2, 2),
+        };
         let seat = seat(&mut reader, least, most, matches!(layer, Layer::Shim(_)))?;
         let directory = PathBuf::from(reader.word(
             "directory",
@@ -185,25 +192,32 @@ impl Spec {
                 return Err(reader.wrong("interface", &value, "the name of an interface, or null"));
             }
         };
-        let task = match (program, reader.optional("schedule")) {
-            (Some(program), None) => Task::Run(program),
-            (Some(_), Some(schedule)) => {
-                return Err(reader.wrong("schedule", &schedule, "a program or a schedule, not both"));
+        let task = match (program, reader.optional("schedule"), together) {
+            (Some(program), None, None) => Task::Run(program),
+            (None, Some(schedule), None) => {
+                Task::Measure(read_steps(&reader, "schedule", schedule, |key, step| {
+                    read_step(key, step, &layer)
+                })?)
             }
-            (None, Some(Value::Array(steps))) => Task::Measure(
-                steps
-                    .into_iter()
-                    .enumerate()
-                    .map(|(number, step)| read_step(number, step, &layer))
-                    .collect::<Result<Vec<_>, _>>()?,
-            ),
-            (None, Some(other)) => return Err(reader.wrong("schedule", &other, "a list of steps")),
-            (None, None) => {
+            (None, None, Some(steps)) => {
+                Task::Together(read_steps(&reader, "together", steps, |key, step| {
+                    read_together(key, step, &layer)
+                })?)
+            }
+            (None, None, None) => {
                 return Err(SpecError { key: "schedule".into(), reason: "missing: a list of steps".into() });
             }
+            (_, schedule, together) => {
+                let (name, value) = match schedule {
+                    Some(schedule) => ("schedule", schedule),
+                    None => ("together", together.unwrap_or_default()),
+                };
+                return Err(reader.wrong(name, &value, "one of schedule, together and program"));
+            }
         };
-        if matches!(task, Task::Run(_)) && layer.lossy() {
-            return Err(reader.wrong("layer", &name, "a program needs one that loses nothing"));
+        if !matches!(task, Task::Measure(_)) && layer.lossy() {
+            let allowed = "a program, and what ranks do together, need one that loses nothing";
+            return Err(reader.wrong("layer", &name, allowed));
         }
         reader.end()?;
         Ok(Self { layer, seat, directory, pin, limit, interface, task })
@@ -380,8 +394,35 @@ fn pcaal(options: &mut Reader) -> Result<PcaalOptions, SpecError> {
     Ok(PcaalOptions { socket, watch, interval, loss, high, low, dscp, faults })
 }
 
-fn read_step(number: usize, value: Value, layer: &Layer) -> Result<Step, SpecError> {
-    let mut reader = Reader::new(format!("schedule[{number}]"), value)?;
+/// Reads a list of steps, each by `read`, which is told its key.
+fn read_steps<K>(
+    spec: &Reader,
+    name: &'static str,
+    value: Value,
+    read: impl Fn(String, Value) -> Result<Step<K>, SpecError>,
+) -> Result<Vec<Step<K>>, SpecError> {
+    match value {
+        Value::Array(steps) => {
+            let each = |(number, step)| read(format!("{name}[{number}]"), step);
+            steps.into_iter().enumerate().map(each).collect()
+        }
+        other => Err(spec.wrong(name, &other, "a list of steps")),
+    }
+}
+
+fn read_together(key: String, value: Value, layer: &Layer) -> Result<Step<Together>, SpecError> {
+    let mut reader = Reader::new(key, value)?;
+    // What is not made of messages is for a library to have.
+    let here = |one: &Together| one.over_any_layer() || matches!(layer, Layer::Shim(_));
+    let find = |name: &str| Together::from_name(name).filter(here);
+    let known: Vec<&str> = Together::NAMES.iter().copied().filter(|name| find(name).is_some()).collect();
+    let kind = reader.word("loop", &known.join(", "), None, find)?;
+    let bytes = reader.integer("bytes", 0, LARGEST_MESSAGE, None)?;
+    end_of_step(reader, kind, bytes)
+}
+
+fn read_step(key: String, value: Value, layer: &Layer) -> Result<Step, SpecError> {
+    let mut reader = Reader::new(key, value)?;
     let names = Kind::ALL.map(Kind::name).join(", ");
     let kind = reader.word("loop", &names, None, Kind::from_name)?;
     let bytes = reader.integer("bytes", 0, LARGEST_MESSAGE, None)?;
@@ -401,6 +442,11 @@ fn read_step(number: usize, value: Value, layer: &Layer) -> Result<Step, SpecErr
             return refuse_bytes(&reader, "two writes need at least 2 bytes");
         }
     }
+    end_of_step(reader, kind, bytes)
+}
+
+/// Reads what every step has besides its loop and its length.
+fn end_of_step<K>(mut reader: Reader, kind: K, bytes: u64) -> Result<Step<K>, SpecError> {
     let step = Step {
         kind,
         bytes: Bytes::new(bytes),
@@ -501,6 +547,54 @@ mod tests {
         }
         let plain = spec(|v| v["pin_cpu"] = serde_json::json!([0, 1])).unwrap_err();
         assert_eq!(plain, "pin_cpu: [0,1] is not allowed: the number of a core, or null");
+    }
+
+    #[test]
+    fn what_ranks_do_together_is_of_two_or_more_and_calls_of_a_library_are_for_its_shim() {
+        let together = |change: &dyn Fn(&mut Value)| {
+            spec(|v| {
+                v["together"] = serde_json::json!([{"loop": "pairs", "bytes": 4, "messages": 8}]);
+                v["schedule"] = Value::Null;
+                v["size"] = 4.into();
+                change(v);
+            })
+        };
+        let read = together(&|_| ()).unwrap();
+        assert_eq!(read.seat, Some(Seat { rank: 0, size: 4 }));
+        let Task::Together(steps) = read.task else { panic!("what ranks do together") };
+        assert_eq!((steps[0].kind.name(), steps[0].messages), ("pairs", 8));
+        let shim = together(&|v| {
+            v["shim"] = "/tmp/any.so".into();
+            v["together"][0]["loop"] = "iallreduce_busy".into();
+        });
+        let Task::Together(steps) = shim.unwrap().task else { panic!("what ranks do together") };
+        assert_eq!(steps[0].kind.name(), "iallreduce_busy");
+
+        type Change = fn(&mut Value);
+        let cases: [(Change, &str); 6] = [
+            (
+                |v| v["together"][0]["loop"] = "allreduce".into(),
+                r#"together[0].loop: "allreduce" is not allowed: pairs, bidirectional, load"#,
+            ),
+            (
+                |v| v["together"][0]["loop"] = "echo".into(),
+                r#"together[0].loop: "echo" is not allowed: pairs"#,
+            ),
+            (|v| v["together"] = 4.into(), "together: 4 is not allowed: a list of steps"),
+            (|v| v["size"] = 1.into(), "size: 1 is not allowed: a whole number from 2 to 1024"),
+            (
+                |v| v["layer"] = "socket/udp".into(),
+                r#"layer: "socket/udp" is not allowed: a program, and what"#,
+            ),
+            (
+                |v| v["schedule"] = serde_json::json!([]),
+                "schedule: [] is not allowed: one of schedule, together and program",
+            ),
+        ];
+        for (change, expected) in cases {
+            let error = together(&change).unwrap_err();
+            assert!(error.starts_with(expected), "{error}\n{expected}");
+        }
     }
 
     #[test]

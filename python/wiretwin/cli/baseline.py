@@ -95,7 +95,13 @@ def register(app: typer.Typer) -> None:
     def history_(
         name: NameArgument,
         folder: FolderOption = BASELINES,
-        loop: Annotated[str, typer.Option(help="The loop that is shown.")] = "echo",
+        loop: Annotated[
+            str | None,
+            typer.Option(
+                help="The loop that is shown; all: every one that ranks did together.",
+                show_default="echo, or all",
+            ),
+        ] = None,
         out: Annotated[
             Path | None, typer.Option("--out", "-o", help="A page with figures.", show_default="none")
         ] = None,

@@ -64,7 +64,13 @@ def register(app: typer.Typer) -> None:
         split: Annotated[
             bool, typer.Option("--split", help="Print the split by rank instead of the totals.")
         ] = False,
-        loop: Annotated[str, typer.Option(help="The loop compared, of two results.")] = "echo",
+        loop: Annotated[
+            str | None,
+            typer.Option(
+                help="The loop compared, of two results; all: every one that ranks did together.",
+                show_default="echo, or all",
+            ),
+        ] = None,
         change: Annotated[
             str | None,
             typer.Option(
@@ -122,7 +128,7 @@ def register(app: typer.Typer) -> None:
         if any(results):
             other = run if results[0] else prediction
             raise InputError(other, reason="is no result, and the other is", allowed="two results")
-        if loop != "echo":
+        if loop is not None:
             raise InputError(key="--loop", value=loop, reason="is for results", allowed="two results")
         for name, text in (("--change", change), ("--fail-above", fail_above)):
             if text is not None:
@@ -164,7 +170,7 @@ def register(app: typer.Typer) -> None:
 def _results(
     before: Path,
     after: Path,
-    loop: str,
+    loop: str | None,
     change: str | None,
     out: Path | None,
     form: Format,

@@ -56,12 +56,14 @@ class Gating:
             return True
         from wiretwin.cli.fit import open_result
         from wiretwin.results import write_atomically
-        from wiretwin.understand.changes import changes
+        from wiretwin.understand.changes import EVERY, changes, layer_of
         from wiretwin.understand.gate import gate, repetition
 
         def measured_again(layers: Sequence[str], number: int) -> Changes | None:
             folder = repetition(after, number)
-            if (refused := measure_again(after, layers, folder)) is not None:
+            several = found.loop == EVERY
+            names = list(dict.fromkeys(map(layer_of, layers))) if several else layers
+            if (refused := measure_again(after, names, folder)) is not None:
                 print(f"gate: not measured again: {refused}", file=sys.stderr)
                 return None
             print(f"gate: measured again: {folder}", file=sys.stderr)
@@ -109,6 +111,8 @@ def measure_again(after: Path, layers: Sequence[str], folder: Path) -> str | Non
             purpose=options["purpose"],
             precision=f"{100 * options['precision']:g}%",
             launches=options["launches"],
+            ranks=options.get("ranks"),
+            loops=options.get("loops"),
             progress=tell,
         )
     return None

@@ -39,6 +39,11 @@ class PurposeChoice(StrEnum):
 
     fit = "fit"
     curves = "curves"
+    collectives = "collectives"
+    nonblocking = "nonblocking"
+    one_sided = "one-sided"
+    pairs = "pairs"
+    load = "load"
 
 
 HELP = f"""Measure messaging layers; every sample is kept in a result folder.
@@ -54,6 +59,16 @@ Variants: +spin, +nagle (tcp), +buf64k (sockets), +yield (shm), as in socket/tcp
 Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB),
           doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas
 
+Any number of --ranks can be measured together: the time of the slowest rank, and the mean over the ranks,
+which is what the OSU benchmarks print (--format osu).
+
+\b
+--for collectives  the collective calls of an MPI
+      nonblocking  those that do not wait, and what of them is hidden behind computation
+      one-sided    put, get, accumulate and others of an MPI
+      pairs        streams of several pairs at once, one way and both ways: rates of all together
+      load         latency of messages that are sent when they are due, at shares of what a layer carries
+
 With --hosts the two ranks live on hosts of a testbed made for the occasion; see `wiretwin testbed`.
 With --between they live on two machines, reached over ssh, that have the same wiretwin.
 
@@ -64,6 +79,9 @@ Examples:
   wiretwin measure --layers socket/tcp,socket/tcp+spin,shm --budget 30s -o result
   wiretwin measure --layers mpi4py/mpich --sizes 1,4,1KiB..1MiB --for curves --format osu
   wiretwin measure --between node7 node8 --layers socket/tcp,mpi/openmpi
+  wiretwin measure --for collectives --ranks 4 --layers mpi/mpich,mpi/openmpi
+  wiretwin measure --for nonblocking --loops iallreduce_busy --sizes 1KiB..1MiB
+  wiretwin measure --for load --layers socket/tcp,shm --ranks 2
   wiretwin measure --hosts 2 --link wire --rate 100Mbit --layers socket/tcp,socket/udp
 """
 
@@ -93,11 +111,35 @@ def register(app: typer.Typer) -> None:
             ),
         ] = None,
         force: ForceOption = False,
-        sizes: Annotated[str, typer.Option(help="Message sizes in bytes.")] = "netpipe-base",
+        sizes: Annotated[
+            str | None,
+            typer.Option(
+                help="Message sizes in bytes; of a collective call the block of one rank.",
+                show_default="netpipe-base; 4 B to 1 MiB, four times each",
+            ),
+        ] = None,
         purpose: Annotated[
             PurposeChoice,
-            typer.Option("--for", help="fit: what a twin needs; curves: round trips only, more of them."),
+            typer.Option(
+                "--for",
+                help="fit: what a twin needs; curves: round trips only, more of them; the others: what any "
+                "number of ranks do together.",
+            ),
         ] = PurposeChoice.fit,
+        ranks: Annotated[
+            int | None,
+            typer.Option(
+                help="Ranks that do something together, 2 to 1024.",
+                show_default="one for each core or host",
+            ),
+        ] = None,
+        loops: Annotated[
+            str | None,
+            typer.Option(
+                help="What they do, joined by commas: barrier, bcast, allreduce, alltoallv, iallreduce_busy.",
+                show_default="most of the purpose",
+            ),
+        ] = None,
         precision: Annotated[
             str,
             typer.Option(
@@ -109,7 +151,7 @@ def register(app: typer.Typer) -> None:
         ] = 7,
         seed: Annotated[int, typer.Option(help="Of the order of launches.")] = 1,
         pin: Annotated[
-            str, typer.Option(help="CPUs of the two ranks: auto, none, or two numbers such as 0,1.")
+            str, typer.Option(help="CPUs of the ranks: auto, none, or numbers such as 0,1.")
         ] = "auto",
         sizes_table: Annotated[
             bool, typer.Option("--by-size", help="Print the curve, size by size, in place of the summary.")
@@ -168,6 +210,8 @@ def register(app: typer.Typer) -> None:
                 launches=launches,
                 seed=seed,
                 pin=pin,
+                ranks=ranks,
+                loops=loops,
                 progress=tell,
                 place=place,
             )
@@ -179,6 +223,13 @@ def register(app: typer.Typer) -> None:
         by_size = sizes_table or form is Format.osu
         if traffic:
             emit(traffic_table(result), form)
+        elif result.samples().height and result.manifest.options.get("loops"):
+            from wiretwin.cli import together
+
+            osu = form is Format.osu
+            emit(together.by_size(result, osu=osu) if by_size else together.summary(result), form)
+            if (words := together.crowded(result)) is not None:
+                print(words, file=sys.stderr)
         elif result.samples().height:
             emit(curve_table(result) if by_size else summary_table(result), form)
         _epilogue(result)

@@ -16,6 +16,8 @@ from typing import Literal
 
 __all__ = ["LEAST_LAUNCHES", "Verdict", "Watch", "half_width"]
 
+Key = int | tuple[str, int]
+"""A size in bytes, or a loop and a size."""
 LEAST_LAUNCHES = 3
 """Fewer launches cannot be asked for, and settle no size: their interval is hardly worth the name."""
 
@@ -67,25 +69,25 @@ class Watch:
 
     precision: float
     launches: int
-    medians: dict[int, list[float]] = field(default_factory=dict)
+    medians: dict[Key, list[float]] = field(default_factory=dict)
     seen: int = 0
 
-    def add(self, medians: Mapping[int, float]) -> None:
-        """Take in one launch: the median round trip by size. One without any does not count."""
+    def add(self, medians: Mapping[Key, float]) -> None:
+        """Take in one launch: its medians by size, or by loop and size. One without any does not count."""
         self.seen += bool(medians)
         for size, median in medians.items():
             if median > 0:
                 self.medians.setdefault(size, []).append(median)
 
-    def widest(self) -> tuple[int | None, float]:
-        """Return the size whose interval is widest, and its relative half width."""
+    def widest(self) -> tuple[Key | None, float]:
+        """Return where the interval is widest, and its relative half width."""
         widths = {size: half_width(values) for size, values in self.medians.items()}
         if not widths:
             return None, math.inf
         size = max(widths, key=lambda key: widths[key])
         return size, widths[size]
 
-    def settled(self) -> set[int]:
+    def settled(self) -> set[Key]:
         """Return the sizes whose interval is narrow already: their time is better spent on the others."""
         if self.seen < LEAST_LAUNCHES:
             return set()
@@ -97,7 +99,8 @@ class Watch:
         shown = f"± {100 * width:.1f} %" if width <= 1 else "wider than ± 100 %"
         shown = shown if math.isfinite(width) else "unknown"
         launches = "1 launch" if self.seen == 1 else f"{self.seen} launches"
-        return f"after {launches} the widest interval between launches is {shown} at {size} B"
+        where = f"at {size[1]} B of {size[0]}" if isinstance(size, tuple) else f"at {size} B"
+        return f"after {launches} the widest interval between launches is {shown} {where}"
 
     def verdict(self, *, enough: bool = False) -> Verdict:
         """Decide whether to go on.

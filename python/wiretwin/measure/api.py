@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretwin.errors import InputError, MeasureError, require
-from wiretwin.measure import host
+from wiretwin.measure import host, together
 from wiretwin.measure.adaptive import LEAST_LAUNCHES
 from wiretwin.measure.budget import Budget
 from wiretwin.measure.launch import Interruption
@@ -27,6 +27,9 @@ DEFAULT_BUDGET = "60s"
 DEFAULT_PRECISION = "5%"
 DEFAULT_LAUNCHES = 7
 DEFAULT_SEED = 1
+MOST_RANKS = 1024
+MOST_USUAL_RANKS = 16
+"""So many ranks at most where none are asked for."""
 
 
 def measure(
@@ -34,12 +37,14 @@ def measure(
     *,
     budget: str | None = DEFAULT_BUDGET,
     out: str | Path | None = None,
-    sizes: str | Sequence[int] = DEFAULT_SIZES,
+    sizes: str | Sequence[int] | None = None,
     purpose: Purpose = "fit",
     precision: str = DEFAULT_PRECISION,
     launches: int = DEFAULT_LAUNCHES,
     seed: int = DEFAULT_SEED,
-    pin: str | tuple[int, int] | None = "auto",
+    pin: str | tuple[int, ...] | None = "auto",
+    ranks: int | None = None,
+    loops: str | Sequence[str] | None = None,
     at_least: Mapping[str, int] | None = None,
     progress: Callable[[Event], None] | None = None,
     place: Place = HERE,
@@ -59,9 +64,11 @@ def measure(
     out
         The result folder, new or empty; by default ``results/measure-DATE-TIME``.
     sizes
-        Message sizes in bytes, or a list as the command line has it: ``lin``, ``1,4,1KiB..1MiB``.
+        Message sizes in bytes, or a list as the command line has it: ``lin``, ``1,4,1KiB..1MiB``; by default
+        those of the purpose.
     purpose
-        ``fit`` takes what a twin needs; ``curves`` takes round trips only.
+        ``fit`` takes what a twin needs; ``curves`` takes round trips only; ``collectives``, ``nonblocking``,
+        ``one-sided``, ``pairs`` and ``load`` take what any number of ranks do together.
     precision
         A layer is done when the 95 % interval between its launches is at most this much to either
         side at every size.
@@ -70,8 +77,14 @@ def measure(
     seed
         Of the order of launches.
     pin
-        CPUs of the two ranks: ``auto`` chooses two on different cores, ``none`` leaves them to the
-        scheduler.
+        CPUs of the ranks, which begin anew at the end: ``auto`` chooses different cores, ``none`` leaves them
+        to the scheduler.
+    ranks
+        How many ranks do something together, 2 to 1024; by default as many as there are cores or hosts, at
+        least 2. The other purposes have two.
+    loops
+        What they do together, of the loops of the purpose: ``["bcast", "allreduce"]`` or the same in one
+        string.
     at_least
         Launches of a configuration that are made even beyond the budget, where something rests on them.
     progress
@@ -99,14 +112,20 @@ def measure(
     """
     require("report")
     # What was asked for comes first: whether a layer can run here takes compilers.
+    if purpose not in ("curves", "fit", *together.PURPOSES):
+        raise InputError(
+            key="purpose", value=purpose, allowed=", ".join(("curves", "fit", *together.PURPOSES))
+        )
+    if sizes is None:
+        sizes = together.PURPOSES[purpose].sizes if purpose in together.PURPOSES else DEFAULT_SIZES
     chosen_sizes = parse_sizes(sizes, "sizes") if isinstance(sizes, str) else _checked(sizes)
     budget_s = None if budget is None else parse_time(budget, "budget", least_s=1.0)
     narrow = parse_share(precision, "precision")
-    if purpose not in ("curves", "fit"):
-        raise InputError(key="purpose", value=purpose, allowed="curves, fit")
     if not LEAST_LAUNCHES <= launches <= 1000:
         raise InputError(key="launches", value=launches, allowed=f"{LEAST_LAUNCHES} to 1000")
-    configurations, skipped = _choose(layers, place)
+    wanted_loops = _loops(purpose, loops)
+    rank_count = _ranks(purpose, ranks, place)
+    configurations, skipped = _choose(layers, place, wanted_loops)
     for one in configurations:
         if min(chosen_sizes) > one.max_bytes:
             allowed = f"at least one size up to {one.max_bytes} bytes, the most that {one.name} carries"
@@ -124,10 +143,13 @@ def measure(
         precision=narrow,
         launches=launches,
         seed=seed,
-        pins=_pins(pin, place),
+        pins=_pins(pin, place, rank_count),
         place=place,
         at_least=_counts("at_least", at_least or {}, configurations),
+        ranks=rank_count,
+        loops=wanted_loops,
     )
+    more = {"ranks": rank_count, "loops": list(wanted_loops)} if plan.together else {}
     now = datetime.datetime.now(datetime.UTC)
     result = Result.create(
         out if out is not None else Path("results", now.strftime("measure-%Y%m%d-%H%M%S")),
@@ -146,6 +168,7 @@ def measure(
                 one.name: one.max_bytes for one in configurations if one.max_bytes < max(chosen_sizes)
             },
             "place": place.describe(),
+            **more,
         },
         layers=[
             Layer(layer=one.kind.name, name=one.name, options=dict(one.options)) for one in configurations
@@ -164,13 +187,41 @@ def measure(
     return result
 
 
-def _choose(layers: str | Sequence[str] | None, place: Place) -> tuple[list[Configuration], dict[str, str]]:
+def _loops(purpose: Purpose, loops: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return what ranks are to do together; nothing for two ranks."""
+    if purpose in together.PURPOSES:
+        return together.chosen(purpose, loops)
+    if loops is not None:
+        allowed = f"with --for {' or '.join(together.PURPOSES)}"
+        raise InputError(key="--loops", value=loops, reason=f"{purpose} has its own", allowed=allowed)
+    return ()
+
+
+def _ranks(purpose: Purpose, ranks: int | None, place: Place) -> int:
+    """Return how many ranks a launch has."""
+    if purpose not in together.PURPOSES:
+        if ranks not in (None, 2):
+            allowed = f"2, or --for {' or '.join(together.PURPOSES)}"
+            raise InputError(key="--ranks", value=ranks, reason=f"{purpose} is of two ranks", allowed=allowed)
+        return 2
+    if ranks is None:
+        return max(2, min(MOST_USUAL_RANKS, len(place.hosts) if len(place.hosts) > 1 else host.cores()))
+    if not 2 <= ranks <= MOST_RANKS:
+        raise InputError(key="--ranks", value=ranks, allowed=f"2 to {MOST_RANKS}")
+    return ranks
+
+
+def _choose(
+    layers: str | Sequence[str] | None, place: Place, loops: Sequence[str]
+) -> tuple[list[Configuration], dict[str, str]]:
     """Parse what was asked for; what was not asked for by name may be absent, and is noted."""
     named = "all" if layers is None else layers
     text = named if isinstance(named, str) else ",".join(named)
     found, skipped = [], {}
     for configuration in parse_layers(text, "layers"):
-        refused = refusal(configuration, place)
+        refused: object = refusal(configuration, place)
+        if refused is None and loops and not configuration.loops & set(loops):
+            refused = f"it has none of {', '.join(loops)}"
         if refused is None:
             found.append(configuration)
         elif named != "all":
@@ -196,22 +247,25 @@ def _counts(key: str, counts: Mapping[str, int], configurations: Sequence[Config
     return dict(counts)
 
 
-def _pins(pin: str | tuple[int, int] | None, place: Place) -> tuple[int, int] | None:
+def _pins(pin: str | tuple[int, ...] | None, place: Place, ranks: int) -> tuple[int, ...] | None:
     usable = sorted(os.sched_getaffinity(0))
     if pin is None or pin == "none":
         return None
     if pin == "auto" and isinstance(place, Apart):
-        return place.pins
+        # Two ranks of a machine would share the core that is chosen there for one.
+        return place.pins if ranks <= len(place.hosts) else None
     if pin == "auto":
-        return host.measuring_cpus()
+        return host.measuring_cpus(ranks)
     parts: Sequence[Any] = pin.split(",") if isinstance(pin, str) else pin
     try:
-        first, second = (int(part) for part in parts)
+        cpus = tuple(int(part) for part in parts)
     except ValueError:
-        allowed = "auto, none, or two CPU numbers such as 0,1"
-        raise InputError(key="pin", value=pin, allowed=allowed) from None
-    for cpu in () if isinstance(place, Apart) else (first, second):
+        cpus = ()
+    if not 2 <= len(cpus) <= ranks:
+        count = "two CPU numbers" if ranks == 2 else f"2 to {ranks} CPU numbers"
+        raise InputError(key="pin", value=pin, allowed=f"auto, none, or {count} such as 0,1")
+    for cpu in () if isinstance(place, Apart) else cpus:
         if cpu not in usable:
             allowed = f"CPUs this process may use: {', '.join(map(str, usable))}"
             raise InputError(key="pin", value=cpu, allowed=allowed)
-    return first, second
+    return cpus

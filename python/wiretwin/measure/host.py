@@ -7,7 +7,7 @@ import platform
 from pathlib import Path
 from typing import Any
 
-__all__ = ["describe", "measuring_cpus"]
+__all__ = ["cores", "describe", "measuring_cpus"]
 
 
 def describe() -> dict[str, Any]:
@@ -37,19 +37,27 @@ def describe() -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value is not None and value != ""}
 
 
-def measuring_cpus() -> tuple[int, int] | None:
-    """Choose two usable CPUs on different cores for the two ranks; nothing if there are none.
+def cores() -> int:
+    """Return how many cores this process may use; as many as CPUs where the system does not tell."""
+    return len(set(_core_of_cpu().values())) or len(os.sched_getaffinity(0))
+
+
+def measuring_cpus(ranks: int = 2) -> tuple[int, ...] | None:
+    """Choose usable CPUs for ranks, on different cores as far as there are; nothing if there is one.
+
+    Where there are more ranks than CPUs, all are returned, and ranks take turns on them.
 
     Choice: hyper-threads of one core share its execution units, so a pair of them measures something
     else than two processes on two cores.
     """
     usable = sorted(os.sched_getaffinity(0))
-    cores = _core_of_cpu()
-    first = usable[0]
-    for other in usable[1:]:
-        if cores.get(other) is None or cores.get(other) != cores.get(first):
-            return first, other
-    return (usable[0], usable[1]) if len(usable) > 1 else None
+    if len(usable) < 2:
+        return None
+    core_of = _core_of_cpu()
+    first = {core_of.get(cpu, ("", str(cpu))): cpu for cpu in reversed(usable)}  # the lowest of each core
+    apart = sorted(first.values())
+    others = [cpu for cpu in usable if cpu not in apart]
+    return tuple([*apart, *others][:ranks])
 
 
 def _read(path: str) -> str | None:

@@ -17,8 +17,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from wiretwin import lines
+from wiretwin.measure.adaptive import Key
 from wiretwin.measure.running import GRACE_S, Interruption, Running, rendezvous
 from wiretwin.measure.schedule import Step
+from wiretwin.measure.together import named
 from wiretwin.place import HERE, Place
 from wiretwin.results import Clock, StepTraffic
 from wiretwin.stacks import Session, StackError
@@ -31,6 +33,8 @@ LONGEST_CROSSING_NS = 1e9
 """No cache line takes longer to the other core and back."""
 SPENT = "its share of the budget was spent"
 """Why a launch was ended that was under way when there was no more time."""
+WRONG_DATA = "wrong data"
+"""In the words of a rank that has looked at what came."""
 STEP_KEYS = ("loop", "bytes", "messages", "delay_ns")
 
 
@@ -77,6 +81,16 @@ class Outcome:
             if step["loop"] == loop and step["messages"] == 1 and not step["delay_ns"]
         }
 
+    def medians_by_loop(self) -> dict[Key, float]:
+        """Return the median nanoseconds per iteration by loop, told apart by its load, and size."""
+        import numpy as np
+
+        return {
+            (named(step["loop"], step["delay_ns"]), step["bytes"]): float(np.median(step["values_ns"]))
+            / step["batch"]
+            for step in self.steps
+        }
+
     @property
     def lost(self) -> int:
         """Messages that a layer which may lose them lost."""
@@ -101,7 +115,9 @@ def launch(
     schedule: Sequence[Step],
     *,
     limit_s: float,
-    pins: tuple[int, int] | None,
+    pins: Sequence[int] | None,
+    ranks: int = 2,
+    together: bool = False,
     interruption: Interruption | None = None,
     place: Place = HERE,
     session: Session | None = None,
@@ -119,7 +135,11 @@ def launch(
     limit_s
         Hard limit on the whole launch, seconds.
     pins
-        The CPU of rank 0 and of rank 1; ``None`` leaves them to the scheduler.
+        The CPUs of the ranks, which begin anew at the end; ``None`` leaves them to the scheduler.
+    ranks
+        How many.
+    together
+        The schedule is of what they all do together, and there may be more than two.
     interruption
         Ends the launch early when requested.
     place
@@ -147,6 +167,8 @@ def launch(
                     schedule,
                     limit_s=limit_s,
                     pins=pins,
+                    ranks=ranks,
+                    together=together,
                     interruption=interruption,
                     place=place,
                     session=session,
@@ -162,8 +184,8 @@ def launch(
         status: Literal["ok", "failed", "interrupted"] = "interrupted"
         error: str | None = None
         try:
-            task = {"schedule": [step.spec() for step in schedule]}
-            running.start(configuration, task, 2, limit_s, pins=pins, place=place, session=session)
+            task = {"together" if together else "schedule": [step.spec() for step in schedule]}
+            running.start(configuration, task, ranks, limit_s, pins=pins, place=place, session=session)
             status, error = running.wait(interruption)
             if error == by_signal(signal.SIGTERM)[0] and time.monotonic() >= started + limit_s:
                 # One rank's alarm has gone off, and the launcher tells of another, which it ended for that.
@@ -179,7 +201,8 @@ def launch(
             status, error = "interrupted", SPENT
         if status == "ok" and not done:
             status, error = "failed", "the probe ended without saying that it was done"
-        if status == "failed" and said is not None and not running.killed:
+        # Who finds wrong data ends, and a launcher then kills the others, which is what it tells of.
+        if status == "failed" and said is not None and (not running.killed or WRONG_DATA in said):
             error = said
         if status == "failed" and error is not None:
             error = running.explained(error)

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import Literal
 
 from wiretwin.errors import StorageError
-from wiretwin.measure.adaptive import Watch
+from wiretwin.measure import together
+from wiretwin.measure.adaptive import Key, Watch
 from wiretwin.measure.budget import LEAST_STEPS_S, Budget
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
-from wiretwin.measure.schedule import Purpose, steps
+from wiretwin.measure.schedule import Purpose, Step, steps
 from wiretwin.place import HERE, Place
 from wiretwin.process import no_longer_than
 from wiretwin.results import Clock, Launch, Result, Stop
@@ -69,11 +70,15 @@ class Plan:
     seed
         Of the order of launches.
     pins
-        CPUs of the two ranks.
+        CPUs of the ranks.
     place
         Where they live.
     at_least
         Launches of a configuration that are made even beyond the budget.
+    ranks
+        How many ranks a launch has.
+    loops
+        The loops of what they do together; of no matter for the purposes of two ranks.
     """
 
     configurations: Sequence[Configuration]
@@ -83,9 +88,16 @@ class Plan:
     precision: float
     launches: int
     seed: int
-    pins: tuple[int, int] | None
+    pins: Sequence[int] | None
     place: Place = HERE
     at_least: Mapping[str, int] = field(default_factory=dict)
+    ranks: int = 2
+    loops: Sequence[str] = ()
+
+    @property
+    def together(self) -> bool:
+        """Whether it is what any number of ranks do together."""
+        return self.purpose in together.PURPOSES
 
 
 @dataclass(frozen=True)
@@ -127,9 +139,11 @@ class _State:
     ended: bool = False
     """A launch has ended by itself."""
     delays_ns: dict[int, int] = field(default_factory=dict)
-    wanted: set[int] = field(default_factory=set)
-    """Sizes whose echo was in the schedule of a launch."""
-    have: set[int] = field(default_factory=set)
+    loads_ns: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """By size, the times from one message to the next under each load."""
+    wanted: set[Key] = field(default_factory=set)
+    """Sizes whose echo was in the schedule of a launch, or each loop with each of its sizes."""
+    have: set[Key] = field(default_factory=set)
     """Those of them that a launch has samples of."""
     session: Session | None = None
     """Its stack, if it has one and it is up."""
@@ -326,7 +340,7 @@ def _measured(
     outcome, record = _launch_once(plan, state, asked, kept, interruption)
     _note_hello(result, state.configuration.name, outcome)
     result.append(record, outcome.columns())
-    words = _learn(state, outcome)
+    words = _learn(plan, state, outcome)
     if outcome.status == "ok" or outcome.error == SPENT:
         cost_s = plan.budget.now() - before
         plan.budget.learn(state.configuration.name, cost_s, asked.steps_s, whole=asked.whole)
@@ -340,18 +354,11 @@ def _launch_once(
     kept: Path,
     interruption: Interruption,
 ) -> tuple[Outcome, Launch]:
-    schedule = steps(
-        plan.sizes,
-        plan.purpose,
-        seconds=asked.steps_s,
-        short=asked.steps_s < SHORT_S,
-        max_bytes=state.configuration.max_bytes,
-        loops=state.configuration.loops,
-        delays_ns=state.delays_ns,
-        settled=state.watch.settled(),
-        whole=asked.whole,
-    )
-    state.wanted.update(step.bytes for step in schedule if step.loop == "echo")
+    schedule = _schedule(plan, state, asked)
+    if plan.together:
+        state.wanted.update((together.named(step.loop, step.delay_ns), step.bytes) for step in schedule)
+    else:
+        state.wanted.update(step.bytes for step in schedule if step.loop == "echo")
     load = os.getloadavg()[0]
     started = datetime.datetime.now(datetime.UTC)
     try:
@@ -365,6 +372,8 @@ def _launch_once(
             schedule,
             limit_s=LIMIT_S,
             pins=plan.pins,
+            ranks=plan.ranks,
+            together=plan.together,
             interruption=interruption,
             place=plan.place,
             session=session,
@@ -388,9 +397,37 @@ def _launch_once(
     return outcome, _record(state, asked.number, started).model_copy(update=update)
 
 
+def _schedule(plan: Plan, state: _State, asked: _Asked) -> list[Step]:
+    """Return the steps of a launch."""
+    short, most = asked.steps_s < SHORT_S, state.configuration.max_bytes
+    settled = state.watch.settled()
+    if plan.together:
+        loops = [loop for loop in plan.loops if loop in state.configuration.loops]
+        return together.steps(
+            loops,
+            plan.sizes,
+            seconds=asked.steps_s,
+            max_bytes=most,
+            short=short,
+            settled=settled,
+            delays_ns=state.loads_ns,
+        )
+    return steps(
+        plan.sizes,
+        plan.purpose,
+        seconds=asked.steps_s,
+        short=short,
+        max_bytes=most,
+        loops=state.configuration.loops,
+        delays_ns=state.delays_ns,
+        settled={size for size in settled if isinstance(size, int)},
+        whole=asked.whole,
+    )
+
+
 def _whole(plan: Plan, name: str, seen: int, steps_s: float, *, often: bool) -> bool:
     """Whether the next launch of a configuration, after so many, has the loops besides the round trips."""
-    if plan.purpose == "curves" or steps_s >= SHORT_S or name in plan.at_least:
+    if plan.purpose != "fit" or steps_s >= SHORT_S or name in plan.at_least:
         return True
     return seen < WHOLE or (often and seen % WHOLE_EVERY == WHOLE_EVERY - 1)
 
@@ -416,17 +453,28 @@ def _note_hello(result: Result, name: str, outcome: Outcome) -> None:
             layer.clock = Clock.model_validate(outcome.hello["clock"])
 
 
-def _learn(state: _State, outcome: Outcome) -> str:
+def _learn(plan: Plan, state: _State, outcome: Outcome) -> str:
     """Update a configuration's state; say what happened in words."""
     medians = outcome.medians("echo")
-    state.watch.add(medians)
-    state.have.update(medians)
+    found: dict[Key, float] = {}
+    if plan.together:
+        found = {key: median for key, median in outcome.medians_by_loop().items() if key in state.wanted}
+    else:
+        found.update(medians.items())
+    state.watch.add(found)
+    state.have.update(found)
     if outcome.status == "interrupted":
         return f"ended: {outcome.error}"
     if outcome.status != "ok":
         state.failures += 1
         return f"failed: {outcome.error}"
     state.failures, state.ended = 0, True
+    if plan.together and not state.loads_ns:
+        # The loads are shares of what the first launch carried, and the same ever after.
+        one_way = {
+            key[1]: time for key, time in found.items() if isinstance(key, tuple) and key[0] == "pairs"
+        }
+        state.loads_ns = together.delays_of(one_way)
     if not state.delays_ns:
         # Hoefler et al. 2007, section 3: the delay must exceed the round trip of one message.
         state.delays_ns = {size: 1000 + round(2 * median) for size, median in medians.items()}
@@ -442,9 +490,9 @@ def _stop(plan: Plan, result: Result, active: dict[str, _State], name: str, stop
 
 
 def _note_lacking(plan: Plan, result: Result, state: _State) -> None:
-    """Name the sizes that no launch of a configuration has an echo of, though they were asked for."""
+    """Name the sizes that no launch of a configuration has an echo of, or not all loops, though asked for."""
     configuration = state.configuration
     wanted = state.wanted or {size for size in plan.sizes if size <= configuration.max_bytes}
-    lacking = sorted(wanted - state.have)
+    lacking = sorted({key[1] if isinstance(key, tuple) else key for key in wanted - state.have})
     if lacking:
         result.manifest.not_measured[configuration.name] = lacking

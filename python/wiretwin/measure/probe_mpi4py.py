@@ -36,6 +36,8 @@ from typing import TYPE_CHECKING, Any
 
 from wiretwin import priority
 from wiretwin.measure.probe_spec import PROTOCOL, read
+from wiretwin.measure.together_mpi4py import LOOPS as TOGETHER
+from wiretwin.measure.together_mpi4py import Group, next_run
 from wiretwin.place import read_counters
 
 if TYPE_CHECKING:
@@ -514,7 +516,7 @@ class Leader:
         batch = self._batch(loop, fastest)
         values: list[int] = []
         spent, estimate = 0.0, fastest * batch
-        while count := self._next_run(len(values), spent, estimate):
+        while count := next_run(step, len(values), spent, estimate):
             settle = SETTLE if estimate < LONG_NS * batch else 0
             self._order(loop, step["loop"], settle + count * batch)
             start = now()
@@ -575,15 +577,6 @@ class Leader:
             return 1
         return int(self.step["batch"]) or max(1, math.ceil(100 * self.clock_ns / iteration_ns))
 
-    def _next_run(self, taken: int, spent_ns: float, sample_ns: float) -> int:
-        """Choose how many samples come next: at most half of what the budget seems to allow; 0: done."""
-        least, most = int(self.step["min_samples"]), int(self.step["max_samples"])
-        most = max(least, most)
-        missing = max(0, least - taken)
-        affordable = int(max(0.0, self.step["budget_ms"] * 1e6 - spent_ns) / max(1.0, sample_ns))
-        wanted = affordable // 2 if affordable > 16 else affordable
-        return min(max(wanted, missing), most - taken)
-
 
 def counted(leader: Leader, index: int, interface: str | None) -> dict[str, Any]:
     """Run a step; its line says what the interface carried meanwhile, if one is named."""
@@ -629,8 +622,8 @@ def settle(spec: dict[str, Any]) -> None:
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL, 0, 0, 0)
     rank = next((int(os.environ[name]) for name in RANK_VARIABLES if name in os.environ), -1)
-    if spec.get("pin_cpu") and 0 <= rank < len(spec["pin_cpu"]):
-        os.sched_setaffinity(0, {spec["pin_cpu"][rank]})
+    if spec.get("pin_cpu") and rank >= 0:
+        os.sched_setaffinity(0, {spec["pin_cpu"][rank % len(spec["pin_cpu"])]})
 
 
 def crossed(world: Comm, directory: str, when: str) -> float | None:
@@ -661,14 +654,16 @@ def main(argv: list[str]) -> int:
     """Run the probe; return its exit status, 0 only if everything was done."""
     place = "specification"
     try:
-        spec = read(argv[1], LAYERS, tuple(LOOPS))
+        spec = read(argv[1], LAYERS, tuple(LOOPS), TOGETHER)
         settle(spec)
         place = "MPI"
         from mpi4py import MPI
 
         world = MPI.COMM_WORLD
-        if world.size != 2:
-            raise RuntimeError(f"runs on {world.size} ranks; allowed: 2, by `mpiexec -n 2`")
+        together = spec["together"] is not None
+        if world.size != 2 and not (together and world.size > 2):
+            allowed = "2 or more" if together else "2, by `mpiexec -n 2`"
+            raise RuntimeError(f"runs on {world.size} ranks; allowed: {allowed}")
         comm, control = world.Dup(), world.Dup()
         priority.take()
     except Exception as error:
@@ -683,8 +678,16 @@ def main(argv: list[str]) -> int:
         before = crossed(world, spec["directory"], "before")
         gc.collect()
         gc.disable()
+        group = Group(comm, control)
+        for index, step in enumerate(spec["together"] or () if world.rank == 0 else ()):
+            place = f"together[{index}], {step['loop']}"
+            for line in group.run(index, step):
+                say(line)
+        if together:
+            place = "together"
+            group.quit() if world.rank == 0 else group.serve()
         sizes: dict[int, float | None] = {}
-        for index, step in enumerate(spec["schedule"]):
+        for index, step in enumerate(spec["schedule"] or ()):
             place = f"step {index} ({step['loop']})"
             if world.rank == 0:
                 leader = Leader(comm, control, step, measured["cost_ns"], sizes)

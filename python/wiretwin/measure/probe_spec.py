@@ -33,10 +33,13 @@ SPEC_KEYS = (
     "limit_s",
     "interface",
     "schedule",
+    "together",
 )
 
 
-def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str, Any]:
+def read(
+    path: str, layers: tuple[str, ...], loops: tuple[str, ...], together: tuple[str, ...] = ()
+) -> dict[str, Any]:
     """Read a specification and reject whatever is wrong in it; defaults are filled in.
 
     Parameters
@@ -46,7 +49,9 @@ def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str
     layers
         The layers that are served.
     loops
-        The loops there are.
+        The loops there are of two ranks.
+    together
+        Those of what any number of ranks do together.
 
     Raises
     ------
@@ -75,12 +80,17 @@ def read(path: str, layers: tuple[str, ...], loops: tuple[str, ...]) -> dict[str
     pins = spec.get("pin_cpu")
     usable = os.sched_getaffinity(0)
     whole = isinstance(pins, list) and all(type(core) is int and core in usable for core in pins)
-    if pins is not None and not (whole and len(pins) == 2):
-        refuse("pin_cpu", pins, f"null, or two cores of {sorted(usable)}")
-    if not isinstance(spec.get("schedule"), list):
-        refuse("schedule", spec.get("schedule"), "a list of steps")
-    for place, step in enumerate(spec["schedule"]):
-        check_step(step, f"schedule[{place}]", loops)
+    if pins is not None and not (whole and len(pins) >= 2):
+        refuse("pin_cpu", pins, f"null, or two cores of {sorted(usable)} or more")
+    for key in ("schedule", "together"):
+        spec.setdefault(key, None)
+    key, known_loops = ("schedule", loops) if spec["together"] is None else ("together", together)
+    if not isinstance(spec[key], list):
+        refuse(key, spec[key], "a list of steps")
+    if key == "together" and spec["schedule"] is not None:
+        refuse("schedule", spec["schedule"], "one of schedule and together")
+    for place, step in enumerate(spec[key]):
+        check_step(step, f"{key}[{place}]", known_loops)
     return spec
 
 

@@ -84,7 +84,7 @@ class Running:
         configuration
             The layer.
         task
-            What the ranks do: the key ``schedule`` or ``program`` of a specification.
+            What the ranks do: the key ``schedule``, ``together`` or ``program`` of a specification.
         ranks
             How many.
         limit_s
@@ -107,7 +107,7 @@ class Running:
         self.ranks = ranks
         self._needs_memory = len(place.hosts) == 1 and (session is not None or kind.start == "mpiexec")
         options = dict(configuration.options if session is None else session.options)
-        if session is not None and "schedule" in task:
+        if session is not None and "program" not in task:
             options |= session.measuring
         common = {
             "protocol": PROTOCOL,

@@ -23,8 +23,9 @@ __all__ = [
     "steps",
 ]
 
-Purpose = Literal["curves", "fit"]
-"""What the samples are for: ``curves`` measures round trips only, ``fit`` the endpoint costs too."""
+Purpose = Literal["curves", "fit", "collectives", "nonblocking", "one-sided", "pairs", "load"]
+"""What the samples are for: ``curves`` measures round trips only, ``fit`` the endpoint costs too; the others
+are what any number of ranks do together (`wiretwin.measure.together`)."""
 
 DEFAULT_SIZES = "netpipe-base"
 SIZE_GRAMMAR = (

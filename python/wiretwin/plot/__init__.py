@@ -15,12 +15,15 @@ from wiretwin.plot.fits import fit, residual_table, residuals
 from wiretwin.plot.programs import breakdown, predicted_vs_actual
 from wiretwin.plot.theme import DARK, LIGHT, Theme
 from wiretwin.plot.timelines import timeline
+from wiretwin.plot.together import collective, distribution
 
 __all__ = [
     "DARK",
     "LIGHT",
     "Theme",
     "breakdown",
+    "collective",
+    "distribution",
     "echo_curves",
     "fit",
     "latency",

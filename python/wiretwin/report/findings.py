@@ -26,6 +26,9 @@ WORST = 0.25
 BUSY = 0.5
 """Runnable processes of others, per core, above which a host is called busy."""
 
+MOST_LOOPS = 4
+"""So many things that ranks did together are in the findings."""
+
 LOST = 0.05
 """A share of a program's actual time without a core that a reader is told of."""
 
@@ -116,6 +119,8 @@ def headline(inputs: Inputs) -> str:
     if not parts:
         name = inputs.host.get("name") or "this host"
         hosts = _hosts(inputs)
+        if len(inputs.together):
+            return f"What {(inputs.manifest.get('options') or {}).get('ranks')} ranks do together on {name}"
         return f"How {hosts} hosts on {name} talk" if hosts > 1 else f"How processes talk on {name}"
     text = "; ".join(parts)
     return text if found and found[1].clear else text[0].upper() + text[1:]
@@ -157,6 +162,7 @@ def findings(inputs: Inputs) -> list[Markup]:
     return [
         *_small_messages(inputs),
         *_large_messages(inputs),
+        *_together(inputs),
         *_settings(inputs),
         *_two_writes(inputs),
         *_steps(inputs),
@@ -295,6 +301,37 @@ def _small_messages(inputs: Inputs) -> list[Markup]:
             _time(after),
         )
     ]
+
+
+def _together(inputs: Inputs) -> list[Markup]:
+    """Say which layer is fastest at the first things that ranks did together, with the shortest messages."""
+    found: list[Markup] = []
+    for loop in list(dict.fromkeys(inputs.together["loop"].to_list()))[:MOST_LOOPS]:
+        part = inputs.together.filter(pl.col("loop") == loop, pl.col("delay_ns") == 0)
+        if not len(part):
+            continue
+        size = int(part["bytes"].min())  # type: ignore[arg-type]
+        rows = part.filter(pl.col("bytes") == size).with_columns(time_us="value_us").to_dicts()
+        at = f"{loop} of {words.size_text(size)}" if size else loop
+        ranking = rank(rows, "time_us", "low_us", "high_us")
+        if len(rows) == 1 or not ranking.clear:
+            times = [f"{_name(row['layer'])} {_time(row)}" for row in ranking.order]
+            tied = "" if len(rows) == 1 else "; the intervals of the fastest overlap"
+            found.append(Markup("{}: {}{}.").format(at, Markup(words.list_text(times)), tied))
+            continue
+        after = min(ranking.order[1:], key=lambda row: row["low_us"])
+        ratio = words.at_least_text(after["low_us"] / ranking.best["high_us"])
+        found.append(
+            Markup("{} takes {} in {}; the next, {}, takes at least {} as long: {}.").format(
+                at,
+                _time(ranking.best),
+                _name(ranking.best["layer"]),
+                _name(after["layer"]),
+                ratio,
+                _time(after),
+            )
+        )
+    return found
 
 
 def _shared(where: str, ranking: Ranking, figure: Callable[[dict[str, Any]], str], verdict: str) -> Markup:

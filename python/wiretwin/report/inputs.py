@@ -14,9 +14,11 @@ from wiretwin.errors import InputError
 from wiretwin.fit.curve import CurveFigures, curve_figures
 from wiretwin.fit.onestate import in_one_state
 from wiretwin.fit.stats import by_launch, summarise
+from wiretwin.fit.together import SCHEMA, together_table
 from wiretwin.given import read_text
-from wiretwin.plot.data import as_mapping, echo_curves, layer_order, loop_times, samples_of
+from wiretwin.plot.data import Floats, as_mapping, echo_curves, layer_order, loop_times, samples_of
 from wiretwin.plot.timelines import read_timeline
+from wiretwin.plot.together import quantiles
 from wiretwin.predict.records import MOST_BYTES, Comparison, Prediction, Run
 from wiretwin.results import Result
 from wiretwin.understand.advice import Advice, advise
@@ -56,6 +58,11 @@ class Inputs:
     layers: list[str] = field(default_factory=list)
     figures: dict[str, CurveFigures] = field(default_factory=dict)
     """t_0, r_max and n_half by layer, of those with at least two launches."""
+    together: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=SCHEMA))
+    """What ranks did together, one row a layer, loop and size."""
+    calls: dict[tuple[str, str, int], Floats] = field(default_factory=dict)
+    """By layer, loop and, of a load, time from one message to the next in ns, else 0: how single calls of the
+    shortest messages are distributed."""
     launches: int = 0
     samples: int = 0
     twin: dict[str, Any] = field(default_factory=dict)
@@ -132,6 +139,11 @@ def _take_result(inputs: Inputs, result: Any) -> None:
             inputs.figures[layer] = curve_figures(by_launch(part))
     for loop in sorted(str(name) for name in frame["loop"].unique()):
         inputs.loops[loop] = loop_times(frame, loop)
+    inputs.together = together_table(frame, (inputs.manifest.get("options") or {}).get("ranks") or 2)
+    shortest = pl.col("bytes") == pl.col("bytes").min().over("layer", "loop")
+    for row in inputs.together.filter(shortest).iter_rows(named=True):
+        key = (row["layer"], row["loop"], row["delay_ns"])
+        inputs.calls[key] = quantiles(frame, key[0], key[1], row["bytes"], key[2])
     if isinstance(result, Result):
         inputs.understanding = understand(result)
         inputs.advice = advise(result, inputs.understanding)

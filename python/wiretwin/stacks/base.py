@@ -22,7 +22,7 @@ from wiretwin.place import Place
 from wiretwin.quantity import MAX_SIZE
 from wiretwin.scratch import folder
 from wiretwin.stacks.nature import Nature
-from wiretwin.stacks.word import ALL_LOOPS, COMPILED, Word
+from wiretwin.stacks.word import ALL_LOOPS, COMPILED, OVER_MESSAGES, Word
 
 __all__ = ["Command", "Refusal", "Session", "Stack", "StackError", "by_signal", "scratch"]
 
@@ -193,7 +193,7 @@ class Stack(abc.ABC):
     opt_in: bool = False
     probe: tuple[str, ...] = COMPILED
     max_bytes: int = MAX_SIZE
-    loops: frozenset[str] = ALL_LOOPS
+    loops: frozenset[str] = ALL_LOOPS | OVER_MESSAGES
     nature: Nature = Nature()
 
     def largest(self, options: Mapping[str, Any]) -> int:

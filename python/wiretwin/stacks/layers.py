@@ -21,7 +21,7 @@ from wiretwin.place import HERE, Apart, Place
 from wiretwin.quantity import MAX_SIZE
 from wiretwin.stacks import STACKS, Refusal, Stack
 from wiretwin.stacks.nature import Meaning, Nature
-from wiretwin.stacks.word import ALL_LOOPS, COMPILED, STALLING, Word, fixed
+from wiretwin.stacks.word import ALL_LOOPS, COMPILED, OVER_MESSAGES, STALLING, Word, fixed
 
 __all__ = [
     "ALL_LOOPS",
@@ -139,7 +139,7 @@ class LayerKind:
     options: Mapping[str, Any] = field(default_factory=dict)
     words: Sequence[Word] = ()
     max_bytes: int = MAX_SIZE
-    loops: frozenset[str] = ALL_LOOPS
+    loops: frozenset[str] = ALL_LOOPS | OVER_MESSAGES
     need: Callable[[], Refusal | None] = lambda: None
     stack: Stack | None = None
     editions: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class Configuration:
     kind: LayerKind
     words: tuple[str, ...]
     options: Mapping[str, Any]
-    loops: frozenset[str] = ALL_LOOPS
+    loops: frozenset[str] = ALL_LOOPS | OVER_MESSAGES
     """The loops that are run on it."""
     max_bytes: int = MAX_SIZE
     """Its largest message."""
@@ -216,6 +216,7 @@ LAYERS: dict[str, LayerKind] = {
             "pair",
             options={"wait": "block"},
             words=(_SPIN, _BUFFER),
+            loops=ALL_LOOPS,
             max_bytes=LARGEST_DATAGRAM,
             by_address=True,
             nature=Nature(

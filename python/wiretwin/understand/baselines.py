@@ -20,7 +20,7 @@ import numpy as np
 from wiretwin.errors import InputError, StorageError
 from wiretwin.fit.stats import ends, median
 from wiretwin.results import Result
-from wiretwin.understand.changes import DEFAULT_CHANGE, Changes, changes, logarithms
+from wiretwin.understand.changes import DEFAULT_CHANGE, EVERY, Changes, changes, logarithms
 
 __all__ = ["DEFAULT_FOLDER", "History", "Kept", "baselines", "history", "keep", "newest", "of_name"]
 
@@ -154,7 +154,7 @@ def keep(result: Result, baseline: Path) -> Path:
     return target
 
 
-def history(baseline: Path, *, loop: str = "echo", change: float = DEFAULT_CHANGE) -> History:
+def history(baseline: Path, *, loop: str | None = None, change: float = DEFAULT_CHANGE) -> History:
     """Read all results of a baseline, and compare each with the one before it.
 
     Parameters
@@ -162,7 +162,7 @@ def history(baseline: Path, *, loop: str = "echo", change: float = DEFAULT_CHANG
     baseline
         Its folder.
     loop
-        The loop shown.
+        The loop shown; by default as in `wiretwin.understand.changes.changes`.
     change
         As in `wiretwin.understand.changes.changes`.
 
@@ -176,6 +176,8 @@ def history(baseline: Path, *, loop: str = "echo", change: float = DEFAULT_CHANG
         known = ", ".join(baselines(baseline.parent)) or "none: `wiretwin baseline keep` makes them"
         raise InputError(baseline, reason="is no baseline", allowed=known)
     results = [Result.open(one) for one in folders]
+    if loop is None:
+        loop = EVERY if any(result.manifest.options.get("loops") for result in results) else "echo"
     halved = 2.0 if loop == "echo" else 1.0
     values = []
     for number, result in enumerate(results):

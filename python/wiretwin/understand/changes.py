@@ -31,6 +31,8 @@ FALSE_SHARE = 0.05
 """Expected share of noise in what is called changed."""
 DEFAULT_CHANGE = 0.1
 """The change that "no change" excludes, as a share, unless another is asked about."""
+EVERY = "all"
+"""In place of a loop: all of what ranks did together."""
 _CHANCES = np.geomspace(1e-9, 0.9, 181)
 """What a p-value is rounded up to."""
 
@@ -77,7 +79,7 @@ class Changes:
     Attributes
     ----------
     loop
-        The loop compared.
+        The loop compared, or `EVERY`, whose rows have the loop behind the name of the layer.
     rows
         By configuration in the order of the results, and size.
     before, after
@@ -146,7 +148,7 @@ def changes(
     before: Result,
     after: Result,
     *,
-    loop: str = "echo",
+    loop: str | None = None,
     confidence: float = 0.95,
     change: float = DEFAULT_CHANGE,
 ) -> Changes:
@@ -157,7 +159,7 @@ def changes(
     before, after
         Measured here or brought in from another program, in any mix.
     loop
-        The loop to compare.
+        The loop to compare; by default ``echo``, or all of what ranks did together where there is none.
     confidence
         Of the intervals.
     change
@@ -167,30 +169,53 @@ def changes(
     Raises
     ------
     InputError
-        Neither result has the loop, or a value is out of range.
+        Neither result has the loop, they are of different numbers of ranks, or a value is out of range.
     """
     if not 0 < change < math.inf:
         raise InputError(key="change", value=change, allowed="a share above 0")
+    ranks = [result.manifest.options.get("ranks", 2) for result in (before, after)]
+    if ranks[0] != ranks[1]:
+        allowed = f"a result of as many ranks as {before.path} has: {ranks[0]}"
+        raise InputError(after.path, "ranks", ranks[1], allowed)
     order = list(dict.fromkeys(layer.name for result in (before, after) for layer in result.manifest.layers))
+    if loop is None:
+        loop = EVERY if any(result.manifest.options.get("loops") for result in (before, after)) else "echo"
     sides = [logarithms(result, loop) for result in (before, after)]
     keys = {key for side in sides for key in side}
     if not keys:
         raise InputError(key="loop", value=loop, reason="is in neither result", allowed="a loop of one")
     halved = 2.0 if loop == "echo" else 1.0
+
+    def place(name: str) -> int:
+        return order.index(name if name in order else layer_of(name))
+
     rows = [
         _change(layer, size, sides[0].get((layer, size)), sides[1].get((layer, size)), halved, confidence)
-        for layer, size in sorted(keys, key=lambda key: (order.index(key[0]), key[1]))
+        for layer, size in sorted(keys, key=lambda key: (place(key[0]), key))
     ]
     return Changes(loop, _judged(rows, change), str(before.path), str(after.path), change)
 
 
+def layer_of(name: str) -> str:
+    """Return the layer of a row's name, which has the loop behind it where several are compared."""
+    return name.split(" ")[0]
+
+
 def logarithms(result: Result, loop: str) -> dict[tuple[str, int], Array]:
-    """Return the logarithms of the launches' times, ns, by configuration and size."""
+    """Return the logarithms of the launches' times, ns, by configuration and size.
+
+    With `EVERY`, those of all that ranks did together, by configuration with the loop behind it.
+    """
     import polars as pl
 
     samples = result.samples()
     if not samples.height:
         return {}
+    if loop == EVERY:
+        named = pl.col("layer") + " " + pl.col("loop")
+        # A load is not the same in two results: it is a share of what the layer carried there.
+        wanted = pl.col("loop").is_in(result.manifest.options.get("loops", []))
+        samples = samples.filter(wanted).with_columns(layer=named, loop=pl.lit(EVERY))
     found: dict[tuple[str, int], Array] = {}
     summary: pl.DataFrame = summarise(samples).filter(
         (pl.col("loop") == loop) & (pl.col("delay_ns") == 0) & (pl.col("value_ns") > 0)

@@ -18,6 +18,7 @@ NEEDED = {
     "libraries.md": ("pvm/pvm3", "rpc/tirpc", "ucx", "libfabric"),
     "stacks.md": ("mpi/mpich", "mpi/openmpi", "mpi/lam"),
     "programs.md": ("mpi/mpich",),
+    "together.md": ("mpi/mpich", "mpi/openmpi"),
 }
 """Layers of packages that a user may not have, by the page that measures them."""
 

@@ -24,6 +24,7 @@ from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.results import SAMPLE_COLUMNS
 from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
+from wiretwin.stacks.word import TOGETHER
 
 LIMIT_S = 60.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
@@ -70,7 +71,13 @@ def _remember_directories(monkeypatch: pytest.MonkeyPatch) -> None:
     "name", [name for name, kind in LAYERS.items() if kind.loops >= ALL_LOOPS and not kind.opt_in]
 )
 def test_every_layer_runs_every_loop(name: str) -> None:
-    loops = ["echo", "two_write", "send_busy", "recv_busy", *sorted(LAYERS[name].loops - ALL_LOOPS)]
+    loops = [
+        "echo",
+        "two_write",
+        "send_busy",
+        "recv_busy",
+        *sorted(LAYERS[name].loops - ALL_LOOPS - TOGETHER),
+    ]
     schedule = [quick(loop) for loop in loops]
     schedule += [quick("stream", messages=7), quick("prtt", messages=3, delay_ns=2000), quick("call", 0)]
     outcome = launch(parse_layers(name)[0], schedule, limit_s=LIMIT_S, pins=None)

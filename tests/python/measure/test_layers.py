@@ -13,6 +13,7 @@ import pytest
 from wiretwin.errors import InputError
 from wiretwin.quantity import format_size, format_time, parse_rate, parse_share, parse_time
 from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
+from wiretwin.stacks.word import OVER_MESSAGES
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -27,7 +28,7 @@ def test_each_configuration_has_one_name() -> None:
 
 def test_nagle_leaves_only_the_loops_that_do_not_stall() -> None:
     plain, nagle = parse_layers("socket/tcp,socket/tcp+nagle")
-    assert plain.loops == ALL_LOOPS
+    assert plain.loops == ALL_LOOPS | OVER_MESSAGES
     assert nagle.loops == {"echo", "two_write"}
 
 

@@ -123,7 +123,7 @@ def test_any_value_is_accepted_or_refused_in_words(
     file = write(path, good() | {key: value})
     refused = None
     try:
-        assert set(read(file)) == set(good())
+        assert set(read(file)) == {*good(), "together"}
     except ValueError as error:
         refused = str(error)
     assert refused is None or refused.startswith(key)

@@ -25,6 +25,7 @@ from wiretwin.place import HERE
 from wiretwin.stacks import STACKS, StackError, rpc
 from wiretwin.stacks import pvm as pvm_module
 from wiretwin.stacks.layers import parse_layers
+from wiretwin.stacks.word import TOGETHER
 
 PVM = ["pvm/pvm3", "pvm/pvm3+advise", "pvm/pvm3+raw", "pvm/pvm3+advise+inplace"]
 RPC = ["rpc/tirpc", "rpc/tirpc+array", "rpc/tirpc+udp", "rpc/tirpc+udp8k", "rpc/tirpc+array+udp"]
@@ -42,7 +43,7 @@ def measured(name: str, sizes: tuple[int, ...] = (4, 4097, 1 << 17)) -> Outcome:
     configuration = configured(name)
     steps = [
         quick(loop, size, messages=5 if loop in ("stream", "prtt") else 1)
-        for loop in sorted(configuration.loops)
+        for loop in sorted(configuration.loops - TOGETHER)
         for size in sizes
         if size <= configuration.max_bytes
     ]

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 from wiretwin.report.inputs import Inputs
 from wiretwin.report.page import Missing, Section
-from wiretwin.report.sections import curves, fit, layers, programs, setting, timeline, understanding
+from wiretwin.report.sections import (
+    curves,
+    fit,
+    layers,
+    programs,
+    setting,
+    timeline,
+    together,
+    understanding,
+)
 
 
 def build(inputs: Inputs) -> tuple[list[Section], list[Missing]]:
     """Build every section whose data are there, and name those whose data are not."""
     made: list[Section] = []
     missing: list[Missing] = []
-    for module in (curves, layers, fit, programs, timeline, understanding, setting):
+    for module in (curves, together, layers, fit, programs, timeline, understanding, setting):
         for part in module.build(inputs):
             if isinstance(part, Section):
                 made.append(part)
             else:
                 missing.append(part)
-    return made, missing
+    # What ranks did together has no round trips, and nothing is missing that these would be needed for.
+    return made, [] if len(inputs.together) and not len(inputs.curves) else missing
 
 
 __all__ = ["build"]

@@ -32,6 +32,14 @@ typedef struct {
     int room; /* requests and statuses there is room for */
     MPI_Request *requests;
     MPI_Status *statuses;
+    void *out, *in; /* buffers of what ranks do together */
+    uint64_t together_room;
+    int *counts; /* of each rank, then their places */
+#if MPI_VERSION >= 3
+    MPI_Win window;
+    void *target; /* the memory of this rank in it */
+    uint64_t window_room;
+#endif
     char error[MPI_MAX_ERROR_STRING + 64];
 } layer;
 
@@ -408,6 +416,8 @@ int wt_exchange(void *me, const wt_outgoing *sends, int32_t n_sends, wt_incoming
     return WT_OK;
 }
 
+#include "mpi_together.h"
+
 int wt_call(void *me) {
     layer *self = me;
     int code = MPI_Send(self->error, 0, MPI_BYTE, MPI_PROC_NULL, 0, self->data);
@@ -419,10 +429,14 @@ const char *wt_error(void *me) { return ((layer *)me)->error; }
 void wt_close(void *me) {
     layer *self = me;
     in_front(self, 0);
+#if MPI_VERSION >= 3
+    free_window(self);
+#endif
     MPI_Comm_free(&self->data);
     MPI_Comm_free(&self->control);
     MPI_Finalize();
     free(self->requests);
     free(self->statuses);
+    free_together(self);
     free(self);
 }

@@ -62,6 +62,16 @@ typedef struct {
     wt_status status; /* filled in by wt_exchange */
 } wt_incoming;
 
+/* What all ranks are to do at once, each with the same order. */
+typedef struct {
+    const char *name;    /* what: `allreduce`, as the probe protocol names it */
+    uint32_t verify;     /* 1: do it once and look at what has come; nothing is timed */
+    uint64_t bytes;      /* of a message, or of the block of one rank */
+    uint64_t messages;   /* an iteration */
+    uint64_t busy_ns;    /* how long a rank computes between the start and the end of a non-blocking call */
+    uint64_t iterations; /* so many times go to `times_ns` */
+} wt_together_order;
+
 /* The version of this interface that the shim was built for: WT_ABI. */
 int wt_abi(void);
 
@@ -81,6 +91,10 @@ int wt_exchange(void *self, const wt_outgoing *sends, int32_t n_sends, wt_incomi
 
 /* A call that moves nothing; WT_UNSUPPORTED if the library has none. */
 int wt_call(void *self);
+
+/* Optional: calls of the library itself that all ranks take part in. Each rank writes the time of its own part,
+ * nanoseconds, one entry for each iteration. WT_UNSUPPORTED for a name that the library has nothing for. */
+int wt_together(void *self, const wt_together_order *order, uint64_t *times_ns);
 
 /* The text of the last error, good until the next call. */
 const char *wt_error(void *self);
