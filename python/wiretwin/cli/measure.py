@@ -70,7 +70,8 @@ which is what the OSU benchmarks print (--format osu).
       load         latency of messages that are sent when they are due, at shares of what a layer carries
 
 With --hosts the two ranks live on hosts of a testbed made for the occasion; see `wiretwin testbed`.
-With --between they live on two machines, reached over ssh, that have the same wiretwin.
+With --between they live on two machines, reached over ssh, that have the same wiretwin; with --launcher srun
+on the nodes of this job of Slurm.
 
 {LINKS_HELP}
 \b

@@ -61,7 +61,8 @@ transfer-point=2ns (pde2), atom-pair=2ns (md). The ranks of mm, md and the pdes 
 across= ranks, as square as their number allows if that is left out.
 
 With --hosts the ranks live on hosts of a testbed, in turn, one for each if --ranks is left out; see
-`wiretwin testbed`. With --between a compiled program's live on two machines over ssh.
+`wiretwin testbed`. With --between a compiled program's live on two machines over ssh, with --launcher srun on
+the nodes of this job of Slurm.
 
 {LINKS_HELP}
 {NETWORKS_HELP}
@@ -388,9 +389,10 @@ def _live(
     from wiretwin.predict.records import Launch
     from wiretwin.stacks.scripts import of_script
 
-    if where.options["between"] is not None:
+    apart = [key for key in ("between", "launcher") if where.options[key] is not None]
+    if apart:
         allowed = ", ".join(COMPILED_PROGRAMS)
-        raise InputError(key="--between", reason="is for compiled programs", allowed=allowed)
+        raise InputError(key=f"--{apart[0]}", reason="is for compiled programs", allowed=allowed)
     of_script(layer or LAYER)
     with (
         fresh(out, "run", force=force) as folder,

@@ -10,6 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,15 @@ if TYPE_CHECKING:
     from wiretwin.place import Place
     from wiretwin.testbed.plan import Link
 
-__all__ = ["LINKS_HELP", "Where", "option", "with_link", "with_options", "with_place"]
+__all__ = ["LINKS_HELP", "Launcher", "Where", "option", "with_link", "with_options", "with_place"]
+
+
+class Launcher(StrEnum):
+    """How something is started on another machine."""
+
+    ssh = "ssh"
+    srun = "srun"
+
 
 LINKS_HELP = """\b
 Links: veth    virtual Ethernet and a bridge, as fast as it goes
@@ -65,6 +74,12 @@ PLACE_OPTIONS: dict[str, Any] = {
         tuple[str, str] | None,
         shown=False,
     ),
+    "launcher": option(
+        "How other machines are reached: srun, or ssh; without --between the nodes of this job of Slurm.",
+        None,
+        Launcher | None,
+        shown="ssh, with --between",
+    ),
     "ssh_option": option("For ssh, as after its -o: Port=2222. May be given again.", None, list[str] | None),
     "remote_python": option(
         "The Python on the machines that has wiretwin.", "python3", str, shown="python3 on the path"
@@ -98,7 +113,7 @@ class Where:
     @property
     def here(self) -> bool:
         """Whether this host alone was asked for."""
-        return all(self.options[key] is None for key in ("hosts", "testbed", "between"))
+        return all(self.options[key] is None for key in ("hosts", "testbed", "between", "launcher"))
 
     def refuse(self, allowed: str) -> None:
         """Reject options of a place where there is none.
@@ -124,14 +139,20 @@ class Where:
                 name = "--no-offload" if key == "offload" else f"--{key.replace('_', '-')}"
                 raise InputError(key=name, allowed=f"without --{option}: those machines have a network")
 
-    def _between(self, words: Sequence[str]) -> Iterator[Place]:
-        """Yield two machines over ssh."""
+    def _between(self, words: Sequence[str] | None) -> Iterator[Place]:
+        """Yield machines over ssh or by srun: two, or all of the allocation."""
         from wiretwin.errors import InterruptedRun
         from wiretwin.remote import Remote
+        from wiretwin.remote.slurm import allocated
 
-        options = self.options["ssh_option"] or ()
+        options, python = self.options["ssh_option"] or (), self.options["remote_python"]
         try:
-            with Remote.up(words, options=options, python=self.options["remote_python"]) as place:
+            if self.options["launcher"] == Launcher.srun:
+                self._alone("launcher srun", ("ssh_option",))
+                made = Remote.allocated(words or (), python=python)
+            else:
+                made = Remote.up(words or allocated()[1], options=options, python=python)
+            with made as place:
                 yield place
         except KeyboardInterrupt:
             raise InterruptedRun("interrupted") from None
@@ -158,8 +179,8 @@ class Where:
         from wiretwin.place import HERE
 
         hosts, name, between = (self.options[key] for key in ("hosts", "testbed", "between"))
-        if between is not None:
-            self._alone("between", ("hosts", "testbed", *LINK_OPTIONS))
+        if between is not None or self.options["launcher"] is not None:
+            self._alone("launcher" if between is None else "between", ("hosts", "testbed", *LINK_OPTIONS))
             yield from self._between(between)
             return
         for key in ("ssh_option", "remote_python"):

@@ -1,4 +1,4 @@
-"""One machine reached over ssh: how it is logged in at, and the agent that works there."""
+"""One machine reached over ssh or by srun: how it is logged in at, and the agent that works there."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from wiretwin import __version__, process
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import LAUNCH
 from wiretwin.place import with_env
+from wiretwin.remote.slurm import Node
 
 __all__ = ["Login", "Machine", "RemoteHost"]
 
@@ -62,8 +63,21 @@ class Login:
     options: tuple[str, ...]
     python: str
 
+    by = "ssh"
+    package = "openssh-client"
+
     @property
-    def ssh(self) -> list[str]:
+    def address(self) -> None:
+        """Not known before it is reached: its sshd says by which one that was."""
+        return None
+
+    @property
+    def for_any(self) -> str:
+        """Return a shell's words that reach the machine in its variable ``to``."""
+        return f'{shlex.join(self.reach[:-1])} "$to"'
+
+    @property
+    def reach(self) -> list[str]:
         """Return the command up to the remote command."""
         ours = (
             "BatchMode=yes",
@@ -86,7 +100,7 @@ class RemoteHost:
     Its name is its address: launchers hand it to each other, and what ssh calls it need not resolve there.
     """
 
-    login: Login
+    login: Login | Node
     address: str
     interface: str
     settle: Callable[[], None]
@@ -108,7 +122,7 @@ class RemoteHost:
             raise InputError(key="user", value=user, reason="is another user", allowed="who ssh logs in as")
         self.settle()
         words = [self.there(word) for word in argv]
-        return ["sh", "-c", _EXEC, "sh", shlex.join(with_env(words, env)), *self.login.ssh]
+        return ["sh", "-c", _EXEC, "sh", shlex.join(with_env(words, env)), *self.login.reach]
 
     def there(self, word: str) -> str:
         """Return what a word of a command is there: paths beside this Python lie beside that one."""
@@ -138,7 +152,7 @@ class Machine:
         It cannot be reached, or has not the same wiretwin.
     """
 
-    def __init__(self, login: Login, changed: Callable[[Machine, dict[str, Any]], None]) -> None:
+    def __init__(self, login: Login | Node, changed: Callable[[Machine, dict[str, Any]], None]) -> None:
         self.login = login
         self._changed = changed
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -149,14 +163,15 @@ class Machine:
         remote = shlex.join([login.python, "-c", f"{_START}; {_SERVE}"])
         try:
             self._process = process.start(
-                [*login.ssh, f"exec {remote}"],
+                [*login.reach, f"exec {remote}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._said,
             )
         except OSError as error:
             self._said.close()
-            raise MeasureError(f"ssh: {error.strerror or error}; `apt-get install openssh-client`") from None
+            words = f"{login.by}: {error.strerror or error}; `apt-get install {login.package}`"
+            raise MeasureError(words) from None
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         try:
@@ -237,9 +252,9 @@ class Machine:
 
     @property
     def lost(self) -> str:
-        """Say that the connection is lost, and what ssh said of it."""
+        """Say that the connection is lost, and what was said of it."""
         words = self._last_words()
-        return f"{self.login.word}: the connection by ssh was lost{f': {words}' if words else ''}"
+        return f"{self.login.word}: the connection by {self.login.by} was lost{f': {words}' if words else ''}"
 
     def _last_words(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):

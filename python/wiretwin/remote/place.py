@@ -1,8 +1,8 @@
-"""Machines reached over ssh, as a `wiretwin.place.Place`.
+"""Machines reached over ssh, or by srun in an allocation of Slurm, as a `wiretwin.place.Place`.
 
 No directory is shared: each machine keeps a copy of one under the same path, and this process carries what
-appears in one to the others. Ranks are started by ssh from here; launchers of MPI and the daemons of PVM
-start theirs by ssh from the first machine, which therefore must be let in at the others.
+appears in one to the others. Ranks are started from here; launchers of MPI and the daemons of PVM
+start theirs in the same way from the first machine, which therefore must be let in at the others.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from wiretwin.place import Counters, HostPlace
 from wiretwin.remote.agent import NONCE
 from wiretwin.remote.folder import Mirror
 from wiretwin.remote.machine import BUILD_S, Login, Machine, RemoteHost
+from wiretwin.remote.slurm import Node, allocated, node
 from wiretwin.stacks.base import StackError
 
 __all__ = ["Remote"]
@@ -46,7 +47,7 @@ host=$1; shift
 case $host in
 {cases}  *) echo "no machine $host in this run" >&2; exit 2 ;;
 esac
-exec {ssh} "$to" "${{{mark}:+{mark}=${mark}}} $*"
+exec {reach} "${{{mark}:+{mark}=${mark}}} $*"
 """
 
 
@@ -94,7 +95,40 @@ class Remote:
             the others.
         """
         _check(words, options)
-        with scratch.folder(PARENT, "ssh") as directory, contextlib.ExitStack() as stack:
+        with cls._up([Login(word, tuple(options), python) for word in words]) as made:
+            yield made
+
+    @classmethod
+    @contextlib.contextmanager
+    def allocated(cls, words: Sequence[str] = (), *, python: str = "python3") -> Iterator[Remote]:
+        """Reach the nodes of the allocation that this process runs in, by srun; as `up`.
+
+        Parameters
+        ----------
+        words
+            Nodes of it, at least two; by default all.
+        python
+            The Python of the nodes that has wiretwin.
+
+        Raises
+        ------
+        InputError
+            There is no allocation of two nodes or more, or a word is none of its nodes.
+        MeasureError
+            Slurm does not answer, or a node cannot be reached or has not the same wiretwin.
+        """
+        job, nodes = allocated()
+        for word in words:
+            if word not in nodes:
+                allowed = f"nodes of the allocation: {', '.join(nodes)}"
+                raise InputError(key="--between", value=word, allowed=allowed)
+        with cls._up([node(name, job, python) for name in words or nodes]) as made:
+            yield made
+
+    @classmethod
+    @contextlib.contextmanager
+    def _up(cls, logins: Sequence[Login | Node]) -> Iterator[Remote]:
+        with scratch.folder(PARENT, logins[0].by) as directory, contextlib.ExitStack() as stack:
             mirror = Mirror(directory)
             place: list[Remote] = []
 
@@ -103,8 +137,8 @@ class Remote:
                     place[0]._carry(machine, message)
 
             machines = []
-            for word in words:
-                machine = Machine(Login(word, tuple(options), python), changed)
+            for login in logins:
+                machine = Machine(login, changed)
                 stack.callback(machine.close)
                 machines.append(machine)
             nonce = secrets.token_hex(16)
@@ -125,6 +159,9 @@ class Remote:
         """Find the address and interface of each machine on its way to the next, and of that back."""
         reached = []
         for machine, facts in zip(self._machines, self._facts, strict=True):
+            if machine.login.address is not None:
+                reached.append(machine.login.address)
+                continue
             if len(facts["reached"]) != 4:
                 raise MeasureError(
                     f"{machine.login.word}: its sshd does not say by which address it was reached"
@@ -140,9 +177,9 @@ class Remote:
             f"  {host.address}) to={shlex.quote(machine.login.word)} ;;\n"
             for machine, host in zip(self._machines, self._hosts, strict=True)
         )
-        ssh = shlex.join(self._machines[0].login.ssh[:-1])
+        reach = self._machines[0].login.for_any
         path = self._directory / "agent"
-        path.write_text(_AGENT.format(cases=cases, ssh=ssh, mark=LAUNCH))
+        path.write_text(_AGENT.format(cases=cases, reach=reach, mark=LAUNCH))
         path.chmod(0o755)
 
     @property
@@ -152,7 +189,7 @@ class Remote:
 
     @property
     def agent(self) -> Path | None:
-        """A remote shell that calls ssh; it works on the first machine.
+        """A remote shell that calls ssh or srun; it works on the first machine.
 
         Raises
         ------
@@ -171,8 +208,8 @@ class Remote:
                 if code != 0:
                     first = self._machines[0].login.word
                     raise StackError(
-                        f"{first} is not let in at {host.login.word} by ssh, by which launchers start ranks "
-                        f"there: {said or 'no reason given'}"
+                        f"{first} is not let in at {host.login.word} by {host.login.by}, by which launchers "
+                        f"start ranks there: {said or 'no reason given'}"
                     )
             self._agent_checked = True
         return path
@@ -277,7 +314,7 @@ class Remote:
     def describe(self) -> dict[str, Any]:
         """Return the machines with what they are, for a manifest."""
         return {
-            "kind": "ssh",
+            "kind": self._machines[0].login.by,
             "hosts": [
                 {
                     "name": machine.login.word,

@@ -1,0 +1,105 @@
+"""Machines of an allocation of Slurm, reached by srun: real daemons on hosts of a testbed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from slurm_cluster import LIMIT_S, PROGRAM, Cluster, cluster
+from watching import becomes
+
+from wiretwin.errors import InputError, MeasureError
+from wiretwin.remote.slurm import Node, allocated
+from wiretwin.results import Result
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[Cluster]:
+    with cluster() as made:
+        yield made
+
+
+def lived_on(folder: Path) -> list[str]:
+    """The machines of a result."""
+    place = Result.open(folder).manifest.options["place"]
+    assert place["kind"] == "srun"
+    return [host["name"] for host in place["hosts"]]
+
+
+MEASURE = ("measure", "--launcher", "srun", "--budget", "none", "--launches", "3", "--sizes", "4")
+
+
+def test_an_allocation_is_measured_by_sockets_and_by_the_launcher_of_an_mpi(slurm: Cluster) -> None:
+    folder = slurm.folder / "curves"
+    done = slurm.wiretwin(
+        *MEASURE, "--for", "curves", "--layers", "socket/tcp,mpi/openmpi", "-o", str(folder)
+    )
+    assert done.returncode == 0, done.stderr
+    assert lived_on(folder) == ["h1", "h2"]
+    result = Result.open(folder)
+    assert [launch.error for launch in result.manifest.launches] == [None] * 6
+    assert set(result.samples()["layer"]) == {"socket/tcp", "mpi/openmpi"}
+    # What was carried between the hosts was counted on the interface of the first.
+    assert result.traffic()["packets_out"].min() > 0
+    becomes([], slurm.steps)
+
+
+def test_a_compiled_program_runs_on_the_nodes(slurm: Cluster) -> None:
+    run = ("run", "ring", "--launcher", "srun", "--layer", "mpi/mpich", "--ranks", "2", "--format", "json")
+    done = slurm.wiretwin(*run)
+    assert done.returncode == 0, done.stderr
+    assert [row["verified"] for row in json.loads(done.stdout)] == [True, True]
+    becomes([], slurm.steps)
+
+
+def test_what_is_interrupted_leaves_no_step_behind(slurm: Cluster) -> None:
+    folder = slurm.folder / "interrupted"
+    line = [*PROGRAM, *MEASURE[:3], "--layers", "socket/tcp", "--budget", "50s", "-o", str(folder)]
+    line += ["--remote-python", sys.executable]
+    process = subprocess.Popen(slurm.words(line), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + LIMIT_S
+    while not list(folder.glob("samples/*")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert slurm.steps()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=LIMIT_S)
+    becomes([], slurm.steps)
+
+
+def test_what_is_no_allocation_is_said(slurm: Cluster) -> None:
+    one = slurm.wiretwin(*MEASURE, "--layers", "socket/tcp", nodes=1)
+    assert one.returncode == 2
+    assert "SLURM_JOB_NODELIST: 'h1' is one node" in " ".join(one.stderr.split())
+    other = slurm.wiretwin(*MEASURE, "--layers", "socket/tcp", "--between", "h1", "h9")
+    assert other.returncode == 2
+    assert "h9" in other.stderr
+    assert "nodes of the allocation: h1, h2" in " ".join(other.stderr.split())
+
+
+def test_outside_of_a_job_there_is_no_allocation() -> None:
+    with pytest.raises(InputError, match=r"--launcher: there is no allocation.*salloc --nodes=2"):
+        allocated({"SLURM_JOB_ID": "7"})
+
+
+def test_slurm_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MeasureError, match=r"scontrol: .*apt-get install slurm-client"):
+        allocated({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-2]"})
+
+
+def test_a_step_hides_what_slurm_has_set_but_where_its_configuration_is() -> None:
+    reach = Node("h1", "7", "10.0.0.1", "python3").reach
+    shell = reach[reach.index("sh") :]
+    env = {"PATH": "/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_CONF": "/etc/x", "OTHER": "kept"}
+    done = subprocess.run([*shell, "env"], env=env, capture_output=True, text=True, check=True)
+    names = {line.partition("=")[0] for line in done.stdout.splitlines()}
+    assert {"SLURM_CONF", "OTHER"} <= names
+    assert "SLURM_JOB_ID" not in names
