@@ -13,14 +13,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wiretwin.stacks.word import BLOCKING, NONBLOCKING
+from wiretwin.measure.pairs_mpi4py import Window, stream
+from wiretwin.stacks.word import BLOCKING, NONBLOCKING, ONE_SIDED, PAIRS
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Comm, Request
+    from mpi4py.MPI import Intracomm, Request
 
 __all__ = ["LOOPS", "Group", "next_run"]
 
-LOOPS = (*BLOCKING, *NONBLOCKING)
+LOOPS = (*BLOCKING, *NONBLOCKING, *ONE_SIDED, *PAIRS)
 SOUNDINGS = 10
 """Iterations that tell how long to compute where the plain call was not timed before."""
 NUMBER_BYTES = 4
@@ -45,7 +46,7 @@ class Call:
     into: Any
 
 
-def _call(comm: Comm, name: str, size: int) -> Call:
+def _call(comm: Intracomm, name: str, size: int) -> Call:
     """Return a collective call by its name without an ``i`` or ``_busy``, with buffers of `size` bytes."""
     import numpy as np
     from mpi4py import MPI
@@ -127,14 +128,19 @@ class Group:
         Communicators of the calls and of the orders.
     """
 
-    def __init__(self, comm: Comm, control: Comm) -> None:
+    def __init__(self, comm: Intracomm, control: Intracomm) -> None:
         self.comm, self.control = comm, control
         self._known: dict[tuple[str, int], float] = {}
         self._verified: set[tuple[str, int]] = set()
         self._calls: dict[tuple[str, int], Call] = {}
+        self._window = Window(comm)
 
-    def _take_part(self, loop: str, size: int, iterations: int, busy_ns: int) -> list[int]:
+    def _take_part(self, loop: str, size: int, messages: int, iterations: int, busy_ns: int) -> list[int]:
         """Do something so often; return this rank's times, nanoseconds. No iterations: verify it."""
+        if loop in PAIRS:
+            return stream(self.comm, loop, size, messages, iterations)
+        if loop in ONE_SIDED:
+            return self._window.run(loop, size, messages, iterations)
         plain = loop.removesuffix("_busy")
         starts = plain.startswith("i")
         name = plain[1:] if starts else plain
@@ -172,50 +178,53 @@ class Group:
         whole()
         expected = _expected(call, ranks, rank, size)
         if expected is not None and not (call.into[: len(expected)] == expected).all():
-            raise RuntimeError(f"{call.name} of {size} bytes gave a wrong value at rank {rank}")
+            raise RuntimeError(f"wrong data: {call.name} of {size} bytes, at rank {rank}")
 
     def serve(self) -> None:
         """Do at any rank but 0 what rank 0 says, until it says that nothing more will come."""
         while (order := self.control.bcast(None)) is not None:
             self.control.gather(self._take_part(*order))
+        self._window.close()
 
-    def _lead(self, loop: str, size: int, iterations: int, busy_ns: int) -> list[tuple[int, int]]:
-        """Have all do something; return the slowest rank and the mean over the ranks, by iteration."""
-        order = (loop, size, iterations, busy_ns)
+    def _lead(self, step: dict[str, Any], loop: str, iterations: int, busy_ns: int) -> list[tuple[int, int]]:
+        """Have all do something; return the slowest rank and the mean over those that time something."""
+        order = (loop, int(step["bytes"]), int(step["messages"]), iterations, busy_ns)
         self.control.bcast(order)
         by_rank = self.control.gather(self._take_part(*order)) or []
-        return [(max(times), round(sum(times) / len(times))) for times in zip(*by_rank, strict=True)]
+        told = [[one for one in times if one] or [0] for times in zip(*by_rank, strict=True)]
+        return [(max(times), round(sum(times) / len(times))) for times in told]
 
     def quit(self) -> None:
         """Tell all others that nothing more will come."""
         self.control.bcast(None)
+        self._window.close()
 
     def run(self, index: int, step: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Take the samples of a step at rank 0; yield the two ``samples`` lines."""
         loop, size, warmup = step["loop"], int(step["bytes"]), int(step["warmup"])
         key = (loop, size)
         if key not in self._verified:
-            self._lead(loop, size, 0, 0)
+            self._lead(step, loop, 0, 0)
             self._verified.add(key)
         busy_ns = int(step["delay_ns"])
         plain = loop.removesuffix("_busy")
         if plain != loop and not busy_ns:
             if (plain, size) not in self._known:
                 self._known[plain, size] = statistics.median(
-                    slowest for slowest, _ in self._lead(plain, size, SOUNDINGS, 0)
+                    slowest for slowest, _ in self._lead(step, plain, SOUNDINGS, 0)
                 )
             busy_ns = round(self._known[plain, size])
-        (first,) = self._lead(loop, size, 1, busy_ns)
+        (first,) = self._lead(step, loop, 1, busy_ns)
         estimate = float(first[0])
         if warmup:
             start = now()
-            self._lead(loop, size, warmup, busy_ns)
+            self._lead(step, loop, warmup, busy_ns)
             estimate = min(estimate, (now() - start) / warmup)
         taken: list[tuple[int, int]] = []
         spent = 0.0
         while count := next_run(step, len(taken), spent, estimate):
             start = now()
-            taken += self._lead(loop, size, count, busy_ns)
+            taken += self._lead(step, loop, count, busy_ns)
             took = now() - start
             spent += took
             estimate = took / count
