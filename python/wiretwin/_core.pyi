@@ -139,13 +139,16 @@ class World:
         memory_bytes: int,
     ) -> (
         tuple[Literal["done"], list[tuple[int, list[int], int]]]
-        | tuple[Literal["absent", "gone", "spawned", "deadlock", "asked"], tuple[int, str]]
+        | tuple[Literal["absent", "spawned", "deadlock", "asked"], tuple[int, str]]
+        | tuple[Literal["gone"], tuple[int, list[tuple[int, str, str, int]], list[tuple[int, str]]]]
     ):
         """Let processes be the ranks, which meet the world in memory at `path`, until all have ended.
 
         `goes_on` is asked now and then whether they are still to. Returns what each rank took, the same by
         kind, and the messages it sent, all between its library's start and its end; or why the run ended
-        before: not all ranks came (how many did), a rank went, all wait for ever, one asked for what there
+        before: not all ranks came (how many did), a rank went or was ended (and what ranks waited and looked
+        for where nothing else happened any more, as from `blocked`; and which slept outside their library, in
+        which function of the kernel), all wait for ever, one asked for what there
         is not (its number, and why), or the program spawns more processes than the world has ranks for (how
         many).
         """

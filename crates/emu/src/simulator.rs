@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use wiretwin_host::sim::{Answer, Arena, Ask, AskKind, Given, Turn};
 use wiretwin_msg::matching::Pattern;
@@ -13,6 +14,9 @@ use wiretwin_msg::protocol::Mode;
 use wiretwin_net::ranks::{Blocked, NameId, Op, Outcome, Ranks, RanksError, RequestId, WaitMode};
 use wiretwin_units::{Bytes, Span};
 
+/// So often is it looked, while ranks sleep outside their library and nothing else happens, whether they go on, before
+/// those that only look are roused.
+const RESTS: u32 = 8;
 /// Turns after which it is asked whether anybody still waits for the run.
 const LOOK_TURNS: u32 = 1024;
 /// More processes than this are not asked for, whatever a program spawns.
@@ -47,6 +51,10 @@ pub enum SimulatorError {
     Gone {
         /// Which.
         rank: u32,
+        /// What ranks looked or waited for, where nothing else happened any more.
+        vain: Vec<Blocked>,
+        /// Ranks that slept outside the library, and where in the kernel.
+        outside: Vec<(u32, String)>,
     },
     /// The program spawns more processes than there is room for: the run has to be made anew with room for them.
     Spawned {
@@ -70,7 +78,7 @@ impl fmt::Display for SimulatorError {
             Self::Memory(error) => write!(f, "the memory of the run: {error}"),
             Self::Local => f.write_str("a network with hosts of its own has libraries of its own"),
             Self::Absent { come } => write!(f, "{come} ranks came, and no more"),
-            Self::Gone { rank } => write!(f, "rank {rank} ended before the library was finalized"),
+            Self::Gone { rank, .. } => write!(f, "rank {rank} ended before the library was finalized"),
             Self::Spawned { processes } => write!(f, "{processes} processes are spawned, at least"),
             Self::Deadlock(blocked) => write!(f, "{} ranks wait for what will not come", blocked.len()),
             Self::Asked { rank, reason } => write!(f, "rank {rank}: {reason}"),
@@ -115,6 +123,8 @@ struct Rank {
     /// What it has not been told.
     answers: VecDeque<Answer>,
     awaits: Option<Awaits>,
+    /// Whether it is suspended in a call that only looks.
+    looks: bool,
     sent: u64,
     begun: Option<Marked>,
     took: Option<Marked>,
@@ -140,6 +150,25 @@ pub struct Simulator<'a> {
     started: u32,
     /// How many processes each of these ranks spawns in its next turn.
     spawning: BTreeMap<u32, u32>,
+    vain: Vain,
+    /// Ranks that sleep outside their library while others go on, the first that fell asleep first.
+    outside: Vec<Outside>,
+}
+
+/// A rank that sleeps outside its library.
+#[derive(Clone, Copy, Debug)]
+struct Outside {
+    rank: u32,
+    /// How long of that nothing happened in the world, and so its own work, or a child's, was waited for.
+    alone: Duration,
+}
+
+/// How often ranks have looked in vain with nothing else left to happen.
+#[derive(Debug, Default)]
+struct Vain {
+    rounds: u64,
+    /// What was waited and looked for in one of the last rounds.
+    blocked: Vec<Blocked>,
 }
 
 impl<'a> Simulator<'a> {
@@ -173,7 +202,7 @@ impl<'a> Simulator<'a> {
         let contexts = BTreeMap::from([(UNTAGGED, 0)]);
         let (places, names, waits) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
         let next = (0..started).collect();
-        let (turns, spawning) = (0, BTreeMap::new());
+        let (turns, spawning, vain, outside) = (0, BTreeMap::new(), Vain::default(), Vec::new());
         Ok(Self {
             world,
             arena,
@@ -187,6 +216,8 @@ impl<'a> Simulator<'a> {
             next,
             started,
             spawning,
+            vain,
+            outside,
         })
     }
 
@@ -200,6 +231,7 @@ impl<'a> Simulator<'a> {
         loop {
             while let Some(rank) = self.next.pop_front() {
                 self.serve(rank, &mut goes_on)?;
+                self.see_outside(Some(rank), &mut goes_on)?;
             }
             if self.ranks[..self.started as usize].iter().all(|rank| rank.has_finished) {
                 let end =
@@ -207,7 +239,8 @@ impl<'a> Simulator<'a> {
                 return (0..self.started).map(end).collect();
             }
             if !self.world.step() {
-                return Err(SimulatorError::Deadlock(self.world.blocked()));
+                self.go_on_without(&mut goes_on)?;
+                continue;
             }
             resumed.clear();
             resumed.extend(self.world.resumed().map(|(rank, _)| rank));
@@ -217,6 +250,98 @@ impl<'a> Simulator<'a> {
                 }
             }
         }
+    }
+
+    /// Takes up what ranks ask for that were outside their library, and have gone on: whether there were any. What
+    /// another rank has just done may have let them.
+    fn see_outside(
+        &mut self,
+        worked: Option<u32>,
+        goes_on: &mut impl FnMut() -> bool,
+    ) -> Result<bool, SimulatorError> {
+        let (mut at, mut is_any, mut last) = (0, false, worked);
+        while let Some(&Outside { rank, alone }) = self.outside.get(at) {
+            if !self.arena.is_back(rank) {
+                at += 1;
+                continue;
+            }
+            match self.arena.await_rank(rank, &mut *goes_on) {
+                Turn::Outside => at += 1,
+                Turn::Gone => return Err(self.gone(rank)),
+                Turn::Asked => {
+                    self.outside.remove(at);
+                    self.take_up_late(rank, alone, last)?;
+                    // It may have let others, too.
+                    (at, is_any, last) = (0, true, Some(rank));
+                }
+            }
+        }
+        Ok(is_any)
+    }
+
+    /// Takes up what a rank asks for that was outside its library, which a rank may have let go on that worked last.
+    fn take_up_late(&mut self, rank: u32, alone: Duration, last: Option<u32>) -> Result<(), SimulatorError> {
+        let wrong = |error: RanksError| SimulatorError::Asked { rank, reason: error.to_string() };
+        if let Some(last) = last {
+            let now = self.world.rank_now(last).map_err(wrong)?;
+            self.world.let_pass(rank, now).map_err(wrong)?;
+        }
+        if self.given.compute_ps == u64::MAX && !alone.is_zero() {
+            let own = Span::from_ns(u64::try_from(alone.as_nanos()).unwrap_or(u64::MAX));
+            self.post(rank, Op::Compute(own), None)?;
+        }
+        if self.take_up(rank)? {
+            self.next.push_back(rank);
+        }
+        Ok(())
+    }
+
+    /// Nothing will happen in the world by itself: what is left are ranks outside their library, and those that only
+    /// look.
+    fn go_on_without(&mut self, goes_on: &mut impl FnMut() -> bool) -> Result<(), SimulatorError> {
+        if !self.outside.is_empty() {
+            for _ in 0..RESTS {
+                if self.see_outside(None, goes_on)? {
+                    return Ok(());
+                }
+                let rested = self.arena.rest();
+                for outside in &mut self.outside {
+                    outside.alone += rested;
+                }
+            }
+            if !goes_on() {
+                return Err(self.gone(self.outside[0].rank));
+            }
+        }
+        self.rouse()
+    }
+
+    /// Ranks that only look go on without anything.
+    fn rouse(&mut self) -> Result<(), SimulatorError> {
+        self.vain.rounds += 1;
+        if self.vain.rounds.is_power_of_two() {
+            self.vain.blocked = self.world.blocked();
+        }
+        let mut is_any = false;
+        for rank in 0..self.started {
+            let state = &self.ranks[rank as usize];
+            if state.looks && state.awaits.is_some() {
+                is_any = true;
+                self.world
+                    .rouse(rank)
+                    .map_err(|error| SimulatorError::Asked { rank, reason: error.to_string() })?;
+            }
+        }
+        if is_any || !self.outside.is_empty() {
+            return Ok(());
+        }
+        Err(SimulatorError::Deadlock(std::mem::take(&mut self.vain.blocked)))
+    }
+
+    fn gone(&mut self, rank: u32) -> SimulatorError {
+        let outside = self.outside.iter().map(|outside| outside.rank);
+        let outside = outside.map(|rank| (rank, self.arena.sleeps_in(rank).unwrap_or_default())).collect();
+        SimulatorError::Gone { rank, vain: std::mem::take(&mut self.vain.blocked), outside }
     }
 
     /// Waits until processes have come.
@@ -300,7 +425,7 @@ impl<'a> Simulator<'a> {
         loop {
             self.turns = self.turns.wrapping_add(1);
             if self.turns.is_multiple_of(LOOK_TURNS) && !goes_on() {
-                return Err(SimulatorError::Gone { rank });
+                return Err(self.gone(rank));
             }
             let from = self.started;
             self.started += self.spawning.remove(&rank).unwrap_or(0);
@@ -312,28 +437,44 @@ impl<'a> Simulator<'a> {
             let count = state.answers.len().min(Arena::ANSWERS);
             let answers: Vec<Answer> = state.answers.drain(..count).collect();
             let now = self.world.rank_now(rank).map_or(0, |now| now.as_ps());
-            if self.arena.turn(rank, now, &answers, &mut *goes_on) == Turn::Gone {
-                return Err(SimulatorError::Gone { rank });
+            let mut turn = self.arena.turn(rank, now, &answers, &mut *goes_on);
+            while turn == Turn::Outside && !spawned.is_empty() {
+                // It waits for the launcher, which starts them; nobody else goes on meanwhile.
+                turn = self.arena.await_rank(rank, &mut *goes_on);
+            }
+            match turn {
+                Turn::Gone => return Err(self.gone(rank)),
+                Turn::Outside => {
+                    self.outside.push(Outside { rank, alone: Duration::ZERO });
+                    return Ok(());
+                }
+                Turn::Asked => {}
             }
             if !spawned.is_empty() {
                 // The launcher has done its part, and they begin without messages.
                 self.gather(spawned.clone(), goes_on)?;
                 self.next.extend(spawned);
             }
-            for at in 0..self.arena.asked().len() {
-                let ask = self.arena.asked()[at];
-                self.act(rank, &ask)?;
-            }
-            let state = &self.ranks[rank as usize];
-            if state.awaits.is_some() || state.has_finished {
+            if !self.take_up(rank)? {
                 return Ok(());
             }
         }
     }
 
+    /// Does what a rank has asked for that has given its turn back: whether it needs another at once.
+    fn take_up(&mut self, rank: u32) -> Result<bool, SimulatorError> {
+        for at in 0..self.arena.asked().len() {
+            let ask = self.arena.asked()[at];
+            self.act(rank, &ask)?;
+        }
+        let state = &self.ranks[rank as usize];
+        Ok(state.awaits.is_none() && !state.has_finished)
+    }
+
     fn act(&mut self, rank: u32, ask: &Ask) -> Result<(), SimulatorError> {
         let number = rank as usize;
         let length = Bytes::new(ask.length);
+        self.ranks[number].looks = ask.kind == AskKind::Seek;
         match ask.kind {
             AskKind::Compute => self.post(rank, Op::Compute(Span::from_ps(ask.length)), None).map(drop),
             AskKind::Enter => {
@@ -352,6 +493,7 @@ impl<'a> Simulator<'a> {
             AskKind::Send => {
                 let (context, tag) = self.split(ask);
                 let (to, mode) = (ask.peer as u32, Mode::Standard);
+                self.vain = Vain::default();
                 let request = self.post(rank, Op::Send { context, to, tag, bytes: length, mode }, None)?;
                 let request = request.expect("a send has a request");
                 self.places.insert(request.0, ask.place);
@@ -375,9 +517,11 @@ impl<'a> Simulator<'a> {
                 let Some(&(request, _)) = found else { return Ok(()) };
                 self.post(rank, Op::Cancel(request), None).map(drop)
             }
-            AskKind::Watch | AskKind::Look if !self.ranks[number].answers.is_empty() => Ok(()),
-            AskKind::Watch if ask.place == NONE => self.wait(rank, Awaits::Ended),
-            AskKind::Watch => {
+            AskKind::Watch | AskKind::Seek | AskKind::Look if !self.ranks[number].answers.is_empty() => {
+                Ok(())
+            }
+            AskKind::Watch | AskKind::Seek if ask.place == NONE => self.wait(rank, Awaits::Ended),
+            AskKind::Watch | AskKind::Seek => {
                 let pattern = self.pattern(rank, ask)?;
                 self.wait(rank, Awaits::Either(pattern))
             }

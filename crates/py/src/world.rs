@@ -16,7 +16,9 @@ use wiretwin_host::sim::Given;
 use wiretwin_msg::library::Failure;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
-use wiretwin_net::ranks::{Completion, Op, Outcome, Ranks as Inner, RanksError, RequestId, WaitMode};
+use wiretwin_net::ranks::{
+    Blocked, Completion, Op, Outcome, Ranks as Inner, RanksError, RequestId, WaitMode,
+};
 use wiretwin_record::chrome;
 use wiretwin_record::timeline::Kind;
 use wiretwin_units::{Bytes, Span};
@@ -391,7 +393,9 @@ impl World {
     /// is asked now and then whether they are still to.
     ///
     /// Returns what each rank took, the same by kind, and the messages it sent between the library's start and its end; or why the
-    /// run did not come to its end, as a word and, where it is one rank's fault, its number. The launcher starts the
+    /// run did not come to its end, as a word and, where it is one rank's fault, its number; for a rank that has gone, also what ranks
+    /// waited and looked for, if nothing else happened any more, and which slept outside their library, in which function of
+    /// the kernel. The launcher starts the
     /// first ranks, `launched`; the world's others are for processes that the program spawns.
     #[pyo3(signature = (path, goes_on, *, launched, tag_bits, ignored, apart, patience, look_ps, compute_ps, memory_bytes))]
     #[allow(clippy::too_many_arguments, reason = "they have names where it is called")]
@@ -433,7 +437,10 @@ impl World {
                 return ("done", PyList::new(py, ranks)?).into_pyobject(py);
             }
             Err(SimulatorError::Absent { come }) => ("absent", come, String::new()),
-            Err(SimulatorError::Gone { rank }) => ("gone", rank, String::new()),
+            Err(SimulatorError::Gone { rank, vain, outside }) => {
+                let vain: Vec<_> = vain.into_iter().map(told).collect();
+                return ("gone", (rank, vain, outside)).into_pyobject(py);
+            }
             Err(SimulatorError::Spawned { processes }) => ("spawned", processes, String::new()),
             Err(SimulatorError::Deadlock(_)) => ("deadlock", 0, String::new()),
             Err(SimulatorError::Asked { rank, reason }) => ("asked", rank, reason),
@@ -447,8 +454,7 @@ impl World {
     }
 
     fn blocked(&self) -> Vec<(u32, String, String, i32)> {
-        let blocked = self.inner.blocked().into_iter();
-        blocked.map(|item| (item.rank, item.operation, item.name, item.site)).collect()
+        self.inner.blocked().into_iter().map(told).collect()
     }
 
     fn blocked_since_ps(&self) -> Vec<(u32, u64)> {
@@ -483,6 +489,11 @@ impl World {
     fn digest(&self) -> String {
         self.inner.digest().to_string()
     }
+}
+
+/// Who waits, for what, in which call, at which site.
+fn told(blocked: Blocked) -> (u32, String, String, i32) {
+    (blocked.rank, blocked.operation, blocked.name, blocked.site)
 }
 
 pub(crate) fn totals_of<'py>(py: Python<'py>, world: &Inner) -> PyResult<Bound<'py, PyDict>> {

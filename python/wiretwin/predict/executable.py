@@ -46,6 +46,9 @@ _SPARE_BYTES = 16 << 20
 """Shared memory that messages under way leave to the library and to others."""
 
 
+_Stuck = tuple[int, str, str, int]
+"""A rank that waits, for what, in which call, at which site."""
+
 _READY = "receive of a message from any rank with tag 0 in context 0"
 """How the simulated world names the receive of any message without a tag."""
 
@@ -292,15 +295,17 @@ def _simulate(
             late = time.monotonic() >= ends
             # What comes by the launcher is of processes that were spawned.
             by_rank = printed.read([*(texts / str(rank) for rank in range(ranks)), out])
+        if word == "gone" and late and (detail[1] or detail[2]):
+            raise SimulationError(_in_vain(name, detail[1], detail[2], limit_s))
         if word != "done" or said.returncode:
-            raise _failure(name, word, detail, said, late, limit_s, ranks)
+            raise _failure(name, word, detail[0], said, late, limit_s, ranks)
         return _Run(ranks, detail, world, by_rank if by_rank[-1] else by_rank[:-1])
 
 
 def _failure(
     name: str,
     word: str,
-    detail: tuple[int, str],
+    number: int,
     said: process.Finished,
     late: bool,
     limit_s: float,
@@ -311,10 +316,10 @@ def _failure(
     if late:
         return ProgramError(f"{name}: the simulated run did not end within {limit_s:g} s and was ended")
     if word == "absent" and not said.returncode:
-        return ProgramError(f"{name}: {detail[0]} of {ranks} ranks started MPI, and all have ended: {words}")
+        return ProgramError(f"{name}: {number} of {ranks} ranks started MPI, and all have ended: {words}")
     if word == "gone" and not said.returncode:
-        return ProgramError(f"{name}: rank {detail[0]} ended without finalizing MPI: {words}")
-    where = f"rank {detail[0]}: " if word == "gone" else ""
+        return ProgramError(f"{name}: rank {number} ended without finalizing MPI: {words}")
+    where = f"rank {number}: " if word == "gone" else ""
     return ProgramError(f"{name}: {where}ended with {process.ending(said.returncode)}: {words}")
 
 
@@ -326,9 +331,29 @@ def _asked(what: str) -> str:
 
 def _deadlock(name: str, world: Any) -> str:
     """Say who waits for what that will not come."""
-    stuck = [(rank, _asked(what), call) for rank, what, call, _ in world.blocked()]
-    lines = [f"{name}: deadlock: {len(stuck)} of {world.size} ranks can never go on"]
-    lines += [f"  rank {rank} in {call or 'MPI'} waits: {what}" for rank, what, call in stuck[:8]]
+    stuck = world.blocked()
+    return _listed(f"{name}: deadlock: {len(stuck)} of {world.size} ranks can never go on", stuck)
+
+
+def _in_vain(name: str, stuck: list[_Stuck], outside: list[tuple[int, str]], limit_s: float) -> str:
+    """Say who looks again and again for what does not come, and who waits for them, in MPI or outside."""
+    head = (
+        f"{name}: the simulated run did not end within {limit_s:g} s and was ended: nothing happened any "
+        "more, and ranks went on to look or to wait"
+    )
+    return _listed(head, stuck, outside)
+
+
+def _listed(head: str, stuck: list[_Stuck], outside: Sequence[tuple[int, str]] = ()) -> str:
+    """Say under a headline who waits or looks for what."""
+    lines = [
+        f"  rank {rank} waits outside MPI, in {where or 'a function'} of the kernel"
+        for rank, where in outside[:8]
+    ]
+    lines += [
+        f"  rank {rank} in {call or 'MPI'} {'looks' if simulated.looks(call) else 'waits'}: {_asked(what)}"
+        for rank, what, call, _ in stuck[:8]
+    ]
     if len(stuck) > 8:
         lines.append(f"  and {len(stuck) - 8} more")
-    return "\n".join(lines)
+    return "\n".join([head, *lines])

@@ -21,7 +21,7 @@ from wiretwin.errors import InputError
 from wiretwin.stacks.base import StackError
 from wiretwin.stacks.build import build, cache_folder
 
-__all__ = ["LIBRARIES", "Library", "is_executable", "needed"]
+__all__ = ["LIBRARIES", "Library", "functions", "is_executable", "is_local", "looks", "needed"]
 
 _LIMIT_S = 20.0
 
@@ -90,18 +90,23 @@ class Library:
         InputError
             The provider has not been built.
         """
+        return {
+            **direct.environment(self.name),
+            **self.settings,
+            "WIRETWIN_SIM": str(memory),
+            **self.paths(names),
+        }
+
+    def paths(self, names: Path) -> dict[str, str]:
+        """Return what a program finds the library by, whose other names are put into a folder."""
         for name in self.sonames:
             if not (self.file.parent / name).exists():
                 (names / name).symlink_to(self.file)
         for folder in self.beside:
             (names / folder.name).symlink_to(folder)
         libraries = [str(names), str(self.file.parent), os.environ.get("LD_LIBRARY_PATH")]
-        return {
-            **direct.environment(self.name),
-            **self.settings,
-            "WIRETWIN_SIM": str(memory),
-            "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
-        }
+        root = {name: value for name, value in self.settings.items() if name.startswith("OMPI_ALLOW")}
+        return root | {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
 
     def shim(self) -> Path:
         """Return what is loaded into ranks before anything else, and not into their launcher.
@@ -115,7 +120,11 @@ class Library:
 
     def command(self, ranks: int) -> list[str]:
         """Return the launcher's command, up to the program; what is spawned later has the same shim."""
-        preload = [word.format(self.shim()) for word in self.preload]
+        return self.started(ranks, self.shim())
+
+    def started(self, ranks: int, shim: Path) -> list[str]:
+        """Return the launcher's command, up to the program, which has a shim before its library."""
+        preload = [word.format(shim) for word in self.preload]
         return [*self.launcher, *preload, "-n", str(ranks)]
 
 
@@ -224,6 +233,16 @@ _ENDS = ("Finalize",)
 _SPAWNS = ("Comm_spawn", "Comm_spawn_multiple")
 
 
+def looks(call: str) -> bool:
+    """Return whether a function, ``MPI_Iprobe``, looks whether something has happened and never waits."""
+    return _LOOKS.match(call.removeprefix("P").removeprefix("MPI_")) is not None
+
+
+def is_local(name: str) -> bool:
+    """Return whether a function, ``Comm_rank``, moves no message; so do those that only look or wait."""
+    return _LOCAL.match(name) is not None or name == "Test_cancelled"
+
+
 def _class(name: str) -> int | None:
     """Return what a function does, as the shim numbers it; nothing if it moves no message."""
     if name in _BEGINS:
@@ -234,17 +253,28 @@ def _class(name: str) -> int | None:
         return 4 + _SPAWNS.index(name)
     if _LOOKS.match(name):
         return 1
-    return None if _LOCAL.match(name) or name == "Test_cancelled" else 0
+    return None if is_local(name) else 0
+
+
+def functions(library: Path) -> list[str]:
+    """Return the functions of an MPI library by name, ``MPI_Send`` and ``PMPI_Send``, sorted.
+
+    Raises
+    ------
+    StackError
+        There is no `nm`.
+    """
+    try:
+        done = process.run(["nm", "-D", "--defined-only", str(library)], limit_s=_LIMIT_S)
+    except OSError as error:
+        raise StackError(f"nm: {error.strerror or error}", "apt-get install binutils") from None
+    return sorted(set(re.findall(r"\b[TW] (P?MPI_\w+)$", done.stdout, re.MULTILINE)))
 
 
 @cache
 def _shim(library: Path) -> Path:
     """Return the shim of a library, built from the names of its own functions."""
-    try:
-        done = process.run(["nm", "-D", "--defined-only", str(library)], limit_s=_LIMIT_S)
-    except OSError as error:
-        raise StackError(f"nm: {error.strerror or error}", "apt-get install binutils") from None
-    found = sorted(set(re.findall(r"\b[TW] (P?MPI_(\w+))$", done.stdout, re.MULTILINE)))
+    found = [(full, full.removeprefix("P").removeprefix("MPI_")) for full in functions(library)]
     lines = [f"SIM({full}, {what})\n" for full, name in found if (what := _class(name)) is not None]
     if not lines:
         raise StackError(f"{library} has no functions of MPI")

@@ -187,6 +187,113 @@ def test_probes_and_tests_give_what_they_give_natively(mpi_twin: Path) -> None:
     assert printed(program, mpi_twin, 4) == first
 
 
+def test_a_rank_that_only_looks_goes_on_when_nothing_else_happens(mpi_twin: Path) -> None:
+    body = """
+    int flag = 0, looks = 0, got = -1, gone = size;
+    MPI_Request request;
+    MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 7, WORLD, &request);
+    /* All of them look for what is sent only by one that has given up. */
+    for (; !flag && looks < 100 * (rank + 1); looks++)
+        if (rank % 2)
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        else
+            MPI_Iprobe(MPI_ANY_SOURCE, 8, WORLD, &flag, MPI_STATUS_IGNORE);
+    MPI_Send(&rank, 1, MPI_INT, (rank + 1) % size, 7, WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    printf("%d %d %d\\n", flag, looks == 100 * (rank + 1), got);
+"""
+    program = compiled(body)
+    first = printed(program, mpi_twin, 4)
+    # The first gives up and sends to the second, which has it before its looks are at an end; and so on.
+    assert first == ["0 1 3\n", "1 0 0\n", "0 1 1\n", "1 0 2\n"]
+    assert printed(program, mpi_twin, 4) == first
+
+
+OUTSIDE = {
+    "a pipe": (
+        """
+    char name[] = "wake";
+    if (rank == 0)
+        mkfifo(name, 0600);
+    MPI_Barrier(WORLD);
+    if (rank == 0) {
+        char byte = 0;
+        int file = open(name, O_RDONLY);
+        read(file, &byte, 1);
+        printf("%d ", byte == 'x');
+    } else if (rank == 1) {
+        int file = open(name, O_WRONLY);
+        nanosleep(&(struct timespec){0, 5000000}, 0);
+        write(file, "x", 1);
+    }
+""",
+        0.005,
+    ),
+    "a file lock": (
+        """
+    int file = open("lock", O_RDWR | O_CREAT, 0600);
+    if (rank == 1)
+        flock(file, LOCK_EX);
+    MPI_Barrier(WORLD);
+    if (rank == 0)
+        flock(file, LOCK_EX);
+    if (rank == 1) {
+        nanosleep(&(struct timespec){0, 5000000}, 0);
+        flock(file, LOCK_UN);
+    }
+""",
+        0.005,
+    ),
+    "a child": (
+        """
+    int ends[2], status;
+    pipe(ends);
+    pid_t child = rank ? 0 : fork();
+    if (rank == 0 && child == 0) {
+        char byte;
+        close(ends[1]);
+        _exit(read(ends[0], &byte, 1));
+    }
+    if (rank == 0) {
+        mkfifo("wake", 0600);
+        MPI_Barrier(WORLD);
+        int file = open("wake", O_RDONLY);
+        close(ends[1]);
+        waitpid(child, &status, 0);
+        printf("%d ", status);
+    } else {
+        MPI_Barrier(WORLD);
+        if (rank == 1)
+            open("wake", O_WRONLY);
+    }
+""",
+        0.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", OUTSIDE)
+def test_a_rank_that_waits_outside_the_library_lets_the_others_go_on(mpi_twin: Path, what: str) -> None:
+    body, least_s = OUTSIDE[what]
+    first, *others = body.strip("\n").split("\n")
+    text = (
+        "\n".join(["    double began = MPI_Wtime();", first, *others])
+        + """
+    double took = MPI_Wtime() - began;
+    MPI_Barrier(WORLD);
+    printf("%.6f\\n", took);
+"""
+    )
+    headers = "#define _GNU_SOURCE\n" + "".join(
+        f"#include <{name}.h>\n" for name in ("fcntl", "sys/file", "sys/stat", "sys/wait")
+    )
+    program = compiled(headers + HEAD + text + TAIL, whole=True)
+    took = [float(words.split()[-1]) for words in printed(program, mpi_twin, 3)]
+    # Rank 0 goes on when rank 1 has let it, and not before; rank 2 has not waited for either.
+    assert least_s <= took[0] < least_s + 0.001
+    assert took[2] < 0.001
+
+
 WINDOWS = """
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
     long *at, got = -1, add = 1 << rank, old, many = 1 << 18;
@@ -421,6 +528,15 @@ BAD = {
     "leaves": ("if (rank) exit(0); MPI_Barrier(WORLD);", 5, "without finalizing|ended with"),
     "status": ("MPI_Finalize(); exit(7);", 5, "ended with status 7"),
     "endless": ("for (;;) ;", 5, "did not end within 3 s"),
+    "polls": (
+        "int flag = 0; while (rank == 0 && !flag) MPI_Iprobe(1, 7, WORLD, &flag, MPI_STATUS_IGNORE);"
+        "MPI_Barrier(WORLD);",
+        4, "did not end within 3 s.*rank 0 in MPI_Iprobe looks: .*tag 7.*1 in MPI_Barrier waits",
+    ),
+    "pipe": (
+        "int ends[2]; char byte; pipe(ends); if (rank == 0) read(ends[0], &byte, 1); MPI_Barrier(WORLD);",
+        4, "did not end within 3 s.*rank 0 waits outside MPI, in .*pipe.*rank 1 in MPI_Barrier waits",
+    ),
 }  # fmt: skip
 
 
@@ -428,7 +544,7 @@ BAD = {
 def test_what_goes_wrong_is_said(what: str) -> None:
     body, code, text = BAD[what]
     program = compiled(f"    {body}\n", what)
-    limit = "3s" if what == "endless" else "20s"
+    limit = "3s" if what in ("endless", "polls", "pipe") else "20s"
     done = wiretwin("run", program, "--world", "simulated", *NOTHING, "--limit", limit)
     assert done.code == code, done.err
     assert re.search(text, done.err, re.DOTALL), done.err

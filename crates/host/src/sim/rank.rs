@@ -26,8 +26,8 @@ const NUMBERS: [&str; 2] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK"];
 /// Where a launcher numbers its ranks so, its library ends by waiting for the others through the launcher, and sends no
 /// more messages.
 const ENDS_OUTSIDE: &str = NUMBERS[0];
-/// Looks in vain, one after the other and without work between them, before the next thing that happens is waited
-/// for.
+/// Looks in vain, one after the other and without work between them, before the next thing that happens to the rank
+/// is waited for, or that nothing else happens.
 const LOOKS: u32 = 16;
 /// Computation of this long or longer is work, picoseconds: a look after it is not one of a row.
 const WORK_PS: u64 = 2_000_000;
@@ -249,7 +249,10 @@ impl Rank {
         self.owed_ps += self.given.look_ps;
         self.clock_ps += self.given.look_ps;
         self.looks = 0;
-        if self.phase == Phase::Inside && (self.is_unsure || self.given.shares_cores != 0) {
+        // SAFETY: an atomic of a place inside the mapping.
+        let is_passed_over = unsafe { (*self.slot).is_passed_over.load(Ordering::Acquire) != 0 };
+        let is_unsure = self.is_unsure || is_passed_over || self.given.shares_cores != 0;
+        if self.phase == Phase::Inside && is_unsure {
             self.pay();
             self.ask(Ask::new(AskKind::Now));
             self.hand_over();
@@ -296,12 +299,11 @@ impl Rank {
             self.clock_ps = until_ps;
         }
         self.callers.me().sleeps_until_ps = None;
-        if self.callers.is_inside() {
-            // What has come for those that wait meanwhile.
-            self.pay();
-            self.ask(Ask::new(AskKind::Look));
-            self.hand_over();
-        }
+        // What has come for those that wait meanwhile; else others do first what they do outside the library by then.
+        let kind = if self.callers.is_inside() { AskKind::Look } else { AskKind::Now };
+        self.pay();
+        self.ask(Ask::new(kind));
+        self.hand_over();
         true
     }
 
@@ -565,7 +567,8 @@ impl Rank {
         };
         let waits = waits && !self.others_act();
         self.pay();
-        self.ask(Self::pattern(if waits { AskKind::Watch } else { AskKind::Look }, pattern));
+        let kind = if waits { self.watches() } else { AskKind::Look };
+        self.ask(Self::pattern(kind, pattern));
         self.hand_over();
         // SAFETY: the rank has the turn.
         let found = unsafe {
@@ -669,10 +672,13 @@ impl Rank {
 
     /// To wait for what can help the library on.
     fn watch(&mut self) -> Ask {
-        self.callers
-            .me()
-            .sought
-            .map_or(Ask::new(AskKind::Watch), |pattern| Self::pattern(AskKind::Watch, &pattern))
+        let kind = self.watches();
+        self.callers.me().sought.map_or(Ask::new(kind), |pattern| Self::pattern(kind, &pattern))
+    }
+
+    /// How this thread waits: a call that only looks goes on where nothing comes.
+    fn watches(&mut self) -> AskKind {
+        if self.callers.me().call == Call::Looks { AskKind::Seek } else { AskKind::Watch }
     }
 
     /// Leaves the world.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// What a file of this version begins with.
-pub(super) const MARK: u64 = u64::from_be_bytes(*b"wtsim\0\0\x01");
+pub(super) const MARK: u64 = u64::from_be_bytes(*b"wtsim\0\0\x02");
 /// How much of the address space the file takes; what is not used takes no memory.
 const BYTES: usize = 1 << 36;
 /// Things asked or answered in one turn.
@@ -64,6 +64,8 @@ pub enum AskKind {
     /// To wait until anything has ended or, where `place` is not [`u64::MAX`], a message has come that `tag`,
     /// `ignore` and `peer` accept.
     Watch,
+    /// The same, but in a call that only looks: it may go on without anything where nothing else happens.
+    Seek,
     /// To be told what has ended by now, and of such a message.
     Look,
     /// To be told the time.
@@ -181,6 +183,8 @@ pub(super) struct Slot {
     /// 0: it has not come; 1: it has; 2: it has left.
     pub phase: AtomicU32,
     pub process: AtomicU32,
+    /// The simulator goes on without the rank, which sleeps outside its library: its clock is not known there.
+    pub is_passed_over: AtomicU32,
     pub asked: u32,
     pub answered: u32,
     pub clock_ps: u64,

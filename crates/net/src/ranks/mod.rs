@@ -247,6 +247,36 @@ impl Ranks {
         }
     }
 
+    /// Lets time pass for a rank that its client has kept: it waited for something outside the world until then.
+    /// Nothing where the rank's clock is beyond that, or the rank shares cores or is suspended.
+    ///
+    /// # Errors
+    /// [`RanksError`] where the ranks live on a local network.
+    pub fn let_pass(&mut self, rank: u32, until: SimTime) -> Result<(), RanksError> {
+        match self {
+            Self::Costs(world) => {
+                world.let_pass(rank, until);
+                Ok(())
+            }
+            Self::Local(_) => Err(WorldError::Unsupported("a wait outside the world").into()),
+        }
+    }
+
+    /// Lets a rank go on that waits, or watches, for what will not come: the next step resumes it, with nothing.
+    /// Only for after a step that found that nothing will happen any more, and before the next.
+    ///
+    /// # Errors
+    /// [`RanksError`] where the ranks live on a local network.
+    pub fn rouse(&mut self, rank: u32) -> Result<(), RanksError> {
+        match self {
+            Self::Costs(world) => {
+                world.rouse(rank);
+                Ok(())
+            }
+            Self::Local(_) => Err(WorldError::Unsupported("to rouse a rank").into()),
+        }
+    }
+
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all have
     /// finished or none ever will.
     pub fn step(&mut self) -> bool {

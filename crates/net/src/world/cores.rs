@@ -451,6 +451,8 @@ impl World {
             return true;
         }
         if !self.anything_left() {
+            // For when a rank is roused.
+            self.schedule_slices(number);
             return false;
         }
         for core in range {

@@ -331,6 +331,30 @@ impl World {
         Ok(())
     }
 
+    /// Lets time pass for a rank that its client has kept: it waited for something outside the world until then.
+    /// Nothing where the rank's clock is beyond that, or the rank shares cores or is suspended.
+    pub fn let_pass(&mut self, rank: u32, until: SimTime) {
+        let state = &self.ranks[rank as usize];
+        if state.state == State::Running && state.sharer == NONE {
+            self.wait_until(rank, until.as_ps(), u64::MAX, u64::MAX, -1, 0);
+        }
+    }
+
+    /// Lets a rank go on that waits, or watches, for what will not come: the next step resumes it, with nothing.
+    /// Only for after a step that found that nothing will happen any more, and before the next.
+    pub fn rouse(&mut self, rank: u32) {
+        let state = &mut self.ranks[rank as usize];
+        if !matches!(state.state, State::Wait(_) | State::Watch) {
+            return;
+        }
+        if state.sharer == NONE {
+            self.ready.push(rank);
+        } else {
+            state.state = State::Wait(WaitMode::Test);
+            self.kick(rank);
+        }
+    }
+
     /// Goes to the next instant at which a rank can go on: `false` if there is none, because all
     /// have finished or none ever will.
     pub fn step(&mut self) -> bool {

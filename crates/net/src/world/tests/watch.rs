@@ -57,3 +57,33 @@ fn a_send_that_is_let_go_of_arrives_and_its_place_is_used_again() {
         assert!(world.requests.len() < 20, "{} requests", world.requests.len());
     }
 }
+
+#[test]
+fn a_rank_that_is_roused_goes_on_with_nothing_and_is_not_disturbed_later() {
+    for cores in [2, 1] {
+        for idle in [Idle::Spin, Idle::Sleep, Idle::Yield] {
+            let mut world = World::new(model(2, cores, idle, plain_layer()), 1, true);
+            let (own, other) = (world.recv(0, from(1, 0)), world.recv(1, from(0, 0)));
+            world.post(0, Op::Watch { requests: &[own], pattern: from(1, 5) }).unwrap();
+            world.wait(1, &[other], WaitMode::Some);
+            for round in 0..3 {
+                assert!(!world.step(), "{cores} cores, {idle:?}, round {round}");
+                let before = world.clock(0);
+                world.rouse(0);
+                assert_eq!(world.until(0), [], "{cores} cores, {idle:?}, round {round}");
+                assert!(world.clock(0) >= before);
+                world.post(0, Op::Watch { requests: &[own], pattern: from(1, 5) }).unwrap();
+            }
+            assert!(!world.step());
+            world.rouse(0);
+            assert_eq!(world.until(0), []);
+            world.send(0, 1, 0, 8, Mode::Standard);
+            world.wait(0, &[own], WaitMode::Some);
+            assert_eq!(world.until(1).len(), 1, "{cores} cores, {idle:?}");
+            world.send(1, 0, 0, 8, Mode::Standard);
+            world.post(1, Op::Yield).unwrap();
+            assert_eq!(world.until(0).len(), 1, "{cores} cores, {idle:?}");
+            world.check_totals();
+        }
+    }
+}
