@@ -137,6 +137,12 @@ CASES = {
     "run": _run("forever.py"),
     "run a script that leaves a daemon": _run("daemon.py", "sleep 1000"),
     "run between hosts": _run("forever.py", "wiretwin.mpi.live", "--hosts", "2"),
+    "trace": Case(
+        ("trace", "forever.py", "-o", "out"),
+        "hydra_pmi_proxy",
+        _SCRIPT,
+        ("trace", "brief.py", "-o", "out"),
+    ),
     "run a compiled program": _ring("wiretwin.probe", 1_000_000_000, 100_000),
     "run a compiled program in the simulated world": _ring(
         "wiretwin.predict.named",

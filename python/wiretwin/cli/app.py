@@ -19,7 +19,8 @@ __all__ = ["VERBS", "main"]
 
 VERBS = (
     "doctor", "tour", "measure", "import", "understand", "fit", "predict", "run", "compare", "baseline",
-    "report", "papers", "explain", "advise", "simulate", "sweep", "circuits", "testbed", "direct", "rpc",
+    "trace", "replay", "twin", "report", "papers", "explain", "advise", "simulate", "sweep", "circuits",
+    "testbed", "direct", "rpc",
 )  # fmt: skip
 """The verbs, in the order of ``--help``; each is a module `wiretwin.cli.VERB` with ``register(app)``.
 
@@ -34,6 +35,8 @@ SUMMARIES = {
     "predict": "Predict how long a program runs, before it does.",
     "run": "Run a program in a world, live or simulated.",
     "compare": "Compare two results, two predictions, or one with a run.",
+    "trace": "Record what a program's ranks ask of MPI.",
+    "replay": "Predict a recorded run on another network.",
     "papers": "Rebuild a paper's tables and figures.",
     "explain": "Show where the time of one message goes.",
     "advise": "Find the best settings of a stack by simulation.",

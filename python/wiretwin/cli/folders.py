@@ -22,7 +22,14 @@ ForceOption = Annotated[
     bool,
     typer.Option("--force", help="Replace what an earlier command has left in the folder of --out."),
 ]
-OURS = ("manifest.json", "prediction.json", "run.json", "launches.jsonl", "result/manifest.json")
+OURS = (
+    "manifest.json",
+    "prediction.json",
+    "trace.json",
+    "run.json",
+    "launches.jsonl",
+    "result/manifest.json",
+)
 """A folder that holds one of these was made by a verb."""
 
 

@@ -1,0 +1,126 @@
+"""Record a real run: a library before the program's MPI writes down what its ranks ask of it."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import os
+import re
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from wiretwin import process, scratch
+from wiretwin.errors import InputError, ProgramError
+from wiretwin.predict.records import utc_now
+from wiretwin.stacks import simulated
+from wiretwin.stacks.base import StackError
+from wiretwin.stacks.build import SOURCES, build, cache_folder
+from wiretwin.trace.format import Manifest, Trace
+
+__all__ = ["MOST", "record"]
+
+MOST = 20_000_000
+"""Records of a rank that are kept, unless another number is asked for: most calls are one."""
+_RECORD_BYTES = 48
+_COMPILERS = {"mpich": str(Path(sys.executable).parent / "mpicc"), "openmpi": "mpicc.openmpi"}
+_RENEWS = re.compile(r"(Comm_(dup|dup_with_info|split|split_type|create)|Cart_(create|sub)|Graph_create|"
+                     r"Dist_graph_create(_adjacent)?)$")  # fmt: skip
+"""Functions that make a communicator: all ranks of their first argument meet in them."""
+_RELEASES = re.compile(r"(Comm_(free|disconnect|call_errhandler)|Init|Init_thread|Finalize)$")
+
+
+def record(
+    program: str | Path,
+    args: Sequence[str] = (),
+    *,
+    ranks: int = 2,
+    out: str | Path,
+    most: int = MOST,
+    limit_s: float = 60.0,
+) -> Trace:
+    """Run a program for MPICH or Open MPI on this host, and record what its ranks ask of it.
+
+    Parameters
+    ----------
+    program, args
+        An executable file, or a script of mpi4py, and its arguments.
+    ranks
+        How many ranks are started, from 1 to 1024.
+    out
+        A folder for the recording, new or empty.
+    most
+        How many records of a rank are kept at most, 1 or more; a run that makes more is not replayed.
+    limit_s
+        The longest that the run may take, in seconds.
+
+    Raises
+    ------
+    InputError, StackError
+        The program is for no MPI that is known here; the recorder cannot be compiled.
+    ProgramError
+        The program fails, does not end in time, or calls no MPI.
+    """
+    path, folder = Path(program).absolute(), Path(out).absolute()
+    if not 1 <= ranks <= 1024:
+        raise InputError(key="--ranks", value=ranks, allowed="1 to 1024")
+    if most < 1:
+        raise InputError(key="--most", value=most, allowed="1 or more")
+    if not path.is_file():
+        raise InputError(key="program", value=str(path), reason="no such file")
+    library = simulated.needed(path)
+    command = [str(path), *args] if simulated.is_executable(path) else [sys.executable, str(path), *args]
+    folder.mkdir(parents=True, exist_ok=True)
+    if any(folder.iterdir()):
+        raise InputError(key="--out", value=str(folder), reason="holds something", allowed="an empty folder")
+    with scratch.folder(what="names") as names:
+        env = process.single_threaded() | library.paths(names)
+        env |= {"WIRETWIN_TRACE": str(folder), "WIRETWIN_TRACE_BYTES": str(most * _RECORD_BYTES)}
+        argv = [*library.started(ranks, _shim(library.name, library.file)), *command]
+        try:
+            done = process.run(argv, limit_s=limit_s, env=os.environ | env)
+        except process.TimeLimit:
+            raise ProgramError(
+                f"{path.name}: the run did not end within {limit_s:g} s and was ended"
+            ) from None
+    sys.stderr.write(done.stderr)
+    if done.returncode:
+        raise ProgramError(f"{path.name}: ended with {process.ending(done.returncode)}: {done.last_words()}")
+    if not (folder / "0").exists():
+        raise ProgramError(f"{path.name}: called no function of MPI that could be recorded")
+    manifest = Manifest(
+        program=path.name,
+        args=list(args),
+        ranks=ranks,
+        library=library.name,
+        printed=done.stdout[:100_000],
+        recorded_utc=utc_now(),
+        wiretwin=importlib.metadata.version("wiretwin"),
+    )
+    (folder / Trace.MANIFEST).write_text(manifest.model_dump_json(indent=1) + "\n", "utf-8")
+    return Trace(folder)
+
+
+@cache
+def _shim(name: str, library: Path) -> Path:
+    """Return the recorder for a library, which passes on those of its functions that it does not know."""
+    text = "".join((SOURCES / one).read_text() for one in ("trace.c", "trace_calls.h"))
+    known = set(re.findall(r"\b(?:NAMED\(|MPI_)(\w+?)\)?\(", text))
+    known |= set(re.findall(r"^(?:SENDS|STARTS|COMBINES|ALL_TO_ALL)\((\w+),", text, re.MULTILINE))
+    lines = []
+    for function in simulated.functions(library):
+        if function.startswith("P"):
+            continue
+        short = function.removeprefix("MPI_")
+        if short.removesuffix("_c") in known or simulated.is_local(short) or _RELEASES.match(short):
+            continue
+        lines.append(f"{'SYNCHRONIZES' if _RENEWS.match(short) else 'UNKNOWN'}({function})\n")
+    if not lines:
+        raise StackError(f"{library} has no functions of MPI")
+    listed = cache_folder() / f"trace-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:24]}.inc"
+    if not listed.is_file():
+        partial = listed.with_suffix(f".{os.getpid()}")
+        partial.write_text("".join(lines))
+        partial.replace(listed)
+    return build("trace.c", (_COMPILERS[name],), ("-ldl",), (f'-DTRACE_LIST="{listed}"',))

@@ -1,0 +1,349 @@
+"""Recorded runs of real MPI programs, done again in the simulated world; schedules in GOAL."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from predict_help import TWIN, wiretwin
+
+from wiretwin import trace
+from wiretwin.errors import InputError
+from wiretwin.predict.executable import predict_executable
+
+MPICC = Path(sys.executable).parent / "mpicc"
+HEAD = """
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#define WORLD MPI_COMM_WORLD
+int main(int argc, char **argv) {
+    int rank, size, got = -1, flag = 0;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(WORLD, &rank);
+    MPI_Comm_size(WORLD, &size);
+    int right = (rank + 1) % size, left = (rank + size - 1) % size;
+    MPI_Status status;
+    char *bytes = calloc(1, 1 << 20);
+"""
+TAIL = "    MPI_Finalize();\n    return 0;\n}\n"
+NOTHING = ("--twin", "nothing", "--network", "star:rate=10Gbit/s,delay=1us")
+
+
+@pytest.fixture
+def mpi_twin(tmp_path: Path) -> Path:
+    """The twin of a host with a core for each of 64 ranks and MPICH's own layer."""
+    path = tmp_path / "mpi.toml"
+    path.write_text(TWIN.replace('"mpi4py/mpich"', '"mpi/mpich"').replace("cores = 2", "cores = 64"))
+    return path
+
+
+def compiled(body: str, by: str | Path = MPICC) -> Path:
+    """Compile what stands between Init and Finalize."""
+    Path("program.c").write_text(HEAD + body + TAIL)
+    subprocess.run([by, "-O1", "program.c", "-o", "program"], check=True, timeout=60)
+    return Path("program").absolute()
+
+
+def recorded(body: str, ranks: int) -> trace.Trace:
+    return trace.record(compiled(body), ranks=ranks, out="recorded")
+
+
+MIXED = """
+    MPI_Request both[2];
+    MPI_Irecv(bytes, 100, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, WORLD, &both[0]);
+    MPI_Isend(bytes + 4096, 25, MPI_INT, right, 3, WORLD, &both[1]);
+    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    MPI_Sendrecv(bytes, 1 << 18, MPI_CHAR, right, 1,
+                 bytes + (1 << 19), 1 << 18, MPI_CHAR, left, 1, WORLD, &status);
+    if (rank == 0)
+        for (int from = 1; from < size; from++) {
+            MPI_Probe(MPI_ANY_SOURCE, 9, WORLD, &status);
+            MPI_Recv(bytes, 8, MPI_CHAR, status.MPI_SOURCE, 9, WORLD, &status);
+        }
+    else
+        MPI_Send(bytes, 8, MPI_CHAR, 0, 9, WORLD);
+    MPI_Issend(bytes, 7, MPI_CHAR, right, 4, WORLD, &both[0]);
+    MPI_Message message;
+    MPI_Mprobe(left, 4, WORLD, &message, &status);
+    MPI_Mrecv(bytes + 64, 7, MPI_CHAR, &message, &status);
+    for (flag = 0; !flag;)
+        MPI_Test(&both[0], &flag, &status);
+    MPI_Recv(bytes, 1, MPI_CHAR, MPI_PROC_NULL, 0, WORLD, &status);
+    MPI_Comm half;
+    MPI_Comm_split(WORLD, rank % 2, rank, &half);
+    MPI_Bcast(bytes, 1000, MPI_CHAR, 1, half);
+    MPI_Barrier(half);
+    MPI_Comm_free(&half);
+    MPI_Allreduce(MPI_IN_PLACE, bytes, 100, MPI_DOUBLE, MPI_SUM, WORLD);
+    int counts[64], at[64];
+    for (int one = 0; one < size; one++) {
+        counts[one] = one + 1;
+        at[one] = 64 * one;
+    }
+    MPI_Allgatherv(bytes, rank + 1, MPI_INT, bytes + 65536, counts, at, MPI_INT, WORLD);
+    MPI_Gatherv(bytes, rank + 1, MPI_INT, bytes + 65536, counts, at, MPI_INT, 1, WORLD);
+    for (int one = 0; one < size; one++)
+        counts[one] = 1 + (one + rank) % 3;
+    MPI_Alltoallv(bytes, counts, at, MPI_INT, bytes + 65536, counts, at, MPI_INT, WORLD);
+"""
+
+
+def test_a_recorded_run_is_done_again_with_all_its_messages(mpi_twin: Path) -> None:
+    found = recorded(MIXED, 4)
+    assert found.unknown == []
+    received = found.records(0)[found.records(0)["kind"] == trace.format.Kind.IRECV]
+    assert [int(one["bytes"]) for one in received] == [400, 1 << 18], (
+        "the receive that was posted, and the exchange"
+    )
+    made = trace.operations(found)
+    first, again = (trace.replay("recorded", twin=mpi_twin) for _ in range(2))
+    assert (first.trace_digest, first.seconds) == (again.trace_digest, again.seconds)
+    assert first.messages == made.messages
+    # 4 times 2 isends, 2 exchanges in one, and 3 sends to rank 0, apart from the collectives.
+    own = sum(one[0] == "send" and one[1] % 2 == 0 for asked in made.asked for one in asked)
+    assert own == 4 * 3 + 3
+    # Slower lines take longer, and so does computation that takes longer.
+    there = [
+        trace.replay("recorded", twin="nothing", network=f"star:rate={rate}Gbit/s", compute_scale=scale)
+        for rate, scale in ((10, 1.0), (1, 1.0), (10, 100.0))
+    ]
+    assert there[0].seconds.value < min(one.seconds.value for one in there[1:])
+
+
+def test_half_a_round_trip_is_the_twins_when_it_is_replayed(mpi_twin: Path) -> None:
+    body = """
+    for (int round = 0; round < 3; round++)
+        if (rank == 0) {
+            MPI_Send(bytes, 1000, MPI_CHAR, 1, 3, WORLD);
+            MPI_Recv(bytes, 1000, MPI_CHAR, 1, 4, WORLD, &status);
+        } else {
+            MPI_Recv(bytes, 1000, MPI_CHAR, 0, 3, WORLD, &status);
+            MPI_Send(bytes, 1000, MPI_CHAR, 0, 4, WORLD);
+        }
+"""
+    recorded(body, 2)
+    found = trace.replay("recorded", twin=mpi_twin, compute_scale=0.0)
+    # The same program in virtual time, without its computation.
+    program = predict_executable(Path("program"), twin=mpi_twin, compute_ps=0, ends=False)
+    assert found.seconds.value == pytest.approx(program.seconds.value, abs=1e-11)
+    assert found.messages == program.messages == 6
+
+
+def test_polling_is_no_computation() -> None:
+    body = """
+    if (rank == 0) {
+        double until = MPI_Wtime() + 0.2;
+        while (MPI_Wtime() < until)
+            ;
+        MPI_Send(bytes, 1, MPI_CHAR, 1, 3, WORLD);
+    } else {
+        while (!flag)
+            MPI_Iprobe(0, 3, WORLD, &flag, &status);
+        MPI_Recv(bytes, 1, MPI_CHAR, 0, 3, WORLD, &status);
+    }
+"""
+    found = recorded(body, 2)
+    computed_s = [row[5] for row in found.summary()]
+    assert computed_s[0] >= 0.2
+    assert computed_s[1] < computed_s[0] / 2
+    again = trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s")
+    assert again.seconds.value >= 0.2
+
+
+SCRIPT = """
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+comm.Allreduce(np.zeros(8), np.zeros(8))
+if comm.rank == 0:
+    comm.send({"a": 1}, dest=1)
+else:
+    found = comm.recv(source=0)
+comm.Bcast(np.zeros(1000), root=1)
+print(comm.rank)
+"""
+
+
+def test_a_script_is_recorded_through_the_command_line_and_replayed() -> None:
+    Path("script.py").write_text(SCRIPT)
+    done = wiretwin("trace", "script.py", "--ranks", "2", "-o", "recorded", "--format", "json")
+    assert done.code == 0, done.err
+    rows = json.loads(done.out)
+    assert [(row["rank"], row["sends"], row["receives"], row["collectives"]) for row in rows] == [
+        (0, 1, 0, 2),
+        (1, 0, 1, 2),
+    ]
+    done = wiretwin("replay", "recorded", *NOTHING, "-o", "elsewhere")
+    assert done.code == 0, done.err
+    kept = json.loads(Path("elsewhere/prediction.json").read_text())
+    assert (kept["compute"]["source"], kept["layer"]) == ("replayed", "mpi/mpich")
+    done = wiretwin("trace", "script.py", "-o", "recorded")
+    assert (done.code, "recorded" in done.err) == (2, True), done.err
+    assert wiretwin("trace", "script.py", "-o", "recorded", "--force").code == 0
+
+
+@pytest.mark.skipif(
+    not shutil.which("mpicc.openmpi") and not os.environ.get("CI"), reason="needs Debian's Open MPI"
+)
+def test_a_program_for_open_mpi_is_recorded_under_it() -> None:
+    program = compiled(MIXED, "mpicc.openmpi")
+    found = trace.record(program, ranks=4, out="recorded")
+    assert (found.manifest.library, found.unknown) == ("openmpi", [])
+    again = trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s")
+    assert (again.layer, again.messages) == ("mpi/openmpi", trace.operations(found).messages)
+
+
+def test_what_is_not_recorded_is_named() -> None:
+    body = """
+    MPI_Win window;
+    MPI_Win_create(bytes, 64, 1, MPI_INFO_NULL, WORLD, &window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+"""
+    found = recorded(body, 2)
+    assert {"MPI_Win_create", "MPI_Win_fence"} <= set(found.unknown)
+    done = wiretwin("replay", "recorded", *NOTHING)
+    assert (done.code, "uses MPI_Win_create, MPI_Win_fence" in done.err) == (2, True), done.err
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda folder: (folder / "1").unlink(), "No such file"),
+        (lambda folder: (folder / "1").write_bytes(b"nothing"), "is not what a rank recorded"),
+        (lambda folder: shutil.copy(folder / "0", folder / "1"), "is of rank 0 of 2"),
+        (lambda folder: os.truncate(folder / "1", os.path.getsize(folder / "1") - 7), "ends within a record"),
+        (
+            lambda folder: os.truncate(folder / "1", os.path.getsize(folder / "1") - 48),
+            "did not call MPI_Finalize",
+        ),
+        (lambda folder: (folder / "trace.json").write_text("{}"), "trace.json: program: Field required"),
+    ],
+)
+def test_a_damaged_recording_is_rejected_by_name(damage: object, words: str) -> None:
+    recorded("    MPI_Barrier(WORLD);\n", 2)
+    assert callable(damage)
+    damage(Path("recorded"))
+    done = wiretwin("replay", "recorded", *NOTHING)
+    assert (done.code, words in done.err) == (2, True), done.err
+
+
+def test_a_recording_has_its_longest_and_says_so() -> None:
+    program = compiled("    for (int one = 0; one < 10000; one++) MPI_Barrier(WORLD);\n")
+    trace.record(program, ranks=2, out="recorded", most=5000)
+    assert max(file.stat().st_size for file in Path("recorded").glob("[01]")) < 5100 * 48
+    with pytest.raises(InputError, match="was cut off at its longest; allowed: a larger --most"):
+        trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s")
+
+
+def test_goal_goes_out_and_comes_in_with_the_same_times(mpi_twin: Path) -> None:
+    recorded(MIXED, 4)
+    done = wiretwin("replay", "recorded", "--goal", "out.goal")
+    assert (done.code, "operations of 4 ranks" in done.err) == (0, True), done.err
+    text = Path("out.goal").read_text()
+    assert text.startswith("num_ranks 4\n")
+    assert (
+        len(re.findall(r"^l\d+: send ", text, re.MULTILINE))
+        == trace.operations(trace.Trace("recorded")).messages
+    )
+    quiet = {"twin": "nothing", "network": "star:rate=10Gbit/s,delay=1us"}
+    direct, by_goal = (trace.replay(one, **quiet) for one in ("recorded", "out.goal"))
+    assert by_goal.messages == direct.messages
+    # Times in the file are whole nanoseconds, and calls cost nothing here.
+    assert by_goal.seconds.value == pytest.approx(direct.seconds.value, rel=0.01)
+
+
+GOAL = """num_ranks 2
+
+rank 0 {
+l1: calc 1000
+l2: send 1250b to 1 tag 7
+l2 requires l1
+l3: recv 8b from 1 tag 8
+l3 requires l2
+}
+
+rank 1 {
+l1: recv 1250b from 0 tag 7
+l2: calc 500 cpu 0
+l2 requires l1
+l3: send 8b to 0 tag 8 cpu 0 nic 0
+l3 requires l2
+l3 irequires l1
+}
+"""
+
+
+def test_a_schedule_takes_what_its_lines_say() -> None:
+    Path("two.goal").write_text(GOAL)
+
+    def taken(rate: int, delay: int, scale: float = 1.0) -> int:
+        network = f"back-to-back:rate={rate}Gbit/s,delay={delay}us"
+        found = trace.replay("two.goal", twin="nothing", network=network, compute_scale=scale)
+        return round(found.seconds.value * 1e12)
+
+    base = taken(10, 1)
+    # One after the other: 1000 and 500 ns of computation, two messages, at least of their own 1258 bytes.
+    assert taken(10, 1, 3.0) - base == 3_000_000
+    assert taken(10, 5) - base == 8_000_000
+    assert (
+        trace.replay("two.goal", twin="nothing", network="star:rate=10Gbit/s", unit="ps").seconds.value
+        < base / 1e12
+    )
+    assert base - 3_500_000 == 10 * (taken(100, 1) - 3_500_000) >= 1258 * 800
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        (
+            "num_ranks 2",
+            "ranks 2",
+            "line 1: 'ranks 2' is not allowed here; allowed: num_ranks from 1 to 65536",
+        ),
+        (
+            "to 1 tag 7",
+            "to 2 tag 7",
+            "line 5: 'l2: send 1250b to 2 tag 7' is not allowed here; allowed: ranks",
+        ),
+        (
+            "l2 requires l1\nl3: recv",
+            "l2 requires l9\nl3: recv",
+            "an operation above the one that requires it",
+        ),
+        ("cpu 0\n", "cpu 1\n", "cpu 0 and nic 0"),
+        ("calc 1000", "compute 1000", "line 4: 'l1: compute 1000' is not allowed here; allowed: send, recv,"),
+        ("l3 irequires l1\n}", "", "ends early"),
+    ],
+)
+def test_a_schedule_that_is_wrong_is_rejected_at_its_line(before: str, after: str, words: str) -> None:
+    assert before in GOAL
+    Path("wrong.goal").write_text(GOAL.replace(before, after, 1))
+    done = wiretwin("replay", "wrong.goal", *NOTHING)
+    assert (done.code, words in done.err) == (2, True), done.err
+
+
+def test_a_schedule_that_never_ends_is_said() -> None:
+    Path("stuck.goal").write_text(GOAL.replace("send 8b to 0 tag 8", "send 8b to 0 tag 9"))
+    done = wiretwin("replay", "stuck.goal", *NOTHING)
+    assert done.code == 4, done.err
+    assert re.search(r"deadlock: 1 of 2 ranks.*rank 0 in a wait waits: receive", done.err, re.DOTALL), (
+        done.err
+    )
+
+
+def test_records_are_as_the_recorder_writes_them() -> None:
+    recorded("    MPI_Barrier(WORLD);\n", 2)
+    found = trace.Trace("recorded").records(1)
+    kinds = found["kind"]
+    assert list(kinds) == [10, 10, 8, 12]
+    assert np.all(found["inside_ns"][kinds == 8] > 0)
