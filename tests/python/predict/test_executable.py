@@ -294,6 +294,26 @@ def test_a_rank_that_waits_outside_the_library_lets_the_others_go_on(mpi_twin: P
     assert took[2] < 0.001
 
 
+def test_ranks_wait_for_each_other_outside_when_the_library_has_ended(mpi_twin: Path) -> None:
+    headers = "#include <fcntl.h>\n#include <sys/stat.h>\n"
+    body = """
+    char byte = 0;
+    if (rank == 0)
+        mkfifo("wake", 0600);
+    MPI_Barrier(WORLD);
+    MPI_Finalize();
+    if (rank == 0)
+        read(open("wake", O_RDONLY), &byte, 1);
+    else
+        write(open("wake", O_WRONLY), "x", 1);
+    printf("%d\\n", byte);
+    return 0;
+}
+"""
+    program = compiled(headers + HEAD + body, whole=True)
+    assert printed(program, mpi_twin, 2) == [f"{ord('x')}\n", "0\n"]
+
+
 WINDOWS = """
     int right = (rank + 1) % size, left = (rank + size - 1) % size;
     long *at, got = -1, add = 1 << rank, old, many = 1 << 18;
