@@ -11,10 +11,12 @@ import typer
 from wiretwin.cli.folders import ForceOption, fresh
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.predict import ArgsArgument, RanksOption
+from wiretwin.cli.run import WorldChoice
+from wiretwin.cli.simulated import NETWORKS_HELP, Simulated, with_simulated
 
 __all__ = ["register"]
 
-HELP = """Record what the ranks of a program ask of MPI, in a real run on this host.
+HELP = f"""Record what the ranks of a program ask of MPI, in a run on this host or in the simulated world.
 
 A program in C for MPICH or Debian's Open MPI runs, or a script of mpi4py, with a library before its MPI that
 writes down each call: what it sends, what it has received and from whom, collectives, communicators, and the
@@ -23,10 +25,15 @@ time between calls. `wiretwin replay` does the same again over any network.
 Recorded are messages between two ranks and blocking collectives; a program that uses more, such as windows,
 is recorded, but not replayed.
 
+With --world simulated its library runs in virtual time, as for `wiretwin predict`: one rank computes at a
+time, so that more ranks than this host has cores do not disturb each other.
+
+{NETWORKS_HELP}
 \b
 Examples:
   wiretwin trace ./a.out --ranks 4 -o recorded
   wiretwin trace prog.py --ranks 2 -o recorded -- --points 512
+  wiretwin trace ./a.out --world simulated --twin twin.toml --ranks 16 -o recorded
   wiretwin replay recorded --twin twin.toml --network star:rate=10Gbit/s
 """
 
@@ -35,7 +42,9 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_simulated()
     def trace(
+        model: Simulated,
         program: Annotated[
             Path,
             typer.Argument(
@@ -44,6 +53,7 @@ def register(app: typer.Typer) -> None:
         ],
         args: ArgsArgument = None,
         ranks: RanksOption = 2,
+        world: Annotated[WorldChoice, typer.Option(help="Where it runs.")] = WorldChoice.live,
         out: Annotated[
             Path | None,
             typer.Option("--out", "-o", help="Folder for the recording.", show_default="results/trace-…"),
@@ -59,8 +69,19 @@ def register(app: typer.Typer) -> None:
         from wiretwin.trace.record import record
 
         limit_s = parse_time(limit, "--limit", least_s=1.0)
+        if world is WorldChoice.live:
+            model.refuse("with --world simulated")
         with fresh(out, "trace", force=force) as folder:
-            found = record(program, args or [], ranks=ranks, out=folder, most=most, limit_s=limit_s)
+            found = record(
+                program,
+                args or [],
+                ranks=ranks,
+                out=folder,
+                world=world.value,
+                **model.keywords,
+                most=most,
+                limit_s=limit_s,
+            )
         print(found.manifest.printed, end="", file=sys.stdout if form is Format.table else sys.stderr)
         columns = [
             Column("rank", "rank"),

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from wiretwin.predict.records import (
 from wiretwin.stacks import simulated
 from wiretwin.twin import Twin
 
-__all__ = ["predict_executable"]
+__all__ = ["Recorder", "predict_executable"]
 
 LOOK_PS = 20_000
 """What a look at the clock costs, picoseconds, so that a loop on the time ends."""
@@ -51,6 +51,14 @@ _Stuck = tuple[int, str, str, int]
 
 _READY = "receive of a message from any rank with tag 0 in context 0"
 """How the simulated world names the receive of any message without a tag."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorder:
+    """A library before the program's MPI that writes down each call, and the variables that it is told by."""
+
+    shim: Path
+    env: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +96,7 @@ def predict_executable(
     limit_s: float = 120.0,
     on_stage: Callable[[str], None] | None = None,
     because: str | None = None,
+    recorder: Recorder | None = None,
 ) -> Prediction:
     """Predict the run of a program under the MPI library itself, and record the prediction.
 
@@ -110,6 +119,8 @@ def predict_executable(
         Whether it is also run with the ends of the twin's intervals.
     because
         Why a script runs under the library itself, for the prediction's warnings.
+    recorder
+        What writes down each call of the ranks; the program runs once then, whatever `passes` says.
 
     Raises
     ------
@@ -154,16 +165,19 @@ def predict_executable(
                 nodes = [node | {"cores": ranks + spawned} for node in nodes]
             text = json.dumps(model | {"placement": placement, "nodes": nodes})
             world = _core.World(ranks + spawned, text, seed=seed, timeline=kept)
-            found = _simulate(library, path.name, command, world, ranks, compute_ps, limit_s)
+            found = _simulate(library, path.name, command, world, ranks, compute_ps, limit_s, recorder)
             if isinstance(found, _Run):
                 return found
             spawned = found
+            if recorder is not None:
+                raise ProgramError(f"{path.name}: spawns processes, which are not recorded")
             if (short := shared_memory.short_of(ranks + spawned)) is not None:
                 raise InputError(key="--ranks", value=ranks, reason=f"and {spawned} spawned: {short}")
 
     tried = []
-    for number in range(passes if compute_ps is None else 1):
-        say(f"simulating, pass {number + 1} of {passes}" if compute_ps is None else "simulating")
+    passes = passes if compute_ps is None and recorder is None else 1
+    for number in range(passes):
+        say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
         tried.append(once(kept=out is not None))
     tried.sort(key=lambda run: run.seconds)
     chosen = tried[0 if statistic == "minimum" else (len(tried) - 1) // 2]
@@ -244,6 +258,7 @@ def _simulate(
     ranks: int,
     compute_ps: int | None,
     limit_s: float,
+    recorder: Recorder | None,
 ) -> _Run | int:
     """Run a command on each rank once; return how many processes it spawns if there is no room for them."""
     room = shared_memory.room()
@@ -255,9 +270,13 @@ def _simulate(
     ):
         memory = folder / "memory"
         env = process.single_threaded() | library.environment(memory, names)
+        shims = [library.shim()]
+        if recorder is not None:
+            shims.insert(0, recorder.shim)
+            env |= recorder.env
         # Each rank's output goes to a file of its own.
         into = f'exec "$@" > "{texts}/${library.rank_variable}"'
-        argv = [*library.command(ranks), "/bin/sh", "-c", into, "sh", *command]
+        argv = [*library.started(ranks, *shims), "/bin/sh", "-c", into, "sh", *command]
         ends = time.monotonic() + limit_s
         with _on_one_core(), process.child(argv, env=env) as (launcher, out, err):
 

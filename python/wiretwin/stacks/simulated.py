@@ -118,13 +118,9 @@ class Library:
         """
         return _shim(self.file)
 
-    def command(self, ranks: int) -> list[str]:
-        """Return the launcher's command, up to the program; what is spawned later has the same shim."""
-        return self.started(ranks, self.shim())
-
-    def started(self, ranks: int, shim: Path) -> list[str]:
-        """Return the launcher's command, up to the program, which has a shim before its library."""
-        preload = [word.format(shim) for word in self.preload]
+    def started(self, ranks: int, *shims: Path) -> list[str]:
+        """Return the launcher's command, up to the program; it and what it spawns have these shims."""
+        preload = [word.format(":".join(map(str, shims))) for word in self.preload]
         return [*self.launcher, *preload, "-n", str(ranks)]
 
 

@@ -77,6 +77,7 @@ class Manifest(BaseModel):
     args: list[str]
     ranks: int = Field(ge=1)
     library: str = Field(description="the MPI that ran, by name")
+    world: Literal["live", "simulated"] = "live"
     printed: str = Field(default="", description="what its launcher handed on")
     recorded_utc: str
     wiretwin: str

@@ -191,6 +191,21 @@ def test_a_script_is_recorded_through_the_command_line_and_replayed() -> None:
     assert wiretwin("trace", "script.py", "-o", "recorded", "--force").code == 0
 
 
+def test_a_run_in_the_simulated_world_is_recorded_in_virtual_time() -> None:
+    program = compiled(MIXED)
+    quiet = {"twin": "nothing", "network": "star:rate=10Gbit/s,delay=1us"}
+    live = trace.record(program, ranks=4, out="live")
+    found = trace.record(program, ranks=4, out="recorded", world="simulated", **quiet)
+    # The same calls; how long they took differs.
+    assert [row[:5] for row in found.summary()] == [row[:5] for row in live.summary()]
+    assert trace.operations(found).messages == trace.operations(live).messages
+    there = predict_executable(program, ranks=4, compute_ps=0, ends=False, **quiet).seconds.value
+    again = trace.replay("recorded", compute_scale=0.0, **quiet).seconds.value
+    assert again == pytest.approx(there, rel=0.5), (
+        "collectives by schedules, and by the library's own messages"
+    )
+
+
 @pytest.mark.skipif(
     not shutil.which("mpicc.openmpi") and not os.environ.get("CI"), reason="needs Debian's Open MPI"
 )

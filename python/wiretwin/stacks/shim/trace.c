@@ -272,7 +272,9 @@ static void start(void)
     char path[PATH_MAX];
     struct header header = {.mark = "wttrace1"};
     int rank, ranks;
-    if (!folder)
+    MPI_Comm parent;
+    PMPI_Comm_get_parent(&parent);
+    if (!folder || parent != MPI_COMM_NULL)
         return;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
