@@ -135,7 +135,6 @@ SLOW = "takes longer than the limit: thousands of looks at what has ended, each 
 EXCEPTIONS: Mapping[str, str] = {
     "simulated mpich mpi4py test_dynproc": "not known: in MPI_Comm_join both ranks wait for a message",
     "simulated mpich mpi4py test_spawn": "each of many spawns makes the run anew",
-    "simulated mpich mpi4py test_util_pkl5": "not known: a matched probe finds no message and waits",
     "simulated mpich mpi4py test_util_sync": SLOW,
 }
 """Cases that pass over the library's own path and not over an arm, with the cause. One that passes fails."""

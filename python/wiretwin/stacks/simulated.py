@@ -141,7 +141,8 @@ LIBRARIES = {
             31,
             3 << 54,
             0,
-            3,
+            # Also its messages to itself need progress, which other parts of it make first.
+            9,
             # One buffer for active messages, which windows are made of: the others wait in the simulator.
             # UCX, which is loaded and not used, would patch the C library, and wait in the program's time.
             {"MPIR_CVAR_CH4_OFI_NUM_AM_BUFFERS": "1", "UCX_MEM_MMAP_HOOK_MODE": "none"},
