@@ -62,6 +62,8 @@ MIXED = """
     MPI_Irecv(bytes, 100, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, WORLD, &both[0]);
     MPI_Isend(bytes + 4096, 25, MPI_INT, right, 3, WORLD, &both[1]);
     MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+    /* That receive would take any of the messages to come. */
+    MPI_Barrier(WORLD);
     MPI_Sendrecv(bytes, 1 << 18, MPI_CHAR, right, 1,
                  bytes + (1 << 19), 1 << 18, MPI_CHAR, left, 1, WORLD, &status);
     if (rank == 0)
