@@ -30,7 +30,7 @@ Curve = Mapping[int, float]
 """Half a round trip in microseconds, by size in bytes."""
 SIZES = "4,8,16,32,64,128,256,512,1KiB..1MiB"
 LAYERS = "socket/tcp,mpi/lam,mpi/mpich,mpi-mvich/shm"
-BETWEEN = "socket/tcp,mpi/lam,mpi/mpich"
+BETWEEN = "socket/tcp,mpi/lam,mpi/mpich,mpi-mvich/udp,mpi-mvich/packet"
 EAGER, RENDEZVOUS = "mpi-mvich/shm+eager1024k", "mpi-mvich/shm+eager1k"
 VNETTEST = ("-s", "5000")
 EXPERIMENTS = ("tcp", "mpi", "via", "mvich")

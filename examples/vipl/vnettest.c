@@ -1,8 +1,9 @@
 /*
- * vnettest: what a VI gives between two processes of this host, in the manner of M-VIA's program of that name.
+ * vnettest: what a VI gives between two processes, in the manner of M-VIA's program of that name.
  *
- *     vnettest [ROUNDS] [DEVICE]
- *     vnettest -s [ROUNDS] [DEVICE]
+ *     vnettest [-s] [ROUNDS] [DEVICE]           two processes of this host
+ *     vnettest [-s] ROUNDS DEVICE -             one of two hosts, which serves the other
+ *     vnettest [-s] ROUNDS DEVICE HOST          the other, which measures, with the same ROUNDS
  *
  * Prints, for each way of waiting, half a round trip of 8 bytes, and for each way of moving data the rate at
  * 1 MiB; with -s half a round trip for each size from 4 B to 1 MiB, polling. Every message and every write is
@@ -61,17 +62,26 @@ static double now(void)
     return time.tv_sec + time.tv_nsec * 1e-9;
 }
 
-/* An address of this network: the NIC's own host, and a discriminator. */
+/* The host that serves, by its name or address; none if it is this one. */
+static const char *server_host;
+
+/* An address: the host that serves, and a discriminator. */
 static VIP_NET_ADDRESS *address(VIP_NIC_HANDLE nic, const char *discriminator)
 {
     VIP_NIC_ATTRIBUTES attributes;
     CHECK(VipQueryNic(nic, &attributes));
     size_t more = strlen(discriminator);
     VIP_NET_ADDRESS *made = malloc(sizeof *made + attributes.NicAddressLen + more);
+    require(made != NULL, "no memory");
     made->HostAddressLen = attributes.NicAddressLen;
-    made->DiscriminatorLen = (VIP_UINT16)more;
     memcpy(made->HostAddress, attributes.LocalNicAddress, attributes.NicAddressLen);
-    memcpy(made->HostAddress + attributes.NicAddressLen, discriminator, more);
+    if (server_host != NULL) {
+        CHECK(VipNSInit(nic, NULL));
+        CHECK(VipNSGetHostByName(nic, server_host, made, 0));
+        CHECK(VipNSShutdown(nic));
+    }
+    made->DiscriminatorLen = (VIP_UINT16)more;
+    memcpy(made->HostAddress + made->HostAddressLen, discriminator, more);
     return made;
 }
 
@@ -339,22 +349,25 @@ int main(int count, char **words)
     words += sweeps;
     int rounds = count > 1 ? atoi(words[1]) : 20000;
     const char *device = count > 2 ? words[2] : "shm";
-    if (count > 3 || rounds < 1) {
-        fprintf(stderr, "usage: vnettest [-s] [ROUNDS] [DEVICE]\n");
+    if (count > 4 || rounds < 1) {
+        fprintf(stderr, "usage: vnettest [-s] [ROUNDS] [DEVICE] [- | HOST]\n");
         return 2;
     }
+    /* Of two processes of this host, others may do the same; of two hosts neither knows the other's number. */
+    int alone = count > 3, server = alone && strcmp(words[3], "-") == 0, process = alone ? 0 : (int)getpid();
+    server_host = alone && !server ? words[3] : NULL;
     char services[5][32];
     for (int part = 0; part < 5; part++) {
-        snprintf(services[part], sizeof services[part], "vnettest-%d-%d", (int)getpid(), part);
+        snprintf(services[part], sizeof services[part], "vnettest-%d-%d", process, part);
     }
     int large = rounds / 20 + 1;
-    pid_t child = fork();
+    pid_t child = alone ? 0 : fork();
     require(child >= 0, "no second process");
-    int server = child == 0;
+    server |= !alone && child == 0;
     if (sweeps) {
-        sweep(server, device, rounds, server ? (int)getppid() : (int)getpid());
+        sweep(server, device, rounds, process);
         int status = 0;
-        require(server || (waitpid(child, &status, 0) == child && status == 0), "the other process failed");
+        require(child == 0 || (waitpid(child, &status, 0) == child && status == 0), "the other process failed");
         return 0;
     }
     double poll = echo(server, device, services[0], POLL, SMALL, rounds);
@@ -366,7 +379,7 @@ int main(int count, char **words)
         return 0;
     }
     int status;
-    require(waitpid(child, &status, 0) == child && status == 0, "the other process failed");
+    require(child == 0 || (waitpid(child, &status, 0) == child && status == 0), "the other process failed");
     printf("8 bytes, polling            %8.2f us\n", poll);
     printf("8 bytes, completion queue   %8.2f us\n", queue);
     printf("8 bytes, blocking           %8.2f us\n", block);

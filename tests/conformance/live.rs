@@ -222,7 +222,7 @@ mod mvich {
     use super::*;
 
     fn on(ranks: u32, policy: Policy, limit: Duration, body: impl AsyncFn(&mut Mvich) + Sync) {
-        let options = MvichOptions { policy, wait: Wait::Yield };
+        let options = MvichOptions { policy, wait: Wait::Yield, ..MvichOptions::default() };
         super::run_on(ranks, |meeting| Mvich::meet(meeting, &options, limit).unwrap(), body);
     }
 
@@ -245,6 +245,37 @@ mod mvich {
     #[test]
     fn a_message_that_never_comes_is_a_time_limit() {
         on(2, Policy::mvich(), Duration::from_millis(50), super::bodies::nothing_comes);
+    }
+
+    /// Between hosts: by datagrams, here of the loopback interface.
+    mod datagrams {
+        use std::net::Ipv4Addr;
+
+        use wiretwin_host::vipl::Reach;
+
+        use super::*;
+
+        fn on(ranks: u32, limit: Duration, body: impl AsyncFn(&mut Mvich) + Sync) {
+            let reach = Reach::Udp(Ipv4Addr::LOCALHOST);
+            let options = MvichOptions { wait: Wait::Yield, reach, ..MvichOptions::default() };
+            super::super::run_on(ranks, |meeting| Mvich::meet(meeting, &options, limit).unwrap(), body);
+        }
+
+        fn run(ranks: u32, body: impl AsyncFn(&mut Mvich) + Sync) {
+            on(ranks, LIMIT, body);
+        }
+
+        wiretwin_tests::conformance!(run);
+
+        #[test]
+        fn a_rank_that_leaves_is_lost_to_those_who_wait_for_it() {
+            run(3, super::super::bodies::one_leaves);
+        }
+
+        #[test]
+        fn a_rank_that_leaves_is_no_loss_to_those_who_do_not() {
+            run(3, super::super::bodies::one_leaves_early);
+        }
     }
 
     /// As few buffers as there can be, small ones, and one registration.

@@ -1,4 +1,4 @@
-//! MPI over the VI Architecture, live: what MVICH was, between processes of this host.
+//! MPI over the VI Architecture, live: what MVICH was, between processes of this host or of several.
 //!
 //! The machine is the one of the simulated world ([`wiretwin_msg::mpi::Machine`]), and so are the heads
 //! ([`wiretwin_msg::mpi::vias`]); memory and VIs are those of [`crate::vipl`]. A message below the threshold is copied
@@ -9,6 +9,7 @@
 
 mod buffers;
 mod call;
+mod meet;
 mod registrations;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,17 +18,18 @@ use std::time::Duration;
 use wiretwin_msg::mpi::vias::HEAD_OCTETS;
 use wiretwin_msg::mpi::{Flow, Machine, Packet, Policy};
 use wiretwin_msg::via::{
-    Address, AddressSegment, DoneError, MemoryHandle, QueueKind, Reliability, ViAttributes, ViHandle,
-    ViplError,
+    Address, AddressSegment, DoneError, HostAddress, MemoryHandle, QueueKind, Reliability, ViAttributes,
+    ViHandle, ViplError,
 };
 use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Status, Tag, TagMatch, Work};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use crate::clock::Clock;
+use crate::direct::try_past;
 use crate::rendezvous::{Meeting, MeetingError};
 use crate::store::Store;
 use crate::stream::Wait;
-use crate::vipl::{self, Adapter};
+use crate::vipl::{Adapter, Reach};
 use buffers::Buffers;
 use call::Slot;
 use registrations::Registrations;
@@ -44,11 +46,13 @@ pub struct MvichOptions {
     pub policy: Policy,
     /// [`Wait::Spin`] or [`Wait::Yield`].
     pub wait: Wait,
+    /// By what the ranks reach each other.
+    pub reach: Reach,
 }
 
 impl Default for MvichOptions {
     fn default() -> Self {
-        Self { policy: Policy::mvich(), wait: Wait::Spin }
+        Self { policy: Policy::mvich(), wait: Wait::Spin, reach: Reach::Memory }
     }
 }
 
@@ -122,11 +126,15 @@ impl Mvich {
             return Err(MeetingError::new("the settings of mpi-mvich", "buffers are not counted"));
         };
         // Who does not come is missed here.
-        drop(meeting.unix()?);
-        let refuse = |error: ViplError| MeetingError::new("opening a NIC of shared memory", error);
+        let (network, hosts) = meet::hosts(meeting, options.reach)?;
+        if let Reach::Packet(ip) = options.reach {
+            let refused = |error| MeetingError::new("opening a packet socket", error);
+            try_past(ip).map_err(refused)?;
+        }
+        let device = options.reach.name();
+        let refuse = |error: ViplError| MeetingError::new(format_args!("opening a NIC by {device}"), error);
         // Memory of the program stays registered when the program has given it back.
-        let adapter = Adapter::open(&vipl::network_of(meeting.directory), false, Box::new(|_| ()));
-        let adapter = adapter.map_err(refuse)?;
+        let adapter = Adapter::open(options.reach, &network, false, Box::new(|_| ())).map_err(refuse)?;
         let tag = adapter.create_ptag().map_err(refuse)?;
         let registrations = Registrations::new(tag, policy.registrations.unwrap_or(0) as usize);
         let mut mvich = Self {
@@ -160,7 +168,8 @@ impl Mvich {
         };
         // All are asked first, and waited for then: nobody waits for one that waits for another.
         for peer in (0..meeting.size).filter(|peer| *peer != meeting.rank) {
-            let joined = mvich.ask(peer, attributes, meeting.limit);
+            let host = hosts.get(peer as usize).copied().flatten().unwrap_or(mvich.adapter.local());
+            let joined = mvich.ask((peer, host), attributes, meeting.limit);
             joined.map_err(|error| {
                 MeetingError::new(format_args!("asking rank {peer} for a connection"), error)
             })?;
@@ -173,7 +182,12 @@ impl Mvich {
         Ok(mvich)
     }
 
-    fn ask(&mut self, rank: u32, attributes: ViAttributes, limit: Duration) -> Result<(), ViplError> {
+    fn ask(
+        &mut self,
+        (rank, host): (u32, HostAddress),
+        attributes: ViAttributes,
+        limit: Duration,
+    ) -> Result<(), ViplError> {
         let vi = self.adapter.create_vi(attributes)?;
         let buffers = Buffers::new(&self.adapter, attributes.ptag, &self.flow)?;
         let (frees, posted, done, coming) = (VecDeque::new(), 0, 0, None);
@@ -181,7 +195,7 @@ impl Mvich {
         for receive in peer.buffers.receives() {
             self.adapter.post(vi, QueueKind::Receive, receive)?;
         }
-        let remote = Address { host: self.adapter.local(), discriminator: rank.to_be_bytes().to_vec() };
+        let remote = Address { host, discriminator: rank.to_be_bytes().to_vec() };
         self.adapter.connect_peer_request(vi, &self.rank.0.to_be_bytes(), &remote, Some(limit))
     }
 
@@ -203,6 +217,7 @@ impl Mvich {
     /// Takes sends that are done off the queue of a peer; false if the peer is gone.
     fn reap(&mut self, rank: usize) -> bool {
         let Some(peer) = &mut self.peers[rank] else { return false };
+        let mut is_there = true;
         while peer.buffers.open() > 0 {
             match self.adapter.done(peer.vi, QueueKind::Send) {
                 Ok(_) => {
@@ -210,7 +225,10 @@ impl Mvich {
                     peer.done += 1;
                 }
                 Err(DoneError::NotDone | DoneError::Empty) => break,
-                Err(_) => return false,
+                Err(_) => {
+                    is_there = false;
+                    break;
+                }
             }
         }
         while let Some((posted, send)) = peer.frees.front().copied()
@@ -219,7 +237,7 @@ impl Mvich {
             peer.frees.pop_front();
             self.machine.handle_sent(NOW, send);
         }
-        true
+        is_there
     }
 
     /// The connection to a rank is gone, or is to end.

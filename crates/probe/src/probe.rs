@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use wiretwin_host::vipl::Reach;
 use wiretwin_host::{
     Clock, Meeting, MeetingError, Mesh, Mvich, MvichOptions, Pair, PcaalOptions, PcaalStream, Shim,
     ShimError, ShmStream, SocketStream, Stream, TogetherCall, Traffic, UdpStream, arm_watchdog, crossing,
@@ -385,6 +386,9 @@ fn mvich_effective(mvich: &Mvich, options: &MvichOptions) -> Map<String, Value> 
     let policy = &options.policy;
     let mut effective = Map::new();
     effective.insert("wait".into(), mvich.wait().name().into());
+    if let Reach::Udp(ip) | Reach::Packet(ip) = options.reach {
+        effective.insert("address".into(), ip.to_string().into());
+    }
     effective.insert("rendezvous_bytes".into(), policy.rendezvous_from.map(Bytes::get).into());
     effective.insert("registrations".into(), policy.registrations.into());
     if let Some(flow) = policy.flow {

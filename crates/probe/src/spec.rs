@@ -1,10 +1,11 @@
 //! The specification of a probe: what is allowed in it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
+use wiretwin_host::vipl::Reach;
 use wiretwin_host::{
     LARGEST_DATAGRAM, LossLimit, MvichOptions, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch,
 };
@@ -62,7 +63,7 @@ pub enum Layer {
     Shm(Wait),
     /// `pcaal/udp`
     Pcaal(PcaalOptions),
-    /// `mpi-mvich/shm`
+    /// `mpi-mvich/shm`, `mpi-mvich/udp`, `mpi-mvich/packet`
     Mvich(MvichOptions),
     /// Any messaging library.
     Shim(ShimLayer),
@@ -90,7 +91,8 @@ pub struct Seat {
 
 impl Layer {
     /// The names of all layers.
-    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm";
+    pub const NAMES: &'static str = "socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, \
+        mpi-mvich/shm, mpi-mvich/udp, mpi-mvich/packet";
 
     /// The name used in specifications.
     pub fn name(&self) -> &str {
@@ -100,7 +102,11 @@ impl Layer {
             Self::Unix(_) => "socket/unix",
             Self::Shm(_) => "shm",
             Self::Pcaal(_) => "pcaal/udp",
-            Self::Mvich(_) => "mpi-mvich/shm",
+            Self::Mvich(options) => match options.reach {
+                Reach::Memory => "mpi-mvich/shm",
+                Reach::Udp(_) => "mpi-mvich/udp",
+                Reach::Packet(_) => "mpi-mvich/packet",
+            },
             Self::Shim(layer) => &layer.name,
         }
     }
@@ -289,7 +295,9 @@ fn known_layer(spec: &Reader, name: &Value, mut options: Reader) -> Result<Layer
         Some("shm") => Layer::Shm(asks(&mut options)?),
         Some("socket/unix") => Layer::Unix(socket(&mut options, false)?),
         Some("pcaal/udp") => Layer::Pcaal(pcaal(&mut options)?),
-        Some("mpi-mvich/shm") => Layer::Mvich(mvich(&mut options)?),
+        Some("mpi-mvich/shm") => Layer::Mvich(mvich(&mut options, |_| Ok(Reach::Memory))?),
+        Some("mpi-mvich/udp") => Layer::Mvich(mvich(&mut options, |at| Ok(Reach::Udp(address(at)?)))?),
+        Some("mpi-mvich/packet") => Layer::Mvich(mvich(&mut options, |at| Ok(Reach::Packet(address(at)?)))?),
         _ => return Err(spec.wrong("layer", name, Layer::NAMES)),
     };
     options.end()?;
@@ -305,8 +313,17 @@ fn asks(options: &mut Reader) -> Result<Wait, SpecError> {
     })
 }
 
-fn mvich(options: &mut Reader) -> Result<MvichOptions, SpecError> {
-    let mut read = MvichOptions { wait: asks(options)?, ..MvichOptions::default() };
+/// The address of this host by which others reach it.
+fn address(options: &mut Reader) -> Result<Ipv4Addr, SpecError> {
+    options.word("address", "an address of IPv4", Some(Ipv4Addr::LOCALHOST), |text| text.parse().ok())
+}
+
+fn mvich(
+    options: &mut Reader,
+    reach: impl FnOnce(&mut Reader) -> Result<Reach, SpecError>,
+) -> Result<MvichOptions, SpecError> {
+    let reach = reach(options)?;
+    let mut read = MvichOptions { wait: asks(options)?, reach, ..MvichOptions::default() };
     let policy = &mut read.policy;
     let from = policy.rendezvous_from.map(Bytes::get);
     policy.rendezvous_from =
@@ -651,7 +668,7 @@ mod tests {
             "options.buffers: 12 is not allowed: an eager message needs 9 buffers, at most 0 can be filled"
         );
         let set = mvich(serde_json::json!({"rendezvous_bytes": 65_537, "buffer_bytes": 8192})).unwrap();
-        let Layer::Mvich(MvichOptions { policy, wait: Wait::Spin }) = set.layer else { panic!("MVICH") };
+        let Layer::Mvich(MvichOptions { policy, wait: Wait::Spin, .. }) = set.layer else { panic!("MVICH") };
         assert_eq!(policy.rendezvous_from, Some(Bytes::new(65_537)));
         assert!(Spec::parse("{").unwrap_err().to_string().starts_with("not JSON: "));
         assert_eq!(Spec::parse("[]").unwrap_err().to_string(), "[] is not an object");

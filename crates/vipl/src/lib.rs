@@ -16,6 +16,7 @@ macro_rules! versions {
 
 pub mod abi;
 mod connect;
+mod device;
 mod nic;
 mod vi;
 mod work;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use wiretwin_host::vipl::{Adapter, Event};
+use wiretwin_host::vipl::{Adapter, Event, Reach};
 use wiretwin_msg::via::{
     AsynchronousError, CqHandle, HostAddress, MemoryAttributes, MemoryHandle, Ptag, QueueKind, Reliability,
     ReliabilitySupport, Resource, ViHandle, ViplError,
@@ -16,11 +16,10 @@ use crate::abi::{
     AutodiscoveryList, CqHandler, ErrorDescriptor, ErrorHandler, Handle, MemAttributes, NetAddress,
     NicAttributes, Return, Text, ViHandler, code,
 };
+use crate::device;
 
 /// NICs that a process may open in its life.
 const MOST: usize = 1 << 16;
-/// The device of this provider.
-const DEVICE: &str = "shm";
 /// The provider's own version, 1.0.
 const VERSION: c_ulong = 0x0001_0000;
 /// A timeout in milliseconds that never passes, also as 32 bits have it.
@@ -33,6 +32,9 @@ pub(crate) struct Nic {
     pub number: u32,
     pub adapter: Adapter,
     is_open: AtomicBool,
+    /// Whether it reaches other hosts, and whether its name service asks the system for what it does not know.
+    is_network: bool,
+    asks_system: AtomicBool,
     callback: Arc<Callback>,
     /// Its address, as attributes and discovery point to it.
     address: [u8; 4 + 6],
@@ -131,11 +133,7 @@ fn tell(number: u32, callback: &Callback, event: Event) {
 
 fn open(device: &CStr) -> Result<Handle, ViplError> {
     let device = device.to_str().map_err(|_| ViplError::InvalidParameter)?;
-    let network = match device.split_once(':') {
-        None if device == DEVICE => "",
-        Some((DEVICE, network)) if !network.is_empty() => network,
-        _ => return Err(ViplError::InvalidParameter),
-    };
+    let (reach, network) = device::parse(device).ok_or(ViplError::InvalidParameter)?;
     let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
     let slot = NICS.get(number as usize).ok_or_else(|| {
         OPENED.fetch_sub(1, Ordering::Relaxed);
@@ -143,12 +141,14 @@ fn open(device: &CStr) -> Result<Handle, ViplError> {
     })?;
     let callback = Arc::new(Callback::default());
     let told = Arc::clone(&callback);
-    let adapter = Adapter::open(network, true, Box::new(move |event| tell(number, &told, event)))?;
+    let adapter = Adapter::open(reach, network, true, Box::new(move |event| tell(number, &told, event)))?;
     let mut address = [0; 10];
     address[..2].copy_from_slice(&6_u16.to_ne_bytes());
     address[4..].copy_from_slice(&adapter.local().0);
-    let (is_open, discovered) = (AtomicBool::new(true), AtomicPtr::new(null_mut()));
-    let nic = Box::leak(Box::new(Nic { number, adapter, is_open, callback, address, discovered }));
+    let (is_open, asks_system) = (AtomicBool::new(true), AtomicBool::new(false));
+    let (is_network, discovered) = (reach != Reach::Memory, AtomicPtr::new(null_mut()));
+    let nic = Nic { number, adapter, is_open, is_network, asks_system, callback, address, discovered };
+    let nic = Box::leak(Box::new(nic));
     nic.discovered.store(nic.address.as_mut_ptr().cast(), Ordering::Relaxed);
     slot.store(nic, Ordering::Release);
     Ok(handle(number, 0))
@@ -392,6 +392,7 @@ fn hosts(text: &str) -> Option<Vec<(&str, HostAddress)>> {
 pub unsafe extern "C" fn VipNSInit(owner: Handle, init: *const c_char) -> Return {
     code(nic(owner).and_then(|nic| {
         if init.is_null() {
+            nic.asks_system.store(nic.is_network, Ordering::Relaxed);
             return nic.adapter.names(|names| names.open(&[("localhost", nic.adapter.local())]));
         }
         // SAFETY: the caller's.
@@ -419,7 +420,11 @@ pub unsafe extern "C" fn VipNSGetHostByName(
         // SAFETY: the caller's.
         let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| ViplError::ErrorNameservice)?;
         let number = usize::try_from(number).map_err(|_| ViplError::ErrorNameservice)?;
-        let host = nic.adapter.names(|names| names.host_by_name(name, number))?;
+        let host = nic.adapter.names(|names| names.host_by_name(name, number));
+        let host = host.or_else(|error| match nic.asks_system.load(Ordering::Relaxed) {
+            true => device::host_by_name(name, number).ok_or(error),
+            false => Err(error),
+        })?;
         // SAFETY: the caller's.
         unsafe { crate::connect::write_address(address, host, &[]) };
         Ok(())
@@ -440,7 +445,11 @@ pub unsafe extern "C" fn VipNSGetHostByAddr(
     code(nic(owner).and_then(|nic| {
         // SAFETY: the caller's.
         let (address, length) = unsafe { (crate::connect::read_address(address)?, place(length)?) };
-        let found = nic.adapter.names(|names| names.host_by_address(address.host).map(String::from))?;
+        let found = nic.adapter.names(|names| names.host_by_address(address.host).map(String::from));
+        let found = found.or_else(|error| match nic.asks_system.load(Ordering::Relaxed) {
+            true => device::name_of(address.host).ok_or(error),
+            false => Err(error),
+        })?;
         let room = usize::try_from(*length).unwrap_or(usize::MAX);
         *length = found.len() as c_ulong;
         if name.is_null() || room <= found.len() {
@@ -458,7 +467,10 @@ pub unsafe extern "C" fn VipNSGetHostByAddr(
 /// `VipNSShutdown`.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipNSShutdown(owner: Handle) -> Return {
-    code(nic(owner).and_then(|nic| nic.adapter.names(wiretwin_msg::via::Names::close)))
+    code(nic(owner).and_then(|nic| {
+        nic.asks_system.store(false, Ordering::Relaxed);
+        nic.adapter.names(wiretwin_msg::via::Names::close)
+    }))
 }
 
 versions! {

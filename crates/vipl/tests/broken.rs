@@ -38,20 +38,20 @@ impl Drop for Running {
 }
 
 /// This test once more, as another process, and a socket to it.
-fn child(test: &str, network: &str) -> (Running, UnixStream) {
+fn child(test: &str, device: &str) -> (Running, UnixStream) {
     let (ours, theirs) = UnixStream::pair().expect("two sockets");
     ours.set_read_timeout(Some(LIMIT)).expect("a limit above nothing");
     let mut command = Command::new(env::current_exe().expect("this test"));
-    command.args(["--exact", test, "--nocapture"]).env(CHILD, network);
+    command.args(["--exact", test, "--nocapture"]).env(CHILD, device);
     command.stdin(Stdio::from(OwnedFd::from(theirs)));
     (Running(command.spawn().expect("it starts")), ours)
 }
 
-/// The network and the socket to its parent, of a child.
+/// The device and the socket to its parent, of a child.
 fn parent() -> Option<(String, UnixStream)> {
-    let network = env::var(CHILD).ok()?;
+    let device = env::var(CHILD).ok()?;
     let socket = std::io::stdin().as_fd().try_clone_to_owned().expect("a socket");
-    Some((network, UnixStream::from(socket)))
+    Some((device, UnixStream::from(socket)))
 }
 
 /// A process with a VI that is connected, and a receive.
@@ -63,8 +63,8 @@ struct End {
 }
 
 impl End {
-    fn connected(network: &str, other: UnixStream, level: Reliability, first: bool) -> Self {
-        let mut c = C::open(&format!("shm:{network}"), other, false);
+    fn connected(device: &str, other: UnixStream, level: Reliability, first: bool) -> Self {
+        let mut c = C::open(device, other, false);
         let ptag = c.create_ptag().expect("a tag");
         let data = c.allocate_registered(LONG as usize, ptag).expect("memory");
         let descriptors = c.allocate_registered(256, ptag).expect("memory");
@@ -98,19 +98,19 @@ impl End {
     }
 }
 
-#[test]
-fn a_process_that_is_killed_is_heard_of_at_once() {
-    if let Some((network, socket)) = parent() {
+/// A process that is killed is heard of by the other end over this device.
+fn killed(test: &str, device: &str) {
+    if let Some((device, socket)) = parent() {
         let mut told = socket.try_clone().expect("a socket");
-        let _end = End::connected(&network, socket, Reliability::UnreliableDelivery, false);
+        let _end = End::connected(&device, socket, Reliability::UnreliableDelivery, false);
         told.write_all(&[1]).expect("the parent");
         std::thread::park_timeout(LIMIT);
         return;
     }
-    let network = format!("k{}", std::process::id());
-    let (mut running, socket) = child("a_process_that_is_killed_is_heard_of_at_once", &network);
+    let device = format!("{device}:k{}", std::process::id());
+    let (mut running, socket) = child(test, &device);
     let mut told = socket.try_clone().expect("a socket");
-    let mut end = End::connected(&network, socket, Reliability::UnreliableDelivery, true);
+    let mut end = End::connected(&device, socket, Reliability::UnreliableDelivery, true);
     told.read_exact(&mut [0]).expect("the child is connected");
     running.0.kill().expect("it is killed");
     let began = Instant::now();
@@ -119,6 +119,16 @@ fn a_process_that_is_killed_is_heard_of_at_once() {
     assert_eq!(end.codes(), [ErrorCode::ConnectionLost]);
     assert!(began.elapsed() < HEARD, "heard of after {:?}", began.elapsed());
     assert_eq!(end.state(), ViState::Error);
+}
+
+#[test]
+fn a_process_that_is_killed_is_heard_of_at_once() {
+    killed("a_process_that_is_killed_is_heard_of_at_once", "shm");
+}
+
+#[test]
+fn a_process_that_is_killed_is_heard_of_at_once_over_datagrams() {
+    killed("a_process_that_is_killed_is_heard_of_at_once_over_datagrams", "udp@lo");
 }
 
 /// Whether the kernel lets this process read the memory of its parent, where this octet lies.
@@ -138,8 +148,8 @@ const MESSAGE: u8 = 0x80;
 /// What a process is told when data that an RDMA write, or a message, names cannot be fetched: none of them, or the
 /// second half. False where the kernel lets no process read another's memory, and all goes through the ring.
 fn unfetched(level: Reliability, half: bool, message: bool) -> bool {
-    let network = format!("u{}{}{}{}", level as u8, u8::from(half), u8::from(message), std::process::id());
-    let (running, socket) = child("data_that_cannot_be_fetched_are_told_of", &network);
+    let device = format!("shm:u{}{}{}{}", level as u8, u8::from(half), u8::from(message), std::process::id());
+    let (running, socket) = child("data_that_cannot_be_fetched_are_told_of", &device);
     let process = libc::pid_t::try_from(running.0.id()).expect("a process");
     let mut socket_too = socket.try_clone().expect("a socket");
     let octet = level as u8 | if message { MESSAGE } else { 0 };
@@ -151,7 +161,7 @@ fn unfetched(level: Reliability, half: bool, message: bool) -> bool {
     if reads == [0] {
         return false;
     }
-    let mut end = End::connected(&network, socket, level, true);
+    let mut end = End::connected(&device, socket, level, true);
     let mut there = [0; 12];
     socket_too.read_exact(&mut there).expect("where its memory is");
     let remote = AddressSegment {
@@ -205,7 +215,7 @@ fn unfetched(level: Reliability, half: bool, message: bool) -> bool {
 
 #[test]
 fn data_that_cannot_be_fetched_are_told_of() {
-    if let Some((network, mut socket)) = parent() {
+    if let Some((device, mut socket)) = parent() {
         let mut asked = [0; 9];
         socket.read_exact(&mut asked).expect("the level, and where an octet lies");
         let level = Reliability::from_code(asked[0] & !MESSAGE).expect("a level");
@@ -215,7 +225,7 @@ fn data_that_cannot_be_fetched_are_told_of() {
         if !reads {
             return;
         }
-        let mut end = End::connected(&network, socket, level, false);
+        let mut end = End::connected(&device, socket, level, false);
         let mut there = end.data.address.to_le_bytes().to_vec();
         there.extend(end.data.handle.0.to_le_bytes());
         told.write_all(&there).expect("the parent");
@@ -242,8 +252,8 @@ fn data_that_cannot_be_fetched_are_told_of() {
 #[test]
 fn a_program_that_closes_the_files_of_the_library_is_told_of_a_catastrophe() {
     let test = "a_program_that_closes_the_files_of_the_library_is_told_of_a_catastrophe";
-    if let Some((network, socket)) = parent() {
-        let mut c = C::open(&format!("shm:{network}"), socket, false);
+    if let Some((device, socket)) = parent() {
+        let mut c = C::open(&device, socket, false);
         // As a program does that becomes a daemon.
         for file in 3..1024 {
             // SAFETY: what breaks by it is looked at below.
@@ -257,6 +267,6 @@ fn a_program_that_closes_the_files_of_the_library_is_told_of_a_catastrophe() {
         // What is dropped would be closed once more.
         std::process::exit(0);
     }
-    let (mut running, _socket) = child(test, &format!("f{}", std::process::id()));
+    let (mut running, _socket) = child(test, &format!("shm:f{}", std::process::id()));
     assert!(running.0.wait().expect("it ends").success(), "the child");
 }

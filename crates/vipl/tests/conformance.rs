@@ -16,7 +16,7 @@ use wiretwin_msg::via::{ErrorCode, HostAddress, NicAttributes, ViplError};
 
 use c::{C, SEEN};
 
-/// Set in the process of the client, whose standard input is the socket to the server's; the network's name.
+/// Set in the process of the client, whose standard input is the socket to the server's; the device's name.
 const CLIENT: &str = "WIRETWIN_TEST_VIPL";
 /// No wait in either process is longer.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -58,14 +58,14 @@ fn saw_every_code(mut other: UnixStream) {
 }
 
 /// One process: every case at every level.
-fn process(side: Side, network: &str, mut other: UnixStream) {
+fn process(side: Side, device: &str, mut other: UnixStream) {
     other.set_read_timeout(Some(LIMIT)).expect("a limit above nothing");
     for (number, level) in
         conformance::levels(&NicAttributes::adapter(HostAddress([0; 6]))).into_iter().enumerate()
     {
         for (case, turn) in CASES.iter().zip(number..) {
             // Every other time long data come out of memory that both processes have mapped.
-            let consumer = C::open(&format!("shm:{network}"), other, turn % 2 == 0);
+            let consumer = C::open(device, other, turn % 2 == 0);
             other = drive(conformance::run(case, level, side, consumer))
                 .unwrap_or_else(|found| panic!("{found}"));
         }
@@ -73,20 +73,30 @@ fn process(side: Side, network: &str, mut other: UnixStream) {
     saw_every_code(other);
 }
 
-#[test]
-fn the_c_interface_over_shared_memory_conforms() {
-    if let Some(network) = env::var_os(CLIENT) {
+/// Runs the suite over a device, this process and another running the same test.
+fn conforms(test: &str, device: &str) {
+    if let Some(device) = env::var_os(CLIENT) {
         let other = std::os::fd::AsFd::as_fd(&std::io::stdin()).try_clone_to_owned().expect("a socket");
-        return process(Side::Client, &network.to_string_lossy(), UnixStream::from(other));
+        return process(Side::Client, &device.to_string_lossy(), UnixStream::from(other));
     }
-    let network = format!("t{}", std::process::id());
+    let device = format!("{device}:t{}", std::process::id());
     let (ours, theirs) = UnixStream::pair().expect("two sockets");
     let mut command = Command::new(env::current_exe().expect("this test"));
-    command.args(["--exact", "the_c_interface_over_shared_memory_conforms", "--nocapture"]);
-    command.env(CLIENT, &network).stdin(Stdio::from(OwnedFd::from(theirs)));
+    command.args(["--exact", test, "--nocapture"]);
+    command.env(CLIENT, &device).stdin(Stdio::from(OwnedFd::from(theirs)));
     let mut client = Running(command.spawn().expect("it starts"));
     // So that this end hears when the client's is closed.
     drop(command);
-    process(Side::Server, &network, ours);
+    process(Side::Server, &device, ours);
     assert!(client.0.wait().expect("it ends").success(), "the client's process");
+}
+
+#[test]
+fn the_c_interface_over_shared_memory_conforms() {
+    conforms("the_c_interface_over_shared_memory_conforms", "shm");
+}
+
+#[test]
+fn the_c_interface_over_datagrams_conforms() {
+    conforms("the_c_interface_over_datagrams_conforms", "udp@lo");
 }

@@ -54,7 +54,7 @@ layer, the default, it ends in one report over all of them.
 
 \b
 Layers:   socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm,
-          mpi4py/mpich
+          mpi-mvich/udp, mpi-mvich/packet, mpi4py/mpich
 Variants: +spin, +nagle (tcp), +buf64k (sockets), +yield (shm), as in socket/tcp+spin+buf64k
 Sizes:    names (lin, lin-fine, netpipe, netpipe-base, powers), sizes (4, 64KiB),
           doublings (1KiB..1MiB) and steps (4..8KiB+96), joined by commas

@@ -128,6 +128,8 @@ class LayerKind:
         Between hosts its ranks are told the address of theirs.
     within_host
         Its ranks share memory, or something else that another host does not see.
+    between_hosts
+        It leads from one host to another only.
     nature
         What else it is like.
     """
@@ -146,6 +148,7 @@ class LayerKind:
     opt_in: bool = False
     by_address: bool = False
     within_host: bool = False
+    between_hosts: bool = False
     nature: Nature = field(default_factory=Nature)
 
 
@@ -268,6 +271,24 @@ LAYERS: dict[str, LayerKind] = {
             within_host=True,
             nature=Nature(spins=True, switches=True, stalls=False),
         ),
+        *(
+            LayerKind(
+                f"mpi-mvich/{device}",
+                f"MPI over the VI Architecture as MVICH had it, {way}; spinning",
+                "pair",
+                options={"wait": "spin"},
+                words=(_YIELD, *_OVER_VIS),
+                # Ways of one layer: `all` has enough to share its time among.
+                opt_in=True,
+                by_address=True,
+                between_hosts=device == "packet",
+                nature=Nature(spins=True, switches=True),
+            )
+            for device, way in (
+                ("udp", "by datagrams of the direct transport"),
+                ("packet", "the direct transport's frames past the kernel by packet sockets"),
+            )
+        ),
         *map(_of_stack, STACKS.values()),
     )
 }
@@ -289,6 +310,9 @@ def refusal(configuration: Configuration, place: Place = HERE) -> Refusal | None
         return kind.stack.refusal(configuration.options, place)
     if len(place.hosts) > 1 and kind.within_host:
         return Refusal("works within one host only", f"wiretwin measure --layers {configuration.name}")
+    if len(place.hosts) == 1 and kind.between_hosts:
+        line = f"wiretwin measure --layers {configuration.name} --hosts 2"
+        return Refusal("leads from one host to another", line)
     return kind.need()
 
 

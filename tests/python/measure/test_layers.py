@@ -49,7 +49,7 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
         ("nosuch", "'nosuch' is no layer; "),
         (
             "nosuch",
-            "allowed: socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm, mpi4py",
+            "allowed: socket/tcp, socket/udp, socket/unix, shm, pcaal/udp, mpi-mvich/shm, mpi-mvich/udp, ",
         ),
         ("tcp", "'tcp' is no layer (did you mean socket/tcp?); allowed: "),
         ("mpi/mpch", "'mpi/mpch' is no layer (did you mean mpi/mpich"),

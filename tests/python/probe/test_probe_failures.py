@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from probes import finish, run_pair, spec, start, step
 
-LAYERS = ["socket/tcp", "socket/udp", "socket/unix", "shm", "pcaal/udp", "mpi-mvich/shm"]
+LAYERS = ["socket/tcp", "socket/udp", "socket/unix", "shm", "pcaal/udp", "mpi-mvich/shm", "mpi-mvich/udp"]
 ENDLESS = [step(), step(min_samples=1 << 24, max_samples=1 << 24)]
 
 Pair = list[subprocess.Popen[str]]

@@ -39,6 +39,7 @@ def samples_of(
         ("pcaal/udp", "block"),
         ("pcaal/udp", "yield"),
         ("mpi-mvich/shm", "yield"),
+        ("mpi-mvich/udp", "yield"),
     ],
 )
 def test_every_loop_gives_its_samples_at_every_size(tmp_path: Path, layer: str, wait: str) -> None:
@@ -46,6 +47,7 @@ def test_every_loop_gives_its_samples_at_every_size(tmp_path: Path, layer: str, 
         "socket/udp": [0, 1, 4, 4096, 65507],
         "shm": [0, 1, 4, 56, 57, 4096, 1 << 20],
         "mpi-mvich/shm": [0, 1, 4, 4096, 16383, 16384, 1 << 20],
+        "mpi-mvich/udp": [0, 1, 4, 4096, 16383, 16384, 1 << 20],
     }.get(layer, [1, 4, 4096, 1 << 16 if layer == "pcaal/udp" else 1 << 20])
     schedule = [
         step(loop=loop, bytes=size, messages=2, delay_ns=1000 if loop == "prtt" else 0)

@@ -56,7 +56,7 @@ def test_a_program_that_does_not_end_is_ended() -> None:
 
 
 def test_a_layer_of_another_kind_is_refused_with_those_that_carry_programs() -> None:
-    with pytest.raises(
-        InputError, match="allowed: socket/tcp, socket/unix, shm, pcaal/udp, mpi-mvich/shm, mpi/mpich"
-    ):
+    over_vis = "mpi-mvich/shm, mpi-mvich/udp, mpi-mvich/packet"
+    allowed = f"allowed: socket/tcp, socket/unix, shm, pcaal/udp, {over_vis}, mpi/mpich"
+    with pytest.raises(InputError, match=allowed):
         run_live(NAMED["echo"], [], layer="mpi4py/openmpi")

@@ -2,6 +2,7 @@
 
 mod frames;
 mod gone;
+mod sleep;
 mod streams;
 
 use std::collections::{HashMap, VecDeque};

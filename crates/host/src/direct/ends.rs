@@ -119,6 +119,11 @@ impl Ends {
         Ok(number)
     }
 
+    /// What can be read from when there is something to [`Ends::look`] at.
+    pub(super) fn waker(&self) -> BorrowedFd<'_> {
+        self.any.as_fd()
+    }
+
     /// Whether there are other connections than when that was asked last.
     pub(super) const fn take_changed(&mut self) -> bool {
         std::mem::replace(&mut self.changed, false)

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use wiretwin_proto::direct::Service;
 
@@ -123,6 +124,11 @@ impl Network {
             }
             self.udp.transmit(to, head, payload, service);
         }
+    }
+
+    /// The sockets that can be read from when something has come.
+    pub(super) fn wakers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [self.udp.socket().as_fd()].into_iter().chain(self.into.iter().map(In::waker))
     }
 
     /// Sends the frames that wait.

@@ -12,8 +12,8 @@
 
 use std::io;
 use std::net::SocketAddrV4;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::rc::Rc;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wiretwin_proto::direct::Service;
@@ -44,7 +44,7 @@ pub(super) type End = (Mac, SocketAddrV4);
 /// The half that sends.
 #[derive(Debug)]
 pub(super) struct Out {
-    socket: Rc<OwnedFd>,
+    socket: Arc<OwnedFd>,
     /// The datagram that waits, for whom, and how many bytes of frames are in it.
     datagram: Box<[u8]>,
     ends: Option<(End, End, Service)>,
@@ -60,7 +60,7 @@ pub(super) struct Out {
 pub(super) struct In {
     ring: Mapping,
     next: usize,
-    _socket: Rc<OwnedFd>,
+    socket: Arc<OwnedFd>,
 }
 
 /// Opens the device of an interface for the datagrams to an address, whose UDP socket no longer has them.
@@ -111,16 +111,16 @@ pub(super) fn open(
         return Err(failed("binding to the interface")(io::Error::last_os_error()));
     }
     attach(udp, &mut left_to_kernel(interface.index)).map_err(failed("filtering datagrams"))?;
-    let socket = Rc::new(socket);
+    let socket = Arc::new(socket);
     let out = Out {
-        socket: Rc::clone(&socket),
+        socket: Arc::clone(&socket),
         datagram: vec![0; BEFORE + MOST_AT_ONCE].into(),
         ends: None,
         length: 0,
         each: 0,
         joins: true,
     };
-    Ok((In { ring, next: 0, _socket: socket }, out))
+    Ok((In { ring, next: 0, socket }, out))
 }
 
 impl Out {
@@ -198,6 +198,11 @@ impl Out {
 }
 
 impl In {
+    /// What can be read from when a datagram has come.
+    pub(super) fn waker(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
     /// Hands the frames of the next datagram to `look`, each with who sent it; false if none has come.
     #[inline]
     pub(super) fn take(&mut self, mut look: impl FnMut(&[u8], SocketAddrV4, Mac)) -> bool {

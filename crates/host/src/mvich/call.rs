@@ -193,7 +193,8 @@ impl Mvich {
                     }
                     Err(DoneError::NotDone) => break,
                     Err(_) => {
-                        // All that came before it was lost was taken above.
+                        // All that came before it was lost was taken above; what had gone has gone.
+                        self.reap(rank);
                         self.lose(rank);
                         self.drain(call, None, None);
                         moved = true;

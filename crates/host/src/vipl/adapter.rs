@@ -16,7 +16,10 @@ use wiretwin_msg::via::{
     Ptag, QueueKind, Resource, ViAttributes, ViHandle, ViState, ViplError,
 };
 
-use super::connect::{Request, network_address};
+use super::Reach;
+use super::carrier::Carrier;
+use super::connect::Request;
+use super::place::{host_of, network_address};
 use super::service;
 use super::table::{Cq, Cqs, Table};
 use super::vi::{Common, End, Vi};
@@ -28,6 +31,9 @@ const BURST: u32 = 64;
 const WHOLE: u64 = 64;
 /// How long a call looks before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(50);
+
+/// How long an adapter that is closed waits at most until what it has sent to other hosts has come.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// All that the lock guards.
 #[derive(Debug)]
@@ -53,6 +59,9 @@ impl State {
     /// Takes and sends what can be, on all VIs; whether anything moved.
     pub fn progress(&mut self) -> bool {
         let mut moved = false;
+        if let Some(carrier) = &mut self.common.carrier {
+            carrier.attend();
+        }
         for vi in self.vis.values_mut() {
             moved |= vi.progress(&mut self.common, true);
         }
@@ -83,7 +92,7 @@ impl State {
                 return Err(DoneError::Empty);
             }
             let whole = kind == QueueKind::Send || self.looks.is_multiple_of(WHOLE);
-            if !whole && !vi.waits_for_frame() {
+            if !whole && !vi.waits_for_frame(&mut self.common) {
                 return Err(DoneError::NotDone);
             }
             if kind == QueueKind::Receive
@@ -131,10 +140,11 @@ pub(super) struct Shared {
     woken: Condvar,
     /// The name of the network.
     pub network: String,
+    pub reach: Reach,
 }
 
 // SAFETY: the state is only reached through the lock, by one thread at a time; what it points to is mapped for the
-// whole process.
+// whole process, or belongs to it.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
@@ -269,26 +279,31 @@ pub struct Adapter {
 
 impl Adapter {
     /// The most that the adapter offers; `local` is its address.
-    pub const fn attributes_at(local: HostAddress) -> NicAttributes {
+    const fn attributes_at(reach: Reach, local: HostAddress) -> NicAttributes {
         NicAttributes {
-            name: "shm",
+            name: reach.name(),
             max_vi: 1024,
             max_transfer: 1 << 30,
-            native_mtu: crate::ring::FRAME as u32,
+            native_mtu: if reach.is_network() { super::carrier::FRAME } else { crate::ring::FRAME } as u32,
             ..NicAttributes::adapter(local)
         }
     }
 
-    /// `VipOpenNic`: of the network of this name, of at most 16 letters; processes of one user that name the same
-    /// network reach each other. `handler` is called on a thread of the adapter, and may make any call.
+    /// `VipOpenNic`: of the network of this name, of at most 16 letters; processes that name the same network reach each
+    /// other, within a host those of one user. `handler` is called on a thread of the adapter, and may make any call.
     ///
     /// `lasting` is whether what is registered stays the memory that it was then until it is given back, so that
     /// remote ends may map it.
     ///
     /// # Errors
     /// [`ViplError::InvalidParameter`] for a longer name; [`ViplError::ErrorResource`] where the system has no more
-    /// files or threads.
-    pub fn open(network: &str, lasting: bool, handler: Box<dyn Fn(Event) + Send>) -> Result<Self, ViplError> {
+    /// files or threads, or the device of [`Reach`] cannot be had.
+    pub fn open(
+        reach: Reach,
+        network: &str,
+        lasting: bool,
+        handler: Box<dyn Fn(Event) + Send>,
+    ) -> Result<Self, ViplError> {
         if network.len() > 16 {
             return Err(ViplError::InvalidParameter);
         }
@@ -297,12 +312,19 @@ impl Adapter {
         let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(none_left)?;
         let bell_rings = epoll::EventData::new_u64(service::BELL);
         epoll::add(&epoll, &bell, bell_rings, epoll::EventFlags::IN).map_err(none_left)?;
-        let local = network_address(network);
+        let at = reach.device();
+        let carrier = at.map(|(ip, ways)| Carrier::open(ip, ways)).transpose();
+        let carrier = carrier.map_err(|_| ViplError::ErrorResource)?;
+        if let Some(carrier) = &carrier {
+            service::watch(&epoll, carrier).map_err(none_left)?;
+        }
+        let local = at.map_or_else(|| network_address(network), |(ip, _)| host_of(ip));
         let common = Common {
-            attributes: Self::attributes_at(local),
+            attributes: Self::attributes_at(reach, local),
             memory: Memory::default(),
             lasting,
             cqs: Cqs(Table::new()),
+            carrier,
             events: VecDeque::new(),
         };
         let state = State {
@@ -324,6 +346,7 @@ impl Adapter {
             happened: Mutex::new(0),
             woken: Condvar::new(),
             network: network.into(),
+            reach,
         });
         let thread = service::start(Arc::clone(&shared), handler).map_err(|_| ViplError::ErrorResource)?;
         Ok(Self { shared, thread: Mutex::new(Some(thread)), local })
@@ -336,6 +359,10 @@ impl Adapter {
             let mut state = self.shared.lock();
             let State { common, vis, requests, .. } = &mut *state;
             state_end(common, vis);
+            if let Some(mut carrier) = common.carrier.take() {
+                // What was sent last, and that the connections have ended.
+                carrier.finish(FAREWELL);
+            }
             requests.clear();
             state.closed = true;
         }

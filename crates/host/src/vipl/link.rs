@@ -55,6 +55,16 @@ impl Closing {
         Self::RdmaProtection,
         Self::Transport,
     ];
+
+    /// As it is written; 0 is none.
+    pub const fn code(self) -> u32 {
+        self as u32 + 1
+    }
+
+    /// The reverse of [`Closing::code`]: what is unknown is the end of the connection.
+    pub fn of(code: u32) -> Self {
+        *Self::ALL.get((code as usize).wrapping_sub(1)).unwrap_or(&Self::Disconnected)
+    }
 }
 
 /// One end of a connection.
@@ -135,13 +145,13 @@ impl Link {
     pub fn closing(&self) -> Option<Closing> {
         match self.flag(self.theirs() + CLOSING).load(Ordering::Acquire) {
             0 => None,
-            code => Some(*Closing::ALL.get(code as usize - 1).unwrap_or(&Closing::Disconnected)),
+            code => Some(Closing::of(code)),
         }
     }
 
     /// The last word of this end.
     pub fn close(&self, closing: Closing) {
-        self.flag(self.ours + CLOSING).store(closing as u32 + 1, Ordering::Release);
+        self.flag(self.ours + CLOSING).store(closing.code(), Ordering::Release);
         self.nudge();
     }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -11,10 +12,13 @@ use rustix::event::{Timespec, epoll};
 
 use super::Event;
 use super::adapter::{Shared, State};
+use super::carrier::Carrier;
 use super::connect;
+use super::wire::Wire;
 
-/// What the bell says, among handles of VIs.
+/// What the bell says, among handles of VIs, and what a carrier's files say.
 pub(super) const BELL: u64 = u64::MAX;
+const CARRIER: u64 = u64::MAX - 1;
 /// While calls look for what comes, the thread looks so often whether they still do.
 const TICK: Duration = Duration::from_millis(2);
 /// After remote ends were asked to wake this one, it looks once more when what they had not seen must have come.
@@ -35,6 +39,15 @@ enum Sleep {
     Asked,
     /// All were asked before.
     Settled,
+}
+
+/// What a carrier's files are watched for: once, each time that the thread goes to sleep.
+const CARRIED: epoll::EventFlags = epoll::EventFlags::IN.union(epoll::EventFlags::ONESHOT);
+
+/// Has the thread wait for a carrier's files too, from when it goes to sleep.
+pub(super) fn watch(files: &OwnedFd, carrier: &Carrier) -> rustix::io::Result<()> {
+    let data = epoll::EventData::new_u64(CARRIER);
+    carrier.wakers().try_for_each(|file| epoll::add(files, file, data, epoll::EventFlags::ONESHOT))
 }
 
 /// Starts it; signals of the program stay with the program's threads.
@@ -64,12 +77,16 @@ fn serve(shared: &Shared, handler: &dyn Fn(Event)) {
                 return;
             }
             let now = Instant::now();
-            state.vis.values_mut().for_each(|vi| connect::expire(shared, vi, now));
+            let State { common, vis, .. } = &mut *state;
+            vis.values_mut().for_each(|vi| connect::expire(shared, common, vi, now));
             let looked = std::mem::replace(&mut looks, state.looks) != state.looks;
             let mut moved = state.progress();
             let waited_for = shared.sleepers.load(Ordering::SeqCst) > 0;
             let stays_awake = moved || (looked && !waited_for);
-            let links = state.vis.values().filter_map(|vi| vi.link.as_ref());
+            let links = state.vis.values().filter_map(|vi| match &vi.link {
+                Some(Wire::Memory(link)) => Some(link),
+                _ => None,
+            });
             // Who wakes this end takes the request back, whether or not anything is found then.
             let asked = links.filter(|link| link.sleep(!stays_awake) == stays_awake).count();
             let after = match asked {
@@ -77,6 +94,12 @@ fn serve(shared: &Shared, handler: &dyn Fn(Event)) {
                 0 => Sleep::Settled,
                 _ => Sleep::Asked,
             };
+            if let Some(carrier) = state.common.carrier.as_ref().filter(|_| !stays_awake) {
+                let data = epoll::EventData::new_u64(CARRIER);
+                // Where it fails, so does the wait below.
+                let arm = |file| epoll::modify(&shared.epoll, file, data, CARRIED);
+                let _ = carrier.wakers().try_for_each(arm);
+            }
             if after == Sleep::Asked {
                 // What came before it was asked wakes nobody.
                 moved = state.progress();
@@ -105,9 +128,11 @@ fn serve(shared: &Shared, handler: &dyn Fn(Event)) {
     }
 }
 
-/// The next time at which something is to be done about a request for a connection.
+/// The next time at which something is to be done about a request for a connection, or by the carrier.
 fn next_deadline(state: &State) -> Option<Instant> {
-    state.vis.values().filter_map(|vi| vi.asking.as_ref()?.due()).min()
+    let asked = state.vis.values().filter_map(|vi| vi.asking.as_ref()?.due()).min();
+    let carried = state.common.carrier.as_ref().and_then(Carrier::due).map(|due| Instant::now() + due);
+    [asked, carried].into_iter().flatten().min()
 }
 
 /// Waits for sockets, so long at most, and serves those for which something has come.
@@ -127,12 +152,15 @@ fn attend(shared: &Shared, timeout: Option<Duration>) -> io::Result<()> {
             shared.hush();
             continue;
         }
+        if data == CARRIER {
+            continue;
+        }
         let mut state = shared.lock();
         let State { common, vis, .. } = &mut *state;
         let Some(vi) = u32::try_from(data).ok().and_then(|vi| vis.get_mut(vi)) else { continue };
         if vi.asking.is_some() {
-            connect::greet(shared, vi);
-        } else if vi.link.as_ref().is_some_and(|link| link.is_gone()) {
+            connect::greet(shared, common, vi);
+        } else if vi.link.as_mut().is_some_and(Wire::is_gone) {
             vi.gone(common);
         }
     }

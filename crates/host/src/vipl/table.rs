@@ -70,6 +70,13 @@ impl<T> Table<T> {
         Some(taken)
     }
 
+    pub fn handles(&self) -> impl Iterator<Item = u32> {
+        let taken = |(place, slot): (usize, &(u32, Option<T>))| {
+            slot.1.is_some().then_some(slot.0 << Self::BITS | place as u32)
+        };
+        self.slots.iter().enumerate().filter_map(taken)
+    }
+
     pub fn values(&self) -> impl Iterator<Item = &T> {
         self.slots.iter().filter_map(|(_, slot)| slot.as_ref())
     }

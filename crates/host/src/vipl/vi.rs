@@ -13,13 +13,15 @@ use wiretwin_msg::via::{
 };
 
 use super::Event;
+use super::carrier::Carrier;
 use super::connect::Asking;
 use super::link::{Closing, Link};
 use super::queue::{Posted, Queue};
 use super::remote::{self, Range};
 use super::table::Cqs;
 use super::views::{Part, Views};
-use crate::ring::{FRAME, INLINE, copy_short};
+use super::wire::Wire;
+use crate::ring::{INLINE, copy_short};
 
 /// What a frame is: the lowest octet.
 mod kind {
@@ -33,6 +35,10 @@ mod kind {
     pub const ANSWER: u8 = 3;
     /// More data of the message before.
     pub const MORE: u8 = 4;
+    /// Between hosts: nothing but how many messages were accepted.
+    pub const ACCEPT: u8 = 5;
+    /// Between hosts: the last word of an end ([`super::super::carrier`]).
+    pub const CLOSE: u8 = 6;
     pub const ANY: u8 = 7;
     /// Immediate data follow: 4.
     pub const IMMEDIATE: u8 = 0x10;
@@ -60,6 +66,9 @@ const NOBODY: u64 = u64::MAX;
 /// The answer to an RDMA read.
 const ANSWER: u64 = u64::MAX - 1;
 
+/// The first octet of a frame that is the last word of an end.
+pub(super) const CLOSE: u8 = kind::CLOSE;
+
 mod short;
 mod transfer;
 
@@ -71,6 +80,8 @@ pub(super) struct Common {
     /// Whether what is registered stays the memory that it was then until it is given back.
     pub lasting: bool,
     pub cqs: Cqs,
+    /// What carries connections to other hosts, of an adapter that has some.
+    pub carrier: Option<Carrier>,
     /// What handlers are to be told.
     pub events: VecDeque<Event>,
 }
@@ -130,7 +141,7 @@ pub(super) struct Vi {
     pub state: ViState,
     pub send: Queue,
     pub receive: Queue,
-    pub link: Option<Box<Link>>,
+    pub link: Option<Wire>,
     /// The descriptor being sent, how much of it has gone, and whether any of it has.
     next: u64,
     offset: u32,
@@ -172,7 +183,7 @@ fn parts(segments: &[DataSegment], offset: u32, length: u32) -> impl Iterator<It
 ///
 /// # Safety
 /// It is memory of this process, which nobody writes while the octets are looked at.
-const unsafe fn octets<'a>((address, length): Range) -> &'a [u8] {
+pub(super) const unsafe fn octets<'a>((address, length): Range) -> &'a [u8] {
     if length == 0 {
         return &[];
     }
@@ -371,9 +382,9 @@ impl Vi {
     }
 
     /// The connection is there: both directions begin anew.
-    pub fn connected(&mut self, link: Link, remote: RemoteAttributes) {
+    pub fn connected(&mut self, link: Wire, remote: RemoteAttributes) {
         self.state = ViState::Connected;
-        self.link = Some(Box::new(link));
+        self.link = Some(link);
         (self.next, self.offset, self.begun) = (self.send.next_number(), 0, false);
         (self.accepted, self.heard, self.reads, self.taken, self.told) = (0, 0, 0, 0, 0);
         self.unaccepted.clear();
@@ -452,8 +463,7 @@ impl Vi {
     /// The connection ends by the consumer: the remote end is told.
     pub fn disconnect(&mut self, common: &mut Common) {
         if let Some(link) = self.link.take() {
-            link.accept(self.taken);
-            link.close(Closing::Disconnected);
+            link.close(&mut common.carrier, Closing::Disconnected, self.taken);
         }
         self.end(common, ViState::Idle);
     }
@@ -461,8 +471,7 @@ impl Vi {
     /// The connection is lost, by an error at this end or because the remote end has gone.
     pub fn lose(&mut self, common: &mut Common, end: End) {
         if let Some(link) = self.link.take() {
-            link.accept(self.taken);
-            link.close(end.tell);
+            link.close(&mut common.carrier, end.tell, self.taken);
         }
         let about = Resource::Vi(self.handle);
         if let Some(code) = end.code {
@@ -480,10 +489,17 @@ impl Vi {
     }
 
     /// Whether a frame has come that was not looked at, within a few looks: one that comes meanwhile is not found a
-    /// call later.
+    /// call later. Between hosts a look is a system call, and may have made room for what waits to be sent.
     #[inline]
-    pub fn waits_for_frame(&self) -> bool {
-        self.link.as_ref().is_some_and(|link| (0..LOOKS).any(|_| link.consumer.has_frame()))
+    pub fn waits_for_frame(&self, common: &mut Common) -> bool {
+        match &self.link {
+            None => false,
+            Some(Wire::Memory(link)) => (0..LOOKS).any(|_| link.consumer.has_frame()),
+            Some(Wire::Network(line)) => {
+                let sends = self.next < self.send.next_number();
+                common.carrier.as_mut().is_some_and(|carrier| carrier.has_come(line.flow)) || sends
+            }
+        }
     }
 
     /// Takes what has come and sends what may be sent; whether anything moved.
@@ -497,14 +513,29 @@ impl Vi {
             moved = self.accepted_up_to(common, self.heard);
         }
         for _ in 0..TURN {
-            let Link { consumer, views, .. } = &mut *link;
-            let come = consumer.take_frame(|frame| found = self.frame(common, views, frame));
+            let come = match &mut link {
+                Wire::Memory(link) => {
+                    let Link { consumer, views, .. } = &mut **link;
+                    consumer.take_frame(|frame| found = self.frame(common, views, frame))
+                }
+                Wire::Network(line) => {
+                    let came = common.carrier.as_mut().and_then(|carrier| carrier.take(line.flow));
+                    if let Some(came) = &came {
+                        found = self.frame(common, &mut line.views, came.frame());
+                    }
+                    let has_come = came.is_some();
+                    if let (Some(carrier), Some(came)) = (&mut common.carrier, came) {
+                        carrier.give_back(line.flow, came);
+                    }
+                    has_come
+                }
+            };
             moved |= come;
             if !come || found.is_err() {
                 break;
             }
             if self.taken - self.told >= ACCEPT_EVERY {
-                self.tell(&link);
+                self.tell(common, &link);
             }
             if !whole && self.receive.published > 0 {
                 self.link = Some(link);
@@ -512,15 +543,16 @@ impl Vi {
             }
         }
         if found.is_ok() && !moved {
-            if self.taken != self.told {
-                self.tell(&link);
+            // A message that goes back soon tells it too, and between hosts a frame of its own costs a system call.
+            if self.taken != self.told && (whole || matches!(link, Wire::Memory(_))) {
+                self.tell(common, &link);
             }
             if whole && !self.unaccepted.is_empty() {
-                moved |= self.accepted_up_to(common, link.accepted());
+                moved |= self.accepted_up_to(common, link.accepted(common.carrier.as_ref()));
             }
             // What the remote end sent before it closed was taken above.
-            if let Some(closing) = link.closing() {
-                self.accepted_up_to(common, link.accepted());
+            if let Some(closing) = link.closing(common.carrier.as_ref()) {
+                self.accepted_up_to(common, link.accepted(common.carrier.as_ref()));
                 self.link = Some(link);
                 self.closed(common, closing);
                 return true;
@@ -550,9 +582,17 @@ impl Vi {
         }
     }
 
-    fn tell(&mut self, link: &Link) {
+    fn tell(&mut self, common: &mut Common, link: &Wire) {
         self.told = self.taken;
-        link.accept(self.taken);
+        match link {
+            Wire::Memory(link) => link.accept(self.taken),
+            Wire::Network(line) => {
+                if let Some(carrier) = &mut common.carrier {
+                    let head = Head::new(kind::ACCEPT, self.taken);
+                    carrier.push(line.flow, &head.octets[..head.length], std::iter::empty());
+                }
+            }
+        }
     }
 
     /// The other process is gone; what it sent before is taken.

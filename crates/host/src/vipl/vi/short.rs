@@ -20,7 +20,7 @@ impl Vi {
     /// line, on a reliable connection; whether it has gone.
     #[inline]
     pub(super) fn send_short(&mut self, common: &Common) -> bool {
-        let Some(link) = self.link.as_deref_mut() else { return false };
+        let Some(Wire::Memory(link)) = &mut self.link else { return false };
         let Some(posted) = self.send.get(self.next) else { return false };
         let [DataSegment { address, handle, length }] = posted.data[..] else { return false };
         let usual = posted.is_sound && posted.control == 0 && length == posted.length && length > 0;
@@ -48,7 +48,7 @@ impl Vi {
     /// takes that off the queue; none if one of these is not so.
     #[inline]
     pub fn receive_short(&mut self, common: &mut Common) -> Option<Completion> {
-        let link = self.link.as_deref_mut()?;
+        let Some(Wire::Memory(link)) = &mut self.link else { return None };
         let frame = link.consumer.peek_line()?;
         let ([kind::SEND, low, high], data) = frame.split_first_chunk()? else { return None };
         let queue = &self.receive;

@@ -5,7 +5,7 @@ use super::*;
 impl Vi {
     /// Sends what may be sent: answers to RDMA reads first, then descriptors; whether anything went.
     #[inline]
-    pub(super) fn transmit(&mut self, common: &mut Common, link: &mut Link) -> Result<bool, End> {
+    pub(super) fn transmit(&mut self, common: &mut Common, link: &mut Wire) -> Result<bool, End> {
         let mut any = false;
         while self.respond(common, link)? || self.advance(common, link)? {
             any = true;
@@ -24,11 +24,11 @@ impl Vi {
     }
 
     /// One frame of an answer to an RDMA read; whether one went.
-    fn respond(&mut self, common: &mut Common, link: &mut Link) -> Result<bool, End> {
+    fn respond(&mut self, common: &mut Common, link: &mut Wire) -> Result<bool, End> {
         let Some(Answer { number, source, total, offset }) = self.answers.front().copied() else {
             return Ok(false);
         };
-        if !link.producer.has_room() {
+        if !link.has_room(common.carrier.as_ref()) {
             return Ok(false);
         }
         // It was allowed when it was asked for; memory may have been given back since.
@@ -42,7 +42,7 @@ impl Vi {
             head.push(number.to_le_bytes());
         }
         let data = [DataSegment { address, handle, length: total }];
-        let gone = piece(link, head, (&data, common.lasting), total, offset);
+        let gone = piece(link, &mut common.carrier, head, (&data, common.lasting), total, offset);
         if gone == total {
             self.answers.pop_front();
             self.unaccepted.push_back(ANSWER);
@@ -54,7 +54,7 @@ impl Vi {
 
     /// One frame of the descriptor at hand; whether something was done.
     #[inline]
-    fn advance(&mut self, common: &mut Common, link: &mut Link) -> Result<bool, End> {
+    fn advance(&mut self, common: &mut Common, link: &mut Wire) -> Result<bool, End> {
         let number = self.next;
         let Some(posted) = self.send.get(number) else { return Ok(false) };
         let waits = posted.is_sound && posted.control & control::QUEUE_FENCE != 0 && self.reads > 0;
@@ -70,7 +70,7 @@ impl Vi {
             (self.next, self.offset, self.begun) = (number + 1, 0, false);
             return Ok(true);
         }
-        if !link.producer.has_room() {
+        if !link.has_room(common.carrier.as_ref()) {
             return Ok(false);
         }
         let (operation, total) = (posted.operation(), posted.length);
@@ -92,7 +92,8 @@ impl Vi {
         if operation == 2 {
             head.push(total.to_le_bytes());
             head.push((number as u32).to_le_bytes());
-            link.producer.push_frame(&head.octets[..head.length], &[]);
+            // SAFETY: no ranges.
+            unsafe { link.push(&mut common.carrier, &head.octets[..head.length], std::iter::empty()) };
             self.next += 1;
             self.unaccepted.push_back(number);
             if total == 0 {
@@ -106,7 +107,7 @@ impl Vi {
         }
         let Some(posted) = self.send.get(number) else { return Ok(false) };
         let by_reference = !self.begun && goes_by_reference(link, &posted.data, total);
-        let gone = piece(link, head, (&posted.data, common.lasting), total, offset);
+        let gone = piece(link, &mut common.carrier, head, (&posted.data, common.lasting), total, offset);
         if gone < total {
             (self.offset, self.begun) = (gone, true);
             return Ok(true);
@@ -142,6 +143,9 @@ impl Vi {
         self.hear([low, high]);
         if self.heard > self.accepted {
             self.accepted_up_to(common, self.heard);
+        }
+        if what == kind::ACCEPT {
+            return Some(Ok(()));
         }
         if what & kind::ANY == kind::MORE {
             return self.more(common, Data::Here(reader.0), reader.0.len() as u32);
@@ -421,14 +425,15 @@ fn length(what: u8, reader: &mut Reader<'_>) -> Option<u32> {
     if what & kind::LONG != 0 { reader.word() } else { Some(reader.0.len() as u32) }
 }
 
-fn goes_by_reference(link: &Link, data: &[DataSegment], total: u32) -> bool {
+fn goes_by_reference(link: &Wire, data: &[DataSegment], total: u32) -> bool {
     total > BY_REFERENCE && data.len() <= PARTS && link.is_read()
 }
 
 /// Sends one frame of a message; how much of it has gone then. There is room for a frame.
 #[inline]
 fn piece(
-    link: &mut Link,
+    link: &mut Wire,
+    carrier: &mut Option<Carrier>,
     mut head: Head,
     (data, lasting): (&[DataSegment], bool),
     total: u32,
@@ -438,38 +443,30 @@ fn piece(
     if first && goes_by_reference(link, data, total) {
         head.octets[0] |= kind::LONG | kind::REFERENCE;
         head.push(total.to_le_bytes());
-        let mut length = 0;
-        for &DataSegment { address, handle, length: octets } in data.iter().filter(|part| part.length > 0) {
-            // What may be other memory by now is read where it is.
-            let handle = if lasting { handle } else { MemoryHandle(0) };
-            let part = Part { address, length: octets, handle };
-            link.scratch[length..length + PART].copy_from_slice(&part.octets());
-            length += PART;
-        }
-        link.producer.push_frame(&head.octets[..head.length], &link.scratch[..length]);
+        refer(link, &head, data, lasting);
         return total;
     }
-    if first && total as usize + head.length > FRAME {
+    let longest = link.longest();
+    if first && total as usize + head.length > longest {
         head.octets[0] |= kind::LONG;
         head.push(total.to_le_bytes());
     }
-    let length = (total - offset).min((FRAME - head.length) as u32);
-    let head = &head.octets[..head.length];
-    let mut ranges = parts(data, offset, length);
-    let (one, two) = (ranges.next(), ranges.next());
-    match (one, two) {
-        // SAFETY: all of it is registered memory, which waits for the lock until it is given back.
-        (Some(one), None) => link.producer.push_frame(head, unsafe { octets(one) }),
-        _ => {
-            let mut at = 0;
-            for range in one.into_iter().chain(two).chain(ranges) {
-                // SAFETY: as above.
-                let part = unsafe { octets(range) };
-                link.scratch[at..at + part.len()].copy_from_slice(part);
-                at += part.len();
-            }
-            link.producer.push_frame(head, &link.scratch[..at])
-        }
-    };
+    let length = (total - offset).min((longest - head.length) as u32);
+    // SAFETY: all of it is registered memory, which waits for the lock until it is given back.
+    unsafe { link.push(carrier, &head.octets[..head.length], parts(data, offset, length)) };
     offset + length
+}
+
+/// Sends a frame that names where the data of a message are.
+fn refer(link: &mut Wire, head: &Head, data: &[DataSegment], lasting: bool) {
+    let Wire::Memory(link) = link else { return };
+    let mut length = 0;
+    for &DataSegment { address, handle, length: octets } in data.iter().filter(|part| part.length > 0) {
+        // What may be other memory by now is read where it is.
+        let handle = if lasting { handle } else { MemoryHandle(0) };
+        let part = Part { address, length: octets, handle };
+        link.scratch[length..length + PART].copy_from_slice(&part.octets());
+        length += PART;
+    }
+    link.producer.push_frame(&head.octets[..head.length], &link.scratch[..length]);
 }

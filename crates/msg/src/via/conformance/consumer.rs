@@ -40,7 +40,12 @@ pub trait Consumer {
     fn hold(&mut self);
     /// What `hold` held back happens.
     fn release(&mut self);
-    /// Both processes have come here, and what they sent before has come.
+    /// Whether what the other process sent before both met last may still be on its way: never, where nothing overtakes
+    /// the mark by which they meet.
+    fn may_come(&mut self) -> bool {
+        false
+    }
+    /// Both processes have come here, and what they sent before has come, unless [`Consumer::may_come`].
     async fn meet(&mut self) -> Result<(), ViplError>;
     /// Closes the NIC when both have come here.
     async fn end(self) -> Result<Self::Device, String>;

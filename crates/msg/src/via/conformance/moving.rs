@@ -148,7 +148,7 @@ pub(super) async fn rdma_write_needs_no_receive<C: Consumer>(rig: &mut Rig<C>) -
     }
     rig.meet().await?;
     if rig.side == Side::Server {
-        ensure!(rig.holds(1_000, 30_000, 4), true, "the octets written");
+        ensure!(rig.comes_to_hold(1_000, 30_000, 4), true, "the octets written");
         ensure!(rig.vipl.take_errors().len(), 0, "errors");
     }
     Ok(())

@@ -181,8 +181,28 @@ impl<C: Consumer> Rig<C> {
         self.vipl.read(self.data.address + from, length as usize) == pattern(seed, length)
     }
 
+    /// Whether data hold what was filled in there, once they do or what would make them has come.
+    pub fn comes_to_hold(&mut self, from: u64, length: u32, seed: u8) -> bool {
+        loop {
+            let holds = self.holds(from, length, seed);
+            if holds || !self.vipl.may_come() {
+                return holds;
+            }
+        }
+    }
+
     pub fn state(&mut self, vi: ViHandle) -> Result<ViState, String> {
         self.vipl.query_vi(vi).map(|(state, ..)| state).map_err(said)
+    }
+
+    /// The state of a VI once it is this one, or once what would make it so has come.
+    pub fn comes_to(&mut self, vi: ViHandle, expected: ViState) -> Result<ViState, String> {
+        loop {
+            let state = self.state(vi)?;
+            if state == expected || !self.vipl.may_come() {
+                return Ok(state);
+            }
+        }
     }
 
     /// Waits until an asynchronous error has come; all of them.

@@ -1,0 +1,407 @@
+//! What carries the frames of connections between hosts: an endpoint of the direct transport.
+//!
+//! A frame is a message whose tag is the number that its receiver has given to the connection. The transport loses
+//! nothing and keeps the order, at every level of reliability. Frames go into buffers that are posted beforehand. Each
+//! end says its last with a frame of its own ([`CLOSE`]); what belongs to a connection goes when both have.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use wiretwin_msg::tagged::Pattern;
+
+use super::link::Closing;
+use super::table::Table;
+use super::vi::CLOSE;
+use crate::direct::{Address, Completion, Endpoint, Kind, Options, Outgoing, Receive, Trouble, Ways};
+
+/// The longest frame, in bytes.
+pub(super) const FRAME: usize = 16 << 10;
+/// Buffers of a connection that are posted.
+const DEPTH: usize = 16;
+/// Frames of a connection under way at once whose buffers the endpoint has.
+const MOST_UNDER_WAY: usize = 32;
+/// Frames up to this length are copied by the endpoint.
+const COPIED: usize = 1024;
+/// Buffers that are kept to be used again.
+const SPARE: usize = 64;
+
+/// Where a buffer of a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Slot {
+    /// Nobody has it.
+    Idle,
+    /// The endpoint.
+    Posted,
+    /// A frame of so many bytes is in it.
+    Came(usize),
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Flow {
+    peer: usize,
+    /// Its number here, and at the other end.
+    here: u64,
+    there: u64,
+    buffers: [Box<[u8]>; DEPTH],
+    slots: [Slot; DEPTH],
+    /// The buffer that the next frame comes into.
+    first: usize,
+    under_way: usize,
+    /// Frames for which the endpoint had no room.
+    waiting: VecDeque<Vec<u8>>,
+    /// What the other end has said last, and how many messages it had accepted.
+    closing: Option<Closing>,
+    accepted: u64,
+    /// The other process is gone.
+    lost: bool,
+    /// This end has said its last.
+    closed: bool,
+}
+
+impl Flow {
+    const fn has_come(&self) -> bool {
+        matches!(self.slots[self.first], Slot::Came(_))
+    }
+
+    /// Nothing of it is left, here or there.
+    fn is_over(&self) -> bool {
+        let done = self.lost || self.closing.is_some() && self.waiting.is_empty();
+        self.closed && done && !self.slots.contains(&Slot::Posted)
+    }
+}
+
+/// A frame under way, and its connection.
+#[derive(Debug)]
+struct Sending {
+    flow: u32,
+    bytes: Vec<u8>,
+}
+
+/// A frame that has come.
+#[derive(Debug)]
+pub(super) struct Came {
+    slot: usize,
+    bytes: Box<[u8]>,
+    length: usize,
+}
+
+impl Came {
+    pub fn frame(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// The connections of an adapter to other hosts.
+#[derive(Debug)]
+pub(super) struct Carrier {
+    // Before the buffers, which it reads and writes.
+    endpoint: Endpoint,
+    flows: Table<Flow>,
+    sending: Vec<Option<Sending>>,
+    free: Vec<usize>,
+    spare: Vec<Vec<u8>>,
+    next_number: u64,
+    /// Some frames wait for room.
+    stuck: bool,
+}
+
+impl Carrier {
+    /// At this address of the host.
+    ///
+    /// # Errors
+    /// What the kernel said, and of what.
+    pub fn open(ip: Ipv4Addr, ways: Ways) -> io::Result<Self> {
+        let endpoint =
+            Endpoint::open(Options { ip, ways, ..Options::default() }).map_err(io::Error::other)?;
+        Ok(Self {
+            endpoint,
+            flows: Table::new(),
+            sending: Vec::new(),
+            free: Vec::new(),
+            spare: Vec::new(),
+            next_number: 0,
+            stuck: false,
+        })
+    }
+
+    /// Where other ends reach it.
+    pub const fn address(&self) -> Address {
+        self.endpoint.address()
+    }
+
+    /// The files that can be read from when something has come.
+    pub fn wakers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.endpoint.wakers()
+    }
+
+    /// How long nothing is to be done though nothing comes; none for ever.
+    pub fn due(&self) -> Option<Duration> {
+        self.endpoint.due()
+    }
+
+    /// A number for a connection that is to be.
+    pub const fn number(&mut self) -> u64 {
+        self.next_number += 1;
+        self.next_number
+    }
+
+    /// The connection of this number is there: to the endpoint at this address, where it has that number. None where
+    /// there are too many.
+    pub fn begin(&mut self, here: u64, to: Address, there: u64) -> Option<u32> {
+        let peer = self.endpoint.peer(to);
+        let handle = self.flows.insert(|_| Flow {
+            peer,
+            here,
+            there,
+            buffers: std::array::from_fn(|_| vec![0; FRAME].into()),
+            slots: [Slot::Idle; DEPTH],
+            first: 0,
+            under_way: 0,
+            waiting: VecDeque::new(),
+            closing: None,
+            accepted: 0,
+            lost: false,
+            closed: false,
+        })?;
+        (0..DEPTH).for_each(|slot| self.post(handle, slot));
+        Some(handle)
+    }
+
+    /// Gives a buffer to the endpoint.
+    fn post(&mut self, handle: u32, slot: usize) {
+        let Some(flow) = self.flows.get_mut(handle).filter(|flow| !flow.lost && !flow.closed) else { return };
+        flow.slots[slot] = Slot::Posted;
+        let (source, tag) = (u32::try_from(flow.peer).ok(), Some(flow.here));
+        let buffer = flow.buffers[slot].as_mut_ptr();
+        let receive = Receive { buffer, length: FRAME as u64, context: Some(received(handle, slot)) };
+        // SAFETY: the buffer is the connection's, which does not move and stays until the endpoint has given it back.
+        unsafe { self.endpoint.receive(Pattern { source, tag, ignore: 0 }, receive) };
+    }
+
+    /// Takes what has come and sends what may be sent.
+    pub fn progress(&mut self) {
+        self.endpoint.progress();
+        self.settle();
+    }
+
+    /// The same, and looks at everything.
+    pub fn attend(&mut self) {
+        self.endpoint.attend();
+        self.settle();
+    }
+
+    /// Hears of what has ended.
+    fn settle(&mut self) {
+        while let Some(completion) = self.endpoint.completion() {
+            match completion.kind {
+                Kind::Sent => self.sent(completion.context >> 1),
+                Kind::Received => self.came(&completion),
+            }
+        }
+        if self.stuck {
+            self.send_waiting();
+        }
+    }
+
+    fn sent(&mut self, index: usize) {
+        let Some(Sending { flow, bytes }) = self.sending.get_mut(index).and_then(Option::take) else {
+            return;
+        };
+        self.free.push(index);
+        self.keep(bytes);
+        if let Some(flow) = self.flows.get_mut(flow) {
+            flow.under_way -= 1;
+        }
+    }
+
+    fn keep(&mut self, bytes: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(bytes);
+        }
+    }
+
+    fn came(&mut self, completion: &Completion) {
+        let (handle, slot) = slot_of(completion.context);
+        let Some(flow) = self.flows.get_mut(handle) else { return };
+        flow.slots[slot] = match completion.trouble {
+            None => Slot::Came(completion.length as usize),
+            Some(_) => Slot::Idle,
+        };
+        // What is longer than any frame comes from no end of a connection.
+        flow.lost |= !matches!(completion.trouble, None | Some(Trouble::Cancelled));
+        if flow.closed {
+            self.drain(handle);
+        }
+    }
+
+    /// Takes what comes after this end has said its last, until the other end has, or is no more.
+    fn drain(&mut self, handle: u32) {
+        while let Some(came) = self.pop(handle) {
+            self.give_back(handle, came);
+        }
+        let Some(flow) = self.flows.get(handle).filter(|flow| flow.lost || flow.closing.is_some()) else {
+            return;
+        };
+        if flow.is_over() {
+            self.flows.remove(handle);
+            return;
+        }
+        let posted: Vec<usize> = (0..DEPTH).filter(|slot| flow.slots[*slot] == Slot::Posted).collect();
+        for slot in posted {
+            // It is told of as what comes is; one that is being filled is told of when it is full.
+            self.endpoint.cancel(received(handle, slot));
+        }
+    }
+
+    fn pop(&mut self, handle: u32) -> Option<Came> {
+        let flow = self.flows.get_mut(handle)?;
+        let slot = flow.first;
+        let Slot::Came(length) = flow.slots[slot] else { return None };
+        flow.first = (slot + 1) % DEPTH;
+        flow.slots[slot] = Slot::Idle;
+        if let [CLOSE, code, accepted @ ..] = &flow.buffers[slot][..length] {
+            flow.closing = Some(Closing::of((*code).into()));
+            flow.accepted = accepted.first_chunk().map_or(0, |octets| u64::from_le_bytes(*octets));
+            return None;
+        }
+        Some(Came { slot, bytes: std::mem::take(&mut flow.buffers[slot]), length })
+    }
+
+    /// Whether a frame has come, which is looked for if none was seen.
+    #[inline]
+    pub fn has_come(&mut self, handle: u32) -> bool {
+        let has_come = |carrier: &Self| carrier.flows.get(handle).is_some_and(Flow::has_come);
+        if has_come(self) {
+            return true;
+        }
+        self.progress();
+        has_come(self)
+    }
+
+    /// The next frame, if one has come: to be given back when it was looked at.
+    #[inline]
+    pub fn take(&mut self, handle: u32) -> Option<Came> {
+        if self.has_come(handle) { self.pop(handle) } else { None }
+    }
+
+    /// The buffer of a frame that was looked at.
+    pub fn give_back(&mut self, handle: u32, came: Came) {
+        if let Some(flow) = self.flows.get_mut(handle) {
+            flow.buffers[came.slot] = came.bytes;
+            self.post(handle, came.slot);
+        }
+    }
+
+    /// What the other end has said last, behind everything else; also where its process is no more.
+    pub fn closing(&self, handle: u32) -> Option<Closing> {
+        let Some(flow) = self.flows.get(handle) else { return Some(Closing::Disconnected) };
+        flow.closing.or_else(|| (flow.lost && !flow.has_come()).then_some(Closing::Disconnected))
+    }
+
+    /// Messages of this end that the other had accepted when it said its last.
+    pub fn accepted(&self, handle: u32) -> u64 {
+        self.flows.get(handle).map_or(0, |flow| flow.accepted)
+    }
+
+    /// Whether a frame may be sent.
+    pub fn has_room(&self, handle: u32) -> bool {
+        let has_room = |flow: &Flow| flow.waiting.is_empty() && flow.under_way < MOST_UNDER_WAY;
+        self.flows.get(handle).is_some_and(has_room)
+    }
+
+    /// Sends these parts as one frame of at most [`FRAME`] bytes.
+    pub fn push<'a>(&mut self, handle: u32, head: &[u8], rest: impl Iterator<Item = &'a [u8]>) {
+        let mut bytes = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(FRAME));
+        bytes.clear();
+        bytes.extend_from_slice(head);
+        rest.for_each(|part| bytes.extend_from_slice(part));
+        debug_assert!(bytes.len() <= FRAME, "a frame of {} bytes", bytes.len());
+        let waits = self.flows.get(handle).is_some_and(|flow| !flow.waiting.is_empty());
+        let left = if waits { Some(bytes) } else { self.send(handle, bytes) };
+        if let (Some(bytes), Some(flow)) = (left, self.flows.get_mut(handle)) {
+            flow.waiting.push_back(bytes);
+            self.stuck = true;
+        }
+    }
+
+    /// Hands a frame to the endpoint; what it has no room for comes back.
+    fn send(&mut self, handle: u32, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        let Some(flow) = self.flows.get_mut(handle) else {
+            self.keep(bytes);
+            return None;
+        };
+        let (at, length, tag) = (bytes.as_ptr(), bytes.len() as u64, Some(flow.there));
+        let message = |context| Outgoing { bytes: at, length, tag, data: None, context };
+        if bytes.len() <= COPIED {
+            // SAFETY: the bytes are there during the call, and are needed no longer.
+            return match unsafe { self.endpoint.send(flow.peer, message(None)) } {
+                Ok(()) => {
+                    self.keep(bytes);
+                    None
+                }
+                Err(_) => Some(bytes),
+            };
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.sending.push(None);
+            self.sending.len() - 1
+        });
+        // SAFETY: the bytes stay where they are, in what is kept until the endpoint says that they are sent.
+        if unsafe { self.endpoint.send(flow.peer, message(Some(index << 1 | 1))) }.is_err() {
+            self.free.push(index);
+            return Some(bytes);
+        }
+        flow.under_way += 1;
+        self.sending[index] = Some(Sending { flow: handle, bytes });
+        None
+    }
+
+    fn send_waiting(&mut self) {
+        self.stuck = false;
+        let handles: Vec<u32> = self.flows.handles().filter(|handle| !self.has_room(*handle)).collect();
+        for handle in handles {
+            while let Some(bytes) = self.flows.get_mut(handle).and_then(|flow| flow.waiting.pop_front()) {
+                let Some(left) = self.send(handle, bytes) else { continue };
+                if let Some(flow) = self.flows.get_mut(handle) {
+                    flow.waiting.push_front(left);
+                    self.stuck = true;
+                }
+                break;
+            }
+            if self.flows.get(handle).is_some_and(|flow| flow.closed) {
+                self.drain(handle);
+            }
+        }
+    }
+
+    /// The last word of this end, which has accepted so many messages.
+    pub fn close(&mut self, handle: u32, closing: Closing, accepted: u64) {
+        let Some(flow) = self.flows.get_mut(handle) else { return };
+        flow.closed = true;
+        self.push(handle, &[CLOSE, closing.code() as u8], [&accepted.to_le_bytes()[..]].into_iter());
+        self.drain(handle);
+    }
+
+    /// Sends what is left until it has come or so much time has passed.
+    pub fn finish(&mut self, limit: Duration) {
+        let end = Instant::now() + limit;
+        while self.stuck && Instant::now() < end {
+            self.attend();
+        }
+        self.endpoint.finish(end.saturating_duration_since(Instant::now()));
+    }
+}
+
+/// What the endpoint calls a receive into a buffer of a connection.
+const fn received(handle: u32, slot: usize) -> usize {
+    (handle as usize * DEPTH + slot) << 1
+}
+
+const fn slot_of(context: usize) -> (u32, usize) {
+    let context = context >> 1;
+    ((context / DEPTH) as u32, context % DEPTH)
+}
