@@ -78,6 +78,8 @@ pub async fn ring<C: Comm>(
     let pieces = Pieces { each: elements / size, longer: elements % size };
     let mut incoming = vec![[0; 8]; pieces.of(0).len()];
     let mut vector = Vec::new();
+    // Outside of the loop, whose steps wait: a division is dear beside what a step does here.
+    let (right, left) = (Rank(((rank + 1) % size) as u32), Rank(((rank + size - 1) % size) as u32));
     let start = comm.now();
     for _ in 0..params.rounds {
         let made = || (0..elements).map(|index| contribution(rank, index).to_le_bytes()).collect();
@@ -93,17 +95,16 @@ pub async fn ring<C: Comm>(
             let taken = take.len();
             let [given, place] = vector.get_disjoint_mut([give, take]).expect("pieces do not overlap");
             let buffer = if reducing { &mut incoming[..taken] } else { place };
-            let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
-            let (to, tag) = (Rank(right as u32), Tag(step as u32));
-            let sends = [Outgoing { to, tag, message: given.as_flattened() }];
+            let tag = Tag(step as u32);
+            let sends = [Outgoing { to: right, tag, message: given.as_flattened() }];
             let mut receives = [Incoming {
-                from: Source::Rank(Rank(left as u32)),
+                from: Source::Rank(left),
                 tag: TagMatch::Tag(tag),
                 buffer: buffer.as_flattened_mut(),
                 status: None,
             }];
             comm.exchange(&sends, &mut receives).await?;
-            if reducing {
+            if reducing && taken > 0 {
                 let (received, sums) = (&incoming[..taken], &mut vector[pieces.of(number)]);
                 comm.compute(Work { kind: ADD, count: taken as u64 }, || add(received, sums)).await;
             }
