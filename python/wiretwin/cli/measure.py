@@ -19,11 +19,13 @@ from wiretwin.cli.where import LINKS_HELP, Where, with_place
 if TYPE_CHECKING:
     from wiretwin.results import Result
 
-__all__ = ["curve_table", "register", "summary_table", "traffic_table"]
+__all__ = ["curve_table", "register", "summary_table", "traffic_table", "write_report"]
 
 
-AFTER, AFTER_WITH_REPORT = 0.3, 1.2
-"""What is done after the last launch takes such a share of the time until the first one, on any host."""
+AFTER, REPORT = 0.3, 0.9
+"""Tables after the last launch, and a report, take such a share of the time until the first one anywhere."""
+MOST_OF_REPORT = 0.2
+"""Time for a report is kept where that is at most this share of the budget; else it gets what is left."""
 LOADED = {
     "wiretwin.measure.api": 0.42,
     "polars": 0.78,
@@ -180,6 +182,7 @@ def register(app: typer.Typer) -> None:
         from wiretwin.cli.progress import Bar
         from wiretwin.errors import InputError, InterruptedRun
         from wiretwin.measure import api
+        from wiretwin.measure.budget import allowance
         from wiretwin.measure.orchestrate import Event
         from wiretwin.process import begun
 
@@ -198,12 +201,14 @@ def register(app: typer.Typer) -> None:
 
             started = begun()
             with_report = layers == "all" if report is None else report
-            after_s = _load(started, budget, with_report)
+            loading_s = _load(started, budget, with_report)
+            report_s = REPORT * loading_s if with_report else 0.0
+            planned_s = report_s if report_s <= MOST_OF_REPORT * _seconds(budget) else 0.0
             result = api.measure(
                 layers,
                 budget=None if budget == "none" else budget,
                 begun=started,
-                after_s=after_s,
+                after_s=AFTER * loading_s + planned_s,
                 out=out,
                 sizes=sizes,
                 purpose=purpose.value,
@@ -235,12 +240,31 @@ def register(app: typer.Typer) -> None:
             emit(curve_table(result) if by_size else summary_table(result), form)
         _epilogue(result)
         if with_report and result.samples().height:
-            from wiretwin.report import render
-
-            print(f"report: {render(result=result, out=result.path / 'report.html')}", file=sys.stderr)
+            ends = started + allowance(_seconds(budget))
+            write_report(result, within_s=ends - time.monotonic(), takes_s=report_s)
         if interrupted:
             kept = sum(launch.rows for launch in result.manifest.launches)
             raise InterruptedRun(f"interrupted; {kept} samples are kept in {result.path}")
+
+
+def _seconds(budget: str) -> float:
+    from wiretwin.quantity import parse_time
+
+    return math.inf if budget == "none" else parse_time(budget, "--budget", least_s=1.0)
+
+
+def write_report(result: Result, *, within_s: float, takes_s: float) -> None:
+    """Write the report, unless it is likely to end after the time that the budget allows."""
+    if takes_s > within_s:
+        print(
+            "report: not written: the budget is spent, and a host as busy as this one is now would take "
+            f"{takes_s:.0f} s for it; `wiretwin report {result.path}` writes it",
+            file=sys.stderr,
+        )
+        return
+    from wiretwin.report import render
+
+    print(f"report: {render(result=result, out=result.path / 'report.html')}", file=sys.stderr)
 
 
 def _load(started: float, budget: str, with_report: bool) -> float:
@@ -249,7 +273,7 @@ def _load(started: float, budget: str, with_report: bool) -> float:
     Returns
     -------
     float
-        What is to be done after the last launch, seconds.
+        How long it took since the start of the process, seconds.
 
     Raises
     ------
@@ -258,21 +282,19 @@ def _load(started: float, budget: str, with_report: bool) -> float:
     """
     from wiretwin.errors import MeasureError
     from wiretwin.measure.budget import allowance
-    from wiretwin.quantity import parse_time
 
-    asked_s = math.inf if budget == "none" else parse_time(budget, "--budget", least_s=1.0)
-    after = AFTER_WITH_REPORT if with_report else AFTER
+    asked_s = _seconds(budget)
     for module, share in LOADED.items():
         importlib.import_module(module)
         whole_s = (time.monotonic() - started) / share
-        if whole_s * (1 + after) > allowance(asked_s):
+        if whole_s * (1 + AFTER) > allowance(asked_s):
             raise MeasureError(
                 f"nothing was measured: of the {budget} asked for, a host as busy as this one is now takes "
-                f"{whole_s * (1 + after):.0f} s to load the libraries and to print; give it a larger --budget"
+                f"{whole_s * (1 + AFTER):.0f} s to load the libraries and to print; give it a larger --budget"
             )
     if with_report:
         importlib.import_module("wiretwin.report.writer")
-    return after * (time.monotonic() - started)
+    return time.monotonic() - started
 
 
 def summary_table(result: Result) -> Table:

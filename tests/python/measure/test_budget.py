@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from wiretwin.cli.measure import write_report
 from wiretwin.measure import orchestrate
 from wiretwin.measure.budget import FIRST_STEPS_S, FREE_STEPS_S, LEAST_STEPS_S, Budget, allowance
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
@@ -361,6 +362,27 @@ def load() -> Iterator[None]:
             hog.kill()
         for hog in hogs:
             hog.wait()
+
+
+@pytest.mark.parametrize("within_s", [-1.0, 1.9, 60.0])
+def test_a_report_that_would_end_after_the_budget_is_not_written(
+    within_s: float, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = []
+    monkeypatch.setattr("wiretwin.report.render", lambda **words: written.append(words["out"]) or "there")
+    result = Result.create(tmp_path / "kept", seed=1, created_utc="", host={}, options={}, layers=[])
+    write_report(result, within_s=within_s, takes_s=2.0)
+    said = capsys.readouterr().err
+    if within_s < 2.0:
+        assert (
+            "not written: the budget is spent, and a host as busy as this one is now would take 2 s for it; "
+            in said
+        )
+        assert f"`wiretwin report {result.path}` writes it" in said
+        assert not written
+    else:
+        assert said == "report: there\n"
+        assert written == [result.path / "report.html"]
 
 
 @pytest.mark.usefixtures("load")
