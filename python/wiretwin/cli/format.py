@@ -37,6 +37,8 @@ __all__ = [
 
 
 WIDE = 200
+LEAST_WIDTH = 8
+"""A column of words that long gets at least so many characters, however many columns of numbers there are."""
 
 
 class Format(StrEnum):
@@ -245,7 +247,10 @@ def _print_rich(table: Table, console: Console) -> None:
     for place in places:
         right = _numeric(table, place)
         title = Text(table.columns[place].title)
-        shown.add_column(title, justify="right" if right else "left", overflow="fold", no_wrap=right)
+        # Headings fold, numbers do not; and no column of words gives all its room to numbers.
+        longest = max((len(_cell(table, row, place)) for row in table.rows), default=0)
+        least = longest if right else min(longest, LEAST_WIDTH)
+        shown.add_column(title, justify="right" if right else "left", overflow="fold", min_width=least)
     for row in table.rows:
         shown.add_row(*(Text(_cell(table, row, place)) for place in places))
     console.print(shown)

@@ -22,14 +22,16 @@ def score_table(papers: Sequence[str]) -> Table:
     for which in ("blind", "now"):
         columns += [
             Column(f"{which}_median_percent", f"{which}: median error [%]", digits=3),
-            Column(f"{which}_ninth_decile_percent", "9th decile [%]", digits=3),
-            Column(f"{which}_worst_percent", "worst [%]", digits=3),
-            Column(f"{which}_inside", "inside 90 %"),
-            Column(f"{which}_width_percent", "median width [%]", digits=3),
-            Column(f"{which}_ninth_width_percent", "9th decile [%]", digits=3, people=False),
-            Column(f"{which}_interval_score", "interval score", digits=3),
+            Column(f"{which}_ninth_decile_percent", f"{which}: 9th decile [%]", digits=3),
+            Column(f"{which}_worst_percent", f"{which}: worst [%]", digits=3),
+            Column(f"{which}_inside", f"{which}: inside 90 %"),
+            Column(f"{which}_width_percent", f"{which}: median width [%]", digits=3),
+            Column(
+                f"{which}_ninth_width_percent", f"{which}: 9th decile [%] of widths", digits=3, people=False
+            ),
+            Column(f"{which}_interval_score", f"{which}: interval score", digits=3),
         ]
-    columns += [Column("claims", "claims"), Column("claims_that_hold", "hold")]
+    columns += [Column("claims", "claims"), Column("claims_that_hold", "claims that hold")]
     rows: list[list[Any]] = []
     for name, of in [*((paper, [paper]) for paper in papers), ("all", list(papers))]:
         results = [one for paper in of for one in opened(paper)]
@@ -55,7 +57,7 @@ def opened_table(papers: Sequence[str], experiments: Set[str] | None = None) -> 
             Column(f"{which}_low", "low", people=False),
             Column(f"{which}_high", "high", people=False),
             Column(f"{which}_error_percent", "error [%]", digits=3),
-            Column(f"{which}_inside", "inside 90 %"),
+            Column(f"{which}_inside", f"{which}: inside 90 %"),
         ]
     columns += [Column("hangs_on", "hangs on")]
     columns += [Column("counted", "counted", people=False), Column("remark", "remark")]

@@ -107,3 +107,13 @@ def test_osu_of_a_table_that_is_no_curve_is_refused() -> None:
 def test_numbers_for_people_have_four_digits(value: float, shown: str) -> None:
     table = Table("t", (Column("a_us", "a"),), ((value,),))
     assert render(table, Format.table).decode().splitlines()[4].strip() == shown
+
+
+def test_headings_fold_and_a_column_of_words_keeps_its_room_beside_many_numbers() -> None:
+    columns = [Column("paper", "paper")]
+    columns += [Column(f"v{number}", f"a heading of several words {number}") for number in range(16)]
+    rows = [["vila1998", *(1234.5 for _ in range(16))], ["all", *(0.25 for _ in range(16))]]
+    lines = render(Table("wide", columns, rows), Format.table).decode().splitlines()
+    (row,) = [line for line in lines if "vila1998" in line]
+    assert row.split() == ["vila1998", *["1234"] * 16]
+    assert any(line.split() == ["all", *["0.25"] * 16] for line in lines)
