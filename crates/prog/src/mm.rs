@@ -8,7 +8,7 @@
 //! sequential one bit for bit.
 //!
 //! Choice: a stripe is passed on from rank to rank along its row or column (on 2 x 2 that is one message
-//! each). Choice: elements of 8 bytes; the paper does not say.
+//! each). The paper does not say how wide an element is; here it is a parameter.
 
 use std::ops::{Add, Mul};
 

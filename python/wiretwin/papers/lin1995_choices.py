@@ -30,7 +30,7 @@ def under(draw: Draw) -> dict[Key, float]:
                 found["table4", setting.case, metric] = value
     shares = {key.removeprefix("first_use."): float(draw[key]) for key in draw if "first_use." in key}
     for program, experiment in (("mm", "table5"), ("pde", "table6")):
-        for job in jobs(program):
+        for job in jobs(program, int(bits) if (bits := draw.get("mm.element_bits")) else None):
             costs = {kind: cost * float(draw.get(f"cost.{kind}", 1)) for kind, cost in costs_s(job).items()}
             for setting, load in settings(shares):
                 layer, lower = (setting.network.stack.split("/")[at] for at in (0, -1))
@@ -52,7 +52,7 @@ def _drawn(network: Network, draw: Draw) -> Network:
         (sheet, name): float(value)
         for key, value in draw.items()
         for sheet, _, name in [key.partition(".")]
-        if name and sheet not in ("first_use", "cost")
+        if name and sheet not in ("first_use", "cost", "mm")
     }
     return replace(
         network, tcp=str(draw.get("tcp", network.tcp)), overrides={**network.overrides, **of_sheets}

@@ -100,12 +100,16 @@ def _rows(program: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return _published(f"host=sparc2 program={program}"), _published(over)
 
 
-def jobs(program: str) -> list[Job]:
-    """Return what is run: the sizes of the paper."""
+def jobs(program: str, bits: int | None = None) -> list[Job]:
+    """Return what is run: the sizes of the paper.
+
+    `bits` is the width of an element of a matrix, by default what the paper's file has for a choice.
+    """
     given, alone = paper()["programs"], _rows(program)[0]
     if program == "mm":
+        width = given["mm_element_bits"] if bits is None else bits
         return [
-            Job("table5", "mm", {"n": n, "bits": 64, "rounds": 1}, {"size": n}, alone[str(n)])
+            Job("table5", "mm", {"n": n, "bits": width, "rounds": 1}, {"size": n}, alone[str(n)])
             for n in given["mm_sides"]
         ]
     return [
