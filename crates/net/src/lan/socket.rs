@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use wiretwin_msg::library::{Address, ConnectionId, Content};
 use wiretwin_proto::ip;
-use wiretwin_proto::tcp::{Endpoint, Event, Phases, Pieces, Read, Segment, SeqNumber, Setup};
+use wiretwin_proto::tcp::{Endpoint, Event, Phases, Read, Segment, SeqNumber, Setup};
 use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -328,10 +328,7 @@ impl Lan {
         let Some(to) = self.message(pending.request).map(|message| message.to) else { return };
         let number = self.circuit_between(rank, to);
         let end = &mut self.ends[number as usize];
-        let most = match end.machine.config().pieces {
-            Pieces::Mbufs { cluster, .. } => pending.left.min(Bytes::new(cluster.into())),
-            Pieces::Whole => pending.left,
-        };
+        let most = end.machine.piece(pending.left);
         // A connection that is over takes nothing more: its writer sleeps for ever, as the peer is gone.
         let taken = end.machine.send(now, most).unwrap_or(Bytes::new(0));
         let process = &mut self.processes[rank as usize];

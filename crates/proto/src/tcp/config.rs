@@ -114,11 +114,14 @@ pub enum WindowUpdate {
     Doubled,
 }
 
-/// How a write reaches the protocol (`sosend`).
+/// How a write reaches the protocol (`sosend`, `tcp_sendmsg`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pieces {
     /// All that the buffer has room for at once.
     Whole,
+    /// A segment after the other, each sent, where the window lets it go, before the next is copied
+    /// (`tcp_do_sendmsg` of Linux 2.2, which fills a buffer of a segment's size and calls `tcp_send_skb`).
+    Segments,
     /// One mbuf or cluster after the other, each offered to the protocol before the next is filled.
     Mbufs {
         /// Octets of a cluster (`MCLBYTES`): 1024 (4.3 on VAX), 2048 (Net/2), 4096 (SunOS 4.1,

@@ -472,6 +472,16 @@ impl Endpoint {
         u32::from(self.mss.saturating_sub(options).max(1))
     }
 
+    /// How much of what is to be written is offered to the protocol at once: the most that [`Endpoint::send`] should be
+    /// given before what it puts out is done.
+    pub fn piece(&self, left: Bytes) -> Bytes {
+        match self.config.pieces {
+            Pieces::Whole => left,
+            Pieces::Segments => left.min(Bytes::new(self.segment_octets().into())),
+            Pieces::Mbufs { cluster, .. } => left.min(Bytes::new(cluster.into())),
+        }
+    }
+
     /// The congestion window, in octets.
     pub const fn cwnd(&self) -> u32 {
         self.window.cwnd
@@ -655,6 +665,7 @@ impl Endpoint {
     pub(super) fn pieces_of(&self, octets: u32) -> u32 {
         match self.config.pieces {
             Pieces::Whole => 1,
+            Pieces::Segments => octets.div_ceil(self.segment_octets()),
             Pieces::Mbufs { cluster, cluster_from, small } => {
                 let size = if octets < cluster_from { small } else { cluster };
                 octets.div_ceil(size.max(1))

@@ -118,6 +118,7 @@ impl Endpoint {
         let left = self.unsubmitted;
         let (octets, pieces) = match self.config.pieces {
             Pieces::Whole => (left, 1),
+            Pieces::Segments => (left.min(self.segment_octets()), 1),
             Pieces::Mbufs { cluster, cluster_from, small } => {
                 // A cluster needs room for a whole one, however little goes into it.
                 let room = i64::from(self.snd_hiwat) - self.queued();

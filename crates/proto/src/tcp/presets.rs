@@ -132,6 +132,7 @@ impl Config {
                 round_to_segments: false,
             },
             timestamps: Some(Span::from_ms(10)),
+            pieces: Pieces::Segments,
             challenge: false,
             ..Self::linux_modern()
         }

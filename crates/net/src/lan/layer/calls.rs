@@ -6,7 +6,7 @@
 
 use wiretwin_msg::fore::Ask;
 use wiretwin_msg::library::{Address, Call, CallError, ConnectionId, Content, ListenerId, Outcome, Ready};
-use wiretwin_proto::tcp::{Pieces, Read, Reason, State};
+use wiretwin_proto::tcp::{Read, Reason, State};
 use wiretwin_units::{Bytes, SimTime};
 
 use super::super::Lan;
@@ -388,10 +388,7 @@ impl Lan {
             return self.outcome(host, thread, process, Outcome::Wrote { connection, rest: content });
         }
         let end = &mut self.ends[number as usize];
-        let most = match end.machine.config().pieces {
-            Pieces::Mbufs { cluster, .. } => content.length().min(Bytes::new(cluster.into())),
-            Pieces::Whole => content.length(),
-        };
+        let most = end.machine.piece(content.length());
         let Ok(taken) = end.machine.send(now, most) else {
             return self.outcome(host, thread, process, Outcome::Ended { connection });
         };

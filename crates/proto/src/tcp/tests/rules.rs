@@ -12,6 +12,7 @@ use crate::tcp::{
     Config, DelayedAck, Event, Flags, Listener, Nagle, Options, Pieces, Read, Refusal, SackBlocks, Segment,
     SeqNumber, Setup, State, Timestamps, WindowUpdate,
 };
+use crate::{Output, WorkKind};
 
 const LIMIT: Span = Span::from_s(60);
 
@@ -310,6 +311,25 @@ fn a_write_reaches_the_protocol_in_the_pieces_of_its_age() {
     assert_eq!(pieces(roomy(Config::sunos41()), 4_200), [1_460, 1_460, 1_176, 104]);
     let whole = Config { pieces: Pieces::Whole, ..Config::bsd43_reno() };
     assert_eq!(pieces(roomy(whole), 2_500), [1_460, 1_040]);
+}
+
+#[test]
+fn linux_copies_a_segment_and_sends_it_before_it_copies_the_next() {
+    let copied_before_the_first = |config: Config| {
+        let mut pair = Pair::connected(config);
+        assert_eq!(pair.ends[ACTIVE].send(pair.now, bytes(10_000)), Ok(bytes(10_000)));
+        let mut copied = 0;
+        loop {
+            match pair.ends[ACTIVE].poll_output() {
+                Output::Work(work) if work.kind == WorkKind::CopyIn => copied += work.bytes.get(),
+                Output::Transmit(_) => return copied,
+                Output::Timeout(_) => panic!("nothing is sent"),
+                _ => {}
+            }
+        }
+    };
+    assert_eq!(copied_before_the_first(Config::linux22()), 1_448);
+    assert_eq!(copied_before_the_first(Config { pieces: Pieces::Whole, ..Config::linux22() }), 10_000);
 }
 
 #[test]
