@@ -125,7 +125,7 @@ def measure(
         raise InputError(key="launches", value=launches, allowed=f"{LEAST_LAUNCHES} to 1000")
     wanted_loops = _loops(purpose, loops)
     rank_count = _ranks(purpose, ranks, place)
-    configurations, skipped = _choose(layers, place, wanted_loops)
+    configurations, skipped = _choose(layers, place, purpose, wanted_loops)
     for one in configurations:
         if min(chosen_sizes) > one.max_bytes:
             allowed = f"at least one size up to {one.max_bytes} bytes, the most that {one.name} carries"
@@ -212,7 +212,7 @@ def _ranks(purpose: Purpose, ranks: int | None, place: Place) -> int:
 
 
 def _choose(
-    layers: str | Sequence[str] | None, place: Place, loops: Sequence[str]
+    layers: str | Sequence[str] | None, place: Place, purpose: Purpose, loops: Sequence[str]
 ) -> tuple[list[Configuration], dict[str, str]]:
     """Parse what was asked for; what was not asked for by name may be absent, and is noted."""
     named = "all" if layers is None else layers
@@ -221,7 +221,7 @@ def _choose(
     for configuration in parse_layers(text, "layers"):
         refused: object = refusal(configuration, place)
         if refused is None and loops and not configuration.loops & set(loops):
-            refused = f"it has none of {', '.join(loops)}"
+            refused = f"it has none of the loops of --for {purpose}"
         if refused is None:
             found.append(configuration)
         elif named != "all":

@@ -61,7 +61,9 @@ def test_what_a_library_does_not_have_is_not_run_on_it() -> None:
     outcome = launched("mpi/lam", [step("iallreduce")])
     assert outcome.status == "failed"
     assert "iallreduce, by MPI" in str(outcome.error)
-    with pytest.raises(MeasureError, match="socket/tcp cannot run here: it has none of barrier, bcast"):
+    with pytest.raises(
+        MeasureError, match="socket/tcp cannot run here: it has none of the loops of --for coll"
+    ):
         measure("socket/tcp", purpose="collectives")
 
 

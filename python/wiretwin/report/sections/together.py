@@ -118,9 +118,15 @@ def _loads(inputs: Inputs, loop: str) -> list[FigureBlock]:
     """Draw a load of each layer after the other, the lowest first: how latency is distributed under it."""
     number = pl.col("delay_ns").rank("dense", descending=True).over("layer", "bytes")
     part = _part(inputs, loop).with_columns(number=number)
+    every = sorted(part["number"].unique())
     return [
-        _calls(inputs, part.filter(pl.col("number") == at), f"calls-{loop}-{at}", f"{loop} {at}")
-        for at in sorted(part["number"].unique())
+        _calls(
+            inputs,
+            part.filter(pl.col("number") == at),
+            f"calls-{loop}-{at}",
+            f"{loop} {at} of {len(every)}, the lowest first",
+        )
+        for at in every
     ]
 
 
