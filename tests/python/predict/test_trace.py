@@ -1,41 +1,20 @@
-"""Recorded runs of real MPI programs, done again in the simulated world; schedules in GOAL."""
+"""Recorded runs of real MPI programs, done again in the simulated world."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from predict_help import TWIN, wiretwin
+from trace_help import MIXED, NOTHING, compiled, recorded
 
 from wiretwin import trace
 from wiretwin.errors import InputError
 from wiretwin.predict.executable import predict_executable
-
-MPICC = Path(sys.executable).parent / "mpicc"
-HEAD = """
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#define WORLD MPI_COMM_WORLD
-int main(int argc, char **argv) {
-    int rank, size, got = -1, flag = 0;
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(WORLD, &rank);
-    MPI_Comm_size(WORLD, &size);
-    int right = (rank + 1) % size, left = (rank + size - 1) % size;
-    MPI_Status status;
-    char *bytes = calloc(1, 1 << 20);
-"""
-TAIL = "    MPI_Finalize();\n    return 0;\n}\n"
-NOTHING = ("--twin", "nothing", "--network", "star:rate=10Gbit/s,delay=1us")
 
 
 @pytest.fixture
@@ -44,59 +23,6 @@ def mpi_twin(tmp_path: Path) -> Path:
     path = tmp_path / "mpi.toml"
     path.write_text(TWIN.replace('"mpi4py/mpich"', '"mpi/mpich"').replace("cores = 2", "cores = 64"))
     return path
-
-
-def compiled(body: str, by: str | Path = MPICC) -> Path:
-    """Compile what stands between Init and Finalize."""
-    Path("program.c").write_text(HEAD + body + TAIL)
-    subprocess.run([by, "-O1", "program.c", "-o", "program"], check=True, timeout=60)
-    return Path("program").absolute()
-
-
-def recorded(body: str, ranks: int) -> trace.Trace:
-    return trace.record(compiled(body), ranks=ranks, out="recorded")
-
-
-MIXED = """
-    MPI_Request both[2];
-    MPI_Irecv(bytes, 100, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, WORLD, &both[0]);
-    MPI_Isend(bytes + 4096, 25, MPI_INT, right, 3, WORLD, &both[1]);
-    MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
-    /* That receive would take any of the messages to come. */
-    MPI_Barrier(WORLD);
-    MPI_Sendrecv(bytes, 1 << 18, MPI_CHAR, right, 1,
-                 bytes + (1 << 19), 1 << 18, MPI_CHAR, left, 1, WORLD, &status);
-    if (rank == 0)
-        for (int from = 1; from < size; from++) {
-            MPI_Probe(MPI_ANY_SOURCE, 9, WORLD, &status);
-            MPI_Recv(bytes, 8, MPI_CHAR, status.MPI_SOURCE, 9, WORLD, &status);
-        }
-    else
-        MPI_Send(bytes, 8, MPI_CHAR, 0, 9, WORLD);
-    MPI_Issend(bytes, 7, MPI_CHAR, right, 4, WORLD, &both[0]);
-    MPI_Message message;
-    MPI_Mprobe(left, 4, WORLD, &message, &status);
-    MPI_Mrecv(bytes + 64, 7, MPI_CHAR, &message, &status);
-    for (flag = 0; !flag;)
-        MPI_Test(&both[0], &flag, &status);
-    MPI_Recv(bytes, 1, MPI_CHAR, MPI_PROC_NULL, 0, WORLD, &status);
-    MPI_Comm half;
-    MPI_Comm_split(WORLD, rank % 2, rank, &half);
-    MPI_Bcast(bytes, 1000, MPI_CHAR, 1, half);
-    MPI_Barrier(half);
-    MPI_Comm_free(&half);
-    MPI_Allreduce(MPI_IN_PLACE, bytes, 100, MPI_DOUBLE, MPI_SUM, WORLD);
-    int counts[64], at[64];
-    for (int one = 0; one < size; one++) {
-        counts[one] = one + 1;
-        at[one] = 64 * one;
-    }
-    MPI_Allgatherv(bytes, rank + 1, MPI_INT, bytes + 65536, counts, at, MPI_INT, WORLD);
-    MPI_Gatherv(bytes, rank + 1, MPI_INT, bytes + 65536, counts, at, MPI_INT, 1, WORLD);
-    for (int one = 0; one < size; one++)
-        counts[one] = 1 + (one + rank) % 3;
-    MPI_Alltoallv(bytes, counts, at, MPI_INT, bytes + 65536, counts, at, MPI_INT, WORLD);
-"""
 
 
 def test_a_recorded_run_is_done_again_with_all_its_messages(mpi_twin: Path) -> None:
@@ -260,102 +186,6 @@ def test_a_recording_has_its_longest_and_says_so() -> None:
     assert max(file.stat().st_size for file in Path("recorded").glob("[01]")) < 5100 * 48
     with pytest.raises(InputError, match="was cut off at its longest; allowed: a larger --most"):
         trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s")
-
-
-def test_goal_goes_out_and_comes_in_with_the_same_times(mpi_twin: Path) -> None:
-    recorded(MIXED, 4)
-    done = wiretwin("replay", "recorded", "--goal", "out.goal")
-    assert (done.code, "operations of 4 ranks" in done.err) == (0, True), done.err
-    text = Path("out.goal").read_text()
-    assert text.startswith("num_ranks 4\n")
-    assert (
-        len(re.findall(r"^l\d+: send ", text, re.MULTILINE))
-        == trace.operations(trace.Trace("recorded")).messages
-    )
-    quiet = {"twin": "nothing", "network": "star:rate=10Gbit/s,delay=1us"}
-    direct, by_goal = (trace.replay(one, **quiet) for one in ("recorded", "out.goal"))
-    assert by_goal.messages == direct.messages
-    # Times in the file are whole nanoseconds, and calls cost nothing here.
-    assert by_goal.seconds.value == pytest.approx(direct.seconds.value, rel=0.01)
-
-
-GOAL = """num_ranks 2
-
-rank 0 {
-l1: calc 1000
-l2: send 1250b to 1 tag 7
-l2 requires l1
-l3: recv 8b from 1 tag 8
-l3 requires l2
-}
-
-rank 1 {
-l1: recv 1250b from 0 tag 7
-l2: calc 500 cpu 0
-l2 requires l1
-l3: send 8b to 0 tag 8 cpu 0 nic 0
-l3 requires l2
-l3 irequires l1
-}
-"""
-
-
-def test_a_schedule_takes_what_its_lines_say() -> None:
-    Path("two.goal").write_text(GOAL)
-
-    def taken(rate: int, delay: int, scale: float = 1.0) -> int:
-        network = f"back-to-back:rate={rate}Gbit/s,delay={delay}us"
-        found = trace.replay("two.goal", twin="nothing", network=network, compute_scale=scale)
-        return round(found.seconds.value * 1e12)
-
-    base = taken(10, 1)
-    # One after the other: 1000 and 500 ns of computation, two messages, at least of their own 1258 bytes.
-    assert taken(10, 1, 3.0) - base == 3_000_000
-    assert taken(10, 5) - base == 8_000_000
-    assert (
-        trace.replay("two.goal", twin="nothing", network="star:rate=10Gbit/s", unit="ps").seconds.value
-        < base / 1e12
-    )
-    assert base - 3_500_000 == 10 * (taken(100, 1) - 3_500_000) >= 1258 * 800
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        (
-            "num_ranks 2",
-            "ranks 2",
-            "line 1: 'ranks 2' is not allowed here; allowed: num_ranks from 1 to 65536",
-        ),
-        (
-            "to 1 tag 7",
-            "to 2 tag 7",
-            "line 5: 'l2: send 1250b to 2 tag 7' is not allowed here; allowed: ranks",
-        ),
-        (
-            "l2 requires l1\nl3: recv",
-            "l2 requires l9\nl3: recv",
-            "an operation above the one that requires it",
-        ),
-        ("cpu 0\n", "cpu 1\n", "cpu 0 and nic 0"),
-        ("calc 1000", "compute 1000", "line 4: 'l1: compute 1000' is not allowed here; allowed: send, recv,"),
-        ("l3 irequires l1\n}", "", "ends early"),
-    ],
-)
-def test_a_schedule_that_is_wrong_is_rejected_at_its_line(before: str, after: str, words: str) -> None:
-    assert before in GOAL
-    Path("wrong.goal").write_text(GOAL.replace(before, after, 1))
-    done = wiretwin("replay", "wrong.goal", *NOTHING)
-    assert (done.code, words in done.err) == (2, True), done.err
-
-
-def test_a_schedule_that_never_ends_is_said() -> None:
-    Path("stuck.goal").write_text(GOAL.replace("send 8b to 0 tag 8", "send 8b to 0 tag 9"))
-    done = wiretwin("replay", "stuck.goal", *NOTHING)
-    assert done.code == 4, done.err
-    assert re.search(r"deadlock: 1 of 2 ranks.*rank 0 in a wait waits: receive", done.err, re.DOTALL), (
-        done.err
-    )
 
 
 def test_records_are_as_the_recorder_writes_them() -> None:
