@@ -63,7 +63,7 @@ static double now(void)
 }
 
 /* The host that serves, by its name or address; none if it is this one. */
-static const char *server_host;
+static char *server_host;
 
 /* An address: the host that serves, and a discriminator. */
 static VIP_NET_ADDRESS *address(VIP_NIC_HANDLE nic, const char *discriminator)
