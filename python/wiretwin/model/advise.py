@@ -2,8 +2,8 @@
 
 Searched are the settings that the stack has: the MTU, the socket buffers, the length from which messages go
 by rendezvous, the longest message of a descriptor. One setting at a time is moved to its best value, the
-others as they are, until none gets better. What counts is the geometric mean of the times of messages of the
-sizes given.
+others as they are, until none gets better; then two at a time, as large packets need large buffers. What
+counts is the geometric mean of the times of messages of the sizes given.
 
 On networks whose hosts have sockets of the mid-1990s the settings are the socket buffers and `TCP_NODELAY`.
 
@@ -14,6 +14,7 @@ how sure the advice is.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -182,12 +183,16 @@ def advise(
                 tell(len(seen))
         return seen[key]
 
+    options = {field: sorted({*tried, before}) for field, (_, before, tried) in values.items()}
+    alone = [(field,) for field in options]
     best, moved = begin, True
     while moved:
         moved = False
-        for field, (_, before, tried) in values.items():
-            options = [_with(best, {field: value}) for value in sorted({*tried, before})]
-            found = min(options, key=cost)
+        for fields in (*alone, *itertools.combinations(options, 2)):
+            if moved and len(fields) > 1:
+                break
+            ways = itertools.product(*(options[field] for field in fields))
+            found = min((_with(best, dict(zip(fields, way, strict=True))) for way in ways), key=cost)
             if cost(found) < cost(best) - 1e-6:
                 best, moved = found, True
     choices = tuple(

@@ -36,7 +36,7 @@ def completed(line: str, folder: Path) -> list[str]:
     ("line", "offered"),
     [
         ("wiretwin com", {"compare"}),
-        ("wiretwin measure --la", {"--layers", "--launches"}),
+        ("wiretwin measure --la", {"--layers", "--launcher", "--launches"}),
     ],
 )
 def test_bash_completes_verbs_and_options(line: str, offered: set[str], tmp_path: Path) -> None:

@@ -132,7 +132,11 @@ def test_a_killed_rank_ends_the_others(tmp_path: Path) -> None:
             "program.size",
             "unknown key: allowed are name, elements",
         ),
-        ({"program": PROGRAMS["ring"], "schedule": []}, "schedule", "[] is not allowed: a program or a"),
+        (
+            {"program": PROGRAMS["ring"], "schedule": []},
+            "schedule",
+            "[] is not allowed: one of schedule, together and",
+        ),
         (
             {"program": PROGRAMS["ring"], "layer": "socket/udp"},
             "layer",
