@@ -39,12 +39,18 @@ def test_a_recorded_run_is_done_again_with_all_its_messages(mpi_twin: Path) -> N
     # 4 times 2 isends, 2 exchanges in one, and 3 sends to rank 0, apart from the collectives.
     own = sum(one[0] == "send" and one[1] % 2 == 0 for asked in made.asked for one in asked)
     assert own == 4 * 3 + 3
-    # Slower lines take longer, and so does computation that takes longer.
-    there = [
-        trace.replay("recorded", twin="nothing", network=f"star:rate={rate}Gbit/s", compute_scale=scale)
-        for rate, scale in ((10, 1.0), (1, 1.0), (10, 100.0))
+    # Slower lines take longer, and so does computation that takes longer. The lines are compared without any:
+    # when messages of any sender come hangs on it.
+    lines = [
+        trace.replay("recorded", twin="nothing", network=f"star:rate={rate}Gbit/s", compute_scale=0)
+        for rate in (10, 1)
     ]
-    assert there[0].seconds.value < min(one.seconds.value for one in there[1:])
+    assert lines[0].seconds.value < lines[1].seconds.value
+    computing = [
+        trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s", compute_scale=scale)
+        for scale in (1, 100)
+    ]
+    assert computing[0].seconds.value < computing[1].seconds.value
 
 
 def test_half_a_round_trip_is_the_twins_when_it_is_replayed(mpi_twin: Path) -> None:
