@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["curve_table", "register", "summary_table", "traffic_table", "write_report"]
 
 
-AFTER, REPORT = 0.3, 0.9
-"""Tables after the last launch, and a report, take such a share of the time until the first one anywhere."""
+AFTER, REPORT = 0.3, 2.0
+"""Tables after the last launch, and a report, take about such a share of the time until the first one."""
 MOST_OF_REPORT = 0.2
 """Time for a report is kept where that is at most this share of the budget; else it gets what is left."""
 LOADED = {
