@@ -49,7 +49,7 @@ pub enum SimulatorError {
     },
     /// A rank has gone before its end, or the run has been ended while it worked.
     Gone {
-        /// Which.
+        /// The rank that has gone.
         rank: u32,
         /// What ranks looked or waited for, where nothing else happened any more.
         vain: Vec<Blocked>,
@@ -65,7 +65,7 @@ pub enum SimulatorError {
     Deadlock(Vec<Blocked>),
     /// A rank asked for what there is not.
     Asked {
-        /// Which.
+        /// The rank that asked.
         rank: u32,
         /// Why it cannot be had.
         reason: String,
