@@ -44,7 +44,8 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct MvichOptions {
     /// Thresholds, buffers, registrations: those of [`Policy::mvich`] with other numbers.
     pub policy: Policy,
-    /// [`Wait::Spin`] or [`Wait::Yield`].
+    /// [`Wait::Spin`] or [`Wait::Yield`]. Where more ranks than cores are on this host, each gives way at every turn in
+    /// vain.
     pub wait: Wait,
     /// By what the ranks reach each other.
     pub reach: Reach,
@@ -108,6 +109,8 @@ pub struct Mvich {
     clock: Clock,
     limit: Duration,
     wait: Wait,
+    /// There are more ranks on this host than cores.
+    is_crowded: bool,
 }
 
 impl Mvich {
@@ -135,6 +138,7 @@ impl Mvich {
         let refuse = |error: ViplError| MeetingError::new(format_args!("opening a NIC by {device}"), error);
         // Memory of the program stays registered when the program has given it back.
         let adapter = Adapter::open(options.reach, &network, false, Box::new(|_| ())).map_err(refuse)?;
+        let hosts = hosts.unwrap_or_else(|| vec![adapter.local(); meeting.size as usize]);
         let tag = adapter.create_ptag().map_err(refuse)?;
         let registrations = Registrations::new(tag, policy.registrations.unwrap_or(0) as usize);
         let mut mvich = Self {
@@ -154,6 +158,7 @@ impl Mvich {
             clock: Clock::start(),
             limit,
             wait: if options.wait == Wait::Spin { Wait::Spin } else { Wait::Yield },
+            is_crowded: hosts.iter().filter(|host| **host == adapter.local()).count() > cores(),
             adapter,
         };
         let attributes = ViAttributes {
@@ -168,8 +173,7 @@ impl Mvich {
         };
         // All are asked first, and waited for then: nobody waits for one that waits for another.
         for peer in (0..meeting.size).filter(|peer| *peer != meeting.rank) {
-            let host = hosts.get(peer as usize).copied().flatten().unwrap_or(mvich.adapter.local());
-            let joined = mvich.ask((peer, host), attributes, meeting.limit);
+            let joined = mvich.ask((peer, hosts[peer as usize]), attributes, meeting.limit);
             joined.map_err(|error| {
                 MeetingError::new(format_args!("asking rank {peer} for a connection"), error)
             })?;
@@ -253,6 +257,12 @@ impl Mvich {
         let memory = peer.buffers.memory();
         let _ = self.adapter.deregister_mem(memory.address, memory.handle);
     }
+}
+
+/// Cores of this host, whichever this process may run on.
+fn cores() -> usize {
+    // SAFETY: a plain query.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
 }
 
 impl Drop for Mvich {

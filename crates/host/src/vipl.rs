@@ -25,6 +25,9 @@ mod vi;
 mod views;
 mod wire;
 
+#[cfg(test)]
+mod tests;
+
 use std::net::Ipv4Addr;
 
 use wiretwin_msg::via::{AsynchronousError, Completion, CqHandle, QueueKind, ViHandle};

@@ -1,4 +1,4 @@
-//! What a program is told when processes end, memory goes, or files are closed under the library.
+//! What a program is told when processes end or stop, memory goes, or files are closed under the library.
 
 mod c;
 
@@ -64,13 +64,18 @@ struct End {
 
 impl End {
     fn connected(device: &str, other: UnixStream, level: Reliability, first: bool) -> Self {
+        Self::of(device, other, level, first, LONG)
+    }
+
+    /// The same, whose receive is as long as this.
+    fn of(device: &str, other: UnixStream, level: Reliability, first: bool, length: u32) -> Self {
         let mut c = C::open(device, other, false);
         let ptag = c.create_ptag().expect("a tag");
-        let data = c.allocate_registered(LONG as usize, ptag).expect("memory");
+        let data = c.allocate_registered(length as usize, ptag).expect("memory");
         let descriptors = c.allocate_registered(256, ptag).expect("memory");
         let attributes = ViAttributes {
             reliability: level,
-            max_transfer: Bytes::new(LONG.into()),
+            max_transfer: Bytes::new(length.into()),
             qos: 0,
             ptag,
             enable_rdma_write: true,
@@ -269,4 +274,101 @@ fn a_program_that_closes_the_files_of_the_library_is_told_of_a_catastrophe() {
     }
     let (mut running, _socket) = child(test, &format!("shm:f{}", std::process::id()));
     assert!(running.0.wait().expect("it ends").success(), "the child");
+}
+
+/// Longer than any connection has room for.
+const HUGE: u32 = 64 << 20;
+/// What memory holds that is the program's again.
+const FREE: u8 = 0xff;
+
+/// Sends data whose memory is given back at once to a process that waits for them; or to one that gives back its own
+/// while they come, this process being stopped.
+fn given_back(test: &str, by_receiver: bool) {
+    if let Some((device, mut socket)) = parent() {
+        let mut end = End::of(
+            &device,
+            socket.try_clone().expect("a socket"),
+            Reliability::ReliableDelivery,
+            false,
+            HUGE,
+        );
+        let DataSegment { address, handle, length } = end.data;
+        end.c.write(address, &vec![1; length as usize]);
+        let place = Place { address: end.place.address + 128, ..end.place };
+        end.c.post(end.vi, QueueKind::Send, place, &Descriptor::new(&[end.data])).expect("posted");
+        end.c.deregister_mem(address, handle).expect("it was registered");
+        end.c.write(address, &vec![FREE; length as usize]);
+        let _ = socket.read(&mut [0]);
+        return;
+    }
+    let device = format!("udp@lo:g{}{}", u8::from(by_receiver), std::process::id());
+    let (running, socket) = child(test, &device);
+    let mut end = End::of(&device, socket, Reliability::ReliableDelivery, true, HUGE);
+    let DataSegment { address, handle, length } = end.data;
+    if by_receiver {
+        let process = libc::pid_t::try_from(running.0.id()).expect("a process");
+        let began = Instant::now();
+        // SAFETY: the memory of the receive, of which one octet is looked at.
+        while unsafe { (address as *const u8).read_volatile() } == 0 {
+            assert!(began.elapsed() < LIMIT, "nothing came");
+            let _ = end.c.done(end.vi, QueueKind::Receive);
+        }
+        // SAFETY: plain signals.
+        assert_eq!(unsafe { libc::kill(process, libc::SIGSTOP) }, 0);
+        end.c.deregister_mem(address, handle).expect("it was registered");
+        end.c.write(address, &vec![FREE; length as usize]);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::kill(process, libc::SIGCONT) }, 0);
+    }
+    let came = drive(end.c.wait(end.vi, QueueKind::Receive, PATIENCE)).expect("it is done").outcome;
+    let expected = if by_receiver { status::PROTECTION_ERROR } else { 0 };
+    assert_eq!(came.status & status::ERRORS, expected);
+    let octet = if by_receiver { FREE } else { 1 };
+    assert!(
+        end.c.read(address, length as usize).iter().all(|found| *found == octet),
+        "what the memory holds"
+    );
+}
+
+#[test]
+fn memory_that_the_sender_gives_back_is_sent_as_it_was() {
+    given_back("memory_that_the_sender_gives_back_is_sent_as_it_was", false);
+}
+
+#[test]
+fn memory_that_the_receiver_gives_back_is_written_no_more() {
+    given_back("memory_that_the_receiver_gives_back_is_written_no_more", true);
+}
+
+#[test]
+fn a_process_that_is_stopped_for_longer_than_a_host_may_be_silent_is_not_lost() {
+    let test = "a_process_that_is_stopped_for_longer_than_a_host_may_be_silent_is_not_lost";
+    if let Some((device, socket)) = parent() {
+        let mut told = socket.try_clone().expect("a socket");
+        let mut end = End::connected(&device, socket, Reliability::ReliableDelivery, false);
+        told.write_all(&[1]).expect("the parent");
+        let came = drive(end.c.wait(end.vi, QueueKind::Receive, PATIENCE)).expect("a message");
+        told.write_all(&came.outcome.length.to_le_bytes()).expect("the parent");
+        let _ = told.read(&mut [0]);
+        return;
+    }
+    let device = format!("udp@lo:s{}", std::process::id());
+    let (running, socket) = child(test, &device);
+    let mut told = socket.try_clone().expect("a socket");
+    let mut end = End::connected(&device, socket, Reliability::ReliableDelivery, true);
+    told.read_exact(&mut [0]).expect("the child is connected");
+    let process = libc::pid_t::try_from(running.0.id()).expect("a process");
+    // SAFETY: plain signals.
+    assert_eq!(unsafe { libc::kill(process, libc::SIGSTOP) }, 0);
+    let place = Place { address: end.place.address + 128, ..end.place };
+    let data = DataSegment { length: 8, ..end.data };
+    end.c.post(end.vi, QueueKind::Send, place, &Descriptor::new(&[data])).expect("posted");
+    // Nothing comes meanwhile, nor is anything flushed.
+    let waited = drive(end.c.wait(end.vi, QueueKind::Receive, Some(Span::from_s(8))));
+    assert_eq!(waited.map(|_| ()), Err(ViplError::Timeout));
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::kill(process, libc::SIGCONT) }, 0);
+    let mut length = [0; 4];
+    told.read_exact(&mut length).expect("how long the message was");
+    assert_eq!((u32::from_le_bytes(length), end.state()), (8, ViState::Connected));
 }

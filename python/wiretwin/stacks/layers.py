@@ -264,7 +264,7 @@ LAYERS: dict[str, LayerKind] = {
         ),
         LayerKind(
             "mpi-mvich/shm",
-            "MPI over the VI Architecture as MVICH had it, in shared memory; spinning",
+            "MPI over the VI Architecture as MVICH had it, in shared memory; spins unless crowded",
             "pair",
             options={"wait": "spin"},
             words=(_YIELD, *_OVER_VIS),
@@ -274,7 +274,7 @@ LAYERS: dict[str, LayerKind] = {
         *(
             LayerKind(
                 f"mpi-mvich/{device}",
-                f"MPI over the VI Architecture as MVICH had it, {way}; spinning",
+                f"MPI over the VI Architecture as MVICH had it, {way}; spins unless crowded",
                 "pair",
                 options={"wait": "spin"},
                 words=(_YIELD, *_OVER_VIS),

@@ -7,6 +7,7 @@ mod streams;
 
 use std::collections::{HashMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::time::Duration;
 
 use wiretwin_msg::tagged::Pattern;
 use wiretwin_proto::direct::{Config, Delivered, Event, Frame, Local, Machine, Message, SendError};
@@ -18,7 +19,7 @@ use super::address::Address;
 use super::ends::Ends;
 use super::error::EndpointError;
 use super::ether::Mac;
-use super::inbox::{Clear, Completion, Head, Inbox, Kind, Receive, Sink, Slab, Trouble};
+use super::inbox::{Clear, Completion, Head, Inbox, Kind, NOWHERE, Receive, Sink, Slab, Trouble};
 use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
 use super::stream::{Coming, Job};
@@ -48,6 +49,9 @@ pub struct Options {
     pub ways: Ways,
     /// Bytes of messages nobody has asked for, above which peers offer even short ones. 64 MiB.
     pub held_bytes: u64,
+    /// For how long the kernel of another host may be silent before its peers are taken to be gone; none for ever, so that
+    /// a process ends alone.
+    pub silence: Option<Duration>,
 }
 
 impl Ways {
@@ -64,7 +68,7 @@ impl Ways {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ip: Ipv4Addr::LOCALHOST, ways: Ways::Any, held_bytes: 64 << 20 }
+        Self { ip: Ipv4Addr::LOCALHOST, ways: Ways::Any, held_bytes: 64 << 20, silence: None }
     }
 }
 
@@ -231,7 +235,7 @@ impl Endpoint {
         }
         let nowhere = SocketAddrV4::new(options.ip, 0);
         let datagrams = network.as_ref().map_or(nowhere, Network::address);
-        let ends = network.as_ref().map(|_| Ends::open(options.ip)).transpose();
+        let ends = network.as_ref().map(|_| Ends::open(options.ip, options.silence)).transpose();
         let (ends, port) = ends.map_err(failed("opening a socket that tells of peers' ends"))?.unzip();
         let local = Address::here(datagrams, port.unwrap_or(0)).map_err(failed("describing this host"))?;
         let listener = options.ways.use_memory().then(|| Listener::open(local.name)).transpose();
@@ -446,14 +450,37 @@ impl Endpoint {
 
     /// Drops a message that was claimed.
     pub fn discard_claimed(&mut self, place: usize) {
-        let nowhere = Receive { buffer: std::ptr::null_mut(), length: 0, context: None };
         // SAFETY: a buffer of no bytes is never written to.
-        unsafe { self.receive_claimed(place, nowhere) };
+        unsafe { self.receive_claimed(place, NOWHERE) };
     }
 
     /// Withdraws the receives of a context: whether there was one that waits.
     pub fn cancel(&mut self, context: usize) -> bool {
         self.inbox.cancel(context)
+    }
+
+    /// The same, also of those that are being filled: their buffers are not written any more, and what still comes for
+    /// them is dropped.
+    pub fn withdraw(&mut self, context: usize) {
+        if self.inbox.cancel(context) {
+            return;
+        }
+        let peers = self.peers.iter_mut();
+        let sinks = peers.flat_map(|peer| peer.sink.iter_mut().chain(&mut peer.coming.pushed));
+        self.inbox.withdraw(context, sinks);
+    }
+
+    /// Copies what has not gone of the sends of a context: their bytes are free again.
+    pub fn keep(&mut self, context: usize) {
+        for id in self.sends.find(|sending| sending.context == Some(context) && sending.copy.is_empty()) {
+            let Some(sending) = self.sends.get_mut(id) else { continue };
+            // SAFETY: the caller of `send` promised so many bytes until the completion.
+            let bytes = unsafe { std::slice::from_raw_parts(sending.bytes, sending.length as usize) };
+            sending.copy = bytes.to_vec();
+            sending.bytes = sending.copy.as_ptr();
+            let (moved, jobs) = (sending.bytes, &mut self.peers[sending.peer].jobs);
+            jobs.iter_mut().filter(|job| job.id().0 == id as u64).for_each(|job| job.move_to(moved));
+        }
     }
 
     /// The next operation that has ended.
@@ -521,7 +548,7 @@ impl Endpoint {
     }
 
     /// Sends what is left, until it has come or so much time has passed: before an endpoint is dropped.
-    pub fn finish(&mut self, limit: std::time::Duration) {
+    pub fn finish(&mut self, limit: Duration) {
         let end = std::time::Instant::now() + limit;
         while !self.is_at_rest() && std::time::Instant::now() < end {
             self.progress();
@@ -681,7 +708,7 @@ impl Endpoint {
     /// A message has been sent, or will not be.
     fn done(&mut self, id: MessageId, trouble: Option<Trouble>) {
         if let Some(Sending { length, copy, context, tag, peer, .. }) = self.sends.remove(id.0 as usize) {
-            if copy.capacity() > 0 && self.spare.len() < SPARE {
+            if (1..=2 * COPIED as usize).contains(&copy.capacity()) && self.spare.len() < SPARE {
                 self.spare.push(copy);
             }
             self.sent(context, length, tag, peer, trouble);

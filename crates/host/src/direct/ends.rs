@@ -3,16 +3,24 @@
 //! Whoever has something to send to such a peer, or waits for something of it alone, holds a TCP connection to it,
 //! over which it says who it is, and sends long messages' bytes (`stream`). The kernel ends it with either process, however that ends. A rank
 //! that computes and answers nothing keeps its connections. There is one look at all of them, with one system call.
+//!
+//! Where the endpoint says for how long another host may be silent, the kernels ask each other once a second
+//! (SO_KEEPALIVE, RFC 9293, §3.8.4; TCP_USER_TIMEOUT, RFC 5482), and a host that does not answer in that time is taken to
+//! be gone with all its processes. It is the kernel that answers, whatever its processes do.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_keepidle, set_tcp_keepintvl, set_tcp_nodelay, set_tcp_user_timeout,
+    socket_error,
+};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, accept_with, bind, connect, getsockname,
     listen, recv, send, socket_with,
@@ -27,6 +35,8 @@ const GREETING: usize = 16;
 const LISTENER: u64 = u64::MAX;
 /// Connections that have not said who they are, of which no more are held: the oldest goes for one more.
 const MOST_UNKNOWN: usize = 256;
+/// How often a host is asked whether it is there, where silence tells that it is not.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
 /// Events that are taken with one call.
 const MOST_EVENTS: usize = 64;
 
@@ -59,6 +69,8 @@ pub(super) struct Ends {
     bringing: HashMap<u64, usize>,
     /// A connection made from here stands, or one has ended, since that was asked last.
     changed: bool,
+    /// For how long the other host may be silent.
+    silence: Option<Duration>,
 }
 
 /// What the kernel has told.
@@ -76,7 +88,7 @@ fn flags() -> SocketFlags {
 
 impl Ends {
     /// Takes connections at an address: the connections, and the port.
-    pub(super) fn open(ip: Ipv4Addr) -> io::Result<(Self, u16)> {
+    pub(super) fn open(ip: Ipv4Addr, silence: Option<Duration>) -> io::Result<(Self, u16)> {
         let listener = socket_with(AddressFamily::INET, SocketType::STREAM, flags(), None)?;
         bind(&listener, &SocketAddrV4::new(ip, 0))?;
         listen(&listener, 4096)?;
@@ -91,6 +103,7 @@ impl Ends {
             taking: HashMap::new(),
             bringing: HashMap::new(),
             changed: false,
+            silence,
         };
         Ok((ends, port))
     }
@@ -98,6 +111,7 @@ impl Ends {
     /// Begins to hold a connection to an endpoint. What cannot be begun tells nothing.
     pub(super) fn reach(&mut self, to: Address) -> io::Result<()> {
         let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags(), None)?;
+        self.limit_silence(&socket)?;
         match connect(&socket, &SocketAddrV4::new(*to.datagrams.ip(), to.ends)) {
             // A refusal at once is told by the socket as a later one is.
             Ok(()) | Err(Errno::INPROGRESS | Errno::CONNREFUSED) => {}
@@ -105,6 +119,15 @@ impl Ends {
         }
         set_tcp_nodelay(&socket, true)?;
         self.hold(Connection { socket, state: State::Asked { peer: to.key } }, EventFlags::OUT)?;
+        Ok(())
+    }
+
+    fn limit_silence(&self, socket: &OwnedFd) -> io::Result<()> {
+        let Some(silence) = self.silence else { return Ok(()) };
+        set_socket_keepalive(socket, true)?;
+        set_tcp_keepidle(socket, ASKED_EVERY)?;
+        set_tcp_keepintvl(socket, ASKED_EVERY)?;
+        set_tcp_user_timeout(socket, silence.as_millis().try_into().unwrap_or(u32::MAX))?;
         Ok(())
     }
 
@@ -154,6 +177,8 @@ impl Ends {
 
     fn accept(&mut self) {
         while let Ok(socket) = accept_with(&self.listener, flags()) {
+            // Without, silence is not noticed on this connection, but on the one made from here.
+            let _ = self.limit_silence(&socket);
             let state = State::Unknown { came: 0, greeting: [0; GREETING] };
             let Ok(number) = self.hold(Connection { socket, state }, EventFlags::IN) else { return };
             self.unknown.push_back(number);
@@ -185,8 +210,8 @@ impl Ends {
                 }
                 // Nobody is there, or no more.
                 Ok(Err(Errno::CONNREFUSED | Errno::CONNRESET)) => self.end(number, Some(peer), told),
-                // The network does not lead there: that says nothing of the process.
-                _ => self.end(number, None, told),
+                // The network does not lead there: that says nothing of the process, unless silence does.
+                _ => self.end(number, self.silence.map(|_| peer), told),
             },
             State::Unknown { came, ref mut greeting } => {
                 let Some(count) = came_of(&connection.socket, &mut greeting[came..], RecvFlags::empty())
@@ -250,12 +275,12 @@ fn came_of(socket: &OwnedFd, into: &mut [u8], flags: RecvFlags) -> Option<usize>
 mod tests {
     use std::io::Write;
     use std::net::TcpStream;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 
     fn open() -> (Ends, Address) {
-        let (ends, port) = Ends::open(Ipv4Addr::LOCALHOST).expect("a socket");
+        let (ends, port) = Ends::open(Ipv4Addr::LOCALHOST, None).expect("a socket");
         let address = Address::here(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 1), port).expect("random numbers");
         (ends, address)
     }

@@ -58,6 +58,9 @@ pub struct Receive {
     pub context: Option<usize>,
 }
 
+/// A receive that nothing is written for and nobody told of.
+pub(super) const NOWHERE: Receive = Receive { buffer: std::ptr::null_mut(), length: 0, context: None };
+
 /// What is known of a message beside its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
@@ -358,6 +361,22 @@ impl Inbox {
         any
     }
 
+    /// Has nothing more written for the receive of this context, which is being filled by the rest of a message: of those
+    /// that go to `sinks`, or elsewhere.
+    pub fn withdraw<'a>(&mut self, context: usize, sinks: impl Iterator<Item = &'a mut Sink>) {
+        let sinks = sinks.filter_map(|sink| match sink {
+            Sink::Receive { receive, .. } => Some(receive),
+            Sink::Unexpected { .. } => None,
+        });
+        let claimed = self.unexpected.values_mut().filter_map(|message| message.claimed.as_mut());
+        let arriving = self.arriving.values_mut().map(|arriving| &mut arriving.receive);
+        let mut all = sinks.chain(claimed).chain(arriving);
+        let found = all.find(|receive| receive.context == Some(context));
+        let withdrawn = found.map(|receive| std::mem::replace(receive, NOWHERE));
+        drop(all);
+        withdrawn.into_iter().for_each(|receive| self.fail(receive, Trouble::Cancelled));
+    }
+
     /// A peer is no more: what was to come from it alone will not, and nothing of it that is not whole.
     pub fn lose(&mut self, source: usize, sink: Option<Sink>) {
         let mut lost = Vec::new();
@@ -443,6 +462,10 @@ impl<T> Slab<T> {
         let value = self.values.get_mut(place)?.take()?;
         self.free.push(place);
         Some(value)
+    }
+
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.values.iter_mut().flatten()
     }
 
     pub fn find(&self, is: impl Fn(&T) -> bool) -> Vec<usize> {

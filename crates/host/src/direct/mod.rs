@@ -24,4 +24,4 @@ pub use inbox::{Completion, Kind, Receive, Trouble};
 pub use network::{Carried, try_past};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

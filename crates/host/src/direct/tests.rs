@@ -7,7 +7,7 @@ use wiretwin_msg::tagged::Pattern;
 use super::*;
 
 mod cost;
-mod hosts;
+pub(crate) mod hosts;
 
 const WAYS: [Ways; 2] = [Ways::SharedMemory, Ways::Datagrams];
 const LIMIT: Duration = Duration::from_secs(20);

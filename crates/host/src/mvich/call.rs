@@ -158,6 +158,9 @@ impl Mvich {
                 spinner.reset();
                 continue;
             }
+            if self.is_crowded {
+                rustix::thread::sched_yield();
+            }
             pause(self.wait, &mut [], &mut spinner).map_err(|failure| self.failed(failure))?;
         }
         Ok(())

@@ -15,16 +15,16 @@ const CARD: usize = 4 + NAME;
 /// Letters of a network's name.
 const NAME: usize = 16;
 
-/// Meets the others: the network's name, and the hosts of ranks that have one of their own.
+/// Meets the others: the network's name, and the ranks' hosts, unless all are on this one.
 pub(super) fn hosts(
     meeting: &Meeting<'_>,
     reach: Reach,
-) -> Result<(String, Vec<Option<HostAddress>>), MeetingError> {
+) -> Result<(String, Option<Vec<HostAddress>>), MeetingError> {
     let name = vipl::network_of(meeting.directory);
     let ip = match reach {
         Reach::Memory => {
             drop(meeting.unix()?);
-            return Ok((name, Vec::new()));
+            return Ok((name, None));
         }
         Reach::Udp(ip) | Reach::Packet(ip) => ip,
     };
@@ -43,7 +43,7 @@ pub(super) fn hosts(
     for (rank, file) in &mut files {
         file.read_exact(&mut cards[*rank]).map_err(|error| refuse(*rank, error))?;
     }
-    let host = |card: &[u8; CARD]| Some(host_of(Ipv4Addr::new(card[0], card[1], card[2], card[3])));
+    let host = |card: &[u8; CARD]| host_of(Ipv4Addr::new(card[0], card[1], card[2], card[3]));
     let name = String::from_utf8_lossy(&cards[0][4..]).into_owned();
-    Ok((name, cards.iter().map(host).collect()))
+    Ok((name, Some(cards.iter().map(host).collect())))
 }

@@ -437,7 +437,13 @@ impl Adapter {
     /// # Errors
     /// As for [`Memory::deregister`].
     pub fn deregister_mem(&self, address: u64, handle: MemoryHandle) -> Result<(), ViplError> {
-        self.with(|state| state.common.memory.deregister(address, handle).map(|_| ()))
+        self.with(|State { common, .. }| {
+            let length = common.memory.deregister(address, handle)?;
+            if let Some(carrier) = &mut common.carrier {
+                carrier.release(address, length);
+            }
+            Ok(())
+        })
     }
 
     /// `VipQueryMem`.

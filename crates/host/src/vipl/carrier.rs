@@ -1,8 +1,10 @@
 //! What carries the frames of connections between hosts: an endpoint of the direct transport.
 //!
 //! A frame is a message whose tag is the number that its receiver has given to the connection. The transport loses
-//! nothing and keeps the order, at every level of reliability. Frames go into buffers that are posted beforehand. Each
-//! end says its last with a frame of its own ([`CLOSE`]); what belongs to a connection goes when both have.
+//! nothing and keeps the order, at every level of reliability. Frames go into buffers that are posted beforehand. Long
+//! data are a message of their own beside the frame that tells of them ([`has_data`]), out of the memory of the sender and
+//! into that of the receiver; what comes behind them waits until they are there. Each end says its last with a frame
+//! ([`CLOSE`]); what belongs to a connection goes when both have.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,8 +15,9 @@ use std::time::{Duration, Instant};
 use wiretwin_msg::tagged::Pattern;
 
 use super::link::Closing;
+use super::remote::Range;
 use super::table::Table;
-use super::vi::CLOSE;
+use super::vi::{CLOSE, has_data, octets};
 use crate::direct::{Address, Completion, Endpoint, Kind, Options, Outgoing, Receive, Trouble, Ways};
 
 /// The longest frame, in bytes.
@@ -24,9 +27,13 @@ const DEPTH: usize = 16;
 /// Frames of a connection under way at once whose buffers the endpoint has.
 const MOST_UNDER_WAY: usize = 32;
 /// Frames up to this length are copied by the endpoint.
-const COPIED: usize = 1024;
+const COPIED: u64 = 1024;
 /// Buffers that are kept to be used again.
 const SPARE: usize = 64;
+/// Of the tag of data that go beside frames; no connection has so high a number.
+const DATA: u64 = 1 << 63;
+/// For how long another host may be silent before its ends are lost.
+pub(super) const SILENCE: Duration = Duration::from_secs(6);
 
 /// Where a buffer of a connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +44,48 @@ enum Slot {
     Posted,
     /// A frame of so many bytes is in it.
     Came(usize),
+}
+
+/// The data that come beside a frame.
+#[derive(Debug, Default)]
+enum Beside {
+    /// None: the next is a frame.
+    #[default]
+    Nothing,
+    /// The endpoint waits for so many bytes, which go to this place, or to memory that was made for them.
+    Awaited(Range, Option<Box<[u8]>>),
+    /// They are there.
+    Came(Option<Box<[u8]>>),
+    /// They will not come, nor anything behind them.
+    Lost,
+}
+
+/// What is sent of a connection.
+#[derive(Debug)]
+enum Parcel {
+    Frame(Vec<u8>),
+    /// Data that go beside the frame before, in registered memory.
+    Data(Range),
+    /// A copy of such data.
+    Copy(Vec<u8>),
+    /// Nothing more: the endpoint has a copy.
+    Kept,
+}
+
+impl Parcel {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Frame(bytes) | Self::Copy(bytes) => bytes,
+            // SAFETY: registered memory; what has not gone of it is copied when it is given back.
+            Self::Data(range) => unsafe { octets(*range) },
+            Self::Kept => &[],
+        }
+    }
+
+    /// Whether it is data in memory like that.
+    fn is_data(&self, is: impl Fn(Range) -> bool) -> bool {
+        matches!(*self, Self::Data(range) if is(range))
+    }
 }
 
 /// One connection.
@@ -50,9 +99,12 @@ struct Flow {
     slots: [Slot; DEPTH],
     /// The buffer that the next frame comes into.
     first: usize,
+    beside: Beside,
+    /// The look in which it was asked last whether something has come.
+    looked: u64,
     under_way: usize,
-    /// Frames for which the endpoint had no room.
-    waiting: VecDeque<Vec<u8>>,
+    /// What the endpoint had no room for.
+    waiting: VecDeque<Parcel>,
     /// What the other end has said last, and how many messages it had accepted.
     closing: Option<Closing>,
     accepted: u64,
@@ -64,21 +116,26 @@ struct Flow {
 
 impl Flow {
     const fn has_come(&self) -> bool {
-        matches!(self.slots[self.first], Slot::Came(_))
+        match self.beside {
+            Beside::Nothing => matches!(self.slots[self.first], Slot::Came(_)),
+            Beside::Came(_) => true,
+            Beside::Awaited(..) | Beside::Lost => false,
+        }
     }
 
     /// Nothing of it is left, here or there.
     fn is_over(&self) -> bool {
         let done = self.lost || self.closing.is_some() && self.waiting.is_empty();
-        self.closed && done && !self.slots.contains(&Slot::Posted)
+        let awaits = self.slots.contains(&Slot::Posted) || matches!(self.beside, Beside::Awaited(..));
+        self.closed && done && !awaits
     }
 }
 
-/// A frame under way, and its connection.
+/// What is under way, and its connection.
 #[derive(Debug)]
 struct Sending {
     flow: u32,
-    bytes: Vec<u8>,
+    parcel: Parcel,
 }
 
 /// A frame that has come.
@@ -93,6 +150,19 @@ impl Came {
     pub fn frame(&self) -> &[u8] {
         &self.bytes[..self.length]
     }
+
+    /// Whether data come beside it, which are to be awaited or passed over.
+    pub fn has_data(&self) -> bool {
+        has_data(self.frame())
+    }
+}
+
+/// What is next of a connection.
+#[derive(Debug)]
+pub(super) enum Next {
+    Frame(Came),
+    /// The data of the frame before: where they were to go, unless they are these.
+    Data(Option<Box<[u8]>>),
 }
 
 /// The connections of an adapter to other hosts.
@@ -105,7 +175,9 @@ pub(super) struct Carrier {
     free: Vec<usize>,
     spare: Vec<Vec<u8>>,
     next_number: u64,
-    /// Some frames wait for room.
+    /// Looks for what has come.
+    looks: u64,
+    /// Something waits for room.
     stuck: bool,
 }
 
@@ -115,8 +187,8 @@ impl Carrier {
     /// # Errors
     /// What the kernel said, and of what.
     pub fn open(ip: Ipv4Addr, ways: Ways) -> io::Result<Self> {
-        let endpoint =
-            Endpoint::open(Options { ip, ways, ..Options::default() }).map_err(io::Error::other)?;
+        let endpoint = Endpoint::open(Options { ip, ways, silence: Some(SILENCE), ..Options::default() })
+            .map_err(io::Error::other)?;
         Ok(Self {
             endpoint,
             flows: Table::new(),
@@ -124,6 +196,7 @@ impl Carrier {
             free: Vec::new(),
             spare: Vec::new(),
             next_number: 0,
+            looks: 0,
             stuck: false,
         })
     }
@@ -160,6 +233,8 @@ impl Carrier {
             buffers: std::array::from_fn(|_| vec![0; FRAME].into()),
             slots: [Slot::Idle; DEPTH],
             first: 0,
+            beside: Beside::Nothing,
+            looked: 0,
             under_way: 0,
             waiting: VecDeque::new(),
             closing: None,
@@ -183,13 +258,15 @@ impl Carrier {
     }
 
     /// Takes what has come and sends what may be sent.
-    pub fn progress(&mut self) {
+    fn progress(&mut self) {
+        self.looks += 1;
         self.endpoint.progress();
         self.settle();
     }
 
     /// The same, and looks at everything.
     pub fn attend(&mut self) {
+        self.looks += 1;
         self.endpoint.attend();
         self.settle();
     }
@@ -208,11 +285,13 @@ impl Carrier {
     }
 
     fn sent(&mut self, index: usize) {
-        let Some(Sending { flow, bytes }) = self.sending.get_mut(index).and_then(Option::take) else {
+        let Some(Sending { flow, parcel }) = self.sending.get_mut(index).and_then(Option::take) else {
             return;
         };
         self.free.push(index);
-        self.keep(bytes);
+        if let Parcel::Frame(bytes) = parcel {
+            self.keep(bytes);
+        }
         if let Some(flow) = self.flows.get_mut(flow) {
             flow.under_way -= 1;
         }
@@ -227,12 +306,22 @@ impl Carrier {
     fn came(&mut self, completion: &Completion) {
         let (handle, slot) = slot_of(completion.context);
         let Some(flow) = self.flows.get_mut(handle) else { return };
-        flow.slots[slot] = match completion.trouble {
-            None => Slot::Came(completion.length as usize),
-            Some(_) => Slot::Idle,
-        };
-        // What is longer than any frame comes from no end of a connection.
-        flow.lost |= !matches!(completion.trouble, None | Some(Trouble::Cancelled));
+        let mut sound = matches!(completion.trouble, None | Some(Trouble::Cancelled));
+        if slot < DEPTH {
+            flow.slots[slot] = match completion.trouble {
+                None => Slot::Came(completion.length as usize),
+                Some(_) => Slot::Idle,
+            };
+        } else if let Beside::Awaited(range, aside) = std::mem::take(&mut flow.beside) {
+            sound &= completion.trouble.is_some() || completion.length == range.1.into();
+            flow.beside = match sound {
+                true if flow.closed => Beside::Nothing,
+                true => Beside::Came(aside),
+                false => Beside::Lost,
+            };
+        }
+        // What is longer than any frame, or than was told, comes from no end of a connection.
+        flow.lost |= !sound;
         if flow.closed {
             self.drain(handle);
         }
@@ -240,8 +329,13 @@ impl Carrier {
 
     /// Takes what comes after this end has said its last, until the other end has, or is no more.
     fn drain(&mut self, handle: u32) {
-        while let Some(came) = self.pop(handle) {
-            self.give_back(handle, came);
+        while let Some(next) = self.pop(handle) {
+            if let Next::Frame(came) = next {
+                if came.has_data() {
+                    self.pass_over(handle);
+                }
+                self.give_back(handle, came);
+            }
         }
         let Some(flow) = self.flows.get(handle).filter(|flow| flow.lost || flow.closing.is_some()) else {
             return;
@@ -257,8 +351,11 @@ impl Carrier {
         }
     }
 
-    fn pop(&mut self, handle: u32) -> Option<Came> {
-        let flow = self.flows.get_mut(handle)?;
+    fn pop(&mut self, handle: u32) -> Option<Next> {
+        let flow = self.flows.get_mut(handle).filter(|flow| flow.has_come())?;
+        if let Beside::Came(aside) = std::mem::take(&mut flow.beside) {
+            return Some(Next::Data(aside));
+        }
         let slot = flow.first;
         let Slot::Came(length) = flow.slots[slot] else { return None };
         flow.first = (slot + 1) % DEPTH;
@@ -268,23 +365,84 @@ impl Carrier {
             flow.accepted = accepted.first_chunk().map_or(0, |octets| u64::from_le_bytes(*octets));
             return None;
         }
-        Some(Came { slot, bytes: std::mem::take(&mut flow.buffers[slot]), length })
+        Some(Next::Frame(Came { slot, bytes: std::mem::take(&mut flow.buffers[slot]), length }))
     }
 
-    /// Whether a frame has come, which is looked for if none was seen.
+    /// Whether something has come of a connection. One look serves all: there is another when a connection is asked for
+    /// the second time since.
     #[inline]
     pub fn has_come(&mut self, handle: u32) -> bool {
-        let has_come = |carrier: &Self| carrier.flows.get(handle).is_some_and(Flow::has_come);
-        if has_come(self) {
+        let Some(flow) = self.flows.get_mut(handle) else { return false };
+        let seen = std::mem::replace(&mut flow.looked, self.looks);
+        if flow.has_come() {
             return true;
         }
+        if seen != self.looks {
+            return false;
+        }
         self.progress();
-        has_come(self)
+        self.flows.get(handle).is_some_and(Flow::has_come)
     }
 
-    /// The next frame, if one has come: to be given back when it was looked at.
+    /// Has the data beside the frame at hand go to this place of registered memory; where they go to several, they are
+    /// kept.
+    pub fn await_data(&mut self, handle: u32, total: u32, place: Option<Range>) {
+        let Some(flow) = self.flows.get_mut(handle) else { return };
+        let mut aside = None;
+        let range = place.unwrap_or_else(|| {
+            let made = aside.insert(vec![0; total as usize].into_boxed_slice());
+            (made.as_mut_ptr() as u64, total)
+        });
+        flow.beside = Beside::Awaited(range, aside);
+        let pattern = data_of(flow);
+        let (buffer, context) = (range.0 as *mut u8, Some(received(handle, DEPTH)));
+        // SAFETY: memory that was made for them, or that waits for the lock until it is given back: then, and when the
+        // connection ends, the receive is withdrawn.
+        unsafe { self.endpoint.receive(pattern, Receive { buffer, length: total.into(), context }) };
+    }
+
+    /// Passes over the data beside the frame at hand.
+    pub fn pass_over(&mut self, handle: u32) {
+        let Some(flow) = self.flows.get(handle) else { return };
+        let nowhere = Receive { buffer: std::ptr::null_mut(), length: 0, context: None };
+        // SAFETY: a buffer of no bytes is never written to.
+        unsafe { self.endpoint.receive(data_of(flow), nowhere) };
+    }
+
+    /// Nothing of these bytes is read or written any more.
+    pub fn release(&mut self, address: u64, length: u64) {
+        let overlaps = |range: Range| range.0 < address + length && address < range.0 + u64::from(range.1);
+        self.keep_data(|_, range| overlaps(range));
+        let awaits = |flow: &Flow| matches!(flow.beside, Beside::Awaited(range, _) if overlaps(range));
+        let awaiting: Vec<u32> =
+            self.flows.handles().filter(|flow| self.flows.get(*flow).is_some_and(awaits)).collect();
+        awaiting.into_iter().for_each(|flow| self.endpoint.withdraw(received(flow, DEPTH)));
+        self.settle();
+    }
+
+    /// Copies data that have not gone, of these connections and places.
+    fn keep_data(&mut self, is: impl Fn(u32, Range) -> bool) {
+        for (index, sending) in self.sending.iter_mut().enumerate() {
+            if let Some(Sending { flow, parcel }) = sending
+                && parcel.is_data(|range| is(*flow, range))
+            {
+                self.endpoint.keep(index << 1 | 1);
+                *parcel = Parcel::Kept;
+            }
+        }
+        for flow in self.flows.handles().collect::<Vec<_>>() {
+            let waiting = self.flows.get_mut(flow).into_iter().flat_map(|flow| &mut flow.waiting);
+            for parcel in waiting {
+                if parcel.is_data(|range| is(flow, range)) {
+                    *parcel = Parcel::Copy(parcel.bytes().to_vec());
+                }
+            }
+        }
+    }
+
+    /// What is next, if it has come: a frame is to be given back when it was looked at.
     #[inline]
-    pub fn take(&mut self, handle: u32) -> Option<Came> {
+    pub fn take(&mut self, handle: u32) -> Option<Next> {
         if self.has_come(handle) { self.pop(handle) } else { None }
     }
 
@@ -320,43 +478,56 @@ impl Carrier {
         bytes.extend_from_slice(head);
         rest.for_each(|part| bytes.extend_from_slice(part));
         debug_assert!(bytes.len() <= FRAME, "a frame of {} bytes", bytes.len());
+        self.enqueue(handle, Parcel::Frame(bytes));
+    }
+
+    /// Sends data beside the frame before.
+    ///
+    /// # Safety
+    /// Memory that can be read until it is released or the connection closed.
+    pub unsafe fn push_data(&mut self, handle: u32, range: Range) {
+        self.enqueue(handle, Parcel::Data(range));
+    }
+
+    fn enqueue(&mut self, handle: u32, parcel: Parcel) {
         let waits = self.flows.get(handle).is_some_and(|flow| !flow.waiting.is_empty());
-        let left = if waits { Some(bytes) } else { self.send(handle, bytes) };
-        if let (Some(bytes), Some(flow)) = (left, self.flows.get_mut(handle)) {
-            flow.waiting.push_back(bytes);
+        let left = if waits { Some(parcel) } else { self.send(handle, parcel) };
+        if let (Some(parcel), Some(flow)) = (left, self.flows.get_mut(handle)) {
+            flow.waiting.push_back(parcel);
             self.stuck = true;
         }
     }
 
-    /// Hands a frame to the endpoint; what it has no room for comes back.
-    fn send(&mut self, handle: u32, bytes: Vec<u8>) -> Option<Vec<u8>> {
-        let Some(flow) = self.flows.get_mut(handle) else {
-            self.keep(bytes);
-            return None;
-        };
-        let (at, length, tag) = (bytes.as_ptr(), bytes.len() as u64, Some(flow.there));
+    /// Hands a frame or data to the endpoint; what it has no room for comes back.
+    fn send(&mut self, handle: u32, parcel: Parcel) -> Option<Parcel> {
+        let flow = self.flows.get_mut(handle)?;
+        let bytes = parcel.bytes();
+        let (at, length) = (bytes.as_ptr(), bytes.len() as u64);
+        let is_frame = matches!(parcel, Parcel::Frame(_));
+        let tag = Some(if is_frame { flow.there } else { flow.there | DATA });
         let message = |context| Outgoing { bytes: at, length, tag, data: None, context };
-        if bytes.len() <= COPIED {
+        if length <= COPIED {
             // SAFETY: the bytes are there during the call, and are needed no longer.
-            return match unsafe { self.endpoint.send(flow.peer, message(None)) } {
-                Ok(()) => {
-                    self.keep(bytes);
-                    None
-                }
-                Err(_) => Some(bytes),
-            };
+            if unsafe { self.endpoint.send(flow.peer, message(None)) }.is_err() {
+                return Some(parcel);
+            }
+            if let Parcel::Frame(bytes) = parcel {
+                self.keep(bytes);
+            }
+            return None;
         }
         let index = self.free.pop().unwrap_or_else(|| {
             self.sending.push(None);
             self.sending.len() - 1
         });
-        // SAFETY: the bytes stay where they are, in what is kept until the endpoint says that they are sent.
+        // SAFETY: the bytes stay where they are, in what is kept until the endpoint says that they are sent, or in
+        // registered memory.
         if unsafe { self.endpoint.send(flow.peer, message(Some(index << 1 | 1))) }.is_err() {
             self.free.push(index);
-            return Some(bytes);
+            return Some(parcel);
         }
         flow.under_way += 1;
-        self.sending[index] = Some(Sending { flow: handle, bytes });
+        self.sending[index] = Some(Sending { flow: handle, parcel });
         None
     }
 
@@ -364,8 +535,8 @@ impl Carrier {
         self.stuck = false;
         let handles: Vec<u32> = self.flows.handles().filter(|handle| !self.has_room(*handle)).collect();
         for handle in handles {
-            while let Some(bytes) = self.flows.get_mut(handle).and_then(|flow| flow.waiting.pop_front()) {
-                let Some(left) = self.send(handle, bytes) else { continue };
+            while let Some(parcel) = self.flows.get_mut(handle).and_then(|flow| flow.waiting.pop_front()) {
+                let Some(left) = self.send(handle, parcel) else { continue };
                 if let Some(flow) = self.flows.get_mut(handle) {
                     flow.waiting.push_front(left);
                     self.stuck = true;
@@ -382,6 +553,11 @@ impl Carrier {
     pub fn close(&mut self, handle: u32, closing: Closing, accepted: u64) {
         let Some(flow) = self.flows.get_mut(handle) else { return };
         flow.closed = true;
+        if matches!(flow.beside, Beside::Awaited(..)) {
+            self.endpoint.withdraw(received(handle, DEPTH));
+            self.settle();
+        }
+        self.keep_data(|flow, _| flow == handle);
         self.push(handle, &[CLOSE, closing.code() as u8], [&accepted.to_le_bytes()[..]].into_iter());
         self.drain(handle);
     }
@@ -396,12 +572,17 @@ impl Carrier {
     }
 }
 
-/// What the endpoint calls a receive into a buffer of a connection.
+/// What the data beside a connection's frames are matched by.
+fn data_of(flow: &Flow) -> Pattern {
+    Pattern { source: u32::try_from(flow.peer).ok(), tag: Some(flow.here | DATA), ignore: 0 }
+}
+
+/// What the endpoint calls a receive into a buffer of a connection, or, above these, of data beside a frame.
 const fn received(handle: u32, slot: usize) -> usize {
-    (handle as usize * DEPTH + slot) << 1
+    (handle as usize * (DEPTH + 1) + slot) << 1
 }
 
 const fn slot_of(context: usize) -> (u32, usize) {
     let context = context >> 1;
-    ((context / DEPTH) as u32, context % DEPTH)
+    ((context / (DEPTH + 1)) as u32, context % (DEPTH + 1))
 }

@@ -13,7 +13,7 @@ use wiretwin_msg::via::{
 };
 
 use super::Event;
-use super::carrier::Carrier;
+use super::carrier::{Carrier, Next};
 use super::connect::Asking;
 use super::link::{Closing, Link};
 use super::queue::{Posted, Queue};
@@ -44,11 +44,12 @@ mod kind {
     pub const IMMEDIATE: u8 = 0x10;
     /// Not all data are in this frame: the length of all follows, 4.
     pub const LONG: u8 = 0x20;
-    /// Of such a message, where its data are: address 8, length 4 and handle 4 of each part.
+    /// Of such a message, where its data are: address 8, length 4 and handle 4 of each part. Between hosts they come
+    /// beside it.
     pub const REFERENCE: u8 = 0x40;
 }
 
-/// Messages above this, in octets, name where their data are.
+/// Messages above this, in octets, name where their data are, and between hosts have them come beside.
 const BY_REFERENCE: u32 = 8 << 10;
 /// The longest head of a frame, the parts of a reference not counted.
 const HEAD: usize = 32;
@@ -68,6 +69,12 @@ const ANSWER: u64 = u64::MAX - 1;
 
 /// The first octet of a frame that is the last word of an end.
 pub(super) const CLOSE: u8 = kind::CLOSE;
+
+/// Whether data of a frame between hosts come beside it.
+pub(super) fn has_data(frame: &[u8]) -> bool {
+    let kinds = [kind::SEND, kind::WRITE, kind::ANSWER];
+    frame.first().is_some_and(|what| what & kind::REFERENCE != 0 && kinds.contains(&(what & kind::ANY)))
+}
 
 mod short;
 mod transfer;
@@ -132,6 +139,15 @@ enum Data<'a> {
     Here(&'a [u8]),
     /// In the memory of the other process: the parts as they stand in the frame.
     There(&'a mut Views, &'a [u8]),
+    /// They have come beside the frame, to where they belong, unless they are these.
+    Beside(Option<&'a [u8]>),
+}
+
+impl<'a> Data<'a> {
+    /// Data that came some time after the frame.
+    const fn is_late(&self) -> bool {
+        matches!(self, Self::Beside(_))
+    }
 }
 
 #[derive(Debug)]
@@ -210,7 +226,7 @@ impl Common {
 #[inline]
 fn put(data: Data<'_>, to: impl Iterator<Item = Range>) -> u32 {
     match data {
-        Data::Here(octets) => {
+        Data::Here(octets) | Data::Beside(Some(octets)) => {
             let mut from = 0;
             for (address, length) in to {
                 let length = (length as usize).min(octets.len() - from);
@@ -229,6 +245,7 @@ fn put(data: Data<'_>, to: impl Iterator<Item = Range>) -> u32 {
             from as u32
         }
         Data::There(views, reference) => fetch(views, reference, to),
+        Data::Beside(None) => to.map(|(_, length)| length).sum(),
     }
 }
 
@@ -516,16 +533,13 @@ impl Vi {
             let come = match &mut link {
                 Wire::Memory(link) => {
                     let Link { consumer, views, .. } = &mut **link;
-                    consumer.take_frame(|frame| found = self.frame(common, views, frame))
+                    consumer.take_frame(|frame| found = self.frame(common, Some(views), frame))
                 }
                 Wire::Network(line) => {
-                    let came = common.carrier.as_mut().and_then(|carrier| carrier.take(line.flow));
-                    if let Some(came) = &came {
-                        found = self.frame(common, &mut line.views, came.frame());
-                    }
-                    let has_come = came.is_some();
-                    if let (Some(carrier), Some(came)) = (&mut common.carrier, came) {
-                        carrier.give_back(line.flow, came);
+                    let next = common.carrier.as_mut().and_then(|carrier| carrier.take(line.flow));
+                    let has_come = next.is_some();
+                    if let Some(next) = next {
+                        found = self.carried(common, line.flow, next);
                     }
                     has_come
                 }

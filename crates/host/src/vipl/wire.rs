@@ -7,7 +7,6 @@ use super::link::{Closing, Link};
 use super::place::hear_packet;
 use super::remote::Range;
 use super::vi::octets;
-use super::views::Views;
 use crate::ring;
 
 /// A connection that the endpoint carries.
@@ -17,8 +16,6 @@ pub(super) struct Line {
     pub flow: u32,
     /// Of an end that has accepted, until the other has said that it knows.
     unconfirmed: Option<OwnedFd>,
-    /// Nothing: the memory of another host cannot be read.
-    pub views: Views,
 }
 
 /// The way of one connection.
@@ -30,7 +27,7 @@ pub(super) enum Wire {
 
 impl Wire {
     pub fn network(flow: u32, unconfirmed: Option<OwnedFd>) -> Self {
-        Self::Network(Box::new(Line { flow, unconfirmed, views: Views::new(None) }))
+        Self::Network(Box::new(Line { flow, unconfirmed }))
     }
 
     /// Whether a frame may be sent.
@@ -88,6 +85,18 @@ impl Wire {
         }
     }
 
+    /// Sends a frame that is a head alone, and data in memory of this process beside it, between hosts.
+    ///
+    /// # Safety
+    /// The data can be read until they are released or the connection is closed.
+    pub unsafe fn push_beside(&self, carrier: &mut Option<Carrier>, head: &[u8], data: Range) {
+        if let (Self::Network(line), Some(carrier)) = (self, carrier) {
+            carrier.push(line.flow, head, std::iter::empty());
+            // SAFETY: the caller's.
+            unsafe { carrier.push_data(line.flow, data) };
+        }
+    }
+
     /// Messages of this end that the other has said to have accepted, beside its frames.
     pub fn accepted(&self, carrier: Option<&Carrier>) -> u64 {
         match self {
@@ -128,11 +137,6 @@ impl Wire {
         if let Self::Memory(link) = self {
             link.nudge();
         }
-    }
-
-    /// Whether the other end can read the memory of this process.
-    pub fn is_read(&self) -> bool {
-        matches!(self, Self::Memory(link) if link.is_read())
     }
 
     /// Takes what has come on the socket; true if the other end is gone.

@@ -9,10 +9,10 @@ use wiretwin_wire::direct::{Body, Extent, Head, Number, Repr, seal};
 
 use super::*;
 
-const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
-const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
+pub(crate) const HERE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 1);
+pub(crate) const THERE: Ipv4Addr = Ipv4Addr::new(10, 77, 1, 2);
 
-fn ip(arguments: &str) {
+pub(crate) fn ip(arguments: &str) {
     let output = Command::new("ip").args(arguments.split(' ')).output().expect("`ip` (Debian: iproute2)");
     assert!(output.status.success(), "ip {arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -24,13 +24,13 @@ fn namespace() -> File {
     File::open("/proc/thread-self/ns/net").expect("the namespace")
 }
 
-fn enter(namespace: &File) {
+pub(crate) fn enter(namespace: &File) {
     // SAFETY: a system call without pointers, which concerns this thread alone.
     assert_eq!(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }, 0, "the namespace");
 }
 
 /// Calls `look` with two joined hosts, on a thread that has no other task; without privilege, not at all.
-fn with_hosts(look: impl FnOnce([File; 2]) + Send + 'static) {
+pub(crate) fn with_hosts(look: impl FnOnce([File; 2]) + Send + 'static) {
     // SAFETY: asks for a number.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("left out: network namespaces need root");

@@ -127,16 +127,72 @@ impl Vi {
 
     /// Takes a frame.
     #[inline]
-    pub(super) fn frame(&mut self, common: &mut Common, views: &mut Views, frame: &[u8]) -> Result<(), End> {
+    pub(super) fn frame(
+        &mut self,
+        common: &mut Common,
+        views: Option<&mut Views>,
+        frame: &[u8],
+    ) -> Result<(), End> {
         // What no end of a connection sends ends it.
         let nonsense = Err(End { tell: Closing::Transport, code: None });
         self.read_frame(common, views, Reader(frame)).unwrap_or(nonsense)
     }
 
+    /// Takes what has come from another host.
+    pub(super) fn carried(&mut self, common: &mut Common, flow: u32, next: Next) -> Result<(), End> {
+        match next {
+            Next::Frame(came) => {
+                let mut found = self.frame(common, None, came.frame());
+                let has_data = came.has_data();
+                if let Some(carrier) = &mut common.carrier {
+                    carrier.give_back(flow, came);
+                }
+                if has_data {
+                    found = self.await_data(common, flow, found);
+                }
+                found
+            }
+            Next::Data(aside) => self.late(common, aside.as_deref()),
+        }
+    }
+
+    /// The data of the message at hand have come beside its frame, or are passed over.
+    fn late(&mut self, common: &mut Common, aside: Option<&[u8]>) -> Result<(), End> {
+        let (_, total) = self.place_of_data();
+        self.more(common, Data::Beside(aside), total).unwrap_or(Ok(()))
+    }
+
+    /// The data of a frame come beside it: says where to.
+    fn await_data(&mut self, common: &mut Common, flow: u32, found: Result<(), End>) -> Result<(), End> {
+        let (place, total) = self.place_of_data();
+        let Some(carrier) = &mut common.carrier else { return found };
+        if found.is_err() || matches!(self.assembly, Assembly::Nothing | Assembly::Refused { .. }) {
+            carrier.pass_over(flow);
+            return found.and_then(|()| self.late(common, None));
+        }
+        carrier.await_data(flow, total, place);
+        Ok(())
+    }
+
+    /// Where the data of the message at hand go, if that is one place, and how many they are.
+    fn place_of_data(&self) -> (Option<Range>, u32) {
+        match self.assembly {
+            Assembly::Nothing => (None, 0),
+            Assembly::Refused { total, .. } => (None, total),
+            Assembly::Receive { number, total, .. } => {
+                (self.receive.get(number).and_then(|posted| whole(&posted.data, total)), total)
+            }
+            Assembly::Write { to, total, .. } => (Some((to.address, total)), total),
+            Assembly::Read { number, total, .. } => {
+                (self.send.get(number).and_then(|posted| whole(&posted.data, total)), total)
+            }
+        }
+    }
+
     fn read_frame(
         &mut self,
         common: &mut Common,
-        views: &mut Views,
+        views: Option<&mut Views>,
         mut reader: Reader<'_>,
     ) -> Option<Result<(), End>> {
         let [what, low, high] = reader.take()?;
@@ -186,6 +242,7 @@ impl Vi {
         if what & kind::REFERENCE == 0 {
             return self.more(common, Data::Here(reader.0), reader.0.len() as u32);
         }
+        let Some(views) = views else { return Some(Ok(())) };
         let sum = reader.0.chunks_exact(PART).map(|octets| u64::from(Part::parse(octets).length));
         let sum = u32::try_from(sum.sum::<u64>()).ok().filter(|_| reader.0.len() <= PART * PARTS)?;
         views.process?;
@@ -297,7 +354,7 @@ impl Vi {
                 let after = after(got, total)?;
                 let posted = self.receive.get(number)?;
                 // It was all there when the message began; memory may have been given back since.
-                if got > 0
+                if (got > 0 || data.is_late())
                     && let Err(error) = common.check(&self.attributes, &posted.data)
                 {
                     self.fail(common, QueueKind::Receive, number, error);
@@ -426,7 +483,16 @@ fn length(what: u8, reader: &mut Reader<'_>) -> Option<u32> {
 }
 
 fn goes_by_reference(link: &Wire, data: &[DataSegment], total: u32) -> bool {
-    total > BY_REFERENCE && data.len() <= PARTS && link.is_read()
+    total > BY_REFERENCE
+        && match link {
+            Wire::Memory(link) => data.len() <= PARTS && link.is_read(),
+            Wire::Network(_) => whole(data, total).is_some(),
+        }
+}
+
+/// The one place where so many octets are.
+fn whole(data: &[DataSegment], total: u32) -> Option<Range> {
+    parts(data, 0, total).next().filter(|part| part.1 == total)
 }
 
 /// Sends one frame of a message; how much of it has gone then. There is room for a frame.
@@ -443,7 +509,12 @@ fn piece(
     if first && goes_by_reference(link, data, total) {
         head.octets[0] |= kind::LONG | kind::REFERENCE;
         head.push(total.to_le_bytes());
-        refer(link, &head, data, lasting);
+        match (&mut *link, whole(data, total)) {
+            (Wire::Memory(link), _) => refer(link, &head, data, lasting),
+            // SAFETY: registered memory, which waits for the lock until it is given back, and is released then.
+            (_, Some(data)) => unsafe { link.push_beside(carrier, &head.octets[..head.length], data) },
+            _ => {}
+        }
         return total;
     }
     let longest = link.longest();
@@ -458,8 +529,7 @@ fn piece(
 }
 
 /// Sends a frame that names where the data of a message are.
-fn refer(link: &mut Wire, head: &Head, data: &[DataSegment], lasting: bool) {
-    let Wire::Memory(link) = link else { return };
+fn refer(link: &mut Link, head: &Head, data: &[DataSegment], lasting: bool) {
     let mut length = 0;
     for &DataSegment { address, handle, length: octets } in data.iter().filter(|part| part.length > 0) {
         // What may be other memory by now is read where it is.
