@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address
 from os import PathLike
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -107,22 +107,22 @@ class World:
         """Post an operation; a send or receive returns its request, anything else 0."""
     def enter(self, rank: int, ps: int, name: str, site: int) -> None:
         """Post a computation and the beginning of the call that ends it: `compute`, then `enter`."""
-    def record(self, lists: Sequence[tuple[list[WorldOp], list[int], list[WorldOutcome]]]) -> None:
-        """From now on, append what each rank posts, what each post returns, and each outcome to its lists."""
+    def record(self) -> None:
+        """Keep what ranks post and are answered from now on."""
+    def recorded(self) -> list[RankTrace]:
+        """Return what has been kept, by rank, and keep no more."""
     @property
     def timed(self) -> bool:
         """Whether an answer to an operation may have depended on time."""
     def step(self) -> list[tuple[int, WorldOutcome]]:
         """Go to the next instant at which ranks can go on; [] if there is none, ever."""
     def replay(
-        self,
-        recordings: Sequence[tuple[Sequence[WorldOp], Sequence[int]]],
-        durations_ps: Sequence[Sequence[int]],
+        self, traces: Sequence[RankTrace], durations_ps: Sequence[Sequence[int]] | None = None
     ) -> bool:
-        """Do what ranks did in another world: operations as posted, and what each post returned.
+        """Do what ranks did in another world, each computation as long as the next of its rank's durations.
 
-        Each computation takes the next of its rank's durations. Returns whether all operations were done;
-        where a path depends on time they may not be.
+        Without durations each takes what the trace says. Returns whether all operations were done; where a
+        path depends on time they may not be.
         """
     def serve(
         self,
@@ -172,6 +172,41 @@ class World:
         """Return how many messages were sent, were delivered, and are still held."""
     def digest(self) -> str:
         """Return a digest of every match and completion with its time."""
+
+class RankTrace:
+    """What one rank asked of the world and what the world answered, in order."""
+
+    def __len__(self) -> int:
+        """Return how many operations it has."""
+    def append(self, op: WorldOp, request: int = 0) -> None:
+        """Add an operation and the request that it makes, 0 if none."""
+    def operations(self) -> list[tuple[tuple[Any, ...], int]]:
+        """Return the operations as they were posted, with the request that each made, 0 if none."""
+    def outcomes(self) -> list[WorldOutcome]:
+        """Return what each suspension ended with."""
+    def messages(self) -> list[int]:
+        """Return the numbers of the messages that the rank received or found."""
+    def sends(self) -> int:
+        """Return how many messages it sends."""
+    def is_silent(self) -> bool:
+        """Return whether it asks for nothing but time."""
+    def kind(self) -> int:
+        """Return a number of what it does, without whom with; for ranks of one world.
+
+        It tells which calls it makes where, how long its messages are, how many requests it waits for.
+        """
+    @classmethod
+    def from_bytes(cls, data: bytes) -> RankTrace:
+        """Return the trace that was pickled."""
+
+class TracePlayer:
+    """Answers one rank from its trace, as the world did."""
+
+    def __init__(self, trace: RankTrace) -> None: ...
+    def post(self, op: WorldOp) -> int:
+        """Take the next operation and return the request it made; ValueError where it is another than then."""
+    def resume(self) -> tuple[WorldOutcome] | None:
+        """Return what the suspended rank is resumed with; None if it is not suspended or never resumed."""
 
 class ScheduleLayout(TypedDict):
     """Where a schedule expects its data in the workspace: (offset, length), bytes."""

@@ -31,16 +31,18 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// The mode named so, as in the Python interface.
+    /// All of them by name, as in the Python interface.
+    pub const BY_NAME: [(&'static str, Self); 4] = [
+        ("standard", Self::Standard),
+        ("synchronous", Self::Synchronous),
+        ("ready", Self::Ready),
+        ("buffered", Self::Buffered),
+    ];
+
+    /// The mode named so.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "standard" => Some(Self::Standard),
-            "synchronous" => Some(Self::Synchronous),
-            "ready" => Some(Self::Ready),
-            "buffered" => Some(Self::Buffered),
-            _ => None,
-        }
+        Self::BY_NAME.iter().find(|(one, _)| *one == name).map(|(_, mode)| *mode)
     }
 }
 

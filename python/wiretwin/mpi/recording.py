@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from wiretwin import _core
 from wiretwin.errors import SimulationError
 
 from . import outside
@@ -23,38 +24,8 @@ from . import outside
 if TYPE_CHECKING:
     from .runtime import Runtime
 
-Operation = tuple[Any, ...]
-
-#: Operations of a rank that has nothing to do with others.
-ALONE = frozenset(("compute", "finish", "yield"))
-#: Operations after which a rank waits until the world resumes it.
-SUSPENDING = frozenset(("wait", "probe", "probe_now", "yield"))
-
-
 class DepartureError(SimulationError):
     """A rank that ran alone left the path of the recording."""
-
-
-@dataclass(slots=True)
-class RankPart:
-    """What one rank asked of the world and what the world answered, in order.
-
-    Attributes
-    ----------
-    operations
-        As posted.
-    requests
-        What each post returned.
-    outcomes
-        What each suspension ended with.
-    clocks_ps
-        What each look at the clock showed, in picoseconds.
-    """
-
-    operations: list[Operation] = field(default_factory=list)
-    requests: list[int] = field(default_factory=list)
-    outcomes: list[Any] = field(default_factory=list)
-    clocks_ps: list[int] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -63,8 +34,10 @@ class Recording:
 
     Attributes
     ----------
-    parts
-        Operations and outcomes, by rank.
+    traces
+        What each rank asked and was answered.
+    clocks_ps
+        What each look of each rank at its clock showed, in picoseconds.
     mail
         Messages by number, of what `Runtime.mail` holds the contents alone.
     meetings
@@ -75,7 +48,8 @@ class Recording:
         Whether an answer the program got may depend on time.
     """
 
-    parts: list[RankPart]
+    traces: list[_core.RankTrace]
+    clocks_ps: list[list[int]]
     mail: dict[int, Any] = field(default_factory=dict)
     meetings: dict[Any, tuple[dict[int, Any], Any]] = field(default_factory=dict)
     contexts: dict[Any, int] = field(default_factory=dict)
@@ -90,17 +64,16 @@ class Recording:
 
     def is_silent(self) -> bool:
         """Return whether no rank has asked the world for anything but computation."""
-        kinds = {str(operation[0]) for part in self.parts for operation in part.operations}
-        return kinds <= ALONE
+        return all(trace.is_silent() for trace in self.traces)
 
     def for_rank(self, rank: int) -> Recording:
         """Return the part of the recording that `rank` needs when it runs alone."""
-        part = self.parts[rank]
-        mine = {item[4] for outcome in part.outcomes if isinstance(outcome, list) for item in outcome}
-        probed = {outcome[3] for outcome in part.outcomes if isinstance(outcome, tuple)}
-        wanted = mine | probed
+        trace = self.traces[rank]
+        wanted = set(trace.messages())
+        others = range(len(self.traces))
         return Recording(
-            parts=[part if index == rank else RankPart() for index in range(len(self.parts))],
+            traces=[trace if index == rank else _core.RankTrace() for index in others],
+            clocks_ps=[self.clocks_ps[rank] if index == rank else [] for index in others],
             mail={number: letter for number, letter in self.mail.items() if number in wanted},
             meetings=self.meetings,
             contexts=self.contexts,
@@ -149,19 +122,21 @@ class Recorder:
     only: int | None = None
 
     def __init__(self, ranks: int) -> None:
-        self._recording = Recording([RankPart() for _ in range(ranks)])
-        self._world: Any = None
+        self._recording = Recording([], [[] for _ in range(ranks)])
+        self._world: _core.World | None = None
 
     @property
     def recording(self) -> Recording:
-        """What has been kept until now."""
-        if self._world is not None and self._world.timed:
-            self._recording.timed = True
+        """What has been kept; the run is over."""
+        if self._world is not None:
+            self._recording.timed |= self._world.timed
+            self._recording.traces = self._world.recorded()
+            self._world = None
         return self._recording
 
-    def open(self, world: Any) -> Any:
+    def open(self, world: _core.World) -> _core.World:
         """Return the world that the ranks talk to: the real one, which writes down what they say."""
-        world.record([(part.operations, part.requests, part.outcomes) for part in self._recording.parts])
+        world.record()
         self._world = world
         return world
 
@@ -175,7 +150,7 @@ class Recorder:
         def clock_ps(rank: int) -> int:
             recording.timed = True
             now = read(rank)
-            recording.parts[rank].clocks_ps.append(now)
+            recording.clocks_ps[rank].append(now)
             return now
 
         runtime.clock_ps = clock_ps
@@ -190,14 +165,14 @@ class Solo:
 
     def open(self, world: Any) -> Any:
         """Return the world that the rank talks to; the real one is not used."""
-        return _SoloWorld(self.recording.parts[self.only or 0], self.only or 0)
+        return _SoloWorld(self.recording.traces[self.only or 0], self.only or 0)
 
     def furnish(self, runtime: Runtime) -> None:
         """Put the recorded mail, contributions and contexts in place."""
         runtime.mail = _RecordedMail(self.recording.mail)
         runtime.meetings = _RecordedMeetings(self.recording.meetings)
         runtime.contexts = dict(self.recording.contexts)
-        clocks = iter(self.recording.parts[self.only or 0].clocks_ps)
+        clocks = iter(self.recording.clocks_ps[self.only or 0])
 
         def clock_ps(rank: int) -> int:
             try:
@@ -248,22 +223,6 @@ class _RecordedMeetings(dict[Any, Any]):
         return super().pop(key, None)
 
 
-def _same(then: Operation, now: Operation) -> bool:
-    """Tell whether an operation is the recorded one, as far as the rank's own path decides it."""
-    kind = then[0]
-    if kind != now[0]:
-        return False
-    if kind == "wait":
-        return bool(then[1:] == (tuple(now[1]), now[2]))
-    if kind == "enter":
-        return bool(then[1] == now[1])  # lines are numbered in the order in which all ranks came to them
-    return bool(kind == "compute" or then == now)
-
-
-def _words(operation: Operation) -> str:
-    return " ".join(str(part) for part in operation)
-
-
 class _RecordedData(dict[int, Any]):
     """What the ranks left at a meeting; a stand-in never takes the place of what it stands for."""
 
@@ -279,39 +238,23 @@ class _RecordedData(dict[int, Any]):
 class _SoloWorld:
     """Answers from a recording."""
 
-    def __init__(self, part: RankPart, rank: int) -> None:
-        self._part = part
+    def __init__(self, trace: _core.RankTrace, rank: int) -> None:
+        self._player = _core.TracePlayer(trace)
         self._rank = rank
-        self._posted = 0
-        self._answered = 0
-        self._suspended = False
-        self._over = False
 
-    def post(self, rank: int, operation: Operation) -> int:
-        kind = operation[0]
-        at = self._posted
-        part = self._part
-        if at >= len(part.operations) or not _same(part.operations[at], operation):
-            then = _words(part.operations[at]) if at < len(part.operations) else "the end"
-            raise DepartureError(f"operation {at} of rank {rank} is {_words(operation)}, it was {then}")
-        self._posted = at + 1
-        self._suspended = kind in SUSPENDING
-        self._over = kind == "finish"
-        return part.requests[at]
+    def post(self, rank: int, operation: _core.WorldOp) -> int:
+        try:
+            return self._player.post(operation)
+        except ValueError as error:
+            raise DepartureError(f"rank {rank}: {error}") from None
 
     def enter(self, rank: int, ps: int, name: str, site: int) -> None:
         self.post(rank, ("compute", ps))
         self.post(rank, ("enter", name, site))
 
     def step(self) -> list[tuple[int, Any]]:
-        if self._over or not self._suspended:
-            return []
-        if self._answered >= len(self._part.outcomes):
-            return []
-        self._suspended = False
-        outcome = self._part.outcomes[self._answered]
-        self._answered += 1
-        return [(self._rank, outcome)]
+        resumed = self._player.resume()
+        return [] if resumed is None else [(self._rank, resumed[0])]
 
     def blocked(self) -> list[Any]:
         return []
@@ -335,8 +278,7 @@ def replay(recording: Recording, world: Any, durations_ps: Sequence[Sequence[int
     SimulationError
         When the trace does not run to its end there: a program whose path depends on time.
     """
-    recordings = [(part.operations, part.requests) for part in recording.parts]
-    if not world.replay(recordings, durations_ps):
+    if not world.replay(recording.traces, durations_ps):
         late = min((rank for rank, *_ in world.blocked()), default=0)
         raise SimulationError(
             f"the recorded trace does not run to its end: rank {late} waits for what never comes; "

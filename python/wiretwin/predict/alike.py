@@ -10,30 +10,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from wiretwin.mpi.recording import Operation, Recording
+from wiretwin.mpi.recording import Recording
 
 __all__ = ["differ", "groups", "sample"]
 
-_TELLS: Mapping[str, Sequence[int]] = {"enter": (1, 2), "send": (4, 5), "recv": (4,)}
-"""Which parts of an operation are its own, whoever does it."""
 _DIFFER = 1.5
 """By so much a rank's computation exceeds another's of the same trace in the same pass: that is no noise."""
 _WORTH_PS = 10_000_000_000
 """Ranks that compute for less may differ by the first touch of a page or a slice of other work."""
 
 
-def _told(operation: Operation) -> tuple[object, ...]:
-    kind = operation[0]
-    if kind == "wait":
-        return kind, len(operation[1]), operation[2]
-    return kind, *(operation[part] for part in _TELLS.get(kind, ()))
-
-
 def groups(recording: Recording, durations_ps: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return the ranks by what they do, in the order of the first of each group."""
     found: dict[object, list[int]] = {}
-    for rank, part in enumerate(recording.parts):
-        key = hash(tuple(map(_told, part.operations))), len(durations_ps[rank])
+    for rank, trace in enumerate(recording.traces):
+        key = trace.kind(), len(durations_ps[rank])
         found.setdefault(key, []).append(rank)
     return list(found.values())
 

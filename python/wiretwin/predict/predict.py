@@ -581,7 +581,7 @@ class _Trace:
 
 
 def _sent(recording: Recording) -> int:
-    return sum(operation[0] == "send" for part in recording.parts for operation in part.operations)
+    return sum(trace.sends() for trace in recording.traces)
 
 
 def _as_run(run: SimulatedRun, messages: int) -> Modelled:

@@ -94,7 +94,7 @@ def measure(
         When a rank fails or does not end within `limit_s`, in seconds.
     """
     cpus = sorted(os.sched_getaffinity(0))
-    ranks = len(recording.parts)
+    ranks = len(recording.traces)
     wanted = range(ranks) if chosen is None else chosen
     parts: list[Part] = []
     with scratch.folder(what="solo") as folder:

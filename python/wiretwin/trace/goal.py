@@ -50,7 +50,7 @@ def write_goal(made: Operations, path: str | Path, *, unit: str = "ns") -> int:
             file.write(f"\nrank {rank} {{\n")
             labels: dict[int, int] = {}
             number, before, begun = 0, list[int](), 0
-            for operation, request in zip(made.asked[rank], made.made[rank], strict=True):
+            for operation, request in made.traces[rank].operations():
                 what = operation[0]
                 if what == "wait":
                     # What comes next follows all of these, and what was computed.

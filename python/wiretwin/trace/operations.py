@@ -24,42 +24,36 @@ class Operations:
 
     Attributes
     ----------
-    asked, made
-        By rank, the operations, and the number of the request that each makes, or 0.
-    durations_ps
-        By rank, how long each of its computations takes.
+    traces
+        By rank, with what its computations take.
     """
 
-    asked: list[list[Any]] = field(default_factory=list)
-    made: list[list[int]] = field(default_factory=list)
-    durations_ps: list[list[int]] = field(default_factory=list)
+    traces: list[_core.RankTrace] = field(default_factory=list)
 
     @classmethod
     def of(cls, ranks: int) -> Operations:
         """Return those of so many ranks that do nothing."""
-        return cls([[] for _ in range(ranks)], [[] for _ in range(ranks)], [[] for _ in range(ranks)])
+        return cls([_core.RankTrace() for _ in range(ranks)])
 
     @property
     def ranks(self) -> int:
         """How many ranks there are."""
-        return len(self.asked)
+        return len(self.traces)
 
     @property
     def messages(self) -> int:
         """How many messages are sent."""
-        return sum(one[0] == "send" for asked in self.asked for one in asked)
+        return sum(trace.sends() for trace in self.traces)
 
     def add(self, rank: int, operation: Any, request: int = 0) -> int:
         """Append an operation; return the request that it makes."""
-        self.asked[rank].append(operation)
-        self.made[rank].append(request)
+        self.traces[rank].append(operation, request)
         return request
 
     def compute(self, rank: int, span_ps: int) -> None:
         """Append a computation, if it takes any time."""
         if span_ps > 0:
             self.add(rank, ("compute", span_ps))
-            self.durations_ps[rank].append(span_ps)
 
 
 @dataclass

@@ -89,12 +89,11 @@ def replay(
     fitted = site.twin_for(twin)
     layer = site.local.stack if site.local is not None else (layer or "mpi/mpich")
     state = None if fitted is None else next((one.name for one in fitted.layer(layer).states), None)
-    again = list(zip(done.asked, done.made, strict=True))
 
     def once(side: Side) -> _core.World:
         model = json.dumps(site.model(fitted, layer, side, state))
         world = _core.World(done.ranks, model, seed=seed, timeline=out is not None and side == "value")
-        if not world.replay(again, done.durations_ps):
+        if not world.replay(done.traces):
             raise SimulationError(_stuck(path, world))
         return world
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -107,39 +108,48 @@ def test_sleeping_is_part_of_the_trace(tmp_path: Path) -> None:
     assert run.seconds > 0.004
 
 
-def test_a_record_is_what_was_posted_and_answered() -> None:
+def test_a_trace_is_what_was_posted_and_answered() -> None:
     world = _core.World(2, model(2), seed=1)
-    lists: list[tuple[list[Any], list[int], list[Any]]] = [([], [], []), ([], [], [])]
-    world.record(lists)
+    world.record()
     world.enter(0, 7, "Send", 3)
     sent = world.post(0, ("send", 0, 1, 5, 16, "standard"))
     world.post(0, ("wait", [sent], "all"))
     received = world.post(1, ("recv", 0, 0, 5, 16))
     world.post(1, ("wait", (received,), "all"))
     answered = dict(world.step() + world.step())
-    assert lists[0] == (
-        [
-            ("compute", 7),
-            ("enter", "Send", 3),
-            ("send", 0, 1, 5, 16, "standard"),
-            ("wait", (sent,), "all"),
-        ],
-        [0, 0, sent, 0],
-        [answered[0]],
-    )
-    assert lists[1][:2] == ([("recv", 0, 0, 5, 16), ("wait", (received,), "all")], [received, 0])
-    assert lists[1][2] == [answered[1]]
     assert not world.timed
     world.post(1, ("exit",))
-    assert lists[1][0][-1] == ("exit",)
     world.post(1, ("recv", 0, -1, 5, 16))
     assert world.timed
+    traces = world.recorded()
+    assert traces[0].operations() == [
+        (("compute", 7), 0),
+        (("enter", "Send", 3), 0),
+        (("send", 0, 1, 5, 16, "standard"), sent),
+        (("wait", (sent,), "all"), 0),
+    ]
+    assert traces[0].outcomes() == [answered[0]]
+    assert traces[1].operations()[:3] == [
+        (("recv", 0, 0, 5, 16), received),
+        (("wait", (received,), "all"), 0),
+        (("exit",), 0),
+    ]
+    assert traces[1].outcomes() == [answered[1]]
+    assert traces[1].messages() == [sent]
+    assert [trace.sends() for trace in traces] == [1, 0]
+    copy = pickle.loads(pickle.dumps(traces[1]))
+    assert (copy.operations(), copy.outcomes()) == (traces[1].operations(), traces[1].outcomes())
+    assert world.recorded() == []
 
 
-def test_a_record_has_lists_for_every_rank_of_the_world() -> None:
-    world = _core.World(2, model(2), seed=1)
-    with pytest.raises(ValueError, match="lists of 1 ranks; allowed: of all 2"):
-        world.record([([], [], [])])
+def test_a_trace_that_names_what_it_never_made_is_rejected() -> None:
+    trace = _core.RankTrace()
+    trace.append(("recv", 0, 1, 5, 16), 7)
+    trace.append(("wait", [8], "all"))
+    with pytest.raises(ValueError, match="request 8 of a recording was never made"):
+        _core.World(1, model(1), seed=1).replay([trace])
+    with pytest.raises(ValueError, match="not those of a trace"):
+        _core.RankTrace.from_bytes(b"nothing")
 
 
 @pytest.mark.parametrize(("mode", "timed"), [("all", False), ("any", True), ("some", True), ("test", True)])

@@ -37,7 +37,7 @@ def test_a_recorded_run_is_done_again_with_all_its_messages(mpi_twin: Path) -> N
     assert (first.trace_digest, first.seconds) == (again.trace_digest, again.seconds)
     assert first.messages == made.messages
     # 4 times 2 isends, 2 exchanges in one, and 3 sends to rank 0, apart from the collectives.
-    own = sum(one[0] == "send" and one[1] % 2 == 0 for asked in made.asked for one in asked)
+    own = sum(one[0] == "send" and one[1] % 2 == 0 for rank in made.traces for one, _ in rank.operations())
     assert own == 4 * 3 + 3
     # Slower lines take longer, and so does computation that takes longer. The lines are compared without any:
     # when messages of any sender come hangs on it.
