@@ -132,6 +132,9 @@ class Place(Protocol):
     def trouble(self) -> str | None:
         """Say what has become of the place, if something has: a host gone, a wire that ended."""
 
+    def among(self, numbers: Sequence[int]) -> Place:
+        """Return the place with some of its hosts, by their places in `hosts`; it goes when this one does."""
+
     def describe(self) -> dict[str, Any]:
         """Describe the place for a manifest: hosts, link and its parameters."""
 
@@ -254,6 +257,10 @@ class Here:
     def trouble(self) -> str | None:
         """Nothing ever: this host is here."""
         return None
+
+    def among(self, numbers: Sequence[int]) -> Here:
+        """Return this place, which has one host."""
+        return self
 
     def describe(self) -> dict[str, Any]:
         """Name the one host."""

@@ -135,6 +135,10 @@ class Launch(_Record):
     """Round trip of a cache line between the two ranks' cores, before the first step and after the last."""
     traffic: list[StepTraffic] = Field(default_factory=list)
     """What crossed the interface, step by step; empty within one host."""
+    hosts: tuple[str, str] | None = None
+    """The two hosts of the ranks, both alike where they shared one, if pairs of hosts were measured."""
+    whole: bool = False
+    """Of a pair of hosts: every loop that a fit needs was run, not only round trips."""
     file: str | None = None
     """The sample file, relative to the folder; none if the launch left no samples."""
     rows: int = Field(default=0, ge=0)

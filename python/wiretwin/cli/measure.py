@@ -72,6 +72,8 @@ which is what the OSU benchmarks print (--format osu).
       load         latency of messages that are sent when they are due, at shares of what a layer carries
 
 With --hosts the two ranks live on hosts of a testbed made for the occasion; see `wiretwin testbed`.
+With --pairs all each pair of the hosts is measured by itself, as many at the same time as do not share a
+host: the classes that pairs fall into are found, and what is slow is named. --resume goes on with a folder.
 With --between they live on two machines, reached over ssh, that have the same wiretwin; with --launcher srun
 on the nodes of this job of Slurm.
 
@@ -86,6 +88,7 @@ Examples:
   wiretwin measure --for nonblocking --loops iallreduce_busy --sizes 1KiB..1MiB
   wiretwin measure --for load --layers socket/tcp,shm --ranks 2
   wiretwin measure --hosts 2 --link wire --rate 100Mbit --layers socket/tcp,socket/udp
+  wiretwin measure --launcher srun --pairs all --layers mpi/openmpi -o cluster
 """
 
 
@@ -143,6 +146,15 @@ def register(app: typer.Typer) -> None:
                 show_default="most of the purpose",
             ),
         ] = None,
+        pairs: Annotated[
+            str | None,
+            typer.Option(
+                help="Each pair of the hosts by itself: all, or sample:N.", show_default="the first two hosts"
+            ),
+        ] = None,
+        resume: Annotated[
+            bool, typer.Option("--resume", help="With --pairs, go on with what the folder of --out holds.")
+        ] = False,
         precision: Annotated[
             str,
             typer.Option(
@@ -150,7 +162,11 @@ def register(app: typer.Typer) -> None:
             ),
         ] = "5%",
         launches: Annotated[
-            int, typer.Option(help="Launches of each layer before it may be done, 3 to 1000.")
+            int,
+            typer.Option(
+                help="Launches of each layer before it may be done, 3 to 1000; with --pairs of each pair, "
+                "1 to 1000."
+            ),
         ] = 7,
         seed: Annotated[int, typer.Option(help="Of the order of launches.")] = 1,
         pin: Annotated[
@@ -190,6 +206,13 @@ def register(app: typer.Typer) -> None:
             raise InputError(key="--traffic", reason="needs a network", allowed="with --hosts or --testbed")
         if traffic and form is Format.osu:
             raise InputError(key="--format", value="osu", reason="suits curves", allowed="without --traffic")
+        if pairs is not None and where.here:
+            raise InputError(
+                key="--pairs",
+                value=pairs,
+                reason="needs hosts",
+                allowed="with --hosts, --testbed or --launcher srun",
+            )
         with (
             replaced(out, force=force),
             where.place(round_trips=True) as place,
@@ -200,12 +223,12 @@ def register(app: typer.Typer) -> None:
                 bar.show(event.elapsed_s, event.remaining_s, f"{event.name}: {event.words}")
 
             started = begun()
-            with_report = layers == "all" if report is None else report
+            with_report = layers == "all" and pairs is None if report is None else report
             loading_s = _load(started, budget, with_report)
             report_s = REPORT * loading_s if with_report else 0.0
             planned_s = report_s if report_s <= MOST_OF_REPORT * _seconds(budget) else 0.0
             result = api.measure(
-                layers,
+                None if pairs is not None and layers == "all" else layers,
                 budget=None if budget == "none" else budget,
                 begun=started,
                 after_s=AFTER * loading_s + planned_s,
@@ -220,6 +243,8 @@ def register(app: typer.Typer) -> None:
                 loops=loops,
                 progress=tell,
                 place=place,
+                pairs=pairs,
+                resume=resume,
             )
         interrupted = result.manifest.state == "interrupted"
         if confirm and not interrupted:
@@ -227,7 +252,12 @@ def register(app: typer.Typer) -> None:
 
             confirm_findings(result)
         by_size = sizes_table or form is Format.osu
-        if traffic:
+        if pairs is not None:
+            from wiretwin.cli.pairs import class_table, pair_rows, say_slow
+
+            emit(pair_rows(result) if by_size else class_table(result), form)
+            say_slow(result)
+        elif traffic:
             emit(traffic_table(result), form)
         elif result.samples().height and result.manifest.options.get("loops"):
             from wiretwin.cli import together
@@ -458,6 +488,9 @@ def _epilogue(result: Result) -> None:
     for name, sizes in result.manifest.not_measured.items():
         which = f"{len(sizes)} sizes, {sizes[0]} to {sizes[-1]} B" if len(sizes) > 1 else f"{sizes[0]} B"
         print(f"{name}: not measured: {which}", file=sys.stderr)
+    if "pairs" in result.manifest.options:
+        print(f"result: {result.path}", file=sys.stderr)
+        return
     from wiretwin.understand.api import understand
 
     for finding in understand(result).findings:

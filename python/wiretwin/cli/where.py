@@ -63,6 +63,8 @@ LINK_OPTIONS: dict[str, Any] = {
     "corrupt": option("Share of frames damaged on wire.", None),
     "only": option("Protocol whose packets these act on: tcp, udp, icmp.", None, shown="all"),
     "hold": option("A class (DSCP) of packets that wire holds, and how long: 8=30ms.", None),
+    "switches": option("Of veth: switches in a row, the hosts in even parts at each.", 1, int, shown=True),
+    "slow": option("Of veth: hosts, or the trunk between switches, at a lower rate: h3=100Mbit.", None),
     "link_seed": option("Random seed of the link ``wire``.", 1, int, shown=True),
 }
 PLACE_OPTIONS: dict[str, Any] = {
@@ -101,6 +103,8 @@ def _link(options: Mapping[str, Any]) -> Link:
         seed=options["link_seed"],
         hold=options["hold"],
         only=options["only"],
+        switches=options["switches"],
+        slow=options["slow"],
     )
 
 

@@ -15,6 +15,7 @@ from wiretwin.measure.adaptive import LEAST_LAUNCHES
 from wiretwin.measure.budget import Budget
 from wiretwin.measure.launch import Interruption
 from wiretwin.measure.orchestrate import Event, Plan, run
+from wiretwin.measure.rounds import chosen as chosen_pairs
 from wiretwin.measure.schedule import DEFAULT_SIZES, Purpose, parse_sizes
 from wiretwin.place import HERE, Apart, Place
 from wiretwin.quantity import parse_share, parse_time
@@ -30,6 +31,10 @@ DEFAULT_SEED = 1
 MOST_RANKS = 1024
 MOST_USUAL_RANKS = 16
 """So many ranks at most where none are asked for."""
+PAIR_SIZES = "4,1KiB,16KiB,64KiB,256KiB"
+"""Sizes between pairs of hosts where none are asked for: there are many pairs."""
+PAIR_LAYERS = "socket/tcp"
+"""And what is measured between them."""
 
 
 def measure(
@@ -50,6 +55,8 @@ def measure(
     place: Place = HERE,
     begun: float | None = None,
     after_s: float = 0.0,
+    pairs: str | None = None,
+    resume: bool = False,
 ) -> Result:
     """Measure messaging layers of this host; every sample is kept in a result folder.
 
@@ -73,7 +80,8 @@ def measure(
         A layer is done when the 95 % interval between its launches is at most this much to either
         side at every size.
     launches
-        Launches of each layer before it may be done, at least 3; the budget is divided among so many.
+        Launches of each layer before it may be done, at least 3, of each pair 1; the budget is
+        divided among so many.
     seed
         Of the order of launches.
     pin
@@ -95,6 +103,11 @@ def measure(
         When the budget begins, on `time.monotonic`; by default now.
     after_s
         What the caller is still to do within the budget, seconds.
+    pairs
+        ``all`` or ``sample:N``: each pair of the place's hosts is measured by itself, for ``curves``, or for
+        ``fit`` with one typical pair that is measured with every loop.
+    resume
+        Go on with what `out` holds, which was measured with the same arguments.
 
     Returns
     -------
@@ -116,13 +129,20 @@ def measure(
         raise InputError(
             key="purpose", value=purpose, allowed=", ".join(("curves", "fit", *together.PURPOSES))
         )
+    if pairs is not None and purpose in together.PURPOSES:
+        raise InputError(key="--for", value=purpose, allowed="fit or curves, with --pairs")
+    if resume and (pairs is None or out is None):
+        raise InputError(key="--resume", allowed="with --pairs and --out")
+    if pairs is not None:
+        sizes, layers = sizes or PAIR_SIZES, layers or PAIR_LAYERS
     if sizes is None:
         sizes = together.PURPOSES[purpose].sizes if purpose in together.PURPOSES else DEFAULT_SIZES
     chosen_sizes = parse_sizes(sizes, "sizes") if isinstance(sizes, str) else _checked(sizes)
     budget_s = None if budget is None else parse_time(budget, "budget", least_s=1.0)
     narrow = parse_share(precision, "precision")
-    if not LEAST_LAUNCHES <= launches <= 1000:
-        raise InputError(key="launches", value=launches, allowed=f"{LEAST_LAUNCHES} to 1000")
+    least = LEAST_LAUNCHES if pairs is None else 1
+    if not least <= launches <= 1000:
+        raise InputError(key="launches", value=launches, allowed=f"{least} to 1000")
     wanted_loops = _loops(purpose, loops)
     rank_count = _ranks(purpose, ranks, place)
     configurations, skipped = _choose(layers, place, purpose, wanted_loops)
@@ -143,39 +163,52 @@ def measure(
         precision=narrow,
         launches=launches,
         seed=seed,
-        pins=_pins(pin, place, rank_count),
+        pins=_pins(pin, place, rank_count if pairs is None else max(2, host.cores() // 2 * 2)),
         place=place,
         at_least=_counts("at_least", at_least or {}, configurations),
         ranks=rank_count,
         loops=wanted_loops,
     )
     more = {"ranks": rank_count, "loops": list(wanted_loops)} if plan.together else {}
+    if pairs is not None:
+        more = {"pairs": pairs, "between": [one["name"] for one in place.describe()["hosts"]]}
+    rounds = [] if pairs is None else chosen_pairs(pairs, len(place.hosts), seed)
     now = datetime.datetime.now(datetime.UTC)
-    result = Result.create(
-        out if out is not None else Path("results", now.strftime("measure-%Y%m%d-%H%M%S")),
-        seed=seed,
-        created_utc=now.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        host=host.describe(),
-        options={
-            "sizes_bytes": list(chosen_sizes),
-            "purpose": purpose,
-            "budget_s": plan.budget.asked_s,
-            "precision": plan.precision,
-            "launches": launches,
-            "pin_cpu": list(plan.pins) if plan.pins else None,
-            "skipped": skipped,
-            "largest_bytes": {
-                one.name: one.max_bytes for one in configurations if one.max_bytes < max(chosen_sizes)
-            },
-            "place": place.describe(),
-            **more,
+    options = {
+        "sizes_bytes": list(chosen_sizes),
+        "purpose": purpose,
+        "budget_s": plan.budget.asked_s,
+        "precision": plan.precision,
+        "launches": launches,
+        "pin_cpu": list(plan.pins) if plan.pins else None,
+        "skipped": skipped,
+        "largest_bytes": {
+            one.name: one.max_bytes for one in configurations if one.max_bytes < max(chosen_sizes)
         },
-        layers=[
-            Layer(layer=one.kind.name, name=one.name, options=dict(one.options)) for one in configurations
-        ],
-    )
+        "place": place.describe(),
+        **more,
+    }
+    if resume and out is not None and Path(out, "manifest.json").exists():
+        result = _resumed(out, seed, options, [one.name for one in configurations])
+    else:
+        result = Result.create(
+            out if out is not None else Path("results", now.strftime("measure-%Y%m%d-%H%M%S")),
+            seed=seed,
+            created_utc=now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            host=host.describe(),
+            options=options,
+            layers=[
+                Layer(layer=one.kind.name, name=one.name, options=dict(one.options)) for one in configurations
+            ],
+        )
     with Interruption() as interruption:
-        run(plan, result, interruption, progress or (lambda _: None))
+        if pairs is None:
+            run(plan, result, interruption, progress or (lambda _: None))
+        else:
+            # Only here, for it loads what reads results, which takes as long as all else.
+            from wiretwin.measure.each_pair import measure_pairs
+
+            measure_pairs(plan, rounds, result, interruption, progress or (lambda _: None))
     if interruption.requested and result.manifest.state == "complete":
         result.finish("interrupted")  # it came while the last launch was stored
     kept = sum(launch.rows for launch in result.manifest.launches)
@@ -184,6 +217,33 @@ def measure(
         reasons = "; ".join(f"{name}: {why}" for name, why in result.manifest.stopped_because.items())
         end, rest = (" to the end", f"; {kept} samples are kept in {result.path}") if kept else ("", "")
         raise MeasureError(f"no layer could be measured{end}: {reasons}{rest}")
+    return result
+
+
+SAME_WHEN_RESUMED = ("sizes_bytes", "purpose", "pairs", "between")
+
+
+def _resumed(out: str | Path, seed: int, options: Mapping[str, Any], names: Sequence[str]) -> Result:
+    """Open the folder of a measurement of pairs that is to go on.
+
+    Raises
+    ------
+    InputError
+        It was measured with other arguments.
+    """
+    result = Result.open(out)
+    then = dict(result.manifest.options) | {"seed": result.manifest.seed}
+    then["layers"] = [one.name for one in result.manifest.layers]
+    now = dict(options) | {"seed": seed, "layers": list(names)}
+    for key in (*SAME_WHEN_RESUMED, "seed", "layers"):
+        if then.get(key) != now[key]:
+            raise InputError(
+                out, key, now[key], f"{then.get(key)}, as it was begun with", "cannot be resumed"
+            )
+    result.manifest.options.update(budget_s=options["budget_s"], launches=options["launches"])
+    result.manifest.state = "running"
+    result.manifest.stopped.clear()
+    result.manifest.stopped_because.clear()
     return result
 
 

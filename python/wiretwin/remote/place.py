@@ -222,7 +222,7 @@ class Remote:
     @property
     def pins(self) -> tuple[int, int] | None:
         """A CPU for each of two ranks: on two machines the first choice of each, on one its two."""
-        first, second = self._facts[:2]
+        first, second = self._facts[0], self._facts[1 if len(self._facts) > 1 else 0]
         if len(first["cpus"]) < 2 or len(second["cpus"]) < 2:
             return None
         same = first["boot"] == second["boot"]
@@ -310,6 +310,13 @@ class Remote:
             except MeasureError as error:
                 return str(error)
         return None
+
+    def among(self, numbers: Sequence[int]) -> Remote:
+        """Return some of the machines; what changes in the folder still goes to all. See `Place`."""
+        machines, hosts, facts = (
+            [every[number] for number in numbers] for every in (self._machines, self._hosts, self._facts)
+        )
+        return Remote(self._directory, machines, hosts, facts, self._mirror)  # type: ignore[arg-type]
 
     def describe(self) -> dict[str, Any]:
         """Return the machines with what they are, for a manifest."""

@@ -276,6 +276,11 @@ class Testbed:
         reason = found.get("trouble") or found.get("error")
         return f"testbed {self.name!r}: {reason}" if reason else None
 
+    def among(self, numbers: Sequence[int]) -> Testbed:
+        """Return this testbed with some of its hosts; see `wiretwin.place.Place`."""
+        some = [self._state["hosts"][number] for number in numbers]
+        return Testbed(self.folder, self._state | {"hosts": some}, None)
+
     def describe(self) -> dict[str, Any]:
         """Return hosts and link, for a manifest."""
         return {

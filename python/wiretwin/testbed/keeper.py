@@ -161,10 +161,10 @@ class Keeper:
 
             def join() -> None:
                 kernel.enter(bridge, "net")
-                network.make_bridge(self.plan.link)
+                network.make_bridges(self.plan.link)
                 network.join_hosts(self.plan.hosts, self.plan.link, nets)
 
-            in_child(join, "the bridge")
+            in_child(join, "the bridges")
         for host in self.plan.hosts:
             self._inside(
                 host,

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wiretwin.testbed.plan import INTERFACE, PREFIX_LENGTH, Host, Link
+from wiretwin.testbed.plan import INTERFACE, PREFIX_LENGTH, TRUNK, Host, Link
 
-__all__ = ["join_hosts", "make_bridge", "set_up_host"]
+__all__ = ["join_hosts", "make_bridges", "set_up_host"]
 
 BRIDGE = "bridge"
 MEDIUM = "medium"
@@ -46,28 +46,58 @@ def _up(route: Any, name: str) -> int:
     return index
 
 
-def make_bridge(link: Link) -> None:
-    """Make the bridge, in its own namespace."""
+def make_bridges(link: Link) -> None:
+    """Make a bridge for each switch, and what joins them in a row, in a namespace of their own."""
     from pyroute2 import IPRoute
 
     _settings()
     with IPRoute() as route:
-        route.link("add", ifname=BRIDGE, kind="bridge", br_forward_delay=0, br_mcast_snooping=0)
-        index = int(route.link_lookup(ifname=BRIDGE)[0])
-        route.link("set", index=index, mtu=link.mtu)
-        _up(route, BRIDGE)
+        for number in range(link.switches):
+            route.link(
+                "add", ifname=f"{BRIDGE}{number}", kind="bridge", br_forward_delay=0, br_mcast_snooping=0
+            )
+            index = int(route.link_lookup(ifname=f"{BRIDGE}{number}")[0])
+            route.link("set", index=index, mtu=link.mtu)
+            _up(route, f"{BRIDGE}{number}")
+        for number in range(link.switches - 1):
+            ends = f"{TRUNK}{number}a", f"{TRUNK}{number}b"
+            route.link(
+                "add", ifname=ends[0], kind="veth", mtu=link.mtu, peer={"ifname": ends[1], "mtu": link.mtu}
+            )
+            for place, end in enumerate(ends):
+                port = int(route.link_lookup(ifname=end)[0])
+                route.link(
+                    "set", index=port, master=int(route.link_lookup(ifname=f"{BRIDGE}{number + place}")[0])
+                )
+                _up(route, end)
+                _slow(route, port, link, TRUNK)
+
+
+def _slow(route: Any, index: int, link: Link, name: str) -> None:
+    """Let what an interface sends take the lower rate that its host or cable has, if it has one."""
+    rate_bit_s = link.slow_bit_s.get(name)
+    if rate_bit_s is None:
+        return
+    frame = link.mtu + 14
+    rate = f"{rate_bit_s}bit"
+    route.tc("add", "htb", index, 0x10000, default=0x10)
+    route.tc(
+        "add-class", "htb", index, 0x10010, parent=0x10000, rate=rate, ceil=rate, burst=frame, cburst=frame,
+        mtu=frame,
+    )  # fmt: skip
 
 
 def join_hosts(hosts: Sequence[Host], link: Link, namespaces: Mapping[str, int]) -> None:
-    """Make a pair of interfaces for each host: one a port of the bridge, the other in the host.
+    """Make a pair of interfaces for each host: one a port of its bridge, the other in the host.
 
     Runs in the bridge's namespace; `namespaces` are descriptors of the hosts' network namespaces.
     """
     from pyroute2 import IPRoute
 
     with IPRoute() as route:
-        bridge = int(route.link_lookup(ifname=BRIDGE)[0])
-        for host in hosts:
+        bridges = [int(route.link_lookup(ifname=f"{BRIDGE}{at}")[0]) for at in range(link.switches)]
+        for place, host in enumerate(hosts):
+            bridge = bridges[place * link.switches // len(hosts)]
             route.link(
                 "add",
                 ifname=host.name,
@@ -83,6 +113,7 @@ def join_hosts(hosts: Sequence[Host], link: Link, namespaces: Mapping[str, int])
             port = int(route.link_lookup(ifname=host.name)[0])
             route.link("set", index=port, master=bridge)
             _up(route, host.name)
+            _slow(route, port, link, host.name)
         if link.kind == "shared":
             assert link.rate_bit_s is not None
             _share_medium(route, hosts, link.rate_bit_s, link.mtu)
@@ -149,6 +180,7 @@ def set_up_host(host: Host, hosts: Sequence[Host], link: Link) -> None:
         if link.kind != "wire" and not link.offload:
             _no_offload(INTERFACE)
         _up(route, INTERFACE)
+        _slow(route, index, link, host.name)
         # The kernel does not derive it, and what broadcasts (RPC, say) asks for it.
         everyone = str(ipaddress.ip_interface(f"{host.address}/{PREFIX_LENGTH}").network.broadcast_address)
         route.addr("add", index=index, address=host.address, prefixlen=PREFIX_LENGTH, broadcast=everyone)

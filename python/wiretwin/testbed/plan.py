@@ -30,6 +30,8 @@ RATES = (10_000, 10_000_000_000)
 """Least and largest rate of a link, bit/s."""
 RULES = ("loss", "duplicate", "reorder", "corrupt")
 LINKS = "veth, shared, wire"
+TRUNK = "trunk"
+"""What joins two switches."""
 _TOKEN_BUCKET = (
     "a token bucket is no wire: below its burst nothing takes time, and each direction has a bucket of its "
     "own, so round trips come out wrong"
@@ -85,6 +87,11 @@ class Link:
         Of ``wire``: for how many nanoseconds it holds packets of a class (DSCP), as a congested queue does.
     seed
         Of ``wire``: of the random choices behind the rules.
+    switches
+        Of ``veth``: switches in a row, each with as many hosts as the next, in order of their names.
+    slow_bit_s
+        Of ``veth``: by the name of a host, or `TRUNK` for the cables between switches, a lower rate in both
+        directions, by a token bucket: long messages take that rate, short ones pass at once.
     """
 
     kind: str = "veth"
@@ -97,12 +104,18 @@ class Link:
     seed: int = 1
     held: Mapping[str, int] = field(default_factory=dict)
     only: str | None = None
+    switches: int = 1
+    slow_bit_s: Mapping[str, int] = field(default_factory=dict)
 
     def describe(self) -> dict[str, Any]:
         """Return what applies to its kind, for a manifest; keys end in their unit."""
         words: dict[str, Any] = {"kind": self.kind, "mtu_bytes": self.mtu}
         if self.kind != "wire":
             words["offload"] = self.offload
+        if self.switches > 1:
+            words["switches"] = self.switches
+        if self.slow_bit_s:
+            words["slow_bit_s"] = dict(self.slow_bit_s)
         if self.rate_bit_s is not None:
             words["rate_bit_s"] = self.rate_bit_s
         if self.kind == "wire":
@@ -136,6 +149,8 @@ class Link:
             parts += [f"{name} {share:.4g}" for name, share in self.rules.items()]
             parts += [] if self.only is None else [f"of {self.only} only"]
             parts += [f"DSCP {dscp} held {time / 1e6:g} ms" for dscp, time in self.held.items()]
+        parts += [] if self.switches == 1 else [f"{self.switches} switches"]
+        parts += [f"{name} slowed to {format_rate(rate)}" for name, rate in self.slow_bit_s.items()]
         parts.append(f"MTU {self.mtu}")
         if self.kind != "wire" and not self.offload:
             parts.append("no offload")
@@ -154,6 +169,8 @@ def parse_link(
     seed: int = 1,
     hold: str | None = None,
     only: str | None = None,
+    switches: int = 1,
+    slow: str | None = None,
 ) -> Link:
     """Read a link from its options as written on the command line.
 
@@ -170,6 +187,14 @@ def parse_link(
         raise InputError(key="--link", value=kind, allowed=LINKS)
     if not MTUS[0] <= mtu <= MTUS[1]:
         raise InputError(key="--mtu", value=mtu, allowed=f"{MTUS[0]} to {MTUS[1]} bytes")
+    if kind != "veth":
+        for option, value, usual in (("--switches", switches, 1), ("--slow", slow, None)):
+            if value != usual:
+                raise InputError(
+                    key=option, value=value, reason=f"is not for --link {kind}", allowed="with --link veth"
+                )
+    if not 1 <= switches <= MOST_HOSTS:
+        raise InputError(key="--switches", value=switches, allowed=f"1 to {MOST_HOSTS}")
     given = {name: share for name, share in (rules or {}).items() if share is not None}
     if kind != "wire":
         unknown = {"--delay": delay, "--medium": medium, "--hold": hold, "--only": only} | {
@@ -190,7 +215,7 @@ def parse_link(
                 key="--rate", value=rate, reason=f"on veth would be a token bucket, and {_TOKEN_BUCKET}",
                 allowed="with --link wire, or with --link shared for programs",
             )  # fmt: skip
-        return Link(mtu=mtu, offload=offload)
+        return Link(mtu=mtu, offload=offload, switches=switches, slow_bit_s=_slowed(slow, switches))
     if rate is None:
         raise InputError(key="--rate", reason=f"is needed with --link {kind}", allowed="such as 10Mbit")
     rate_bit_s = parse_rate(rate, least_bit_s=RATES[0], most_bit_s=RATES[1])
@@ -212,6 +237,19 @@ def parse_link(
         held=_held(hold) if hold is not None else {},
         only=only,
     )
+
+
+def _slowed(text: str | None, switches: int) -> dict[str, int]:
+    """Read what is slowed, and to what rate: ``h3=100Mbit,trunk=1Gbit``."""
+    slowed: dict[str, int] = {}
+    for part in text.split(",") if text is not None else ():
+        name, equals, rate = part.strip().partition("=")
+        known = re.fullmatch(r"h[1-9]\d?", name) or (name == TRUNK and switches > 1)
+        if not equals or not known or name in slowed:
+            allowed = "hosts and rates such as h3=100Mbit,h4=1Gbit, and with --switches trunk; each once"
+            raise InputError(key="--slow", value=text, allowed=allowed)
+        slowed[name] = parse_rate(rate, "--slow", least_bit_s=RATES[0], most_bit_s=RATES[1])
+    return slowed
 
 
 def _held(text: str) -> dict[str, int]:
@@ -309,6 +347,11 @@ def make_plan(hosts: int, link: Link, share: Sequence[str | Path] = ()) -> Plan:
     """
     if not 1 <= hosts <= MOST_HOSTS:
         raise InputError(key="--hosts", value=hosts, allowed=f"1 to {MOST_HOSTS}")
+    if link.switches > hosts:
+        raise InputError(key="--switches", value=link.switches, allowed=f"1 to {hosts}, the number of hosts")
+    for name in link.slow_bit_s:
+        if name != TRUNK and int(name[1:]) > hosts:
+            raise InputError(key="--slow", value=name, allowed=f"h1 to h{hosts}, trunk")
     here = Path(__file__).resolve().parents[2]
     wanted = [Path(sys.prefix), Path(sys.base_prefix), here]
     with contextlib.suppress(OSError):

@@ -1,0 +1,52 @@
+"""Each pair of eight hosts at two switches: a slowed link and a slowed host are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from beds import need_testbed
+
+from wiretwin.errors import InputError
+from wiretwin.fit.pairs import classes_of
+from wiretwin.measure import measure
+from wiretwin.testbed import Testbed, parse_link
+
+pytestmark = pytest.mark.needs_hosts
+FEW = {"layers": "socket/tcp", "sizes": "4,256KiB", "purpose": "curves", "budget": None}
+
+
+def test_a_slowed_link_and_a_slowed_host_are_named_with_their_evidence(tmp_path: Path) -> None:
+    need_testbed()
+    link = parse_link(switches=2, slow="h3=100Mbit,trunk=400Mbit")
+    with Testbed.up(8, link) as bed:
+        result = measure(**FEW, pairs="sample:20", launches=1, place=bed, out=tmp_path / "all")
+    (found,) = classes_of(result)
+    assert found.groups == (("h1", "h2", "h3", "h4"), ("h5", "h6", "h7", "h8"))
+    named = {one.kind: one for one in found.slow if one.kind != "pair"}
+    assert named["adapter"].hosts == ("h3",)
+    assert named["link"].hosts == ("h1, h2, h3, h4", "h5, h6, h7, h8")
+    assert "MB/s across" in named["link"].evidence
+    times = {one.name: one.times_us[262144] for one in found.classes}
+    # 256 KiB at 400 Mbit/s take 5.2 ms, less the bucket.
+    assert 4000 < times["further"] < 10000
+    assert times["same switch"] < 1000
+
+
+def test_a_measurement_of_pairs_goes_on_where_it_was(tmp_path: Path) -> None:
+    need_testbed()
+    with Testbed.up(3) as bed:
+        asked = dict(**FEW, pairs="sample:2", place=bed, out=tmp_path / "pairs")
+        begun = measure(**asked, launches=1)
+        assert [launch.hosts for launch in begun.manifest.launches if launch.hosts[0] == launch.hosts[1]] == [
+            ("h1", "h1"),
+            ("h2", "h2"),
+            ("h3", "h3"),
+        ]
+        once = [launch.sha256 for launch in begun.manifest.launches]
+        assert len(once) == 5
+        twice = measure(**asked, launches=2, resume=True)
+        assert [launch.sha256 for launch in twice.manifest.launches][:5] == once
+        assert len(twice.manifest.launches) == 10
+        with pytest.raises(InputError, match="pairs"):
+            measure(**asked | {"pairs": "all"}, launches=2, resume=True)
