@@ -150,6 +150,8 @@ class TaskTable(_Table):
     watch: Literal["each-cell", "average", "on-demand", "round-trip", "network"] = "each-cell"
     weight: Annotated[int, Field(ge=1, le=1 << 20)] = 8
     poll: Milliseconds = 100.0
+    keep_alive: Milliseconds | None = None
+    handover: Literal["cell", "window"] = "cell"
     monitor: Milliseconds = 100.0
     loss: Milliseconds = 100.0
     high: Milliseconds = 0.1

@@ -66,6 +66,7 @@ def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed
         sync = {"interval_ns": _ns(task.clock_interval), "delay_ns": round(2 * port.leg * 1e6 + cell_ns)}
     layer = {
         "poll_ns": _ns(task.poll),
+        "keep_alive_ns": None if task.keep_alive is None else _ns(task.keep_alive),
         "monitor_ns": _ns(task.monitor),
         "loss_ns": _ns(task.loss),
         "high_ns": _ns(task.high),
@@ -105,6 +106,7 @@ def document(port: PortTable, background: BackgroundTable, task: TaskTable, seed
                 "access_ns": _ns(port.leg),
                 "line_bit_s": _bit_s(port.line),
                 "mechanism": task.mechanism,
+                "hands_over": task.handover == "window",
                 "layer": layer,
                 "peer_clock": {"ahead_ns": _ns(task.ahead), "gains_ns_each_s": round(1000 * task.drift_ppm)}
                 if clocks

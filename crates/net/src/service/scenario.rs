@@ -98,6 +98,7 @@ struct TaskTable {
     access_ns: Ns,
     line_bit_s: BitS,
     mechanism: Mechanism,
+    hands_over: bool,
     layer: LayerTable,
     peer_clock: Option<ClockTable>,
     backup: BackupTable,
@@ -123,6 +124,8 @@ struct ClockTable {
 #[serde(deny_unknown_fields)]
 struct LayerTable {
     poll_ns: Ns,
+    /// From POLL to POLL while no data are under way; none without.
+    keep_alive_ns: Option<Ns>,
     monitor_ns: Ns,
     loss_ns: Ns,
     high_ns: Ns,
@@ -307,6 +310,7 @@ impl TaskTable {
             access: self.access_ns.0,
             line: self.line_bit_s.0,
             mechanism: self.mechanism,
+            hands_over: self.hands_over,
             layer: self.layer.config(),
             peer_clock: self.peer_clock.map(clock).unwrap_or_default(),
             backup: abr::Config { mcr, ..abr::Config::new(cells_per_s(peak)) },
@@ -323,6 +327,7 @@ impl LayerTable {
             |SyncTable { interval_ns, delay_ns }| ClockSync { interval: interval_ns.0, delay: delay_ns.0 };
         pcaal::Config {
             timer_poll: self.poll_ns.0,
+            timer_keep_alive: self.keep_alive_ns.map(|Ns(timer)| timer),
             max_pd: self.max_pd,
             window: self.window,
             stamp_data: self.stamps,

@@ -14,7 +14,7 @@ use wiretwin_proto::pcaal::{self, Circuit, ConfigError, Endpoint, Event, Kind, L
 use wiretwin_proto::{MessageId, Output, Payload, abr};
 use wiretwin_units::{BitRate, Bytes, Cells, SimTime, Span, Transmitter};
 
-use super::network::CircuitReport;
+use super::network::{CircuitReport, cell_time};
 
 /// Which circuits a task may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -61,6 +61,9 @@ pub struct TaskPlan {
     pub line: BitRate,
     /// Which circuits it may use.
     pub mechanism: Mechanism,
+    /// Whether the layer hands over all that its window allows, to wait in a circuit's queue; else it keeps what a
+    /// circuit does not take at once, and a change of mode moves it to the other.
+    pub hands_over: bool,
     /// Its adaptation layer.
     pub layer: pcaal::Config,
     /// The clock of its peer.
@@ -115,6 +118,7 @@ pub(super) struct Task {
     sender: Endpoint,
     receiver: Endpoint,
     mechanism: Mechanism,
+    hands_over: bool,
     circuits: [usize; 3],
     timeouts: [Option<SimTime>; 2],
     trace: Arc<Trace>,
@@ -129,7 +133,9 @@ pub(super) struct Task {
     value: u32,
     latencies: Vec<Span>,
     misplaced: u64,
-    back_line: Transmitter,
+    /// Of the control circuit back: a cell each time its peak rate has room for one.
+    back_peak: Transmitter,
+    cell_time: Span,
     back_delay: Span,
     back: u64,
     lost_data: u64,
@@ -160,6 +166,7 @@ impl Task {
             sender: Endpoint::new(layer)?,
             receiver: Endpoint::new(pcaal::Config { clock: plan.peer_clock, ..layer })?,
             mechanism: plan.mechanism,
+            hands_over: plan.hands_over,
             circuits,
             timeouts: [None; 2],
             next,
@@ -171,7 +178,8 @@ impl Task {
             value: 0,
             latencies: Vec::new(),
             misplaced: 0,
-            back_line: Transmitter::new(plan.control),
+            back_peak: Transmitter::new(plan.control),
+            cell_time: cell_time(plan.line),
             back_delay,
             back: 0,
             lost_data: 0,
@@ -248,7 +256,7 @@ impl Task {
             (_, Some(2) | None) => return,
             _ => Circuit::Ordinary,
         };
-        self.sender.set_busy(now, circuit, busy);
+        self.sender.set_busy(now, circuit, busy && !self.hands_over);
     }
 
     /// The next cell that an end wants to send: by a circuit of the network, or back.
@@ -318,11 +326,12 @@ impl Task {
         }
     }
 
-    /// When a cell that leaves the peer now is here.
+    /// When a cell that leaves the peer now is here. A peak rate holds back the cell behind, and no cell is longer
+    /// on a line for it.
     pub(super) fn carry_back(&mut self, now: SimTime) -> SimTime {
         self.back += 1;
-        let sent = self.back_line.send(now, Cells::new(1).bits());
-        sent.map_or(SimTime::MAX, |sent| sent.end.saturating_add(self.back_delay))
+        let sent = self.back_peak.send(now, Cells::new(1).bits());
+        sent.map_or(SimTime::MAX, |sent| sent.start.saturating_add(self.cell_time + self.back_delay))
     }
 
     /// A cell was lost in a queue.

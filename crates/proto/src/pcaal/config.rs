@@ -60,6 +60,8 @@ pub struct Config {
     pub connection: u16,
     /// Time from POLL to POLL while data are under way. 100 ms.
     pub timer_poll: Span,
+    /// Time from POLL to POLL while none are, as in SSCOP's transient phase; `None` for no POLLs then.
+    pub timer_keep_alive: Option<Span>,
     /// The longest time without a STAT while data are under way. 7 s, as SSCOP's.
     pub timer_no_response: Span,
     /// `MaxPD`: the most data cells between POLLs. 25, as SSCOP's.
@@ -92,6 +94,7 @@ impl Default for Config {
         Self {
             connection: 0,
             timer_poll: Span::from_ms(100),
+            timer_keep_alive: None,
             timer_no_response: Span::from_s(7),
             max_pd: 25,
             window: 1024,
@@ -120,6 +123,10 @@ impl Config {
         let sync = self.clock_sync.map_or(Span::from_ps(1), |sync| sync.interval);
         check([
             ("the time from POLL to POLL", some(self.timer_poll)),
+            (
+                "the time from POLL to POLL without data",
+                some(self.timer_keep_alive.unwrap_or(self.timer_poll)),
+            ),
             ("the longest time without a STAT", some(self.timer_no_response)),
             ("MaxPD", one_or_more(self.max_pd)),
             ("the window", (self.window.into(), window, "1 to 2^31 - 1")),

@@ -249,7 +249,8 @@ impl Endpoint {
             self.queue.push(Waiting { tag, kind: *kind, first, count, most, end, payload: *payload });
             first += count;
         }
-        if self.poll_at.is_none() {
+        // Without data under way a timer of POLLs is SSCOP's Timer_KEEP-ALIVE, which data stop.
+        if self.no_response_at.is_none() {
             self.poll_at = Some(self.after(self.config.timer_poll));
             self.no_response_at = Some(self.after(self.config.timer_no_response));
         }
@@ -434,7 +435,9 @@ impl Endpoint {
     fn send_poll(&mut self) {
         let ps = self.sender.next_poll();
         self.transmit(self.circuit(), Pdu::Poll { ps, s: self.sender.vt_s });
-        self.poll_at = Some(self.after(self.config.timer_poll));
+        let under_way = self.no_response_at.is_some();
+        let timer = if under_way { Some(self.config.timer_poll) } else { self.config.timer_keep_alive };
+        self.poll_at = timer.map(|timer| self.after(timer));
     }
 
     /// How many it has sent again.
@@ -467,10 +470,10 @@ impl Endpoint {
     /// The peer lives.
     fn heard(&mut self) {
         let quiet = self.queue.cells() == 0 && self.sender.unacknowledged() == 0;
-        if quiet {
-            (self.poll_at, self.no_response_at) = (None, None);
-        } else {
+        if !quiet {
             self.no_response_at = Some(self.after(self.config.timer_no_response));
+        } else if self.no_response_at.take().is_some() {
+            self.poll_at = self.config.timer_keep_alive.map(|timer| self.after(timer));
         }
     }
 

@@ -23,6 +23,7 @@ fn task(mechanism: Mechanism, path: &[usize]) -> TaskPlan {
         access: Span::from_us(5),
         line: LINE,
         mechanism,
+        hands_over: false,
         layer: pcaal::Config::default(),
         peer_clock: LocalClock::default(),
         backup: Config::new(cells_per_s(BitRate::mbit_s(50))),
@@ -139,4 +140,38 @@ fn the_same_seed_is_the_same_run_and_another_is_another() {
     let digest = |seed| run(&plan(2, 0.9, task(Mechanism::LmeEce, &[0, 1])), seed, 200).1.digest;
     assert_eq!(digest(4), digest(4));
     assert_ne!(digest(4), digest(5));
+}
+
+#[test]
+fn a_low_peak_rate_spaces_cells_and_makes_none_longer() {
+    // Both ways take 5 + 20 us and a cell; a cell for each 424 us of the control circuit would look late.
+    let layer = pcaal::Config { watch: Some(Watch::RoundTrip), ..pcaal::Config::default() };
+    let (_, report) = run(&plan(1, 0.0001, TaskPlan { layer, ..task(Mechanism::LmeEce, &[0]) }), 1, 900);
+    assert_eq!((report.high, report.counters.switches), (Span::ZERO, 0));
+    assert!(report.back > 5, "{} echoes", report.back);
+}
+
+#[test]
+fn polls_go_on_while_no_data_are_under_way_where_they_should() {
+    let back = |timer_keep_alive| {
+        let layer = pcaal::Config { timer_keep_alive, max_pd: 1024, ..pcaal::Config::default() };
+        let task = TaskPlan { layer, trace: trace(100, Span::from_s(2)), ..task(Mechanism::Ubr, &[0]) };
+        run(&plan(1, 0.0001, task), 1, 1_900).1.back
+    };
+    // One STAT for the message, and then one each 100 ms or none.
+    assert_eq!(back(None), 1);
+    assert!((17..=19).contains(&back(Some(Span::from_ms(100)))));
+}
+
+#[test]
+fn what_is_handed_over_stays_with_its_circuit() {
+    let backup = |hands_over| {
+        let trace = trace(1000, Span::from_ms(500));
+        let plan = plan(1, 0.5, TaskPlan { hands_over, trace, ..task(Mechanism::LmeEce, &[0]) });
+        let (_, report) = run(&plan, 3, 400);
+        assert!(report.counters.switches > 0, "a message of 500 cells is late by itself");
+        report.counters.data_backup
+    };
+    assert_eq!(backup(true), 0);
+    assert!(backup(false) > 100);
 }
