@@ -556,6 +556,10 @@ impl Vi {
                 return true;
             }
         }
+        if moved {
+            // Of a message in many frames none is accepted that tells the sender of room.
+            link.nudge();
+        }
         if found.is_ok() && !moved {
             // A message that goes back soon tells it too, and between hosts a frame of its own costs a system call.
             if self.taken != self.told && (whole || matches!(link, Wire::Memory(_))) {

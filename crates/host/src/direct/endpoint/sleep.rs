@@ -9,6 +9,9 @@ use super::super::ends::Ends;
 use super::super::network::Network;
 use super::Endpoint;
 
+/// How long a stream that is full may have room before it is seen: nothing comes when it has.
+const ROOM: Duration = Duration::from_micros(200);
+
 impl Endpoint {
     /// The files that can be read from when something has come, from peers that are reached by datagrams.
     pub fn wakers(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
@@ -19,6 +22,9 @@ impl Endpoint {
     /// How long nothing is to be done though nothing comes; none for ever.
     #[must_use]
     pub fn due(&self) -> Option<Duration> {
+        if self.peers.iter().any(|peer| !peer.jobs.is_empty()) {
+            return Some(ROOM);
+        }
         let first = self.peers.iter().filter_map(|peer| peer.timeout).min()?;
         let left = first.saturating_since(SimTime::ZERO + self.clock.now());
         Some(Duration::from_nanos(left.as_ps().div_ceil(1000)))
