@@ -21,10 +21,14 @@ HELP = """Fit a twin to a result folder.
 The figures t_0, r_max and n_half are read off the measured curve. Where the loops for them were measured,
 overheads, latency and gap are fitted in segments by message size. Each value has its interval.
 
+Of pairs of hosts (`wiretwin measure --pairs all`) the twin is that of the typical pair of the fastest class,
+and --network writes what joins the hosts: `wiretwin predict prog.py --twin twin.toml --network network.toml`.
+
 \b
 Examples:
   wiretwin fit results/measure-20240501-120000 -o twin.toml
   wiretwin fit result --layers mpi4py/mpich --segments --format json
+  wiretwin fit cluster -o twin.toml --network network.toml --topology /etc/slurm/topology.conf
 """
 
 
@@ -41,23 +45,65 @@ def register(app: typer.Typer) -> None:
         layers: Annotated[
             str | None, typer.Option(help="Layers to fit, joined by commas.", show_default="all")
         ] = None,
+        network: Annotated[
+            Path | None,
+            typer.Option(
+                help="Of pairs of hosts, write the network that joins them to this file, for --network.",
+                show_default="no file",
+            ),
+        ] = None,
+        topology: Annotated[
+            Path | None,
+            typer.Option(
+                help="Slurm's topology.conf or topology.yaml, for --network.",
+                show_default="found in the times",
+            ),
+        ] = None,
         salvage: Annotated[bool, typer.Option("--salvage", help="Leave out damaged launches.")] = False,
         segments: Annotated[
             bool, typer.Option("--segments", help="Print the fitted lines by size in place of the figures.")
         ] = False,
         form: FormatOption = Format.table,
     ) -> None:
+        from wiretwin.errors import InputError
         from wiretwin.fit.api import fit as fit_twin
 
         opened = open_result(result, salvage=salvage)
+        if network is not None:
+            write_network(opened, network, topology, layers)
+        elif topology is not None:
+            raise InputError(key="--topology", value=str(topology), allowed="with --network FILE")
         twin = fit_twin(opened, layers=layers.split(",") if layers else None)
         if out is not None:
             twin.write(out)
         emit(segment_table(twin) if segments else figure_table(twin), form)
         say_left_out(twin)
-        say_doubts(twin, opened)
+        from wiretwin.fit.cluster import has_pairs, reference_launches
+
+        say_doubts(twin, reference_launches(opened) if has_pairs(opened) else opened)
         if out is not None:
             print(f"twin: {out}", file=sys.stderr)
+
+
+def write_network(result: Result, out: Path, topology: Path | None, layers: str | None) -> None:
+    """Write the network that joins the hosts of a result of pairs.
+
+    Raises
+    ------
+    InputError
+        There are no pairs in it, or the topology does not fit.
+    StorageError
+        The file cannot be written.
+    """
+    from wiretwin.fit.cluster import network_of, network_text
+    from wiretwin.model.network import Network, table_in
+    from wiretwin.results import write_atomically
+
+    listed = None if topology is None else table_in(topology, {})
+    made, found = network_of(result, layers.split(",")[0] if layers else None, listed)
+    known = Network.of_table(made)
+    write_atomically(out, network_text(made, found, result.digest()).encode())
+    print(f"network: {out}: {known.hosts} hosts, {known.switches} switches", file=sys.stderr)
 
 
 def say_left_out(twin: Twin) -> None:

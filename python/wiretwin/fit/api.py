@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from wiretwin import states
 from wiretwin.errors import InputError
 from wiretwin.faults import explain
-from wiretwin.fit import loggp
+from wiretwin.fit import cluster, loggp
 from wiretwin.fit.curve import curve_figures
 from wiretwin.fit.given import check_samples
 from wiretwin.fit.loggp import Endpoint, Launches, Line
@@ -101,10 +101,18 @@ def fit(
         raise InputError(key="tolerance", value=tolerance, allowed="above 0 and below 1")
     if isinstance(result, str | Path):
         result = Result.open(result)
+    joined: dict[str, str] = {}
+    if isinstance(result, Result) and cluster.has_pairs(result):
+        network, found = cluster.network_of(result)
+        joined = {
+            "between": f"two of {len(found.hosts)} hosts",
+            "network": cluster.reference_network(network),
+        }
+        result = cluster.reference_launches(result)
     if isinstance(result, Result):
         samples, digest = result.samples(), result.digest()
         facts: dict[str, Any] = dict(result.manifest.host)
-        facts |= _joined(result.manifest.options.get("place") or {})
+        facts |= joined or _joined(result.manifest.options.get("place") or {})
         created = result.manifest.created_utc
         place: str | None = str(result.path)
         clocks = {layer.name: layer.clock.cost_ns for layer in result.manifest.layers if layer.clock}

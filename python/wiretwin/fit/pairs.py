@@ -102,13 +102,18 @@ class Slow:
     times: float
     evidence: str
 
-    def __str__(self) -> str:
+    @property
+    def subject(self) -> str:
+        """What is slow, in words."""
         names = {
             "host": f"host {self.hosts[0]}",
             "adapter": f"the adapter or cable of {self.hosts[0]}",
             "pair": " and ".join(self.hosts[:2]),
         }
-        return f"{names.get(self.kind, 'the link between ' + ' and '.join(self.hosts))}: {self.evidence}"
+        return names.get(self.kind, "the link between " + " and ".join(self.hosts))
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.evidence}"
 
 
 @dataclass(frozen=True)
@@ -344,7 +349,7 @@ def _slow_links(
                 if size == least or not over or not within:
                     continue
                 ratio = median(over) / median(within)
-                if min(over) <= max(within) or ratio < SLOW or (worst is not None and ratio <= worst.times):
+                if min(over) <= max(within) or ratio < SLOW:
                     continue
                 words = (
                     f"beyond {least} B, {size} B take {min(over):.4g} to {max(over):.4g} us for all "

@@ -24,6 +24,7 @@ from . import outside
 if TYPE_CHECKING:
     from .runtime import Runtime
 
+
 class DepartureError(SimulationError):
     """A rank that ran alone left the path of the recording."""
 

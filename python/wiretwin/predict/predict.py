@@ -439,7 +439,7 @@ class Forecast:
             if self.kind != "measured" and network != self.network:
                 run, recording = self._simulate(self.source, json.dumps(network))
             chosen = _aggregate(used, self.statistic) if self.kind == "measured" else run.compute.durations_ps
-            trace = _Trace(run, recording, self.seed)
+            trace = Trace(run, recording, self.seed)
             by_deal = [trace.modelled(json.dumps(one), chosen).seconds for one in worlds]
             at = by_deal.index(median_low(by_deal)) if worlds else 0
             network = worlds[at] if worlds else network
@@ -553,7 +553,7 @@ class _Predicted:
         )
 
 
-class _Trace:
+class Trace:
     """A recorded run that can run again on another network or with other computation."""
 
     def __init__(self, run: SimulatedRun, recording: Recording, seed: int) -> None:

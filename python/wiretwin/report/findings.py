@@ -160,6 +160,7 @@ def between(inputs: Inputs) -> list[str]:
 def findings(inputs: Inputs) -> list[Markup]:
     """Return the main findings, most useful first; each holds by its interval."""
     return [
+        *_slow_parts(inputs),
         *_small_messages(inputs),
         *_large_messages(inputs),
         *_together(inputs),
@@ -167,6 +168,15 @@ def findings(inputs: Inputs) -> list[Markup]:
         *_two_writes(inputs),
         *_steps(inputs),
         *_predictions(inputs),
+    ]
+
+
+def _slow_parts(inputs: Inputs) -> list[Markup]:
+    """Name what is slow among pairs of hosts."""
+    return [
+        Markup("Slow on {0}: <strong>{1}</strong>: {2}.").format(found.layer, one.subject, one.evidence)
+        for found in inputs.classes
+        for one in found.slow
     ]
 
 

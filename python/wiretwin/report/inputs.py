@@ -11,8 +11,11 @@ from typing import Any
 import polars as pl
 
 from wiretwin.errors import InputError
+from wiretwin.fit.cluster import has_pairs, reference_launches
 from wiretwin.fit.curve import CurveFigures, curve_figures
 from wiretwin.fit.onestate import in_one_state
+from wiretwin.fit.pairs import SCHEMA as PAIRS
+from wiretwin.fit.pairs import Classes, classes_of, pair_table
 from wiretwin.fit.stats import by_launch, summarise
 from wiretwin.fit.together import SCHEMA, together_table
 from wiretwin.given import read_text
@@ -63,6 +66,10 @@ class Inputs:
     calls: dict[tuple[str, str, int], Floats] = field(default_factory=dict)
     """By layer, loop and, of a load, time from one message to the next in ns, else 0: how single calls of the
     shortest messages are distributed."""
+    pairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
+    """One-way latencies between every two hosts, where they were measured by themselves."""
+    classes: list[Classes] = field(default_factory=list)
+    """What these say of the hosts, by layer."""
     launches: int = 0
     samples: int = 0
     twin: dict[str, Any] = field(default_factory=dict)
@@ -127,6 +134,11 @@ def _take_result(inputs: Inputs, result: Any) -> None:
     inputs.launches = frame["launch"].n_unique()
     if not len(frame):
         return
+    if isinstance(result, Result) and has_pairs(result):
+        inputs.pairs, inputs.classes = pair_table(result), classes_of(result)
+        # All else is of one pair of hosts.
+        result = reference_launches(result)
+        frame = result.samples()
     inputs.layers = layer_order(frame)
     if isinstance(result, Result):
         found = in_one_state(result)

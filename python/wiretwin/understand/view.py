@@ -100,12 +100,18 @@ def view_of(summary: pl.DataFrame, **known: Any) -> View:
 
 
 def views(result: Result) -> list[View]:
-    """Return every measured configuration, in one state of its host, in the order of the manifest."""
+    """Return every measured configuration, in one state of its host, in the order of the manifest.
+
+    Of a result of many pairs of hosts it is one typical pair.
+    """
     import polars as pl
 
+    from wiretwin.fit.cluster import has_pairs, reference_launches
     from wiretwin.fit.onestate import in_one_state
     from wiretwin.understand.accounting import accounts
 
+    if has_pairs(result):
+        result = reference_launches(result)
     samples = in_one_state(result).samples
     if not samples.height:
         return []

@@ -8,8 +8,11 @@ import pytest
 from beds import need_testbed
 
 from wiretwin.errors import InputError
+from wiretwin.fit.cluster import network_of
 from wiretwin.fit.pairs import classes_of
 from wiretwin.measure import measure
+from wiretwin.model.network import Network
+from wiretwin.report import render
 from wiretwin.testbed import Testbed, parse_link
 
 pytestmark = pytest.mark.needs_hosts
@@ -31,6 +34,16 @@ def test_a_slowed_link_and_a_slowed_host_are_named_with_their_evidence(tmp_path:
     # 256 KiB at 400 Mbit/s take 5.2 ms, less the bucket.
     assert 4000 < times["further"] < 10000
     assert times["same switch"] < 1000
+    network, _ = network_of(result)
+    own = {line["to"]: int(line["rate"].split()[0]) for line in network["lines"] if "rate" in line}
+    assert sorted(own) == ["h3", "switch2"]
+    # What is busy besides makes them slower, and nothing faster but the bucket.
+    assert 50e6 < own["h3"] < 115e6
+    assert 200e6 < own["switch2"] < 460e6
+    assert Network.of_table(network).switches == 2
+    page = render(result=result, out=tmp_path / "report.html").read_text()
+    assert "the adapter or cable of h3" in page
+    assert "Every pair: 256" in page
 
 
 def test_a_measurement_of_pairs_goes_on_where_it_was(tmp_path: Path) -> None:

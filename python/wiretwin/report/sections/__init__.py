@@ -8,6 +8,7 @@ from wiretwin.report.sections import (
     curves,
     fit,
     layers,
+    pairs,
     programs,
     setting,
     timeline,
@@ -20,7 +21,7 @@ def build(inputs: Inputs) -> tuple[list[Section], list[Missing]]:
     """Build every section whose data are there, and name those whose data are not."""
     made: list[Section] = []
     missing: list[Missing] = []
-    for module in (curves, together, layers, fit, programs, timeline, understanding, setting):
+    for module in (pairs, curves, together, layers, fit, programs, timeline, understanding, setting):
         for part in module.build(inputs):
             if isinstance(part, Section):
                 made.append(part)
