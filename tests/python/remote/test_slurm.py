@@ -50,6 +50,17 @@ def test_an_allocation_is_measured_by_sockets_and_by_the_launcher_of_an_mpi(slur
     becomes([], slurm.steps)
 
 
+def test_the_pairs_of_an_allocation_are_measured_each_host_with_itself_too(slurm: Cluster) -> None:
+    folder = slurm.folder / "pairs"
+    asked = ("measure", "--launcher", "srun", "--pairs", "all", "--for", "curves", "--sizes", "4,1KiB")
+    done = slurm.wiretwin(*asked, "--budget", "none", "--launches", "1", "-o", str(folder))
+    assert done.returncode == 0, done.stderr
+    launches = Result.open(folder).manifest.launches
+    assert [launch.hosts for launch in launches] == [("h1", "h1"), ("h2", "h2"), ("h1", "h2")]
+    assert [launch.error for launch in launches] == [None] * 3
+    becomes([], slurm.steps)
+
+
 def test_a_compiled_program_runs_on_the_nodes(slurm: Cluster) -> None:
     run = ("run", "ring", "--launcher", "srun", "--layer", "mpi/mpich", "--ranks", "2", "--format", "json")
     done = slurm.wiretwin(*run)
