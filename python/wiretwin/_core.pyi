@@ -204,7 +204,7 @@ class TracePlayer:
 
     def __init__(self, trace: RankTrace) -> None: ...
     def post(self, op: WorldOp) -> int:
-        """Take the next operation and return the request it made; ValueError where it is another than then."""
+        """Take the next operation, return the request it made; ValueError where it is another than then."""
     def resume(self) -> tuple[WorldOutcome] | None:
         """Return what the suspended rank is resumed with; None if it is not suspended or never resumed."""
 
