@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from wiretwin.fit.stats import interval
+from wiretwin.quantity import format_size, format_time
 
 if TYPE_CHECKING:
     from wiretwin.results import Result
@@ -261,9 +262,9 @@ def _slow_hosts(by_size: Mapping[int, Times], hosts: Sequence[str]) -> list[Slow
             if least > SLOW * usual and least > sorted(others)[3 * len(others) // 4]:
                 pairs = sum(host in one for one in times)
                 words = (
-                    f"even its fastest of {pairs} pairs, {' and '.join(pair)}, takes {least:.4g} us for "
-                    f"{size} B; the fastest pairs of the others take {min(others):.4g} to "
-                    f"{max(others):.4g} us"
+                    f"even its fastest of {pairs} pairs, {' and '.join(pair)}, takes {_time(least)} for "
+                    f"{format_size(size)}; the fastest pairs of the others take {_time(min(others))} to "
+                    f"{_time(max(others))}"
                 )
                 found.setdefault(host, []).append((size, least / usual, words))
     slow = []
@@ -352,10 +353,10 @@ def _slow_links(
                 if min(over) <= max(within) or ratio < SLOW:
                     continue
                 words = (
-                    f"beyond {least} B, {size} B take {min(over):.4g} to {max(over):.4g} us for all "
-                    f"{len(over)} pairs across, {min(within):.4g} to {max(within):.4g} us for the "
-                    f"{len(within)} on either side: {size / median(over):.4g} MB/s across, "
-                    f"{size / median(within):.4g} MB/s within"
+                    f"beyond {format_size(least)}, {format_size(size)} take {_time(min(over))} to "
+                    f"{_time(max(over))} for all {len(over)} pairs across, {_time(min(within))} to "
+                    f"{_time(max(within))} for the {len(within)} on either side: "
+                    f"{size / median(over):.0f} MB/s across, {size / median(within):.0f} MB/s within"
                 )
                 worst = Slow("link", (", ".join(ours), ", ".join(theirs)), size, ratio, words)
             if worst is not None:
@@ -382,9 +383,13 @@ def _slow_pairs(by_size: Mapping[int, Times], at: Mapping[str, int]) -> list[Slo
             if len(alike) < 2 or time <= SLOW * max(alike):
                 continue
             words = (
-                f"takes {time:.4g} us for {size} B; {len(alike)} pairs like it take {min(alike):.4g} to "
-                f"{max(alike):.4g} us"
+                f"takes {_time(time)} for {format_size(size)}; {len(alike)} pairs like it take "
+                f"{_time(min(alike))} to {_time(max(alike))}"
             )
             found.setdefault(pair, []).append(Slow("pair", pair, size, time / median(alike), words))
     # One size alone is a moment at which something else ran.
     return [max(seen, key=lambda one: one.times) for seen in found.values() if len(seen) > 1]
+
+
+def _time(us: float) -> str:
+    return format_time(us / 1e6)

@@ -72,4 +72,4 @@ def test_a_slow_host_an_adapter_a_link_and_a_pair_are_told_apart() -> None:
     ]
     words = str(one.slow[1])
     assert words.startswith("the adapter or cable of n6: even its fastest of 7 pairs")
-    assert "for 65536 B" in words
+    assert "for 64 KiB" in words
