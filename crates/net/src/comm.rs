@@ -329,31 +329,46 @@ impl SimComm {
         }
     }
 
-    /// Posts an operation; the request is 0 where it makes none. The result is taken apart here: as it comes, it is
-    /// written in two halves, and a copy of both at once would wait for them.
+    /// Posts an operation; the request is 0 where it makes none.
     #[inline]
     fn post(&self, op: Op<'_>) -> Result<RequestId, CommError> {
-        match self.shared.world.borrow_mut().post(self.process, op) {
+        self.post_to(&mut self.shared.world.borrow_mut(), op)
+    }
+
+    /// The same to the world that a call of several operations has taken. The result is taken apart here: as it
+    /// comes, it is written in two halves, and a copy of both at once would wait for them.
+    #[inline]
+    fn post_to(&self, world: &mut Ranks, op: Op<'_>) -> Result<RequestId, CommError> {
+        match world.post(self.process, op) {
             Ok(Some(request)) => Ok(request),
             Ok(None) => Ok(RequestId(0)),
             Err(error) => Err(refused(error)),
         }
     }
 
-    fn enter(&self, name: NameId) -> Result<(), CommError> {
-        self.post(Op::Enter { name, site: -1 }).map(|_| ())
-    }
-
-    fn start_send(&self, to: Rank, tag: Tag, message: &[u8], mode: Mode) -> Result<RequestId, CommError> {
+    fn start_send(
+        &self,
+        world: &mut Ranks,
+        to: Rank,
+        tag: Tag,
+        message: &[u8],
+        mode: Mode,
+    ) -> Result<RequestId, CommError> {
         let (to, bytes) = (self.place.number(to.0), Bytes::new(message.len() as u64));
-        let request = self.post(Op::Send { context: 0, to, tag: tag.0, bytes, mode })?;
+        let request = self.post_to(world, Op::Send { context: 0, to, tag: tag.0, bytes, mode })?;
         if !message.is_empty() {
             self.shared.payloads.borrow_mut().put(request, message);
         }
         Ok(request)
     }
 
-    fn start_recv(&self, from: Source, tag: TagMatch, capacity: usize) -> Result<RequestId, CommError> {
+    fn start_recv(
+        &self,
+        world: &mut Ranks,
+        from: Source,
+        tag: TagMatch,
+        capacity: usize,
+    ) -> Result<RequestId, CommError> {
         let source = match from {
             Source::Rank(rank) => Some(self.place.number(rank.0)),
             Source::Any => None,
@@ -363,30 +378,33 @@ impl SimComm {
             TagMatch::Any => None,
         };
         let capacity = Bytes::new(capacity as u64);
-        self.post(Op::recv(source, tag, capacity))
+        self.post_to(world, Op::recv(source, tag, capacity))
     }
 
-    /// Begins to wait for all of `requests`: [`SimComm::resumption`] ends it.
+    /// Begins a call of this name, and to wait for all of `requests`, which it posts: [`SimComm::resumption`] ends it.
     fn begin_wait(
         &self,
-        requests: impl FnOnce(&mut Vec<RequestId>) -> Result<(), CommError>,
+        name: NameId,
+        requests: impl FnOnce(&mut Ranks, &mut Vec<RequestId>) -> Result<(), CommError>,
     ) -> Result<(), CommError> {
+        let world = &mut *self.shared.world.borrow_mut();
         let list = &mut *self.shared.requests.borrow_mut();
         list.clear();
-        requests(list)?;
-        self.post(Op::wait(list)).map(drop)
+        self.post_to(world, Op::Enter { name, site: -1 })?;
+        requests(world, list)?;
+        self.post_to(world, Op::wait(list)).map(drop)
     }
 
     fn begin_exchange(&self, sends: &[Outgoing<'_>], receives: &[Incoming<'_>]) -> Result<(), CommError> {
         sends.iter().try_for_each(|send| self.check(send.to))?;
         receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
-        self.enter(self.shared.names.exchange)?;
-        self.begin_wait(|requests| {
+        self.begin_wait(self.shared.names.exchange, |world, requests| {
             for receive in receives {
-                requests.push(self.start_recv(receive.from, receive.tag, receive.buffer.len())?);
+                let capacity = receive.buffer.len();
+                requests.push(self.start_recv(world, receive.from, receive.tag, capacity)?);
             }
             for send in sends {
-                requests.push(self.start_send(send.to, send.tag, send.message, Mode::Standard)?);
+                requests.push(self.start_send(world, send.to, send.tag, send.message, Mode::Standard)?);
             }
             Ok(())
         })
@@ -433,9 +451,8 @@ impl SimComm {
     /// Sends a message, and returns when the sender may go on in this mode.
     async fn send_in(&self, mode: Mode, to: Rank, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         self.check(to)?;
-        self.enter(self.shared.names.send)?;
-        self.begin_wait(|requests| {
-            requests.push(self.start_send(to, tag, message, mode)?);
+        self.begin_wait(self.shared.names.send, |world, requests| {
+            requests.push(self.start_send(world, to, tag, message, mode)?);
             Ok(())
         })?;
         let first = self.resumption().await;
@@ -532,10 +549,9 @@ impl Comm for SimComm {
 
     async fn recv(&mut self, from: Source, tag: TagMatch, buffer: &mut [u8]) -> Result<Status, CommError> {
         self.check_source(from)?;
-        self.enter(self.shared.names.recv)?;
         let capacity = buffer.len();
-        self.begin_wait(|requests| {
-            requests.push(self.start_recv(from, tag, capacity)?);
+        self.begin_wait(self.shared.names.recv, |world, requests| {
+            requests.push(self.start_recv(world, from, tag, capacity)?);
             Ok(())
         })?;
         let first = self.resumption().await;

@@ -54,10 +54,7 @@ impl SimComm {
 
     /// Waits for one request.
     pub(super) async fn answer(&self, request: RequestId) -> Result<Completion, CommError> {
-        self.begin_wait(|requests| {
-            requests.push(request);
-            Ok(())
-        })?;
+        self.post(Op::wait(&[request]))?;
         let first = self.resumption().await;
         self.shared.check(self.process, first)
     }
