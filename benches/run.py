@@ -277,5 +277,12 @@ def main(arguments: list[str] | None = None, benches: tuple[Bench, ...] = BENCHE
     return 1 if failures or (misses and options.strict) else 0
 
 
+def end_at(number: int, _: object) -> None:
+    """End as at Ctrl-C, so that the bench under way ends, too."""
+    raise SystemExit(128 + number)
+
+
 if __name__ == "__main__":
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, end_at)
     sys.exit(main())

@@ -3,10 +3,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -117,3 +120,24 @@ def test_an_unknown_bench_is_refused_with_those_there_are(
     assert ended.value.code == 2
     there = ", ".join(bench.name for bench in runner.BENCHES)
     assert f"no bench nosuch; there are {there}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_the_bench_under_way(number: signal.Signals) -> None:
+    body = (
+        "import signal, sys; sys.path.insert(0, 'benches'); import run\n"
+        "for one in (signal.SIGTERM, signal.SIGHUP): signal.signal(one, run.end_at)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "text = 'import os, time; print(os.getpid(), file=open(1, \"w\"), flush=True); time.sleep(60)'\n"
+        "bench = run.Bench('fake', (sys.executable, '-c', text))\n"
+        "run.parse = lambda text: print(text, end='', flush=True)\n"
+        "list(run.run(bench))\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", body], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    with process:
+        assert process.stdout is not None
+        bench = int(process.stdout.readline())
+        process.send_signal(number)
+        process.wait(30)
+    assert process.returncode != 0
+    assert not psutil.pid_exists(bench)
