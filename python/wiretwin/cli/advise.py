@@ -1,8 +1,9 @@
-"""``wiretwin advise``: settings of a stack, or where to place ranks, by search over the simulator."""
+"""``wiretwin advise``: settings of a stack, placements of ranks, algorithms of collectives, by simulation."""
 
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-HELP = """Find the best settings of a stack, or the hosts for a program's ranks, by search over the simulator.
+HELP = """Find the best settings of a stack, hosts for ranks, or algorithms of collectives, by simulation.
 
 With a PROGRAM it finds which rank to place on which host: the program is recorded once, and its messages are
 replayed on the twin's hosts and the network with other placements, beginning with the order of the network.
@@ -32,17 +33,29 @@ networks that have hosts of their own socket buffers and TCP_NODELAY. What count
 the times of messages of the sizes given. How sure that is: the best settings and those on file are
 compared again with the constants of the model drawn from their intervals.
 
+--export openmpi writes the algorithms of collectives that are predicted to be fastest for so many ranks, as a
+file of rules that Open MPI reads, and prints the parameters to set. The arithmetic of reductions is not
+simulated, and the file is for programs whose reductions are by commutative operations.
+
 A topology between hosts of a twin has no settings to search: what was measured has one way to send. Which
 layer wins at which sizes, and which settings are worth having there, `wiretwin understand` says of a result.
 
 \b
 Examples:
   wiretwin advise prog.py --ranks 8 --twin twin.toml --network network.toml --hostfile hosts.txt
+  wiretwin advise --export openmpi -o coll.rules --ranks 8 --twin twin.toml --network network.toml
   wiretwin advise --stack mpi-mpich/tcp/gige --network gige:nic=sk-net
   wiretwin advise --stack socket/tcp/gige --network gige:nic=acenic --size 64KiB --size 1MiB
   wiretwin advise --stack socket/tcp/aal5 --network asx100 --size 8KiB
   wiretwin advise --stack mpi-mvich/gige --size 8KiB
 """
+
+
+class Library(StrEnum):
+    """Whose files are written."""
+
+    openmpi = "openmpi"
+
 
 SIZES = ("1KiB", "16KiB", "128KiB", "1MiB")
 
@@ -97,13 +110,17 @@ def register(app: typer.Typer) -> None:
         seed: Annotated[
             int, typer.Option(parser=whole("--seed"), metavar="<0 or more>", help="Of the draws.")
         ] = 1,
-        ranks: Annotated[int, typer.Option(help="Of a program, how many.")] = 2,
-        ranks_per_host: Annotated[int, typer.Option(help="Of a program, at most on a host.")] = 1,
+        ranks: Annotated[int, typer.Option(help="Of a program or --export, how many.")] = 2,
+        ranks_per_host: Annotated[int, typer.Option(help="Of a program or --export, at most on a host.")] = 1,
         twin: Annotated[
-            Path | None, typer.Option(help="Of a program, the twin of its hosts.", show_default=False)
+            Path | None, typer.Option(help="Of a program or --export, the twin of hosts.", show_default=False)
         ] = None,
         layer: Annotated[
-            str | None, typer.Option(help="Of a program, its layer.", show_default="mpi4py/mpich")
+            str | None,
+            typer.Option(
+                help="Of a program or --export, its layer.",
+                show_default="mpi4py/mpich, or mpi/openmpi with --export",
+            ),
         ] = None,
         tries: Annotated[int, typer.Option(help="Of a program, placements that are tried at most.")] = 500,
         hostfile: Annotated[
@@ -112,10 +129,29 @@ def register(app: typer.Typer) -> None:
         rankfile: Annotated[
             Path | None, typer.Option(help="Write a rankfile of Open MPI.", show_default="no file")
         ] = None,
+        export: Annotated[
+            Library | None,
+            typer.Option(help="Choose algorithms of collectives for this library.", show_default=False),
+        ] = None,
+        out: Annotated[
+            Path | None, typer.Option("--out", "-o", help="Of --export, the file.", show_default=False)
+        ] = None,
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.errors import InputError
 
+        if (export is None) != (out is None):
+            missing = "--export" if export is None else "--out"
+            raise InputError(key=missing, reason="is needed", allowed="--export openmpi with --out FILE")
+        if export is not None and out is not None:
+            unused = {"PROGRAM": program, "--stack": stack, "--hostfile": hostfile, "--rankfile": rankfile}
+            for option, given in unused.items():
+                if given is not None:
+                    raise InputError(key=option, value=str(given), allowed="without --export")
+            if twin is None:
+                raise InputError(key="--twin", reason="is needed", allowed="with --export, --twin")
+            _export(twin, network, ranks, ranks_per_host, layer or "mpi/openmpi", size, out, form)
+            return
         if (program is None) == (stack is None):
             raise InputError(
                 key="--stack", reason="is needed", allowed="a PROGRAM, or --stack STACK, not both"
@@ -165,6 +201,53 @@ def _settings(
         f"{found.tried} settings tried"
     )
     print(sure, file=sys.stderr)
+
+
+def _export(
+    twin: Path,
+    network: str | None,
+    ranks: int,
+    ranks_per_host: int,
+    layer: str,
+    size: list[str] | None,
+    out: Path,
+    form: Format,
+) -> None:
+    """Choose algorithms of collectives, print them, and write the file of rules."""
+    from wiretwin.predict.collectives import SIZES as LENGTHS
+    from wiretwin.predict.collectives import choose, openmpi_rules
+    from wiretwin.quantity import parse_size
+    from wiretwin.results import write_atomically
+
+    found = choose(
+        ranks=ranks,
+        twin=twin,
+        network=network,
+        ranks_per_host=ranks_per_host,
+        layer=layer,
+        sizes=[parse_size(text, "--size") for text in size] if size else LENGTHS,
+    )
+    columns = (
+        Column("collective", "collective"),
+        Column("bytes", "bytes"),
+        Column("algorithm", "algorithm"),
+        Column("us", "predicted [us]", digits=4),
+        Column("second", "second"),
+        Column("second_us", "predicted [us]", digits=4),
+    )
+    rows: list[list[object]] = []
+    for one in found:
+        (best, best_s), *others = one.seconds.items()
+        name, second_s = others[0] if others else ("", None)
+        second_us = None if second_s is None else 1e6 * second_s
+        rows.append([one.collective, one.nbytes, best, 1e6 * best_s, name, second_us])
+    emit(Table(f"algorithms of collectives, {ranks} ranks", columns, rows), form)
+    write_atomically(out, openmpi_rules(found, ranks).encode())
+    print(
+        f"written: {out}; mpirun --mca coll_tuned_use_dynamic_rules 1 "
+        f"--mca coll_tuned_dynamic_rules_filename {out.resolve()}",
+        file=sys.stderr,
+    )
 
 
 def _placed(
