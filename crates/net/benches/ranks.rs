@@ -219,8 +219,8 @@ fn reference(pairs: u64) -> f64 {
 fn messages(workload: Workload, turns: usize) {
     let mut bench = Bench::new(workload);
     let count = 100_000;
-    // To the steady state: every queue and slab as long as it gets.
-    bench.turn(if workload.is_on_hosts() { 16 } else { 4 } * count);
+    // To the steady state: every queue and slab as long as it gets, which a rare meeting of ranks decides.
+    bench.turn(48 * count);
     let mut measured = Turns::default();
     let mut grown = 0;
     for _ in 0..turns {
