@@ -11,6 +11,7 @@ mod buffers;
 mod call;
 mod meet;
 mod registrations;
+mod short;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -78,6 +79,8 @@ struct Peer {
     done: u64,
     /// The message of which not all parts have come.
     coming: Option<Coming>,
+    /// The receive that was emptied last, if it was not posted again.
+    emptied: Option<u32>,
 }
 
 /// One rank of a world over VIs.
@@ -194,8 +197,9 @@ impl Mvich {
     ) -> Result<(), ViplError> {
         let vi = self.adapter.create_vi(attributes)?;
         let buffers = Buffers::new(&self.adapter, attributes.ptag, &self.flow)?;
-        let (frees, posted, done, coming) = (VecDeque::new(), 0, 0, None);
-        let peer = self.peers[rank as usize].insert(Peer { vi, buffers, frees, posted, done, coming });
+        let (frees, coming, emptied) = (VecDeque::new(), None, None);
+        let peer = Peer { vi, buffers, frees, posted: 0, done: 0, coming, emptied };
+        let peer = self.peers[rank as usize].insert(peer);
         for receive in peer.buffers.receives() {
             self.adapter.post(vi, QueueKind::Receive, receive)?;
         }

@@ -158,6 +158,22 @@ pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
     }
 }
 
+/// Copies without a call what may be short.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`].
+#[inline(always)]
+pub(crate) unsafe fn copy_few(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: the caller's.
+    unsafe {
+        if length <= INLINE {
+            copy_short(from, to, length);
+        } else {
+            std::ptr::copy_nonoverlapping(from, to, length);
+        }
+    }
+}
+
 /// The bulk position after a chunk: chunks begin on lines.
 const fn after(position: u64, length: usize) -> u64 {
     position + length.next_multiple_of(LINE) as u64
@@ -469,14 +485,26 @@ impl Consumer {
         (word ^ lap(self.line)) & (MARK ^ IN_BULK ^ LENGTH) == 0
     }
 
-    /// The frame that has come, if it lies in one line: to be passed with [`Consumer::pass_line`] when it was taken.
+    /// The frame that comes within so many looks, if it lies in one line: to be passed with [`Consumer::pass_line`]
+    /// when it was taken.
     #[inline]
-    pub fn peek_line(&self) -> Option<&[u8]> {
-        let word = u64::from_le(self.area.word(self.line).load(Ordering::Acquire));
+    pub fn await_line(&self, looks: u32) -> Option<&[u8]> {
+        let (word, expected) = (self.area.word(self.line), lap(self.line));
+        // Hidden from the compiler, as in `take_line`.
+        let mut left = std::hint::black_box(looks);
+        let length = loop {
+            let word = u64::from_le(word.load(Ordering::Acquire));
+            if (word ^ expected) & (MARK ^ LENGTH) == 0 {
+                break (word & LENGTH) as usize;
+            }
+            left -= 1;
+            if left == 0 {
+                return None;
+            }
+            std::hint::spin_loop();
+        };
         // SAFETY: as in `take_frame`.
-        ((word ^ lap(self.line)) & (MARK ^ LENGTH) == 0).then(|| unsafe {
-            std::slice::from_raw_parts(self.area.payload(self.line), (word & LENGTH) as usize)
-        })
+        Some(unsafe { std::slice::from_raw_parts(self.area.payload(self.line), length) })
     }
 
     /// The frame of one line was taken.

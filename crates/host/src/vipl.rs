@@ -16,6 +16,7 @@ mod adapter;
 mod carrier;
 mod connect;
 mod link;
+mod lock;
 mod place;
 mod queue;
 mod remote;

@@ -6,15 +6,18 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 use wiretwin_msg::mpi::Flow;
+use wiretwin_msg::mpi::vias::HEAD_OCTETS;
 use wiretwin_msg::via::{
     AddressSegment, CONTROL_SEGMENT, ControlSegment, DESCRIPTOR_ALIGNMENT, DataSegment, MemoryAttributes,
     MemoryHandle, Place, Ptag, ViplError,
 };
 
+use crate::ring::copy_few;
 use crate::vipl::Adapter;
 
-/// Receives beyond those that are counted: a buffer is returned while what came in it is looked at.
-const SPARE_RECEIVES: u32 = 1;
+/// Receives beyond those that are counted: a buffer is returned while what came in it is looked at, and another before
+/// it is posted again.
+const SPARE_RECEIVES: u32 = 2;
 /// Sends beyond those that are counted: RDMA writes take no buffer of the other end.
 const SPARE_SENDS: u32 = 4;
 /// Bytes before a buffer: its descriptor.
@@ -114,7 +117,10 @@ impl Buffers {
     /// Which receive this descriptor is, and the bytes that have come in its buffer.
     pub fn came(&self, place: Place, length: u32) -> Option<(u32, &[u8])> {
         let at = place.address.checked_sub(self.base.as_ptr() as u64)? as usize;
-        let slot = u32::try_from(at / self.stride()).ok().filter(|slot| *slot < self.receives)?;
+        let slot = u32::try_from(at).ok()? / self.stride() as u32;
+        if slot >= self.receives {
+            return None;
+        }
         let length = (length as usize).min(self.room);
         // SAFETY: a buffer that the adapter has given back, and does not have again before it is posted.
         Some((slot, unsafe { std::slice::from_raw_parts(self.buffer(slot).as_ptr(), length) }))
@@ -149,7 +155,8 @@ impl Buffers {
     }
 
     /// A send of these bytes, the head first.
-    pub fn send(&mut self, head: &[u8], body: &[u8]) -> Place {
+    #[inline]
+    pub fn send(&mut self, head: &[u8; HEAD_OCTETS], body: &[u8]) -> Place {
         let slot = self.take();
         let length = head.len() + body.len();
         assert!(length <= self.room, "{length} bytes in a buffer of {}", self.room);
@@ -157,7 +164,7 @@ impl Buffers {
         // SAFETY: a buffer that is long enough and that the adapter does not have.
         unsafe {
             std::ptr::copy_nonoverlapping(head.as_ptr(), to, head.len());
-            std::ptr::copy_nonoverlapping(body.as_ptr(), to.add(head.len()), body.len());
+            copy_few(body.as_ptr(), to.add(head.len()), body.len());
         }
         self.describe(slot, None, self.segment(slot, length as u32))
     }

@@ -11,6 +11,7 @@ use wiretwin_prog::{CommError, Incoming, Outgoing, Rank, Source, Status, Tag, Ta
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, Span};
 
+use super::short::Short;
 use super::{Coming, Mvich, NOW};
 use crate::stream::{self, Spinner, pause};
 
@@ -18,7 +19,7 @@ use crate::stream::{self, Spinner, pause};
 const CONTEXT: u32 = 0;
 const CONTROL_CONTEXT: u32 = 1;
 /// Turns of a wait between two looks at the clock.
-const PERIOD: u32 = 1 << 10;
+pub(super) const PERIOD: u32 = 1 << 10;
 /// Numbers of messages above this are those of the store; the data of the last one lie where they are wanted.
 const STORED: u64 = 1 << 63;
 const IN_PLACE: MessageId = MessageId(u64::MAX);
@@ -73,6 +74,38 @@ impl<'a> Call<'a, '_> {
     }
 }
 
+/// What the machine is asked to receive.
+#[inline]
+pub(super) fn pattern_of(receive: &Incoming<'_>) -> Pattern {
+    let (source, tag) = match (receive.from, receive.tag) {
+        (Source::Rank(rank), TagMatch::Tag(tag)) => (Some(rank.0), Some(tag.0)),
+        (Source::Rank(rank), TagMatch::Any) => (Some(rank.0), None),
+        (Source::Any, TagMatch::Tag(tag)) => (None, Some(tag.0)),
+        (Source::Any, TagMatch::Any) => (None, None),
+    };
+    Pattern { context: context_of(tag), source, tag }
+}
+
+/// What the machine is asked to send.
+#[inline]
+pub(super) fn outgoing_of(send: &Outgoing<'_>) -> mpi::Outgoing {
+    mpi::Outgoing {
+        to: send.to.0,
+        context: context_of(Some(send.tag.0)),
+        tag: send.tag.0,
+        bytes: Bytes::new(send.message.len() as u64),
+        mode: Mode::Standard,
+        buffer: send.message.as_ptr() as u64,
+    }
+}
+
+const fn context_of(tag: Option<u32>) -> u32 {
+    match tag {
+        Some(tag) if tag == Tag::CONTROL.0 => CONTROL_CONTEXT,
+        _ => CONTEXT,
+    }
+}
+
 impl Mvich {
     pub(super) fn run(
         &mut self,
@@ -92,6 +125,15 @@ impl Mvich {
             let reason = format!("a message of {} bytes: at most {most} are carried", send.message.len());
             return Err(CommError::Transport(reason));
         }
+        let mut came = None;
+        match (sends, &mut *receives) {
+            ([send], []) if self.send_short(send) => return Ok(()),
+            ([], [receive]) => match self.receive_short(receive) {
+                Short::Over(outcome) => return outcome,
+                Short::Long(buffer) => came = buffer,
+            },
+            _ => {}
+        }
         let count = sends.len() + receives.len();
         let mut slots = std::mem::take(&mut self.slots);
         slots.clear();
@@ -100,6 +142,9 @@ impl Mvich {
         self.next_request += count as u64;
         let mut call = Call { base, sends, receives, slots, open: count, error: None, ends: false };
         self.begin(&mut call);
+        if let Some((rank, came)) = came {
+            self.take_in(&mut call, rank, came.place, came.outcome.length);
+        }
         let driven = self.drive(&mut call);
         let ends = call.ends || driven.is_err();
         let outcome = call.error.take().map_or(driven, Err);
@@ -112,19 +157,8 @@ impl Mvich {
 
     fn begin(&mut self, call: &mut Call<'_, '_>) {
         for index in 0..call.receives.len() {
-            let Incoming { from, tag, buffer, .. } = &call.receives[index];
-            let control = *tag == TagMatch::Tag(Tag::CONTROL);
-            let pattern = Pattern {
-                context: if control { CONTROL_CONTEXT } else { CONTEXT },
-                source: match from {
-                    Source::Rank(rank) => Some(rank.0),
-                    Source::Any => None,
-                },
-                tag: match tag {
-                    TagMatch::Tag(tag) => Some(tag.0),
-                    TagMatch::Any => None,
-                },
-            };
+            let Incoming { buffer, .. } = &call.receives[index];
+            let pattern = pattern_of(&call.receives[index]);
             let capacity = Bytes::new(buffer.len() as u64);
             let incoming = mpi::Incoming { pattern, capacity, buffer: buffer.as_ptr() as u64 };
             let posted = self.machine.receive(NOW, Request(call.base + index as u64), incoming);
@@ -132,16 +166,8 @@ impl Mvich {
             self.drain(call, None, None);
         }
         for (index, send) in call.sends.iter().enumerate() {
-            let outgoing = mpi::Outgoing {
-                to: send.to.0,
-                context: if send.tag == Tag::CONTROL { CONTROL_CONTEXT } else { CONTEXT },
-                tag: send.tag.0,
-                bytes: Bytes::new(send.message.len() as u64),
-                mode: Mode::Standard,
-                buffer: send.message.as_ptr() as u64,
-            };
             let request = Request(call.base + (call.receives.len() + index) as u64);
-            let posted = self.machine.send(NOW, request, outgoing);
+            let posted = self.machine.send(NOW, request, outgoing_of(send));
             posted.expect("ranks were looked at, and requests are used once");
             self.drain(call, None, Some((request.0, send.message)));
         }
@@ -167,7 +193,7 @@ impl Mvich {
     }
 
     #[cold]
-    fn failed(&self, failure: stream::Failure) -> CommError {
+    pub(super) fn failed(&self, failure: stream::Failure) -> CommError {
         match failure {
             stream::Failure::PeerGone => CommError::PeerLost { rank: self.rank },
             stream::Failure::Limit => {
@@ -184,7 +210,9 @@ impl Mvich {
         for rank in 0..self.peers.len() {
             let Some(peer) = &self.peers[rank] else { continue };
             let vi = peer.vi;
-            if !peer.frees.is_empty() {
+            let waits_for_data = !peer.frees.is_empty();
+            self.refill(rank);
+            if waits_for_data {
                 self.reap(rank);
                 moved |= self.drain(call, None, None);
             }
@@ -318,6 +346,15 @@ impl Mvich {
             }
             any = true;
         }
+    }
+
+    /// Does what the machine asks for between calls.
+    #[cold]
+    pub(super) fn drain_alone(&mut self) {
+        let base = self.next_request;
+        let (slots, open, error, ends) = (Vec::new(), 0, None, false);
+        let mut call = Call { base, sends: &[], receives: &mut [], slots, open, error, ends };
+        self.drain(&mut call, None, None);
     }
 
     /// A packet goes to a rank.

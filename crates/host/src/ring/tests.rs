@@ -198,15 +198,15 @@ fn short_frames_come_whole_and_others_are_left() {
     for number in 0..4 * LINES as usize {
         let length = number % (INLINE - 2);
         let rest: Vec<u8> = (0..length).map(|at| (at ^ number) as u8).collect();
-        assert!(consumer.peek_line().is_none());
+        assert!(consumer.await_line(1).is_none());
         assert!(producer.push_short(0xaa_bb_cc, &rest), "frame {number}");
-        let frame = consumer.peek_line().unwrap();
+        let frame = consumer.await_line(1).unwrap();
         assert_eq!((&frame[..3], &frame[3..]), (&[0xcc, 0xbb, 0xaa][..], &rest[..]), "frame {number}");
         consumer.pass_line();
     }
     assert!(!producer.push_short(0, &[0; INLINE - 2]), "longer than a line");
     producer.push_frame(&[1; 3], &[0; INLINE]).unwrap();
-    assert!(consumer.peek_line().is_none() && consumer.has_frame());
+    assert!(consumer.await_line(1).is_none() && consumer.has_frame());
     while producer.push_short(0, &[]) {}
     assert!(!producer.push_short(0, &[]), "no line is known to be free");
 }

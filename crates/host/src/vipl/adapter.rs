@@ -1,24 +1,23 @@
 //! A NIC of one process: the calls of VIPL.
 
-use std::cell::UnsafeCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::{Deref, DerefMut};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use wiretwin_msg::via::{
-    Access, CONTROL_SEGMENT, Completion, ConnHandle, ControlSegment, CqHandle, DESCRIPTOR_ALIGNMENT,
-    DoneError, ErrorCode, HostAddress, Memory, MemoryAttributes, MemoryHandle, Names, NicAttributes, Place,
-    Ptag, QueueKind, Resource, ViAttributes, ViHandle, ViState, ViplError,
+    CONTROL_SEGMENT, Completion, ConnHandle, ControlSegment, CqHandle, DESCRIPTOR_ALIGNMENT, DoneError,
+    ErrorCode, HostAddress, Memory, MemoryAttributes, MemoryHandle, Names, NicAttributes, Place, Ptag,
+    QueueKind, Resource, ViAttributes, ViHandle, ViState, ViplError,
 };
 
 use super::Reach;
 use super::carrier::Carrier;
 use super::connect::Request;
+use super::lock::{Held, Lock};
 use super::place::{host_of, network_address};
 use super::service;
 use super::table::{Cq, Cqs, Table};
@@ -27,8 +26,10 @@ use super::{Event, Token};
 
 /// Looks for what a call waits for before it lets others run, and between two looks at the clock.
 const BURST: u32 = 64;
-/// One in this number of looks at a receive queue is at all that may have happened.
-const WHOLE: u64 = 64;
+/// Looks for a message in one call.
+const LOOKS: u32 = 16;
+/// One call in so many looks at a receive queue is for all that may have happened.
+const WHOLE: u64 = 128;
 /// How long a call looks before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(50);
 
@@ -51,6 +52,7 @@ pub(super) struct State {
 }
 
 impl State {
+    #[inline(always)]
     fn vi(&mut self, handle: ViHandle) -> Result<(&mut Common, &mut Vi), ViplError> {
         let vi = self.vis.get_mut(handle.0).ok_or(ViplError::InvalidParameter)?;
         Ok((&mut self.common, vi))
@@ -83,22 +85,78 @@ impl State {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn done(&mut self, handle: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
         self.looks = self.looks.wrapping_add(1);
+        let looks = self.looks_of_call();
+        let vi = self.vis.get_mut(handle.0).ok_or(DoneError::NoSuchVi)?;
+        let short = match kind {
+            QueueKind::Send => vi.sent_short(&self.common),
+            QueueKind::Receive => vi.receive_short(&self.common, looks),
+        };
+        match short {
+            Some(completion) => Ok(completion),
+            None => self.done_at_length(handle, kind),
+        }
+    }
+
+    /// Posts the descriptor that lies there, whatever it is.
+    #[inline(never)]
+    fn post_at_length(&mut self, handle: ViHandle, kind: QueueKind, place: Place) {
+        let Ok((common, vi)) = self.vi(handle) else { return };
+        let tag = vi.attributes.ptag;
+        let reaches = |octets: usize| common.memory.reaches(place.address, octets as u64, place.handle, tag);
+        // Most are one line and no longer: what reaches that far is looked at once.
+        let line = reaches(DESCRIPTOR_ALIGNMENT as usize);
+        let sound = place.address.is_multiple_of(DESCRIPTOR_ALIGNMENT) && (line || reaches(CONTROL_SEGMENT));
+        // SAFETY: registered memory, which waits for the lock until it is given back.
+        let memory = |octets| unsafe { std::slice::from_raw_parts(place.address as *const u8, octets) };
+        let octets = if sound {
+            ControlSegment::parse(memory(CONTROL_SEGMENT)).map_or(0, |head| head.descriptor_octets())
+        } else {
+            0
+        };
+        let whole = line && octets <= DESCRIPTOR_ALIGNMENT as usize;
+        let fault = if !sound || !(whole || reaches(octets)) {
+            Some((Resource::Descriptor(handle, place), ErrorCode::PostDescriptor))
+        } else if vi.queue(kind).len() >= common.attributes.max_descriptors.into() {
+            Some((Resource::Vi(handle), ErrorCode::Overrun))
+        } else {
+            None
+        };
+        if let Some((resource, code)) = fault {
+            // Choice: the provider does not know what was meant, so the connection does not go on.
+            common.error(resource, code);
+            if vi.state == ViState::Connected {
+                vi.lose(common, End::DISCONNECT);
+            }
+            return;
+        }
+        let number = vi.queue(kind).push(place, memory(octets), common.attributes.max_segments);
+        match (vi.state, kind) {
+            (ViState::Connected, QueueKind::Send) => vi.send_posted(common),
+            (ViState::Connected | ViState::Idle | ViState::ConnectPending, QueueKind::Receive) => {}
+            (ViState::Error, _) | (_, QueueKind::Send) => vi.flushed(common, kind, number),
+        }
+    }
+
+    /// How often a call looks for a message: where there are other VIs, they are to have their turn.
+    const fn looks_of_call(&self) -> u32 {
+        if self.vis.len() == 1 { LOOKS } else { 1 }
+    }
+
+    /// What is not as usual, or has not come yet.
+    #[inline(never)]
+    fn done_at_length(&mut self, handle: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
+        let is_turn = self.looks.is_multiple_of(WHOLE / u64::from(self.looks_of_call()));
         let vi = self.vis.get_mut(handle.0).ok_or(DoneError::NoSuchVi)?;
         if vi.queue(kind).published == 0 {
             if vi.queue(kind).len() == 0 {
                 return Err(DoneError::Empty);
             }
-            let whole = kind == QueueKind::Send || self.looks.is_multiple_of(WHOLE);
+            let whole = kind == QueueKind::Send || is_turn;
             if !whole && !vi.waits_for_frame(&mut self.common) {
                 return Err(DoneError::NotDone);
-            }
-            if kind == QueueKind::Receive
-                && let Some(completion) = vi.receive_short(&mut self.common)
-            {
-                return Ok(completion);
             }
             vi.progress(&mut self.common, whole);
         }
@@ -129,8 +187,7 @@ impl State {
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    is_held: AtomicBool,
-    state: UnsafeCell<State>,
+    state: Lock<State>,
     /// What the thread of the adapter waits for.
     pub epoll: OwnedFd,
     bell: OwnedFd,
@@ -143,49 +200,13 @@ pub(super) struct Shared {
     pub reach: Reach,
 }
 
-// SAFETY: the state is only reached through the lock, by one thread at a time; what it points to is mapped for the
-// whole process, or belongs to it.
-unsafe impl Send for Shared {}
-// SAFETY: as above.
-unsafe impl Sync for Shared {}
-
-/// The state, while the lock is held.
-pub(super) struct Held<'a>(&'a Shared);
-
-impl Deref for Held<'_> {
-    type Target = State;
-
-    fn deref(&self) -> &State {
-        // SAFETY: the lock is held.
-        unsafe { &*self.0.state.get() }
-    }
-}
-
-impl DerefMut for Held<'_> {
-    fn deref_mut(&mut self) -> &mut State {
-        // SAFETY: the lock is held, and this is the one value that stands for it.
-        unsafe { &mut *self.0.state.get() }
-    }
-}
-
-impl Drop for Held<'_> {
-    fn drop(&mut self) {
-        self.0.is_held.store(false, Ordering::Release);
-    }
-}
+// SAFETY: what the state points to is mapped for the whole process, or belongs to it.
+unsafe impl Send for State {}
 
 impl Shared {
     #[inline]
-    pub fn lock(&self) -> Held<'_> {
-        let mut looks = 0_u32;
-        while self.is_held.swap(true, Ordering::Acquire) {
-            looks += 1;
-            if looks.is_multiple_of(BURST) {
-                std::thread::yield_now();
-            }
-            std::hint::spin_loop();
-        }
-        Held(self)
+    pub fn lock(&self) -> Held<'_, State> {
+        self.state.lock()
     }
 
     /// Wakes the thread of the adapter.
@@ -209,6 +230,7 @@ impl Shared {
     }
 
     /// Makes a call, and wakes the thread if a handler is to be told of what it found.
+    #[inline(always)]
     fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
         let (result, told) = {
             let mut state = self.lock();
@@ -338,8 +360,7 @@ impl Adapter {
             failed: false,
         };
         let shared = Arc::new(Shared {
-            is_held: AtomicBool::new(false),
-            state: UnsafeCell::new(state),
+            state: Lock::new(state),
             epoll,
             bell,
             sleepers: AtomicU32::new(0),
@@ -384,6 +405,7 @@ impl Adapter {
         self.shared.lock().common.attributes.clone()
     }
 
+    #[inline(always)]
     pub(super) fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
         self.shared.with(call)
     }
@@ -550,47 +572,16 @@ impl Adapter {
     /// # Errors
     /// [`ViplError::InvalidParameter`] if there is no such VI. All else is told by the descriptor, or as an
     /// asynchronous error.
-    #[inline]
+    #[inline(always)]
     pub fn post(&self, handle: ViHandle, kind: QueueKind, place: Place) -> Result<(), ViplError> {
         self.with(|state| {
             let (common, vi) = state.vi(handle)?;
-            let tag = vi.attributes.ptag;
-            let reaches = |octets: usize| {
-                let Place { address, handle } = place;
-                common.memory.check(address, octets as u64, handle, tag, Access::Local).is_ok()
+            let posted = match kind {
+                QueueKind::Send => vi.send_short(common, place),
+                QueueKind::Receive => vi.post_short(common, place),
             };
-            // Most are one line and no longer: what reaches that far is looked at once.
-            let line = reaches(DESCRIPTOR_ALIGNMENT as usize);
-            let sound =
-                place.address.is_multiple_of(DESCRIPTOR_ALIGNMENT) && (line || reaches(CONTROL_SEGMENT));
-            // SAFETY: registered memory, which waits for the lock until it is given back.
-            let memory = |octets| unsafe { std::slice::from_raw_parts(place.address as *const u8, octets) };
-            let octets = if sound {
-                ControlSegment::parse(memory(CONTROL_SEGMENT)).map_or(0, |head| head.descriptor_octets())
-            } else {
-                0
-            };
-            let whole = line && octets <= DESCRIPTOR_ALIGNMENT as usize;
-            let fault = if !sound || !(whole || reaches(octets)) {
-                Some((Resource::Descriptor(handle, place), ErrorCode::PostDescriptor))
-            } else if vi.queue(kind).len() >= common.attributes.max_descriptors.into() {
-                Some((Resource::Vi(handle), ErrorCode::Overrun))
-            } else {
-                None
-            };
-            if let Some((resource, code)) = fault {
-                // Choice: the provider does not know what was meant, so the connection does not go on.
-                common.error(resource, code);
-                if vi.state == ViState::Connected {
-                    vi.lose(common, End::DISCONNECT);
-                }
-                return Ok(());
-            }
-            let number = vi.queue(kind).push(place, memory(octets), common.attributes.max_segments);
-            match (vi.state, kind) {
-                (ViState::Connected, QueueKind::Send) => vi.send_now(common),
-                (ViState::Connected | ViState::Idle | ViState::ConnectPending, QueueKind::Receive) => {}
-                (ViState::Error, _) | (_, QueueKind::Send) => vi.flushed(common, kind, number),
+            if !posted {
+                state.post_at_length(handle, kind, place);
             }
             Ok(())
         })
@@ -600,7 +591,7 @@ impl Adapter {
     ///
     /// # Errors
     /// [`DoneError`].
-    #[inline]
+    #[inline(always)]
     pub fn done(&self, vi: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
         self.with(|state| state.done(vi, kind))
     }

@@ -31,6 +31,36 @@ pub(super) struct Posted {
     pub outcome: Option<Outcome>,
 }
 
+/// What most descriptors say: no more than this.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plain {
+    pub length: u32,
+    pub data: DataSegment,
+}
+
+impl Plain {
+    /// Reads the descriptor of one line at this address, if it is such a one.
+    ///
+    /// # Safety
+    /// A line can be read there.
+    #[inline(always)]
+    pub unsafe fn read(address: u64) -> Option<Self> {
+        let words = address as *const u32;
+        // Each field on its own, as the program has written it: a processor waits where one look takes in two.
+        // SAFETY: the caller's; a line begins on a multiple of its size.
+        unsafe {
+            let word = |at: usize| u32::from_le(words.add(at).read_volatile());
+            if word(3) != 1 {
+                // Other than one segment, and no bit of the control field.
+                return None;
+            }
+            let address = u64::from_le(words.add(8).cast::<u64>().read_volatile());
+            let data = DataSegment { address, handle: MemoryHandle(word(10)), length: word(11) };
+            Some(Self { length: word(6), data })
+        }
+    }
+}
+
 impl Posted {
     fn empty() -> Self {
         let nowhere = MemoryHandle(0);
@@ -134,6 +164,25 @@ impl Queue {
         number as usize & (self.entries.len() - 1)
     }
 
+    /// Whether one more has room without growing.
+    #[inline]
+    pub const fn has_place(&self) -> bool {
+        self.len() < self.entries.len() as u64
+    }
+
+    /// Posts a descriptor that says nothing but where its data are; there is room for it.
+    #[inline(always)]
+    pub fn push_plain(&mut self, place: Place, plain: Plain) {
+        let index = self.index(self.next);
+        let posted = &mut self.entries[index];
+        posted.place = place;
+        (posted.control, posted.immediate, posted.length) = (0, 0, plain.length);
+        (posted.is_sound, posted.outcome) = (true, None);
+        posted.data.clear();
+        posted.data.push(plain.data);
+        self.next += 1;
+    }
+
     /// Posts the descriptor in this memory; its number.
     pub fn push(&mut self, place: Place, octets: &[u8], most_segments: u16) -> u64 {
         if self.len() == self.entries.len() as u64 {
@@ -154,6 +203,18 @@ impl Queue {
     #[inline]
     pub fn get(&self, number: u64) -> Option<&Posted> {
         (number >= self.first && number < self.next).then(|| &self.entries[self.index(number)])
+    }
+
+    /// The number of the entry at the head, or of the next one.
+    #[inline]
+    pub const fn first_number(&self) -> u64 {
+        self.first
+    }
+
+    /// Whether nobody but who asks is told of what is done.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.cq.is_none() && self.notify.is_empty()
     }
 
     /// The number of the first receive that is not done: receives are done in their order.

@@ -16,7 +16,7 @@ use super::Event;
 use super::carrier::{Carrier, Next};
 use super::connect::Asking;
 use super::link::{Closing, Link};
-use super::queue::{Posted, Queue};
+use super::queue::{Plain, Posted, Queue};
 use super::remote::{self, Range};
 use super::table::Cqs;
 use super::views::{Part, Views};
@@ -56,8 +56,6 @@ const HEAD: usize = 32;
 /// Parts of a reference, and the octets of one.
 const PARTS: usize = 256;
 const PART: usize = 16;
-/// Looks for a frame in one call.
-const LOOKS: u32 = 8;
 /// Frames taken in one turn.
 const TURN: u32 = 64;
 /// Messages after which the sender is told that they were accepted, though others come.
@@ -173,6 +171,8 @@ pub(super) struct Vi {
     /// Messages accepted here, and how many of them the remote end was told of.
     taken: u64,
     told: u64,
+    /// The memory of one of these waits for the remote end to be told.
+    is_awaited: bool,
     assembly: Assembly,
     pub asking: Option<Asking>,
     /// How the last request for a connection ended.
@@ -385,6 +385,7 @@ impl Vi {
             answers: VecDeque::new(),
             taken: 0,
             told: 0,
+            is_awaited: false,
             assembly: Assembly::Nothing,
             asking: None,
             answer: None,
@@ -505,13 +506,13 @@ impl Vi {
         common.error(about, ErrorCode::ConnectionLost);
     }
 
-    /// Whether a frame has come that was not looked at, within a few looks: one that comes meanwhile is not found a
-    /// call later. Between hosts a look is a system call, and may have made room for what waits to be sent.
+    /// Whether a frame has come that was not looked at. Between hosts a look is a system call, and may have made room
+    /// for what waits to be sent.
     #[inline]
     pub fn waits_for_frame(&self, common: &mut Common) -> bool {
         match &self.link {
             None => false,
-            Some(Wire::Memory(link)) => (0..LOOKS).any(|_| link.consumer.has_frame()),
+            Some(Wire::Memory(link)) => link.consumer.has_frame(),
             Some(Wire::Network(line)) => {
                 let sends = self.next < self.send.next_number();
                 common.carrier.as_mut().is_some_and(|carrier| carrier.has_come(line.flow)) || sends
@@ -559,6 +560,9 @@ impl Vi {
         if moved {
             // Of a message in many frames none is accepted that tells the sender of room.
             link.nudge();
+            if self.is_awaited && self.taken != self.told {
+                self.tell(common, &link);
+            }
         }
         if found.is_ok() && !moved {
             // A message that goes back soon tells it too, and between hosts a frame of its own costs a system call.
@@ -587,11 +591,7 @@ impl Vi {
     }
 
     /// Sends what was posted just now, if there is room.
-    #[inline]
-    pub fn send_now(&mut self, common: &mut Common) {
-        if self.send_short(common) {
-            return;
-        }
+    pub fn send_posted(&mut self, common: &mut Common) {
         let Some(mut link) = self.link.take() else { return };
         let sent = self.transmit(common, &mut link);
         self.link = Some(link);
@@ -601,7 +601,7 @@ impl Vi {
     }
 
     fn tell(&mut self, common: &mut Common, link: &Wire) {
-        self.told = self.taken;
+        (self.told, self.is_awaited) = (self.taken, false);
         match link {
             Wire::Memory(link) => link.accept(self.taken),
             Wire::Network(line) => {

@@ -27,6 +27,9 @@ impl Flow {
     /// Buffers for an eager message of so many octets.
     pub fn needed(&self, bytes: Bytes) -> u32 {
         let room = self.buffer.get() - HEAD;
+        if bytes.get() <= room {
+            return 1;
+        }
         u32::try_from(bytes.get().div_ceil(room).max(1)).unwrap_or(u32::MAX)
     }
 
@@ -67,6 +70,18 @@ impl Credits {
     /// A packet is to go: it waits behind those that wait.
     pub fn push(&mut self, packet: Packet) {
         self.waiting.push_back(packet);
+    }
+
+    /// A packet goes past none that wait, if there are buffers for it; whether it does.
+    #[inline]
+    pub fn pass(&mut self, packet: &mut Packet) -> bool {
+        let taken = self.flow.taken_by(packet);
+        let passes = self.waiting.is_empty() && self.available >= taken + self.flow.reserve;
+        if passes {
+            self.available -= taken;
+            packet.credit = core::mem::take(&mut self.owed);
+        }
+        passes
     }
 
     /// A packet has come, with buffers that are returned.

@@ -1,6 +1,7 @@
 //! One rank's library: requests in, packets out, packets in, requests done.
 
 mod lost;
+mod short;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};

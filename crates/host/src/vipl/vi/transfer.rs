@@ -246,6 +246,7 @@ impl Vi {
         let sum = reader.0.chunks_exact(PART).map(|octets| u64::from(Part::parse(octets).length));
         let sum = u32::try_from(sum.sum::<u64>()).ok().filter(|_| reader.0.len() <= PART * PARTS)?;
         views.process?;
+        self.is_awaited = true;
         self.more(common, Data::There(views, reader.0), sum)
     }
 
