@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use wiretwin_host::{Clock, Tap, pinned};
+use wiretwin_net::frame::QueueCounters;
 
 use crate::pacer::Pacer;
 use crate::spec::WireSpec;
@@ -64,8 +65,9 @@ fn count(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> Value {
         .ports
         .iter()
         .zip(pacer.counters())
-        .map(|(port, (model, device))| {
-            json!({
+        .zip(pacer.queue_counters())
+        .map(|((port, (model, device)), queues)| {
+            let mut line = json!({
                 "name": port.name,
                 "received": model.received,
                 "received_bytes": model.received_bytes,
@@ -84,7 +86,11 @@ fn count(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> Value {
                 "filtered": model.filtered,
                 "refused": device.refused,
                 "malformed": device.malformed,
-            })
+            });
+            if !queues.is_empty() {
+                line["queues"] = queues.iter().map(queue).collect();
+            }
+            line
         })
         .collect();
     json!({
@@ -96,6 +102,16 @@ fn count(spec: &WireSpec, pacer: &Pacer<Tap>, reason: &str) -> Value {
         "lateness_ns": pacer.lateness().to_json(),
         "turn_ns": pacer.turns().to_json(),
         "rests": { "count": pacer.rests().count, "total_ns": pacer.rests().total.as_ns() },
+    })
+}
+
+fn queue(counted: &QueueCounters) -> Value {
+    json!({
+        "sent": counted.sent,
+        "sent_bytes": counted.sent_bytes,
+        "drops": counted.drops,
+        "background": counted.background,
+        "background_drops": counted.background_drops,
     })
 }
 

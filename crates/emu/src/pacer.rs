@@ -20,7 +20,7 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use wiretwin_host::{Caught, Clock, Signals};
-use wiretwin_net::frame::{Counters, Frame, Output, PortId, Totals, Wire};
+use wiretwin_net::frame::{Counters, Frame, Output, PortId, QueueCounters, Totals, Wire};
 use wiretwin_units::{SimTime, Span};
 
 use crate::capture::{Capture, Direction};
@@ -197,6 +197,11 @@ impl<D: Device> Pacer<D> {
             let port = PortId(number as u16);
             (*self.wire.counters(port).expect("a count for each port"), *counts)
         })
+    }
+
+    /// Counts of each queue of the output to each port, where outputs have queues by class or background load.
+    pub fn queue_counters(&self) -> impl Iterator<Item = &[QueueCounters]> {
+        (0..self.counts.len()).map(|number| self.wire.queue_counters(PortId(number as u16)))
     }
 
     /// Sums over all ports, and what is under way.

@@ -62,7 +62,15 @@ pub enum Scheduler {
     Priority(&'static [u8]),
     /// Flows that have units waiting send one each in turns; a flow's own leave as they come.
     RoundRobin,
+    /// Classes that have units waiting send bytes in proportion to their weights, in turns: deficit round robin (Shreedhar
+    /// and Varghese 1996). The weight of a class stands at its place; a weight of 0 ends the list.
+    Weighted([u8; MOST_WEIGHTS]),
 }
+
+/// The most classes that have weights.
+pub const MOST_WEIGHTS: usize = 8;
+/// Choice: what a class may send in its turn, for each unit of its weight; a full frame of Ethernet.
+const QUANTUM: u32 = 1518;
 
 /// How many units may wait, the one being sent apart, and which is lost where there is no room for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +81,8 @@ pub enum Room {
     Each(u32),
     /// So many bytes together; who comes is lost.
     Bytes(Bytes),
+    /// So many bytes of each level or class; who comes is lost.
+    EachBytes(Bytes),
     /// So many units together. Units of the last class may be lost for those of others.
     Shared(u32, PushOut),
 }
@@ -136,8 +146,12 @@ pub struct Backlog<U> {
     lanes: Vec<VecDeque<Entry<U>>>,
     /// The flows that have some, the one whose turn is next in front.
     turns: VecDeque<u32>,
+    /// What each class may still send in its turn, where classes have weights.
+    credit: Vec<u32>,
     waiting: usize,
     bytes: Bytes,
+    /// Of each level or class, where each has room of its own.
+    lane_bytes: Vec<Bytes>,
     longest: usize,
     /// The number of the first unit of the last lane, counted from the beginning.
     head: u64,
@@ -153,14 +167,19 @@ impl<U: Copy> Backlog<U> {
             Scheduler::Fifo => 1,
             Scheduler::Priority(levels) => levels.iter().max().map_or(1, |level| usize::from(*level) + 1),
             Scheduler::RoundRobin => 0,
+            Scheduler::Weighted(weights) => {
+                weights.iter().position(|&weight| weight == 0).unwrap_or(MOST_WEIGHTS)
+            }
         };
         Self {
             scheduler,
             room,
             lanes: (0..lanes).map(|_| VecDeque::new()).collect(),
             turns: VecDeque::new(),
+            credit: vec![0; lanes],
             waiting: 0,
             bytes: Bytes::ZERO,
+            lane_bytes: vec![Bytes::ZERO; lanes],
             longest: 0,
             head: 0,
             yielding: VecDeque::new(),
@@ -196,6 +215,7 @@ impl<U: Copy> Backlog<U> {
             return 0;
         }
         self.lanes.push(VecDeque::new());
+        self.lane_bytes.push(Bytes::ZERO);
         self.lanes.len() as u32 - 1
     }
 
@@ -205,7 +225,7 @@ impl<U: Copy> Backlog<U> {
         let lane = match self.scheduler {
             Scheduler::Fifo => 0,
             Scheduler::Priority(levels) => usize::from(levels[class as usize]),
-            Scheduler::RoundRobin => class as usize,
+            Scheduler::RoundRobin | Scheduler::Weighted(_) => class as usize,
         };
         let mut yields = false;
         let mut lost = None;
@@ -213,7 +233,8 @@ impl<U: Copy> Backlog<U> {
             Room::Any => {}
             Room::Each(most) if self.lanes[lane].len() < most as usize => {}
             Room::Bytes(most) if self.bytes + Bytes::new(bytes.into()) <= most => {}
-            Room::Each(_) | Room::Bytes(_) => return Taken::Lost,
+            Room::EachBytes(most) if self.lane_bytes[lane] + Bytes::new(bytes.into()) <= most => {}
+            Room::Each(_) | Room::Bytes(_) | Room::EachBytes(_) => return Taken::Lost,
             Room::Shared(most, push_out) => {
                 let Scheduler::Priority(levels) = self.scheduler else {
                     unreachable!("only classes share a room")
@@ -235,13 +256,15 @@ impl<U: Copy> Backlog<U> {
         if yields {
             self.yielding.push_back(self.head + queue.len() as u64);
         }
-        if queue.is_empty() && self.scheduler == Scheduler::RoundRobin {
+        if queue.is_empty() && matches!(self.scheduler, Scheduler::RoundRobin | Scheduler::Weighted(_)) {
             self.turns.push_back(class);
         }
         queue.push_back(Entry { unit, bytes });
         self.waiting += 1;
         self.bytes += Bytes::new(bytes.into());
-        let shared = if matches!(self.room, Room::Each(_)) { queue.len() } else { self.waiting };
+        self.lane_bytes[lane] += Bytes::new(bytes.into());
+        let shared =
+            if matches!(self.room, Room::Each(_) | Room::EachBytes(_)) { queue.len() } else { self.waiting };
         self.longest = self.longest.max(shared);
         lost.map_or(Taken::Waits, Taken::Instead)
     }
@@ -252,6 +275,9 @@ impl<U: Copy> Backlog<U> {
         let entry = &mut lane[(place - self.head) as usize];
         self.waiting -= 1;
         self.bytes -= Bytes::new(entry.bytes.into());
+        if let Some(bytes) = self.lane_bytes.last_mut() {
+            *bytes -= Bytes::new(entry.bytes.into());
+        }
         entry.bytes = GONE;
         entry.unit
     }
@@ -266,6 +292,7 @@ impl<U: Copy> Backlog<U> {
             Scheduler::Fifo => 0,
             Scheduler::Priority(_) => self.lanes.iter().position(|lane| !lane.is_empty())?,
             Scheduler::RoundRobin => self.turns.pop_front()? as usize,
+            Scheduler::Weighted(weights) => self.turn(&weights),
         };
         loop {
             let queue = &mut self.lanes[lane];
@@ -285,7 +312,34 @@ impl<U: Copy> Backlog<U> {
             }
             self.waiting -= 1;
             self.bytes -= Bytes::new(bytes.into());
+            self.lane_bytes[lane] -= Bytes::new(bytes.into());
             return Some((unit, bytes));
+        }
+    }
+
+    /// The class whose turn it is, of those that have units waiting; it has sent the first of them.
+    fn turn(&mut self, weights: &[u8; MOST_WEIGHTS]) -> usize {
+        loop {
+            let lane = self.turns[0] as usize;
+            let bytes = self.lanes[lane][0].bytes;
+            let is_its = self.credit[lane] >= bytes;
+            if is_its {
+                self.credit[lane] -= bytes;
+                if self.lanes[lane].len() > 1 {
+                    return lane;
+                }
+                // What it has not used is not kept for later.
+                self.credit[lane] = 0;
+                self.turns.pop_front();
+            } else {
+                self.turns.rotate_left(1);
+            }
+            if let Some(&next) = self.turns.front() {
+                self.credit[next as usize] += u32::from(weights[next as usize]) * QUANTUM;
+            }
+            if is_its {
+                return lane;
+            }
         }
     }
 }
@@ -457,6 +511,18 @@ impl<U: Copy> Port<U> {
         Ok((wait, sent.end))
     }
 
+    /// When the line is free for the next unit: a time that has passed where nothing is sent.
+    #[must_use]
+    pub const fn free_at(&self) -> SimTime {
+        self.transmitter.free_at()
+    }
+
+    /// Whether units wait behind the one that is being sent, where they leave as a scheduler says.
+    #[must_use]
+    pub fn has_waiting(&self) -> bool {
+        matches!(&self.queued, Queued::Backlog(backlog) if !backlog.is_empty())
+    }
+
     /// What the port has counted.
     #[must_use]
     pub const fn counters(&self) -> PortCounters {
@@ -552,6 +618,41 @@ mod tests {
         assert_eq!(backlog.iter().collect::<String>(), "dab");
         let left: String = std::iter::from_fn(|| backlog.pop()).map(|(unit, _)| unit).collect();
         assert_eq!((left.as_str(), backlog.is_empty()), ("dab", true));
+    }
+
+    #[test]
+    fn classes_send_bytes_by_their_weights_whatever_the_length_of_their_units() {
+        let weights = [3, 1, 0, 0, 0, 0, 0, 0];
+        let mut backlog = Backlog::new(Scheduler::Weighted(weights), Room::EachBytes(Bytes::new(1 << 20)));
+        for _ in 0..600 {
+            assert_eq!(backlog.offer(0, 500, 0), Taken::Waits);
+        }
+        for _ in 0..200 {
+            assert_eq!(backlog.offer(1, 1500, 1), Taken::Waits);
+        }
+        let mut left = [0; 2];
+        for _ in 0..300 {
+            let (class, bytes) = backlog.pop().expect("more wait");
+            left[class] += bytes;
+        }
+        let share = f64::from(left[0]) / f64::from(left[0] + left[1]);
+        assert!((0.74..0.76).contains(&share), "{share}");
+        // Alone, a class has the line, and begins anew when the other comes.
+        while backlog.len() > 1 {
+            backlog.pop();
+        }
+        assert_eq!(backlog.pop().map(|(_, bytes)| bytes).into_iter().count(), 1);
+        assert_eq!(backlog.offer(1, 1500, 1), Taken::Waits);
+        assert_eq!((backlog.pop(), backlog.pop()), (Some((1, 1500)), None));
+    }
+
+    #[test]
+    fn a_class_that_has_filled_its_room_takes_none_of_another() {
+        let room = Room::EachBytes(Bytes::new(10));
+        let mut backlog = Backlog::new(Scheduler::Priority(&[0, 1]), room);
+        assert_eq!([backlog.offer(1, 6, 'a'), backlog.offer(1, 5, 'b')], [Taken::Waits, Taken::Lost]);
+        assert_eq!(backlog.offer(0, 10, 'c'), Taken::Waits);
+        assert_eq!((backlog.pop(), backlog.offer(0, 10, 'd')), (Some(('c', 10)), Taken::Waits));
     }
 
     #[test]

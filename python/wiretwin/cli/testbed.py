@@ -27,7 +27,9 @@ the system lets them have user namespaces.
 Examples:
   wiretwin testbed up --hosts 4
   wiretwin testbed up --link wire --rate 10Mbit --delay 5us
+  wiretwin testbed up --link wire --rate 10Mbit --strict-priority 46 --background 0=0.7
   wiretwin testbed exec h1 -- ip -brief address
+  wiretwin testbed counters
   wiretwin testbed broadcast --sizes 4,1KiB
   wiretwin testbed down
 """
@@ -112,6 +114,28 @@ def register(app: typer.Typer) -> None:
             Column("state", "state"),
         )
         emit(Table("testbeds", columns, rows), form)
+
+    @testbed.command()
+    def counters(name: NameOption = "default", form: FormatOption = Format.table) -> None:
+        """Show what a wire has carried to each host, by the queue of each class."""
+        from wiretwin.testbed.bed import Testbed
+
+        keys = ("sent", "sent_bytes", "drops", "background", "background_drops")
+        rows = [
+            (host, queue["queue"], *(queue[key] for key in keys))
+            for host, queues in Testbed.find(name).wire_counters().items()
+            for queue in queues
+        ]
+        columns = (
+            Column("host", "to"),
+            Column("queue", "DSCP"),
+            Column("sent_frames", "frames"),
+            Column("sent_bytes", "bytes"),
+            Column("dropped_frames", "dropped"),
+            Column("background_frames", "background"),
+            Column("background_dropped_frames", "dropped"),
+        )
+        emit(Table("frames of hosts and of background load", columns, rows), form)
 
     @testbed.command(help=BROADCAST_HELP)
     def broadcast(

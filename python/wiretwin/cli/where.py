@@ -63,6 +63,16 @@ LINK_OPTIONS: dict[str, Any] = {
     "corrupt": option("Share of frames damaged on wire.", None),
     "only": option("Protocol whose packets these act on: tcp, udp, icmp.", None, shown="all"),
     "hold": option("A class (DSCP) of packets that wire holds, and how long: 8=30ms.", None),
+    "strict_priority": option(
+        "Classes (DSCP) with a queue each, first to last, before all others: 46.", None
+    ),
+    "weights": option("Classes and weights by which queues share the wire: 46=3,others=1.", None),
+    "queue": option("Of wire: what may wait in each queue of a switch, such as 64KiB.", None, shown="512KiB"),
+    "background": option("Load on a class of wire, as a share of the rate: 0=0.7, h2:0=0.7.", None),
+    "sources": option(
+        "Sources of this load on the way to a host, at twice their mean while on.", None, shown="10"
+    ),
+    "burst": option("How long a source of this load is on, on average.", None, shown="100ms"),
     "switches": option("Of veth: switches in a row, the hosts in even parts at each.", 1, int, shown=True),
     "slow": option("Of veth: hosts, or the trunk between switches, at a lower rate: h3=100Mbit.", None),
     "link_seed": option("Random seed of the link ``wire``.", 1, int, shown=True),
@@ -90,7 +100,7 @@ PLACE_OPTIONS: dict[str, Any] = {
 
 
 def _link(options: Mapping[str, Any]) -> Link:
-    from wiretwin.testbed.plan import RULES, parse_link
+    from wiretwin.testbed.plan import OUTPUTS, RULES, parse_link
 
     return parse_link(
         options["link"],
@@ -105,6 +115,7 @@ def _link(options: Mapping[str, Any]) -> Link:
         only=options["only"],
         switches=options["switches"],
         slow=options["slow"],
+        outputs={name: options[name] for name in OUTPUTS},
     )
 
 

@@ -262,6 +262,38 @@ class Testbed:
             raise MeasureError(f"testbed {self.name!r}: {reason}")
         return {name: Counters(*numbers) for name, numbers in found.items()}
 
+    def wire_counters(self) -> Mapping[str, list[dict[str, Any]]]:
+        """Return what the wire has counted so far on the way to each host, queue by queue.
+
+        A queue says its ``queue`` (a class, ``others``, or ``all`` where there is one), ``sent``,
+        ``sent_bytes`` and ``drops``, and of background load ``background`` and ``background_drops``: frames,
+        but for the bytes.
+
+        Raises
+        ------
+        MeasureError
+            The testbed is gone, or its link is no wire.
+        """
+        found = ask(self.folder, {"do": "wire"})
+        if "error" in found:
+            raise MeasureError(f"testbed {self.name!r}: {found['error']}")
+        plan = self.folder.read("plan.json")
+        names = Plan.from_json(plan).link.outputs.queues if plan is not None else []
+        counted = {}
+        for port in found["ports"]:
+            whole = {
+                "sent": port["delivered"],
+                "sent_bytes": port["delivered_bytes"],
+                "drops": port["queue_drops"] + port["switch_drops"] + port["rule_drops"],
+                "background": 0,
+                "background_drops": 0,
+            }
+            queues = port.get("queues", [whole])
+            counted[port["name"]] = [
+                {"queue": name} | queue for name, queue in zip(names, queues, strict=True)
+            ]
+        return counted
+
     def trouble(self) -> str | None:
         """Say what has become of it, if something has."""
         gone = f"testbed {self.name!r} is gone: its keeper was ended"

@@ -210,7 +210,6 @@ class Keeper:
 
     def _start_wire(self) -> None:
         """Start the user-space wire, whose TAP devices are the hosts' interfaces."""
-        link = self.plan.link
         ports = [
             {
                 "tap": INTERFACE,
@@ -223,13 +222,8 @@ class Keeper:
         spec = {
             "format": "wiretwin-wire",
             "version": 1,
-            "medium": link.medium,
-            "rate_bit_s": link.rate_bit_s,
-            "delay_ns": link.delay_ns,
-            "mtu": link.mtu,
+            **self.plan.link.wire(),
             "ports": ports,
-            "rules": link.wire_rules(),
-            "seed": link.seed,
             "limit_s": WIRE_LIFE_S,
             "die_with_parent": True,
         }
@@ -294,6 +288,18 @@ class Keeper:
         finally:
             kernel.enter(self.home, "net")
         return read_counters(text, INTERFACE)
+
+    def wire_counters(self) -> dict[str, Any]:
+        """Ask the wire, if there is one, for what it has counted."""
+        if self.wire is None or self.wire.stdout is None:
+            return {"error": "has no wire: only --link wire counts by queue"}
+        self.wire.send_signal(signal.SIGUSR1)
+        readable, _, _ = select.select([self.wire.stdout], [], [], WIRE_LIMIT_S)
+        line = self.wire.stdout.readline() if readable else b""
+        try:
+            return dict(json.loads(line))
+        except ValueError:
+            return {"error": "its wire does not answer"}
 
     def trouble(self) -> str | None:
         """Say what has gone wrong with what is held."""
@@ -400,6 +406,8 @@ class Service:
                 name: [one.bytes_in, one.bytes_out, one.packets_in, one.packets_out] if one else None
                 for name, one in found.items()
             }
+        if question.get("do") == "wire":
+            return self.keeper.wire_counters()
         if question.get("do") == "trouble":
             return {"trouble": self.keeper.trouble()}
         return {"error": "asks for something unknown"}

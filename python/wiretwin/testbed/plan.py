@@ -14,6 +14,7 @@ from typing import Any
 
 from wiretwin.errors import InputError
 from wiretwin.quantity import format_rate, parse_rate, parse_time
+from wiretwin.testbed.outputs import Outputs, parse_outputs
 
 __all__ = ["Host", "Link", "Plan", "parse_link"]
 
@@ -29,6 +30,8 @@ MTUS = (576, 9000)
 RATES = (10_000, 10_000_000_000)
 """Least and largest rate of a link, bit/s."""
 RULES = ("loss", "duplicate", "reorder", "corrupt")
+OUTPUTS = ("strict_priority", "weights", "queue", "background", "sources", "burst")
+"""Options of a wire about the outputs of its switch."""
 LINKS = "veth, shared, wire"
 TRUNK = "trunk"
 """What joins two switches."""
@@ -87,6 +90,8 @@ class Link:
         Of ``wire``: for how many nanoseconds it holds packets of a class (DSCP), as a congested queue does.
     seed
         Of ``wire``: of the random choices behind the rules.
+    outputs
+        Of ``wire``: queues by class, their room and background load at each output of its switch.
     switches
         Of ``veth``: switches in a row, each with as many hosts as the next, in order of their names.
     slow_bit_s
@@ -106,6 +111,7 @@ class Link:
     only: str | None = None
     switches: int = 1
     slow_bit_s: Mapping[str, int] = field(default_factory=dict)
+    outputs: Outputs = field(default_factory=Outputs)
 
     def describe(self) -> dict[str, Any]:
         """Return what applies to its kind, for a manifest; keys end in their unit."""
@@ -125,6 +131,7 @@ class Link:
                 words["only"] = self.only
             if self.held:
                 words["held_ns"] = dict(self.held)
+            words |= self.outputs.describe()
         return words
 
     def wire_rules(self) -> list[dict[str, Any]]:
@@ -135,6 +142,19 @@ class Link:
             {actions.get(name, name): share} | ({"frames": 1} if name == "reorder" else {}) | narrowed
             for name, share in self.rules.items()
         ] + [{"reorder": 1.0, "hold_ns": time, "dscp": int(dscp)} for dscp, time in self.held.items()]
+
+    def wire(self) -> dict[str, Any]:
+        """Return the wire as its process and the simulated world read it, without its ports."""
+        spec: dict[str, Any] = {
+            "medium": self.medium,
+            "rate_bit_s": self.rate_bit_s,
+            "delay_ns": self.delay_ns,
+            "mtu": self.mtu,
+            "rules": self.wire_rules(),
+            "seed": self.seed,
+        }
+        switch = self.outputs.switch()
+        return spec if switch is None else spec | {"switch": switch}
 
     @property
     def words(self) -> str:
@@ -149,6 +169,7 @@ class Link:
             parts += [f"{name} {share:.4g}" for name, share in self.rules.items()]
             parts += [] if self.only is None else [f"of {self.only} only"]
             parts += [f"DSCP {dscp} held {time / 1e6:g} ms" for dscp, time in self.held.items()]
+            parts += self.outputs.words
         parts += [] if self.switches == 1 else [f"{self.switches} switches"]
         parts += [f"{name} slowed to {format_rate(rate)}" for name, rate in self.slow_bit_s.items()]
         parts.append(f"MTU {self.mtu}")
@@ -171,6 +192,7 @@ def parse_link(
     only: str | None = None,
     switches: int = 1,
     slow: str | None = None,
+    outputs: Mapping[str, str | None] | None = None,
 ) -> Link:
     """Read a link from its options as written on the command line.
 
@@ -196,9 +218,10 @@ def parse_link(
     if not 1 <= switches <= MOST_HOSTS:
         raise InputError(key="--switches", value=switches, allowed=f"1 to {MOST_HOSTS}")
     given = {name: share for name, share in (rules or {}).items() if share is not None}
+    asked = {name: word for name, word in (outputs or {}).items() if word is not None}
     if kind != "wire":
         unknown = {"--delay": delay, "--medium": medium, "--hold": hold, "--only": only} | {
-            f"--{name}": word for name, word in given.items()
+            f"--{name.replace('_', '-')}": word for name, word in (given | asked).items()
         }
         for option, value in unknown.items():
             if value is not None:
@@ -225,6 +248,11 @@ def parse_link(
         raise InputError(key="--only", value=only, allowed="tcp, udp, icmp")
     if medium not in (None, "duplex", "shared"):
         raise InputError(key="--medium", value=medium, allowed="duplex, shared")
+    if medium == "shared" and asked:
+        option = f"--{next(iter(asked)).replace('_', '-')}"
+        raise InputError(
+            key=option, reason="is of the outputs of a switch", allowed="without --medium shared"
+        )
     return Link(
         "wire",
         mtu=mtu,
@@ -236,6 +264,7 @@ def parse_link(
         seed=seed,
         held=_held(hold) if hold is not None else {},
         only=only,
+        outputs=parse_outputs(**asked),
     )
 
 
@@ -303,7 +332,8 @@ class Plan:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
         """Read back what `to_json` wrote."""
-        return cls(int(value["hosts"]), Link(**value["link"]), list(value["visible"]))
+        link = {**value["link"], "outputs": Outputs(**value["link"]["outputs"])}
+        return cls(int(value["hosts"]), Link(**link), list(value["visible"]))
 
 
 def folder_of(program: Path, bed: str | None = None, visible: Sequence[str] = ()) -> list[Path]:
@@ -352,6 +382,10 @@ def make_plan(hosts: int, link: Link, share: Sequence[str | Path] = ()) -> Plan:
     for name in link.slow_bit_s:
         if name != TRUNK and int(name[1:]) > hosts:
             raise InputError(key="--slow", value=name, allowed=f"h1 to h{hosts}, trunk")
+    for name in link.outputs.background:
+        host = name.rpartition(":")[0]
+        if host and int(host[1:]) > hosts:
+            raise InputError(key="--background", value=host, allowed=f"h1 to h{hosts}")
     here = Path(__file__).resolve().parents[2]
     wanted = [Path(sys.prefix), Path(sys.base_prefix), here]
     with contextlib.suppress(OSError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,30 @@ def test_links_are_read() -> None:
     assert wire == Link("wire", 1500, False, 1_500_000_000, 5000, "shared", {"loss": 0.001}, 7)
 
 
+def _wire(medium: str | None = None, **outputs: str) -> dict[str, Any]:
+    return {"kind": "wire", "rate": "10Mbit", "medium": medium, "outputs": outputs}
+
+
+def test_what_the_outputs_of_a_wire_have_is_read_and_said_to_the_wire() -> None:
+    strict = parse_link(**_wire(strict_priority="46,34", queue="64KiB", background="h2:0=0.7", burst="20ms"))
+    assert strict.outputs.queues == ["46", "34", "others"]
+    assert strict.outputs.switch() == {
+        "queues": {"scheduler": "strict-priority", "dscp": [46, 34]},
+        "queue_bytes": 65536,
+        "background": [{"dscp": 0, "load": 0.7, "to": "h2", "on_ns": 20_000_000}],
+    }
+    assert "strict priority 46, 34, others, queues of 64 KiB, background h2:0=0.7" in strict.words
+    weighted = parse_link(**_wire(weights="46=3,others=2")).outputs
+    assert weighted.switch() == {
+        "queues": {"scheduler": "weighted", "weights": [{"dscp": 46, "weight": 3}], "others": 2}
+    }
+    assert parse_link("wire", rate="10Mbit").outputs.switch() is None
+    for link in (strict, parse_link(**_wire(weights="46=3"))):
+        assert (
+            Plan.from_json(json.loads(json.dumps(Plan(2, link).to_json()))).link.describe() == link.describe()
+        )
+
+
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [
@@ -45,6 +70,28 @@ def test_links_are_read() -> None:
         ({"kind": "wire", "rate": "10Mbit", "offload": False}, "--no-offload"),
         ({"rules": {"reorder": "1%"}}, "--reorder: '1%' is not for --link veth"),
         ({"kind": "shared", "rate": "1Gbit", "delay": "1us"}, "--delay: '1us' is not for --link shared"),
+        (
+            {"outputs": {"queue": "64KiB"}},
+            "--queue: '64KiB' is not for --link veth; allowed: with --link wire",
+        ),
+        (_wire(medium="shared", background="0=0.7"), "--background: is of the outputs of a switch"),
+        (
+            _wire(strict_priority="46,46"),
+            "1 to 7 classes, each a DSCP from 0 to 63, first the one that goes first",
+        ),
+        (_wire(strict_priority="64"), "--strict-priority: '64' is not allowed"),
+        (
+            _wire(strict_priority="46", weights="46=1"),
+            "without --strict-priority: an output has one scheduler",
+        ),
+        (_wire(weights="46=0"), "and a weight from 1 to 255, such as 46=3,others=1"),
+        (_wire(weights="others=1"), "1 to 7 classes besides others"),
+        (_wire(background="0=2.1"), "a share of the rate from 0 to 2, such as 0=0.7 or h2:0=0.7"),
+        (_wire(background="0=0.1,0=0.2"), "each once"),
+        (_wire(background="h100:0=0.1"), "each once"),
+        (_wire(sources="3"), "--sources: '3' is of --background"),
+        (_wire(sources="0", background="0=0.5"), "--sources: '0' is not allowed"),
+        (_wire(burst="10ms"), "--burst: '10ms' is of --background; allowed: with --background 0=0.7"),
         ({"mtu": 9001}, "--mtu: 9001 is not allowed here; allowed: 576 to 9000"),
     ],
 )

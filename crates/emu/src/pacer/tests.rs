@@ -47,6 +47,8 @@ fn config(medium: Medium) -> WireConfig {
         queue_frames: 1000,
         longest: Bytes::new(1518),
         rules: Vec::new(),
+        queues: None,
+        background: Vec::new(),
         seed: 3,
     }
 }

@@ -1,4 +1,5 @@
-//! Ethernet frame by frame: cables, a switch, one shared medium by turns or with collisions, faults by rule.
+//! Ethernet frame by frame: cables, a switch with queues by class, one shared medium by turns or with collisions,
+//! faults by rule.
 //!
 //! [`Wire`] joins any number of ports. It is a sans-I/O machine: [`Wire::handle_frame`] takes what a
 //! port's host sends, [`Wire::poll_output`] says what each port receives and when, and every instant
@@ -9,6 +10,7 @@
 //! that learns. Left out: pause frames, VLANs, spanning trees, autonegotiation.
 
 mod counters;
+mod queues;
 mod read;
 mod switch;
 #[cfg(test)]
@@ -22,6 +24,7 @@ use wiretwin_units::{Bits, Bytes};
 pub use crate::fault::{Action, Filter, Hold, Rule, When};
 pub use crate::port::PortId;
 pub use counters::{Counters, Totals};
+pub use queues::{Background, MOST_QUEUES, QueueCounters, Queues};
 pub use read::{KEYS, read_mtu, read_wire};
 pub use wire::{Medium, Output, Wire, WireConfig};
 pub use wiretwin_engine::Probability;

@@ -4,6 +4,7 @@ use serde_json::Value;
 use wiretwin_engine::{DEFAULT_SEED, Probability};
 use wiretwin_units::{BitRate, Bytes, Span};
 
+use super::queues::{Background, Queues};
 use super::wire::{Medium, WireConfig};
 use super::{HEADER, PortId};
 use crate::fault::{Action, Filter, Hold, Rule, When};
@@ -37,11 +38,12 @@ pub fn read_wire(fields: &Fields<'_>, ports: &[String]) -> Result<WireConfig, Js
     let media = [("duplex", None), ("shared", Some(Medium::Shared)), ("csma_cd", Some(Medium::CsmaCd))];
     let shared = at.one_of(&media)?;
     let switch = fields.optional("switch");
+    let mut of_switch = OfSwitch::default();
     let medium = match (shared, switch) {
         (Some(_), Some(at)) => return Err(at.refuse("nothing: a shared medium has no switch")),
         (Some(medium), None) => medium,
         (None, None) if ports.len() == 2 => Medium::Cable,
-        (None, at) => read_switch(at.as_ref())?,
+        (None, at) => read_switch(at.as_ref(), ports, &mut of_switch)?,
     };
     let at = fields.get("rate_bit_s")?;
     let rate = at.integer(SLOWEST_BIT_S, FASTEST_BIT_S)?;
@@ -60,6 +62,8 @@ pub fn read_wire(fields: &Fields<'_>, ports: &[String]) -> Result<WireConfig, Js
         queue_frames: number(fields, "queue_frames", 0, 1 << 20, QUEUE_FRAMES)? as u32,
         longest: Bytes::new(mtu + HEADER as u64 + TAG),
         rules,
+        queues: of_switch.queues,
+        background: of_switch.background,
         seed: number(fields, "seed", 0, u64::MAX, DEFAULT_SEED)?,
     })
 }
@@ -76,14 +80,70 @@ fn number(fields: &Fields<'_>, key: &str, least: u64, most: u64, absent: u64) ->
     fields.optional(key).map_or(Ok(absent), |at| at.integer(least, most))
 }
 
-fn read_switch(at: Option<&At<'_>>) -> Result<Medium, JsonError> {
+/// What a switch has besides its medium.
+#[derive(Default)]
+struct OfSwitch {
+    queues: Option<Queues>,
+    background: Vec<Background>,
+}
+
+fn read_switch(at: Option<&At<'_>>, ports: &[String], of_switch: &mut OfSwitch) -> Result<Medium, JsonError> {
     let Some(at) = at else {
         return Ok(Medium::Switch { latency: Span::ZERO, queue: Bytes::new(SWITCH_QUEUE_BYTES) });
     };
-    let fields = at.object(&["latency_ns", "queue_bytes"])?;
+    let fields = at.object(&["latency_ns", "queue_bytes", "queues", "background"])?;
+    of_switch.queues = fields.optional("queues").map(|at| read_queues(&at)).transpose()?;
+    if let Some(at) = fields.optional("background") {
+        let list = at.list("background loads")?;
+        of_switch.background = list.iter().map(|at| read_background(at, ports)).collect::<Result<_, _>>()?;
+    }
     Ok(Medium::Switch {
         latency: Span::from_ns(number(&fields, "latency_ns", 0, LONGEST_NS, 0)?),
         queue: Bytes::new(number(&fields, "queue_bytes", 0, 1 << 32, SWITCH_QUEUE_BYTES)?),
+    })
+}
+
+fn read_queues(at: &At<'_>) -> Result<Queues, JsonError> {
+    let fields = at.object(&["scheduler", "dscp", "weights", "others"])?;
+    let is_weighted = fields.get("scheduler")?.one_of(&[("strict-priority", false), ("weighted", true)])?;
+    let (dscp, weights, others) =
+        (fields.optional("dscp"), fields.optional("weights"), fields.optional("others"));
+    if !is_weighted {
+        if let Some(at) = weights.or(others) {
+            return Err(at.refuse("nothing: strict priority has no weights"));
+        }
+        let list = fields.get("dscp")?.list("codepoints")?;
+        let dscp =
+            list.iter().map(|at| at.integer(0, 63).map(|dscp| dscp as u8)).collect::<Result<Vec<_>, _>>()?;
+        return Queues::strict_priority(&dscp).map_err(|error| at.refuse(&error.allowed));
+    }
+    if let Some(at) = dscp {
+        return Err(at.refuse("nothing: weighted queues have their codepoints in `weights`"));
+    }
+    let list = fields.get("weights")?.list("codepoints and their weights")?;
+    let mut weights = Vec::new();
+    for item in &list {
+        let fields = item.object(&["dscp", "weight"])?;
+        let (dscp, weight) = (fields.get("dscp")?.integer(0, 63)?, fields.get("weight")?.integer(1, 255)?);
+        weights.push((dscp as u8, weight as u8));
+    }
+    let others = others.map_or(Ok(1), |at| at.integer(1, 255))? as u8;
+    Queues::weighted(&weights, others).map_err(|error| at.refuse(&error.allowed))
+}
+
+fn read_background(at: &At<'_>, ports: &[String]) -> Result<Background, JsonError> {
+    let fields = at.object(&["dscp", "to", "load", "sources", "peak_over_mean", "on_ns", "bytes"])?;
+    let dscp = fields.get("dscp")?.integer(0, 63)? as u8;
+    let usual = Background::of(dscp, fields.get("load")?.real(0.0, 2.0)?);
+    let peak = fields.optional("peak_over_mean").map(|at| at.real(1.0, 1000.0)).transpose()?;
+    let octets = number(&fields, "bytes", 46, MTU.1, usual.frame.get() - HEADER as u64)?;
+    Ok(Background {
+        to: read_port(&fields, "to", ports)?,
+        sources: number(&fields, "sources", 1, 1000, usual.sources.into())? as u16,
+        peak_over_mean: peak.unwrap_or(usual.peak_over_mean),
+        on: Span::from_ns(number(&fields, "on_ns", 1, LONGEST_NS, usual.on.as_ns())?),
+        frame: Bytes::new(octets + HEADER as u64),
+        ..usual
     })
 }
 
@@ -240,6 +300,58 @@ mod tests {
         let odd = read(|v| (v["medium"], v["rate_bit_s"]) = ("csma_cd".into(), 20_000_000.into()), TWO);
         let expected = "wire: rate_bit_s is 20000000; allowed: 10000000, 100000000 or 1000000000";
         assert!(odd.unwrap_err().starts_with(expected));
+    }
+
+    #[test]
+    fn a_switch_has_the_queues_and_the_background_load_that_it_is_said_to() {
+        let with = |switch: Value| read(move |v| v["switch"] = switch.clone(), TWO);
+        let strict = with(serde_json::json!({
+            "queues": {"scheduler": "strict-priority", "dscp": [46, 34]},
+            "background": [{"dscp": 0, "load": 0.7}, {"dscp": 8, "to": "h2", "load": 0.1, "sources": 1, "peak_over_mean": 1, "on_ns": 5, "bytes": 46}],
+        }));
+        let strict = strict.unwrap();
+        assert_eq!(strict.queues, Queues::strict_priority(&[46, 34]).ok());
+        assert_eq!(strict.background[0], Background::of(0, 0.7));
+        let other = Background {
+            sources: 1,
+            to: Some(PortId(1)),
+            peak_over_mean: 1.0,
+            on: Span::from_ns(5),
+            frame: Bytes::new(60),
+            ..Background::of(8, 0.1)
+        };
+        assert_eq!(strict.background[1], other);
+        let weights = serde_json::json!([{"dscp": 46, "weight": 3}]);
+        let weighted =
+            with(serde_json::json!({"queues": {"scheduler": "weighted", "weights": weights, "others": 2}}));
+        assert_eq!(weighted.unwrap().queues, Queues::weighted(&[(46, 3)], 2).ok());
+        for (queues, said) in [
+            (
+                serde_json::json!({"scheduler": "fifo"}),
+                r#"scheduler is "fifo"; allowed: strict-priority, weighted"#,
+            ),
+            (
+                serde_json::json!({"scheduler": "strict-priority", "dscp": [46, 46]}),
+                "allowed: 0 to 63, each once",
+            ),
+            (
+                serde_json::json!({"scheduler": "strict-priority", "dscp": [46], "others": 1}),
+                "allowed: nothing: strict priority has no weights",
+            ),
+            (
+                serde_json::json!({"scheduler": "weighted", "dscp": [46]}),
+                "allowed: nothing: weighted queues have their codepoints in `weights`",
+            ),
+            (
+                serde_json::json!({"scheduler": "weighted", "weights": [{"dscp": 46, "weight": 0}]}),
+                "weight is 0; allowed: an integer from 1 to 255",
+            ),
+        ] {
+            let error = with(serde_json::json!({ "queues": queues })).unwrap_err();
+            assert!(error.contains("switch.queues") && error.contains(said), "{error}\n{said}");
+        }
+        let error = with(serde_json::json!({"background": [{"dscp": 0, "load": 2.5}]})).unwrap_err();
+        assert!(error.contains("switch.background[0].load is 2.5; allowed: 0 to 2"), "{error}");
     }
 
     #[test]

@@ -28,6 +28,8 @@ fn config(medium: Medium) -> WireConfig {
         queue_frames: 1000,
         longest: Bytes::new(1518),
         rules: Vec::new(),
+        queues: None,
+        background: Vec::new(),
         seed: 1,
     }
 }
@@ -281,6 +283,9 @@ fn misuse_is_refused_with_the_bound() {
     let rules = vec![Rule { action: Action::Drop, when: When::Every(1), filter: to }];
     let stray = WireConfig { rules, ..config(Medium::Cable) };
     assert_eq!(refusal(stray, 2), "rules[0] is port 2; allowed: ports 0 to 1");
+    let queues = Some(Queues::strict_priority(&[46]).unwrap());
+    let error = Wire::<()>::new(WireConfig { queues, ..config(Medium::Shared) }, 2).unwrap_err();
+    assert!(error.to_string().ends_with("at the outputs of a switch"), "{error}");
     let never = WireConfig { rules: vec![rule(Action::Drop, When::Every(0))], ..config(Medium::Cable) };
     assert_eq!(refusal(never, 2), "rules[0].every is 0; allowed: 1 or more");
 
@@ -371,6 +376,13 @@ fn any_scene() -> impl Strategy<Value = Scene> {
                     queue_frames,
                     longest: Bytes::new(1518),
                     rules,
+                    queues: Some(match seed % 3 {
+                        0 => Queues::strict_priority(&[46]).unwrap(),
+                        1 => Queues::weighted(&[(46, 3)], 1).unwrap(),
+                        _ => Queues::weighted(&[(0, 1)], 200).unwrap(),
+                    })
+                    .filter(|_| seed % 2 == 0 && matches!(medium, Medium::Switch { .. })),
+                    background: Vec::new(),
                     seed,
                 },
                 ports,
@@ -378,6 +390,95 @@ fn any_scene() -> impl Strategy<Value = Scene> {
             },
         )
     })
+}
+
+fn of_class(dscp: u8, number: u32) -> Frame<u32> {
+    Frame { dscp: Some(dscp), ..frame(0, 1, 1486, number) }
+}
+
+/// Both hosts have been heard, and then ten frames of each of two classes come to the output to port 1 at once.
+fn order_of_classes(queues: Queues, queue: Bytes) -> (Wire<u32>, Vec<u32>) {
+    let medium = Medium::Switch { latency: Span::from_us(3), queue };
+    let config = WireConfig { queues: Some(queues), ..config(medium) };
+    let mut wire = Wire::new(config, 3).unwrap();
+    wire.handle_frame(us(0), PortId(1), frame(1, 0xFF, 60, 100)).unwrap();
+    drain(&mut wire);
+    for number in 0..10 {
+        wire.handle_frame(us(1000), PortId(0), of_class(0, number)).unwrap();
+        wire.handle_frame(us(1000), PortId(2), of_class(46, 50 + number)).unwrap();
+    }
+    let order = drain(&mut wire).into_iter().map(|(.., number, _)| number).collect();
+    (wire, order)
+}
+
+#[test]
+fn a_class_of_higher_priority_goes_first_and_one_with_a_weight_takes_its_share() {
+    let room = Bytes::kib(512);
+    let (wire, order) = order_of_classes(Queues::strict_priority(&[46]).unwrap(), room);
+    // Each pair reaches the output at once; the frame that came first is on the line already.
+    assert_eq!(order[..6], [0, 50, 51, 52, 53, 54]);
+    assert_eq!(order[10..14], [59, 1, 2, 3]);
+    let sent: Vec<u64> = wire.queue_counters(PortId(1)).iter().map(|queue| queue.sent).collect();
+    assert_eq!(sent, [10, 10]);
+    assert_eq!(wire.queue_counters(PortId(1))[0].sent_bytes, 14_860);
+    let (_, order) = order_of_classes(Queues::weighted(&[(46, 3)], 1).unwrap(), room);
+    let protected = order[..8].iter().filter(|&&number| number >= 50).count();
+    assert!((5..=6).contains(&protected), "{order:?}");
+}
+
+#[test]
+fn a_queue_that_is_full_loses_its_own_class_alone() {
+    let (wire, order) = order_of_classes(Queues::strict_priority(&[46]).unwrap(), Bytes::new(3000));
+    let counted = wire.queue_counters(PortId(1));
+    assert!(counted[0].drops == 0 && counted[1].drops > 0, "{counted:?}");
+    assert_eq!(wire.counters(PortId(1)).unwrap().switch_drops, counted[1].drops);
+    assert_eq!(order.len() as u64 + counted[1].drops, 20);
+}
+
+/// The waits of frames of a class that come each 20 ms beside background load on class 0, in microseconds, sorted.
+fn beside(load: f64, dscp: u8) -> (Vec<u64>, Wire<u32>) {
+    let queues = Some(Queues::strict_priority(&[46]).unwrap());
+    let background = vec![Background::of(0, load)];
+    let mut wire = Wire::new(WireConfig { queues, background, ..config(SWITCH) }, 2).unwrap();
+    let (mut took, mut from) = (Vec::new(), 0);
+    for number in 0..500 {
+        let mut next = us(from);
+        while next < us(from + 20_000) {
+            wire.handle_timeout(next);
+            if next == us(from) {
+                wire.handle_frame(next, PortId(0), of_class(dscp, number)).unwrap();
+            }
+            loop {
+                match wire.poll_output() {
+                    Output::Deliver { due, frame, .. } => {
+                        took.push((due - us(20_000 * u64::from(frame.payload))).as_ns() / 1000);
+                    }
+                    Output::Timeout(at) => {
+                        next = at.unwrap_or(SimTime::MAX);
+                        break;
+                    }
+                }
+            }
+        }
+        from += 20_000;
+    }
+    took.sort_unstable();
+    (took, wire)
+}
+
+#[test]
+fn background_load_delays_its_own_class_and_takes_its_share_of_the_line() {
+    let (free, _) = beside(0.0, 0);
+    let (ordinary, wire) = beside(0.7, 0);
+    let (protected, _) = beside(0.7, 46);
+    // A frame of the load is on the line for 1230 us; who goes first waits for one at most.
+    assert!(protected.iter().all(|&us| us <= free[0] + 1231), "{:?}", protected.last());
+    assert!(ordinary[ordinary.len() / 2] > free[0] && ordinary[ordinary.len() - 5] > free[0] + 10_000);
+    let counted = wire.queue_counters(PortId(1))[1];
+    let share = (counted.background * 1538 * 8) as f64 / 1e7 / 10.0;
+    assert!((0.55..0.85).contains(&share), "{share}");
+    let (none, wire) = beside(1.5, 0);
+    assert!(none.len() < 500 && wire.queue_counters(PortId(1))[1].background_drops > 0);
 }
 
 /// Everything that came out, in order: port, sender, number, bits flipped, time in ps.
@@ -407,7 +508,8 @@ fn trace(scene: &Scene, extra: u64) -> (Trace, Vec<u64>) {
         }
         now += gap * 1000;
         handed_in.push(now);
-        let frame = frame(port as u8, to, length, number as u32);
+        let dscp = Some(46 * (number as u8 % 2));
+        let frame = Frame { dscp, ..frame(port as u8, to, length, number as u32) };
         wire.handle_frame(SimTime::from_ps(now), PortId(port), frame).unwrap();
         poll(&mut wire);
     }
@@ -450,6 +552,7 @@ proptest! {
     #[test]
     fn without_rules_a_pair_of_ports_keeps_its_order(mut scene in any_scene()) {
         scene.config.rules.clear();
+        scene.config.queues = None;
         let (trace, _) = trace(&scene, 0);
         let mut last = std::collections::BTreeMap::new();
         for (to, from, number, _, _) in trace {

@@ -5,7 +5,8 @@
 //!   busy; its last bit arrives a propagation delay later, and with it the frame.
 //! - A **switch** has such a cable to each port. It stores a frame whole, then forwards it by the
 //!   table of a learning bridge: a frame is serialised twice, and ports that send to one another do
-//!   not disturb other pairs. Each of its outputs has a finite queue.
+//!   not disturb other pairs. Each of its outputs has a finite queue, or several by class ([`Queues`]),
+//!   and may have background load in them.
 //! - A **shared** medium carries one frame at a time for all ports, and every port hears every other.
 //!   When it falls idle, the next port after the last sender that has a frame waiting may send one.
 //!   Choice: turns in place of collisions and backoff, the limit of a fair half-duplex Ethernet that
@@ -22,6 +23,7 @@ use wiretwin_plan::{PlanError, Queue};
 use wiretwin_units::{BitRate, Bytes, SimTime, Span, Transmitter};
 
 use super::counters::{Counters, Totals};
+use super::queues::{Background, Leaving, Outputs, QueueCounters, Queues};
 use super::switch::{Forward, Table};
 use super::{CHECK, Frame, GAP, HEADER, PREAMBLE, PortId, SHORTEST};
 use crate::csma_cd::{self, CsmaCd, StationId};
@@ -30,6 +32,8 @@ use crate::port::{self, Discipline, PortSpec, Taken};
 
 /// The slowest line, so that no queue outlasts the run.
 const SLOWEST: BitRate = BitRate::kbit_s(1);
+/// While no frame is under way, background load is looked after so often.
+const IDLE: Span = Span::from_ms(10);
 
 /// What joins the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +44,7 @@ pub enum Medium {
     Switch {
         /// From the last bit in to the first bit out, if the output is idle.
         latency: Span,
-        /// What may wait for each output, the frame being sent apart.
+        /// What may wait for each output, the frame being sent apart; with queues by class, in each of them.
         queue: Bytes,
     },
     /// Any number of ports on one medium, by turns.
@@ -65,7 +69,11 @@ pub struct WireConfig {
     pub longest: Bytes,
     /// Faults, in order.
     pub rules: Vec<Rule>,
-    /// The seed of the faults.
+    /// Queues by class at the outputs of a switch; one for all if absent.
+    pub queues: Option<Queues>,
+    /// Background load at the outputs of a switch.
+    pub background: Vec<Background>,
+    /// The seed of the faults and of background load.
     pub seed: u64,
 }
 
@@ -100,6 +108,19 @@ enum Step<P> {
     Again { from: PortId, to: PortId, frame: Frame<P> },
     /// A frame has been held back long enough.
     Release { to: PortId, number: u64 },
+    /// A frame reaches the queues of an output.
+    Queue { from: PortId, to: PortId, frame: Frame<P> },
+    /// What waits at an output has its turn.
+    Turn { to: PortId },
+    /// A source of background load has a frame.
+    Load { to: PortId, source: u16 },
+}
+
+impl<P> Step<P> {
+    /// Whether it is about no frame that a host has sent.
+    const fn is_of_nobody(&self) -> bool {
+        matches!(self, Self::Turn { .. } | Self::Load { .. })
+    }
 }
 
 /// A frame that waits to be overtaken.
@@ -120,9 +141,17 @@ struct Port<P> {
 /// The transmitters, and what waits for them.
 enum Lines<P> {
     Cable(Vec<port::Port<()>>),
-    Switch { inward: Vec<port::Port<()>>, outward: Vec<port::Port<()>>, table: Table, latency: Span },
+    Switch { inward: Vec<port::Port<()>>, outward: Outward<P>, table: Table, latency: Span },
     Shared { line: Transmitter, busy: bool, last: usize, waiting: Vec<VecDeque<Frame<P>>> },
     CsmaCd { cable: Box<CsmaCd<Frame<P>>>, waiting: Vec<VecDeque<Frame<P>>> },
+}
+
+/// The outputs of a switch.
+enum Outward<P> {
+    /// A queue each, which frames leave as they come.
+    Plain(Vec<port::Port<()>>),
+    /// Queues by class, or background load.
+    Queued(Outputs<P>),
 }
 
 /// Ports and what joins them.
@@ -138,6 +167,8 @@ pub struct Wire<P> {
     /// Numbers of steps.
     events: EventQueue<u32>,
     steps: Slab<Step<P>>,
+    /// How many of the steps are about no frame that a host has sent.
+    of_nobody: usize,
     outputs: VecDeque<Output<P>>,
 }
 
@@ -160,7 +191,8 @@ impl<P: Clone> Wire<P> {
     /// [`PlanError`]: fewer than 2 ports or more than the medium joins, a rate that is too low or no half-duplex Ethernet's
     /// where stations collide, a rule of a port that is not there or of every 0th frame.
     pub fn new(config: WireConfig, ports: usize) -> Result<Self, PlanError> {
-        let WireConfig { medium, rate, delay, queue_frames, longest, rules, seed } = config;
+        let WireConfig { medium, rate, delay, queue_frames, longest, rules, queues, background, seed } =
+            config;
         let most = if medium == Medium::Cable { 2 } else { Self::MOST_PORTS };
         if !(2..=most).contains(&ports) {
             return Err(PlanError::new("ports", ports, format!("2 to {most}")));
@@ -181,6 +213,10 @@ impl<P: Clone> Wire<P> {
                 return Err(PlanError::new(format!("rules[{number}].every"), 0, "1 or more"));
             }
         }
+        let has_queues = queues.is_some() || !background.is_empty();
+        if has_queues && !matches!(medium, Medium::Switch { .. }) {
+            return Err(PlanError::new("queues and background", "given", "at the outputs of a switch"));
+        }
         let lines_of = |discipline| {
             let (framing, gap) = (Bytes::new(PREAMBLE + CHECK), Bytes::new(GAP));
             vec![port::Port::new(PortSpec { rate, framing, gap, discipline, marks_after: Span::MAX }); ports]
@@ -191,7 +227,11 @@ impl<P: Clone> Wire<P> {
             Medium::Cable => Lines::Cable(lines_of(inward)),
             Medium::Switch { latency, queue } => Lines::Switch {
                 inward: lines_of(inward),
-                outward: lines_of(Discipline::FifoBehind(queue)),
+                outward: if has_queues {
+                    Outward::Queued(Outputs::new(ports, (rate, queue, seed), queues, &background)?)
+                } else {
+                    Outward::Plain(lines_of(Discipline::FifoBehind(queue)))
+                },
                 table: Table::default(),
                 latency,
             },
@@ -215,7 +255,7 @@ impl<P: Clone> Wire<P> {
                 Lines::Shared { line, busy: false, last: ports - 1, waiting: vec![VecDeque::new(); ports] }
             }
         };
-        Ok(Self {
+        let mut wire = Self {
             now: SimTime::ZERO,
             rate,
             delay,
@@ -226,8 +266,32 @@ impl<P: Clone> Wire<P> {
             ports: vec![Port { counters: Counters::default(), held_back: Vec::new() }; ports],
             events: EventQueue::new(),
             steps: Slab::new(),
+            of_nobody: 0,
             outputs: VecDeque::new(),
-        })
+        };
+        if let Some(outputs) = wire.outputs() {
+            let first: Vec<_> = outputs.first().collect();
+            for (to, source, at) in first {
+                wire.schedule(at, Step::Load { to, source });
+            }
+        }
+        Ok(wire)
+    }
+
+    /// The outputs of a switch with queues by class or background load.
+    fn outputs(&mut self) -> Option<&mut Outputs<P>> {
+        match &mut self.lines {
+            Lines::Switch { outward: Outward::Queued(outputs), .. } => Some(outputs),
+            _ => None,
+        }
+    }
+
+    /// Counts of each queue of the output to a port: none where the port has one for all and no background load.
+    pub fn queue_counters(&self, port: PortId) -> &[QueueCounters] {
+        match &self.lines {
+            Lines::Switch { outward: Outward::Queued(outputs), .. } => outputs.counters(port),
+            _ => &[],
+        }
     }
 
     /// How many ports there are.
@@ -243,12 +307,15 @@ impl<P: Clone> Wire<P> {
     /// Frames in queues, on lines and held back, counted where they are; outputs that have not been
     /// polled are no longer among them.
     pub fn held(&self) -> u64 {
-        let moving = |step: &&Step<P>| !matches!(step, Step::Idle | Step::Release { .. });
+        let moving = |step: &&Step<P>| {
+            !matches!(step, Step::Idle | Step::Release { .. } | Step::Turn { .. } | Step::Load { .. })
+        };
         let waiting = match &self.lines {
             Lines::Shared { waiting, .. } => waiting.iter().map(VecDeque::len).sum(),
             Lines::CsmaCd { cable, waiting } => {
                 waiting.iter().map(VecDeque::len).sum::<usize>() + on_cable(cable)
             }
+            Lines::Switch { outward: Outward::Queued(outputs), .. } => outputs.waiting(),
             // Their frames are in steps as soon as they are queued.
             Lines::Cable(_) | Lines::Switch { .. } => 0,
         };
@@ -332,6 +399,7 @@ impl<P: Clone> Wire<P> {
             }
             while let Some(event) = self.events.pop_through(at) {
                 let step = self.steps.remove(event.what);
+                self.of_nobody -= usize::from(step.is_of_nobody());
                 self.step(step);
             }
         }
@@ -342,7 +410,11 @@ impl<P: Clone> Wire<P> {
     pub fn poll_output(&mut self) -> Output<P> {
         match self.outputs.pop_front() {
             Some(output) => output,
-            None => Output::Timeout(self.next()),
+            None => {
+                let next = self.next();
+                let is_idle = self.steps.len() == self.of_nobody && self.of_nobody > 0 && self.held() == 0;
+                Output::Timeout(if is_idle { next.max(Some(self.now.saturating_add(IDLE))) } else { next })
+            }
         }
     }
 
@@ -368,6 +440,58 @@ impl<P: Clone> Wire<P> {
             Step::Arrive { from, to, frame } => self.arrive(from, to, frame),
             Step::Again { from, to, frame } => self.deliver(from, to, frame),
             Step::Release { to, number } => self.release(to, |held| held.number == number),
+            Step::Queue { from, to, frame } => self.queue(from, to, frame),
+            Step::Turn { to } => {
+                if let Some(outputs) = self.outputs() {
+                    outputs.turned(to);
+                }
+                self.turn(to);
+            }
+            Step::Load { to, source } => {
+                self.leave(to);
+                let now = self.now;
+                let at = self.outputs().map(|outputs| outputs.load(now, to, source));
+                if let Some(at) = at.filter(|&at| at < SimTime::MAX) {
+                    self.schedule(at, Step::Load { to, source });
+                }
+                self.turn(to);
+            }
+        }
+    }
+
+    /// Puts a frame into the queue of its class.
+    fn queue(&mut self, from: PortId, to: PortId, frame: Frame<P>) {
+        self.leave(to);
+        let now = self.now;
+        let Some(outputs) = self.outputs() else { return };
+        let (leaving, drops) = {
+            let leaving = outputs.take(now, to, from, frame);
+            (leaving, outputs.counters(to).iter().map(|queue| queue.drops).sum())
+        };
+        self.ports[usize::from(to.0)].counters.switch_drops = drops;
+        if let Some(leaving) = leaving {
+            self.left(to, leaving);
+        }
+        self.turn(to);
+    }
+
+    /// Sends on what has had its turn by now at an output.
+    fn leave(&mut self, to: PortId) {
+        let now = self.now;
+        while let Some(leaving) = self.outputs().and_then(|outputs| outputs.next(now, to)) {
+            self.left(to, leaving);
+        }
+    }
+
+    fn left(&mut self, to: PortId, leaving: Leaving<P>) {
+        let Leaving { from, frame, at } = leaving;
+        self.schedule(at.saturating_add(self.delay), Step::Arrive { from, to, frame });
+    }
+
+    fn turn(&mut self, to: PortId) {
+        self.leave(to);
+        if let Some(at) = self.outputs().and_then(|outputs| outputs.turn(to)) {
+            self.schedule(at, Step::Turn { to });
         }
     }
 
@@ -415,6 +539,7 @@ impl<P: Clone> Wire<P> {
     }
 
     fn schedule(&mut self, at: SimTime, step: Step<P>) {
+        self.of_nobody += usize::from(step.is_of_nobody());
         let number = self.steps.insert(step);
         self.events.push(at, number);
     }
@@ -434,7 +559,16 @@ impl<P: Clone> Wire<P> {
         };
         let ready = self.now.saturating_add(*latency);
         let mut sends = Vec::new();
-        for index in targets.filter(|&index| index != usize::from(from.0)) {
+        let targets = targets.filter(|&index| index != usize::from(from.0));
+        let Outward::Plain(outward) = outward else {
+            let targets: Vec<PortId> = targets.map(|index| PortId(index as u16)).collect();
+            self.ports[usize::from(from.0)].counters.copied += targets.len() as u64 - 1;
+            for to in targets {
+                self.schedule(ready, Step::Queue { from, to, frame: frame.clone() });
+            }
+            return;
+        };
+        for index in targets {
             sends.push((PortId(index as u16), send(&mut outward[index], ready, &frame)));
         }
         self.ports[usize::from(from.0)].counters.copied += sends.len() as u64 - 1;
