@@ -58,6 +58,32 @@ _LOSS = Word(
         "fault_jitter_us": 500,
     },
 )
+_TIME = r"([1-9]\d{0,4})(us|ms)"
+
+
+def _time(word: str, option: str, summary: str) -> Word:
+    """Return a word that sets a time, written with its unit and handed on in ms."""
+    return Word(
+        word + _TIME,
+        f"{word}Nms",
+        f"{summary}: N us or ms",
+        lambda match: {option: int(match[1]) / (1000 if match[2] == "us" else 1)},
+    )
+
+
+def _class(word: str, option: str, summary: str) -> Word:
+    """Return a word that sets a class."""
+    return Word(word + r"(\d|[1-5]\d|6[0-3])", f"{word}N", summary, lambda match: {option: int(match[1])})
+
+
+_CIRCUITS = (
+    _time("T_M", "high_ms", "a latency above T_M moves data to the backup circuit"),
+    _time("T_m", "low_ms", "a latency below T_m, which is less than T_M, moves them back"),
+    _time("T_L", "loss_ms", "a monitoring cell that is later than T_L is lost, and the latency high"),
+    _time("monitor", "interval_ms", "the time from one monitoring cell to the next"),
+    _class("ordinary", "dscp_ordinary", "the class (DSCP) of the ordinary circuit"),
+    _class("backup", "dscp_backup", "the class (DSCP) of the backup circuit"),
+)
 _SPIN = fixed("spin", "waits by asking again and again, holding its core", wait="spin")
 _YIELD = fixed("yield", "gives way to other processes on its core while waiting", wait="yield")
 _OVER_VIS = (
@@ -257,7 +283,7 @@ LAYERS: dict[str, LayerKind] = {
             "a reliable adaptation layer of one-cell PDUs over UDP, on circuits of two classes; blocking",
             "pair",
             options={"wait": "block"},
-            words=(_SPIN, _LOSS),
+            words=(_SPIN, _LOSS, *_CIRCUITS),
             # A cell of 48 B holds 23 beside its stamp; a POLL after 25 of them is answered by a STAT.
             by_address=True,
             nature=Nature(is_bare=True, cells=(48, 23, 25)),

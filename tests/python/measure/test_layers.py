@@ -12,10 +12,20 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.quantity import format_size, format_time, parse_rate, parse_share, parse_time
-from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
+from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layer, parse_layers
 from wiretwin.stacks.word import OVER_MESSAGES
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_times_and_classes_of_the_adaptation_layer_are_words() -> None:
+    words = "T_M40ms+T_m500us+T_L200ms+monitor10ms+ordinary0+backup46"
+    options = parse_layer(f"pcaal/udp+{words}").options
+    times = {"high_ms": 40.0, "low_ms": 0.5, "loss_ms": 200.0, "interval_ms": 10.0}
+    assert options == {"wait": "block", **times, "dscp_ordinary": 0, "dscp_backup": 46}
+    for wrong in ("T_M40", "T_M0ms", "backup64", "monitor100000ms"):
+        with pytest.raises(InputError, match="has no variant"):
+            parse_layer(f"pcaal/udp+{wrong}")
 
 
 def test_each_configuration_has_one_name() -> None:
@@ -65,7 +75,7 @@ def test_all_stands_for_every_layer_and_duplicates_fall_together() -> None:
             "has no variant '+posted22'; allowed: for mpi-mvich/shm: +yield, +eagerNk,",
         ),
         ("mpi-mvich/shm+eager64k+posted40", "sets buffers twice, by +eager64k and +posted40"),
-        ("pcaal/udp+loss51", "has no variant '+loss51'; allowed: for pcaal/udp: +spin, +lossN"),
+        ("pcaal/udp+loss51", "has no variant '+loss51'; allowed: for pcaal/udp: +spin, +lossN, +T_MNms"),
     ],
 )
 def test_a_wrong_layer_is_refused_by_name(text: str, words: str) -> None:
