@@ -1,7 +1,7 @@
 //! Arbitrary octets as frames, messages and times against one end of the direct transport.
 
 use super::input::Input;
-use wiretwin_proto::direct::{Config, Delivered, Event, Local, Machine, Message, Services};
+use wiretwin_proto::direct::{Config, Delivered, Event, Local, Machine, Message, Services, Thresholds};
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::direct::{Body, Extent, Head, List, Number, Repr};
@@ -128,7 +128,7 @@ impl Bench {
 pub fn check(octets: &[u8]) {
     let mut input = Input(octets);
     let shape = input.octet();
-    let two = Services {
+    let two = Thresholds {
         high: Span::from_us(90),
         low: Span::from_us(70),
         interval: Span::from_us(300),
@@ -140,7 +140,7 @@ pub fn check(octets: &[u8]) {
         receive_window: 8,
         ack_every: 2,
         queue: 20,
-        services: (shape & 1 == 0).then_some(two),
+        services: if shape & 1 == 0 { Services::Adaptive(two) } else { Services::Ordinary },
         ..Config::default()
     };
     let end = Machine::new(config, LOCAL, (shape & 2 == 0).then_some(2)).expect("a good configuration");

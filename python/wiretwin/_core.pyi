@@ -31,6 +31,28 @@ def direct_past_kernel(interface: str | None = None) -> IPv4Address:
     for another reason.
     """
 
+def direct_exchange(
+    asked: dict[str, Any],
+    *,
+    directory: str | PathLike[str],
+    seat: tuple[int, int],
+    address: str,
+    way: str,
+    limit_s: float,
+) -> dict[str, Any]:
+    """Exchange messages of the direct transport with the other ranks, which meet in a directory.
+
+    `seat` is this rank and how many there are, `way` is ``packet`` or ``udp``. Returns what became of it at
+    this rank. ValueError for an order that cannot be, OSError when another rank is not there or the limit has
+    passed.
+    """
+
+def direct_simulated(asked: dict[str, Any], hosts: int, wire_json: str) -> dict[str, Any]:
+    """Exchange them between simulated hosts on a wire; what became of it at all of them together.
+
+    ValueError for an order or a wire that cannot be.
+    """
+
 class Reader:
     """A thread on another core that reads what it is told to; OSError if there can be none."""
 

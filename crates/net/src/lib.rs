@@ -12,6 +12,7 @@
 //! | [`fault`] | wrong bits of a line, and rules that drop, corrupt, duplicate and hold back |
 //! | [`port`] | what waits for a line, and the transmitter that sends it |
 //! | [`frame`] | ports joined by Ethernet, frame by frame |
+//! | [`direct`] | the direct transport between hosts of that Ethernet |
 //! | [`station`] | what stations of any shared medium have in common |
 //! | [`csma_cd`] | the cable on which stations collide |
 //! | [`timed_token`] | the ring of FDDI |
@@ -24,6 +25,7 @@
 pub mod cell_switch;
 mod comm;
 pub mod csma_cd;
+pub mod direct;
 pub mod fabric;
 pub mod fault;
 pub mod flow;

@@ -133,8 +133,12 @@ class Direct(Stack):
         How many hosts it needs: one alone, two or more, or any number (``None``).
     """
 
-    options: Mapping[str, Any] = {"wait": "spin"}
-    words: tuple[Word, ...] = (_YIELD,)
+    options: Mapping[str, Any] = {"wait": "spin", "service": "ordinary"}
+    words: tuple[Word, ...] = (
+        _YIELD,
+        fixed("protected", "to other hosts by the protected service, DSCP 46", service="protected"),
+        fixed("adaptive", "so while the ordinary service's latency is high", service="adaptive"),
+    )
     # Ways of one transport, of which one leads between hosts only: `all` has enough to share its time among.
     opt_in = True
 
@@ -160,11 +164,13 @@ class Direct(Stack):
     def up(self, place: Place, options: Mapping[str, Any]) -> Iterator[Session]:
         """Build the shim."""
         shim = _FABRIC.at(place)
+        own = dict(options)
         env = {"FI_PROVIDER_PATH": str(direct.LIBRARY.parent), "WIRETWIN_DIRECT_WAYS": self._way}
+        env["WIRETWIN_DIRECT_SERVICE"] = own.pop("service")
         yield ApartSession(
             place,
             shim=shim,
-            options={**options, "provider": direct.PROVIDER},
+            options={**own, "provider": direct.PROVIDER},
             report={"environment": _environment("WIRETWIN_DIRECT_") | env},
             env={host.name: env for host in place.hosts},
         )

@@ -38,8 +38,10 @@ def test_a_class_has_a_queue_of_its_own_and_background_load_stays_in_that_of_its
             assert time.monotonic() < deadline, rows
             rows = counted("classes")
         assert [row["queue"] for row in rows] == ["46", "34", "others"]
-        assert [row["sent_frames"] for row in rows] == [20, 0, 15]
-        assert [row["sent_bytes"] for row in rows] == [20 * 1042, 0, 15 * 1042]
+        assert [row["sent_frames"] for row in rows[:2]] == [20, 0]
+        assert [row["sent_bytes"] for row in rows[:2]] == [20 * 1042, 0]
+        # Kernels have something to say, too.
+        assert rows[2]["sent_bytes"] >= 15 * 1042
         assert [row["dropped_frames"] for row in rows] == [0, 0, 0]
         while (rows := counted("classes"))[2]["background_frames"] < 10:
             assert time.monotonic() < deadline, rows

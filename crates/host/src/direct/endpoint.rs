@@ -10,7 +10,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use wiretwin_msg::tagged::Pattern;
-use wiretwin_proto::direct::{Config, Delivered, Event, Frame, Local, Machine, Message, SendError};
+use wiretwin_proto::direct::{
+    Config, Counters, Delivered, Event, Frame, Local, Machine, Message, SendError, Services,
+};
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::direct::{NO_LANE, Number, STAT_ELEMENTS};
@@ -23,7 +25,6 @@ use super::inbox::{Clear, Completion, Head, Inbox, Kind, NOWHERE, Receive, Sink,
 use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
 use super::stream::{Coming, Job};
-use super::udp;
 use crate::clock::Clock;
 
 /// Which ways to peers an endpoint may take.
@@ -52,6 +53,10 @@ pub struct Options {
     /// For how long the kernel of another host may be silent before its peers are taken to be gone; none for ever, so that
     /// a process ends alone.
     pub silence: Option<Duration>,
+    /// By which service frames go to peers that are reached by datagrams. The ordinary one.
+    pub services: Services,
+    /// The window to such peers stays as it is at first: for comparison. It does not.
+    pub has_fixed_window: bool,
 }
 
 impl Ways {
@@ -68,7 +73,14 @@ impl Ways {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { ip: Ipv4Addr::LOCALHOST, ways: Ways::Any, held_bytes: 64 << 20, silence: None }
+        Self {
+            ip: Ipv4Addr::LOCALHOST,
+            ways: Ways::Any,
+            held_bytes: 64 << 20,
+            silence: None,
+            services: Services::Ordinary,
+            has_fixed_window: false,
+        }
     }
 }
 
@@ -202,20 +214,6 @@ fn memory_config() -> Config {
     }
 }
 
-/// The machine's parameters over datagrams: no more frames under way than the least buffer that Linux gives
-/// a socket by default has room for, from two peers at once.
-fn datagram_config() -> Config {
-    Config {
-        frame: Bytes::new(udp::FRAME as u64),
-        receive_window: 64,
-        first_window: 64,
-        most_window: 64,
-        ack_every: 16,
-        delay_target: Span::from_us(500),
-        ..Config::default()
-    }
-}
-
 impl Endpoint {
     /// An endpoint that others can reach at [`Endpoint::address`].
     ///
@@ -223,6 +221,10 @@ impl Endpoint {
     /// [`EndpointError`] if a socket or random numbers cannot be had.
     pub fn open(options: Options) -> Result<Self, EndpointError> {
         let failed = |doing| move |error| EndpointError { doing, error };
+        let Options { services, has_fixed_window, .. } = options;
+        let checked = Config { services, has_fixed_window, ..Config::datagrams() }.check();
+        checked
+            .map_err(|error| failed("checking its thresholds")(std::io::Error::other(error.to_string())))?;
         let mut network = match options.ways {
             Ways::SharedMemory => None,
             ways => Some(
@@ -296,7 +298,12 @@ impl Endpoint {
         let number = self.peers.len();
         let lane = u16::try_from(number).unwrap_or(NO_LANE);
         let local = Local { key: self.local.key, epoch: self.local.epoch, lane };
-        let config = if uses_memory { memory_config() } else { datagram_config() };
+        let Options { services, has_fixed_window, .. } = self.options;
+        let config = if uses_memory {
+            memory_config()
+        } else {
+            Config { services, has_fixed_window, ..Config::datagrams() }
+        };
         let machine = Machine::new(config, local, Some(key)).expect("parameters that were tested");
         self.peers.push(Peer {
             key,
@@ -511,6 +518,15 @@ impl Endpoint {
     #[must_use]
     pub const fn carried(&self) -> Carried {
         self.carried
+    }
+
+    /// What the end for a peer has counted.
+    ///
+    /// # Panics
+    /// If there is no peer of this number.
+    #[must_use]
+    pub fn counters(&self, peer: usize) -> Counters {
+        *self.peers[peer].machine.counters()
     }
 
     /// Whether everything that was sent has come, as far as its receivers live.

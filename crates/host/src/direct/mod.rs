@@ -10,6 +10,7 @@ mod endpoint;
 mod ends;
 mod error;
 mod ether;
+mod exchange;
 mod inbox;
 mod network;
 mod packet;
@@ -20,8 +21,22 @@ mod udp;
 pub use address::{Address, AddressError, address_of_interface};
 pub use endpoint::{Busy, Endpoint, Options, Outgoing, Ways};
 pub use error::EndpointError;
+pub use exchange::{Exchange, Exchanged, Task, exchange};
 pub use inbox::{Completion, Kind, Receive, Trouble};
 pub use network::{Carried, try_past};
+pub use wiretwin_proto::direct::{Counters, Services, Thresholds};
+
+use std::time::Duration;
+
+use wiretwin_units::Span;
+
+/// The times by which a service is chosen: `T_M`, `T_m`, from one measurement to the next, and `T_L`.
+#[must_use]
+pub fn thresholds(times: [Duration; 4]) -> Thresholds {
+    let [high, low, interval, lost] = times
+        .map(|time| u64::try_from(time.as_nanos()).ok().and_then(Span::checked_from_ns).unwrap_or(Span::MAX));
+    Thresholds { high, low, interval, lost }
+}
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -5,9 +5,31 @@ use wiretwin_units::{Bytes, Span};
 pub use crate::parameter::ConfigError;
 use crate::parameter::{check, one_or_more, some};
 
+/// Which service frames go by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Services {
+    /// The ordinary one alone.
+    #[default]
+    Ordinary,
+    /// The protected one alone.
+    Protected,
+    /// The ordinary one while its latency is low, else the protected one.
+    Adaptive(Thresholds),
+}
+
+impl Services {
+    /// The thresholds, where there are any.
+    pub(super) const fn thresholds(&self) -> Option<Thresholds> {
+        match self {
+            Self::Adaptive(thresholds) => Some(*thresholds),
+            Self::Ordinary | Self::Protected => None,
+        }
+    }
+}
+
 /// When the protected service is used, and when no more (Vila-Sallent and Solé-Pareta 1998, §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Services {
+pub struct Thresholds {
     /// `T_M`: a round trip by the ordinary service above this is high.
     pub high: Span,
     /// `T_m`: a round trip by the ordinary service below this is low; less than `T_M`.
@@ -46,8 +68,10 @@ pub struct Config {
     pub rto_least: Span,
     /// The longest such time, to which it doubles while a peer is silent. 200 ms.
     pub rto_most: Span,
-    /// Two services, or the ordinary one alone. One.
-    pub services: Option<Services>,
+    /// The window stays at `first_window`, whatever the delay and however much is lost: for comparison. It does not.
+    pub has_fixed_window: bool,
+    /// One of two services, or both. The ordinary one.
+    pub services: Services,
 }
 
 impl Default for Config {
@@ -65,12 +89,27 @@ impl Default for Config {
             ack_delay: Span::from_us(100),
             rto_least: Span::from_us(200),
             rto_most: Span::from_ms(200),
-            services: None,
+            has_fixed_window: false,
+            services: Services::Ordinary,
         }
     }
 }
 
 impl Config {
+    /// The parameters over datagrams of an Ethernet: no more frames under way than the least buffer that Linux gives a
+    /// socket by default has room for, from two peers at once.
+    #[must_use]
+    pub fn datagrams() -> Self {
+        Self {
+            receive_window: 64,
+            first_window: 64,
+            most_window: 64,
+            ack_every: 16,
+            delay_target: Span::from_us(500),
+            ..Self::default()
+        }
+    }
+
     /// Whether an end can work with these.
     ///
     /// # Errors
@@ -116,7 +155,7 @@ impl Config {
             ),
             (
                 "T_m",
-                self.services.map_or((0, true, ""), |two| {
+                self.services.thresholds().map_or((0, true, ""), |two| {
                     (
                         two.low.as_ps(),
                         two.low < two.high && two.high < two.lost,
@@ -124,7 +163,10 @@ impl Config {
                     )
                 }),
             ),
-            ("the monitoring interval", self.services.map_or((0, true, ""), |two| some(two.interval))),
+            (
+                "the monitoring interval",
+                self.services.thresholds().map_or((0, true, ""), |two| some(two.interval)),
+            ),
         ])
     }
 }
@@ -139,7 +181,7 @@ mod tests {
     fn a_parameter_that_cannot_be_is_named_with_what_is_allowed() {
         let good = Config::default();
         assert_eq!(good.check(), Ok(()));
-        let two = Services {
+        let two = Thresholds {
             high: Span::from_us(90),
             low: Span::from_us(90),
             interval: Span::from_ms(1),
@@ -157,7 +199,7 @@ mod tests {
                 "the acknowledgment's delay is 200000000, allowed is more than 0 ps, less than the least time-out",
             ),
             (
-                Config { services: Some(two), ..good },
+                Config { services: Services::Adaptive(two), ..good },
                 "T_m is 90000000, allowed is less than T_M, that less than T_L",
             ),
         ] {

@@ -149,6 +149,8 @@ pub struct Counters {
     pub sent: u64,
     /// Those of them, and of what was sent again, that went by the protected service.
     pub protected: u64,
+    /// Bytes of messages in numbered frames, first and again, by the ordinary and by the protected service.
+    pub bytes: [u64; 2],
     /// Numbered frames sent again.
     pub resent: u64,
     /// Numbered frames that came for the first time.
@@ -163,4 +165,21 @@ pub struct Counters {
     pub impossible: u64,
     /// POLLs sent because nothing was heard.
     pub timeouts: u64,
+}
+
+impl Counters {
+    /// Adds what another end has counted.
+    pub const fn add(&mut self, other: &Self) {
+        self.sent += other.sent;
+        self.protected += other.protected;
+        self.bytes[0] += other.bytes[0];
+        self.bytes[1] += other.bytes[1];
+        self.resent += other.resent;
+        self.received += other.received;
+        self.duplicates += other.duplicates;
+        self.stray += other.stray;
+        self.stale += other.stale;
+        self.impossible += other.impossible;
+        self.timeouts += other.timeouts;
+    }
 }

@@ -160,7 +160,11 @@ impl Machine {
             receiver: Receiver::new(),
             outbox: Outbox::default(),
             rtt: Rtt::default(),
-            window: Window::new(config.first_window, config.most_window, config.delay_target),
+            window: if config.has_fixed_window {
+                Window::fixed(config.first_window)
+            } else {
+                Window::new(config.first_window, config.most_window, config.delay_target)
+            },
             chooser: Chooser::new(config.services),
             ready: VecDeque::new(),
             replies: VecDeque::new(),
@@ -531,18 +535,19 @@ impl Machine {
         }
         let is_active = self.sender.unacknowledged() > 0;
         if self.chooser.measure(now, is_active) {
-            match self.polled {
-                Some((_, at, Service::Ordinary)) => {
-                    if self.chooser.waited(now.saturating_since(at)) {
-                        self.polled = None;
-                        self.ask(true);
-                    }
-                }
-                _ => {
-                    self.polled = None;
-                    self.ask(true);
-                }
-            }
+            self.measure();
+        }
+    }
+
+    /// Sends a POLL by the ordinary service, unless one that went that way may still be answered.
+    fn measure(&mut self) {
+        let is_lost = match self.polled {
+            Some((_, at, Service::Ordinary)) => self.chooser.waited(self.now.saturating_since(at)),
+            _ => true,
+        };
+        if is_lost {
+            self.polled = None;
+            self.ask(true);
         }
     }
 
@@ -637,7 +642,9 @@ impl Machine {
         let (number, item) = self.sender.next_new().expect("it was put there just now");
         self.counters.sent += 1;
         self.window.sent();
-        self.chooser.sending(self.now);
+        if self.chooser.sending(self.now) {
+            self.measure();
+        }
         self.sender.vt_pd += 1;
         if self.sender.vt_pd >= self.config.max_pd {
             self.sender.vt_pd = 0;
@@ -651,6 +658,7 @@ impl Machine {
         self.counters.protected += u64::from(service == Service::Protected);
         self.arm();
         let (body, payload) = item.body(number);
+        self.counters.bytes[usize::from(service == Service::Protected)] += payload.length.get();
         self.frame(body, payload, service)
     }
 

@@ -24,7 +24,7 @@ mod testbed;
 mod transfer;
 mod window;
 
-pub use config::{Config, Services};
+pub use config::{Config, Services, Thresholds};
 pub use event::{Counters, Delivered, Event, Frame, Kept, Message, SendError};
 pub use machine::{Local, Machine, State};
 pub use service::Service;

@@ -526,13 +526,13 @@ fn frames_of_strangers_change_nothing() {
 
 #[test]
 fn frames_move_to_the_protected_service_while_the_ordinary_one_is_slow_and_back() {
-    let two = Services {
+    let two = Thresholds {
         high: Span::from_us(100),
         low: Span::from_us(50),
         interval: Span::from_us(500),
         lost: Span::from_ms(5),
     };
-    let config = Config { services: Some(two), ..small() };
+    let config = Config { services: Services::Adaptive(two), ..small() };
     let mut world = World::new(config, GOOD, 1);
     let mut id = 0;
     let mut phase = |world: &mut World, ordinary: Span| {
@@ -550,7 +550,8 @@ fn frames_move_to_the_protected_service_while_the_ordinary_one_is_slow_and_back(
     assert_eq!(phase(&mut world, Span::from_us(5)), Service::Ordinary);
     assert_eq!(world.ends[0].machine.counters().protected, 0);
     assert_eq!(phase(&mut world, Span::from_us(300)), Service::Protected);
-    let protected = world.ends[0].machine.counters().protected;
+    let &Counters { protected, bytes, sent, resent, .. } = world.ends[0].machine.counters();
+    assert_eq!(bytes, [(sent + resent - protected) * 8, protected * 8]);
     assert!(protected > 250, "{protected} of 400");
     assert_eq!(phase(&mut world, Span::from_us(5)), Service::Ordinary);
     assert!(world.ends[0].machine.counters().protected < protected + 50);

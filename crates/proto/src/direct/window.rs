@@ -11,6 +11,7 @@ pub(super) struct Window {
     frames: u32,
     most: u32,
     target: Span,
+    is_fixed: bool,
     /// Frames that were sent and those reported missing since the last decision.
     sent: u32,
     missing: u32,
@@ -22,7 +23,12 @@ const LEAST: u32 = 16;
 
 impl Window {
     pub(super) const fn new(first: u32, most: u32, target: Span) -> Self {
-        Self { frames: first, most, target, sent: 0, missing: 0 }
+        Self { frames: first, most, target, is_fixed: false, sent: 0, missing: 0 }
+    }
+
+    /// One that stays as it is.
+    pub(super) const fn fixed(frames: u32) -> Self {
+        Self { is_fixed: true, ..Self::new(frames, frames, Span::MAX) }
     }
 
     pub(super) const fn frames(&self) -> u32 {
@@ -41,6 +47,9 @@ impl Window {
     pub(super) fn decide(&mut self, excess: Span, was_full: bool) {
         let many_lost = self.missing > 2 && self.missing > self.sent / 16;
         (self.sent, self.missing) = (0, 0);
+        if self.is_fixed {
+            return;
+        }
         if excess > self.target {
             // Swift: in proportion to what is too much, at most half.
             let (excess, target) = (u128::from(excess.as_ps()), u128::from(self.target.as_ps()));
@@ -56,7 +65,9 @@ impl Window {
 
     /// Two time-outs in a row.
     pub(super) fn silence(&mut self) {
-        self.frames = (self.frames / 2).max(LEAST.min(self.most));
+        if !self.is_fixed {
+            self.frames = (self.frames / 2).max(LEAST.min(self.most));
+        }
     }
 }
 
@@ -86,6 +97,15 @@ mod tests {
         assert_eq!(window.frames(), 48);
         (0..50).for_each(|_| window.decide(Span::from_s(1), true));
         assert_eq!(window.frames(), LEAST);
+    }
+
+    #[test]
+    fn a_fixed_one_stays_as_it_is() {
+        let mut window = Window::fixed(64);
+        window.missing(100);
+        window.decide(Span::from_s(1), true);
+        window.silence();
+        assert_eq!(window.frames(), 64);
     }
 
     #[test]

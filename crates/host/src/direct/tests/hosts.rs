@@ -194,6 +194,41 @@ fn short_frames_that_go_together_through_the_kernel_are_taken_apart_past_the_oth
     });
 }
 
+#[test]
+fn a_receiver_that_stops_reading_for_a_second_drops_no_frame_and_its_senders_queue_is_bounded() {
+    with_hosts(|hosts| {
+        for ways in [[Ways::Packet; 2], [Ways::Datagrams; 2]] {
+            let mut ends = open(&hosts, ways);
+            exchange(&hosts, &mut ends, &[8]);
+            let addresses = [ends[0].address(), ends[1].address()];
+            let [there, back] = [ends[0].peer(addresses[1]), ends[1].peer(addresses[0])];
+            let before = [ends[0].counters(there), ends[1].counters(back)];
+            let message = bytes(1400, 1);
+            let (begun, mut count, mut refused) = (Instant::now(), 0, 0);
+            while begun.elapsed() < Duration::from_secs(1) {
+                // SAFETY: without a context, the bytes are needed during the call alone.
+                match unsafe { ends[0].send(there, outgoing(&message, 5, None)) } {
+                    Ok(()) => count += 1,
+                    Err(Busy) => refused += 1,
+                }
+                ends[0].progress();
+            }
+            // As many as may wait, and those for which the receiver has buffers.
+            assert!(refused > 0 && count <= 4096 + 64, "{count} messages are held by {ways:?}");
+            let mut buffer = vec![0; message.len()];
+            for _ in 0..count {
+                // SAFETY: the buffer outlives the completion, which is waited for.
+                unsafe { ends[1].receive(any(5), into(&mut buffer, 7)) };
+                let [_, came] = until(&mut ends, [0, 1]);
+                assert!(came[0].trouble.is_none() && buffer == message);
+            }
+            let after = [ends[0].counters(there), ends[1].counters(back)];
+            assert_eq!(after[0].resent, before[0].resent, "nothing was lost: {:?}", after[0]);
+            assert_eq!(after[1].received - before[1].received, count, "{:?}", after[1]);
+        }
+    });
+}
+
 /// A frame of a message for an endpoint, whole and sound, under a key that somebody has made up.
 fn forged(number: u32, key: u64) -> Vec<u8> {
     let head = Head { tag: Some(5), data: None, extent: Extent::Whole };
