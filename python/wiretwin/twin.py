@@ -38,6 +38,7 @@ __all__ = [
     "Crossing",
     "Estimate",
     "Figure",
+    "FirstCall",
     "Host",
     "Layer",
     "Quantity",
@@ -82,6 +83,8 @@ _MAX_BYTES: Final = 2**62
 _ROUNDING_NS: Final = 1e-3
 _ROUNDING: Final = 1e-9
 _DIGITS: Final = 10
+#: So many kinds of first calls a model tells apart.
+MOST_FIRST: Final = 64
 
 Size = Annotated[int, Field(ge=0, le=_MAX_BYTES)]
 Count = Annotated[int, Field(ge=0, le=_MAX_BYTES)]
@@ -348,6 +351,18 @@ class Sharing(_Strict):
     """How long a rank that computes keeps a core that another one wants."""
 
 
+class FirstCall(_Strict):
+    """What a rank's first call of a kind takes beyond a later one: once for all these names."""
+
+    calls: Annotated[tuple[str, ...], Field(min_length=1)]
+    takes_us: Figure
+
+    @field_validator("calls", mode="before")
+    @classmethod
+    def _tuple_of_names(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+
 class State(Costs):
     """What messages cost in one state of the host, told from the others by how far apart the ranks are."""
 
@@ -365,10 +380,12 @@ class Layer(Costs):
     states: tuple[State, ...] = ()
     sharing: Sharing | None = None
     """Absent where it was not measured: `Host.idle` and `Host.quantum_ms` hold then."""
+    first: Annotated[tuple[FirstCall, ...], Field(max_length=MOST_FIRST)] = ()
+    """What first calls take, each sum of those it is named in; absent where it was not measured."""
 
-    @field_validator("states", mode="before")
+    @field_validator("states", "first", mode="before")
     @classmethod
-    def _tuple_of_states(cls, value: object) -> object:
+    def _tuple_of_tables(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
     @field_validator("states")
@@ -522,6 +539,9 @@ def _layer_lines(path: str, layer: Mapping[str, Any], *, listed: bool = False) -
     for quantity in QUANTITIES:
         for segment in layer[quantity]:
             lines += ["", f"[[{path}.{quantity}]]", *(_pair(k, v) for k, v in segment.items())]
+    for one in layer.get("first", ()):
+        table = one | {"calls": list(one["calls"])}
+        lines += ["", f"[[{path}.first]]", *(_pair(key, value) for key, value in table.items())]
     for state in layer.get("states", ()):
         lines += _layer_lines(f"{path}.states", state, listed=True)
     return lines

@@ -59,6 +59,7 @@ fn model() -> Model {
         inter: None,
         link: None,
         network: None,
+        first: Vec::new(),
     }
 }
 

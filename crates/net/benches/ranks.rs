@@ -109,6 +109,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         inter: None,
         link: None,
         network: None,
+        first: Vec::new(),
     }
 }
 
@@ -124,6 +125,7 @@ fn on_hosts(ranks: u32) -> Model {
         dealt: Vec::new(),
         inter: Some(one.intra.clone()),
         network: Some(network),
+        first: Vec::new(),
         ..one
     }
 }

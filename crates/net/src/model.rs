@@ -5,7 +5,8 @@
 //!  "placement": [0, 0], "dealt": [0, 1] or null,
 //!  "intra": LAYER, "inter": LAYER or null,
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
-//!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null}
+//!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null,
+//!  "first": [{"calls": ["bcast", "Bcast"], "ps": 20000000}] or absent}
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
@@ -89,6 +90,18 @@ impl NetworkModel {
     }
 }
 
+/// What the first of some calls takes beyond a later one, in each rank: of all with these names, once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstCall {
+    /// Names of calls, as [`Op::Enter`](crate::op::Op::Enter) has them.
+    pub calls: Vec<String>,
+    /// How long.
+    pub takes: Span,
+}
+
+/// So many [`FirstCall`]s a model has at most.
+pub const MOST_FIRST_CALLS: usize = 64;
+
 /// A whole world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -106,10 +119,13 @@ pub struct Model {
     pub link: Option<LinkModel>,
     /// The network between nodes; the nodes are its first hosts.
     pub network: Option<NetworkModel>,
+    /// What first calls take beyond later ones.
+    pub first: Vec<FirstCall>,
 }
 
 const DOCUMENT: &str = "model";
-const MODEL_KEYS: [&str; 7] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network"];
+const MODEL_KEYS: [&str; 8] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first"];
+const FIRST_KEYS: [&str; 2] = ["calls", "ps"];
 const NODE_KEYS: [&str; 5] = ["cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
@@ -161,8 +177,34 @@ impl Model {
         if let (Some(_), Some(at)) = (&network, fields.optional("link")) {
             return Err(at.refuse("null, where there is a network"));
         }
-        Ok(Self { nodes, placement, dealt, intra, inter, link, network })
+        let first = match fields.optional("first") {
+            None => Vec::new(),
+            Some(at) => read_first(&at)?,
+        };
+        Ok(Self { nodes, placement, dealt, intra, inter, link, network, first })
     }
+}
+
+fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, JsonError> {
+    let list = at.list("one first call or more")?;
+    if list.len() > MOST_FIRST_CALLS {
+        return Err(at.refuse_as(
+            format!("a list of {}", list.len()),
+            format!("{MOST_FIRST_CALLS} first calls at most"),
+        ));
+    }
+    list.iter()
+        .map(|item| {
+            let fields = item.object(&FIRST_KEYS)?;
+            let calls = fields.get("calls")?.list("one name or more")?;
+            let calls = calls.iter().map(|at| match at.value.as_str() {
+                Some(name) => Ok(name.to_owned()),
+                None => Err(at.refuse("the name of a call")),
+            });
+            let calls = calls.collect::<Result<_, _>>()?;
+            Ok(FirstCall { calls, takes: Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?) })
+        })
+        .collect()
 }
 
 fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u32>, JsonError> {
@@ -326,9 +368,15 @@ mod tests {
     #[test]
     fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str, &str, &str); 17] = [
+        let cases: [(Change, &str, &str, &str); 18] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
+            (
+                |m| m["first"] = serde_json::json!([{"calls": [7], "ps": 1}]),
+                "first[0].calls[0]",
+                "7",
+                "the name of a call",
+            ),
             (
                 |m| m["nodes"][0]["idle"] = "nap".into(),
                 "nodes[0].idle",

@@ -16,6 +16,7 @@ from wiretwin.errors import InputError
 from wiretwin.faults import explain
 from wiretwin.fit import cluster, loggp
 from wiretwin.fit.curve import curve_figures
+from wiretwin.fit.first import first_calls
 from wiretwin.fit.given import check_samples
 from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.onestate import differ
@@ -160,8 +161,9 @@ def fit(
         apart = _in_states(name, rows, crossings, costs) if crossings else []
         whole["crossing_ns"] = _crossing(crossings.get(launch) for launch in rows["launch"].unique())
         layer = Layer(**whole, states=tuple(apart))
-        shared = sharing(samples.filter(pl.col("layer") == name), layer, confidence)
-        fitted[name] = layer.model_copy(update={"sharing": shared})
+        own = samples.filter(pl.col("layer") == name)
+        beside = {"sharing": sharing(own, layer, confidence), "first": first_calls(own, confidence)}
+        fitted[name] = layer.model_copy(update=beside)
     return Twin(
         created_utc=created_utc or created,
         source=Source(

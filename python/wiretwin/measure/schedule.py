@@ -231,7 +231,7 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at the smallest
-        size ``one_core``, ``slice``, at every
+        size ``one_core``, ``slice``, before all ``first``, at every
         second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
         `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
         A short launch has ``stream`` at half of these sizes, where they are many.
@@ -275,6 +275,8 @@ def steps(
         if loops is not None:  # last, for they move the ranks to one core
             others += [("one_core", usable[0], 1, 0), ("slice", 0, 1, 0)]
     result = []
+    if purpose == "fit" and usable and loops is not None and "first" in loops:
+        result.append(Step("first", 0, warmup=0, min_samples=1, max_samples=1, batch=1))
     min_samples, warmup = (4, 4) if short else (10, 16)
     if loops is not None:
         plan, others = ([step for step in group if step[0] in loops] for group in (plan, others))

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from wiretwin.errors import InputError
 from wiretwin.model import LocalNetwork, Network, read_network
 from wiretwin.predict.hosts import free_model, less_network
-from wiretwin.twin import Costs, Host, Quantity, Segment, Sharing, Twin
+from wiretwin.twin import Costs, Host, Layer, Quantity, Segment, Sharing, Twin
 
 #: The layer that real mpi4py programs run on here.
 LAYER = "mpi4py/mpich"
@@ -104,6 +104,14 @@ def single_host(
         "inter": None,
         "link": None,
     }
+
+
+def first_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
+    """Return what a model has of first calls: nothing where they were not measured."""
+    found = [
+        {"calls": list(one.calls), "ps": round(1e6 * getattr(one.takes_us, side))} for one in layer.first
+    ]
+    return {"first": found} if found else {}
 
 
 def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
@@ -251,11 +259,18 @@ class Site:
         return self.network if isinstance(self.network, LocalNetwork) else None
 
     def model(
-        self, twin: Twin | None, layer: str, side: Side = "value", state: str | None = None
+        self,
+        twin: Twin | None,
+        layer: str,
+        side: Side = "value",
+        state: str | None = None,
+        *,
+        fresh: bool = False,
     ) -> dict[str, Any]:
         """Return the model of these ranks, on hosts as the twin has them, in one of its states if named.
 
         Between hosts a message pays at both ends what it does in the twin's layer, and crosses the network.
+        Ranks that are `fresh` have made no call yet, and pay for the first of each kind.
 
         Raises
         ------
@@ -268,6 +283,7 @@ class Site:
             model = free_model(self.ranks_per_host)
         else:
             model = single_host(twin, layer, self.ranks, side, state)
+            model |= first_calls(twin.layer(layer), side) if fresh else {}
         if self.network is None:
             return model
         hosts = -(-self.ranks // self.ranks_per_host)

@@ -252,7 +252,7 @@ class Forecast:
         self.states = [_State(states.name(0, 1), None, None)]
         if self.twin is not None:
             self.states = _states(self.twin.layer(self.layer))
-        self.network = self.site.model(self.twin, self.layer, state=self.states[0].twins)
+        self.network = self.site.model(self.twin, self.layer, state=self.states[0].twins, fresh=True)
         self.network_json = json.dumps(self.network)
         self.source: ComputeSource = Measured() if compute_ps is None else Given(compute_ps)
         self.kind: Literal["measured", "given", "replayed"] = "measured" if compute_ps is None else "given"
@@ -410,7 +410,7 @@ class Forecast:
 
     def _predicted(self, state: _State) -> _Predicted:
         """Simulate one state of the host: its network, and the computation measured in it."""
-        network = self.site.model(self.twin, self.layer, state=state.twins)
+        network = self.site.model(self.twin, self.layer, state=state.twins, fresh=True)
         passes = self._passes_in(state)
         used = passes or self.passes
         by_pass: list[float] = []
@@ -458,7 +458,7 @@ class Forecast:
             if self.twin is not None:
                 sides: tuple[Side, Side] = ("low", "high")
                 for side in sides:
-                    end = self.site.model(self.twin, self.layer, side, state.twins)
+                    end = self.site.model(self.twin, self.layer, side, state.twins, fresh=True)
                     end |= {"dealt": dealt[at]} if worlds else {}
                     ends.append(trace.modelled(json.dumps(end), chosen).seconds)
         if self.kind == "replayed":

@@ -13,6 +13,7 @@ __all__ = [
     "BLOCKING",
     "COMPILED",
     "FETCH",
+    "FIRST",
     "LOAD",
     "NONBLOCKING",
     "ONE_SIDED",
@@ -33,6 +34,8 @@ FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
 SHARING = frozenset({"one_core", "slice"})
 """Besides, for a probe that tells what its ranks do on a core that they share."""
+FIRST = frozenset({"first"})
+"""Besides, for a probe that tells what the first call of each kind takes in a fresh process."""
 BLOCKING = (
     "barrier",
     "bcast",
@@ -99,7 +102,7 @@ class Word:
     written: str
     summary: str
     options: Callable[[re.Match[str]], Mapping[str, Any]]
-    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING | TOGETHER
+    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING | FIRST | TOGETHER
     max_bytes: int | None = None
 
 
@@ -107,7 +110,7 @@ def fixed(
     word: str,
     summary: str,
     *,
-    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING | TOGETHER,
+    loops: frozenset[str] = ALL_LOOPS | FETCH | SHARING | FIRST | TOGETHER,
     max_bytes: int | None = None,
     **options: Any,
 ) -> Word:

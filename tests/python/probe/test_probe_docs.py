@@ -28,7 +28,7 @@ def rows(section: str, column: int) -> list[str]:
 
 def test_loops_are_documented(tmp_path: Path) -> None:
     # One loop needs a send that goes on by itself, which only the probe in Python has.
-    loops = [*refused(tmp_path, schedule=[step(loop="none")]), "fetch", "one_core", "slice"]
+    loops = [*refused(tmp_path, schedule=[step(loop="none")]), "fetch", "one_core", "slice", "first"]
     assert sorted(loops) == sorted(rows("Loops", 0))
 
 

@@ -84,6 +84,8 @@ pub struct World {
     resumed: Vec<(u32, Resumed)>,
     completions: Vec<Completion>,
     names: Names,
+    /// By name, which of the model's first calls it is one of, as bits.
+    firsts_of: Vec<u64>,
     timeline: Option<Timeline>,
     digest: TraceDigest,
     /// Requests to be cancelled, by the number of their event, and how many events are to come.
@@ -140,6 +142,7 @@ impl World {
             resumed: Vec::new(),
             completions: Vec::new(),
             names: Names::new(),
+            firsts_of: vec![0],
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
             digest: TraceDigest::new(),
             cancels: Vec::new(),
@@ -197,7 +200,13 @@ impl World {
 
     /// The number of a call's name, for [`Op::Enter`].
     pub fn name_id(&mut self, name: &str) -> NameId {
-        self.names.id(name)
+        let id = self.names.id(name);
+        if self.firsts_of.len() < self.names.list().len() {
+            let firsts = self.model.first.iter().enumerate();
+            let of = firsts.filter(|(_, first)| first.calls.iter().any(|call| call == name));
+            self.firsts_of.push(of.fold(0, |bits, (index, _)| bits | 1 << index));
+        }
+        id
     }
 
     /// The names of calls by number; 0 is empty.
@@ -268,8 +277,8 @@ impl World {
                     return Err(WorldError::NoSuchName { name });
                 }
                 self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
-                let call = self.model.intra.call.as_ps();
-                self.act(rank, call, Kind::Endpoint, Effect::None);
+                let call = self.model.intra.call + self.first_time(rank, name);
+                self.act(rank, call.as_ps(), Kind::Endpoint, Effect::None);
             }
             Op::Exit => self.act(rank, 0, Kind::Endpoint, Effect::Name { name: 0, site: -1 }),
             Op::Send { context, to, tag, bytes, mode } => {
@@ -315,6 +324,19 @@ impl World {
             Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
         }
         Ok(None)
+    }
+
+    /// What a call takes beyond a later one, if it is a rank's first of its kind: it is so no more.
+    fn first_time(&mut self, rank: u32, name: NameId) -> Span {
+        let state = &mut self.ranks[rank as usize];
+        let mut new = self.firsts_of[name.0 as usize] & !state.firsts_done;
+        state.firsts_done |= new;
+        let mut takes = Span::ZERO;
+        while new != 0 {
+            takes += self.model.first[new.trailing_zeros() as usize].takes;
+            new &= new - 1;
+        }
+        takes
     }
 
     /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.

@@ -394,6 +394,7 @@ impl Rank {
             current: NONE,
             name: 0,
             site: -1,
+            firsts_done: 0,
             sharer,
             pending: false,
         }

@@ -53,6 +53,8 @@ pub(super) struct Rank {
     pub current: u32,
     pub name: u32,
     pub site: i32,
+    /// Which of the model's first calls it has made, as bits.
+    pub firsts_done: u64,
     /// Index among the ranks that share cores, or `NONE`.
     pub sharer: u32,
     /// A [`crate::queue::Event::Proceed`] is scheduled, or being handled.

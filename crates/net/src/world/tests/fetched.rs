@@ -93,6 +93,7 @@ fn data_that_a_link_carries_are_pushed() {
         inter: Some(layer.clone()),
         link,
         network: None,
+        first: Vec::new(),
     };
     let clocks = [None, Some(link)].map(|link| {
         let mut world = World::new(model(link), 1, true);

@@ -10,8 +10,7 @@ mod whole;
 
 use super::*;
 use crate::layer::{Curve, Segment};
-use crate::model::NetworkModel;
-use crate::model::{Idle, NodeModel};
+use crate::model::{FirstCall, Idle, NetworkModel, NodeModel};
 use wiretwin_units::{BitRate, Bytes};
 
 fn flat(ps: u64) -> Curve {
@@ -47,6 +46,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         inter: None,
         link: None,
         network: None,
+        first: Vec::new(),
     }
 }
 
@@ -115,6 +115,29 @@ impl World {
             assert_eq!(sum, self.clock(rank), "rank {rank}");
         }
     }
+}
+
+#[test]
+fn a_first_call_takes_what_its_kinds_take_and_later_ones_do_not() {
+    let mut model = model(2, 2, Idle::Spin, plain_layer());
+    let first = |calls: &[&str], ps| FirstCall {
+        calls: calls.iter().map(|&call| call.to_owned()).collect(),
+        takes: Span::from_ps(ps),
+    };
+    model.first = vec![first(&["bcast", "gather"], 1000), first(&["gather"], 200)];
+    let mut world = World::new(model, 1, true);
+    let mut enter = |rank, name| {
+        world.enter(rank, name);
+        world.clock(rank)
+    };
+    // Each pays 10 for a call; what kinds have in common is paid once a rank, and nothing for others.
+    assert_eq!(enter(0, "send"), 10);
+    assert_eq!(enter(0, "bcast"), 1020);
+    assert_eq!(enter(0, "gather"), 1230);
+    assert_eq!(enter(0, "gather"), 1240);
+    assert_eq!(enter(1, "gather"), 1210);
+    assert_eq!(enter(1, "bcast"), 1220);
+    world.check_totals();
 }
 
 /// A blocking send or receive, as a client makes it.

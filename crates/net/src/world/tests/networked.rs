@@ -25,6 +25,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         inter: Some(inter),
         link: None,
         network: Some(network),
+        first: Vec::new(),
     };
     World::new(model, 1, true)
 }

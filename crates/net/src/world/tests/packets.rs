@@ -29,6 +29,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         inter: Some(inter),
         link: None,
         network: Some(network(&text)),
+        first: Vec::new(),
     };
     World::new(model, 1, true)
 }

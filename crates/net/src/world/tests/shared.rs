@@ -155,6 +155,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         inter: Some(inter),
         link,
         network: None,
+        first: Vec::new(),
     };
     World::new(model, 1, true)
 }

@@ -1,0 +1,91 @@
+"""What first calls take, fitted from launches that make the kinds in different orders."""
+
+from __future__ import annotations
+
+import random
+
+import polars as pl
+import pytest
+
+from wiretwin.fit.api import fit
+from wiretwin.fit.first import FAMILIES, first_calls
+from wiretwin.fit.synthetic import Lines, Machine
+from wiretwin.predict.model import Site
+from wiretwin.twin import FirstCall, Twin
+
+HOST = Machine(
+    send=Lines(((0, 300.0, 0.02),)),
+    recv=Lines(((0, 400.0, 0.03),)),
+    latency=Lines(((0, 200.0, 0.01),)),
+    gap=Lines(((0, 500.0, 0.05),)),
+    call_ns=90.0,
+)
+LOOPS = ("echo", "call", "send_busy", "recv_busy", "stream", "prtt")
+OBJECTS_NS, LATER_NS = 50_000, 2_000
+OWN_NS = {"bcast": 20_000, "gather": 30_000, "send": 4_000, "Send": 3_000, "Bcast": 8_000, "Gather": 9_000}
+
+
+def measured(launches: int, *, spoilt: int = 0) -> pl.DataFrame:
+    """Return samples of a layer with those of first calls, some of which lost their core."""
+    samples = HOST.samples(launches=launches, loops=LOOPS)
+    one, rows = samples.row(0, named=True), []
+    for launch in range(1, launches + 1):
+        for peer in ("", "_peer"):
+            kinds = list(OWN_NS)
+            random.Random(launch).shuffle(kinds)
+            objects_ns = OBJECTS_NS
+            for kind in kinds:
+                first_ns = LATER_NS + OWN_NS[kind]
+                if kind.islower():
+                    first_ns += objects_ns
+                    objects_ns = 0
+                if launch <= spoilt and kind == kinds[3]:
+                    first_ns += 4_000_000
+                for index, value in enumerate([first_ns, LATER_NS, LATER_NS + 100, LATER_NS - 100]):
+                    call = {"launch": launch, "loop": f"first_{kind}{peer}", "bytes": 0, "messages": 1}
+                    call |= {"delay_ns": 0, "batch": 1, "index": index, "value_ns": value}
+                    rows.append(one | call)
+    return pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])
+
+
+def by_name(found: tuple[FirstCall, ...], call: str) -> float:
+    """Return what a rank's very first call takes, in us."""
+    return sum(one.takes_us.value for one in found if call in one.calls)
+
+
+@pytest.mark.parametrize("spoilt", [0, 3])
+def test_what_kinds_share_is_told_from_their_own(spoilt: int) -> None:
+    found = first_calls(measured(9, spoilt=spoilt), 0.95)
+    for kind, own_ns in OWN_NS.items():
+        wanted = own_ns + (OBJECTS_NS if kind.islower() else 0)
+        assert by_name(found, kind) == pytest.approx(wanted / 1e3, abs=0.5), kind
+    shared = max(found, key=lambda one: one.takes_us.value)
+    assert {"bcast", "gather", "send"} <= set(shared.calls)
+    assert "Bcast" not in shared.calls
+
+
+def test_variants_are_of_the_kind_that_they_resemble() -> None:
+    found = first_calls(measured(5), 0.95)
+    assert by_name(found, "Gatherv") == by_name(found, "Gather")
+    assert by_name(found, "Alltoall") == 0.0
+    names = [name for family in FAMILIES.values() for name in family]
+    assert len(set(names)) == len(names)
+
+
+def test_too_few_launches_say_nothing() -> None:
+    assert first_calls(measured(3), 0.95) == ()
+    assert first_calls(HOST.samples(launches=9, loops=LOOPS), 0.95) == ()
+
+
+def test_the_twin_keeps_them_and_the_model_has_them() -> None:
+    twin = fit(measured(5))
+    assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()
+    layer = twin.layer("synthetic")
+    site = Site.of(2)
+    firsts = site.model(twin, "synthetic", fresh=True)["first"]
+    assert sum(one["ps"] for one in firsts if "bcast" in one["calls"]) == round(
+        1e6 * by_name(layer.first, "bcast")
+    )
+    assert "first" not in site.model(twin, "synthetic")
+    low, high = (site.model(twin, "synthetic", side, fresh=True)["first"] for side in ("low", "high"))
+    assert all(one["ps"] <= other["ps"] for one, other in zip(low, high, strict=True))
