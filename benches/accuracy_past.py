@@ -26,6 +26,7 @@ def past(frozen: Prediction, run: Run, name: str | None = None) -> dict[str, Any
     assert frozen.setup is not None
     value = frozen.seconds.value
     return {
+        "edition": str(learnt.EDITION),
         "setup": frozen.setup,
         "program": name or " ".join([frozen.program, *frozen.args]),
         "ranks": frozen.ranks,

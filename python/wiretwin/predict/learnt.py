@@ -1,8 +1,9 @@
 """What predictions on record were wrong by, and what follows for the next one.
 
-`data/accuracy/past.csv` has a row for every prediction whose program was then run for real: by what set-up,
-how long, what share of it the busiest rank computed, how wide the noise was that the prediction knew of, what
-its launches took. Two things are learnt from it, afresh for each prediction.
+`data/accuracy/past.csv` has a row for every prediction whose program was then run for real: by which edition
+of the model (`EDITIONS`), in what set-up, how long, what share of it the busiest rank computed, how wide the
+noise was that the prediction knew of, what its launches took. Two things are learnt from it, afresh for each
+prediction.
 
 *How launches scatter.* A few passes tell little of their own scatter: two of them, and Student's quantile is
 12.7. That of other programs' launches on record tells more, and is taken for as many further passes as it
@@ -17,6 +18,10 @@ the three scales are fitted to a point: every combination on a grid weighs as mu
 likely (each program counting once, however often it was run), and the interval is that of all of them
 together. So few programs make a wide interval, and it holds for a program that is not among them, as leaving
 each one out in turn shows (`left_out`).
+
+What an edition of the model was wrong by is no error of the next one, which was made because of it. So of
+each program the predictions by its newest edition alone count; a program that no newer edition has predicted
+keeps its place.
 """
 
 from __future__ import annotations
@@ -37,6 +42,8 @@ from wiretwin.model.values import DATA
 
 __all__ = [
     "COLUMNS",
+    "EDITION",
+    "EDITIONS",
     "FILE",
     "SETUPS",
     "Errors",
@@ -50,8 +57,16 @@ __all__ = [
 
 FILE = DATA / "accuracy" / "past.csv"
 COLUMNS = (
-    "setup", "program", "ranks", "when", "predicted_s", "compute_share", "below", "above", "launches_s",
+    "edition", "setup", "program", "ranks", "when", "predicted_s", "compute_share", "below", "above",
+    "launches_s",
 )  # fmt: skip
+EDITIONS = {
+    1: "what is loaded on first use is loaded within the program's time",
+    2: "it is loaded before, as in a real run",
+    3: "first calls take what they were measured to take",
+}
+"""What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
+EDITION = max(EDITIONS)
 SETUPS = {
     "host": "one host, a core for each rank",
     "crowded": "one host, more ranks than cores",
@@ -76,6 +91,8 @@ class Past:
 
     Attributes
     ----------
+    edition
+        Of the model, one of `EDITIONS`.
     setup
         One of `SETUPS`.
     program
@@ -94,6 +111,7 @@ class Past:
         What each launch took, in seconds.
     """
 
+    edition: int
     setup: str
     program: str
     ranks: int
@@ -189,6 +207,7 @@ def read(file: Path = FILE) -> list[Past]:
 def parsed(row: Mapping[str, Any]) -> Past:
     """Return a row of the file, by its columns."""
     return Past(
+        int(row["edition"]),
         row["setup"],
         row["program"],
         int(row["ranks"]),
@@ -295,8 +314,16 @@ def _nearest(setup: str, past: Iterable[Past]) -> list[Past]:
     return []
 
 
+def _newest(rows: Sequence[Past]) -> list[Past]:
+    """Return of each program the predictions by the newest edition that has predicted it."""
+    newest: dict[str, int] = {}
+    for row in rows:
+        newest[row.program] = max(row.edition, newest.get(row.program, 0))
+    return [row for row in rows if row.edition == newest[row.program]]
+
+
 def _learn(setup: str, past: Iterable[Past]) -> Errors:
-    rows = _nearest(setup, past)
+    rows = _newest(_nearest(setup, past))
     grid = np.array(np.meshgrid(_SHARES, _SHARES, _FIXED_S, indexing="ij")).reshape(3, -1)
     likely = np.zeros((len(TAILS), grid.shape[1]))
     runs: dict[str, int] = {}

@@ -60,7 +60,7 @@ def interval(
     deals
         The same from each way to deal the ranks to cores, all as likely; without any they add nothing.
     untold
-        How much of `seconds` a rank was blocked for what cannot be told: in a real run it may be all or none.
+        By how much of `seconds` passes differ in how long a rank was blocked for what cannot be told.
     known
         How launches of programs on record scatter; without it the passes speak for themselves, and fewer than
         two add nothing.

@@ -87,6 +87,9 @@ def test_a_rank_that_is_blocked_takes_as_long_as_that(tmp_path: Path, name: str)
         assert PROCESSES in notes
     if name == "untold":
         assert UNKNOWN in notes
-        assert found.seconds.low < 0.5 * found.seconds.value < 1.5 * found.seconds.value < found.seconds.high
+        # It comes again in each pass, and so in a real run; of one pass it may be all or none.
+        assert found.seconds.low > 0.5 * found.seconds.value
+        once = predict(program, twin=Twin.parse(TWIN), passes=1, out=None).seconds
+        assert once.low < 0.5 * once.value < 1.5 * once.value < once.high
     if name == "sleep":
         assert "blocked" not in notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
@@ -32,7 +33,7 @@ def record(
         for _ in range(each):
             actual = predicted * math.exp(off + draw.gauss(0, 0.01))
             rows.append(
-                Past("host", f"program {number}", 2, "2026-11-25", predicted, share, 0.02, 0.02, (actual,))
+                Past(2, "host", f"program {number}", 2, "2026-11-25", predicted, share, 0.02, 0.02, (actual,))
             )
     return rows
 
@@ -64,10 +65,19 @@ def test_what_is_there_once_a_run_counts_in_short_ones() -> None:
 
 def test_a_program_counts_once_however_often_it_was_run() -> None:
     once = record(20, scale=0.05, each=1)
-    wrong = Past("host", "run often", 2, "2026-11-25", 1.0, 0.5, 0.02, 0.02, (1.5,))
+    wrong = Past(2, "host", "run often", 2, "2026-11-25", 1.0, 0.5, 0.02, 0.02, (1.5,))
     assert learnt.errors("host", [*once, wrong]).half_width(1.0, 0.5) == pytest.approx(
         learnt.errors("host", [*once, *[wrong] * 50]).half_width(1.0, 0.5), rel=1e-6
     )
+
+
+def test_what_an_older_edition_was_wrong_by_is_no_error_of_the_newest() -> None:
+    now = record(20, scale=0.05, each=1)
+    before = [replace(row, edition=1, predicted_s=row.predicted_s / 3) for row in now]
+    width = learnt.errors("host", now).half_width(1.0, 0.5)
+    assert learnt.errors("host", [*before, *now]).half_width(1.0, 0.5) == width
+    # A program that the newest has not predicted keeps its place.
+    assert learnt.errors("host", [*before, *now[1:]]).half_width(1.0, 0.5) > width
 
 
 def test_a_set_up_without_a_record_takes_the_nearest() -> None:
@@ -83,7 +93,7 @@ def test_the_scatter_of_launches_is_found_again() -> None:
     for number in range(400):
         deviation = math.sqrt(0.03**2 / draw.gammavariate(6 / 2, 2 / 6))
         times = tuple(math.exp(draw.gauss(0, deviation)) for _ in range(7))
-        rows.append(Past("host", f"program {number}", 2, "2026-11-25", 1.0, 0.5, 0.0, 0.0, times))
+        rows.append(Past(2, "host", f"program {number}", 2, "2026-11-25", 1.0, 0.5, 0.0, 0.0, times))
     found = learnt.launches("host", rows)
     assert found is not None
     assert math.sqrt(found.variance) == pytest.approx(0.03, rel=0.1)
