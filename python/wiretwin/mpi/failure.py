@@ -101,6 +101,13 @@ def fail(name: str, detail: str) -> NoReturn:
     raise MPIException(INTEGERS[name], detail)
 
 
+def no_input(error: BaseException) -> str:
+    """Return what to say of a rank that has read its standard input, which is empty in both worlds."""
+    if not isinstance(error, EOFError):
+        return ""
+    return " (ranks have no standard input: let the script take what it reads as an argument or from a file)"
+
+
 class UnsupportedError(NotImplementedError):
     """A name of mpi4py that is not simulated."""
 

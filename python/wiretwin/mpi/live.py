@@ -35,6 +35,7 @@ from typing import Any
 from wiretwin import priority
 from wiretwin._core import crossing_ns
 
+from .failure import no_input
 from .preimport import preimport, scan, step_aside
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -190,7 +191,7 @@ def main(argv: list[str]) -> int:
         text = "".join(traceback.format_exception(type(error), error, trace))
         sys.stdout.flush()
         print(
-            f"wiretwin: rank {rank} raised {type(error).__name__}: {error}\n{text}",
+            f"wiretwin: rank {rank} raised {type(error).__name__}: {error}{no_input(error)}\n{text}",
             file=sys.stderr,
             flush=True,
         )

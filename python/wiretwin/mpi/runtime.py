@@ -29,7 +29,7 @@ from .away import Away
 from .bias import clock_bias_ns
 from .comm import open_world
 from .compute import ComputeSource, Measured, Pass
-from .failure import MPIException, UnsupportedError, fail
+from .failure import MPIException, UnsupportedError, fail, no_input
 from .forked import Forks
 from .isolation import Isolation, RankView
 from .late import watched
@@ -302,7 +302,7 @@ class Runtime:
             return
         name = "MPI.Exception" if isinstance(error, MPIException) else type(error).__name__
         self.failure = ProgramFailedError(
-            f"rank {rank.index} raised {name} at {where}: {error}", rank.index, 1, text
+            f"rank {rank.index} raised {name} at {where}: {error}{no_input(error)}", rank.index, 1, text
         )
 
     # The loop.

@@ -32,6 +32,7 @@ BAD = {
     ),
     "wrong-rank": (HEAD + "comm.send(1, dest=9)\n", PROGRAM, "Invalid rank"),
     "raises-under-the-library": (HEAD + "MPI.Win.Create(7)\n", PROGRAM, "TypeError"),
+    "reads": (HEAD + "input('how many? ')\n", PROGRAM, "ranks have no standard input"),
     "syntax": ("x = (\n", INPUT, "{program}: line 1: is not Python"),
     "forced": (HEAD + "import os\nif rank:\n    os._exit(7)\n", PROGRAM, "rank 1 exited with status 7"),
     "aborts": (HEAD + "comm.Abort(6)\n", PROGRAM, "rank 0 called MPI_Abort(6)"),
@@ -68,7 +69,9 @@ def test_the_circle_of_a_deadlock_stands_in_the_message(tmp_path: Path, twin: Pa
     assert "rank 0 waits for rank 1 waits for rank 0" in ended.err
 
 
-@pytest.mark.parametrize("name", ["raises", "exits", "wrong-rank", "forced", "aborts", "crashes", "syntax"])
+@pytest.mark.parametrize(
+    "name", ["raises", "exits", "wrong-rank", "forced", "aborts", "crashes", "reads", "syntax"]
+)
 def test_running_a_bad_program_ends_with_the_words_of_the_rank(name: str, tmp_path: Path) -> None:
     text, code, _ = BAD[name]
     said = {
@@ -76,6 +79,7 @@ def test_running_a_bad_program_ends_with_the_words_of_the_rank(name: str, tmp_pa
         "exits": "rank 1 exited with status 3",
         "wrong-rank": "invalid rank",
         "forced": "status 7",
+        "reads": "ranks have no standard input",
         "aborts": "status 6",
         "crashes": "signal 11",
         "syntax": f"{program_line(1)}: is not Python",
