@@ -335,8 +335,10 @@ class Runtime:
             if self.failure is not None:
                 raise self.failure
             message = explain.deadlock(self)
-            if self.exits:
-                message += "\n  " + "; ".join(text for _, _, text in self.exits)
+            if self.exits:  # for which a launcher ends the others
+                index, status, _ = self.exits[0]
+                said = "; ".join(text for _, _, text in self.exits)
+                raise ProgramFailedError(f"{said}\n{message}", index, status)
             raise DeadlockError(message)
         if self.exits:
             index, status, text = self.exits[0]

@@ -120,7 +120,7 @@ def test_leaving_early_with_status_0_is_an_end_like_another(run: Simulate) -> No
 
 
 def test_others_that_wait_for_a_rank_that_exited_are_told_so(run: Simulate) -> None:
-    with pytest.raises(DeadlockError, match=r"(?s)rank 0 has ended.*rank 0 exited with status 4"):
+    with pytest.raises(ProgramFailedError, match=r"(?s)rank 0 exited with status 4.*rank 0 has ended"):
         run(HEAD + "import sys\nif rank == 0:\n    sys.exit(4)\ncomm.recv(source=0)\n")
 
 

@@ -25,6 +25,11 @@ BAD = {
         PROGRAM,
         "rank 1 exited with status 3 at {program}:7",
     ),
+    "exits-while-another-waits": (
+        HEAD + "import sys\nif rank:\n    sys.exit(3)\ncomm.recv(source=1)\n",
+        PROGRAM,
+        "rank 1 exited with status 3 at {program}:7\ndeadlock: 1 rank of 2 can never go on",
+    ),
     "deadlocks": (
         HEAD + "comm.recv(source=1 - rank, tag=4)\n",
         SIMULATION,
