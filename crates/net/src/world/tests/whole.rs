@@ -136,6 +136,7 @@ fn build(program: &Program) -> World {
         }),
         network: (program.between == Between::Network)
             .then(|| network("star:hosts=2,rate=7000Gbit/s,delay=333ps,mtu=400B,headers=20B")),
+        first: Vec::new(),
     };
     World::new(model, 1, true)
 }
