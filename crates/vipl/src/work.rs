@@ -11,7 +11,8 @@ use wiretwin_msg::via::{
 use crate::abi::{CqHandler, Handle, Return, ViHandler, code};
 use crate::nic::{handle, nic, object, place, timeout};
 
-#[inline]
+// A copy for each queue: half of what is looked at differs.
+#[inline(always)]
 fn post(vi: Handle, kind: QueueKind, descriptor: *mut c_void, memory: u32) -> Return {
     code(object(vi).and_then(|(nic, vi)| {
         let place = Place { address: descriptor as u64, handle: MemoryHandle(memory) };
@@ -55,6 +56,7 @@ unsafe fn taken(
     }
 }
 
+#[inline(always)]
 unsafe fn done(vi: Handle, kind: QueueKind, descriptor: *mut *mut c_void) -> Return {
     code(object(vi).and_then(|(nic, vi)| {
         // SAFETY: the caller's.
