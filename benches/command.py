@@ -5,6 +5,8 @@ its children: interpreters, imports, the run, the table. `ring` and `jacobi` are
 scripts use mpi4py, whose messages run through Python; they compute for less than is measured again, so that
 a command is one simulated run. A `Sendrecv` is the difference between a long and a short one, over its calls.
 
+A schedule in GOAL is read and replayed once, from Python; a message is what a longer one takes more.
+
 Processor time is the machine's as much as the code's. The bare world of the same ring is in the bench
 `programs`; here its figure per message includes what a command takes to start.
 """
@@ -99,14 +101,20 @@ class Used:
 
 def command(folder: Path, words: Sequence[str]) -> Used:
     """Run `wiretwin` with `words` in `folder`, to its end."""
-    argv = [sys.executable, "-c", "from wiretwin.cli import main; raise SystemExit(main())", *words]
+    return waited(
+        folder, [sys.executable, "-c", "from wiretwin.cli import main; raise SystemExit(main())", *words]
+    )
+
+
+def waited(folder: Path, argv: Sequence[str]) -> Used:
+    """Run a program in `folder`, to its end."""
     process = subprocess.Popen(
         argv, cwd=folder, stdout=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
-        raise SystemExit(f"wiretwin {' '.join(words)} ended with status {process.returncode}")
+        raise SystemExit(f"{' '.join(argv[2:])} ended with status {process.returncode}")
     return Used(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6)
 
 
@@ -119,6 +127,53 @@ def simulated(program: str, ranks: int, layer: str, *words: str) -> list[str]:
 def ring(ranks: int, elements: int) -> list[str]:
     """Return the words of a round of `ring`."""
     return simulated("ring", ranks, "shm", f"elements={elements}", "rounds=1", "add=0.8ns")
+
+
+REPLAY = """
+import sys
+
+from wiretwin import trace
+
+trace.replay(sys.argv[1], twin="twin.toml", layer="shm", ends=False)
+"""
+ROUNDS = {"ring of 1024 ranks": (10, 210), "alltoall of 64 ranks": (3, 53)}
+"""How many rounds the short and the long schedule have."""
+
+
+def schedule(kind: str, rounds: int) -> str:
+    """Return a schedule in GOAL whose ranks wait for all of a round's messages before the next round."""
+    ranks, others = (1024, 1) if kind.startswith("ring") else (64, 63)
+    lines = [f"num_ranks {ranks}"]
+    for rank in range(ranks):
+        lines.append(f"rank {rank} {{")
+        before: list[int] = []
+        number = 0
+        for _ in range(rounds):
+            begun = []
+            for apart in range(1, others + 1):
+                for text in (
+                    f"recv 128b from {(rank - apart) % ranks}",
+                    f"send 128b to {(rank + apart) % ranks}",
+                ):
+                    number += 1
+                    lines.append(f"l{number}: {text} tag 0")
+                    lines += [f"l{number} requires l{one}" for one in before]
+                    before = []
+                    begun.append(number)
+            before = begun
+        lines.append("}")
+    return "\n".join(lines)
+
+
+def replayed(folder: Path, kind: str, turns: int) -> float:
+    """Return the nanoseconds of processor time that a message of a schedule takes to be read and replayed."""
+    each = 1024 if kind.startswith("ring") else 64 * 63
+    took = []
+    for rounds in ROUNDS[kind]:
+        (folder / "schedule.goal").write_text(schedule(kind, rounds))
+        argv = [sys.executable, "-c", REPLAY, "schedule.goal"]
+        took.append(median(waited(folder, argv).seconds for _ in range(turns)))
+    return 1e9 * (took[1] - took[0]) / (each * (ROUNDS[kind][1] - ROUNDS[kind][0]))
 
 
 def show(bench: str, unit: str, value: float, **more: float) -> None:
@@ -152,6 +207,11 @@ def main() -> None:
         short, long = (used(simulated("sendrecv.py", 64, "mpi4py/mpich", str(calls))) for calls in CALLS)
         each = 1e6 * (long.seconds - short.seconds) / (64 * (CALLS[1] - CALLS[0]))
         show("mpi4py Sendrecv, 64 ranks", "us of processor time per message", each, target_value=20)
+        for kind, target in (("ring of 1024 ranks", 350), ("alltoall of 64 ranks", 450)):
+            each = replayed(folder, kind, turns)
+            show(
+                f"a schedule replayed, {kind}", "ns of processor time per message", each, target_value=target
+            )
         if quick:
             return
         large = (

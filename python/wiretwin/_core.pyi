@@ -230,6 +230,21 @@ class TracePlayer:
     def resume(self) -> tuple[WorldOutcome] | None:
         """Return what the suspended rank is resumed with; None if it is not suspended or never resumed."""
 
+def recording_summary(
+    folder: str | PathLike[str], ranks: int
+) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:
+    """Return what the ranks of a recorded run did, and the functions that were called and are not recorded.
+
+    By rank: sends, their bytes, receives, collectives, nanoseconds outside MPI and inside. Raises ValueError
+    of file, key, value, reason and what is allowed, as do `read_recording` and `read_goal`.
+    """
+
+def read_recording(folder: str | PathLike[str], ranks: int, compute_scale: float) -> list[RankTrace]:
+    """Return what the ranks of a recorded run do, collectives as messages."""
+
+def read_goal(path: str | PathLike[str], text: str, unit_ps: float) -> list[RankTrace]:
+    """Return what the ranks of a schedule in GOAL do; a calc of 1 takes `unit_ps` picoseconds."""
+
 class ScheduleLayout(TypedDict):
     """Where a schedule expects its data in the workspace: (offset, length), bytes."""
 

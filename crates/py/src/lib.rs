@@ -15,6 +15,7 @@ mod probe;
 mod programs;
 mod rank_trace;
 mod reader;
+mod recording;
 mod rpc;
 mod schedule;
 mod wire;
@@ -32,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     probe::register(module)?;
     programs::register(module)?;
     reader::register(module)?;
+    recording::register(module)?;
     rpc::register(module)?;
     schedule::register(module)?;
     wire::register(module)?;

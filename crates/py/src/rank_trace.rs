@@ -191,7 +191,7 @@ impl RankTrace {
         self.names = names.to_vec();
     }
 
-    fn number_of(&mut self, name: &str) -> NameId {
+    pub(crate) fn number_of(&mut self, name: &str) -> NameId {
         let known = self.names.iter().position(|one| one == name);
         NameId(known.unwrap_or_else(|| {
             self.names.push(name.to_string());

@@ -2,4 +2,7 @@
 
 pub mod capture;
 pub mod chrome;
+pub mod goal;
+pub mod recording;
+pub mod script;
 pub mod timeline;

@@ -6,64 +6,18 @@ ended.
 
 from __future__ import annotations
 
-from enum import IntEnum
+import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from wiretwin import _core
 from wiretwin.errors import InputError
 
-__all__ = ["COLLECTIVES", "MODES", "Kind", "Manifest", "Trace"]
-
-
-class Kind(IntEnum):
-    """What a record is of, as ``trace.c`` numbers it."""
-
-    SEND = 1
-    ISEND = 2
-    RECV = 3
-    IRECV = 4
-    DONE = 5
-    """A request that the WAIT behind it has completed."""
-    WAIT = 6
-    PROBE = 7
-    """A message that was found."""
-    COLLECTIVE = 8
-    COUNT = 9
-    """The bytes for one rank of the COLLECTIVE behind it."""
-    MEMBER = 10
-    """A rank of a communicator that is used for the first time."""
-    UNKNOWN = 11
-    """A function that is not recorded."""
-    END = 12
-
-
-MODES = ("standard", "synchronous", "ready", "buffered")
-"""Of sends, by number."""
-COLLECTIVES = (
-    "barrier", "bcast", "reduce", "allreduce", "gather", "scatter", "allgather", "alltoall", "reduce_scatter",
-    "scan", "exscan",
-)  # fmt: skip
-"""As the core calls them, by number."""
-
-_HEADER = np.dtype([("mark", "S8"), ("rank", "u4"), ("ranks", "u4"), ("is_cut", "u8")])
-_RECORD = np.dtype(
-    [
-        ("kind", "u4"),
-        ("peer", "i4"),
-        ("tag", "i4"),
-        ("context", "i4"),
-        ("bytes", "u8"),
-        ("request", "u8"),
-        ("compute_ns", "u8"),
-        ("inside_ns", "u8"),
-    ]
-)
-_MARK = b"wttrace1"
+__all__ = ["Manifest", "Trace", "rejected"]
 
 
 class Manifest(BaseModel):
@@ -117,59 +71,32 @@ class Trace:
         """How many ranks there were."""
         return self.manifest.ranks
 
-    def records(self, rank: int) -> npt.NDArray[Any]:
-        """Return the records of a rank, in order.
+    def summary(self) -> list[tuple[float, ...]]:
+        """Return by rank: number, sends, their bytes, receives, collectives, seconds outside MPI, inside.
 
         Raises
         ------
         InputError
-            Its file is not there, is damaged, or was cut off at the limit of its length.
+            The file of a rank is not there, is damaged, or was cut off at the limit of its length.
         """
-        file = self.path / str(rank)
-        try:
-            raw = file.read_bytes()
-        except OSError as error:
-            raise InputError(file=str(file), reason=error.strerror or str(error)) from None
-        header = np.frombuffer(raw[: _HEADER.itemsize], _HEADER) if len(raw) >= _HEADER.itemsize else None
-        if header is None or header["mark"][0] != _MARK:
-            raise InputError(file=str(file), reason="is not what a rank recorded")
-        if (int(header["rank"][0]), int(header["ranks"][0])) != (rank, self.ranks):
-            raise InputError(file=str(file), reason=f"is of rank {header['rank'][0]} of {header['ranks'][0]}")
-        if header["is_cut"][0]:
-            raise InputError(
-                file=str(file), reason="was cut off at its longest", allowed="a larger --most when recording"
-            )
-        if (len(raw) - _HEADER.itemsize) % _RECORD.itemsize:
-            raise InputError(file=str(file), reason="ends within a record")
-        found = np.frombuffer(raw, _RECORD, offset=_HEADER.itemsize)
-        if not len(found) or found["kind"][-1] != Kind.END:
-            raise InputError(file=str(file), reason="has no end: the rank did not call MPI_Finalize")
-        return found
+        return [(rank, *row[:4], row[4] / 1e9, row[5] / 1e9) for rank, row in enumerate(self._summary[0])]
 
-    def summary(self) -> list[tuple[float, ...]]:
-        """Return by rank: number, sends, their bytes, receives, collectives, seconds outside MPI, inside."""
-        rows: list[tuple[float, ...]] = []
-        for rank in range(self.ranks):
-            found = self.records(rank)
-            kinds = found["kind"]
-            sends = found[np.isin(kinds, (Kind.SEND, Kind.ISEND))]
-            counts = [
-                int(np.isin(kinds, wanted).sum()) for wanted in ((Kind.RECV, Kind.IRECV), Kind.COLLECTIVE)
-            ]
-            calls = found[~np.isin(kinds, (Kind.COUNT, Kind.MEMBER, Kind.UNKNOWN))]
-            spans = (calls["compute_ns"].sum() / 1e9, calls["inside_ns"].sum() / 1e9)
-            rows.append((rank, len(sends), int(sends["bytes"].sum()), *counts, *map(float, spans)))
-        return rows
-
-    @cached_property
+    @property
     def unknown(self) -> list[str]:
         """The names of functions that were called and are not recorded, each once."""
-        names = {
-            name_of(one) for rank in range(self.ranks) for one in self.records(rank) if one["kind"] == 11
-        }
-        return sorted(names)
+        return self._summary[1]
+
+    @cached_property
+    def _summary(self) -> tuple[list[tuple[int, int, int, int, int, int]], list[str]]:
+        with rejected():
+            return _core.recording_summary(self.path, self.ranks)
 
 
-def name_of(record: Any) -> str:
-    """Return the name in a record of kind UNKNOWN: it takes the place of the four last numbers."""
-    return bytes(record.tobytes()[16:]).split(b"\0")[0].decode("ascii", "replace")
+@contextlib.contextmanager
+def rejected() -> Iterator[None]:
+    """Turn what the core says of a file into an `InputError`."""
+    try:
+        yield
+    except ValueError as error:
+        file, key, value, reason, allowed = error.args
+        raise InputError(file=file, key=key, value=value, reason=reason, allowed=allowed) from None
