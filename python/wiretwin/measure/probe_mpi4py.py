@@ -37,7 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretwin import priority
 from wiretwin.measure import first_mpi4py
-from wiretwin.measure.probe_spec import PROTOCOL, read
+from wiretwin.measure.probe_spec import PROTOCOL, read, refuse
 from wiretwin.measure.together_mpi4py import LOOPS as TOGETHER
 from wiretwin.measure.together_mpi4py import Group, next_run
 from wiretwin.place import read_counters
@@ -657,6 +657,9 @@ def main(argv: list[str]) -> int:
     place = "specification"
     try:
         spec = read(argv[1], LAYERS, (*LOOPS, first_mpi4py.LOOP), TOGETHER)
+        for index, step in enumerate(spec["schedule"] or ()):
+            if index and step["loop"] == first_mpi4py.LOOP:
+                refuse(f"schedule[{index}].loop", step["loop"], "in schedule[0]: later it is no first call")
         settle(spec)
         place = "MPI"
         from mpi4py import MPI

@@ -24,7 +24,7 @@ from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.results import SAMPLE_COLUMNS
 from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
-from wiretwin.stacks.word import TOGETHER
+from wiretwin.stacks.word import FIRST, TOGETHER
 
 LIMIT_S = 60.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
@@ -76,7 +76,7 @@ def test_every_layer_runs_every_loop(name: str) -> None:
         "two_write",
         "send_busy",
         "recv_busy",
-        *sorted(LAYERS[name].loops - ALL_LOOPS - TOGETHER),
+        *sorted(LAYERS[name].loops - ALL_LOOPS - TOGETHER - FIRST),
     ]
     schedule = [quick(loop) for loop in loops]
     schedule += [quick("stream", messages=7), quick("prtt", messages=3, delay_ns=2000), quick("call", 0)]
@@ -98,6 +98,22 @@ def test_every_layer_runs_every_loop(name: str) -> None:
     # A delay is spent between messages: two of them lie within each sample.
     delayed = np.asarray(columns["value_ns"])[columns["loop"] == "prtt"]
     assert delayed.min() >= 2 * 2000
+
+
+def test_first_calls_come_before_all_others() -> None:
+    layer = parse_layers("mpi4py/mpich")[0]
+    outcome = launch(layer, [quick("first", 0), quick("echo")], limit_s=LIMIT_S, pins=None)
+    assert (outcome.status, outcome.error) == ("ok", None)
+    loops = [step["loop"] for step in outcome.steps]
+    assert loops[-1] == "echo"
+    # Of both ranks, each kind of call once; whoever receives says so.
+    assert len(set(loops[:-1])) == len(loops[:-1]) == 2 * 20
+    assert {"first_Bcast", "first_Bcast_peer"} < set(loops)
+    assert {"first_recv", "first_send_peer"} < set(loops) or {"first_send", "first_recv_peer"} < set(loops)
+    late = launch(layer, [quick("echo"), quick("first", 0)], limit_s=LIMIT_S, pins=None)
+    assert late.status == "failed"
+    assert late.error is not None
+    assert "schedule[1].loop" in late.error
 
 
 @pytest.mark.parametrize("name", ["socket/tcp+spin", "shm", "mpi4py/mpich"])

@@ -74,6 +74,7 @@ def test_half_a_round_trip_is_the_twins_when_it_is_replayed(mpi_twin: Path) -> N
     assert found.messages == program.messages == 6
 
 
+@pytest.mark.alone  # beside others a rank that looks is without a core for longer than between two looks
 def test_polling_is_no_computation() -> None:
     body = """
     if (rank == 0) {
