@@ -485,8 +485,8 @@ impl Consumer {
         (word ^ lap(self.line)) & (MARK ^ IN_BULK ^ LENGTH) == 0
     }
 
-    /// The frame that comes within so many looks, if it lies in one line: to be passed with [`Consumer::pass_line`]
-    /// when it was taken.
+    /// Polls at most `looks` times for a frame that lies in one line, and returns its payload. The caller releases the
+    /// line with [`Consumer::pass_line`] when it has taken the payload.
     #[inline]
     pub fn await_line(&self, looks: u32) -> Option<&[u8]> {
         let (word, expected) = (self.area.word(self.line), lap(self.line));

@@ -32,7 +32,7 @@ const TIMES: [(&str, u64); 4] = [
     ("WIRETWIN_DIRECT_INTERVAL_US", 5_000),
     ("WIRETWIN_DIRECT_T_LOST_US", 50_000),
 ];
-/// A minute.
+/// The longest time that a variable may give, in microseconds: one minute.
 const LONGEST_US: u64 = 60_000_000;
 
 fn setting(name: &str) -> Option<String> {

@@ -50,7 +50,8 @@ struct Pending<'a> {
     labels: Vec<Option<&'a str>>,
     /// What operations require, one after the other.
     needs: Vec<usize>,
-    /// The first so many labels, once one was asked for that is not where its number says.
+    /// The first `listed` labels, by name. It stays empty until a label is looked up that is not at the place that its
+    /// number gives.
     by_label: BTreeMap<&'a str, usize>,
     listed: usize,
 }

@@ -8,45 +8,45 @@ use wiretwin_msg::protocol::Mode;
 ///
 /// Requests are numbered by the reader, from 1, each once.
 pub trait Script {
-    /// A computation of so many picoseconds.
+    /// Appends a computation that takes `ps` picoseconds.
     fn compute(&mut self, ps: u64);
-    /// The beginning of a call.
+    /// Appends the beginning of a call of MPI, by its name.
     fn enter(&mut self, call: &str);
-    /// The end of the call.
+    /// Appends the end of the call that began last.
     fn exit(&mut self);
-    /// A message to a rank, which `request` stands for.
+    /// Appends a send, which makes the request numbered `request`.
     fn send(&mut self, message: Message, mode: Mode, request: u64);
-    /// A receive, which `request` stands for.
+    /// Appends a receive, which makes the request numbered `request`.
     fn recv(&mut self, receive: Receive, request: u64);
-    /// A wait for all of these.
+    /// Appends a wait for all of these requests.
     fn wait(&mut self, requests: &[u64]);
-    /// The end of the program.
+    /// Appends the end of the program.
     fn finish(&mut self);
 }
 
 /// A message as its sender names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Of the communicator.
+    /// The context of its communicator.
     pub context: u32,
-    /// The receiver.
+    /// The rank that receives it.
     pub to: u32,
-    /// Its tag.
+    /// Its tag, which the receive has to name or leave open.
     pub tag: u32,
-    /// Its length.
+    /// Its length, in bytes.
     pub bytes: u64,
 }
 
 /// What a receive accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receive {
-    /// Of the communicator.
+    /// The context of its communicator.
     pub context: u32,
-    /// The sender, or any.
+    /// The rank that sends; any rank if absent.
     pub source: Option<u32>,
-    /// The tag, or any.
+    /// The tag; any tag if absent.
     pub tag: Option<u32>,
-    /// The longest message that it takes.
+    /// The longest message that it takes, in bytes.
     pub capacity: u64,
 }
 

@@ -133,7 +133,7 @@ def register(app: typer.Typer) -> None:
             Column("sent_bytes", "bytes"),
             Column("dropped_frames", "dropped"),
             Column("background_frames", "background"),
-            Column("background_dropped_frames", "dropped"),
+            Column("background_dropped_frames", "of it dropped"),
         )
         emit(Table("frames of hosts and of background load", columns, rows), form)
 

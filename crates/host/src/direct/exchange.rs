@@ -52,7 +52,7 @@ const PATIENCE: u32 = 64;
 const NAP: Duration = Duration::from_millis(5);
 const TAG: u64 = 1;
 
-/// A rank.
+/// One process of the exchange: its endpoint, and how it meets the others.
 struct Rank<'a> {
     meeting: &'a Meeting<'a>,
     endpoint: Endpoint,

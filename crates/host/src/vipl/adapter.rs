@@ -28,7 +28,7 @@ use super::{Event, Token};
 const BURST: u32 = 64;
 /// Looks for a message in one call.
 const LOOKS: u32 = 16;
-/// One call in so many looks at a receive queue is for all that may have happened.
+/// Of this many polls of a receive queue, one also handles everything else that the adapter has to do.
 const WHOLE: u64 = 128;
 /// How long a call looks before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(50);

@@ -81,7 +81,7 @@ fn assign(codepoints: &[u8]) -> Result<[u8; CODEPOINTS], PlanError> {
 /// Background load on a class, at each output or at one: sources that go on and off by themselves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Background {
-    /// The class.
+    /// The class that the load belongs to, a DSCP from 0 to 63.
     pub dscp: u8,
     /// The port whose output has it; each has if absent.
     pub to: Option<PortId>,

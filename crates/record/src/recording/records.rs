@@ -97,7 +97,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Reads the file of a rank of so many, which `load` has.
+    /// Reads the file of one of `ranks` ranks by `load`, and checks that it is whole.
     pub(super) fn read(folder: &Path, load: &Load<'_>, rank: u32, ranks: u32) -> Result<Self, Rejected> {
         let path = folder.join(rank.to_string());
         let raw = load(&path).map_err(|error| Rejected::whole(&path, reason(&error)))?;

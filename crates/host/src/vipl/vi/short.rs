@@ -96,9 +96,10 @@ impl Vi {
     }
 
     /// Takes a message of one line into the receive that waits for it, which has one segment that it fits into, and
-    /// takes that off the queue; none if one of these is not so, or none has come within so many looks.
+    /// takes the receive off the queue. Returns nothing if one of these conditions does not hold, or if no message has
+    /// come within `looks` polls.
     ///
-    /// All that can be is looked at before it comes.
+    /// Every check that needs no message is made before one comes.
     #[inline(always)]
     pub fn receive_short(&mut self, common: &Common, looks: u32) -> Option<Completion> {
         let Some(Wire::Memory(link)) = &mut self.link else { return None };
