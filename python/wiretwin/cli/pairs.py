@@ -69,7 +69,6 @@ def say_slow(result: Result) -> None:
 
     for found in classes_of(result):
         if len(found.groups) > 1:
-            groups = "; ".join(", ".join(group) for group in found.groups)
-            print(f"{found.layer}: hosts near each other: {groups}", file=sys.stderr)
+            print(f"{found.layer}: hosts near each other: {found.near}", file=sys.stderr)
         for one in found.slow:
             print(f"{found.layer}: slow: {one}", file=sys.stderr)

@@ -7,6 +7,8 @@ always wide, so a border counts only if nearly all pairs inside groups are below
 above.
 
 A host or its adapter is slow where even its fastest pair is slower than the fastest pairs of the other hosts.
+What makes it slow can hide how far it is from the others: where its pairs do not tell its group, it is put
+into the group of its neighbour in the order of the hosts, and said to be there without evidence.
 """
 
 from __future__ import annotations
@@ -157,6 +159,8 @@ class Classes:
         From the fastest on.
     slow
         What is slow.
+    unplaced
+        Slow hosts whose pairs do not tell their group: each is in the group of its neighbour in `hosts`.
     """
 
     layer: str
@@ -164,6 +168,15 @@ class Classes:
     groups: tuple[tuple[str, ...], ...]
     classes: tuple[Class, ...]
     slow: tuple[Slow, ...]
+    unplaced: tuple[str, ...] = ()
+
+    @property
+    def near(self) -> str:
+        """The groups of hosts, in words, with the hosts that no evidence has put where they are."""
+        words = "; ".join(", ".join(group) for group in self.groups)
+        if self.unplaced:
+            words += f" (the times do not tell the group of {' and '.join(self.unplaced)})"
+        return words
 
 
 def classify(
@@ -196,9 +209,10 @@ def classify(
         size: {pair: t for pair, t in times.items() if not lame & set(pair)}
         for size, times in between.items()
     }
+    unplaced: list[str] = []
     if not groups:
         groups = _groups(sound, [host for host in hosts if host not in lame])
-        groups = _joined(groups, between, hosts, lame)
+        groups, unplaced = _joined(groups, between, hosts, lame)
     at = {host: number for number, members in enumerate(groups) for host in members}
     inside = {size: {p: t for p, t in times.items() if at[p[0]] == at[p[1]]} for size, times in sound.items()}
     across = {size: {p: t for p, t in times.items() if at[p[0]] != at[p[1]]} for size, times in sound.items()}
@@ -208,7 +222,8 @@ def classify(
     near = "same switch" if len(groups) > 1 else "between hosts"
     named = [("same host", itself), (near, inside), ("further", across)]
     classes = [made for name, part in named if (made := _class(name, part)) is not None]
-    return Classes(layer, tuple(hosts), tuple(tuple(one) for one in groups), tuple(classes), tuple(slow))
+    members = tuple(tuple(one) for one in groups)
+    return Classes(layer, tuple(hosts), members, tuple(classes), tuple(slow), tuple(unplaced))
 
 
 def classes_of(result: Result, groups: Sequence[Sequence[str]] = ()) -> list[Classes]:
@@ -259,7 +274,8 @@ def _slow_hosts(by_size: Mapping[int, Times], hosts: Sequence[str]) -> list[Slow
             if len(others) < 2:
                 continue
             usual = median(others)
-            if least > SLOW * usual and least > sorted(others)[3 * len(others) // 4]:
+            # A few others may be slow, too, and what keeps a core busy for a while slows pairs of any host.
+            if least > SLOW * sorted(others)[3 * len(others) // 4]:
                 pairs = sum(host in one for one in times)
                 words = (
                     f"even its fastest of {pairs} pairs, {' and '.join(pair)}, takes {_time(least)} for "
@@ -314,21 +330,36 @@ def _components(hosts: Sequence[str], joined: Sequence[tuple[str, str]]) -> list
 
 def _joined(
     groups: Sequence[Sequence[str]], by_size: Mapping[int, Times], hosts: Sequence[str], lame: set[str]
-) -> list[list[str]]:
-    """Put each slow host into the group with which its pairs are fastest, at the size that tells most."""
+) -> tuple[list[list[str]], list[str]]:
+    """Put each slow host into a group; return the groups, and the hosts whose pairs do not tell theirs.
+
+    A host belongs where all its pairs are faster than all its pairs with every other group, by the gap that
+    a border between groups needs, at the size where this is clearest. Otherwise the sound host next to it in
+    the order of `hosts` decides, for hosts of one switch are mostly numbered one after the other.
+    """
     chosen = {host: number for number, group in enumerate(groups) for host in group}
-    for host in lame:
-        best = 0.0
-        chosen[host] = 0
+    sound = [host for host in hosts if host in chosen]
+    unplaced = []
+    for host in (host for host in hosts if host in lame):
+        best, told = GAP, None
         for times in by_size.values():
             to = [
                 [t for pair, t in times.items() if host in pair and set(pair) & set(group)]
                 for group in groups
             ]
-            typical = sorted((median(own), number) for number, own in enumerate(to) if own)
-            if len(typical) > 1 and typical[1][0] / typical[0][0] > best:
-                best, chosen[host] = typical[1][0] / typical[0][0], typical[0][1]
-    return [[host for host in hosts if chosen[host] == number] for number in range(len(groups))]
+            ordered = sorted((max(own), number) for number, own in enumerate(to) if own)
+            if len(ordered) < 2:
+                continue
+            (furthest, nearest), others = ordered[0], [number for _, number in ordered[1:]]
+            apart = min(t for number in others for t in to[number]) / furthest
+            if apart > best:
+                best, told = apart, nearest
+        if told is None:
+            at = hosts.index(host)
+            told = chosen[min(sound, key=lambda one: abs(hosts.index(one) - at))] if sound else 0
+            unplaced += [host] if len(groups) > 1 else []
+        chosen[host] = told
+    return [[host for host in hosts if chosen[host] == number] for number in range(len(groups))], unplaced
 
 
 def _slow_links(

@@ -70,6 +70,21 @@ def test_a_slow_host_an_adapter_a_link_and_a_pair_are_told_apart() -> None:
         ("link", ("n0, n1, n2, n3", "n4, n5, n6, n7")),
         ("pair", ("n0", "n1")),
     ]
+    assert one.unplaced == ("n6",)  # 655 us of its own against 197 us of the way across
     words = str(one.slow[1])
     assert words.startswith("the adapter or cable of n6: even its fastest of 7 pairs")
     assert "for 64 KiB" in words
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_host_so_slow_that_its_switch_cannot_be_told_is_put_beside_its_neighbour(seed: int) -> None:
+    def time_us(a: str, b: str, size: int) -> float:
+        if "n5" in (a, b):
+            return plain(a, b, size) + (size - 4) / 12.5
+        return plain(a, b, size) + (size - 4) / 200.0 * across(a, b)
+
+    _, one = found(time_us, seed=seed, noise=0.3)
+    assert one.groups == (tuple(HOSTS[:4]), tuple(HOSTS[4:]))
+    assert one.unplaced == ("n5",)
+    assert one.near == "n0, n1, n2, n3; n4, n5, n6, n7 (the times do not tell the group of n5)"
+    assert [(each.kind, each.hosts[0]) for each in one.slow if each.kind != "link"] == [("adapter", "n5")]

@@ -43,9 +43,10 @@ def _classes(found: Classes) -> TableBlock:
         ]
         for one in found.classes
     ]
-    near = "; ".join(", ".join(group) for group in found.groups)
     text = (
-        f"Near each other: {near}." if len(found.groups) > 1 else "All hosts are alike far from each other."
+        f"Near each other: {found.near}."
+        if len(found.groups) > 1
+        else "All hosts are alike far from each other."
     )
     caption = "median one-way latency by size, without slow hosts"
     return TableBlock(f"classes-{found.layer}", "Classes of pairs", Table(caption, columns, rows), text)
