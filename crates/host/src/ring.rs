@@ -316,7 +316,7 @@ impl Producer {
     }
 
     /// Sends a head of three bytes and `rest` as one frame if both fit in a line and one is known to be free.
-    #[inline]
+    #[inline(always)]
     pub fn push_short(&mut self, head: u64, rest: &[u8]) -> bool {
         const BESIDE: usize = SHORT - 3;
         if rest.len() + 3 > INLINE || self.line.wrapping_sub(self.lines_done) >= LINES {
@@ -487,7 +487,7 @@ impl Consumer {
 
     /// Polls at most `looks` times for a frame that lies in one line, and returns its payload. The caller releases the
     /// line with [`Consumer::pass_line`] when it has taken the payload.
-    #[inline]
+    #[inline(always)]
     pub fn await_line(&self, looks: u32) -> Option<&[u8]> {
         let (word, expected) = (self.area.word(self.line), lap(self.line));
         // Hidden from the compiler, as in `take_line`.

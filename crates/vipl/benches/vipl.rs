@@ -1,5 +1,6 @@
 //! The calls of VIPL beside what they stand on: a message of 8 bytes beside the bare ring of shared memory, an RDMA
-//! write of 1 MiB beside a copy between two mappings of shared memory; and a message of MVICH beside one of VIPL.
+//! write of 1 MiB beside a copy between the same two mappings, which the thread of the receiver makes as it makes that
+//! of the write; and a message of MVICH beside one of VIPL.
 //!
 //! Two threads of one process, each with a NIC, pinned to two cores where there are two; each turn goes by one way and
 //! then by the other. JSON lines as those of the other benches: medians over the turns.
@@ -10,9 +11,10 @@
 mod ends;
 
 use std::path::Path;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use ends::{End, LARGE, Nic, Shared};
+use ends::{End, LARGE, Nic};
 use vipl::{VipRecvDone, VipSendDone};
 use wiretwin_benches::{Arguments, Turns};
 use wiretwin_host::{Meeting, Mvich, MvichOptions, ShmStream, Stream, Wait, drive, shm};
@@ -67,6 +69,8 @@ fn main() {
     let warm_up = turns / 10;
     let directory = std::env::temp_dir().join(format!("wiretwin-bench-vipl-{}", std::process::id()));
     std::fs::create_dir_all(directory.join("mvich")).expect("a directory to meet in");
+    // Where writes come from, and how long the copies of a turn took, in nanoseconds.
+    let (source, copied) = (AtomicPtr::new(std::ptr::null_mut::<u8>()), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
             let _ = wiretwin_host::pin(1);
@@ -94,7 +98,20 @@ fn main() {
                     give(&mut mvich, &message);
                 }
             }
-            // Writes need nobody here; a message says that they are over.
+            for _ in 0..if writes { warm_up + turns } else { 0 } {
+                // Writes need nobody here; a message says that they are over, and where they came from.
+                end.look(VipRecvDone);
+                end.post_receive();
+                let from = source.load(Ordering::Acquire);
+                let began = Instant::now();
+                for _ in 0..WRITES {
+                    // SAFETY: two mappings of so many octets; the other end waits for a message.
+                    unsafe { std::ptr::copy_nonoverlapping(from, std::hint::black_box(end.data()), LARGE) };
+                }
+                copied.store(began.elapsed().as_nanos() as u64, Ordering::Release);
+                end.send(0, SMALL as u32);
+                end.look(VipSendDone);
+            }
             end.look(VipRecvDone);
             drop(end);
             nic.close();
@@ -141,7 +158,7 @@ fn main() {
             print(names[2], "the calls of VIPL", &mut above, 2.0);
         }
         if writes {
-            let (from, to) = (Shared::new(LARGE), Shared::new(LARGE));
+            source.store(end.data(), Ordering::Release);
             let mut measured = Turns::default();
             for turn in 0..warm_up + turns {
                 let began = Instant::now();
@@ -150,15 +167,12 @@ fn main() {
                     end.look(VipSendDone);
                 }
                 let ours = per(began, WRITES);
-                let began = Instant::now();
-                for _ in 0..WRITES {
-                    // SAFETY: two mappings of so many octets, which nobody else has.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(from.base(), std::hint::black_box(to.base()), LARGE)
-                    };
-                }
+                end.send(0, SMALL as u32);
+                end.look(VipRecvDone);
+                end.post_receive();
+                end.look(VipSendDone);
                 if turn >= warm_up {
-                    measured.push(ours, per(began, WRITES));
+                    measured.push(ours, copied.load(Ordering::Acquire) as f64 / WRITES as f64);
                 }
             }
             print(names[1], "memcpy", &mut measured, 1.15);

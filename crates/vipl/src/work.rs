@@ -11,32 +11,36 @@ use wiretwin_msg::via::{
 use crate::abi::{CqHandler, Handle, Return, ViHandler, code};
 use crate::nic::{handle, nic, object, place, timeout};
 
-// A copy for each queue: half of what is looked at differs.
+const fn queue(receives: bool) -> QueueKind {
+    if receives { QueueKind::Receive } else { QueueKind::Send }
+}
+
+// A copy for each queue, as half of what is looked at differs: the closure of each is a type of its own.
 #[inline(always)]
-fn post(vi: Handle, kind: QueueKind, descriptor: *mut c_void, memory: u32) -> Return {
+fn post<const RECEIVES: bool>(vi: Handle, descriptor: *mut c_void, memory: u32) -> Return {
     code(object(vi).and_then(|(nic, vi)| {
         let place = Place { address: descriptor as u64, handle: MemoryHandle(memory) };
-        nic.adapter.post(ViHandle(vi), kind, place)
+        nic.adapter.post(ViHandle(vi), queue(RECEIVES), place)
     }))
 }
 
 /// `VipPostSend`.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipPostSend(vi: Handle, descriptor: *mut c_void, memory: u32) -> Return {
-    post(vi, QueueKind::Send, descriptor, memory)
+    post::<false>(vi, descriptor, memory)
 }
 
 /// `VipPostRecv`.
 #[unsafe(no_mangle)]
 pub extern "C" fn VipPostRecv(vi: Handle, descriptor: *mut c_void, memory: u32) -> Return {
-    post(vi, QueueKind::Receive, descriptor, memory)
+    post::<true>(vi, descriptor, memory)
 }
 
 /// Hands over the descriptor that was taken off a queue, in error or not; none, if none was.
 ///
 /// # Safety
 /// The place is null or one.
-#[inline]
+#[inline(always)]
 unsafe fn taken(
     descriptor: *mut *mut c_void,
     take: impl FnOnce() -> Result<Completion, DoneError>,
@@ -57,10 +61,10 @@ unsafe fn taken(
 }
 
 #[inline(always)]
-unsafe fn done(vi: Handle, kind: QueueKind, descriptor: *mut *mut c_void) -> Return {
+unsafe fn done<const RECEIVES: bool>(vi: Handle, descriptor: *mut *mut c_void) -> Return {
     code(object(vi).and_then(|(nic, vi)| {
         // SAFETY: the caller's.
-        unsafe { taken(descriptor, || nic.adapter.done(ViHandle(vi), kind), ViplError::NotDone) }
+        unsafe { taken(descriptor, || nic.adapter.done(ViHandle(vi), queue(RECEIVES)), ViplError::NotDone) }
     }))
 }
 
@@ -79,7 +83,7 @@ unsafe fn wait(vi: Handle, kind: QueueKind, milliseconds: c_ulong, descriptor: *
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipSendDone(vi: Handle, descriptor: *mut *mut c_void) -> Return {
     // SAFETY: the caller's.
-    unsafe { done(vi, QueueKind::Send, descriptor) }
+    unsafe { done::<false>(vi, descriptor) }
 }
 
 /// `VipRecvDone`.
@@ -89,7 +93,7 @@ pub unsafe extern "C" fn VipSendDone(vi: Handle, descriptor: *mut *mut c_void) -
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn VipRecvDone(vi: Handle, descriptor: *mut *mut c_void) -> Return {
     // SAFETY: the caller's.
-    unsafe { done(vi, QueueKind::Receive, descriptor) }
+    unsafe { done::<true>(vi, descriptor) }
 }
 
 /// `VipSendWait`.

@@ -86,6 +86,19 @@ impl State {
     }
 
     #[inline(always)]
+    fn post(&mut self, handle: ViHandle, kind: QueueKind, place: Place) -> Result<(), ViplError> {
+        let (common, vi) = self.vi(handle)?;
+        let posted = match kind {
+            QueueKind::Send => vi.send_short(common, place),
+            QueueKind::Receive => vi.post_short(common, place),
+        };
+        if !posted {
+            self.post_at_length(handle, kind, place);
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
     fn done(&mut self, handle: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
         self.looks = self.looks.wrapping_add(1);
         let looks = self.looks_of_call();
@@ -232,15 +245,20 @@ impl Shared {
     /// Makes a call, and wakes the thread if a handler is to be told of what it found.
     #[inline(always)]
     fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> T {
-        let (result, told) = {
-            let mut state = self.lock();
-            let result = call(&mut state);
-            (result, !state.common.events.is_empty())
-        };
+        let mut state = self.lock();
+        let result = call(&mut state);
+        self.release(state);
+        result
+    }
+
+    /// Ends a call, and wakes the thread if a handler is to be told of what it found.
+    #[inline(always)]
+    fn release(&self, state: Held<'_, State>) {
+        let told = !state.common.events.is_empty();
+        drop(state);
         if told {
             self.ring();
         }
-        result
     }
 
     /// Looks until something is found, or the time is over; sleeps when it was in vain for long.
@@ -574,17 +592,11 @@ impl Adapter {
     /// asynchronous error.
     #[inline(always)]
     pub fn post(&self, handle: ViHandle, kind: QueueKind, place: Place) -> Result<(), ViplError> {
-        self.with(|state| {
-            let (common, vi) = state.vi(handle)?;
-            let posted = match kind {
-                QueueKind::Send => vi.send_short(common, place),
-                QueueKind::Receive => vi.post_short(common, place),
-            };
-            if !posted {
-                state.post_at_length(handle, kind, place);
-            }
-            Ok(())
-        })
+        // Not a closure, of which the queues would have one copy together that reads which of them is meant.
+        let mut state = self.shared.lock();
+        let posted = state.post(handle, kind, place);
+        self.shared.release(state);
+        posted
     }
 
     /// `VipSendDone` and `VipRecvDone`: takes the head off a queue if it is done.
@@ -593,7 +605,10 @@ impl Adapter {
     /// [`DoneError`].
     #[inline(always)]
     pub fn done(&self, vi: ViHandle, kind: QueueKind) -> Result<Completion, DoneError> {
-        self.with(|state| state.done(vi, kind))
+        let mut state = self.shared.lock();
+        let taken = state.done(vi, kind);
+        self.shared.release(state);
+        taken
     }
 
     /// `VipSendWait` and `VipRecvWait`; no timeout is for ever.

@@ -166,7 +166,7 @@ impl Link {
     }
 
     /// Wakes the other end if it sleeps: there is something for it.
-    #[inline]
+    #[inline(always)]
     pub fn nudge(&self) {
         let sleeps = self.flag(self.theirs() + SLEEPS);
         if sleeps.load(Ordering::Relaxed) != 0 && sleeps.swap(0, Ordering::SeqCst) != 0 {

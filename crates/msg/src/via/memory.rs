@@ -257,7 +257,7 @@ impl Memory {
     }
 
     /// Whether a VI of this tag reaches the range for itself: what [`Memory::check`] says, without why not.
-    #[inline]
+    #[inline(always)]
     pub fn reaches(&self, address: u64, length: u64, handle: MemoryHandle, tag: Ptag) -> bool {
         let region = self.region(handle);
         length == 0
