@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
         topology: Annotated[
             Path | None,
             typer.Option(
-                help="Slurm's topology.conf or topology.yaml, for --network.",
+                help="Slurm's topology.conf or topology.yaml, or what ibnetdiscover printed, for --network.",
                 show_default="found in the times",
             ),
         ] = None,

@@ -22,7 +22,7 @@ Networks: TOPOLOGY:rate=…,…  hosts like a twin's, joined as a back-to-back, 
                              dumbbell, parking-lot, tree, fat-tree; --twin nothing: hosts that cost nothing
           PRESET:key=…,…     ethernet10, fddi, atm, asx100, an2, gige: hosts of their own, under a --stack
           FILE               a TOML file with a table [network], or Slurm's topology.conf:rate=10Gbit/s
-                             or topology.yaml
+                             or topology.yaml, or what ibnetdiscover printed, as a .topo or .txt
 """
 
 OPTIONS: dict[str, Any] = {

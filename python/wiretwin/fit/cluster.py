@@ -59,7 +59,7 @@ def network_of(
     layer
         Whose times; by default the first layer's.
     topology
-        Nodes and lines without rates, as `wiretwin.model.slurm.read_topology` gives them; by default a switch
+        Nodes and lines, as `wiretwin.model.network.table_in` gives them; by default a switch
         for each group of hosts that was found, and where there are more than two a switch that joins these.
 
     Raises
@@ -153,7 +153,8 @@ def _with_rates(
             own = {"rate": _rate(min(cost[1] for cost in pairs)), "delay": _delay(later_us)}
         else:
             own = {}
-        lines.append({**line, **own})
+        # What a file says of rates is what its links could carry, not what messages got.
+        lines.append({"from": line["from"], "to": host, **own})
     hosts = [
         *found.hosts,
         *(n["name"] for n in listed["nodes"] if n["name"] not in {*switches, *found.hosts}),

@@ -369,7 +369,8 @@ def read_network(
     ----------
     given
         A text, ``NAME:key=value,key=value``, where NAME is a topology, one of `PRESETS`, or a file: one in
-        TOML with a table ``[network]``, or a ``topology.conf`` or ``topology.yaml`` of Slurm's; such a
+        TOML with a table ``[network]``, a ``topology.conf`` or ``topology.yaml`` of Slurm's, or what
+        ibnetdiscover printed, as a ``.topo`` or ``.txt``; such a
         table; or a network.
     stack
         That of a network whose hosts are its own.

@@ -1,8 +1,8 @@
 """A network between hosts: what ``--network`` takes, as an object.
 
 A network is written as a text (``fat-tree:hosts=64,rate=100Gbit/s``), as the table ``[network]`` of a TOML
-file, as a topology of Slurm's with a rate beside it, or made here. Wherever it comes from, it is read
-and checked by the compiled core, before anything runs.
+file, as a topology of Slurm's with a rate beside it, as ibnetdiscover prints a subnet, or made here. Wherever
+it comes from, it is read and checked by the compiled core, before anything runs.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ from typing import Any, Final
 from wiretwin import _core
 from wiretwin.errors import InputError
 from wiretwin.given import read_text
+from wiretwin.model.infiniband import is_of_ibnetdiscover, read_subnet
 
 __all__ = ["FROM_1_TO_2", "TESTBED", "VERSION", "Network", "network_table", "resolved", "words_of"]
 
 _OPTION = "--network"
 _LARGEST_FILE = 16 << 20
+_ENDINGS = (".toml", ".conf", ".yaml", ".topo", ".txt")
+"""How the names of files end that have a network: TOML, Slurm's two, and ibnetdiscover's output."""
 #: The hosts of a testbed: a cable between two, a switch between more, and the cores of one machine for all.
 TESTBED = "testbed"
 #: The version of scenarios, and how one of version 1 is changed.
@@ -148,9 +151,7 @@ def _read(table: Mapping[str, Any], hosts: int | None) -> _core.ReadNetwork:
 def network_table(text: str | Path, presets: Collection[str] = ()) -> dict[str, Any]:
     """Return the table of a network's text: `topology`, `preset` or `file`, and the keys after it."""
     name, _, words = str(text).partition(":")
-    kind = (
-        "file" if name.endswith((".toml", ".conf", ".yaml")) else "preset" if name in presets else "topology"
-    )
+    kind = "file" if name.endswith(_ENDINGS) else "preset" if name in presets else "topology"
     return words_of(words, {kind: name})
 
 
@@ -180,20 +181,26 @@ def words_of(words: str, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table_in(path: Path, besides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the network's table of a file of TOML, or of a topology of Slurm's, with the keys given besides.
+    """Return the network's table of a file, with the keys given besides.
+
+    The file is TOML, a topology of Slurm's (``.conf``, ``.yaml``), or what ibnetdiscover printed (``.topo``,
+    ``.txt``, or any name).
 
     Raises
     ------
     InputError
         The file cannot be read or has none, or a key is in both.
     """
+    text = read_text(path, most=_LARGEST_FILE)
     if path.suffix in (".conf", ".yaml"):
         from wiretwin.model.slurm import read_topology
 
-        table = read_topology(path, read_text(path, most=_LARGEST_FILE))
+        table = read_topology(path, text)
+    elif path.suffix in (".topo", ".txt") or is_of_ibnetdiscover(text):
+        table = read_subnet(path, text)
     else:
         try:
-            document = tomllib.loads(read_text(path, most=_LARGEST_FILE))
+            document = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(file=path, reason=f"not TOML: {error}") from error
         if document.get("format") == "wiretwin-scenario" and document.get("version", VERSION) != VERSION:
