@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,9 @@ import typer
 
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit
 from wiretwin.cli.numbers import whole
+from wiretwin.cli.rules import Library, trial
+from wiretwin.cli.rules import export as export_rules
+from wiretwin.cli.where import Where, with_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +35,11 @@ networks that have hosts of their own socket buffers and TCP_NODELAY. What count
 the times of messages of the sizes given. How sure that is: the best settings and those on file are
 compared again with the constants of the model drawn from their intervals.
 
---export openmpi writes the algorithms of collectives that are predicted to be fastest for so many ranks, as a
-file of rules that Open MPI reads, and prints the parameters to set. The arithmetic of reductions is not
-simulated, and the file is for programs whose reductions are by commutative operations.
+--export writes the algorithms of collectives that are predicted to be fastest for so many ranks, as a file of
+rules that Open MPI or MPICH reads, and prints what to set. The arithmetic of reductions is not simulated.
+Open MPI's file is for programs whose reductions are by commutative operations; MPICH's is for the version of
+MPICH that the layer names. --try then measures the collectives with the file and without, in turn, on this
+host or where --hosts, --testbed, --between or --launcher say, and says whether they are faster with it.
 
 A topology between hosts of a twin has no settings to search: what was measured has one way to send. Which
 layer wins at which sizes, and which settings are worth having there, `wiretwin understand` says of a result.
@@ -44,17 +48,12 @@ layer wins at which sizes, and which settings are worth having there, `wiretwin 
 Examples:
   wiretwin advise prog.py --ranks 8 --twin twin.toml --network network.toml --hostfile hosts.txt
   wiretwin advise --export openmpi -o coll.rules --ranks 8 --twin twin.toml --network network.toml
+  wiretwin advise --export mpich -o coll.json --ranks 8 --twin twin.toml --network star --try --hosts 8
   wiretwin advise --stack mpi-mpich/tcp/gige --network gige:nic=sk-net
   wiretwin advise --stack socket/tcp/gige --network gige:nic=acenic --size 64KiB --size 1MiB
   wiretwin advise --stack socket/tcp/aal5 --network asx100 --size 8KiB
   wiretwin advise --stack mpi-mvich/gige --size 8KiB
 """
-
-
-class Library(StrEnum):
-    """Whose files are written."""
-
-    openmpi = "openmpi"
 
 
 SIZES = ("1KiB", "16KiB", "128KiB", "1MiB")
@@ -76,7 +75,9 @@ def register(app: typer.Typer) -> None:
     """Add the verb."""
 
     @app.command(help=HELP)
+    @with_place
     def advise(
+        where: Where,
         program: Annotated[
             Path | None,
             typer.Argument(help="An mpi4py script whose ranks are to be placed.", show_default=False),
@@ -119,7 +120,7 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(
                 help="Of a program or --export, its layer.",
-                show_default="mpi4py/mpich, or mpi/openmpi with --export",
+                show_default="mpi4py/mpich; with --export mpi/openmpi or mpi/mpich",
             ),
         ] = None,
         tries: Annotated[int, typer.Option(help="Of a program, placements that are tried at most.")] = 500,
@@ -136,13 +137,31 @@ def register(app: typer.Typer) -> None:
         out: Annotated[
             Path | None, typer.Option("--out", "-o", help="Of --export, the file.", show_default=False)
         ] = None,
+        tried: Annotated[
+            bool, typer.Option("--try", help="Of --export, measure with the file and without.")
+        ] = False,
+        launches: Annotated[
+            int,
+            typer.Option(
+                parser=whole("--launches", 3, 1000),
+                metavar="<3 to 1000>",
+                help="Of --try, so many with the file and so many without.",
+            ),
+        ] = 7,
+        budget: Annotated[str, typer.Option(help="Of --try, the time of all calls together.")] = "60s",
         form: FormatOption = Format.table,
     ) -> None:
         from wiretwin.errors import InputError
 
+        if not tried:
+            where.refuse("with --export and --try")
+        elif export is None:
+            raise InputError(key="--try", reason="measures with a file", allowed="with --export and --out")
         if (export is None) != (out is None):
             missing = "--export" if export is None else "--out"
-            raise InputError(key=missing, reason="is needed", allowed="--export openmpi with --out FILE")
+            raise InputError(
+                key=missing, reason="is needed", allowed="--export openmpi or mpich, with --out FILE"
+            )
         if export is not None and out is not None:
             unused = {"PROGRAM": program, "--stack": stack, "--hostfile": hostfile, "--rankfile": rankfile}
             for option, given in unused.items():
@@ -150,7 +169,18 @@ def register(app: typer.Typer) -> None:
                     raise InputError(key=option, value=str(given), allowed="without --export")
             if twin is None:
                 raise InputError(key="--twin", reason="is needed", allowed="with --export, --twin")
-            _export(twin, network, ranks, ranks_per_host, layer or "mpi/openmpi", size, out, form)
+            export_rules(
+                export,
+                trial(where, launches, budget) if tried else None,
+                twin=twin,
+                network=network,
+                ranks=ranks,
+                ranks_per_host=ranks_per_host,
+                layer=layer,
+                sizes=size,
+                out=out,
+                form=form,
+            )
             return
         if (program is None) == (stack is None):
             raise InputError(
@@ -201,53 +231,6 @@ def _settings(
         f"{found.tried} settings tried"
     )
     print(sure, file=sys.stderr)
-
-
-def _export(
-    twin: Path,
-    network: str | None,
-    ranks: int,
-    ranks_per_host: int,
-    layer: str,
-    size: list[str] | None,
-    out: Path,
-    form: Format,
-) -> None:
-    """Choose algorithms of collectives, print them, and write the file of rules."""
-    from wiretwin.predict.collectives import SIZES as LENGTHS
-    from wiretwin.predict.collectives import choose, openmpi_rules
-    from wiretwin.quantity import parse_size
-    from wiretwin.results import write_atomically
-
-    found = choose(
-        ranks=ranks,
-        twin=twin,
-        network=network,
-        ranks_per_host=ranks_per_host,
-        layer=layer,
-        sizes=[parse_size(text, "--size") for text in size] if size else LENGTHS,
-    )
-    columns = (
-        Column("collective", "collective"),
-        Column("bytes", "bytes"),
-        Column("algorithm", "algorithm"),
-        Column("us", "predicted [us]", digits=4),
-        Column("second", "second"),
-        Column("second_us", "predicted [us]", digits=4),
-    )
-    rows: list[list[object]] = []
-    for one in found:
-        (best, best_s), *others = one.seconds.items()
-        name, second_s = others[0] if others else ("", None)
-        second_us = None if second_s is None else 1e6 * second_s
-        rows.append([one.collective, one.nbytes, best, 1e6 * best_s, name, second_us])
-    emit(Table(f"algorithms of collectives, {ranks} ranks", columns, rows), form)
-    write_atomically(out, openmpi_rules(found, ranks).encode())
-    print(
-        f"written: {out}; mpirun --mca coll_tuned_use_dynamic_rules 1 "
-        f"--mca coll_tuned_dynamic_rules_filename {out.resolve()}",
-        file=sys.stderr,
-    )
 
 
 def _placed(

@@ -22,7 +22,7 @@ from wiretwin.quantity import parse_share, parse_time
 from wiretwin.results import Layer, Result
 from wiretwin.stacks.layers import Configuration, parse_layers, refusal
 
-__all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure"]
+__all__ = ["DEFAULT_BUDGET", "DEFAULT_LAUNCHES", "DEFAULT_PRECISION", "DEFAULT_SEED", "measure", "pins_of"]
 
 DEFAULT_BUDGET = "60s"
 DEFAULT_PRECISION = "5%"
@@ -163,7 +163,7 @@ def measure(
         precision=narrow,
         launches=launches,
         seed=seed,
-        pins=_pins(pin, place, rank_count if pairs is None else max(2, host.cores() // 2 * 2)),
+        pins=pins_of(pin, place, rank_count if pairs is None else max(2, host.cores() // 2 * 2)),
         place=place,
         at_least=_counts("at_least", at_least or {}, configurations),
         ranks=rank_count,
@@ -307,7 +307,14 @@ def _counts(key: str, counts: Mapping[str, int], configurations: Sequence[Config
     return dict(counts)
 
 
-def _pins(pin: str | tuple[int, ...] | None, place: Place, ranks: int) -> tuple[int, ...] | None:
+def pins_of(pin: str | tuple[int, ...] | None, place: Place, ranks: int) -> tuple[int, ...] | None:
+    """Return the CPUs of ranks at a place, as `measure` takes them; nothing leaves them to the scheduler.
+
+    Raises
+    ------
+    InputError
+        No such CPUs.
+    """
     usable = sorted(os.sched_getaffinity(0))
     if pin is None or pin == "none":
         return None

@@ -1,4 +1,4 @@
-"""Which algorithm for which collective: the one with the least predicted time, as Open MPI's rules file.
+"""Which algorithm for which collective: the one with the least predicted time, and Open MPI's rules file.
 
 The messages of each algorithm are simulated on the twin's hosts and the network. What is not simulated is
 the arithmetic of reductions, which the algorithms share.
@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from wiretwin import _core
 from wiretwin.errors import InputError, SimulationError
@@ -17,7 +18,20 @@ from wiretwin.predict.model import AnyNetwork, Side, Site
 from wiretwin.predict.records import DEFAULT_SEED
 from wiretwin.twin import Twin
 
-__all__ = ["SIZES", "Choice", "choose", "offered", "openmpi_rules", "rounds"]
+__all__ = [
+    "MPICH",
+    "OPENMPI",
+    "SIZES",
+    "Choice",
+    "Library",
+    "choose",
+    "offered",
+    "openmpi_rules",
+    "rounds",
+    "starts",
+]
+
+Library = Literal["openmpi", "mpich"]
 
 SIZES = tuple(4**power for power in range(1, 11))
 """Lengths of messages in bytes, 4 to 1 MiB: of a whole broadcast or reduction, of one block of the others."""
@@ -46,6 +60,17 @@ Collectives are numbered as in ``COLLTYPE`` of Open MPI 4.1's ``coll_base_functi
 ``ompi_info --param coll tuned -l 9`` of 4.1.4 lists them for ``coll_tuned_*_algorithm``. There a barrier by
 dissemination is ``bruck`` and one by a binomial tree ``tree``, an all-to-all that starts everything at once
 ``linear``, and Rabenseifner's algorithm what is called by its two halves here.
+"""
+MPICH: dict[str, tuple[str, ...]] = {
+    "allgather": ("brucks", "recursive_doubling", "ring"),
+    "allreduce": ("recursive_doubling", "reduce_scatter_allgather"),
+    "alltoall": ("brucks", "pairwise", "scattered"),
+    "bcast": ("binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather"),
+    "reduce": ("binomial", "reduce_scatter_gather"),
+}
+"""By collective the algorithms that MPICH 4.0 and 5.0 have a name for, and that have a schedule here.
+
+A barrier has one schedule there, dissemination, so there is nothing to choose.
 """
 PIECES = ("reduce_scatter", "scatter_", "ring")
 """Beginnings of algorithms that cut a broadcast or reduction into pieces."""
@@ -83,8 +108,9 @@ def choose(
     twin: str | Path | Twin | None,
     network: AnyNetwork | None,
     ranks_per_host: int = 1,
-    layer: str = "mpi/openmpi",
+    layer: str | None = None,
     sizes: Sequence[int] = SIZES,
+    library: Library = "openmpi",
 ) -> list[Choice]:
     """Return the fastest algorithm of each collective for each length.
 
@@ -92,10 +118,14 @@ def choose(
     ----------
     ranks
         2 to 1024.
-    twin, network, ranks_per_host, layer
+    twin, network, ranks_per_host
         As for `wiretwin.predict`.
+    layer
+        The layer of the twin that the messages take; by default that of the library.
     sizes
         Lengths in bytes, each a multiple of 4.
+    library
+        Whose algorithms.
 
     Raises
     ------
@@ -107,43 +137,51 @@ def choose(
     for size in sizes:
         if size < ELEMENT or size % ELEMENT:
             raise InputError(key="--size", value=size, allowed=f"multiples of {ELEMENT} bytes")
-    site = Site.of(ranks, network, ranks_per_host, layer)
+    layer = layer or f"mpi/{library}"
+    site = Site.of(ranks, network, None if network is None else ranks_per_host, layer)
     fitted = site.twin_for(twin)
     state = None if fitted is None else next((one.name for one in fitted.layer(layer).states), None)
     side: Side = "value"
     model = json.dumps(site.model(fitted, layer, side, state))
     made = []
-    for collective, (_, numbers) in OPENMPI.items():
+    known = (
+        {name: tuple(numbers) for name, (_, numbers) in OPENMPI.items()} if library == "openmpi" else MPICH
+    )
+    for collective, algorithms in known.items():
         for nbytes in (0,) if collective == "barrier" else sorted(set(sizes)):
             timed = {
-                algorithm: _seconds(collective, algorithm, ranks, nbytes, model)
-                for algorithm in numbers
-                if offered(collective, algorithm, ranks, nbytes)
+                algorithm: _seconds(collective, algorithm, ranks, nbytes, model, library)
+                for algorithm in algorithms
+                if offered(collective, algorithm, ranks, nbytes, library)
             }
             made.append(Choice(collective, nbytes, dict(sorted(timed.items(), key=lambda one: one[1]))))
     return made
 
 
-def offered(collective: str, algorithm: str, ranks: int, nbytes: int) -> bool:
-    """Return whether Open MPI 4.1 sends the messages that are simulated here, not others in their place."""
+def offered(collective: str, algorithm: str, ranks: int, nbytes: int, library: Library = "openmpi") -> bool:
+    """Return whether the library sends the messages that are simulated here, not others in their place.
+
+    Checked against Open MPI 4.1 and MPICH 4.0 and 5.0, by the messages that each sends.
+    """
     cut = collective in ("bcast", "reduce", "allreduce") and algorithm.startswith(PIECES)
     if cut and nbytes < ranks * ELEMENT:
         return False
     doubles = "recursive_doubling" in algorithm and collective != "allreduce"
-    if doubles or algorithm.startswith("reduce_scatter"):
+    halves = algorithm.startswith("reduce_scatter") and (library == "openmpi" or collective == "reduce")
+    if doubles or halves:
         return ranks & (ranks - 1) == 0
-    return algorithm != "scattered" or ranks <= MOST_AT_ONCE
+    return library == "mpich" or algorithm != "scattered" or ranks <= MOST_AT_ONCE
 
 
 def rounds(
-    collective: str, algorithm: str, rank: int, ranks: int, nbytes: int
+    collective: str, algorithm: str, rank: int, ranks: int, nbytes: int, library: Library = "openmpi"
 ) -> list[list[tuple[str, int, int, int]]]:
-    """Return what a rank does, as `wiretwin._core.schedule` has it, with Open MPI's tree of a broadcast.
+    """Return what a rank does, as `wiretwin._core.schedule` has it for MPICH, or with Open MPI's broadcast.
 
-    There a rank sends to those whose number has one more bit, the lowest first
+    In its tree a rank sends to those whose number has one more bit, the lowest first
     (``ompi_coll_base_topo_build_bmtree`` of ``coll_base_topo.c``).
     """
-    if (collective, algorithm) != ("bcast", "binomial"):
+    if library == "mpich" or (collective, algorithm) != ("bcast", "binomial"):
         return _core.schedule(collective, algorithm, rank, ranks, 0, nbytes, unit=ELEMENT)
     above = 1 << rank.bit_length()
     made = [[("recv", rank ^ (above >> 1), 0, nbytes)]] if rank else []
@@ -153,11 +191,11 @@ def rounds(
     return made
 
 
-def _seconds(collective: str, algorithm: str, ranks: int, nbytes: int, model: str) -> float:
+def _seconds(collective: str, algorithm: str, ranks: int, nbytes: int, model: str, library: Library) -> float:
     traces = []
     for rank in range(ranks):
         trace, request = _core.RankTrace(), 0
-        for steps in rounds(collective, algorithm, rank, ranks, nbytes):
+        for steps in rounds(collective, algorithm, rank, ranks, nbytes, library):
             begun = []
             for what, other, _, length in sorted(steps, key=lambda one: one[0] != "recv"):
                 if what not in ("recv", "send"):
@@ -178,6 +216,15 @@ def _seconds(collective: str, algorithm: str, ranks: int, nbytes: int, model: st
     return max(world.now_ps(rank) for rank in range(ranks)) / 1e12
 
 
+def starts(choices: Sequence[Choice], collective: str) -> list[tuple[int, str]]:
+    """Return from which length on, bytes, which algorithm is a collective's; the first from 0."""
+    found: list[tuple[int, str]] = []
+    for one in sorted((one for one in choices if one.collective == collective), key=lambda one: one.nbytes):
+        if not found or found[-1][1] != one.algorithm:
+            found.append((one.nbytes if found else 0, one.algorithm))
+    return found
+
+
 def openmpi_rules(choices: Sequence[Choice], ranks: int) -> str:
     """Return choices as ``coll_tuned_dynamic_rules_filename`` of Open MPI reads them.
 
@@ -190,14 +237,9 @@ def openmpi_rules(choices: Sequence[Choice], ranks: int) -> str:
     for collective in sorted(given):
         number, numbers = OPENMPI[collective]
         scale = ranks if collective in ("allgather", "alltoall") else 1
-        rules: list[tuple[int, Choice]] = []
-        for one in sorted(
-            (one for one in choices if one.collective == collective), key=lambda one: one.nbytes
-        ):
-            if not rules or rules[-1][1].algorithm != one.algorithm:
-                rules.append((one.nbytes * scale if rules else 0, one))
+        rules = [(start * scale, algorithm) for start, algorithm in starts(choices, collective)]
         lines += [f"{number}  # {collective}", "2  # numbers of ranks", f"{ranks}", f"{len(rules)}  # rules"]
-        for start, one in rules:
-            lines.append(f"{start} {numbers[one.algorithm]} 0 0  # from these bytes on {one.algorithm}")
+        for start, algorithm in rules:
+            lines.append(f"{start} {numbers[algorithm]} 0 0  # from these bytes on {algorithm}")
         lines += [f"{ranks + 1}  # and above", "1", "0 0 0 0"]
     return "\n".join(lines) + "\n"

@@ -35,7 +35,7 @@ from wiretwin.stacks.nature import Nature
 from wiretwin.stacks.wheels import WHEELS
 from wiretwin.stacks.word import ALL_LOOPS, FETCH, FIRST, LOAD, SHARING, TOGETHER, fixed
 
-__all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi"]
+__all__ = ["Mpi4pyMpich", "Mpi4pyOpenMpi", "find"]
 
 PROBE = (sys.executable, "-P", "-m", "wiretwin.measure.probe_mpi4py")
 LOOPS = ALL_LOOPS | FETCH | SHARING | FIRST | (TOGETHER - frozenset(LOAD))
@@ -84,7 +84,7 @@ class Mpi4pyMpich(Stack):
             if options["edition"] == "debian":
                 launcher = "mpiexec.mpich"
                 link = directory / "libmpi.so.12"
-                link.symlink_to(_find("mpich"))
+                link.symlink_to(find("mpich"))
                 library = {
                     "LD_LIBRARY_PATH": str(directory),
                     "MPI4PY_MPIABI": "mpich",
@@ -162,8 +162,8 @@ def _library(name: str, package: str) -> Refusal | None:
     return None
 
 
-def _find(name: str) -> Path:
-    """Return where the dynamic loader finds a library.
+def find(name: str) -> Path:
+    """Return where the dynamic loader finds a library of Debian's, by its name without ``lib``.
 
     Raises
     ------

@@ -20,8 +20,10 @@ from wiretwin import direct, process
 from wiretwin.errors import InputError
 from wiretwin.stacks.base import StackError
 from wiretwin.stacks.build import build, cache_folder
+from wiretwin.stacks.layers import parse_layer
+from wiretwin.stacks.mpi4py import find
 
-__all__ = ["LIBRARIES", "Library", "functions", "is_executable", "is_local", "looks", "needed"]
+__all__ = ["LIBRARIES", "Library", "functions", "is_executable", "is_local", "looks", "mpich_of", "needed"]
 
 _LIMIT_S = 20.0
 
@@ -175,6 +177,22 @@ LIBRARIES = {
     )
 }
 """By name."""
+
+
+def mpich_of(layer: str) -> Path:
+    """Return the file of the MPICH that a layer stands for: Debian's, or that of the Python package.
+
+    Raises
+    ------
+    InputError
+        It is no layer of MPICH.
+    StackError
+        The library is not there.
+    """
+    configuration = parse_layer(layer, "--layer")
+    if configuration.kind.name not in ("mpi/mpich", "mpi4py/mpich"):
+        raise InputError(key="--layer", value=layer, allowed="mpi/mpich or mpi4py/mpich with --export mpich")
+    return LIBRARIES["mpich"].file if configuration.options["edition"] == "wheel" else find("mpich")
 
 
 def is_executable(program: Path) -> bool:

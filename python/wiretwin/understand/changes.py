@@ -20,11 +20,13 @@ from wiretwin.errors import InputError
 from wiretwin.fit.stats import Array, ends, median, summarise
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from wiretwin.results import Result
 
-__all__ = ["Change", "Changes", "Verdict", "changes"]
+__all__ = ["Change", "Changes", "Verdict", "changes", "compared"]
 
 Verdict = Literal["slower", "faster", "no change", "inconclusive", "only before", "only after"]
 FALSE_SHARE = 0.05
@@ -180,20 +182,43 @@ def changes(
     order = list(dict.fromkeys(layer.name for result in (before, after) for layer in result.manifest.layers))
     if loop is None:
         loop = EVERY if any(result.manifest.options.get("loops") for result in (before, after)) else "echo"
-    sides = [logarithms(result, loop) for result in (before, after)]
-    keys = {key for side in sides for key in side}
-    if not keys:
+    old, new = (logarithms(result, loop) for result in (before, after))
+    if not old and not new:
         raise InputError(key="loop", value=loop, reason="is in neither result", allowed="a loop of one")
-    halved = 2.0 if loop == "echo" else 1.0
 
     def place(name: str) -> int:
         return order.index(name if name in order else layer_of(name))
 
+    halved = 2.0 if loop == "echo" else 1.0
+    rows = compared(old, new, halved=halved, confidence=confidence, change=change)
+    rows.sort(key=lambda row: place(row.layer))
+    return Changes(loop, rows, str(before.path), str(after.path), change)
+
+
+def compared(
+    before: Mapping[tuple[str, int], Array],
+    after: Mapping[tuple[str, int], Array],
+    *,
+    halved: float = 1.0,
+    confidence: float = 0.95,
+    change: float = DEFAULT_CHANGE,
+) -> list[Change]:
+    """Compare logarithms of launches' times, ns, by what was measured and size; as `changes`, in that order.
+
+    Parameters
+    ----------
+    before, after
+        As `logarithms`.
+    halved
+        What times are divided by where they are told.
+    confidence, change
+        As for `changes`.
+    """
     rows = [
-        _change(layer, size, sides[0].get((layer, size)), sides[1].get((layer, size)), halved, confidence)
-        for layer, size in sorted(keys, key=lambda key: (place(key[0]), key))
+        _change(name, size, before.get((name, size)), after.get((name, size)), halved, confidence)
+        for name, size in sorted({*before, *after})
     ]
-    return Changes(loop, _judged(rows, change), str(before.path), str(after.path), change)
+    return _judged(rows, change)
 
 
 def layer_of(name: str) -> str:
