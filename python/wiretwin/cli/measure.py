@@ -334,6 +334,7 @@ def summary_table(result: Result) -> Table:
     from wiretwin.cli.understand import named
     from wiretwin.fit.curve import curve_figures
     from wiretwin.fit.onestate import in_one_state
+    from wiretwin.fit.ranking import sizes_within
     from wiretwin.fit.settled import settled
     from wiretwin.fit.stats import by_launch, summarise
     from wiretwin.understand.api import understand
@@ -341,6 +342,7 @@ def summary_table(result: Result) -> Table:
     odd = understand(result).findings
     known = in_one_state(result)
     summary = summarise(known.samples).filter(pl.col("loop") == "echo")
+    near = {name: (sizes, within) for name, sizes, within in sizes_within(known.samples).iter_rows()}
     rows: list[tuple[object, ...]] = []
     lacking = {name: " ".join(map(str, sizes)) for name, sizes in result.manifest.not_measured.items()}
     for layer in result.manifest.layers:
@@ -358,6 +360,7 @@ def summary_table(result: Result) -> Table:
                     stopped,
                     named(odd, layer.name),
                     lacking.get(layer.name),
+                    *near.get(layer.name, (0, 0)),
                 )
             )
             continue
@@ -380,6 +383,7 @@ def summary_table(result: Result) -> Table:
                 stopped,
                 named(odd, layer.name),
                 lacking.get(layer.name),
+                *near.get(layer.name, (0, 0)),
             )
         )
     return Table(
@@ -400,6 +404,8 @@ def summary_table(result: Result) -> Table:
             Column("stopped", "stopped"),
             Column("findings", "found"),
             Column("not_measured_bytes", "not measured [B]", people=False),
+            Column("sizes", "sizes", people=False),
+            Column("sizes_within_15_percent", "within 15 %", people=False),
         ),
         rows,
     )
@@ -498,8 +504,12 @@ def _epilogue(result: Result) -> None:
             state = finding.outcome or "unconfirmed"
             print(f"{finding.layer}: {finding.name}: {finding.evidence[0]} ({state})", file=sys.stderr)
     from wiretwin.fit.onestate import in_one_state
+    from wiretwin.fit.ranking import sizes_within
 
     known = in_one_state(result)
+    if len(near := sizes_within(known.samples)):
+        all_, within = near["sizes"].sum(), near["within"].sum()
+        print(f"intervals: at most ± 15 % at {within} of {all_} sizes of all layers", file=sys.stderr)
     for name, count in known.left_out.items():
         if count:
             print(

@@ -19,14 +19,14 @@ from wiretwin._verbs import make_callable
 
 if TYPE_CHECKING:
     from wiretwin.fit.api import fit, missing_for_endpoints
-    from wiretwin.fit.ranking import interval_width, rank_layers, size_table
+    from wiretwin.fit.ranking import rank_layers, size_table, sizes_within
 
-__all__ = ["fit", "interval_width", "missing_for_endpoints", "rank_layers", "size_table"]
+__all__ = ["fit", "missing_for_endpoints", "rank_layers", "size_table", "sizes_within"]
 
 _HOMES = {
     "fit": "wiretwin.fit.api",
     "missing_for_endpoints": "wiretwin.fit.api",
-    "interval_width": "wiretwin.fit.ranking",
+    "sizes_within": "wiretwin.fit.ranking",
     "rank_layers": "wiretwin.fit.ranking",
     "size_table": "wiretwin.fit.ranking",
 }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from wiretwin.fit.stats import interval, summarise
 
-__all__ = ["interval_width", "rank_layers", "size_table"]
+__all__ = ["rank_layers", "size_table", "sizes_within"]
 
 
 def size_table(samples: pl.DataFrame, *, loop: str = "echo", confidence: float = 0.95) -> pl.DataFrame:
@@ -104,32 +103,29 @@ def rank_layers(
     ).sort("bytes", "value_us", "layer")
 
 
-def interval_width(samples: pl.DataFrame, *, loop: str = "echo", confidence: float = 0.95) -> pl.DataFrame:
-    """Return how sure each layer's curve is: what adaptive measuring stops by.
+def sizes_within(
+    samples: pl.DataFrame, half_width: float = 0.15, *, confidence: float = 0.95
+) -> pl.DataFrame:
+    """Return at how many of its sizes each layer's one-way latency is known well.
+
+    Parameters
+    ----------
+    samples
+        Samples as in a result.
+    half_width
+        The largest half width of an interval between launches that counts, as a share of the value, above 0.
+    confidence
+        Of the intervals.
 
     Returns
     -------
     DataFrame
-        ``layer, launches, median_half_width, worst_half_width, worst_bytes``: half widths of the intervals
-        by size as a share of the value, infinite with one launch; sorted by layer.
+        ``layer, sizes, within``: the sizes measured, and how many of them are known so well; sorted by layer.
     """
-    table = size_table(samples, loop=loop, confidence=confidence)
-    rows = []
-    for (layer,), part in table.group_by("layer", maintain_order=True):
-        value = part["value_us"].to_numpy()
-        half = (part["high_us"].to_numpy() - part["low_us"].to_numpy()) / 2
-        share = np.divide(half, value, out=np.where(half > 0, np.inf, 0.0), where=value > 0)
-        worst = int(np.argmax(share))
-        launches = int(part["launches"].to_numpy().max())
-        rows.append((layer, launches, float(np.median(share)), float(share[worst]), part["bytes"][worst]))
-    return pl.DataFrame(
-        rows,
-        schema={
-            "layer": pl.String,
-            "launches": pl.UInt32,
-            "median_half_width": pl.Float64,
-            "worst_half_width": pl.Float64,
-            "worst_bytes": pl.UInt64,
-        },
-        orient="row",
-    ).sort("layer")
+    width = (pl.col("high_us") - pl.col("low_us")) / 2 / pl.col("value_us")
+    return (
+        size_table(samples, confidence=confidence)
+        .group_by("layer")
+        .agg(sizes=pl.len(), within=(width <= half_width).sum())
+        .sort("layer")
+    )

@@ -11,7 +11,7 @@ import pytest
 
 import wiretwin.fit
 from wiretwin.errors import InputError
-from wiretwin.fit import fit, interval_width, rank_layers, size_table
+from wiretwin.fit import fit, rank_layers, size_table, sizes_within
 from wiretwin.fit.stats import summarise
 from wiretwin.fit.synthetic import HALF_OCTAVES, Lines, Machine, Noise
 from wiretwin.results import Clock, Launch, Layer, Result
@@ -428,16 +428,16 @@ def test_equal_layers_are_seldom_ranked_apart() -> None:
     assert wrong <= 3
 
 
-def test_widths_shrink_with_launches_and_name_the_worst_size(noisy_samples: pl.DataFrame) -> None:
-    (few,) = interval_width(noisy_samples.filter(pl.col("launch") <= 2)).rows(named=True)
-    (all_five,) = interval_width(noisy_samples).rows(named=True)
-    assert few["median_half_width"] > all_five["median_half_width"] > 0
-    assert (few["launches"], all_five["launches"]) == (2, 5)
+def test_more_sizes_are_known_well_with_more_launches(noisy_samples: pl.DataFrame) -> None:
     table = size_table(noisy_samples)
-    share = (table["high_us"] - table["low_us"]) / 2 / table["value_us"]
-    assert all_five["worst_bytes"] == table["bytes"][int(share.arg_max() or 0)]
-    (one,) = interval_width(noisy_samples.filter(pl.col("launch") == 1)).rows(named=True)
-    assert one["worst_half_width"] == float("inf")
+    widths = sorted((table["high_us"] - table["low_us"]) / 2 / table["value_us"])
+    middle = widths[len(widths) // 2]
+    ((_, sizes, within),) = sizes_within(noisy_samples, middle).rows()
+    assert (sizes, within) == (len(widths), len(widths) // 2 + 1)
+    two = noisy_samples.filter(pl.col("launch") <= 2)
+    assert sizes_within(two, middle)["within"][0] < within
+    one = noisy_samples.filter(pl.col("launch") == 1)
+    assert sizes_within(one)["within"][0] == 0
 
 
 def test_a_size_table_of_another_loop_is_not_halved(noisy_samples: pl.DataFrame) -> None:
