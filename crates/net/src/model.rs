@@ -6,7 +6,7 @@
 //!  "intra": LAYER, "inter": LAYER or null,
 //!  "link": {"rate_bit_s": 10000000000, "delay_ps": 500000} or null,
 //!  "network": {"topology": "fat-tree", "hosts": 64, "rate": "100 Gbit/s"} or null,
-//!  "first": [{"calls": ["bcast", "Bcast"], "ps": 20000000}] or absent}
+//!  "first": [{"calls": ["recv"], "ps": 20000000, "at_end": true or absent}] or absent}
 //! ```
 //!
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
@@ -97,6 +97,8 @@ pub struct FirstCall {
     pub calls: Vec<String>,
     /// How long.
     pub takes: Span,
+    /// It comes at the end of the call: when what the call waited for is there.
+    pub at_end: bool,
 }
 
 /// So many [`FirstCall`]s a model has at most.
@@ -125,7 +127,7 @@ pub struct Model {
 
 const DOCUMENT: &str = "model";
 const MODEL_KEYS: [&str; 8] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first"];
-const FIRST_KEYS: [&str; 2] = ["calls", "ps"];
+const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
 const NODE_KEYS: [&str; 5] = ["cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
@@ -202,7 +204,12 @@ fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, JsonError> {
                 None => Err(at.refuse("the name of a call")),
             });
             let calls = calls.collect::<Result<_, _>>()?;
-            Ok(FirstCall { calls, takes: Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?) })
+            let at_end = match fields.optional("at_end") {
+                None => false,
+                Some(at) => at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?,
+            };
+            let takes = Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?);
+            Ok(FirstCall { calls, takes, at_end })
         })
         .collect()
 }
@@ -368,7 +375,7 @@ mod tests {
     #[test]
     fn a_wrong_model_is_refused_with_key_value_and_what_is_allowed() {
         type Change = fn(&mut Value);
-        let cases: [(Change, &str, &str, &str); 18] = [
+        let cases: [(Change, &str, &str, &str); 19] = [
             (|m| m["nodes"] = Value::Array(vec![]), "nodes", "[]", "one node or more"),
             (|m| m["nodes"][0]["cores"] = 0.into(), "nodes[0].cores", "0", "from 1 to"),
             (
@@ -376,6 +383,12 @@ mod tests {
                 "first[0].calls[0]",
                 "7",
                 "the name of a call",
+            ),
+            (
+                |m| m["first"] = serde_json::json!([{"calls": ["recv"], "ps": 1, "at_end": 1}]),
+                "first[0].at_end",
+                "1",
+                "true or false",
             ),
             (
                 |m| m["nodes"][0]["idle"] = "nap".into(),

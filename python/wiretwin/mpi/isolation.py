@@ -15,7 +15,7 @@ import types
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from .failure import UnsupportedModuleError
 from .own import own_atexit, own_logging, own_numpy_random, own_random, virtual_time
@@ -40,6 +40,7 @@ class RankView:
         self.folder: str | None = None
         self.stdout = _Output()
         self.stderr = _Output()
+        self.prints_to: TextIO = self.stdout
         if local_file("random", script.parent) is None:
             self.modules["random"] = own_random(f"wiretwin random {seed} {index}")
         self.modules["time"] = virtual_time()
@@ -166,7 +167,7 @@ class Isolation:
         modules = sys.modules
         modules.update(view.modules)
         sys.argv, sys.path = view.argv, view.path
-        sys.stdout, sys.stderr = view.stdout, view.stderr
+        sys.stdout, sys.stderr = view.prints_to, view.stderr
         if view.numpy_random is not None:
             modules["numpy.random"] = view.numpy_random
             modules["numpy"].random = view.numpy_random  # type: ignore[attr-defined]

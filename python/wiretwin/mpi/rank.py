@@ -208,9 +208,9 @@ class Rank:
             self.away.begin()
         self.left_ns = thread_time_ns()
 
-    def stretch_ns(self) -> int:
-        """Return what the stretch has taken until now."""
-        measured = thread_time_ns() - self.left_ns
+    def stretch_ns(self, until_ns: int = 0) -> int:
+        """Return what the stretch has taken until now, or until a time of the thread's clock."""
+        measured = (until_ns or thread_time_ns()) - self.left_ns
         return measured if self.away is None else measured + self.away.took_ns()
 
     def read_clock(self, name: str) -> int:

@@ -234,11 +234,13 @@ class Runtime:
         def body(_: Any = None) -> None:
             failure: Exception | None = None
             trace: types.TracebackType | None = None
+            ended_ns = 0
             try:
                 rank.begin()
                 try:
                     exec(code, view.main.__dict__)
                 finally:
+                    ended_ns = time.thread_time_ns()
                     if not rank.dead:
                         view.at_exit()
             except greenlet.GreenletExit:
@@ -259,13 +261,16 @@ class Runtime:
             if failure is not None:
                 self._failed(rank, failure, trace)
                 return
-            self._end(rank)
+            self._end(rank, ended_ns)
 
         rank.greenlet = greenlet.greenlet(body, parent=self.hub)
 
-    def _end(self, rank: Rank) -> None:
-        """Account for what the rank computed after its last call."""
-        measured = rank.stretch_ns()
+    def _end(self, rank: Rank, ended_ns: int) -> None:
+        """Account for what the rank computed after its last call, until the script ended.
+
+        A real run's time ends there, too; but not that of functions called at exit that make calls.
+        """
+        measured = rank.stretch_ns(ended_ns if ended_ns > rank.left_ns else 0)
         rank.digest = digest = hash((rank.digest, 0))
         site = self.sites.add("end of the program", 0)
         rank._account(digest, site, measured)
@@ -521,6 +526,9 @@ def _execute(
         wanted = scan(path)[0]
         preimport(wanted)
         views = [RankView(index, path, argv, seed, wanted) for index in range(ranks)]
+        if recorder is not None and recorder.only is not None:
+            # A real rank pays for what it writes: one that runs alone writes where this process does.
+            views[recorder.only].prints_to = sys.stdout
         opened = world if recorder is None else recorder.open(world)
         # Several ranks in one thread wait for each other, and one alone for nothing of ours.
         away = Away() if recorder is not None and recorder.only is not None else None

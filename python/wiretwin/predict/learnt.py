@@ -64,6 +64,7 @@ EDITIONS = {
     1: "what is loaded on first use is loaded within the program's time",
     2: "it is loaded before, as in a real run",
     3: "first calls take what they were measured to take",
+    4: "what a rank prints is written, and a first receive of an object goes on behind its message",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

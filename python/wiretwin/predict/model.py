@@ -25,6 +25,9 @@ AnyNetwork = str | Path | Mapping[str, Any] | Network | LocalNetwork
 Side = Literal["value", "low", "high"]
 
 
+#: Calls that receive an object: what receives alone have in common, their first one pays behind its message.
+_RECEIVES = frozenset(("recv", "irecv", "sendrecv"))
+
 #: In place of a twin: hosts that cost nothing, so that the network alone is seen.
 NOTHING = "nothing"
 
@@ -107,9 +110,14 @@ def single_host(
 
 
 def first_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
-    """Return what a model has of first calls: nothing where they were not measured."""
+    """Return what a model has of first calls: nothing where they were not measured.
+
+    What only calls that receive an object need is charged when the message has come: before, they wait.
+    """
     found = [
-        {"calls": list(one.calls), "ps": round(1e6 * getattr(one.takes_us, side))} for one in layer.first
+        {"calls": list(one.calls), "ps": round(1e6 * getattr(one.takes_us, side))}
+        | ({"at_end": True} if _RECEIVES.issuperset(one.calls) else {})
+        for one in layer.first
     ]
     return {"first": found} if found else {}
 

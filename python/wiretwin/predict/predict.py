@@ -443,7 +443,7 @@ class Forecast:
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
             if self.kind == "measured":
-                by_pass = _in_proportion(model.seconds, used, chosen)
+                by_pass = _with_passes(model.seconds, used, chosen, self._ranks_a_core())
         else:
             if self.kind != "measured" and network != self.network:
                 run, recording = self._simulate(self.source, json.dumps(network))
@@ -497,6 +497,13 @@ class Forecast:
             share = busiest / model.seconds if model.seconds > 0 else 1.0
             seconds = within(errors.half_width(model.seconds, share), errors.programs)
         return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
+
+    def _ranks_a_core(self) -> int:
+        """Return how many ranks share a core where the most do."""
+        if self.twin is None:
+            return 1
+        together = self.site.network is None or self.site.setup(self.twin) == "testbed"
+        return -(-(self.ranks if together else self.site.ranks_per_host) // self.twin.host.cores)
 
     def _simulate(
         self, source: ComputeSource, network_json: str | None = None
@@ -627,10 +634,17 @@ def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
     return chosen
 
 
-def _in_proportion(seconds: float, passes: Sequence[Pass], chosen: Sequence[Sequence[int]]) -> list[float]:
-    """Return what the run would take were all its computation that of each pass, as sums go."""
-    total = max(sum(rank) for rank in chosen) or 1
-    return [seconds * max(sum(rank) for rank in one.durations_ps) / total for one in passes]
+def _with_passes(
+    seconds: float, passes: Sequence[Pass], chosen: Sequence[Sequence[int]], ranks_a_core: int
+) -> list[float]:
+    """Return what the run would take were its computation that of each pass, as sums of the busiest rank go.
+
+    What is not computation takes what it took: a pass says nothing of it. On a core that ranks share, the
+    others' computation is in the way of each.
+    """
+    total = max(map(sum, chosen)) or 1
+    computed = min(seconds, ranks_a_core * total / 1e12)
+    return [seconds + computed * (max(map(sum, one.durations_ps)) / total - 1) for one in passes]
 
 
 def _mpi_stack(network: LocalNetwork) -> str:

@@ -10,6 +10,7 @@ import pytest
 from wiretwin.fit.api import fit
 from wiretwin.fit.first import FAMILIES, first_calls
 from wiretwin.fit.synthetic import Lines, Machine
+from wiretwin.predict import model
 from wiretwin.predict.model import Site
 from wiretwin.twin import FirstCall, Twin
 
@@ -86,6 +87,16 @@ def test_the_twin_keeps_them_and_the_model_has_them() -> None:
     assert sum(one["ps"] for one in firsts if "bcast" in one["calls"]) == round(
         1e6 * by_name(layer.first, "bcast")
     )
+    assert not any("at_end" in one for one in firsts)
     assert "first" not in site.model(twin, "synthetic")
     low, high = (site.model(twin, "synthetic", side, fresh=True)["first"] for side in ("low", "high"))
     assert all(one["ps"] <= other["ps"] for one, other in zip(low, high, strict=True))
+
+
+def test_what_only_receives_of_objects_need_comes_at_their_end() -> None:
+    layer = fit(measured(5)).layer("synthetic")
+    one = layer.first[0]
+    calls = [("recv", "irecv", "sendrecv"), ("recv",), ("send", "recv"), ("Recv",)]
+    firsts = tuple(one.model_copy(update={"calls": names}) for names in calls)
+    found = model.first_calls(layer.model_copy(update={"first": firsts}))["first"]
+    assert [one.get("at_end", False) for one in found] == [True, True, False, False]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,40 @@ def test_a_rank_that_leaves_the_recorded_path_is_refused(tmp_path: Path) -> None
     _, recording = record(script, [], 2)
     with pytest.raises(DepartureError, match="rank 1 takes another path when it runs alone"):
         run_alone(script, ["far"], 2, model(2), Solo(recording.for_rank(1), 1))
+
+
+def test_a_rank_alone_prints_where_its_process_does(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD + "print(f'rank {rank}', flush=True)\ncomm.Barrier()\n")
+    run, recording = record(script, [], 2)
+    assert run.stdout == ["rank 0\n", "rank 1\n"]
+    assert capfd.readouterr().out == ""
+    run_alone(script, [], 2, model(2), Solo(recording.for_rank(1), 1))
+    assert capfd.readouterr().out == "rank 1\n"
+
+
+def test_what_is_done_at_exit_is_no_time_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(HEAD + "import atexit\natexit.register(sys.late)\ncomm.Barrier()\n")
+    now = [0]
+
+    def tick() -> int:
+        now[0] += 10_000
+        return now[0]
+
+    def late() -> None:
+        now[0] += 10**9
+
+    monkeypatch.setattr(sys, "late", late, raising=False)
+    monkeypatch.setattr("wiretwin.mpi.rank.thread_time_ns", tick)
+    monkeypatch.setattr("time.thread_time_ns", tick)
+    run, _ = record(script, [], 2)
+    assert now[0] > 2 * 10**9
+    assert max(map(sum, run.compute.durations_ps)) < 10**9
 
 
 def test_a_rank_alone_neither_keeps_what_it_sends_nor_frees_what_it_receives(tmp_path: Path) -> None:

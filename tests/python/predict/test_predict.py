@@ -303,6 +303,17 @@ def test_the_least_of_the_passes_is_not_above_the_median() -> None:
     assert _aggregate(passes, "minimum") == [[3, 1], [6]]
 
 
+def test_passes_scale_the_computation_and_nothing_else() -> None:
+    from wiretwin.predict.predict import _with_passes
+
+    chosen = [[2 * 10**11], [10**11]]
+    passes = [Pass([[one], [10**11]], [[], []]) for one in (10**11, 2 * 10**11, 3 * 10**11)]
+    assert _with_passes(1.0, passes, chosen, 1) == pytest.approx([0.9, 1.0, 1.1])
+    # Two on a core wait for each other; no more than all of the time is computed.
+    assert _with_passes(1.0, passes, chosen, 2) == pytest.approx([0.8, 1.0, 1.2])
+    assert _with_passes(1.0, passes, chosen, 9) == pytest.approx([0.5, 1.0, 1.5])
+
+
 @pytest.mark.parametrize("form", ["csv", "json", "parquet"])
 def test_a_prediction_is_printed_in_every_format(form: str, tmp_path: Path, twin: Path) -> None:
     ended = wiretwin(

@@ -280,7 +280,13 @@ impl World {
                 let call = self.model.intra.call + self.first_time(rank, name);
                 self.act(rank, call.as_ps(), Kind::Endpoint, Effect::None);
             }
-            Op::Exit => self.act(rank, 0, Kind::Endpoint, Effect::Name { name: 0, site: -1 }),
+            Op::Exit => {
+                let late = std::mem::replace(&mut self.ranks[rank as usize].first_late, Span::ZERO);
+                if late > Span::ZERO {
+                    self.act(rank, late.as_ps(), Kind::Endpoint, Effect::None);
+                }
+                self.act(rank, 0, Kind::Endpoint, Effect::Name { name: 0, site: -1 });
+            }
             Op::Send { context, to, tag, bytes, mode } => {
                 self.check_peer(to)?;
                 check_tag(tag)?;
@@ -326,14 +332,16 @@ impl World {
         Ok(None)
     }
 
-    /// What a call takes beyond a later one, if it is a rank's first of its kind: it is so no more.
+    /// What a call takes beyond a later one at its beginning, if it is a rank's first of its kind: it is so no
+    /// more. What it takes at its end is kept until then.
     fn first_time(&mut self, rank: u32, name: NameId) -> Span {
         let state = &mut self.ranks[rank as usize];
         let mut new = self.firsts_of[name.0 as usize] & !state.firsts_done;
         state.firsts_done |= new;
         let mut takes = Span::ZERO;
         while new != 0 {
-            takes += self.model.first[new.trailing_zeros() as usize].takes;
+            let first = &self.model.first[new.trailing_zeros() as usize];
+            *(if first.at_end { &mut state.first_late } else { &mut takes }) += first.takes;
             new &= new - 1;
         }
         takes

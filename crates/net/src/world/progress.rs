@@ -3,7 +3,7 @@
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
 use wiretwin_record::timeline::Kind;
-use wiretwin_units::Bytes;
+use wiretwin_units::{Bytes, Span};
 
 use super::state::{Message, NONE, Rank, Request, RequestState, State};
 use super::{CANCELLED, COMPLETED, Completion, Found, RequestId, Resumed, WaitMode, World};
@@ -395,6 +395,7 @@ impl Rank {
             name: 0,
             site: -1,
             firsts_done: 0,
+            first_late: Span::ZERO,
             sharer,
             pending: false,
         }

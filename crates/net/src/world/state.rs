@@ -3,6 +3,7 @@
 use wiretwin_msg::matching::{Pattern, Posted};
 use wiretwin_msg::protocol::Transfer;
 use wiretwin_msg::table::{Key, mix};
+use wiretwin_units::Span;
 
 use super::WaitMode;
 
@@ -55,6 +56,8 @@ pub(super) struct Rank {
     pub site: i32,
     /// Which of the model's first calls it has made, as bits.
     pub firsts_done: u64,
+    /// What the call that it is in takes at its end, being the first of its kind.
+    pub first_late: Span,
     /// Index among the ranks that share cores, or `NONE`.
     pub sharer: u32,
     /// A [`crate::queue::Event::Proceed`] is scheduled, or being handled.

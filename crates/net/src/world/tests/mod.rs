@@ -123,6 +123,7 @@ fn a_first_call_takes_what_its_kinds_take_and_later_ones_do_not() {
     let first = |calls: &[&str], ps| FirstCall {
         calls: calls.iter().map(|&call| call.to_owned()).collect(),
         takes: Span::from_ps(ps),
+        at_end: false,
     };
     model.first = vec![first(&["bcast", "gather"], 1000), first(&["gather"], 200)];
     let mut world = World::new(model, 1, true);
@@ -138,6 +139,31 @@ fn a_first_call_takes_what_its_kinds_take_and_later_ones_do_not() {
     assert_eq!(enter(1, "gather"), 1210);
     assert_eq!(enter(1, "bcast"), 1220);
     world.check_totals();
+}
+
+#[test]
+fn a_first_receive_pays_once_what_comes_at_its_end_after_its_message() {
+    let mut model = model(2, 2, Idle::Spin, plain_layer());
+    model.first = vec![FirstCall { calls: vec!["recv".into()], takes: Span::from_ps(5000), at_end: true }];
+    let mut world = World::new(model, 1, true);
+    let mut receive = |wait_ps| {
+        world.post(0, Op::Compute(Span::from_ps(wait_ps))).unwrap();
+        world.enter(0, "send");
+        let sent = world.send(0, 1, 0, 8, Mode::Standard);
+        world.wait(0, &[sent], WaitMode::All);
+        world.enter(1, "recv");
+        let received = world.recv(1, from(0, 0));
+        world.wait(1, &[received], WaitMode::All);
+        for _ in 0..2 {
+            assert!(world.step());
+            for rank in world.resumed().map(|(rank, _)| rank).collect::<Vec<_>>() {
+                world.post(rank, Op::Exit).unwrap();
+            }
+        }
+        (world.clock(0), world.clock(1))
+    };
+    let ((sent, first), (sent_again, later)) = (receive(100_000), receive(100_000));
+    assert_eq!(first - sent, later - sent_again + 5000);
 }
 
 /// A blocking send or receive, as a client makes it.
