@@ -160,6 +160,17 @@ class Apart(Protocol):
     def refusal(self, layer: str) -> tuple[str, str] | None:
         """Say why a layer cannot run on one of them, and the line that may change it."""
 
+    def gather(self, files: Sequence[Path]) -> None:
+        """Bring here files of the folder that are not carried by themselves, from whichever machine has them.
+
+        Their names begin with ``log``: processes write to them for long. The first MiB of each is brought.
+
+        Raises
+        ------
+        MeasureError
+            A machine is lost.
+        """
+
     def end(self, mark: str) -> None:
         """End what carries the mark of a launch or a session on any of them, with what it leaves."""
 

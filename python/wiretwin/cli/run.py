@@ -13,7 +13,6 @@ import typer
 from wiretwin.cli.folders import ForceOption, fresh
 from wiretwin.cli.format import Column, Format, FormatOption, Table, emit, show_printed
 from wiretwin.cli.predict import (
-    COMPILED_PROGRAMS,
     ArgsArgument,
     is_compiled,
     prediction_table,
@@ -61,8 +60,8 @@ transfer-point=2ns (pde2), atom-pair=2ns (md). The ranks of mm, md and the pdes 
 across= ranks, as square as their number allows if that is left out.
 
 With --hosts the ranks live on hosts of a testbed, in turn, one for each if --ranks is left out; see
-`wiretwin testbed`. With --between a compiled program's live on two machines over ssh, with --launcher srun on
-the nodes of this job of Slurm.
+`wiretwin testbed`. With --between they live on two machines over ssh, with --launcher srun on the nodes of
+this job of Slurm; a script that is not there is copied there, with the modules beside it.
 
 {LINKS_HELP}
 {NETWORKS_HELP}
@@ -383,16 +382,12 @@ def _live(
     form: Format,
 ) -> None:
     from wiretwin.cli.progress import Bar
-    from wiretwin.errors import InputError, InterruptedRun
+    from wiretwin.errors import InterruptedRun
     from wiretwin.predict.live import Job, run_interleaved
     from wiretwin.predict.model import LAYER
     from wiretwin.predict.records import Launch
     from wiretwin.stacks.scripts import of_script
 
-    apart = [key for key in ("between", "launcher") if where.options[key] is not None]
-    if apart:
-        allowed = ", ".join(COMPILED_PROGRAMS)
-        raise InputError(key=f"--{apart[0]}", reason="is for compiled programs", allowed=allowed)
     of_script(layer or LAYER)
     with (
         fresh(out, "run", force=force) as folder,

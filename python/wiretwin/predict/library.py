@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import importlib.metadata
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wiretwin.errors import InputError, ProgramError
-from wiretwin.place import HERE, Place
+from wiretwin.place import HERE, Apart, Place
 from wiretwin.predict.model import LAYER
 from wiretwin.stacks.layers import refusal
 from wiretwin.stacks.mpi import MpiSession
@@ -33,16 +33,22 @@ class Library:
         The library and its version, and that of mpi4py.
     env
         Variables for the launcher and the ranks.
+    exports
+        The launcher's word that a variable's name follows which is to reach ranks on other machines; none if
+        all of its own do.
     """
 
     layer: str
     words: Sequence[str]
     name: str
     env: Mapping[str, str] = field(default_factory=dict)
+    exports: str | None = None
 
-    def command(self, ranks: int) -> list[str]:
-        """Return what starts so many ranks of the program that is put behind it."""
-        return [*self.words, "-n", str(ranks)]
+    def command(self, ranks: int, variables: Iterable[str] = ()) -> list[str]:
+        """Return what starts so many ranks of the program that is put behind it, with these variables."""
+        names = variables if self.exports is not None else ()
+        handed_on = [word for name in names for word in (str(self.exports), name)]
+        return [*self.words, "-n", str(ranks), *handed_on]
 
 
 @contextlib.contextmanager
@@ -68,7 +74,7 @@ def library(layer: str = LAYER, place: Place = HERE) -> Iterator[Library]:
     with stack.up(place, configuration.options) as session:
         assert isinstance(session, MpiSession), "a library of MPI has a launcher"
         name = f"{session.report['launcher']}, {mpi4py}"
-        yield Library(configuration.name, session.launcher, name, session.env)
+        yield Library(configuration.name, session.launcher, name, session.env, session.exports)
 
 
 def launcher(place: Place = HERE) -> list[str]:
@@ -88,4 +94,6 @@ def launcher(place: Place = HERE) -> list[str]:
     if place.agent is not None:
         names = ",".join(host.name for host in place.hosts)
         reach = ["-launcher", "rsh", "-launcher-exec", str(place.agent), "-hosts", names]
+    if isinstance(place, Apart):
+        reach += ["-localhost", place.hosts[0].address]  # which its own name need not lead the others to
     return [str(mpiexec), *reach]

@@ -8,21 +8,24 @@ compute and time inside MPI; it is not counted among the others.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from wiretwin import leftovers, process, scratch, shared_memory, states
 from wiretwin.errors import InputError, ProgramError, StorageError
+from wiretwin.marks import LAUNCH
 from wiretwin.measure.running import made_for_it
 from wiretwin.mpi import script
-from wiretwin.place import HERE, Place
+from wiretwin.place import HERE, Apart, Place
 from wiretwin.predict import printed
+from wiretwin.predict.brought import brought
 from wiretwin.predict.library import Library, library
 from wiretwin.predict.model import LAYER
 from wiretwin.predict.records import Launch, RealRank, Run, median_spread, sha256_of, typical, utc_now
@@ -59,6 +62,8 @@ class Job:
     folder: Path
     states: Sequence[states.Named] = ()
     started_utc: str = ""
+    there: Path | None = None
+    """Where the machines of the place have the script, if they are others than this."""
     launches: list[Launch] = field(default_factory=list)
     splits: list[Launch] = field(default_factory=list)
 
@@ -99,20 +104,22 @@ def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place =
         When it fails where the host's shared memory is full.
     """
     with scratch.folder(_scratch(place), "run") as folder:
-        report = folder / "seconds.json"
+        # Other machines keep what begins with "log" to themselves until it is asked for.
+        begins = "log-" if isinstance(place, Apart) else ""
+        report = folder / f"{begins}seconds.json"
         env = process.single_threaded()
-        env["WIRETWIN_LIVE_OUT"] = str(report)
-        env["WIRETWIN_LIVE_PRINTED"] = str(folder / "printed")
-        printed_by = [folder / f"printed.{rank}" for rank in range(job.ranks)]
         env.pop("WIRETWIN_LIVE_SPLIT", None)
+        given = {"WIRETWIN_LIVE_OUT": str(report), "WIRETWIN_LIVE_PRINTED": str(folder / f"{begins}printed")}
         if split:
-            env["WIRETWIN_LIVE_SPLIT"] = "1"
+            given["WIRETWIN_LIVE_SPLIT"] = "1"
+        printed_by = [folder / f"{begins}printed.{rank}" for rank in range(job.ranks)]
         # A host that does not see the working directory begins elsewhere.
-        path = os.path.abspath(job.program) if len(place.hosts) > 1 else str(job.program)
+        path = os.path.abspath(job.there or job.program) if len(place.hosts) > 1 else str(job.program)
         program = [sys.executable, "-P", "-m", "wiretwin.mpi.live", path, *job.args]
-        argv = place.hosts[0].command([*on.command(job.ranks), *program], env=on.env)
+        variables = {**on.env, **given}
+        argv = place.hosts[0].command([*on.command(job.ranks, variables), *program], env=variables)
         try:
-            with leftovers.none_left(os.getuid()):
+            with leftovers.none_left(os.getuid()), _brought_back(place, folder, env, [report, *printed_by]):
                 made = made_for_it(place)
                 done = process.run(argv, limit_s=limit_s, env=env, futile=made.trouble if made else None)
         except process.TimeLimit as late:
@@ -158,6 +165,22 @@ def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place =
         queued_s=seconds.get("queued_s"),
         printed=texts,
     )
+
+
+@contextlib.contextmanager
+def _brought_back(place: Place, folder: Path, env: dict[str, str], files: Sequence[Path]) -> Iterator[None]:
+    """Bring what ranks on other machines have written; end what a launch leaves there that is ended early."""
+    if not isinstance(place, Apart):
+        yield
+        return
+    env[LAUNCH] = str(folder)
+    try:
+        yield
+    except BaseException:
+        place.end(str(folder))
+        place.gather(files)
+        raise
+    place.gather(files)
 
 
 def _words(done: process.Finished, printed_by: Sequence[Path]) -> process.Finished:
@@ -253,7 +276,10 @@ def run_interleaved(
                 raise InputError(job.folder, reason=f"holds {name} already", allowed="a folder without a run")
     for job in jobs:
         job.started_utc = utc_now()
-    with library(layer, place) as on:
+    with library(layer, place) as on, contextlib.ExitStack() as stack:
+        for job in jobs:
+            if isinstance(place, Apart):
+                job.there = stack.enter_context(brought(job.program, place))
         try:
             _take_turns(jobs, on, launches, splits, limit_s, on_launch, place)
         except KeyboardInterrupt:

@@ -8,6 +8,7 @@ that lives on this machine, removes the folder, and ends.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -23,7 +24,7 @@ from typing import Any
 from wiretwin.errors import WiretwinError
 from wiretwin.marks import end_all, marked
 from wiretwin.place import Here, HostPlace, read_counters
-from wiretwin.remote.folder import OWN, Mirror, Watch
+from wiretwin.remote.folder import LARGEST, OWN, Mirror, Watch
 
 __all__ = ["main"]
 
@@ -100,6 +101,7 @@ class Agent:
             "build": self._build,
             "refusal": _refusal,
             "end": self._end,
+            "read": self._read,
             "ping": lambda _: None,
         }
         try:
@@ -138,6 +140,15 @@ class Agent:
         for message in question["messages"]:
             self.mirror.take(message)
             self._note_folder(message)
+
+    def _read(self, question: dict[str, Any]) -> dict[str, str]:
+        """Return the beginnings of those files that are here, as base64 by name."""
+        assert self.mirror is not None
+        found = {}
+        for name in question["names"]:
+            with contextlib.suppress(FileNotFoundError), (self.mirror.root / name).open("rb") as file:
+                found[name] = base64.b64encode(file.read(LARGEST)).decode()
+        return found
 
     def _build(self, question: dict[str, Any]) -> str:
         """Build a shim with this machine's compiler; return where every machine has its own."""

@@ -7,6 +7,7 @@ start theirs in the same way from the first machine, which therefore must be let
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import hashlib
 import secrets
@@ -252,6 +253,14 @@ class Remote:
         for machine in self._machines:
             if machine is not source:
                 machine.tell("put", messages=[message])
+
+    def gather(self, files: Sequence[Path]) -> None:
+        """Bring here files that are not carried by themselves; see `wiretwin.place.Apart`."""
+        names = [str(file.relative_to(self._directory)) for file in files]
+        for machine in self._machines:
+            for name, text in machine.ask("read", names=names).items():
+                if name in names:
+                    (self._directory / name).write_bytes(base64.b64decode(text))
 
     def end(self, mark: str) -> None:
         """End what carries a mark on any machine, and remove shared memory that it leaves."""

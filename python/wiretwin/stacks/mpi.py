@@ -116,6 +116,9 @@ class MpiSession(Session):
         The launcher's command up to the program it starts, given the number of ranks.
     env
         Variables for the launcher and the ranks.
+    exports
+        The launcher's word that a variable's name follows which is to reach ranks on other machines; by
+        default all of the launcher's own do.
     """
 
     def __init__(
@@ -129,6 +132,7 @@ class MpiSession(Session):
         options: Mapping[str, Any],
         report: Mapping[str, Any],
         free: bool,
+        exports: str | None = None,
     ) -> None:
         words = [word for word in launcher[1:] if not word.startswith("/")]
         super().__init__(
@@ -138,6 +142,7 @@ class MpiSession(Session):
         self.env = dict(env)
         self.rank_variable = rank_variable
         self.free = free
+        self.exports = exports
         self._before = leftovers.Leftovers.now()
 
     def commands(self, probe: Sequence[str], specs: Sequence[Path], ranks: int) -> list[Command]:

@@ -146,6 +146,7 @@ class Mpi4pyOpenMpi(Stack):
                 argv,
                 env,
                 rank_variable="OMPI_COMM_WORLD_RANK",
+                exports="-x",
                 shim=None,
                 options={},
                 report={

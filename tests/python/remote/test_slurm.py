@@ -15,6 +15,7 @@ from slurm_cluster import LIMIT_S, PROGRAM, Cluster, cluster
 from watching import becomes
 
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.predict.records import Run, read
 from wiretwin.remote.slurm import Node, allocated
 from wiretwin.results import Result
 
@@ -66,6 +67,49 @@ def test_a_compiled_program_runs_on_the_nodes(slurm: Cluster) -> None:
     done = slurm.wiretwin(*run)
     assert done.returncode == 0, done.stderr
     assert [row["verified"] for row in json.loads(done.stdout)] == [True, True]
+    becomes([], slurm.steps)
+
+
+SCRIPT = """\
+import os, sys
+from mpi4py import MPI
+import beside
+comm = MPI.COMM_WORLD
+names = comm.gather(os.uname().nodename)
+print("rank", comm.rank, beside.WORD, sys.argv[1])
+if comm.rank == 0:
+    print(*names)
+if len(sys.argv) > 2:
+    raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize(("layer", "seen"), [("mpi4py/mpich", True), ("mpi4py/openmpi", False)])
+def test_a_script_runs_on_the_nodes_and_what_it_prints_comes_back(
+    slurm: Cluster, layer: str, seen: bool
+) -> None:
+    folder = slurm.folder / f"script-{seen}"
+    folder.mkdir()
+    (folder / "prog.py").write_text(SCRIPT)
+    (folder / "beside.py").write_text("WORD = 'was beside'\n")
+    program = folder / "prog.py"
+    if not seen:
+        # Each host of a testbed has a /tmp of its own: the second does not see what is in that of the first.
+        subprocess.run(slurm.at_first(["cp", "-r", str(folder), "/tmp/only-here"]), check=True)
+        program = Path("/tmp/only-here/prog.py")
+    run = ("run", str(program), "--launcher", "srun", "--ranks", "3", "--layer", layer)
+    done = slurm.wiretwin(*run, "--launches", "2", "-o", str(folder / "run"), "--", "x")
+    assert done.returncode == 0, done.stderr
+    kept = read(Run, folder / "run")
+    assert [launch.split is not None for launch in kept.launches] == [False, False, True]
+    first = kept.launches[0].printed
+    assert first is not None
+    assert [text.splitlines()[0] for text in first] == [f"rank {rank} was beside x" for rank in range(3)]
+    # Rank r lives on node r modulo their number.
+    assert first[0].splitlines()[1] == "h1 h2 h1"
+    failed = slurm.wiretwin(*run, "--launches", "1", "-o", str(folder / "failed"), "--", "x", "fail")
+    assert failed.returncode == 5
+    assert "prog.py x fail on 3 ranks ended with" in " ".join(failed.stderr.split())
     becomes([], slurm.steps)
 
 
