@@ -160,6 +160,10 @@ class Apart(Protocol):
     def refusal(self, layer: str) -> tuple[str, str] | None:
         """Say why a layer cannot run on one of them, and the line that may change it."""
 
+    @property
+    def own(self) -> Path:
+        """A folder that every machine has for itself under the same path; it goes with the place."""
+
     def gather(self, files: Sequence[Path]) -> None:
         """Bring here files of the folder that are not carried by themselves, from whichever machine has them.
 

@@ -22,7 +22,7 @@ from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import LAUNCH
 from wiretwin.place import Counters, HostPlace
 from wiretwin.remote.agent import NONCE
-from wiretwin.remote.folder import Mirror
+from wiretwin.remote.folder import OWN, Mirror
 from wiretwin.remote.machine import BUILD_S, Login, Machine, RemoteHost
 from wiretwin.remote.slurm import Node, allocated, node
 from wiretwin.stacks.base import StackError
@@ -253,6 +253,11 @@ class Remote:
         for machine in self._machines:
             if machine is not source:
                 machine.tell("put", messages=[message])
+
+    @property
+    def own(self) -> Path:
+        """A folder that every machine has for itself; see `wiretwin.place.Apart`."""
+        return self._directory / OWN
 
     def gather(self, files: Sequence[Path]) -> None:
         """Bring here files that are not carried by themselves; see `wiretwin.place.Apart`."""

