@@ -61,7 +61,7 @@ across= ranks, as square as their number allows if that is left out.
 
 With --hosts the ranks live on hosts of a testbed, in turn, one for each if --ranks is left out; see
 `wiretwin testbed`. With --between they live on two machines over ssh, with --launcher srun on the nodes of
-this job of Slurm; a script that is not there is copied there, with the modules beside it.
+this job of Slurm; a script that is not there is sent there, with the Python files beside it.
 
 {LINKS_HELP}
 {NETWORKS_HELP}
