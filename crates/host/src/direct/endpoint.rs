@@ -1,5 +1,6 @@
 //! An endpoint: its peers, the devices that lead to them, and what is under way.
 
+mod at_once;
 mod frames;
 mod gone;
 mod sleep;
@@ -351,7 +352,7 @@ impl Endpoint {
     pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
         let Outgoing { bytes, length, tag, data, context } = message;
         if self.peers[peer].is_gone {
-            self.sent(context, length, tag, peer, Some(Trouble::PeerGone));
+            self.inbox.sent(context, length, tag, peer, Some(Trouble::PeerGone));
             return Ok(());
         }
         let of_caller = |at: *const u8, length: u64| {
@@ -362,7 +363,7 @@ impl Endpoint {
             let head = Head { source: peer, tag, data, length };
             let rest = self.inbox.begin(head, of_caller(bytes, length));
             debug_assert!(rest.is_none(), "a message to oneself comes whole");
-            self.sent(context, length, tag, peer, None);
+            self.inbox.sent(context, length, tag, peer, None);
             return Ok(());
         }
         self.watch(peer);
@@ -378,37 +379,18 @@ impl Endpoint {
         let id = self.sends.insert(Sending { bytes, length, copy, context: told, tag, peer });
         let pushed = self.pushes(peer, length);
         let message = Message { id: MessageId(id as u64), length: Bytes::new(length), tag, data, pushed };
-        if let Err(SendError::Full { .. }) = self.peers[peer].machine.send(self.now, message) {
+        let has_gone = self.send_at_once(peer, message, of_caller(bytes, length));
+        if !has_gone && let Err(SendError::Full { .. }) = self.peers[peer].machine.send(self.now, message) {
             self.sends.remove(id);
             return Err(Busy);
         }
         if is_copied {
-            self.sent(context, length, tag, peer, None);
+            self.inbox.sent(context, length, tag, peer, None);
         }
-        self.drain(peer, &[]);
+        if !has_gone {
+            self.drain(peer, &[]);
+        }
         Ok(())
-    }
-
-    fn sent(
-        &mut self,
-        context: Option<usize>,
-        length: u64,
-        tag: Option<u64>,
-        peer: usize,
-        trouble: Option<Trouble>,
-    ) {
-        if let Some(context) = context {
-            self.inbox.completions.push_back(Completion {
-                kind: Kind::Sent,
-                context,
-                length,
-                buffer: std::ptr::null_mut(),
-                tag,
-                data: None,
-                source: peer,
-                trouble,
-            });
-        }
     }
 
     /// Posts a receive.
@@ -723,12 +705,7 @@ impl Endpoint {
 
     /// A message has been sent, or will not be.
     fn done(&mut self, id: MessageId, trouble: Option<Trouble>) {
-        if let Some(Sending { length, copy, context, tag, peer, .. }) = self.sends.remove(id.0 as usize) {
-            if (1..=2 * COPIED as usize).contains(&copy.capacity()) && self.spare.len() < SPARE {
-                self.spare.push(copy);
-            }
-            self.sent(context, length, tag, peer, trouble);
-        }
+        at_once::done(&mut self.sends, &mut self.spare, &mut self.inbox, id, trouble);
     }
 
     /// Tells peers when memory for messages that nobody has asked for gets short, and when it is not any more.

@@ -123,6 +123,29 @@ pub(super) struct Inbox {
 }
 
 impl Inbox {
+    /// A send of this context has ended, if it has one.
+    #[inline]
+    pub fn sent(
+        &mut self,
+        context: Option<usize>,
+        length: u64,
+        tag: Option<u64>,
+        peer: usize,
+        trouble: Option<Trouble>,
+    ) {
+        let Some(context) = context else { return };
+        self.completions.push_back(Completion {
+            kind: Kind::Sent,
+            context,
+            length,
+            buffer: std::ptr::null_mut(),
+            tag,
+            data: None,
+            source: peer,
+            trouble,
+        });
+    }
+
     fn complete(&mut self, receive: Receive, head: &Head) {
         let Some(context) = receive.context else { return };
         let over = head.length.saturating_sub(receive.length);

@@ -1,5 +1,7 @@
 //! One end of a pair of endpoints.
 
+mod at_once;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
@@ -385,6 +387,13 @@ impl Machine {
         self.sender.acknowledge_with(received, |item| {
             ready.extend(item.ends().map(|id| Output::Event(Event::Sent(id))));
         });
+        self.granted(before, received, granted);
+        true
+    }
+
+    /// N(R) was taken, and VT(A) was this before: the peer grants so many numbers from N(R) on.
+    #[inline]
+    fn granted(&mut self, before: Number, received: Number, granted: u32) {
         let edge = received + granted.min(MOST_CREDIT);
         if !edge.precedes(self.sender.vt_ms) {
             self.sender.vt_ms = edge;
@@ -394,7 +403,6 @@ impl Machine {
             self.rto_at = None;
         }
         self.arm();
-        true
     }
 
     /// Waits for an answer where something is under way.
@@ -433,13 +441,19 @@ impl Machine {
             self.unreported += 1;
             self.deliver(taken);
         }
+        self.report();
+        kept
+    }
+
+    /// Grants as much as before, and says soon what has come.
+    #[inline]
+    fn report(&mut self) {
         self.receiver.vr_mr = self.receiver.vr_r + self.config.receive_window;
         if self.unreported >= self.config.ack_every {
             self.ack_at = Some(self.now);
         } else if self.ack_at.is_none() && self.unreported > 0 {
             self.ack_at = Some(self.now.saturating_add(self.config.ack_delay));
         }
-        kept
     }
 
     fn deliver(&mut self, taken: Taken) {
@@ -567,10 +581,7 @@ impl Machine {
         if has_room && let Some(frame) = self.next_frame() {
             return Output::Transmit(frame);
         }
-        // An acknowledgment that is due waits for room. A time that a frame has overtaken is still to be handled.
-        let ack_at = self.ack_at.filter(|&at| at > self.now);
-        let times = [self.hello_at, self.rto_at, ack_at, self.chooser.due()];
-        Output::Timeout(times.into_iter().flatten().min())
+        Output::Timeout(self.due())
     }
 
     fn next_frame(&mut self) -> Option<Frame> {
@@ -638,8 +649,12 @@ impl Machine {
     fn next_new(&mut self) -> Option<Frame> {
         let eager = if self.is_peer_short() { 0 } else { self.config.eager.get() };
         let item = self.outbox.next(self.config.frame.get(), eager)?;
-        self.sender.push(item);
-        let (number, item) = self.sender.next_new().expect("it was put there just now");
+        Some(self.send_new(item))
+    }
+
+    /// A frame of this, under the next number.
+    fn send_new(&mut self, item: Item) -> Frame {
+        let number = self.sender.send_one(item);
         self.counters.sent += 1;
         self.window.sent();
         if self.chooser.sending(self.now) {
@@ -650,7 +665,7 @@ impl Machine {
             self.sender.vt_pd = 0;
             self.ask(false);
         }
-        Some(self.transmit(number, &item))
+        self.transmit(number, &item)
     }
 
     fn transmit(&mut self, number: Number, item: &Item) -> Frame {

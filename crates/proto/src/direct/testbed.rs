@@ -1,11 +1,12 @@
 //! Two ends and a network that loses, repeats, reorders and damages frames; ends that die and return.
 
 use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use wiretwin_units::{Bytes, SimTime, Span};
-use wiretwin_wire::direct::{Body, Repr, is_sound, seal};
+use wiretwin_wire::direct::{Body, Head, Repr, is_sound, seal};
 
 use super::*;
 use crate::sscop::testbed::Random;
@@ -72,6 +73,8 @@ struct World {
     /// Drops the frame that it says to.
     lose: fn(&Repr, u64) -> bool,
     dead: [bool; 2],
+    /// Messages that were sent and that were taken at once.
+    at_once: [u64; 2],
 }
 
 fn byte(message: u64, at: u64) -> u8 {
@@ -125,9 +128,11 @@ impl World {
             went: [0; 2],
             lose: |_, _| false,
             dead: [false; 2],
+            at_once: [0; 2],
         }
     }
 
+    /// Sends and takes at once what may, half of the time, and looks whether an end is then as by the long way.
     fn send(&mut self, from: usize, id: u64, length: u64) {
         let message = Message {
             id: MessageId(id),
@@ -136,7 +141,18 @@ impl World {
             data: id.is_multiple_of(3).then_some(id + 1),
             pushed: is_pushed(id, length),
         };
-        self.ends[from].machine.send(self.now, message).expect("the queue is long enough");
+        let mut long = self.ends[from].machine.clone();
+        long.send(self.now, message).expect("the queue is long enough");
+        if self.random.chance(50)
+            && let Some(frame) = self.ends[from].machine.send_at_once(self.now, message)
+        {
+            self.at_once[0] += 1;
+            assert_eq!(Output::Transmit(frame), long.poll_output(true));
+            assert_eq!(format!("{:?}", self.ends[from].machine), format!("{long:?}"));
+            self.transmit(from, frame);
+        } else {
+            self.ends[from].machine = long;
+        }
         self.drain(from);
     }
 
@@ -201,11 +217,39 @@ impl World {
         let bytes = octets[repr.head_octets()..].to_vec();
         let payload = Payload::whole(MessageId(number), Bytes::new(bytes.len() as u64));
         self.ends[at].frames.insert(number, bytes);
-        let kept = self.ends[at].machine.handle_frame(self.now, &repr, payload);
+        let kept = if self.random.chance(50) && self.take_at_once(at, &repr, payload) {
+            Kept::No
+        } else {
+            self.ends[at].machine.handle_frame(self.now, &repr, payload)
+        };
         self.drain(at);
         if kept == Kept::No {
             self.ends[at].frames.remove(&number);
         }
+    }
+
+    /// Takes a frame at once, if it may be: an end is then as by the long way.
+    fn take_at_once(&mut self, at: usize, repr: &Repr, payload: Payload) -> bool {
+        let (mut long, mut sent) = (self.ends[at].machine.clone(), Vec::new());
+        let Some(head) = self.ends[at].machine.take_at_once(self.now, repr, |id| sent.push(id)) else {
+            assert_eq!(format!("{:?}", self.ends[at].machine), format!("{long:?}"), "nothing was done");
+            return false;
+        };
+        self.at_once[1] += 1;
+        assert_eq!(long.handle_frame(self.now, repr, payload), Kept::No);
+        for id in sent {
+            assert_eq!(long.poll_output(false), Output::Event(Event::Sent(id)));
+            self.ends[at].sent.push(id.0);
+        }
+        let Head { tag, data, .. } = head;
+        let begun = Delivered::Begin { tag, data, length: payload.length, payload };
+        assert_eq!(long.poll_output(false), Output::Deliver(begun));
+        assert_eq!(format!("{:?}", self.ends[at].machine), format!("{long:?}"));
+        if !long.has_output() {
+            assert_eq!(Output::Timeout(long.due()), long.poll_output(true));
+        }
+        self.deliver(at, begun);
+        true
     }
 
     fn deliver(&mut self, at: usize, delivered: Delivered) {
@@ -346,12 +390,15 @@ fn a_driver_that_handles_timers_late_loses_nothing() {
 
 #[test]
 fn over_a_good_path_nothing_is_sent_twice() {
+    let mut at_once = [0; 2];
     for seed in 0..50 {
         let world = exchange(seed, GOOD);
         for end in &world.ends {
             assert_eq!((end.machine.counters().resent, end.machine.counters().duplicates), (0, 0));
         }
+        at_once = [0, 1].map(|way| at_once[way] + world.at_once[way]);
     }
+    assert!(at_once.iter().all(|&count| count > 50), "{at_once:?}");
 }
 
 #[test]

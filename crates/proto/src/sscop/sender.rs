@@ -167,8 +167,16 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
     /// Takes the next of what waits, whether or not the window is open.
     pub(crate) fn next_new(&mut self) -> Option<(Seq<BITS>, T)> {
         let item = self.queue.pop_front()?;
-        let number = self.send(core::iter::once(item));
-        Some((number, item))
+        Some((self.send_one(item), item))
+    }
+
+    /// This goes now, by no queue: its number.
+    #[inline]
+    pub(crate) fn send_one(&mut self, item: T) -> Seq<BITS> {
+        let number = self.vt_s;
+        self.vt_s = number.next();
+        self.buffer.push_back(Slot { item, poll_seq: self.vt_ps, kept: Kept::Sent });
+        number
     }
 
     /// These go now, by no queue: the number of the first.
@@ -194,7 +202,8 @@ impl<const BITS: u32, T: Copy> Sender<BITS, T> {
     /// The same, with a look at each.
     pub(crate) fn acknowledge_with(&mut self, r: Seq<BITS>, mut done: impl FnMut(T)) {
         let count = r.offset_from(self.vt_a) as usize;
-        for slot in self.buffer.drain(..count) {
+        for _ in 0..count {
+            let slot = self.buffer.pop_front().expect("what is acknowledged was sent");
             self.wanted -= usize::from(slot.kept == Kept::Wanted);
             done(slot.item);
         }

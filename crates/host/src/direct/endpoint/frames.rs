@@ -109,6 +109,10 @@ impl Endpoint {
     #[inline]
     fn parsed(&mut self, number: usize, repr: &Repr, frame: &[u8]) {
         let bytes = &frame[repr.head_octets()..];
+        if self.take_at_once(number, repr, bytes) {
+            self.measure_held();
+            return;
+        }
         self.next_frame += 1;
         let id = self.next_frame;
         let payload = Payload::whole(MessageId(id), Bytes::new(bytes.len() as u64));
