@@ -150,7 +150,7 @@ def interval(values: Sequence[float]) -> tuple[float, float, float]:
 def verdict(low: float, high: float) -> str:
     """Say what an interval of a ratio tells; one that would agree with anything tells nothing."""
     if math.sqrt(high / low) - 1 > TELLING:
-        return "untold"
+        return "inconclusive"
     return "agree" if low <= 1 <= high else "differ"
 
 

@@ -1,4 +1,4 @@
-//! Network models paced by a real clock, and real processes in virtual time; the one room where net and host meet.
+//! Network models paced by a real clock, and real processes in virtual time; the one crate in which `net` and `host` meet.
 //!
 //! [`Pacer`] moves real frames between devices as a [`Wire`](wiretwin_net::frame::Wire) of the simulated
 //! world says, each at its time. [`wire_main`] is the process that does so between TAP devices. [`Simulator`] lets

@@ -368,7 +368,7 @@ fn timespec(span: Span) -> Timespec {
     }
 }
 
-/// The octets of a frame with its flipped bits flipped.
+/// The bytes of a frame with its flipped bits flipped.
 fn damage(damaged: &mut Vec<u8>, frame: &Frame<Rc<[u8]>>) {
     damaged.clear();
     damaged.extend_from_slice(&frame.payload);

@@ -206,7 +206,7 @@ impl Shim {
     ///
     /// # Errors
     /// [`ShimError`]: the file cannot be loaded, is no shim or of another version; a key or value that
-    /// does not fit in a line; the layer refuses to open, with its reason.
+    /// does not fit in a line; the layer rejects to open, with its reason.
     pub fn open(path: &Path, options: &[(String, String)], limit: Duration) -> Result<Self, ShimError> {
         let library = Library::load(path)?;
         let abi = function!(library, c"wt_abi", Abi);
@@ -253,7 +253,7 @@ impl Shim {
         if code != OK {
             let reason = text(&reason);
             let reason =
-                if reason.is_empty() { format!("refused with code {code} and no reason") } else { reason };
+                if reason.is_empty() { format!("rejected with code {code} and no reason") } else { reason };
             return Err(ShimError { place, reason });
         }
         shim.this = this;
@@ -703,7 +703,7 @@ mod tests {
 
         let silent = Folder::new();
         let path = silent.compile_text(REFUSES);
-        assert!(open(&path, &[]).ends_with("refused with code 5 and no reason"));
+        assert!(open(&path, &[]).ends_with("rejected with code 5 and no reason"));
         let reason = r#"option "a=b": "c" is not allowed: one line, and a key without `=`"#;
         assert_eq!(open(&path, &[("a=b", "c")]), reason);
 

@@ -16,7 +16,7 @@ pub enum Failure {
     PeerGone,
     /// The limit on a wait has passed.
     Limit,
-    /// The transport refused, with its reason.
+    /// The transport rejected, with its reason.
     Refused(String),
 }
 

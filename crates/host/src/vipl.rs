@@ -1,7 +1,7 @@
 //! VIPL, live: the VI Architecture 1.0 between processes of this host, or of several.
 //!
-//! An [`Adapter`] is a NIC of one process. What it offers and refuses is what the sans-I/O machine of
-//! [`wiretwin_msg::via`] offers and refuses, and the same suite says so. Within a host data go through a ring of shared
+//! An [`Adapter`] is a NIC of one process. What it offers and rejects is what the sans-I/O machine of
+//! [`wiretwin_msg::via`] offers and rejects, and the same suite says so. Within a host data go through a ring of shared
 //! memory or in one copy from the memory of the sender, with nothing allocated, and not through packets; between hosts
 //! the direct transport carries them ([`Reach`]).
 //!

@@ -174,7 +174,7 @@ pub(crate) async fn lead<C: Comm>(
 
 /// The leader's side of a batch of iterations that are timed together.
 ///
-/// The echo has a loop of its own, with nothing in it but the two calls: on the quickest layers what
+/// The echo has a loop of its own, with nothing in it but the two calls: on the fastest layers what
 /// is chosen anew in each iteration would be seen.
 #[inline]
 pub(crate) async fn lead_batch<C: Comm>(

@@ -9,7 +9,7 @@
 //! | `types` | what calls take, and why they fail |
 //! | `driver` | calls, descriptors, the host's side of signalling |
 //! | `switch` | call control: channels, trees, its processor |
-//! | `bandwidth` | what is reserved, and refused |
+//! | `bandwidth` | what is reserved, and rejected |
 //! | `ask` | the same calls as system calls of a library |
 
 pub mod ask;

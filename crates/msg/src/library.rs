@@ -505,7 +505,7 @@ pub type LibraryOutput = Output<Call, Done, Event>;
 /// Who drives it drains [`Library::poll_output`] after each call, as after those of [`Library`].
 pub trait MpiCalls {
     /// The process sends in a context and a mode. A buffered message always finds room: who keeps the books of
-    /// what is attached refuses it before.
+    /// what is attached rejects it before.
     ///
     /// # Errors
     /// [`Misuse`]; nothing has begun then.

@@ -52,7 +52,7 @@ fn told(done: Done) -> Option<library::Done> {
 }
 
 /// Posts a receive to the machine of a library that carries the packets; what it tells its process where that is
-/// refused.
+/// rejected.
 fn post_receive(
     machine: &mut Machine,
     now: SimTime,

@@ -246,7 +246,7 @@ impl<L: Library> Reliable<L> {
         }
     }
 
-    /// What has failed because the network has refused a circuit says so.
+    /// What has failed because the network has rejected a circuit says so.
     fn with_reason(&self, done: Done) -> Done {
         let Done::Failed { request, failure: Failure::PeerLost { rank } } = done else { return done };
         let to_it = self.lines.iter().find(|line| line.rank == rank).and_then(|line| line.refused);

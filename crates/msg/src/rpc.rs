@@ -2,7 +2,7 @@
 //!
 //! RFC 5531 (messages, record marking), RFC 1833 (port mapper and `rpcbind`); what they leave to an
 //! implementation is as in Sun's libraries, and said where it is. The formats are
-//! [`wiretwin_wire::rpc`]. Left out: RPCSEC_GSS and AUTH_DH (refused by the server), AUTH_SHORT (a
+//! [`wiretwin_wire::rpc`]. Left out: RPCSEC_GSS and AUTH_DH (rejected by the server), AUTH_SHORT (a
 //! verifier of a reply is not looked at).
 //!
 //! A machine sees the heads of messages; what follows them is a [`Body`]: octets where there are some,

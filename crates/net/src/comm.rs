@@ -317,7 +317,7 @@ impl SimComm {
         Ok(Status { source: Rank(self.place.rank(status.source.0)), ..status })
     }
 
-    /// Refuses a rank that is not there, before anything of the call has happened.
+    /// Rejects a rank that is not there, before anything of the call has happened.
     fn check(&self, rank: Rank) -> Result<(), CommError> {
         if rank.0 < self.size { Ok(()) } else { Err(CommError::NoSuchRank { rank, size: self.size }) }
     }

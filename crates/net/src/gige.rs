@@ -50,7 +50,7 @@ pub struct Adapter {
     pub bus_byte: Span,
     /// What the adapter's own processor takes, each frame, out or in.
     pub frame: Span,
-    /// Frames that wait to be fetched: the ring of send descriptors. More are refused.
+    /// Frames that wait to be fetched: the ring of send descriptors. More are rejected.
     pub send_frames: u32,
     /// Memory for what has come and is not at the host.
     pub receive: Bytes,

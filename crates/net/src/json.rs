@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use wiretwin_plan::PlanError;
 
-/// Why a document was refused.
+/// Why a document was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
     /// What the document is: `model`, `parameters`.

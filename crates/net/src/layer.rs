@@ -8,7 +8,7 @@
 //! Every MPI call charges `call` on entry, and the measured overheads contain it, so a send charges
 //! o_s - call and a receive o_r - call. In an echo, the receiver has entered its call long before
 //! the message comes, so that its `call` overlaps with the flight; the fitted latency is what the
-//! half round trip leaves after both whole overheads. The flight is therefore L + call, and an echo
+//! one-way latency leaves after both whole overheads. The flight is therefore L + call, and an echo
 //! takes exactly o_s + L + o_r each way, whether or not a part is smaller than `call`.
 //!
 //! Where the receiver takes large messages from the sender's memory by itself, `fetch` is all that the
@@ -101,7 +101,7 @@ pub struct Layer {
     pub overhead_send: Curve,
     /// o_r: the time a receive call keeps its core when the message is there, `call` included.
     pub overhead_recv: Curve,
-    /// L: the half round trip less both overheads; may be negative.
+    /// L: the one-way latency (RTT/2) less both overheads; may be negative.
     pub latency: Curve,
     /// The least spacing of two messages' arrivals from one sender at one receiver.
     pub gap: Curve,

@@ -199,7 +199,7 @@ fn run_on(world: Ranks, options: &RunOptions) -> Result<Finished, RunError> {
 /// Runs a program by name as [`run_named`] does without intervals; besides, what one of its ranks sent and when.
 ///
 /// # Errors
-/// [`RunError`]; a rank that is not there is refused by name.
+/// [`RunError`]; a rank that is not there is rejected by name.
 pub fn run_traced(
     name: &str,
     parameters: &str,

@@ -49,7 +49,7 @@ pub enum Service {
     InOrder,
 }
 
-/// Which cells are refused where a queue is, or grows, full.
+/// Which cells are rejected where a queue is, or grows, full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Discard {
@@ -82,9 +82,9 @@ pub struct SwitchPlan {
     pub buffer: Option<u32>,
     /// Cells of a circuit that may wait where its line has no credits; any number if it is left out.
     pub queue: Option<u32>,
-    /// What is refused where a queue is full.
+    /// What is rejected where a queue is full.
     pub discard: Option<Discard>,
-    /// Of `discard` `early`, the cells in the switch from which on PDUs are refused; 0 if it is left out.
+    /// Of `discard` `early`, the cells in the switch from which on PDUs are rejected; 0 if it is left out.
     pub early: Option<u32>,
     /// Circuits that the switch has room for; any number if it is left out.
     pub circuits: Option<u32>,

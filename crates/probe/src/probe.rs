@@ -185,7 +185,7 @@ fn by_library(shim: &mut Shim, deed: &Deed, times_ns: &mut [u64]) -> Result<(), 
 
 /// What a layer without a library has of its own.
 fn by_nobody<C>(_: &mut C, deed: &Deed, _: &mut [u64]) -> Result<(), CommError> {
-    unreachable!("{} was refused when the specification was read", deed.what.name())
+    unreachable!("{} was rejected when the specification was read", deed.what.name())
 }
 
 fn together_on_layer(spec: &Spec, meeting: &Meeting<'_>, steps: &[Step<Together>]) -> Result<(), Stop> {
@@ -199,7 +199,7 @@ fn together_on_layer(spec: &Spec, meeting: &Meeting<'_>, steps: &[Step<Together>
             let effective = mvich_effective(&mvich, options);
             together(spec, steps, &mut mvich, effective, by_nobody)
         }
-        Layer::Udp { .. } => unreachable!("refused when the specification was read"),
+        Layer::Udp { .. } => unreachable!("rejected when the specification was read"),
         Layer::Shim(_) => unreachable!("has gone another way"),
     }
 }
@@ -316,7 +316,7 @@ fn run_program(spec: &Spec, meeting: &Meeting<'_>, program: &Program) -> Result<
         Layer::Mvich(options) => {
             run_on(spec, program, &mut Mvich::meet(meeting, options, spec.limit)?, uncounted)
         }
-        Layer::Udp { .. } => unreachable!("refused when the specification was read"),
+        Layer::Udp { .. } => unreachable!("rejected when the specification was read"),
         Layer::Shim(_) => unreachable!("has gone another way"),
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// A specification that is refused.
+/// A specification that is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
     /// The key, as a path such as `schedule[3].bytes`; empty for the whole file.
@@ -144,7 +144,7 @@ impl Reader {
         value.as_str().and_then(parse).ok_or_else(|| self.wrong(name, &value, allowed))
     }
 
-    /// Refuses what has not been read.
+    /// Rejects what has not been read.
     pub fn end(self) -> Result<(), SpecError> {
         match self.object.keys().next() {
             None => Ok(()),

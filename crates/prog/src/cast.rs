@@ -26,7 +26,7 @@ fn message(round: u64, bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Eight octets that tell a message from others.
+/// Eight bytes that tell a message from others.
 fn answer(message: &[u8]) -> [u8; 8] {
     let start = 0xcbf2_9ce4_8422_2325_u64 ^ message.len() as u64;
     let mixed = |sum: u64, octet: &u8| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);

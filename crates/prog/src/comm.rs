@@ -110,7 +110,7 @@ pub enum CommError {
         /// The limit.
         limit: Span,
     },
-    /// The transport refused, with its reason.
+    /// The transport rejected, with its reason.
     Transport(String),
     /// This layer cannot do what was asked (a wildcard on an unframed pair, say).
     Unsupported(&'static str),
@@ -209,7 +209,7 @@ pub trait Comm {
     ///
     /// # Errors
     /// [`CommError::Unsupported`] with [`NO_GROUPS`] where an interface has no groups, as for all calls of
-    /// groups; [`CommError::Transport`] with the interface's own error where it refuses: a group without a name,
+    /// groups; [`CommError::Transport`] with the interface's own error where it rejects: a group without a name,
     /// one that the rank is in already.
     async fn join_group(&mut self, _group: &str) -> Result<u32, CommError> {
         Err(CommError::Unsupported(NO_GROUPS))

@@ -2,9 +2,9 @@
 //!
 //! As NetPIPE 2 does it (Snell, Mikler & Gustafson 1996): round trips between ranks 0 and 1, the other ranks look
 //! on. Sizes double, with one between, and from 16 bytes on come with one a few bytes below and above. Of a
-//! size there are some trials, of which the quickest counts; a trial begins with a handshake, and is as many
+//! size there are some trials, of which the fastest counts; a trial begins with a handshake, and is as many
 //! round trips as make it long enough by what the size before took; a hundred round trips of one byte come before
-//! the first. A time is half of a round trip. The sweep ends when a message takes longer than a second.
+//! the first. A time is RTT/2. The sweep ends when a message takes longer than a second.
 //!
 //! A trial stops when its state repeats: when the last round trips, one or several in a row, have taken to the
 //! picosecond as long as those before them, the rest of it would do so too, and is counted without being run.
@@ -158,7 +158,7 @@ fn rounds_of(method: &Method, before: &Point, bytes: u64) -> u64 {
     ((trial / one.max(1)) as u64).max(LEAST_ROUNDS)
 }
 
-/// The quickest of the trials of a size.
+/// The fastest of the trials of a size.
 async fn measure<C: Comm>(
     comm: &mut C,
     method: &Method,

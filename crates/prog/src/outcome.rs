@@ -33,7 +33,7 @@ impl Outcome {
 pub struct Point {
     /// The size, bytes.
     pub bytes: u64,
-    /// The time of one message: half of a round trip.
+    /// The time of one message: RTT/2.
     pub time: Span,
     /// Round trips that were run for it.
     pub rounds: u64,

@@ -135,7 +135,7 @@ impl Trailer {
         if found != needed {
             return Err(EmitPduError::PayloadLength { found, needed });
         }
-        let length = u16::try_from(needed.get()).expect("the sender refused payloads over 65535 octets");
+        let length = u16::try_from(needed.get()).expect("the sender rejected payloads over 65535 octets");
         let (found, needed) = (Bytes::new(pdu.len() as u64), Bytes::new(pdu_octets(length) as u64));
         let wrong = EmitPduError::PduLength { found, needed };
         if found != needed {

@@ -136,9 +136,9 @@ impl Trailer {
         repr.emit(&mut view).map_err(EmitPduError::Pdu)
     }
 
-    /// The Length field. Handles longer than it can say are refused by [`Segmenter::send`].
+    /// The Length field. Handles longer than it can say are rejected by [`Segmenter::send`].
     fn length(&self) -> u16 {
-        u16::try_from(self.payload.length.get()).expect("the sender refused payloads over 65535 octets")
+        u16::try_from(self.payload.length.get()).expect("the sender rejected payloads over 65535 octets")
     }
 }
 

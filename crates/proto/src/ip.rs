@@ -28,7 +28,7 @@ pub struct Datagram<D> {
     pub protocol: Protocol,
     /// Octets of it, without the IP header: 0 to 65515.
     pub length: u16,
-    /// Whether it may be cut; a datagram that may not is refused where it would have to be.
+    /// Whether it may be cut; a datagram that may not is rejected where it would have to be.
     pub dont_fragment: bool,
     /// The datagram.
     pub content: D,

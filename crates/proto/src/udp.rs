@@ -1,7 +1,7 @@
 //! The User Datagram Protocol: a socket's two queues and their bounds.
 //!
 //! RFC 768 (1980) with RFC 1122 §4.1. One [`Socket`] is one end; ports and addresses are told to it by
-//! whoever takes datagrams to sockets. There is no timer and no state: a datagram goes or is refused,
+//! whoever takes datagrams to sockets. There is no timer and no state: a datagram goes or is rejected,
 //! comes or is dropped.
 
 use alloc::collections::VecDeque;

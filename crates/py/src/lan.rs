@@ -293,7 +293,7 @@ fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyRes
     })
 }
 
-/// Refuses the configuration of a network that cannot be: a `ValueError` of key, value and what is allowed.
+/// Rejects the configuration of a network that cannot be: a `ValueError` of key, value and what is allowed.
 #[pyfunction]
 fn check_lan(config_json: &str) -> PyResult<()> {
     let rejected = |error: JsonError| PyValueError::new_err((error.key, error.value, error.allowed));

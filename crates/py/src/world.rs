@@ -33,7 +33,7 @@ struct World {
 }
 
 impl World {
-    /// Refuses completions of which one has come to nothing: a program cannot go on as if it had not.
+    /// Rejects completions of which one has come to nothing: a program cannot go on as if it had not.
     fn none_failed(&self, rank: u32, completions: &[Completion]) -> PyResult<()> {
         let Some(one) = completions.iter().find(|one| one.failed) else { return Ok(()) };
         let why = match self.inner.failure(rank, one.request) {

@@ -11,7 +11,7 @@ use crate::timeline::Interval;
 
 /// The name of the format, in `otherData`.
 pub const FORMAT: &str = "wiretwin-timeline";
-/// Its version; a reader refuses a higher one.
+/// Its version; a reader rejects a higher one.
 pub const VERSION: u32 = 1;
 
 /// Writes the intervals of `ranks` ranks as a trace, one after the other, to `out`. `names` are the calls by

@@ -17,15 +17,15 @@ pub(crate) fn code<T>(result: Result<T, ViplError>) -> Return {
     result.map_or_else(|error| error.code().into(), |_| SUCCESS)
 }
 
-/// `VIP_NET_ADDRESS`: the octets of host and discriminator begin where `host_address` does.
+/// `VIP_NET_ADDRESS`: the bytes of host and discriminator begin where `host_address` does.
 #[derive(Debug)]
 #[repr(C)]
 pub struct NetAddress {
-    /// Octets of the host part.
+    /// Bytes of the host part.
     pub host_address_len: u16,
-    /// Octets of the discriminator.
+    /// Bytes of the discriminator.
     pub discriminator_len: u16,
-    /// The first octet of both.
+    /// The first byte of both.
     pub host_address: [u8; 1],
 }
 

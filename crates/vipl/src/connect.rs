@@ -11,7 +11,7 @@ use crate::vi::write_remote;
 /// The address at this place.
 ///
 /// # Safety
-/// It is null or has an address, with as many octets as its lengths say.
+/// It is null or has an address, with as many bytes as its lengths say.
 pub(crate) unsafe fn read_address(address: *const NetAddress) -> Result<Address, ViplError> {
     // SAFETY: the caller's.
     unsafe {

@@ -1,7 +1,7 @@
 //! Address resolution for IPv4 over 48-bit addresses.
 //!
 //! RFC 826 on Ethernet, RFC 1042 on IEEE 802 networks, RFC 1390 on FDDI; RFC 903 and RFC 2390 for the
-//! operations in the other direction. Left out: other hardware and protocols, which are refused
+//! operations in the other direction. Left out: other hardware and protocols, which are rejected
 //! ([`crate::atmarp`] is that of ATM).
 //!
 //! | Field | Octets | Rule |

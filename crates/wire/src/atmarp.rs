@@ -1,7 +1,7 @@
 //! Address resolution for IPv4 over ATM: ATMARP, and InATMARP for the other direction.
 //!
 //! RFC 2225 §8.4 (RFC 1577 §8.4). Each address may be missing: its length is then 0. Left out: other
-//! protocols than IPv4, which are refused.
+//! protocols than IPv4, which are rejected.
 //!
 //! | Field | Octets | Rule |
 //! |---|---|---|

@@ -1,7 +1,7 @@
 //! FDDI: frames, tokens, and the indicators that follow a frame round the ring.
 //!
 //! ANSI X3.139-1987 §7.3 (formats), RFC 1390 (IP). Octets here begin at the frame control; preamble
-//! and delimiters are symbols of the ring. Left out: 16-bit addresses, which are refused.
+//! and delimiters are symbols of the ring. Left out: 16-bit addresses, which are rejected.
 //!
 //! | Field | Octets | Rule |
 //! |---|---|---|

@@ -6,7 +6,7 @@
 //! written), and `parse(emit(x)) == x` for every `x` that can be emitted. Octets that came from a
 //! peer never panic: they give a [`DecodeError`] with field and offset.
 //!
-//! This room allocates nothing: the caller owns the octets.
+//! This crate allocates nothing: the caller owns the octets.
 #![no_std]
 
 pub mod aal34;

@@ -1,7 +1,7 @@
 //! MAC control: the PAUSE frame.
 //!
 //! IEEE 802.3-1998 clause 31 and annex 31B (802.3x). The data of an Ethernet frame of type 0x8808.
-//! Left out: other control operations, which are refused.
+//! Left out: other control operations, which are rejected.
 //!
 //! | Field | Octets | Rule |
 //! |---|---|---|

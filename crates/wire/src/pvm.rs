@@ -178,7 +178,7 @@ impl Fragment {
     /// The 16 octets.
     ///
     /// # Errors
-    /// [`EmitError`] for a length that [`Fragment::parse`] would refuse.
+    /// [`EmitError`] for a length that [`Fragment::parse`] would reject.
     pub fn octets(&self) -> Result<[u8; HEADER_OCTETS], EmitError> {
         let least = if self.first { MESSAGE_OCTETS as u32 } else { 0 };
         if !(least..1 << 31).contains(&self.length) {

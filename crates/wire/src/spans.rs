@@ -2,7 +2,7 @@
 //!
 //! After `spans_xdr.x` of HARP (FreeBSD `sys/netatm/spans`), the protocol as XDR; there is no published
 //! standard. They go on path 0, channel 15. Left out: groups, queries, and the messages between switches,
-//! which are refused.
+//! which are rejected.
 //!
 //! | Item | Octets |
 //! |---|---|

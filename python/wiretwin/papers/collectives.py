@@ -57,13 +57,13 @@ def figures(name: str, records: Sequence[Record]) -> Drawn:
 
 
 def _quickest(times: Mapping[str, Record]) -> str:
-    """Say which library takes the least: it is the quickest only where its interval touches no other's."""
+    """Say which library takes the least: it is the fastest only where its interval touches no other's."""
     first = min(times, key=lambda library: times[library].predicted)
     high = _ends(times[first])[1]
     near = [library for library, one in times.items() if library != first and _ends(one)[0] <= high]
     took = words.time_text(times[first].predicted / 1e6)
     if not near:
-        return f"{first} is the quickest: {took}"
+        return f"{first} is the fastest: {took}"
     return f"{first} takes the least, {took}, and cannot be told from {words.list_text(near)}"
 
 

@@ -37,14 +37,14 @@ class Flood:
 
 
 def flood(config: str, size: int, gap_us: float, length_ms: float = 200.0, seed: int = SEED) -> Flood:
-    """Have all hosts but the first send it datagrams of `size` octets, each working for `gap_us` between two.
+    """Have all hosts but the first send it datagrams of `size` bytes, each working for `gap_us` between two.
 
     The second half of `length_ms` is looked at.
 
     Raises
     ------
     InputError
-        The network, or a datagram of this size, is refused.
+        The network, or a datagram of this size, is rejected.
     """
     try:
         found = lan_flood(config, size, round(gap_us * 1e6), round(length_ms * 1e9), seed)

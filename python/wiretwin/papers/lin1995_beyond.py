@@ -31,7 +31,7 @@ LOADS = (0.0, 0.3, 0.6, 0.9)
 LOADED_SIZES = (4, 4096)
 LOADED_ROUNDS = 41
 LOAD_OCTETS = 1496
-"""A datagram of 1460 octets of UDP with its headers and those of LLC and SNAP: 32 cells."""
+"""A datagram of 1460 bytes of UDP with its headers and those of LLC and SNAP: 32 cells."""
 RESERVED_MBIT_S = 44.0
 """What the circuits of the Fore interface are paced to in any case (``circuit_pace_us``)."""
 

@@ -74,7 +74,7 @@ def tried(network: Network, ability: str) -> Tried:
     Raises
     ------
     InputError
-        The network, or the ability, is refused.
+        The network, or the ability, is rejected.
     """
     try:
         able, evidence = lan_try(lan_json(replace(network, hosts=3)), ability, SEED)

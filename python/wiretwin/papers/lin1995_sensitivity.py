@@ -94,7 +94,7 @@ def steady_summary(network: Network, sizes: Iterable[int] = FIT_SIZES) -> dict[s
     SimulationError
         A message was lost.
     InputError
-        The network is refused.
+        The network is rejected.
     """
     wanted = sorted({*sizes, *STEADY})
     repeats = network.stack.startswith("fore") and network.background is None

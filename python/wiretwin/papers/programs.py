@@ -57,7 +57,7 @@ def run_program(
     Raises
     ------
     InputError
-        The network, the program or a parameter is refused.
+        The network, the program or a parameter is rejected.
     SimulationError
         The program did not end, or its result is not that of the sequential program.
     """

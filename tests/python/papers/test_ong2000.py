@@ -321,11 +321,11 @@ def test_the_page_draws_what_layers_take_and_collectives_and_lists_the_host_of_t
     )
     assert points == sum(map(collectives.is_call, records))
     assert not any(collectives.is_call(replace(one, metric="time_s")) for one in records)
-    # Which is the quickest is said only where intervals part.
+    # Which is the fastest is said only where intervals part.
     wide = [replace(one, low=0.0, high=1e9) for one in records if collectives.is_call(one)]
     none = [replace(one, low=None, high=None) for one in wide]
     assert all(" cannot be told from " in call.summary for call in collectives.figures("wide", wide)[0])
-    assert all(" is the quickest: " in call.summary for call in collectives.figures("none", none)[0])
+    assert all(" is the fastest: " in call.summary for call in collectives.figures("none", none)[0])
 
     text = render("ong2000", records, tmp_path / "page.html").read_text()
     assert all(f'id="{block.id}"' in text for block in (bars, *calls))

@@ -20,7 +20,7 @@ pub type Heard = Answer<SocketAddr, Arc<[u8]>>;
 /// same everywhere ([`Question::CallIt`](wiretwin_msg::rpc::mapper::Question::CallIt)).
 ///
 /// # Errors
-/// [`RpcClientError`], where the call is longer than a datagram or the system refuses.
+/// [`RpcClientError`], where the call is longer than a datagram or the system rejects.
 pub fn broadcast(
     config: Config,
     call: Call<Arc<[u8]>>,

@@ -156,7 +156,7 @@ pub struct Head {
     pub is_tagged: bool,
     /// It has remote data.
     pub has_data: bool,
-    /// The class of its room.
+    /// The size class of the memory that holds its bytes.
     pub(super) class: u8,
 }
 

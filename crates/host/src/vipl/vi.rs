@@ -128,7 +128,7 @@ enum Assembly {
     Write { to: AddressSegment, got: u32, total: u32, immediate: Option<u32> },
     /// The answer to the RDMA read of this number.
     Read { number: u64, got: u32, total: u32 },
-    /// The rest of a message that was refused.
+    /// The rest of a message that was rejected.
     Refused { got: u32, total: u32 },
 }
 

@@ -92,7 +92,7 @@ pub enum Answer {
     },
     /// It is closed.
     Closed,
-    /// The call was refused.
+    /// The call was rejected.
     Refused {
         /// Why.
         error: Error,

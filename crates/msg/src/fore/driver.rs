@@ -10,7 +10,7 @@
 //! | connected | send, receive; connect again where it sends on a tree |
 //!
 //! Choices: a request is repeated after 3 s, five times; nothing is sent on a duplex connection before both
-//! circuits are there; requests that nobody accepts are refused by the switch, in its time, and a host waits for
+//! circuits are there; requests that nobody accepts are rejected by the switch, in its time, and a host waits for
 //! that.
 
 mod signal;
@@ -756,7 +756,7 @@ impl Driver {
     }
 }
 
-/// The driver refuses types 0, 1 and 2.
+/// The driver rejects types 0, 1 and 2.
 const fn check_aal(aal: Aal) -> Result<(), Error> {
     match aal {
         Aal::Type3 | Aal::Type4 | Aal::Type5 => Ok(()),

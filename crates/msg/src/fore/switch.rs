@@ -5,7 +5,7 @@
 //! other. Left out: other switches, groups.
 //!
 //! Choices: a leaf of a tree is asked by an indication of a tree (the one of an added leaf names no channel); who
-//! is asked and does not answer is asked again, and the call refused in the end; the leaf that a tree was begun
+//! is asked and does not answer is asked again, and the call rejected in the end; the leaf that a tree was begun
 //! with may leave before the others.
 
 use alloc::collections::VecDeque;
@@ -29,7 +29,7 @@ pub struct Config {
     pub vcis: (u16, u16),
     /// After this who is asked is asked again. Choice: 3 s.
     pub retry: Span,
-    /// So often, before a call is refused. Choice: 5.
+    /// So often, before a call is rejected. Choice: 5.
     pub tries: u32,
 }
 
@@ -70,7 +70,7 @@ pub enum Act {
 /// What else happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A call was refused.
+    /// A call was rejected.
     Refused {
         /// Why.
         outcome: Outcome,
@@ -592,7 +592,7 @@ impl CallControl {
         self.act(Act::Part { from, to });
     }
 
-    /// A leaf is no more; with the last one goes the circuit. Where it was refused, who asked is told why.
+    /// A leaf is no more; with the last one goes the circuit. Where it was rejected, who asked is told why.
     fn drop_leaf(&mut self, at: usize, place: usize, refused: Option<Outcome>) {
         let leaf = self.calls[at].leaves[place].clone();
         let peak = self.calls[at].granted.peak_kbit_s;

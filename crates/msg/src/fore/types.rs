@@ -161,7 +161,7 @@ pub enum Error {
     },
     /// The network has not been heard of: the host has no address.
     NoNetwork,
-    /// The other side, or the network, has refused.
+    /// The other side, or the network, has rejected.
     Refused {
         /// Why.
         outcome: Outcome,
@@ -199,7 +199,7 @@ impl fmt::Display for Error {
                     Outcome::BadDestination => "there is no such destination",
                     Outcome::Ok | Outcome::Failed => "it was not accepted",
                 };
-                write!(f, "refused: {why}")
+                write!(f, "rejected: {why}")
             }
             Self::TimedOut => f.write_str("nobody has answered"),
             Self::Closed => f.write_str("the connection is closed"),

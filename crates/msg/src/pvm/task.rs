@@ -5,7 +5,7 @@
 //! library does. `pvm_recv` is [`Task::take`], again after each [`Event::Arrived`] until there is something;
 //! `pvm_nrecv` is one [`Task::take`], `pvm_probe` one [`Task::probe`].
 //!
-//! A message goes through the daemons, or, where its sender wants that and its receiver does not refuse, over
+//! A message goes through the daemons, or, where its sender wants that and its receiver does not reject, over
 //! a connection between the two (`PvmRouteDirect`, "advise"), which is asked for when the first message to a
 //! task is sent; that message and those behind it wait for the answer.
 //!
@@ -36,7 +36,7 @@ use route::Route;
 /// Which way messages go (`PvmRoute`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routing {
-    /// Through the daemons; a connection that somebody asks for is refused (`PvmDontRoute`).
+    /// Through the daemons; a connection that somebody asks for is rejected (`PvmDontRoute`).
     Never,
     /// Through the daemons, unless there is a connection (`PvmAllowDirect`); the default.
     Allow,
@@ -146,13 +146,13 @@ pub struct Answer<B> {
 pub enum Event {
     /// The task is part of the virtual machine.
     Enrolled(Tid),
-    /// It is not, or no longer: the daemon does not answer, or refuses.
+    /// It is not, or no longer: the daemon does not answer, or rejects.
     Lost(PvmError),
     /// A message has come.
     Arrived,
     /// There is a connection to a task.
     RouteOpen(Tid),
-    /// A task refuses one: messages to it go through the daemons from now on.
+    /// A task rejects one: messages to it go through the daemons from now on.
     RouteRefused(Tid),
     /// A connection has ended.
     RouteLost(Tid),

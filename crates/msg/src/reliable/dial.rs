@@ -232,7 +232,7 @@ impl<L: Library> Reliable<L> {
             }
             Error::Refused { outcome: CallOutcome::BadDestination } => "there is no such host",
             Error::NoBuffers { .. } => "no descriptor is left",
-            _ => "a circuit was refused",
+            _ => "a circuit was rejected",
         };
         match target {
             Target::Rank(rank) => {

@@ -35,7 +35,7 @@ pub struct Answer<P, B> {
 pub enum Event<P> {
     /// A second answer of this peer: it heard the call more than once.
     Duplicate(P),
-    /// This peer refuses, though it should keep silent.
+    /// This peer rejects, though it should keep silent.
     Refused(P, Refusal),
     /// A reply to something else.
     Stray {

@@ -108,7 +108,7 @@ pub enum Failure {
         /// How many times the call was sent.
         sent: u32,
     },
-    /// The connection was refused, or could not be made.
+    /// The connection was rejected, or could not be made.
     NotConnected,
     /// The connection was lost before the reply came: the call was carried out once, or not.
     ConnectionLost,

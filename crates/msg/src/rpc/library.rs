@@ -12,7 +12,7 @@
 //! procedure, [`TAGS`] of them answered and as many not; a reply has no tag, and is the message that its
 //! caller waits for.
 //!
-//! Over UDP a message is one datagram, and a longer one is refused. A call that nothing answers goes again after
+//! Over UDP a message is one datagram, and a longer one is rejected. A call that nothing answers goes again after
 //! 5 s, until 25 s are over ([`Retry::SUN_RPC`]); the server remembers what it has answered, and answers a call that
 //! comes again without carrying it out again. It goes on doing so when its rank has ended, as long as anything else
 //! goes on. A call that nobody waits for is sent once.
@@ -224,7 +224,7 @@ impl RpcRank {
                 let mut mapper = client_of(self.over, portmap::PROGRAM, portmap::VERSION, to);
                 let question = Question::GetPort(mapping);
                 // Four words are no long string.
-                let arguments = question.arguments().expect("a mapping has its room");
+                let arguments = question.arguments().expect("a mapping fits");
                 let asked = mapper.call(now, question.procedure(), Matter::Octets(arguments), Mode::Blocking);
                 debug_assert!(asked.is_ok(), "four words are no long message");
                 peer.mapper = Some(Box::new(mapper));

@@ -89,7 +89,7 @@ pub struct Caller {
 pub enum Answer {
     /// These results.
     Results(Arc<[u8]>),
-    /// This refusal.
+    /// This rejection.
     Refused(Refusal),
     /// Nothing.
     Silence,

@@ -240,7 +240,7 @@ pub enum Incoming<B> {
     Call(Call<B>),
     /// A reply.
     Reply(Reply<B>),
-    /// A call that can be answered, but not read: with this refusal.
+    /// A call that can be answered, but not read: with this rejection.
     Unreadable {
         /// That of the call.
         xid: u32,

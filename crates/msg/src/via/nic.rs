@@ -154,7 +154,7 @@ pub struct NicCounters {
     pub out_of_order: u64,
     /// Messages of which a part was lost on an unreliable connection.
     pub broken: u64,
-    /// Messages refused on an unreliable connection.
+    /// Messages rejected on an unreliable connection.
     pub refused: u64,
     /// Packets sent again.
     pub resent: u64,

@@ -15,7 +15,7 @@ use super::{
 /// Packets after which one is acknowledged though its message goes on.
 const ACKNOWLEDGE_EVERY: u32 = 8;
 
-/// Why a packet was refused: what the remote end is told, and what the consumer here.
+/// Why a packet was rejected: what the remote end is told, and what the consumer here.
 struct Refusal {
     reason: NakReason,
     code: Option<ErrorCode>,

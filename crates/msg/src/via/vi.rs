@@ -220,7 +220,7 @@ pub(crate) enum Assembly {
     Receive { number: u64, got: u32 },
     /// An RDMA write.
     Write { got: u32 },
-    /// The rest of a message that was refused.
+    /// The rest of a message that was rejected.
     Refused,
 }
 

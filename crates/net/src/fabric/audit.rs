@@ -7,7 +7,7 @@ use super::state::{END, NONE, Note};
 impl Fabric {
     /// Holds the books of every element against each other.
     ///
-    /// Of every circuit at every node: cells that came are refused, gone on or held. Of every line: cells sent
+    /// Of every circuit at every node: cells that came are rejected, gone on or held. Of every line: cells sent
     /// are lost, on their way or arrived. Of every circuit on a line with credits: cells that the sender counts
     /// as under way are on the line, held, or made room of which word is owed, on its way, or lost; never more
     /// are held than there is room for. Of the whole: as many cells as are held and on lines.

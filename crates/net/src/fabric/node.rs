@@ -64,7 +64,7 @@ pub(super) struct Node {
     /// Cells that wait here.
     pub held: u32,
     pub longest: u32,
-    /// Cells that it has room for; [`NONE`] for any number. And what is refused where a queue is full.
+    /// Cells that it has room for; [`NONE`] for any number. And what is rejected where a queue is full.
     pub buffer: u32,
     pub discard: Discard,
     /// From the queue to the line, or to host memory.

@@ -18,7 +18,7 @@ pub struct LineId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CircuitId(pub u32);
 
-/// Which cells are refused where a queue is, or grows, full.
+/// Which cells are rejected where a queue is, or grows, full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Discard {
     /// The cell that finds no room.
@@ -43,13 +43,13 @@ pub struct Crossbar {
     /// Rounds of the matching; at least 1.
     pub iterations: u8,
     /// Cells that an input may send in a slot, each to another output and in a round of its own: how much
-    /// quicker the inside is than a line. At least 1.
+    /// faster the inside is than a line. At least 1.
     pub inside: u8,
     /// From the queue to the line.
     pub latency: Span,
     /// Cells of a circuit that may wait where its line has no credits; `None` for any number.
     pub queue: Option<Cells>,
-    /// What is refused.
+    /// What is rejected.
     pub discard: Discard,
     /// The most circuits that the switch has room for.
     pub circuits: u32,
@@ -68,7 +68,7 @@ pub struct SharedBuffer {
     pub buffer: Cells,
     /// Cells of a circuit that may wait; `None` for any number.
     pub queue: Option<Cells>,
-    /// What is refused.
+    /// What is rejected.
     pub discard: Discard,
     /// The most circuits that the switch has room for.
     pub circuits: u32,

@@ -26,7 +26,7 @@ pub struct CircuitReport {
     pub sent: u64,
     /// Cells that came to its end.
     pub received: u64,
-    /// Cells that a switch refused.
+    /// Cells that a switch rejected.
     pub refused: u64,
     /// Ends of PDUs that came.
     pub pdus: u64,

@@ -103,10 +103,10 @@ pub(super) struct Hop {
     pub answers: bool,
     /// The next cell begins a PDU.
     pub at_start: bool,
-    /// The rest of a PDU is refused; whether its last cell is, too.
+    /// The rest of a PDU is rejected; whether its last cell is, too.
     pub refusing: bool,
     pub wholly: bool,
-    /// The cell that finds no room is refused and no other, whatever the rule of the node.
+    /// The cell that finds no room is rejected and no other, whatever the rule of the node.
     pub plain: bool,
     /// Where it begins, or where it ends: which of those beginnings or ends.
     pub end: u32,
@@ -255,7 +255,7 @@ pub(super) struct Store {
     pub domains: Vec<Domain>,
     pub cells: Pool,
     pub hops: Vec<Hop>,
-    /// By hop, the cells that were refused.
+    /// By hop, the cells that were rejected.
     pub refused: Vec<u64>,
     pub branches: Vec<Branch>,
     /// By branch, the next of its ring.

@@ -65,7 +65,7 @@ pub struct WireConfig {
     pub delay: Span,
     /// Frames that may wait in a port's transmit queue, the one being sent apart.
     pub queue_frames: u32,
-    /// The longest frame, header and data; longer ones are refused.
+    /// The longest frame, header and data; longer ones are rejected.
     pub longest: Bytes,
     /// Faults, in order.
     pub rules: Vec<Rule>,

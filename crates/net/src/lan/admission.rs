@@ -2,7 +2,7 @@
 //!
 //! A circuit asks for a target and says the least that will do. On each link of its path, what is reserved
 //! and the target must fit the capacity; else the circuit gets what is left, if that is enough; else it is
-//! refused, and nothing is reserved anywhere (as the Fore interface describes it: target, minimum and what
+//! rejected, and nothing is reserved anywhere (as the Fore interface describes it: target, minimum and what
 //! was selected). A circuit that asks for nothing counts nothing and goes behind those that have something.
 //!
 //! A circuit that has got its rate keeps to it: its sender's adapter spaces its cells. In a switch its cells
@@ -11,7 +11,7 @@
 //!
 //! Choices: a rate counts the 424 bits of a cell, so that the capacity of a link is the rate of its cells
 //! times 424 bits; and what counts is the peak rate: mean rate and burst are not looked at. Adapters that
-//! cannot space cells (Series-100) are refused a reservation.
+//! cannot space cells (Series-100) are rejected a reservation.
 
 use std::fmt;
 
@@ -220,7 +220,7 @@ pub(super) fn read(
             let (path, links) = path_of(network, one.from, one.to);
             grant(admission.ledger_mut(), &path[..links], demand)
         });
-        admitted.map_err(|refusal| at.refuse(&format!("what is left ({refusal})")))?;
+        admitted.map_err(|why| at.refuse(&format!("what is left ({why})")))?;
         if found.iter().any(|other: &Reservation| (other.from, other.to) == (one.from, one.to)) {
             return Err(at.refuse("one reservation for each circuit"));
         }

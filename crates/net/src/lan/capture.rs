@@ -13,7 +13,7 @@
 //! | Ethernet | a frame with its check sequence |
 //! | FDDI | a frame without one, as captures have it |
 //!
-//! AAL 3/4 is refused: captures have no way to say that a PDU is of it.
+//! AAL 3/4 is rejected: captures have no way to say that a PDU is of it.
 
 use std::net::Ipv4Addr;
 

@@ -24,7 +24,7 @@ pub enum CollectiveError {
     },
     /// There is no schedule for it.
     Schedule(ScheduleError),
-    /// The network refused an operation.
+    /// The network rejected an operation.
     Refused(LanError),
     /// A message came to nothing.
     Failed {

@@ -194,7 +194,7 @@ pub struct Config {
     pub switches: Option<fabric::Plan>,
     /// The longest PDU that the Fore interface takes.
     pub pdu_bytes: Bytes,
-    /// Whether a longer message is cut into several PDUs; else it is refused, as the interface does.
+    /// Whether a longer message is cut into several PDUs; else it is rejected, as the interface does.
     pub cut_messages: bool,
     /// Bytes that a circuit's receiver queues before its process reads them; more are lost.
     pub stream_bytes: Bytes,

@@ -11,7 +11,7 @@ use super::{Kind, Lan, LanError, Op, State};
 /// Why an echo did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EchoError {
-    /// The network refused an operation.
+    /// The network rejected an operation.
     Refused(LanError),
     /// A message did not come, and nothing more will happen.
     Lost {

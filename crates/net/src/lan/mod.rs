@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config` | what a network is made of, from JSON |
 //! | `stack` | which layers go on top of each other |
-//! | `op`, `requests`, `waits` | why an operation is refused; requests and messages; when ranks go on |
+//! | `op`, `requests`, `waits` | why an operation is rejected; requests and messages; when ranks go on |
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |

@@ -1,4 +1,4 @@
-//! What was lost, and why an operation is refused.
+//! What was lost, and why an operation is rejected.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub struct Losses {
     pub unread: u64,
 }
 
-/// Why an operation was refused.
+/// Why an operation was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LanError {
     /// There is no such rank.
@@ -65,7 +65,7 @@ pub enum LanError {
 }
 
 impl LanError {
-    /// What a library has refused.
+    /// What a library has rejected.
     pub(super) const fn of(refusal: Refusal, rank: u32, bytes: Bytes) -> Self {
         match refusal {
             Refusal::ToItself => Self::ToItself { rank },

@@ -1,7 +1,7 @@
 //! Datagram sockets of ranks without a library: UDP over IP, whose packets are cut where they are longer than the
 //! network carries.
 //!
-//! Each rank has one socket, which all others send to. A message is one datagram, or it is refused; nothing is
+//! Each rank has one socket, which all others send to. A message is one datagram, or it is rejected; nothing is
 //! repeated, and what is lost is lost without a word: in the network, by a fragment that does not come in time,
 //! or before a socket without room.
 
@@ -78,7 +78,7 @@ impl Lan {
         steps.clear();
         steps.push(Step::Mask(true));
         let taken = self.rank_udp[host as usize].socket.send(payload);
-        debug_assert!(taken.is_ok(), "longer ones were refused when they were posted");
+        debug_assert!(taken.is_ok(), "longer ones were rejected when they were posted");
         loop {
             match self.rank_udp[host as usize].socket.poll_output() {
                 Output::Work(work) => self.charge(host, &work, &mut steps),

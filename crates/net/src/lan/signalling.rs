@@ -62,7 +62,7 @@ pub struct Signalled {
     pub joined: u64,
     /// Those that were taken away again.
     pub parted: u64,
-    /// Calls that were refused.
+    /// Calls that were rejected.
     pub refused: u64,
     /// When the last one was joined.
     pub last: SimTime,

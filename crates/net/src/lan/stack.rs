@@ -6,7 +6,7 @@
 //! | transport | `tcp`, for all but `fore`, `fore+reliable`, `pvm-fore`, `via`, `mpi-mvich` and `pvm-normal`, which has `udp` between hosts; `udp`, for `socket` and `rpc` |
 //! | adaptation or network | `aal5`, `aal34` (both ATM), `ethernet`, `fddi`, `gige` |
 //!
-//! What does not go together is refused, with the reason.
+//! What does not go together is rejected, with the reason.
 
 use std::fmt;
 use std::str::FromStr;
@@ -260,7 +260,7 @@ impl FromStr for Stack {
         let parts: Vec<&str> = text.split('/').collect();
         match parts[..] {
             ["fore" | "fore+reliable" | "pvm-fore", "aal0" | "aal1" | "aal2"] => {
-                refuse("the adapter's driver refuses AAL types 0, 1 and 2")
+                refuse("the adapter's driver rejects AAL types 0, 1 and 2")
             }
             ["fore" | "fore+reliable" | "pvm-fore", "aal3" | "aal4"] => {
                 refuse("the adapter's driver treats types 3 and 4 as one: aal34")

@@ -61,7 +61,7 @@ impl Lan {
             .ok_or(LanError::NoSuchRequest { request })
     }
 
-    /// Refuses what only a library of MPI has.
+    /// Rejects what only a library of MPI has.
     pub(super) fn check_mpi(&self, _rank: u32, what: &'static str) -> Result<(), LanError> {
         if self.config.stack.message.is_mpi() { Ok(()) } else { Err(LanError::Unsupported(what)) }
     }

@@ -172,7 +172,7 @@ fn refused(key: &str, value: String, allowed: &str) -> RunError {
     RunError::Json(JsonError { document: DOCUMENT, key: key.into(), value, allowed: allowed.into() })
 }
 
-/// Refuses places that two programs have.
+/// Rejects places that two programs have.
 fn apart<'a>(what: &str, jobs: impl Iterator<Item = &'a Job>) -> Result<(), RunError> {
     let mut taken = std::collections::BTreeSet::new();
     for place in jobs.flat_map(|job| &job.places) {

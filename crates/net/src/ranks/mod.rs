@@ -29,7 +29,7 @@ pub enum Ranks {
     Local(Box<LocalRanks>),
 }
 
-/// Why an operation was refused; the ranks are as they were.
+/// Why an operation was rejected; the ranks are as they were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RanksError {
     /// By the world of endpoints known by their costs.

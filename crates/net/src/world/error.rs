@@ -1,4 +1,4 @@
-//! Why an operation was refused.
+//! Why an operation was rejected.
 
 use std::fmt;
 

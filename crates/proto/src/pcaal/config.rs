@@ -16,7 +16,7 @@ pub enum Watch {
     Average(u32),
     /// As the first, but monitoring cells are sent only while data are.
     OnDemand,
-    /// Half the round trip of monitoring cells, at the sender: no clock is needed, and both ways count.
+    /// RTT/2 of monitoring cells, at the sender: no clock is needed, and both ways count.
     RoundTrip,
     /// What the network says: a cell that met congestion (EFCI), or a monitoring cell that did not.
     Network,

@@ -34,11 +34,11 @@ pub enum Event {
         /// Cells that are sent again by it for that.
         again: u32,
     },
-    /// The peer says nothing. Nothing is sent any more, and what is sent is refused.
+    /// The peer says nothing. Nothing is sent any more, and what is sent is rejected.
     PeerLost,
 }
 
-/// Why a message is refused; nothing is sent of it.
+/// Why a message is rejected; nothing is sent of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// There is no value in it.

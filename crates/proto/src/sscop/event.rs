@@ -1,4 +1,4 @@
-//! What one end tells its user and its management, what it refuses, and what it counts.
+//! What one end tells its user and its management, what it rejects, and what it counts.
 
 use core::fmt;
 
@@ -132,7 +132,7 @@ pub enum Retrieval<const BITS: u32> {
     After(Seq<BITS>),
 }
 
-/// Why a request was refused; nothing has changed then.
+/// Why a request was rejected; nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
     /// The state does not know the request.

@@ -1,4 +1,4 @@
-//! What a connection tells, what it refuses, and what it counts.
+//! What a connection tells, what it rejects, and what it counts.
 
 use core::fmt;
 
@@ -62,7 +62,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Why a command was refused; nothing has changed then.
+/// Why a command was rejected; nothing has changed then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// The connection is in a state that does not know the command.

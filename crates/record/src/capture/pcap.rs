@@ -2,7 +2,7 @@
 //!
 //! draft-ietf-opsawg-pcap, version 2.4. Microseconds and nanoseconds, both orders of octets. Left out:
 //! versions before 2.4, whose lengths stand in another order, and the variants with other magic
-//! numbers; they are refused.
+//! numbers; they are rejected.
 
 use std::io::{Read, Write};
 

@@ -1,7 +1,7 @@
 //! The port mapper and its successor `rpcbind`: where a program can be reached.
 //!
 //! RFC 1833 §3 (version 2), §2 (versions 3 and 4). Left out: the indirect calls and the statistics of
-//! versions 3 and 4; their arguments are octets to this room.
+//! versions 3 and 4; their arguments are octets to this crate.
 
 use core::fmt::{self, Write};
 use core::net::{Ipv4Addr, SocketAddrV4};

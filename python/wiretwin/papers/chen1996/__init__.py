@@ -36,7 +36,7 @@ def experiment(name: str, *, quick: bool = False) -> tuple[list[Record], list[st
 
 
 def refit() -> NoReturn:
-    """Refuse: every constant is the paper's."""
+    """Reject: every constant is the paper's."""
     raise InputError(
         key="--fit",
         value=PAPER,

@@ -152,7 +152,7 @@ def run_all(scenarios: Sequence[str]) -> tuple[list[Json], str]:
     Raises
     ------
     InputError
-        A scenario is refused.
+        A scenario is rejected.
     """
 
     def one(scenario: str) -> str:

@@ -1,8 +1,8 @@
 """Then and now: the same sweep over Ethernet of today and over a fabric with credits, between hosts of today.
 
 The hosts' profile is the paper's with other numbers, those that can be measured by a process measured on a
-machine of today (`measured`). What is read off: the time of one octet, the largest throughput, the size that
-reaches half of it, and the switch-over, the first size from which rendezvous is quicker than sending at once.
+machine of today (`measured`). What is read off: the time of one byte, the largest throughput, the size that
+reaches half of it, and the switch-over, the first size from which rendezvous is faster than sending at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _half(curve: Signature) -> float:
 
 
 def switch_over(eager: Signature, rendezvous: Signature) -> int | None:
-    """Return the first size from which rendezvous is the quicker one at all sizes; none if it never is."""
+    """Return the first size from which rendezvous is the faster one at all sizes; none if it never is."""
     pairs = zip(eager.sizes_bytes, eager.time_us, rendezvous.time_us, strict=True)
     found = None
     for size, at_once, asked in pairs:
@@ -136,7 +136,7 @@ def _quickest_us(body: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def _through_us(one: socket.socket, other: socket.socket) -> float:
-    """Return what an octet takes from one socket to another of the same process, without sleeping."""
+    """Return what a byte takes from one socket to another of the same process, without sleeping."""
 
     def body() -> None:
         one.send(b"x")

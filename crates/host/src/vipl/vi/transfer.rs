@@ -308,7 +308,7 @@ impl Vi {
         }
     }
 
-    /// Looks whether memory may be written: all of it, so that nothing of a write that is refused is written.
+    /// Looks whether memory may be written: all of it, so that nothing of a write that is rejected is written.
     fn begin_write(
         &mut self,
         common: &mut Common,

@@ -1,4 +1,4 @@
-//! Connections between two tasks: asked for, granted or refused, and what waits meanwhile.
+//! Connections between two tasks: asked for, granted or rejected, and what waits meanwhile.
 
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};

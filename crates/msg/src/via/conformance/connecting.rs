@@ -1,4 +1,4 @@
-//! Connections are made, refused, lost.
+//! Connections are made, rejected, lost.
 
 use wiretwin_units::{Bytes, Span};
 

@@ -1,4 +1,4 @@
-//! What cannot be is refused by name; what is said and cannot be is counted.
+//! What cannot be is rejected by name; what is said and cannot be is counted.
 
 use super::*;
 

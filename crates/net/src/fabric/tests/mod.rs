@@ -1,4 +1,4 @@
-//! Oracles, conservation, refusals.
+//! Oracles, conservation, rejections.
 
 mod bad;
 mod books;

@@ -1,4 +1,4 @@
-//! Queues without credits: what is refused.
+//! Queues without credits: what is rejected.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn fan_in(node: Node, senders: usize, line: Line) -> (Fabric, Vec<CircuitId>, No
 }
 
 /// Of four senders that offer 1.6 of the line in PDUs of 20 cells at random: PDUs that came whole, PDUs that came
-/// in part, and cells that were refused.
+/// in part, and cells that were rejected.
 fn overloaded(node: Node) -> (usize, usize, u64) {
     let (mut fabric, circuits, _) = fan_in(node, 4, near());
     for &circuit in &circuits {

@@ -179,6 +179,6 @@ fn a_port_may_tell_sources_itself() {
     let (silent, told) = (run(None), run(Some(Cells::new(100))));
     assert!(silent.iter().all(|&(_, notified)| notified == 0));
     assert_eq!([told[0].1, told[1].1], [10, 0], "one each tenth of a second, where the queue is");
-    assert!(told[0].0 + 30 < silent[0].0, "{told:?}, untold {silent:?}");
+    assert!(told[0].0 + 30 < silent[0].0, "{told:?}, not told {silent:?}");
     assert_eq!(told[1].0, silent[1].0, "the other is left alone");
 }

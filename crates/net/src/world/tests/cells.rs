@@ -31,7 +31,7 @@ fn cells(bytes: u64) -> u64 {
     bytes / MTU * of(MTU) + if rest > 0 { of(rest) } else { 0 }
 }
 
-/// Every cell that was sent has come or is somewhere, and so has every credit. Cells that switches refused.
+/// Every cell that was sent has come or is somewhere, and so has every credit. Cells that switches rejected.
 fn refused(world: &World) -> u64 {
     let network = &world.network.as_ref().unwrap().carrier.as_ref().unwrap().network;
     assert_eq!(network.under_way(), 0, "nothing is left behind");
@@ -110,7 +110,7 @@ fn without_credits_queues_lose_cells_and_tcp_no_message() {
     assert!(lost > 0 && tight > free, "{tight} and {free} ps, {lost} cells");
 }
 
-/// Cells that switches refused, acknowledgments being under way.
+/// Cells that switches rejected, acknowledgments being under way.
 fn refused_so_far(world: &World) -> u64 {
     let fabric = world.network.as_ref().unwrap().carrier.as_ref().unwrap().network.fabric().unwrap();
     fabric.audit().unwrap();

@@ -15,7 +15,7 @@ mod compare;
 mod data;
 
 /// Rows: state, event, what is done. `;` separates what is done for a new N(SQ) from what is done for
-/// one that came before. An event that a state has no row for is ignored, if it is a PDU, or refused.
+/// one that came before. An event that a state has no row for is ignored, if it is a PDU, or rejected.
 const TABLE: &str = "
 1  ESTABLISH.request   clear-tx cc=1 sq++ mr BGN +cc ->2
 1  BGN                 ms establish.ind ->3                       ; BGREJ

@@ -39,7 +39,7 @@ fn warm(mtu: u16, rule: WindowUpdate, nodelay: bool) -> Pair {
     pair
 }
 
-/// Half a round trip of an echo.
+/// The one-way latency (RTT/2) of an echo.
 fn echo(pair: &mut Pair, octets: u64) -> Span {
     let limit = Span::from_s(10);
     let there = pair.send_all(ACTIVE, octets, limit);

@@ -172,7 +172,7 @@ fn command(bench: &mut Bench, run: fn(&mut Endpoint, SimTime) -> Result<(), Stri
         Ok(()) => bench.drain(),
         Err(error) => {
             let after = bench.drain();
-            assert_eq!(after, "", "a command that is refused changes nothing");
+            assert_eq!(after, "", "a command that is rejected changes nothing");
             format!(" refused: {error}")
         }
     }
