@@ -442,6 +442,9 @@ class Forecast:
             other_paths = [text for text in run.warnings if text not in self.warnings]
             chosen = run.compute.durations_ps
             model = _as_run(run, _sent(recording))
+            ends = [
+                max(self._simulate(source, one)[0].end_ps) / 1e12 for one in self._twin_ends(state, dealt, at)
+            ]
             if self.kind == "measured":
                 by_pass = _with_passes(model.seconds, used, chosen, self._ranks_a_core())
         else:
@@ -464,12 +467,7 @@ class Forecast:
                     else trace.modelled(network_json, one.durations_ps).seconds
                     for one in used
                 ]
-            if self.twin is not None:
-                sides: tuple[Side, Side] = ("low", "high")
-                for side in sides:
-                    end = self.site.model(self.twin, self.layer, side, state.twins, fresh=True)
-                    end |= {"dealt": dealt[at]} if worlds else {}
-                    ends.append(trace.modelled(json.dumps(end), chosen).seconds)
+            ends = [trace.modelled(one, chosen).seconds for one in self._twin_ends(state, dealt, at)]
         if self.kind == "replayed":
             _check_all_used(self.earlier, chosen)
         network = worlds[at] if worlds else network
@@ -485,9 +483,7 @@ class Forecast:
                 known=None if setup is None else learnt.launches(setup),
                 model=width,
             )
-            meaning = _meaning(
-                self.kind != "measured", recording.timed or self.twin is None, bool(worlds), programs
-            )
+            meaning = _meaning(self.kind != "measured", self.twin is None, bool(worlds), programs)
             return Spread(value=model.seconds, low=low, high=high, meaning=meaning)
 
         noise = seconds = within(0.0, 0)
@@ -497,6 +493,14 @@ class Forecast:
             share = busiest / model.seconds if model.seconds > 0 else 1.0
             seconds = within(errors.half_width(model.seconds, share), errors.programs)
         return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
+
+    def _twin_ends(self, state: _State, dealt: Sequence[list[int]], at: int) -> list[str]:
+        """Return the models at both ends of the twin's intervals, ranks dealt as in the prediction."""
+        if self.twin is None:
+            return []
+        sides: tuple[Side, Side] = ("low", "high")
+        models = [self.site.model(self.twin, self.layer, side, state.twins, fresh=True) for side in sides]
+        return [json.dumps(one | ({"dealt": dealt[at]} if dealt else {})) for one in models]
 
     def _ranks_a_core(self) -> int:
         """Return how many ranks share a core where the most do."""
