@@ -45,7 +45,7 @@ class Library:
     exports: str | None = None
 
     def command(self, ranks: int, variables: Iterable[str] = ()) -> list[str]:
-        """Return what starts so many ranks of the program that is put behind it, with these variables."""
+        """Return the words that start the program behind them on `ranks` ranks, with these variables."""
         names = variables if self.exports is not None else ()
         handed_on = [word for name in names for word in (str(self.exports), name)]
         return [*self.words, "-n", str(ranks), *handed_on]

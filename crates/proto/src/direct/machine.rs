@@ -391,7 +391,7 @@ impl Machine {
         true
     }
 
-    /// N(R) was taken, and VT(A) was this before: the peer grants so many numbers from N(R) on.
+    /// Takes what the peer grants: `granted` numbers from N(R) on, VT(A) having been `before` until N(R) was taken.
     #[inline]
     fn granted(&mut self, before: Number, received: Number, granted: u32) {
         let edge = received + granted.min(MOST_CREDIT);
