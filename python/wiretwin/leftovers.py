@@ -1,9 +1,10 @@
-"""Shared memory that outlives a job ended by force, found and removed.
+"""Shared memory and files that outlive a job ended by force, found and removed.
 
 MPICH, UCX, Open MPI and libfabric give their segments back in Finalize; a job that is killed leaves them in
-``/dev/shm``, as Python's `multiprocessing` does its semaphores, LAM in the tables of System V. What appeared
-while our job ran, belongs to the user it ran as and is used by nobody any more is removed. Only the standard
-library is used, since `wiretwin.keeper` runs without anything else.
+``/dev/shm``, as Python's `multiprocessing` does its semaphores, LAM in the tables of System V. The proxy of
+MPICH's launcher describes the host to its ranks in a file of ``/tmp``, which it removes at its end unless it
+is killed. What appeared while our job ran, belongs to the user it ran as and is used by nobody any more is
+removed. Only the standard library is used, since `wiretwin.keeper` runs without anything else.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Leftovers", "none_left", "remove_since"]
+__all__ = ["Leftovers", "described", "descriptions", "none_left", "remove_since"]
 
 _FOLDER = Path("/dev/shm")
 _PROC = Path("/proc")
@@ -30,6 +32,11 @@ _PATTERNS = (
     "[0-9]*:[0-9]*:[0-9]*",  # the provider shm of libfabric: PID:DOMAIN:ENDPOINT
     "sem.mp-*",
 )
+_HYDRA = ("/tmp", "hydra_hwloc_xmlfile_*")
+"""Where MPICH's proxies describe their host; `TMPDIR` does not change it."""
+_PROXY = "hydra_pmi_proxy"
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+"""To how many seconds the start of a process is known."""
 _IPC_RMID = 0
 """``shmctl(2)``, ``semctl(2)``: remove."""
 _GETPID = 11
@@ -48,6 +55,7 @@ class Leftovers:
     def now(cls) -> Leftovers:
         """Look."""
         files = frozenset(path for pattern in _PATTERNS for path in _FOLDER.glob(pattern))
+        files |= frozenset(descriptions())
         segments, semaphores = _table("shm"), _table("sem")
         return cls(
             files, frozenset(row["shmid"] for row in segments), frozenset(row["semid"] for row in semaphores)
@@ -73,7 +81,8 @@ class Leftovers:
     def lost_since(self, uid: int, makers: Collection[int] | None = None) -> Leftovers:
         """Return what has appeared since, belongs to `uid` and is used by nobody any more.
 
-        A file is used by who maps it or has it open, which comes before; a segment by who is attached or has
+        A file is used by who maps it or has it open, which comes before, the description of a host by any of
+        MPICH's proxies that was there when it was made; a segment by who is attached or has
         made it, semaphores by who has last worked on them. Files have the names of a library; what has only a
         number may be anyone's.
 
@@ -152,8 +161,14 @@ def remove_since(before: Leftovers, uid: int, makers: Collection[int] | None = N
         library.semctl(number, 0, _IPC_RMID)
 
 
+def descriptions() -> Iterator[Path]:
+    """Find the files in which MPICH's proxies describe this host."""
+    folder, pattern = _HYDRA
+    return Path(folder).glob(pattern)
+
+
 def _used() -> set[str]:
-    """Return the files of shared memory that a living process has in its memory or open.
+    """Return the files that a living process has in its memory or open, or that its proxy may have made.
 
     Open ones are looked at first: what is mapped between the two looks is found by the second. A process that
     has been killed and has yet to be given a core to end on is none of the living.
@@ -170,6 +185,26 @@ def _used() -> set[str]:
                 path = line.partition("/")[2]
                 if path.startswith("dev/shm/"):
                     found.add("/" + path)
+    return found | described()
+
+
+def described() -> set[str]:
+    """Return the descriptions that were made when one of the proxies that live now was there."""
+    # Between the two clocks no more than the instant between their readings.
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    begun = []
+    for one in _living():
+        with contextlib.suppress(OSError, ValueError):
+            name, _, fields = (one / "stat").read_text("utf-8", "replace").partition("(")[2].rpartition(")")
+            if name == _PROXY:
+                # proc(5): field 22 is the start in ticks since boot; the first behind the name is the third.
+                begun.append(booted + (int(fields.split()[22 - 3]) - 1) * _TICK_S)
+    first = min(begun, default=float("inf"))
+    found = set()
+    for path in descriptions():
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime >= first:
+                found.add(str(path))
     return found
 
 

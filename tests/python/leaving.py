@@ -21,6 +21,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wiretwin import leftovers
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
 OWN = "LEAVING_OF"
 """Environment variable that all processes of a command under test carry."""
@@ -133,6 +135,8 @@ def _things(temporary: Path) -> dict[str, list[str]]:
         "mounts": sorted(line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()),
         "interfaces": sorted(line.split(":")[0].strip() for line in network),
         "temporary files": sorted(map(str, temporary.iterdir())),
+        # Other tests' launchers have theirs in the same folder.
+        "descriptions of the host": sorted({*map(str, leftovers.descriptions())} - leftovers.described()),
     }
 
 

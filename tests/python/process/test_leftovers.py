@@ -123,3 +123,29 @@ def test_who_has_been_killed_and_waits_for_a_core_uses_nothing(
     (process / "status").write_text(f"Name:\trank\nState:\t{state}\nSigPnd:\t{own}\nShdPnd:\t{shared}\n")
     monkeypatch.setattr(leftovers, "_PROC", tmp_path)
     assert leftovers._used() == ({"/dev/shm/mpich_shm_open", "/dev/shm/mpich_shm_mapped"} if uses else set())
+
+
+def test_the_description_of_a_host_stays_as_long_as_a_proxy_that_was_there_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "_HYDRA", (str(tmp_path), "hydra_hwloc_xmlfile_*"))
+    monkeypatch.setattr(leftovers, "_PROXY", "python3 (of us)")
+    before = Leftovers.now()
+    file = tmp_path / "hydra_hwloc_xmlfile_a1b2c3"
+    file.write_bytes(b"<topology/>")
+    lost = before.lost_since(os.geteuid()).files
+    assert file in lost
+    name = "import ctypes, sys; ctypes.CDLL(None).prctl(15, b'python3 (of us)', 0, 0, 0)"  # PR_SET_NAME
+    argv = [sys.executable, "-c", f"{name}; print(flush=True); sys.stdin.read()"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        proxy.stdout.readline()
+        later = tmp_path / "hydra_hwloc_xmlfile_d4e5f6"
+        later.write_bytes(b"<topology/>")
+        # It was made a second before the proxy began: by another one.
+        os.utime(file, (file.stat().st_mtime - 1.0,) * 2)
+        assert before.lost_since(os.geteuid()).files & {file, later} == {file}
+        proxy.stdin.close()
+        proxy.wait(60)
+    assert {file, later} <= before.lost_since(os.geteuid()).files
