@@ -3,7 +3,8 @@
     python benches/accuracy_strangers.py --scripts FOLDER --out results/strangers [--seconds 150]
                                          [--docs docs/accuracy.md]
 
-`data/accuracy/scripts.csv` lists them, each with its repository, commit, licence and digest; none is copied.
+`data/accuracy/scripts.csv` lists them, each with its repository, commit, licence, digest and the arguments
+with which its own page or head line calls it; none is copied.
 FOLDER has the files as `OWNER+NAME/PATH`, and what they read or import beside them. One that is not there,
 or is another, is said to be so. One twin, kept in --out as `twin.toml`, serves all: see
 `benches/accuracy_crowded.py`, which makes it, and what is the same here.
@@ -62,13 +63,20 @@ def one_case(twin: Twin, listed: dict[str, str], script: Path, ranks: int) -> di
         before = Path.cwd()
         os.chdir(script.parent)  # some read files beside them
         try:
+            words = tuple(listed["arguments"].split())
             frozen = predict(
-                script, twin=twin, ranks=ranks, passes=PASSES, limit_s=LIMIT_S, out=Path(scratch, "predicted")
+                script,
+                words,
+                twin=twin,
+                ranks=ranks,
+                passes=PASSES,
+                limit_s=LIMIT_S,
+                out=Path(scratch, "predicted"),
             )
         except WiretwinError as failure:
             return row | {"failed": f"prediction: {said(failure)}"}
         else:
-            job = Job(script, (), ranks, Path(scratch, "actual"))
+            job = Job(script, words, ranks, Path(scratch, "actual"))
             try:
                 count = LAUNCHES if frozen.seconds.value < LONG_S else LAUNCHES_OF_LONG
                 (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S)

@@ -12,7 +12,8 @@
 //! with `LAYER` as `{"call_ps", "overhead_send", "overhead_recv", "latency", "gap",
 //! "rendezvous_from_bytes", "fetch", "unexpected_copy"}`; each curve is a list of `{"from_bytes", "base_ps",
 //! "per_byte_fs"}` with `from_bytes` ascending from 0. `rendezvous_from_bytes`, `fetch` and
-//! `unexpected_copy` may be null or absent. Numbers are integers.
+//! `unexpected_copy` may be null or absent. Numbers are integers. A node may have a `name`, which programs
+//! are told where there is no other node, and nothing here depends on.
 
 use std::sync::Arc;
 
@@ -128,7 +129,7 @@ pub struct Model {
 const DOCUMENT: &str = "model";
 const MODEL_KEYS: [&str; 8] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first"];
 const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
-const NODE_KEYS: [&str; 5] = ["cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
+const NODE_KEYS: [&str; 6] = ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
     "call_ps",

@@ -25,7 +25,7 @@ def _wtime() -> float:
 
 def _processor_name() -> str:
     rank = here()
-    return f"node{rank.runtime.placement[rank.index]}"
+    return rank.runtime.hosts[rank.runtime.placement[rank.index]]
 
 
 def _finalize() -> None:

@@ -143,6 +143,7 @@ class Runtime:
         world: Any,
         ranks: int,
         placement: Sequence[int],
+        hosts: Sequence[str],
         source: ComputeSource,
         away: Away | None = None,
     ) -> None:
@@ -152,6 +153,8 @@ class Runtime:
         """What a rank is told when it asks for the time."""
         self.size = ranks
         self.placement = list(placement)
+        self.hosts = list(hosts)
+        """What each host calls itself."""
         self.source = source
         self.hub = greenlet.getcurrent()
         self.sites = Sites()
@@ -521,6 +524,10 @@ def _execute(
     isolation = Isolation(path)
     model = json.loads(model_json)
     placement = list(range(ranks)) if "local" in model else model.get("placement") or [0] * ranks
+    nodes = [] if "local" in model else model["nodes"]
+    # Several are like the one that was measured, and cannot all have its name.
+    alone = nodes[0].get("name") if len(nodes) == 1 else None
+    hosts = [alone or f"node{host}" for host in range(max(placement) + 1)]
     open_world(ranks)
     with isolation.installed(mpi_modules()):
         wanted = scan(path)[0]
@@ -532,7 +539,7 @@ def _execute(
         opened = world if recorder is None else recorder.open(world)
         # Several ranks in one thread wait for each other, and one alone for nothing of ours.
         away = Away() if recorder is not None and recorder.only is not None else None
-        runtime = Runtime(opened, ranks, placement, source, away)
+        runtime = Runtime(opened, ranks, placement, hosts, source, away)
         if recorder is not None:
             recorder.furnish(runtime)
             runtime.only = recorder.only

@@ -124,10 +124,11 @@ def first_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
 
 def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
     """Return a node as its ranks were measured on one core, or as the host's table says."""
+    known = {"name": host.name, "cores": host.cores}
     if sharing is None:
-        return {"cores": host.cores, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)}
+        return {**known, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)}
     return {
-        "cores": host.cores,
+        **known,
         "idle": sharing.idle,
         # The kernel's, whichever side the layer's costs are taken from.
         "quantum_ps": max(1, round(1e9 * sharing.slice_ms.value)),

@@ -34,7 +34,8 @@ SHOWN_LINES = 200
 Agreement = Literal["same", "but for numbers", "different"]
 """How what a program printed in one world compares with another: numbers may be times, which differ."""
 
-_NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+# A column of numbers is filled up with blanks, by how long each is.
+_NUMBER = re.compile(r"[ \t]*[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
 
 
 def _limit(ranks: int) -> int:

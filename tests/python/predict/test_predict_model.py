@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 from predict_help import TWIN
 
 from wiretwin.errors import InputError
-from wiretwin.predict.model import deals, layer_model, single_host
+from wiretwin.mpi.runtime import simulate
+from wiretwin.predict.model import Site, deals, layer_model, single_host
 from wiretwin.twin import Twin
 
 MPI = "mpi4py/mpich"
@@ -14,7 +18,7 @@ MPI = "mpi4py/mpich"
 
 def test_the_model_of_a_twin_is_exact_and_whole() -> None:
     assert single_host(Twin.parse(TWIN), MPI, 3) == {
-        "nodes": [{"cores": 2, "idle": "yield", "quantum_ps": 4_000_000_000}],
+        "nodes": [{"name": "box", "cores": 2, "idle": "yield", "quantum_ps": 4_000_000_000}],
         "placement": [0, 0, 0],
         "inter": None,
         "link": None,
@@ -150,7 +154,7 @@ turn_us = {{ value = 3.5, low = 2.5, high = 4.5, {figure}
 slice_ms = {{ value = 3.95, low = 3.0, high = 4.0, {figure}
 """
     twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + "[layers.shm]"))
-    node = {"cores": 2, "idle": "yield", "quantum_ps": 3_950_000_000}
+    node = {"name": "box", "cores": 2, "idle": "yield", "quantum_ps": 3_950_000_000}
     assert single_host(twin, MPI, 4)["nodes"] == [node | {"turn_ps": 3_500_000}]
     # The slice is the kernel's, on either side of the layer's intervals.
     assert single_host(twin, MPI, 4, "low")["nodes"] == [node | {"turn_ps": 2_500_000}]
@@ -165,3 +169,12 @@ def test_ranks_are_dealt_to_cores_in_every_way_but_as_many_on_each() -> None:
     assert len(eight) == 7
     assert all(sum(one) == 4 and one[0] == 0 for one in eight)
     assert eight == deals(single_host(twin, MPI, 8), 7, seed=1)
+
+
+def test_ranks_on_one_host_are_told_its_name_and_on_several_their_numbers(tmp_path: Path) -> None:
+    script = tmp_path / "name.py"
+    script.write_text("from mpi4py import MPI\nprint(MPI.Get_processor_name())\n")
+    twin = Twin.parse(TWIN)
+    for network, names in ((None, ["box", "box"]), ("star:rate=1Gbit/s", ["node0", "node1"])):
+        model = Site.of(2, network).model(twin, MPI)
+        assert simulate(script, [], 2, json.dumps(model)).stdout == [f"{name}\n" for name in names]

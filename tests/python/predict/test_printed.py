@@ -68,6 +68,9 @@ def test_a_difference_names_its_line() -> None:
     assert printed.agreement(one, one) == "same"
     assert printed.agreement(one, other) == "but for numbers"
     assert printed.agreement(one, [*other[:1], "d\n"]) == "different"
+    # The same column of numbers, filled up with blanks.
+    assert printed.agreement(["#  9.99\n"], ["# 10.01\n"]) == "but for numbers"
+    assert printed.agreement(["#  9.99\n"], ["#  9.99 s\n"]) == "different"
     assert printed.first(one, other) == "rank 0, line 2: 'b 2' predicted, 'b 3' printed by the run"
     assert printed.first(one, ["a 1\n", "c\n"]).endswith("'b 2' predicted, nothing printed by the run")
 
