@@ -6,8 +6,9 @@ prints, as TOML, which words each file still has: the table ``left`` of `docs/wo
 shorter.
 
 Read are the pages of the documentation without their code, the docstrings and texts of the Python package,
-and the doc comments and texts of the Rust crates. A text is a string of two words or more: keys, names and
-values are none.
+and the doc comments and texts of the Rust crates without their tests. A text is a string of two words or
+more, or of one with a full stop: keys, names and values are none, nor are the names that a docstring lists
+with an indented description under each.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = ROOT / "docs" / "words.toml"
 _CODE = re.compile(r"^(`{3,}|:{3,}).*?^\1[ ]*$|`[^`\n]*`", re.M | re.S)
+_LISTED = re.compile(r"^([ ]*)\w+(?:, \w+)*$(?=\n\1[ ]+\S)", re.M)
+"""Names of parameters, attributes and exceptions in a docstring."""
 _RUST_TEXT = re.compile(r'^\s*(///|//!)(?P<doc>[^\n]*)|"(?P<text>(?:[^"\\\n]|\\.)*)"', re.M)
 
 
@@ -106,8 +109,8 @@ def _of_python(text: str) -> Iterator[tuple[int, str]]:
             said = node.value
         else:
             continue
-        if " " in said.strip():
-            yield node.lineno, re.sub(r"`[^`\n]*`", "", said)
+        if " " in said.strip() or said.endswith("."):
+            yield node.lineno, re.sub(r"`[^`\n]*`", "", _LISTED.sub("", said))
 
 
 def files() -> list[Path]:
@@ -115,7 +118,11 @@ def files() -> list[Path]:
     pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     pages += [page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts]
     python = (ROOT / "python" / "wiretwin").rglob("*.py")
-    rust = (file for file in (ROOT / "crates").rglob("*.rs") if "src" in file.parts and file.stem != "tests")
+    rust = (
+        file
+        for file in (ROOT / "crates").rglob("*.rs")
+        if "src" in file.parts and not {"tests", "tests.rs"} & set(file.parts)
+    )
     return sorted([*pages, *python, *rust])
 
 

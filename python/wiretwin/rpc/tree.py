@@ -128,7 +128,7 @@ class Typedef:
 
     @property
     def place(self) -> Place:
-        """Where."""
+        """The place of the declaration in its file."""
         return self.declaration.place
 
 

@@ -91,7 +91,7 @@ class Session(abc.ABC):
     Attributes
     ----------
     place
-        Where.
+        The hosts on which the stack is up.
     shim
         The shared object that the probes load; ``None`` for a probe that knows its library.
     options

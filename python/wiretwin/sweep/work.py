@@ -17,7 +17,7 @@ class Task:
     Attributes
     ----------
     point, replication
-        Which.
+        The numbers of the point and of the replication, from 0.
     scenario
         The document of its scenario.
     seed

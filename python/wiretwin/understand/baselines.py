@@ -39,7 +39,7 @@ class Kept:
     number
         Of the result in the baseline, from 0, the oldest first.
     layer, bytes
-        Which.
+        The configuration and the size.
     us, low, high
         The typical launch in microseconds (of ``echo`` the one-way latency), with its 95 % interval; infinite
         where there was one launch.

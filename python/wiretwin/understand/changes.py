@@ -46,7 +46,7 @@ class Change:
     Attributes
     ----------
     layer, bytes
-        Which.
+        The configuration and the size.
     before_us, after_us
         The typical launches: of ``echo`` the one-way latency, of other loops an iteration; nothing where it
         was not measured.
