@@ -13,6 +13,7 @@ from wiretwin.plot.curves import latency, saturation, signature, throughput
 from wiretwin.plot.data import echo_curves, layer_order, loop_times
 from wiretwin.plot.fits import fit, residual_table, residuals
 from wiretwin.plot.programs import breakdown, predicted_vs_actual
+from wiretwin.plot.sweep import sweep
 from wiretwin.plot.theme import DARK, LIGHT, Theme
 from wiretwin.plot.timelines import timeline
 from wiretwin.plot.together import collective, distribution
@@ -34,6 +35,7 @@ __all__ = [
     "residuals",
     "saturation",
     "signature",
+    "sweep",
     "throughput",
     "timeline",
 ]

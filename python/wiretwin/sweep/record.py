@@ -29,7 +29,7 @@ from wiretwin.results import write_atomically
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Folder", "Plan", "Run", "Until"]
+__all__ = ["PLAN", "Folder", "Plan", "Run", "Until"]
 
 PLAN: Final = "sweep.json"
 RUNS: Final = "runs.jsonl"

@@ -16,7 +16,7 @@ from wiretwin.errors import InputError, InterruptedRun, MeasureError
 from wiretwin.scenario import Scenario
 from wiretwin.student import quantile
 from wiretwin.sweep.plan import Axis, Value, parse_axis, place, points, seed_of
-from wiretwin.sweep.record import Folder, Plan, Run, Until, finite
+from wiretwin.sweep.record import PLAN, Folder, Plan, Run, Until, finite
 from wiretwin.sweep.work import Pool, Task
 
 if TYPE_CHECKING:
@@ -74,6 +74,20 @@ class Sweep:
     folder: Folder
     axes: tuple[Axis, ...]
     points: tuple[dict[str, Value], ...]
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str]) -> Sweep:
+        """Read the folder of a sweep: the runs that have ended so far.
+
+        Raises
+        ------
+        InputError
+            It is not one of a sweep, or a file in it is damaged other than at its end.
+        """
+        folder = Folder.read(Path(path))
+        scenario = Scenario.of(folder.plan.scenario, str(Path(path) / PLAN))
+        axes = tuple(parse_axis(text, scenario) for text in folder.plan.over)
+        return cls(folder, axes, tuple(points(axes)))
 
     @property
     def digest(self) -> str:

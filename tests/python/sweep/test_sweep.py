@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from wiretwin import plot
 from wiretwin.errors import InputError
 from wiretwin.scenario import Scenario
 from wiretwin.sweep.record import Folder
@@ -221,6 +222,31 @@ def test_a_sweep_survives_an_interrupt_and_a_worker_that_dies(how: str, whole: S
     alone = sweep(file, ["echo.size=4 B,8 B"], tmp_path / "alone", replications=3, workers=1)
     assert alone.digest == digest
     assert {key: run.digest for key, run in alone.folder.runs.items()} == found
+
+
+def test_a_page_draws_each_metric_and_says_where_it_is_least_and_most(whole: Sweep, tmp_path: Path) -> None:
+    folder = whole.folder.path
+    argv = [sys.executable, "-c", "from wiretwin.cli import main; main()", "report", str(folder)]
+    page = tmp_path / "swept.html"
+    ended = subprocess.run([*argv, "-o", str(page)], capture_output=True, text=True, timeout=LIMIT_S)
+    assert ended.returncode == 0, ended.stderr
+    text = page.read_text()
+    for metric in whole.metrics:
+        assert f"{metric} against share" in text
+    assert "latency_us goes from" in text
+    found = Sweep.read(folder)
+    assert (found.digest, found.points) == (whole.digest, whole.points)
+    drawn = plot.sweep(found, "latency_us").data
+    assert [one.meta["layer"] for one in drawn] == ["echo.size=4 B", "echo.size=4 KiB"]
+    assert list(drawn[0].x) == [0.2, 0.6]
+    assert (
+        drawn[0].y[0] == found.at(found.points.index({"share": 0.2, "echo.size": "4 B"}), "latency_us").mean
+    )
+    with pytest.raises(InputError, match="metric: 'salt'"):
+        plot.sweep(found, "salt")
+    other = subprocess.run([*argv, "--salvage"], capture_output=True, text=True, timeout=LIMIT_S)
+    assert other.returncode == 2
+    assert "is a sweep" in other.stderr
 
 
 FULL = """
