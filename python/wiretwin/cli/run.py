@@ -383,11 +383,13 @@ def _live(
 ) -> None:
     from wiretwin.cli.progress import Bar
     from wiretwin.errors import InterruptedRun
+    from wiretwin.mpi import script
     from wiretwin.predict.live import Job, run_interleaved
     from wiretwin.predict.model import LAYER
     from wiretwin.predict.records import Launch
     from wiretwin.stacks.scripts import of_script
 
+    script.checked(program)  # before machines are reached, which takes longer and may fail for other reasons
     of_script(layer or LAYER)
     with (
         fresh(out, "run", force=force) as folder,

@@ -29,6 +29,7 @@ class Launcher(StrEnum):
 
     ssh = "ssh"
     srun = "srun"
+    mpiexec = "mpiexec"
 
 
 LINKS_HELP = """\b
@@ -87,7 +88,7 @@ PLACE_OPTIONS: dict[str, Any] = {
         shown=False,
     ),
     "launcher": option(
-        "How other machines are reached: srun, or ssh; without --between the nodes of this job of Slurm.",
+        "How other machines are reached; without --between they are the nodes of this job of Slurm.",
         None,
         Launcher | None,
         shown="ssh, with --between",
@@ -155,7 +156,7 @@ class Where:
                 raise InputError(key=name, allowed=f"without --{option}: those machines have a network")
 
     def _between(self, words: Sequence[str] | None) -> Iterator[Place]:
-        """Yield machines over ssh or by srun: two, or all of the allocation."""
+        """Yield machines over ssh, by srun or by mpiexec: two, or all of the allocation."""
         from wiretwin.errors import InterruptedRun
         from wiretwin.remote import Remote
         from wiretwin.remote.slurm import allocated
@@ -165,6 +166,9 @@ class Where:
             if self.options["launcher"] == Launcher.srun:
                 self._alone("launcher srun", ("ssh_option",))
                 made = Remote.allocated(words or (), python=python)
+            elif self.options["launcher"] == Launcher.mpiexec:
+                self._alone("launcher mpiexec", ("ssh_option",))
+                made = Remote.launched(words or allocated()[1], python=python)
             else:
                 made = Remote.up(words or allocated()[1], options=options, python=python)
             with made as place:

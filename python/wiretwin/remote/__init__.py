@@ -1,4 +1,4 @@
-"""Machines reached over ssh, as hosts of a place."""
+"""Machines reached over ssh, by srun or by mpiexec, as hosts of a place."""
 
 from wiretwin.remote.place import Remote
 

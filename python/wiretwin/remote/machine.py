@@ -1,4 +1,4 @@
-"""One machine reached over ssh or by srun: how it is logged in at, and the agent that works there."""
+"""One machine reached over ssh, by srun or by mpiexec: how that is done, and the agent that works there."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from wiretwin import __version__, process
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import LAUNCH
 from wiretwin.place import with_env
+from wiretwin.remote.mpiexec import Launched
 from wiretwin.remote.slurm import Node
 
-__all__ = ["Login", "Machine", "RemoteHost"]
+__all__ = ["AnyLogin", "Login", "Machine", "RemoteHost"]
 
 CONNECT_S = 10
 """The longest a connection may take to be made, seconds."""
@@ -93,6 +94,9 @@ class Login:
         return ["ssh", "-T", *words, self.word]
 
 
+AnyLogin = Login | Launched | Node
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteHost:
     """A machine as a host of a place; a `wiretwin.place.HostPlace`.
@@ -100,7 +104,7 @@ class RemoteHost:
     Its name is its address: launchers hand it to each other, and what ssh calls it need not resolve there.
     """
 
-    login: Login | Node
+    login: AnyLogin
     address: str
     interface: str
     settle: Callable[[], None]
@@ -152,7 +156,7 @@ class Machine:
         It cannot be reached, or has not the same wiretwin.
     """
 
-    def __init__(self, login: Login | Node, changed: Callable[[Machine, dict[str, Any]], None]) -> None:
+    def __init__(self, login: AnyLogin, changed: Callable[[Machine, dict[str, Any]], None]) -> None:
         self.login = login
         self._changed = changed
         self._answers: queue.Queue[dict[str, Any] | None] = queue.Queue()

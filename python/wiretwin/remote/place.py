@@ -1,4 +1,4 @@
-"""Machines reached over ssh, or by srun in an allocation of Slurm, as a `wiretwin.place.Place`.
+"""Machines reached over ssh, by mpiexec, or by srun in an allocation of Slurm, as a `wiretwin.place.Place`.
 
 No directory is shared: each machine keeps a copy of one under the same path, and this process carries what
 appears in one to the others. Ranks are started from here; launchers of MPI and the daemons of PVM
@@ -23,8 +23,9 @@ from wiretwin.marks import LAUNCH
 from wiretwin.place import Counters, HostPlace
 from wiretwin.remote.agent import NONCE
 from wiretwin.remote.folder import OWN, Mirror
-from wiretwin.remote.machine import BUILD_S, Login, Machine, RemoteHost
-from wiretwin.remote.slurm import Node, allocated, node
+from wiretwin.remote.machine import BUILD_S, AnyLogin, Login, Machine, RemoteHost
+from wiretwin.remote.mpiexec import launched
+from wiretwin.remote.slurm import allocated, node
 from wiretwin.stacks.base import StackError
 
 __all__ = ["Remote"]
@@ -101,6 +102,29 @@ class Remote:
 
     @classmethod
     @contextlib.contextmanager
+    def launched(cls, words: Sequence[str], *, python: str = "python3") -> Iterator[Remote]:
+        """Reach each machine by ``mpiexec``; as `up`.
+
+        Parameters
+        ----------
+        words
+            The machines as ``mpiexec`` knows them, at least two.
+        python
+            The Python of the machines that has wiretwin.
+
+        Raises
+        ------
+        InputError
+            Fewer than two machines, or a word that is none.
+        MeasureError
+            A machine cannot be reached, or has not the same wiretwin.
+        """
+        _check(words, ())
+        with cls._up([launched(word, python) for word in words]) as made:
+            yield made
+
+    @classmethod
+    @contextlib.contextmanager
     def allocated(cls, words: Sequence[str] = (), *, python: str = "python3") -> Iterator[Remote]:
         """Reach the nodes of the allocation that this process runs in, by srun; as `up`.
 
@@ -128,7 +152,7 @@ class Remote:
 
     @classmethod
     @contextlib.contextmanager
-    def _up(cls, logins: Sequence[Login | Node]) -> Iterator[Remote]:
+    def _up(cls, logins: Sequence[AnyLogin]) -> Iterator[Remote]:
         with scratch.folder(PARENT, logins[0].by) as directory, contextlib.ExitStack() as stack:
             mirror = Mirror(directory)
             place: list[Remote] = []
@@ -190,7 +214,7 @@ class Remote:
 
     @property
     def agent(self) -> Path | None:
-        """A remote shell that calls ssh or srun; it works on the first machine.
+        """A remote shell that calls ssh, srun or mpiexec; it works on the first machine.
 
         Raises
         ------

@@ -15,9 +15,10 @@ from pathlib import Path
 
 import psutil
 import pytest
-from machines import LIMIT_S, Machines
+from machines import LIMIT_S, PROGRAM, Machines
 
 from wiretwin import __version__
+from wiretwin.predict.records import Run, read
 from wiretwin.results import Result
 from wiretwin.stacks.layers import parse_layers, refusal
 from wiretwin.understand.api import understand
@@ -81,6 +82,59 @@ def test_a_program_gives_there_what_it_gives_here(between: Machines, layer: str)
     )
     digests = [[row["digest"] for row in json.loads(text)] for text in (there.stdout, here.stdout)]
     assert digests[0] == digests[1]
+
+
+SCRIPT = """\
+import os
+from mpi4py import MPI
+import beside
+print(beside.WORD, *MPI.COMM_WORLD.allgather(os.uname().nodename))
+"""
+
+
+def test_a_script_that_only_the_desk_has_runs_between_machines(between: Machines) -> None:
+    here = between.folder / "script"
+    here.mkdir()
+    (here / "prog.py").write_text(SCRIPT)
+    (here / "beside.py").write_text("WORD = 'was beside'\n")
+    # Each host of a testbed has a /tmp of its own.
+    at_desk = "/tmp/only-at-the-desk"
+    subprocess.run(between.desk.command(["cp", "-r", str(here), at_desk]), check=True, timeout=LIMIT_S)
+    words = ("--layer", "mpi4py/mpich", "--ranks", "2", "--launches", "1", "--splits", "0")
+    done = between.wiretwin("run", f"{at_desk}/prog.py", *words, "-o", str(here / "run"))
+    assert done.returncode == 0, done.stderr
+    (launch,) = read(Run, here / "run").launches
+    assert launch.printed == ["was beside h2 h3\n"] * 2
+
+
+def test_mpiexec_reaches_machines_as_its_own_way_to_them_does(between: Machines) -> None:
+    """MPICH's, whose way to other machines is ssh."""
+    installed("mpi/mpich")
+    bin_ = between.folder / "bin"
+    bin_.mkdir()
+    options = " ".join(f"-o {option}" for option in between.options)
+    for name, command in (("mpiexec", "mpiexec.mpich"), ("rsh", f"ssh {options}")):
+        (bin_ / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (bin_ / name).chmod(0o755)
+    out = between.folder / "by-mpiexec"
+    words = [
+        "measure",
+        "--launcher",
+        "mpiexec",
+        "--between",
+        *between.words,
+        "--layers",
+        "mpi/mpich",
+    ]
+    words += [*SMALL, "--remote-python", sys.executable, "-o", str(out)]
+    env = {"PATH": f"{bin_}:{os.environ['PATH']}", "HYDRA_LAUNCHER_EXEC": str(bin_ / "rsh")}
+    line = between.desk.command([*PROGRAM, *words], env=env)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.returncode == 0, done.stderr
+    result = Result.open(out)
+    assert result.manifest.options["place"]["kind"] == "mpiexec"
+    assert [host["name"] for host in result.manifest.options["place"]["hosts"]] == ["h2", "h3"]
+    assert [one.error for one in result.manifest.launches] == [None] * 3
 
 
 @pytest.mark.parametrize(
