@@ -54,11 +54,16 @@ def test_an_allocation_is_measured_by_sockets_and_by_the_launcher_of_an_mpi(slur
 def test_the_pairs_of_an_allocation_are_measured_each_host_with_itself_too(slurm: Cluster) -> None:
     folder = slurm.folder / "pairs"
     asked = ("measure", "--launcher", "srun", "--pairs", "all", "--for", "curves", "--sizes", "4,1KiB")
-    done = slurm.wiretwin(*asked, "--budget", "none", "--launches", "1", "-o", str(folder))
+    layers = ("socket/tcp", "mpi/openmpi")
+    done = slurm.wiretwin(
+        *asked, "--layers", ",".join(layers), "--budget", "none", "--launches", "1", "-o", str(folder)
+    )
     assert done.returncode == 0, done.stderr
     launches = Result.open(folder).manifest.launches
-    assert [launch.hosts for launch in launches] == [("h1", "h1"), ("h2", "h2"), ("h1", "h2")]
-    assert [launch.error for launch in launches] == [None] * 3
+    for layer in layers:
+        hosts = [launch.hosts for launch in launches if launch.name == layer]
+        assert hosts == [("h1", "h1"), ("h2", "h2"), ("h1", "h2")]
+    assert [launch.error for launch in launches] == [None] * 6
     becomes([], slurm.steps)
 
 
@@ -139,9 +144,16 @@ def test_what_is_no_allocation_is_said(slurm: Cluster) -> None:
     assert "nodes of the allocation: h1, h2" in " ".join(other.stderr.split())
 
 
-def test_outside_of_a_job_there_is_no_allocation() -> None:
+def test_outside_of_a_job_there_is_no_allocation(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--launcher: there is no allocation.*salloc --nodes=2"):
         allocated({"SLURM_JOB_ID": "7"})
+    # A script that is not there is named first: nobody asks for nodes to learn of it.
+    done = subprocess.run(
+        [*PROGRAM, "run", "nothere.py", "--launcher", "srun"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("wiretwin: program: 'nothere.py' no such file")
 
 
 def test_slurm_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

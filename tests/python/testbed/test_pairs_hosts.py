@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from beds import need_testbed
 from wiretwin.errors import InputError
 from wiretwin.fit.cluster import network_of
 from wiretwin.fit.pairs import classes_of
-from wiretwin.measure import measure
+from wiretwin.measure import each_pair, measure
 from wiretwin.model.network import Network
 from wiretwin.report import render
 from wiretwin.testbed import Testbed, parse_link
@@ -63,3 +64,27 @@ def test_a_measurement_of_pairs_goes_on_where_it_was(tmp_path: Path) -> None:
         assert len(twice.manifest.launches) == 10
         with pytest.raises(InputError, match="pairs"):
             measure(**asked | {"pairs": "all"}, launches=2, resume=True)
+
+
+def test_pairs_without_a_host_in_common_run_at_once_over_sockets_and_an_mpi(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_testbed()
+    monkeypatch.setattr(each_pair, "cores", lambda: 4)  # as many as two pairs need
+    layers = ("socket/tcp", "mpi/openmpi+yield")
+    asked = FEW | {"layers": ",".join(layers), "sizes": "4"}
+    with Testbed.up(4) as bed:
+        result = measure(**asked, pairs="all", launches=1, place=bed, out=tmp_path / "pairs")
+    launches = result.manifest.launches
+    assert [one.error for one in launches] == [None] * len(launches)
+    hosts = [host.name for host in bed.hosts]
+    every = {(host, host) for host in hosts} | set(combinations(hosts, 2))
+    for layer in layers:
+        own = [one for one in launches if one.name == layer]
+        assert {one.hosts for one in own} == every
+        assert len(own) == len(every)
+        # What is launched at the same time begins at the same time.
+        begun = [[one for one in own if one.started_utc == at] for at in {one.started_utc for one in own}]
+        assert sorted(map(len, begun)) == [2] * 5
+        for both in begun:
+            assert not set(both[0].hosts or ()) & set(both[1].hosts or ())
