@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pictures
 import polars as pl
 import pytest
 import report_data
+from test_together_report import result as together
 
 from wiretwin import plot
 from wiretwin.errors import InputError
 from wiretwin.plot import base, data, programs, timelines, words
 from wiretwin.plot.theme import DARK, KINDS, LIGHT, OPACITIES, fade, translation
+from wiretwin.report.inputs import gather
+from wiretwin.report.writer import compose
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +170,27 @@ def test_a_band_that_leaves_the_picture_is_marked_where_it_does(result: Any) -> 
     assert mark.y[0] == pytest.approx(10 ** figure.layout.yaxis.range[0])
     assert "the interval goes on beyond the picture: 64" in mark.text[0]
     assert not [trace for trace in plot.latency(curves).data if trace.meta["part"] == "beyond"]
+
+
+def test_no_picture_has_two_layers_alike_or_a_band_that_leaves_unsaid(tmp_path: Path) -> None:
+    page = compose(gather(**report_data.everything()))
+    figures = {block.id: block.figure for block in page.figures()}
+    figures |= pictures.pictures(tmp_path, together(tmp_path / "together"))
+    assert len(figures) > 20
+    assert {name: found for name, one in figures.items() if (found := pictures.alike(one))} == {}
+    assert {name: found for name, one in figures.items() if (found := pictures.unmarked(one))} == {}
+
+
+def test_two_layers_alike_and_a_band_that_leaves_unsaid_are_seen() -> None:
+    figure = base.empty(300)
+    look = base.Look("#1764ab", "dash", "circle")
+    x = np.array([1.0, 2.0])
+    for name in ("one", "two"):
+        base.line(figure, name, look, x, x, ["", ""])
+    base.band(figure, "one", look, (x, x - 5), (x, x + 5))
+    figure.update_yaxes(range=[0, 4])
+    assert pictures.alike(figure) == ["one and two"]
+    assert pictures.unmarked(figure) == ["one"]
 
 
 def test_a_break_that_noise_may_have_made_is_no_change_of_behaviour(twin: Any) -> None:
