@@ -85,10 +85,16 @@ def _tried_table(trials: Iterable[tuple[str, str, Tried]]) -> Table:
 
 
 def _list_table() -> Table:
+    from wiretwin.cli.experiments import ABOUT
     from wiretwin.papers import PAPERS
 
-    rows = [[name, experiment] for name, paper in PAPERS.items() for experiment in paper.EXPERIMENTS]
-    return Table("Papers", (Column("paper", "paper"), Column("experiment", "experiment")), rows)
+    rows = [
+        [name, experiment, ABOUT[name][experiment]]
+        for name, paper in PAPERS.items()
+        for experiment in paper.EXPERIMENTS
+    ]
+    columns = (Column("paper", "paper"), Column("experiment", "experiment"), Column("about", "about"))
+    return Table("\n".join(paper.TITLE for paper in PAPERS.values()), columns, rows)
 
 
 def _fit_table(fitted: Fit) -> Table:

@@ -183,13 +183,18 @@ def test_a_row_of_calibration_is_a_setting() -> None:
 
 def test_the_command_knows_the_paper(capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     from wiretwin.cli import main
+    from wiretwin.cli.experiments import ABOUT
+    from wiretwin.papers import PAPERS
 
     with pytest.raises(SystemExit) as ended:
         main(["papers"])
     assert ended.value.code == 0
     lines = [line.split() for line in capsysbinary.readouterr().out.decode().splitlines()]
-    assert ["ong2000", "tcp"] in lines
-    assert ["ong2000", "mtu"] in lines
+    told = {tuple(line[:2]): " ".join(line[2:]) for line in lines}
+    assert told["ong2000", "tcp"] == "TCP at an MTU of 1500, by adapter"
+    assert {name: set(about) for name, about in ABOUT.items()} == {
+        name: set(paper.EXPERIMENTS) for name, paper in PAPERS.items()
+    }
 
 
 def test_trials_that_stop_say_what_whole_ones_do() -> None:
