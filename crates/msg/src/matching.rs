@@ -15,8 +15,9 @@
 //! Left out: matched probe (`MPI_Mprobe`) hands the message over as [`Matcher::take`].
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
-use crate::table::{Key, Table, mix};
+use crate::table::{Key, Slot, Table, mix};
 
 /// Whose messages a receive or probe accepts; `None` is `MPI_ANY_SOURCE`.
 pub type SourceFilter = Option<u32>;
@@ -57,9 +58,9 @@ impl Pattern {
     }
 }
 
-/// A receive that waits in the posted queue, for [`Matcher::cancel`].
+/// A receive that waits in the posted queue, for [`Matcher::cancel`]: one more than its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Posted(u32);
+pub struct Posted(NonZeroU32);
 
 /// The answer to [`Matcher::post`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,9 +77,11 @@ pub enum PostOutcome {
 }
 
 const NONE: u32 = u32::MAX;
-/// Stands for "any" in the key of the list that holds all wildcard receives or all unexpected
-/// messages of a destination and context. Real sources and tags are smaller.
+/// Stands for "any" in the place of a receive, and for both in the list that holds all wildcard receives of a destination
+/// and context. Real sources and tags are smaller.
 const ANY: u32 = u32::MAX;
+/// Stands for both in the list that holds all unexpected messages of a destination and context.
+const ALL: u32 = u32::MAX - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
@@ -93,7 +96,7 @@ impl Key for Place {
     fn hash(&self) -> u64 {
         let first = u64::from(self.destination) | (u64::from(self.context) << 32);
         let second = u64::from(self.source) | (u64::from(self.tag) << 32);
-        mix(mix(0, first), second)
+        mix(first, second)
     }
 }
 
@@ -106,25 +109,6 @@ struct List {
 
 impl List {
     const EMPTY: Self = Self { head: NONE, tail: NONE };
-
-    const fn is_empty(self) -> bool {
-        self.head == NONE
-    }
-}
-
-/// The queues of one [`Place`].
-#[derive(Clone, Copy, Debug)]
-struct Queues {
-    posted: List,
-    unexpected: List,
-}
-
-impl Queues {
-    const EMPTY: Self = Self { posted: List::EMPTY, unexpected: List::EMPTY };
-
-    const fn is_empty(&self) -> bool {
-        self.posted.is_empty() && self.unexpected.is_empty()
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +128,9 @@ enum EntryKind {
     Unexpected,
 }
 
+/// One line of the cache.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Entry {
     /// Order of posting, comparable between lists.
     sequence: u64,
@@ -161,7 +147,8 @@ struct Entry {
 /// The matching state of any number of destinations.
 #[derive(Clone, Debug, Default)]
 pub struct Matcher {
-    places: Table<Place, Queues>,
+    /// Lists that are not empty. That of an exact place holds either receives or messages: they would have met.
+    places: Table<Place, List>,
     entries: Vec<Entry>,
     free: Vec<u32>,
     next_sequence: u64,
@@ -212,13 +199,12 @@ impl Matcher {
         };
         let index = self.insert(EntryKind::Posted, place, handle);
         let list_place = list_of_posted(&place);
-        let queues = self.places.entry(list_place, || Queues::EMPTY);
-        push(&mut self.entries, &mut queues.posted, index, exact_links);
+        self.push(list_place, index, exact_links);
         if is_wildcard(&place) {
             self.wildcards += 1;
         }
         self.posted += 1;
-        PostOutcome::Waits(Posted(index))
+        PostOutcome::Waits(Posted(NonZeroU32::MIN.saturating_add(index)))
     }
 
     /// A message reaches `destination`: the handle of the receive that takes it, or `None` if it
@@ -226,26 +212,27 @@ impl Matcher {
     pub fn arrive(&mut self, destination: u32, envelope: Envelope, message: u64) -> Option<u64> {
         let place =
             Place { destination, context: envelope.context, source: envelope.source, tag: envelope.tag };
-        let exact = self.places.get(&place).map_or(NONE, |queues| queues.posted.head);
+        let slot = self.places.find(&place);
+        let exact = slot.map_or(NONE, |slot| self.head(slot, EntryKind::Posted));
         let wildcard = if self.wildcards == 0 { NONE } else { self.first_wildcard(destination, &envelope) };
-        let chosen = match (exact, wildcard) {
-            (NONE, other) | (other, NONE) => other,
-            (exact, wildcard) => {
-                if self.entries[exact as usize].sequence < self.entries[wildcard as usize].sequence {
-                    exact
-                } else {
-                    wildcard
-                }
-            }
+        let is_exact = match (exact, wildcard) {
+            (_, NONE) => true,
+            (NONE, _) => false,
+            _ => self.entries[exact as usize].sequence < self.entries[wildcard as usize].sequence,
         };
-        if chosen != NONE {
-            return Some(self.remove_posted(chosen));
+        if !is_exact {
+            return Some(self.remove_posted(wildcard));
+        }
+        if let Some(slot) = slot.filter(|_| exact != NONE) {
+            let handle = self.entries[exact as usize].handle;
+            self.unlink(slot, exact, exact_links);
+            self.posted -= 1;
+            self.release(exact);
+            return Some(handle);
         }
         let index = self.insert(EntryKind::Unexpected, place, message);
-        let queues = self.places.entry(place, || Queues::EMPTY);
-        push(&mut self.entries, &mut queues.unexpected, index, exact_links);
-        let queues = self.places.entry(context_list(&place), || Queues::EMPTY);
-        push(&mut self.entries, &mut queues.unexpected, index, context_links);
+        self.push(place, index, exact_links);
+        self.push(context_list(&place), index, context_links);
         self.unexpected += 1;
         None
     }
@@ -268,7 +255,8 @@ impl Matcher {
     pub fn withdraw(&mut self, destination: u32, envelope: &Envelope, message: u64) -> bool {
         let Envelope { context, source, tag } = *envelope;
         let place = Place { destination, context, source, tag };
-        let mut at = self.places.get(&place).map_or(NONE, |queues| queues.unexpected.head);
+        let slot = self.places.find(&place);
+        let mut at = slot.map_or(NONE, |slot| self.head(slot, EntryKind::Unexpected));
         while at != NONE {
             let entry = &self.entries[at as usize];
             if entry.handle == message {
@@ -284,9 +272,10 @@ impl Matcher {
     ///
     /// `handle` must be the one the receive was posted with; it tells a reused place apart.
     pub fn cancel(&mut self, receive: Posted, handle: u64) -> bool {
-        match self.entries.get(receive.0 as usize) {
+        let index = receive.0.get() - 1;
+        match self.entries.get(index as usize) {
             Some(entry) if entry.kind == EntryKind::Posted && entry.handle == handle => {
-                self.remove_posted(receive.0);
+                self.remove_posted(index);
                 true
             }
             _ => false,
@@ -295,7 +284,7 @@ impl Matcher {
 
     fn first_wildcard(&self, destination: u32, envelope: &Envelope) -> u32 {
         let place = Place { destination, context: envelope.context, source: ANY, tag: ANY };
-        let mut at = self.places.get(&place).map_or(NONE, |queues| queues.posted.head);
+        let mut at = self.places.get(&place).map_or(NONE, |list| list.head);
         while at != NONE {
             let entry = &self.entries[at as usize];
             if pattern_of(&entry.place).accepts(envelope) {
@@ -312,11 +301,11 @@ impl Matcher {
         }
         if let (Some(source), Some(tag)) = (pattern.source, pattern.tag) {
             let place = Place { destination, context: pattern.context, source, tag };
-            let head = self.places.get(&place)?.unexpected.head;
+            let head = self.head(self.places.find(&place)?, EntryKind::Unexpected);
             return (head != NONE).then_some(head);
         }
-        let place = Place { destination, context: pattern.context, source: ANY, tag: ANY };
-        let mut at = self.places.get(&place)?.unexpected.head;
+        let place = Place { destination, context: pattern.context, source: ALL, tag: ALL };
+        let mut at = self.places.get(&place)?.head;
         while at != NONE {
             let entry = &self.entries[at as usize];
             if pattern.accepts(&envelope_of(&entry.place)) {
@@ -345,9 +334,16 @@ impl Matcher {
         (self.entries.len() - 1) as u32
     }
 
+    /// The first of the list at a place of the table, if it is of this kind.
+    #[inline]
+    fn head(&self, slot: Slot, kind: EntryKind) -> u32 {
+        let head = self.places.at(slot).map_or(NONE, |list| list.head);
+        if head != NONE && self.entries[head as usize].kind == kind { head } else { NONE }
+    }
+
     fn remove_posted(&mut self, index: u32) -> u64 {
         let Entry { place, handle, .. } = self.entries[index as usize];
-        self.unlink(list_of_posted(&place), index, |queues| &mut queues.posted, exact_links);
+        self.remove(list_of_posted(&place), index, exact_links);
         if is_wildcard(&place) {
             self.wildcards -= 1;
         }
@@ -358,8 +354,8 @@ impl Matcher {
 
     fn remove_unexpected(&mut self, index: u32) -> (Envelope, u64) {
         let Entry { place, handle, .. } = self.entries[index as usize];
-        self.unlink(place, index, |queues| &mut queues.unexpected, exact_links);
-        self.unlink(context_list(&place), index, |queues| &mut queues.unexpected, context_links);
+        self.remove(place, index, exact_links);
+        self.remove(context_list(&place), index, context_links);
         self.unexpected -= 1;
         self.release(index);
         (envelope_of(&place), handle)
@@ -370,41 +366,44 @@ impl Matcher {
         self.free.push(index);
     }
 
-    fn unlink(
-        &mut self,
-        place: Place,
-        index: u32,
-        list: fn(&mut Queues) -> &mut List,
-        links: fn(&mut Entry) -> &mut Links,
-    ) {
-        // An entry in a list keeps the queues of its place alive until it is unlinked here.
-        let queues = self.places.get_mut(&place).expect("a linked entry has its queues");
+    /// Takes an entry out of the list of a place.
+    fn remove(&mut self, place: Place, index: u32, links: impl Fn(&mut Entry) -> &mut Links) {
+        // An entry in a list keeps the list in the table until it is taken out here.
+        let slot = self.places.find(&place).expect("a linked entry has its list");
+        self.unlink(slot, index, links);
+    }
+
+    #[inline]
+    fn unlink(&mut self, slot: Slot, index: u32, links: impl Fn(&mut Entry) -> &mut Links) {
         let Links { previous, next } = *links(&mut self.entries[index as usize]);
-        let ends = list(queues);
-        if previous == NONE {
-            ends.head = next;
-        } else {
+        if (previous, next) == (NONE, NONE) {
+            self.places.remove_at(slot);
+            return;
+        }
+        if previous != NONE {
             links(&mut self.entries[previous as usize]).next = next;
         }
-        if next == NONE {
-            ends.tail = previous;
-        } else {
+        if next != NONE {
             links(&mut self.entries[next as usize]).previous = previous;
         }
-        if queues.is_empty() {
-            self.places.remove(&place);
+        if let Some(ends) = self.places.at_mut(slot) {
+            ends.head = if previous == NONE { next } else { ends.head };
+            ends.tail = if next == NONE { previous } else { ends.tail };
         }
     }
-}
 
-fn push(entries: &mut [Entry], list: &mut List, index: u32, links: fn(&mut Entry) -> &mut Links) {
-    *links(&mut entries[index as usize]) = Links { previous: list.tail, next: NONE };
-    if list.tail == NONE {
-        list.head = index;
-    } else {
-        links(&mut entries[list.tail as usize]).next = index;
+    /// Puts an entry at the end of the list of a place.
+    #[inline]
+    fn push(&mut self, place: Place, index: u32, links: impl Fn(&mut Entry) -> &mut Links) {
+        let list = self.places.entry(place, || List::EMPTY);
+        let previous = core::mem::replace(&mut list.tail, index);
+        *links(&mut self.entries[index as usize]) = Links { previous, next: NONE };
+        if previous == NONE {
+            list.head = index;
+        } else {
+            links(&mut self.entries[previous as usize]).next = index;
+        }
     }
-    list.tail = index;
 }
 
 fn exact_links(entry: &mut Entry) -> &mut Links {
@@ -420,11 +419,14 @@ const fn is_wildcard(place: &Place) -> bool {
 }
 
 const fn context_list(place: &Place) -> Place {
-    Place { destination: place.destination, context: place.context, source: ANY, tag: ANY }
+    Place { destination: place.destination, context: place.context, source: ALL, tag: ALL }
 }
 
 const fn list_of_posted(place: &Place) -> Place {
-    if is_wildcard(place) { context_list(place) } else { *place }
+    if !is_wildcard(place) {
+        return *place;
+    }
+    Place { destination: place.destination, context: place.context, source: ANY, tag: ANY }
 }
 
 const fn envelope_of(place: &Place) -> Envelope {

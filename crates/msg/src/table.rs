@@ -12,15 +12,17 @@ pub trait Key: Copy + Eq {
     fn hash(&self) -> u64;
 }
 
-/// Mixes one word into a running hash (a multiply and a xor-shift, after splitmix64).
+/// Mixes a word into a running hash: the halves of one product of 128 bits, folded.
 #[inline]
 #[must_use]
 pub const fn mix(state: u64, word: u64) -> u64 {
-    let mut z = (state ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    z ^= z >> 29;
-    z = z.wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z ^ (z >> 32)
+    let product = (state ^ 0x9E37_79B9_7F4A_7C15) as u128 * (word ^ 0xBF58_476D_1CE4_E5B9) as u128;
+    (product >> 64) as u64 ^ product as u64
 }
+
+/// Where a key is in a [`Table`], until the next entry is put in or taken out.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot(usize);
 
 /// The map. Values are looked up, inserted and removed by key; it cannot be iterated.
 #[derive(Clone, Debug)]
@@ -65,6 +67,20 @@ impl<K: Key, V: Copy> Table<K, V> {
     #[must_use]
     pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
         let at = self.find(key)?;
+        self.at_mut(at)
+    }
+
+    /// The value at a place, copied.
+    #[inline]
+    #[must_use]
+    pub fn at(&self, Slot(at): Slot) -> Option<V> {
+        self.slots[at].map(|(_, value)| value)
+    }
+
+    /// The value at a place.
+    #[inline]
+    #[must_use]
+    pub fn at_mut(&mut self, Slot(at): Slot) -> Option<&mut V> {
         self.slots[at].as_mut().map(|(_, value)| value)
     }
 
@@ -72,7 +88,7 @@ impl<K: Key, V: Copy> Table<K, V> {
     #[inline]
     #[must_use]
     pub fn get(&self, key: &K) -> Option<V> {
-        self.slots[self.find(key)?].map(|(_, value)| value)
+        self.find(key).and_then(|slot| self.at(slot))
     }
 
     /// The value under `key`, put there by `default` if there was none.
@@ -100,8 +116,13 @@ impl<K: Key, V: Copy> Table<K, V> {
 
     /// Takes the value under `key` out.
     pub fn remove(&mut self, key: &K) -> Option<V> {
-        let mut hole = self.find(key)?;
-        let value = self.slots[hole].take().map(|(_, value)| value);
+        self.find(key).and_then(|slot| self.remove_at(slot))
+    }
+
+    /// Takes the value at a place out.
+    #[inline]
+    pub fn remove_at(&mut self, Slot(mut hole): Slot) -> Option<V> {
+        let value = self.slots[hole].take().map(|(_, value)| value)?;
         self.len -= 1;
         let mask = self.slots.len() - 1;
         let mut at = (hole + 1) & mask;
@@ -114,11 +135,13 @@ impl<K: Key, V: Copy> Table<K, V> {
             }
             at = (at + 1) & mask;
         }
-        value
+        Some(value)
     }
 
+    /// Where `key` is.
     #[inline]
-    fn find(&self, key: &K) -> Option<usize> {
+    #[must_use]
+    pub fn find(&self, key: &K) -> Option<Slot> {
         if self.len == 0 {
             return None;
         }
@@ -126,7 +149,7 @@ impl<K: Key, V: Copy> Table<K, V> {
         let mut at = slot_of(key, mask);
         loop {
             match &self.slots[at] {
-                Some((held, _)) if held == key => return Some(at),
+                Some((held, _)) if held == key => return Some(Slot(at)),
                 Some(_) => at = (at + 1) & mask,
                 None => return None,
             }

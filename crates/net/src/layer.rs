@@ -114,6 +114,21 @@ pub struct Layer {
     pub unexpected_copy: Option<Curve>,
 }
 
+/// What a message of one length costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// Its length.
+    pub bytes: u64,
+    /// What a send charges after its call's entry, picoseconds.
+    pub send_ps: u64,
+    /// What a receive charges after its call's entry, its message being there, picoseconds.
+    pub recv_ps: u64,
+    /// From the end of the sender's work to the arrival, picoseconds; negative where the ends overlap.
+    pub flight_ps: i64,
+    /// The least spacing of arrivals, picoseconds.
+    pub gap_ps: u64,
+}
+
 /// When and how data reach the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -196,19 +211,27 @@ impl Layer {
         self.unexpected_copy.as_ref().map_or(0, |curve| u64::try_from(curve.at(bytes)).unwrap_or(0))
     }
 
+    /// What a message of `bytes` costs.
+    #[must_use]
+    pub fn costs(&self, bytes: u64) -> Costs {
+        let (flight_ps, recv_ps) = self.flight_and_recv(bytes);
+        Costs { bytes, send_ps: self.send_cost_ps(bytes), recv_ps, flight_ps, gap_ps: self.gap_ps(bytes) }
+    }
+}
+
+impl Costs {
     /// Delivery of data whose sender finishes its work at `sent_ps`. They cannot arrive before
     /// `earliest_ps` (the start of that work); what a negative flight would undercut, the receiver is
     /// spared, so that the sum stays.
     #[inline]
     #[must_use]
-    pub fn deliver(&self, bytes: u64, sent_ps: u64, earliest_ps: u64, credit_ps: u64) -> Delivery {
-        let (flight, recv_cost) = self.flight_and_recv(bytes);
-        let wished = signed(sent_ps).saturating_add(flight).saturating_sub(signed(credit_ps));
+    pub fn deliver(&self, sent_ps: u64, earliest_ps: u64, credit_ps: u64) -> Delivery {
+        let wished = signed(sent_ps).saturating_add(self.flight_ps).saturating_sub(signed(credit_ps));
         let arrival = wished.max(signed(earliest_ps));
         let spared = arrival.abs_diff(wished);
         Delivery {
             arrival_ps: u64::try_from(arrival).unwrap_or(0),
-            recv_cost_ps: recv_cost.saturating_sub(spared),
+            recv_cost_ps: self.recv_ps.saturating_sub(spared),
         }
     }
 }
@@ -280,7 +303,7 @@ mod tests {
             let layer = layer(send, recv, latency, call);
             let entered = call;
             let sent = entered + layer.send_cost_ps(8);
-            let delivery = layer.deliver(8, sent, entered, 0);
+            let delivery = layer.costs(8).deliver(sent, entered, 0);
             let done = i64::try_from(delivery.arrival_ps + delivery.recv_cost_ps).unwrap();
             assert_eq!(done, layer.half_round_trip_ps(8), "{send} {recv} {latency} {call}");
         }

@@ -283,8 +283,8 @@ impl Ranks {
         of_either!(self, one => one.step())
     }
 
-    /// The ranks that the last step resumed, and where the completions of each begin, for [`Ranks::completion`].
-    pub(crate) fn each_resumed(&self, mut each: impl FnMut(u32, u32)) {
+    /// The ranks that the last step resumed, and where the completions of each begin among all of the step.
+    pub fn each_resumed(&self, mut each: impl FnMut(u32, u32)) {
         match self {
             Self::Costs(world) => world.each_resumed(each),
             Self::Local(local) => local.resumed().for_each(|(rank, _)| each(rank, 0)),

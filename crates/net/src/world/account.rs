@@ -6,7 +6,11 @@ use super::{Effect, World};
 
 impl World {
     /// Moves a rank's clock on by `span` of this kind, for an effect that may have a peer.
+    #[inline]
     pub(super) fn advance(&mut self, rank: u32, span: u64, kind: Kind, effect: &Effect) {
+        if span == 0 {
+            return;
+        }
         let (peer, bytes) = match *effect {
             Effect::Send { message } => {
                 let message = &self.messages[message as usize];
@@ -18,7 +22,11 @@ impl World {
     }
 
     /// Moves a rank's clock on by `span` of this kind.
+    #[inline]
     pub(super) fn spend(&mut self, rank: u32, span: u64, kind: Kind, peer: i32, bytes: u64) {
+        if span == 0 {
+            return;
+        }
         let state = &mut self.ranks[rank as usize];
         let start_ps = state.clock;
         state.clock += span;
@@ -39,6 +47,7 @@ impl World {
 
     /// Moves a waiting rank's clock on to `until`: what lies between `wire_from` and `wire_to` was
     /// spent while the message it waited for was on the wire, the rest waiting.
+    #[inline]
     pub(super) fn wait_until(
         &mut self,
         rank: u32,

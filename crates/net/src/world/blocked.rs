@@ -2,7 +2,7 @@
 
 use wiretwin_units::{Bytes, SimTime};
 
-use super::state::{NONE, Rank, Request, RequestState, State};
+use super::state::{Asked, NONE, Rank, Request, RequestState, State};
 use super::{Blocked, World};
 use crate::op::words;
 
@@ -35,11 +35,11 @@ impl World {
                     at = request.next_wait;
                 }
                 if rank.state == State::Watch {
-                    parts.insert(0, words::of_probe(&rank.pattern));
+                    parts.insert(0, words::of_probe(&rank.sought.pattern()));
                 }
                 words::of_waits(parts)
             }
-            State::Probe | State::ProbeNow => words::of_probe(&rank.pattern),
+            State::Probe | State::ProbeNow => words::of_probe(&rank.sought.pattern()),
             State::Yield => "its own clock".into(),
             State::Running | State::Finished => String::new(),
         }
@@ -48,9 +48,9 @@ impl World {
 
 fn describe_request(request: &Request) -> String {
     if request.is_send {
-        let context = request.pattern.context;
-        words::of_send(Bytes::new(request.bytes), request.peer, request.tag, context)
+        let Asked { context, peer, tag } = request.asked;
+        words::of_send(Bytes::new(request.bytes), peer, tag, context)
     } else {
-        words::of_receive(&request.pattern)
+        words::of_receive(&request.asked.pattern())
     }
 }

@@ -53,12 +53,11 @@ impl World {
 
     /// A message between these nodes enters the network.
     pub(super) fn network_send(&mut self, index: u32, nodes: Pair) {
-        let Some(carrier) = self.network.as_mut().and_then(|network| network.carrier.as_mut()) else {
-            return;
-        };
+        let Some(network) = &mut self.network else { return };
+        network.way(index).entered = self.now;
+        let Some(carrier) = &mut network.carrier else { return };
         let now = SimTime::from_ps(self.now);
-        let message = &mut self.messages[index as usize];
-        message.entered = self.now;
+        let message = &self.messages[index as usize];
         let is_lower = message.source < message.destination;
         let (ranks, hosts) = if is_lower {
             (

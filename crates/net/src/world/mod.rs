@@ -44,7 +44,7 @@ use wiretwin_msg::table::Table;
 use wiretwin_record::timeline::{Kind, Timeline};
 use wiretwin_units::{SimTime, Span, Transmitter};
 
-use crate::layer::Layer;
+use crate::layer::{Costs, Layer};
 use crate::model::Model;
 use crate::op::Names;
 pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
@@ -52,7 +52,7 @@ use crate::queue::{Event, Queue};
 use cores::Cores;
 pub use error::WorldError;
 use network::Network;
-use state::{Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
+use state::{Asked, Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
 
 #[derive(Clone, Copy, Debug)]
 enum Resumed {
@@ -65,6 +65,8 @@ enum Resumed {
 #[derive(Clone)]
 pub struct World {
     model: Model,
+    /// Of the layer within nodes and of that between them, what the last message cost.
+    known: [Costs; 2],
     now: u64,
     queue: Queue,
     ranks: Vec<Rank>,
@@ -124,7 +126,9 @@ impl World {
             .collect::<Vec<_>>();
         let wires = model.link.map(|link| vec![Transmitter::new(link.rate); model.nodes.len()]);
         let wires = wires.unwrap_or_default();
+        let inter = model.inter.as_ref().unwrap_or(&model.intra);
         Self {
+            known: [model.intra.costs(0), inter.costs(0)],
             now: 0,
             queue: Queue::default(),
             cores,
@@ -310,17 +314,17 @@ impl World {
             Op::Watch { requests, pattern } => {
                 self.check_pattern(&pattern)?;
                 self.link_wait(rank, requests)?;
-                self.ranks[rank as usize].pattern = pattern;
+                self.ranks[rank as usize].sought = Asked::of(&pattern);
                 self.suspend(rank, State::Watch);
             }
             Op::Probe(pattern) => {
                 self.check_pattern(&pattern)?;
-                self.ranks[rank as usize].pattern = pattern;
+                self.ranks[rank as usize].sought = Asked::of(&pattern);
                 self.suspend(rank, State::Probe);
             }
             Op::ProbeNow(pattern) => {
                 self.check_pattern(&pattern)?;
-                self.ranks[rank as usize].pattern = pattern;
+                self.ranks[rank as usize].sought = Asked::of(&pattern);
                 self.suspend(rank, State::ProbeNow);
             }
             Op::Yield => self.suspend(rank, State::Yield),
@@ -472,16 +476,11 @@ impl World {
     fn post_send(&mut self, rank: u32, context: u32, to: u32, tag: u32, bytes: u64, mode: Mode) -> RequestId {
         let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
         let protocol = self.protocol(inter, bytes, mode);
-        let index = self.new_request(rank);
+        let asked = Asked { context, peer: to, tag };
+        let index = self.new_request(Request { is_send: true, asked, bytes, ..Request::new(rank) });
         let request = &mut self.requests[index as usize];
         let id = request.id(index);
-        request.is_send = true;
-        request.pattern = Pattern { context, source: Some(rank), tag: Some(tag) };
-        request.capacity = bytes;
-        request.bytes = bytes;
-        request.peer = to;
-        request.tag = tag;
-        request.message = id.0;
+        request.order_or_message = id.0;
         let message = self.new_message(Message {
             id: id.0,
             source: rank,
@@ -497,9 +496,6 @@ impl World {
             available: (0, 0),
             sent_at: 0,
             earliest: 0,
-            entered: 0,
-            route: 0,
-            next_on_route: NONE,
             credit: 0,
             receiver_ready: 0,
             cleared_at: 0,
@@ -510,7 +506,7 @@ impl World {
         self.counts.sent += 1;
         self.counts.held += 1;
         let cost = match protocol {
-            Protocol::Eager => self.layer(inter).send_cost_ps(bytes),
+            Protocol::Eager => self.costs(inter, bytes).send_ps,
             Protocol::Rendezvous => 0,
             // The envelope alone.
             Protocol::Fetched => self.layer(inter).send_cost_ps(0),
@@ -520,12 +516,9 @@ impl World {
     }
 
     fn post_recv(&mut self, rank: u32, pattern: Pattern, capacity: u64) -> RequestId {
-        let index = self.new_request(rank);
-        let request = &mut self.requests[index as usize];
-        request.is_send = false;
-        request.pattern = pattern;
-        request.capacity = capacity;
-        let id = request.id(index);
+        let asked = Asked::of(&pattern);
+        let index = self.new_request(Request { asked, bytes: capacity, ..Request::new(rank) });
+        let id = self.requests[index as usize].id(index);
         self.act(rank, 0, Kind::Endpoint, Effect::Post { request: index });
         id
     }
@@ -534,8 +527,8 @@ impl World {
         let request = &mut self.requests[index as usize];
         self.posts += 1;
         request.posted_at = at;
-        request.post_order = self.posts;
-        let (rank, pattern, id) = (request.rank, request.pattern, request.id(index));
+        request.order_or_message = self.posts;
+        let (rank, pattern, id) = (request.rank, request.asked.pattern(), request.id(index));
         match self.matcher.post(rank, pattern, id.0) {
             PostOutcome::Waits(posted) => self.requests[index as usize].posted = Some(posted),
             PostOutcome::Took { message, .. } => {
@@ -594,14 +587,27 @@ impl World {
         }
     }
 
-    fn new_request(&mut self, rank: u32) -> u32 {
+    /// Puts a request into the slab, its generation being the next of its place.
+    fn new_request(&mut self, request: Request) -> u32 {
         if let Some(index) = self.free_requests.pop() {
-            let request = &mut self.requests[index as usize];
-            *request = Request::new(rank, request.generation + 1);
+            let place = &mut self.requests[index as usize];
+            *place = Request { generation: place.generation + 1, ..request };
             return index;
         }
-        self.requests.push(Request::new(rank, 1));
+        self.requests.push(request);
         (self.requests.len() - 1) as u32
+    }
+
+    /// What messages of so many bytes cost: most often those of the last one.
+    #[inline]
+    fn costs(&mut self, inter: bool, bytes: u64) -> Costs {
+        let known = self.known[usize::from(inter)];
+        if known.bytes == bytes {
+            return known;
+        }
+        let costs = self.layer(inter).costs(bytes);
+        self.known[usize::from(inter)] = costs;
+        costs
     }
 
     fn free_request(&mut self, index: u32) {

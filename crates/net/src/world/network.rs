@@ -46,6 +46,16 @@ struct Route {
     last: u32,
 }
 
+/// What the network knows of a message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    /// When it entered, in picoseconds.
+    pub(super) entered: u64,
+    route: u32,
+    /// The message that enters by the same route after it.
+    next: u32,
+}
+
 /// The network of a world.
 #[derive(Clone)]
 pub(super) struct Network {
@@ -56,6 +66,8 @@ pub(super) struct Network {
     /// By sending and receiving rank.
     pairs: Table<Pair, u32>,
     routes: Vec<Route>,
+    /// By message.
+    ways: Vec<Way>,
     media: Vec<u32>,
     repeats: Vec<BitRate>,
     /// An [`Event::Share`] is to come at this instant.
@@ -76,6 +88,7 @@ impl Network {
             router: Router::new(Arc::clone(graph)),
             pairs: Table::new(),
             routes: Vec::new(),
+            ways: Vec::new(),
             media: Vec::new(),
             repeats: Vec::new(),
             is_sharing: false,
@@ -132,6 +145,14 @@ impl Network {
         number
     }
 
+    /// What is known of a message that has entered, or is about to.
+    pub(super) fn way(&mut self, message: u32) -> &mut Way {
+        if self.ways.len() <= message as usize {
+            self.ways.resize(message as usize + 1, Way { entered: 0, route: 0, next: NONE });
+        }
+        &mut self.ways[message as usize]
+    }
+
     /// What a packet of this length takes from the end of the first line of a route to its end.
     fn rest(&mut self, route: u32, packet: Bytes) -> Span {
         let Route { first_repeat, end_repeat, delay, known, .. } = self.routes[route as usize];
@@ -148,6 +169,7 @@ impl Network {
     pub(super) fn memory_bytes(&self) -> usize {
         self.pairs.memory_bytes()
             + self.routes.capacity() * size_of::<Route>()
+            + self.ways.capacity() * size_of::<Way>()
             + self.media.capacity() * size_of::<u32>()
             + self.carrier.as_ref().map_or(0, |carrier| carrier.memory_bytes())
     }
@@ -171,13 +193,12 @@ impl World {
     /// A message is ready to enter the network: it does, or waits for those of its pair before it.
     pub(super) fn network_enter(&mut self, index: u32) {
         let Some(network) = &mut self.network else { return };
-        let message = &mut self.messages[index as usize];
+        let message = &self.messages[index as usize];
         let place = |rank: u32| self.model.placement[rank as usize];
         let ranks = Pair { source: message.source, destination: message.destination };
         let nodes = Pair { source: place(ranks.source), destination: place(ranks.destination) };
         let number = network.route(ranks, nodes);
-        message.route = number;
-        message.next_on_route = NONE;
+        *network.way(index) = Way { entered: 0, route: number, next: NONE };
         if network.carrier.is_some() {
             return self.network_send(index, nodes);
         }
@@ -190,18 +211,20 @@ impl World {
         if before == NONE {
             route.next = index;
         } else {
-            self.messages[before as usize].next_on_route = index;
+            network.way(before).next = index;
         }
     }
 
     fn network_start(&mut self, index: u32) {
         let Some(network) = &mut self.network else { return };
-        let message = &mut self.messages[index as usize];
+        let message = &self.messages[index as usize];
         let bytes = if is_envelope_only(message) { 0 } else { message.bytes };
         let load = network.packets.on_line(Bytes::new(bytes)).bits();
-        let route = &mut network.routes[message.route as usize];
+        let way = network.way(index);
+        way.entered = self.now;
+        let number = way.route;
+        let route = &mut network.routes[number as usize];
         route.under_way = index;
-        message.entered = self.now;
         // Its last bit does not leave before its sender has made it.
         let made_in = message.sent_at.saturating_sub(self.now);
         let ceiling = (made_in > 0)
@@ -240,12 +263,14 @@ impl World {
             self.network_changed();
             return;
         };
-        let number = self.messages[index as usize].route;
+        let number = network.way(index).route;
         let route = &mut network.routes[number as usize];
         let next = std::mem::replace(&mut route.next, NONE);
         route.under_way = NONE;
         if next != NONE {
-            route.next = self.messages[next as usize].next_on_route;
+            let after = network.way(next).next;
+            let route = &mut network.routes[number as usize];
+            route.next = after;
             if route.next == NONE {
                 route.last = NONE;
             }
@@ -262,7 +287,7 @@ impl World {
         let Some(network) = &mut self.network else { return (0, 0) };
         let message = &self.messages[index as usize];
         let bytes = Bytes::new(if is_envelope_only(message) { 0 } else { message.bytes });
-        let number = message.route;
+        let number = network.way(index).route;
         let rest = network.rest(number, network.packets.last_on_line(bytes)).as_ps();
         let rate = network.routes[number as usize].rate;
         let alone = rate.time_for(network.packets.on_line(bytes).bits()).unwrap_or(Span::MAX).as_ps();
@@ -272,10 +297,11 @@ impl World {
     /// A message whose last bit is at its receiver at `end`, and would be there `alone` after it entered, were it
     /// alone: schedules its arrival.
     pub(super) fn network_leave(&mut self, index: u32, end: u64, alone: u64) {
-        let Some(network) = &self.network else { return };
+        let Some(network) = &mut self.network else { return };
         let payload = network.packets.payload.get();
+        let entered = network.way(index).entered;
         let message = &self.messages[index as usize];
-        let (bytes, at, entered) = (message.bytes, message.sent_at, message.entered);
+        let (bytes, at) = (message.bytes, message.sent_at);
         let contended = (end - entered).saturating_sub(alone.max(at.saturating_sub(entered)));
         let layer = self.layer(message.inter);
         if is_envelope_only(message) || bytes <= payload {

@@ -1,11 +1,10 @@
 //! Ranks inside the library: suspension, progress of their messages, resumption.
 
-use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::{Input, Next, Protocol, TransferState};
 use wiretwin_record::timeline::Kind;
 use wiretwin_units::{Bytes, Span};
 
-use super::state::{Message, NONE, Rank, Request, RequestState, State};
+use super::state::{Asked, Message, NONE, Rank, Request, RequestState, State};
 use super::{CANCELLED, COMPLETED, Completion, Found, RequestId, Resumed, WaitMode, World};
 use crate::packet;
 use crate::queue::Event;
@@ -310,7 +309,7 @@ impl World {
     }
 
     pub(super) fn found(&self, rank: u32) -> Option<Found> {
-        let (envelope, message) = self.matcher.probe(rank, &self.ranks[rank as usize].pattern)?;
+        let (envelope, message) = self.matcher.probe(rank, &self.ranks[rank as usize].sought.pattern())?;
         let message = &self.messages[message as usize];
         Some(Found {
             source: envelope.source,
@@ -339,7 +338,7 @@ impl World {
 
     /// From when the message that a probe found was on the wire.
     fn wire_from(&self, rank: u32, found: Found) -> u64 {
-        let probed = self.matcher.probe(rank, &self.ranks[rank as usize].pattern);
+        let probed = self.matcher.probe(rank, &self.ranks[rank as usize].sought.pattern());
         probed.map_or(u64::MAX, |(_, message)| {
             let message = &self.messages[message as usize];
             debug_assert_eq!(message.id, found.message.0);
@@ -362,12 +361,12 @@ impl World {
             }
             self.completions.push(Completion {
                 request: request.id(index),
-                source: if request.is_send { rank } else { request.peer },
-                tag: request.tag,
+                source: if request.is_send { rank } else { request.asked.peer },
+                tag: request.asked.tag,
                 bytes: Bytes::new(request.bytes),
-                message: RequestId(request.message),
+                message: RequestId(request.order_or_message),
                 number: 0,
-                truncated: !request.is_send && request.bytes > request.capacity,
+                truncated: request.truncated,
                 cancelled: request.state == RequestState::Cancelled,
                 failed: false,
             });
@@ -384,7 +383,7 @@ impl Rank {
             totals: [0; 4],
             in_library_since: 0,
             wire_from: u64::MAX,
-            pattern: Pattern { context: 0, source: None, tag: None },
+            sought: Asked::NOTHING,
             state: State::Running,
             wait_head: NONE,
             wait_open: 0,
@@ -409,24 +408,22 @@ impl Rank {
 impl Request {
     pub(super) const LAST_GENERATION: u32 = i32::MAX as u32;
 
-    pub(super) const fn new(rank: u32, generation: u32) -> Self {
+    /// A receive of the first generation.
+    pub(super) const fn new(rank: u32) -> Self {
         Self {
-            generation,
+            generation: 1,
             rank,
             next_wait: NONE,
             state: RequestState::Active,
             is_send: false,
             waited: false,
             let_go: false,
+            truncated: false,
             posted: None,
-            pattern: Pattern { context: 0, source: None, tag: None },
-            posted_at: 0,
-            post_order: 0,
-            capacity: 0,
-            peer: 0,
-            tag: 0,
+            asked: Asked::NOTHING,
             bytes: 0,
-            message: 0,
+            posted_at: 0,
+            order_or_message: 0,
         }
     }
 
@@ -436,4 +433,6 @@ impl Request {
     }
 }
 
-const _: () = assert!(size_of::<Message>() <= 168, "messages in flight stay small");
+const _: () = assert!(size_of::<Message>() == 128, "a message is two lines of the cache");
+const _: () = assert!(size_of::<Rank>() == 128, "a rank is two lines of the cache");
+const _: () = assert!(size_of::<Request>() == 64, "a request is one line of the cache");

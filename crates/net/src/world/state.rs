@@ -29,18 +29,44 @@ pub(super) enum State {
     Finished,
 }
 
+/// What a receive or a probe asks for, as a request keeps it: `NONE` stands for any source or tag. Of a send, or of a
+/// receive that has taken a message, it is the peer and the tag.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub context: u32,
+    pub peer: u32,
+    pub tag: u32,
+}
+
+impl Asked {
+    pub(super) const NOTHING: Self = Self { context: 0, peer: NONE, tag: NONE };
+
+    #[inline]
+    pub(super) fn of(pattern: &Pattern) -> Self {
+        let Pattern { context, source, tag } = *pattern;
+        Self { context, peer: source.unwrap_or(NONE), tag: tag.unwrap_or(NONE) }
+    }
+
+    #[inline]
+    pub(super) fn pattern(self) -> Pattern {
+        let given = |one: u32| (one != NONE).then_some(one);
+        Pattern { context: self.context, source: given(self.peer), tag: given(self.tag) }
+    }
+}
+
+/// Two lines of the cache, what every message looks at in the first.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Rank {
     /// Everything before is accounted for; picoseconds.
     pub clock: u64,
-    /// Picoseconds by [`wiretwin_record::timeline::Kind`].
-    pub totals: [u64; 4],
     /// When it last entered a suspending call: since then it is inside the library.
     pub in_library_since: u64,
     /// From here the wait that ends now was on the wire (`u64::MAX`: never).
     pub wire_from: u64,
-    pub pattern: Pattern,
     pub state: State,
+    /// A [`crate::queue::Event::Proceed`] is scheduled, or being handled.
+    pub pending: bool,
     /// The requests it waits for, linked by `Request::next_wait`.
     pub wait_head: u32,
     /// Of these, how many are not complete.
@@ -52,16 +78,18 @@ pub(super) struct Rank {
     pub work_tail: u32,
     /// The message being handled by a rank with a core of its own.
     pub current: u32,
-    pub name: u32,
-    pub site: i32,
-    /// Which of the model's first calls it has made, as bits.
-    pub firsts_done: u64,
-    /// What the call that it is in takes at its end, being the first of its kind.
-    pub first_late: Span,
     /// Index among the ranks that share cores, or `NONE`.
     pub sharer: u32,
-    /// A [`crate::queue::Event::Proceed`] is scheduled, or being handled.
-    pub pending: bool,
+    /// What the call that it is in takes at its end, being the first of its kind.
+    pub first_late: Span,
+    /// Picoseconds by [`wiretwin_record::timeline::Kind`].
+    pub totals: [u64; 4],
+    /// Which of the model's first calls it has made, as bits.
+    pub firsts_done: u64,
+    pub name: u32,
+    pub site: i32,
+    /// What it looks for.
+    pub sought: Asked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +100,9 @@ pub(super) enum RequestState {
     Cancelled,
 }
 
+/// One line of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Request {
     pub generation: u32,
     pub rank: u32,
@@ -82,22 +112,20 @@ pub(super) struct Request {
     pub waited: bool,
     /// No wait will name it.
     pub let_go: bool,
+    /// The message was longer than the buffer.
+    pub truncated: bool,
     pub posted: Option<Posted>,
-    /// A receive: what it asks for. A send: what it sent.
-    pub pattern: Pattern,
-    pub posted_at: u64,
-    /// A receive: its place in the order of posting.
-    pub post_order: u64,
-    /// A receive: the buffer's length. A send: the message's.
-    pub capacity: u64,
-    /// Of a send: the destination. Of a complete receive: the sender.
-    pub peer: u32,
-    pub tag: u32,
+    pub asked: Asked,
+    /// Of a receive that waits for a message, the buffer's length; of others, the message's.
     pub bytes: u64,
-    pub message: u64,
+    pub posted_at: u64,
+    /// Of a receive that waits for a message, its place in the order of posting; of others, the message.
+    pub order_or_message: u64,
 }
 
+/// Two lines of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub(super) struct Message {
     /// The request of its send; unique for ever, so it names the message too.
     pub id: u64,
@@ -119,11 +147,6 @@ pub(super) struct Message {
     pub sent_at: u64,
     /// Data cannot arrive before.
     pub earliest: u64,
-    /// When it entered the network, and by which of its routes.
-    pub entered: u64,
-    pub route: u32,
-    /// The message that enters the network by the same route after it.
-    pub next_on_route: u32,
     /// What the handshake has used of the flight.
     pub credit: u64,
     /// Since when the receiver has been ready for a rendezvous.
@@ -146,7 +169,7 @@ pub(super) struct Pair {
 impl Key for Pair {
     #[inline]
     fn hash(&self) -> u64 {
-        mix(0, u64::from(self.source) | (u64::from(self.destination) << 32))
+        mix(u64::from(self.source), u64::from(self.destination))
     }
 }
 

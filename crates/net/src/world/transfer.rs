@@ -85,19 +85,22 @@ impl World {
     pub(super) fn fly(&mut self, index: u32, crossing: Crossing) {
         let Crossing { at, on_link, not_before, contended } = crossing;
         let message = &self.messages[index as usize];
-        let layer = self.layer(message.inter);
         let bytes = message.bytes;
         let (wished, flight, recv_cost, gap) = if is_envelope_only(message) {
+            let layer = self.layer(message.inter);
             let control = layer.control_flight_ps();
             let fetched = message.transfer.protocol() == Protocol::Fetched;
             let cost = if fetched { layer.fetch_cost_ps(bytes).unwrap_or(0) } else { 0 };
             (at + control, control, cost, 0)
         } else {
-            let delivery = layer.deliver(bytes, at, message.earliest, message.credit);
+            let (inter, earliest, credit) = (message.inter, message.earliest, message.credit);
+            let costs = self.costs(inter, bytes);
+            let delivery = costs.deliver(at, earliest, credit);
             let arrival = delivery.arrival_ps.max(not_before);
             let flight = arrival.saturating_sub(at).saturating_sub(contended);
-            (arrival, flight, delivery.recv_cost_ps, layer.gap_ps(bytes))
+            (arrival, flight, delivery.recv_cost_ps, costs.gap_ps)
         };
+        let message = &self.messages[index as usize];
         let with_envelope = message.transfer.state() == TransferState::EnvelopeUnderWay;
         let with_data = !is_envelope_only(message);
         let pair = Pair { source: message.source, destination: message.destination };
@@ -143,7 +146,9 @@ impl World {
             None => {
                 self.transition(index, Input::ArrivedUnexpected);
                 let rank = &self.ranks[destination as usize];
-                if matches!(rank.state, State::Probe | State::Watch) && rank.pattern.accepts(&envelope) {
+                if matches!(rank.state, State::Probe | State::Watch)
+                    && rank.sought.pattern().accepts(&envelope)
+                {
                     self.notify(destination);
                 }
             }
@@ -154,16 +159,16 @@ impl World {
     pub(super) fn matched(&mut self, index: u32, request: u32, how: Input) {
         let message = &mut self.messages[index as usize];
         message.receive = request;
-        let Request { posted_at, post_order, .. } = self.requests[request as usize];
+        let Request { posted_at, order_or_message: post_order, .. } = self.requests[request as usize];
         message.receiver_ready = posted_at;
         let (id, source, destination, arrival) =
             (message.id, message.source, message.destination, message.arrival);
         let taken = &mut self.requests[request as usize];
         taken.posted = None;
-        taken.peer = source;
-        taken.tag = message.tag;
+        (taken.asked.peer, taken.asked.tag) = (source, message.tag);
+        taken.truncated = message.bytes > taken.bytes;
         taken.bytes = message.bytes;
-        taken.message = id;
+        taken.order_or_message = id;
         let receive = taken.id(request).0;
         self.note(MATCHED, posted_at.max(arrival), id, receive);
         self.transition(index, how);
