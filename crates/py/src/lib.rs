@@ -18,6 +18,7 @@ mod reader;
 mod recording;
 mod rpc;
 mod schedule;
+mod steps;
 mod wire;
 mod world;
 

@@ -7,77 +7,13 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use serde::{Deserialize, Serialize};
-use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
-use wiretwin_net::ranks::{Completion, Found, NameId, Op, Outcome, Ranks, RanksError, RequestId};
+use wiretwin_net::ranks::{Completion, Found, NameId, Op, Outcome, Ranks, RequestId, WaitMode};
 use wiretwin_units::{Bytes, Span};
 
 use crate::operation::{Asked, WAITS, read};
-
-/// An operation as it is kept; the requests that it makes and names are in lists of their own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Step {
-    Compute(u64),
-    Enter { name: u32, site: i32 },
-    Exit,
-    Send { context: u32, to: u32, tag: u32, bytes: u64, mode: u8 },
-    Recv { asked: Asks, capacity: u64 },
-    Cancel,
-    Wait { count: u32, mode: u8 },
-    Probe(Asks),
-    ProbeNow(Asks),
-    Yield,
-    Finish,
-}
-
-/// What a receive or a probe accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Asks {
-    context: u32,
-    source: Option<u32>,
-    tag: Option<u32>,
-}
-
-impl Asks {
-    const fn of(pattern: &Pattern) -> Self {
-        Self { context: pattern.context, source: pattern.source, tag: pattern.tag }
-    }
-
-    const fn pattern(self) -> Pattern {
-        Pattern { context: self.context, source: self.source, tag: self.tag }
-    }
-}
-
-impl Step {
-    /// Whether the world gives it a number, by which waits name it.
-    const fn makes_request(&self) -> bool {
-        matches!(self, Self::Send { .. } | Self::Recv { .. })
-    }
-
-    /// How many requests it names.
-    const fn names(&self) -> usize {
-        match *self {
-            Self::Cancel => 1,
-            Self::Wait { count, .. } => count as usize,
-            _ => 0,
-        }
-    }
-
-    /// Whether the rank goes on only when the world resumes it.
-    const fn suspends(&self) -> bool {
-        matches!(self, Self::Wait { .. } | Self::Probe(_) | Self::ProbeNow(_) | Self::Yield)
-    }
-
-    /// Whether it is the same, as far as the rank's own path decides it: not how long it computed, nor the number
-    /// of a line, which are numbered in the order in which all ranks came to them.
-    fn is_like(&self, now: &Self) -> bool {
-        match (self, now) {
-            (Self::Compute(_), Self::Compute(_)) => true,
-            (Self::Enter { name: then, .. }, Self::Enter { name, .. }) => then == name,
-            _ => self == now,
-        }
-    }
-}
+use crate::steps::{ANY, Asks, Place, Step, StepReader, Steps};
+use crate::world::refused;
 
 /// What a rank was resumed with.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -144,15 +80,27 @@ pub(crate) fn answer<'py>(py: Python<'py>, outcome: Outcome<'_>) -> PyResult<Bou
     }
 }
 
+/// What the world's answer to a wait says of one receive: nothing if it is none of those waited for.
+pub(crate) fn received<'py>(
+    py: Python<'py>,
+    receive: RequestId,
+    outcome: Outcome<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Outcome::Completed(items) = outcome else { return answer(py, outcome) };
+    let Some(item) = items.iter().find(|item| item.request == receive) else {
+        return Ok(py.None().into_bound(py));
+    };
+    Arrived::completed(item).completion(py)
+}
+
 /// What one rank asked of the world and what the world answered, in order.
 #[pyclass(module = "wiretwin._core", skip_from_py_object)]
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RankTrace {
-    steps: Vec<Step>,
-    /// What sends and receives returned, one after the other.
+    /// With the requests that they name.
+    steps: Steps,
+    /// What sends and receives returned, one after the other; empty where that is 1, 2 and so on.
     made: Vec<u64>,
-    /// What waits and cancels named, one after the other.
-    named: Vec<u64>,
     answers: Vec<Answer>,
     completions: Vec<Arrived>,
     /// Of calls, by number.
@@ -162,16 +110,31 @@ pub(crate) struct RankTrace {
 impl RankTrace {
     /// Adds an operation, and the request that it made.
     pub(crate) fn add(&mut self, asked: &Asked, requests: &[RequestId], made: u64) {
-        let step = step(asked);
+        let named = match asked {
+            Asked::Op(Op::Cancel(request)) => std::slice::from_ref(request),
+            Asked::Wait { .. } => requests,
+            Asked::Op(_) => &[],
+        };
+        self.push(step(asked), made, named.iter().map(|request| request.0));
+    }
+
+    /// Adds an operation, the request that it makes, if it does, and those that it names.
+    pub(crate) fn push(&mut self, step: Step, request: u64, named: impl IntoIterator<Item = u64>) {
         if step.makes_request() {
-            self.made.push(made);
+            let before = self.steps.requests();
+            if self.made.is_empty() && request != before + 1 {
+                self.made.extend(1..=before);
+            }
+            if !self.made.is_empty() || request != before + 1 {
+                self.made.push(request);
+            }
         }
-        match asked {
-            Asked::Op(Op::Cancel(request)) => self.named.push(request.0),
-            Asked::Wait { .. } => self.named.extend(requests.iter().map(|request| request.0)),
-            Asked::Op(_) => {}
-        }
-        self.steps.push(step);
+        self.steps.push(step, named);
+    }
+
+    /// What a send or a receive returned, by its number from 0.
+    fn made(&self, nth: usize) -> u64 {
+        if self.made.is_empty() { nth as u64 + 1 } else { self.made[nth] }
     }
 
     /// Adds what the rank was resumed with.
@@ -199,10 +162,17 @@ impl RankTrace {
         }) as u32)
     }
 
+    /// Its sends and receives by what they returned, each with its number from 0; empty where that is one less.
+    fn by_request(&self) -> Vec<(u64, u32)> {
+        let mut made = self.made.iter().copied().zip(0..).collect::<Vec<(u64, u32)>>();
+        made.sort_unstable();
+        made
+    }
+
     /// An operation as it was posted, of a step that named these requests.
     fn posted<'py>(&self, py: Python<'py>, step: &Step, named: &[u64]) -> PyResult<Bound<'py, PyTuple>> {
         let asks = |asks: &Asks| {
-            let any = |filter: Option<u32>| filter.map_or(-1, i64::from);
+            let any = |filter: u32| if filter == ANY { -1 } else { i64::from(filter) };
             (asks.context, any(asks.source), any(asks.tag))
         };
         match step {
@@ -261,7 +231,7 @@ fn step(asked: &Asked) -> Step {
     }
 }
 
-fn number<T: PartialEq + Copy>(list: &[(&str, T)], value: T) -> u8 {
+pub(crate) fn number<T: PartialEq + Copy>(list: &[(&str, T)], value: T) -> u8 {
     list.iter().position(|(_, one)| *one == value).unwrap_or(0) as u8
 }
 
@@ -287,13 +257,14 @@ impl RankTrace {
 
     /// The operations with the request that each made, 0 if none.
     fn operations<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let (mut made, mut named) = (self.made.iter(), &self.named[..]);
+        let mut made = 0;
+        let mut reader = self.steps.read();
         let list = PyList::empty(py);
-        for step in &self.steps {
-            let (mine, rest) = named.split_at(step.names());
-            named = rest;
-            let request = if step.makes_request() { made.next().copied().unwrap_or(0) } else { 0 };
-            list.append((self.posted(py, step, mine)?, request))?;
+        while let Some(step) = reader.step() {
+            let mine = (0..step.names()).map(|_| reader.named()).collect::<Vec<_>>();
+            let request = if step.makes_request() { self.made(made) } else { 0 };
+            made += usize::from(step.makes_request());
+            list.append((self.posted(py, &step, &mine)?, request))?;
         }
         Ok(list)
     }
@@ -331,8 +302,8 @@ impl RankTrace {
     /// for. Of ranks of one world only.
     fn kind(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
-        for step in &self.steps {
-            std::mem::discriminant(step).hash(&mut hasher);
+        for step in self.steps.iter() {
+            std::mem::discriminant(&step).hash(&mut hasher);
             match step {
                 Step::Enter { name, site } => (name, site).hash(&mut hasher),
                 Step::Send { bytes, mode, .. } => (bytes, mode).hash(&mut hasher),
@@ -363,84 +334,84 @@ impl RankTrace {
 
 /// A rank that does once more what is in its trace, up to each suspension.
 pub(crate) struct Again<'a> {
-    trace: &'a RankTrace,
+    reader: StepReader<'a>,
+    /// The requests that its sends and receives have made this time, without the first ones, of which none is open.
+    made: Vec<RequestId>,
+    /// How many those first ones are.
+    before: u64,
+    /// How many requests no wait for all has named.
+    open: u64,
+    /// Its sends and receives by what they returned then; empty where that is one more than their number.
+    by_request: Vec<(u64, u32)>,
     /// The numbers of the calls' names in this world.
     names: Vec<NameId>,
     /// How long it computes instead.
-    durations: Option<Vec<u64>>,
-    computed: usize,
-    next: usize,
-    /// What waits and cancels name, as places in `made`.
-    named: Vec<u32>,
-    waited: usize,
-    /// The requests that its sends and receives have made this time.
-    made: Vec<RequestId>,
-    /// Of the wait that is being posted.
-    requests: Vec<RequestId>,
+    durations: Option<std::vec::IntoIter<u64>>,
 }
 
 impl<'a> Again<'a> {
     /// The rank at its beginning, the calls' names numbered by `name_id`.
-    ///
-    /// # Errors
-    /// A `ValueError` where it has fewer durations than stretches, or names a request that it has not made.
     pub(crate) fn of(
         trace: &'a RankTrace,
         durations: Option<Vec<u64>>,
         mut name_id: impl FnMut(&str) -> NameId,
-    ) -> PyResult<Self> {
-        let stretches = trace.steps.iter().filter(|step| matches!(step, Step::Compute(_))).count();
-        if durations.as_ref().is_some_and(|durations| durations.len() < stretches) {
-            return Err(PyValueError::new_err(
-                "a recording has more stretches of computation than durations",
-            ));
+    ) -> Self {
+        Self {
+            reader: trace.steps.read(),
+            made: Vec::new(),
+            before: 0,
+            open: 0,
+            by_request: trace.by_request(),
+            names: trace.names.iter().map(|name| name_id(name)).collect(),
+            durations: durations.map(Vec::into_iter),
         }
-        let mut made = trace.made.iter().copied().zip(0..).collect::<Vec<(u64, u32)>>();
-        made.sort_unstable();
-        let step = |request: &u64| {
-            let at = made.binary_search_by_key(request, |(one, _)| *one);
-            at.map(|at| made[at].1).map_err(|_| {
-                PyValueError::new_err(format!("request {request} of a recording was never made"))
-            })
-        };
-        let named = trace.named.iter().map(step).collect::<PyResult<_>>()?;
-        let names = trace.names.iter().map(|name| name_id(name)).collect();
-        let made = Vec::with_capacity(trace.made.len());
-        Ok(Self {
-            trace,
-            names,
-            durations,
-            computed: 0,
-            next: 0,
-            named,
-            waited: 0,
-            made,
-            requests: Vec::new(),
-        })
     }
 
     /// Whether it has done everything.
     pub(crate) const fn is_over(&self) -> bool {
-        self.next == self.trace.steps.len()
+        self.reader.is_over()
     }
 
-    /// Posts what it does until it is suspended.
+    /// What a send or a receive made this time that returned `request` then.
+    #[inline]
+    fn made(&self, request: u64) -> PyResult<RequestId> {
+        let number = if self.by_request.is_empty() {
+            Some(request.wrapping_sub(1))
+        } else {
+            let found = self.by_request.binary_search_by_key(&request, |(one, _)| *one);
+            found.ok().map(|at| u64::from(self.by_request[at].1))
+        };
+        let made = number.and_then(|number| self.made.get(number.wrapping_sub(self.before) as usize));
+        made.copied()
+            .ok_or_else(|| PyValueError::new_err(format!("request {request} of a recording was never made")))
+    }
+
+    /// Posts what it does until it is suspended; `requests` are those of a wait meanwhile.
     ///
     /// # Errors
-    /// Those of the world.
-    pub(crate) fn resume(&mut self, rank: u32, world: &mut Ranks) -> Result<(), RanksError> {
-        while let Some(step) = self.trace.steps.get(self.next) {
-            self.next += 1;
-            self.requests.clear();
-            let named = &self.named[self.waited..self.waited + step.names()];
-            self.waited += named.len();
-            self.requests.extend(named.iter().filter_map(|one| self.made.get(*one as usize)));
-            let operation = match *step {
-                Step::Compute(own) => {
-                    let ps = self.durations.as_ref().map_or(own, |durations| durations[self.computed]);
-                    self.computed += 1;
-                    Op::Compute(Span::from_ps(ps))
+    /// Those of the world; a `ValueError` where it has fewer durations than stretches, or names a request that it has
+    /// not made.
+    pub(crate) fn resume(
+        &mut self,
+        rank: u32,
+        world: &mut Ranks,
+        requests: &mut Vec<RequestId>,
+    ) -> PyResult<()> {
+        while let Some(step) = self.reader.step() {
+            if step.names() > 0 {
+                requests.clear();
+                for _ in 0..step.names() {
+                    let request = self.reader.named();
+                    requests.push(self.made(request)?);
                 }
+            }
+            let operation = match step {
+                Step::Compute(own) => Op::Compute(Span::from_ps(match &mut self.durations {
+                    None => own,
+                    Some(durations) => durations.next().ok_or_else(|| {
+                        PyValueError::new_err("a recording has more stretches of computation than durations")
+                    })?,
+                })),
                 Step::Enter { name, site } => Op::Enter { name: self.names[name as usize], site },
                 Step::Exit => Op::Exit,
                 Step::Send { context, to, tag, bytes, mode } => Op::Send {
@@ -453,18 +424,26 @@ impl<'a> Again<'a> {
                 Step::Recv { asked, capacity } => {
                     Op::Recv { pattern: asked.pattern(), capacity: Bytes::new(capacity) }
                 }
-                Step::Cancel => Op::Cancel(self.requests.first().copied().unwrap_or(RequestId(0))),
-                Step::Wait { mode, .. } => {
-                    Op::Wait { requests: &self.requests, mode: WAITS[mode as usize].1 }
+                Step::Cancel => Op::Cancel(requests[0]),
+                Step::Wait { count, mode } => {
+                    let mode = WAITS[mode as usize].1;
+                    if mode == WaitMode::All {
+                        self.open = self.open.saturating_sub(u64::from(count));
+                        if self.open == 0 {
+                            self.before += self.made.len() as u64;
+                            self.made.clear();
+                        }
+                    }
+                    Op::Wait { requests: if count == 0 { &[] } else { requests }, mode }
                 }
                 Step::Probe(asked) => Op::Probe(asked.pattern()),
                 Step::ProbeNow(asked) => Op::ProbeNow(asked.pattern()),
                 Step::Yield => Op::Yield,
                 Step::Finish => Op::Finish,
             };
-            let made = world.post(rank, operation)?;
-            if step.makes_request() {
-                self.made.push(made.unwrap_or(RequestId(0)));
+            if let Some(made) = world.post(rank, operation).map_err(refused)? {
+                self.made.push(made);
+                self.open += 1;
             }
             if step.suspends() {
                 break;
@@ -478,8 +457,8 @@ impl<'a> Again<'a> {
 #[derive(Debug, Default)]
 struct Played {
     step: usize,
+    place: Place,
     made: usize,
-    named: usize,
     answered: usize,
     completed: usize,
     suspended: bool,
@@ -524,8 +503,9 @@ impl TracePlayer {
         let trace = self.trace.borrow(py);
         let played = &mut self.played;
         let now = step(asked);
-        let then = trace.steps.get(played.step);
-        let named = then.map_or(&[][..], |then| &trace.named[played.named..played.named + then.names()]);
+        let mut reader = trace.steps.read_from(played.place);
+        let then = reader.step();
+        let named = (0..then.map_or(0, |then| then.names())).map(|_| reader.named()).collect::<Vec<_>>();
         let same = match asked {
             Asked::Op(Op::Cancel(request)) => named == [request.0],
             Asked::Wait { .. } => self.requests.iter().map(|one| one.0).eq(named.iter().copied()),
@@ -534,7 +514,7 @@ impl TracePlayer {
         let Some(then) = then.filter(|then| known && then.is_like(&now) && same) else {
             let was = then.map_or_else(
                 || Ok("the end".to_string()),
-                |then| trace.posted(py, then, named).map(|posted| words(&posted)),
+                |then| trace.posted(py, &then, &named).map(|posted| words(&posted)),
             )?;
             return Err(PyValueError::new_err(format!(
                 "operation {} is {}, it was {was}",
@@ -543,14 +523,14 @@ impl TracePlayer {
             )));
         };
         played.step += 1;
-        played.named += named.len();
+        played.place = trace.steps.place_of(&reader);
         played.suspended = then.suspends();
         played.is_over = matches!(then, Step::Finish);
         if !then.makes_request() {
             return Ok(0);
         }
         played.made += 1;
-        Ok(trace.made[played.made - 1])
+        Ok(trace.made(played.made - 1))
     }
 }
 

@@ -6,47 +6,46 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
-use wiretwin_net::ranks::{Op, RequestId, WaitMode};
+use wiretwin_net::ranks::{NameId, WaitMode};
 use wiretwin_record::script::{Message, Receive, Rejected, Script};
 use wiretwin_record::{goal, recording};
-use wiretwin_units::{Bytes, Span};
 
-use crate::operation::Asked;
-use crate::rank_trace::RankTrace;
+use crate::operation::WAITS;
+use crate::rank_trace::{RankTrace, number};
+use crate::steps::{Asks, Step};
 
 impl Script for RankTrace {
     fn compute(&mut self, ps: u64) {
-        self.add(&Asked::Op(Op::Compute(Span::from_ps(ps))), &[], 0);
+        self.push(Step::Compute(ps), 0, []);
     }
 
     fn enter(&mut self, call: &str) {
-        let name = self.number_of(call);
-        self.add(&Asked::Op(Op::Enter { name, site: -1 }), &[], 0);
+        let NameId(name) = self.number_of(call);
+        self.push(Step::Enter { name, site: -1 }, 0, []);
     }
 
     fn exit(&mut self) {
-        self.add(&Asked::Op(Op::Exit), &[], 0);
+        self.push(Step::Exit, 0, []);
     }
 
     fn send(&mut self, message: Message, mode: Mode, request: u64) {
         let Message { context, to, tag, bytes } = message;
-        let send = Op::Send { context, to, tag, bytes: Bytes::new(bytes), mode };
-        self.add(&Asked::Op(send), &[], request);
+        self.push(Step::Send { context, to, tag, bytes, mode: number(&Mode::BY_NAME, mode) }, request, []);
     }
 
     fn recv(&mut self, receive: Receive, request: u64) {
         let Receive { context, source, tag, capacity } = receive;
-        let receive = Op::Recv { pattern: Pattern { context, source, tag }, capacity: Bytes::new(capacity) };
-        self.add(&Asked::Op(receive), &[], request);
+        let asked = Asks::of(&Pattern { context, source, tag });
+        self.push(Step::Recv { asked, capacity }, request, []);
     }
 
     fn wait(&mut self, requests: &[u64]) {
-        let requests = requests.iter().map(|one| RequestId(*one)).collect::<Vec<_>>();
-        self.add(&Asked::Wait { count: requests.len() as u32, mode: WaitMode::All }, &requests, 0);
+        let wait = Step::Wait { count: requests.len() as u32, mode: number(&WAITS, WaitMode::All) };
+        self.push(wait, 0, requests.iter().copied());
     }
 
     fn finish(&mut self) {
-        self.add(&Asked::Op(Op::Finish), &[], 0);
+        self.push(Step::Finish, 0, []);
     }
 }
 
@@ -80,10 +79,14 @@ fn read_recording(
     .map_err(rejected)
 }
 
-/// What the ranks of a schedule in GOAL do.
+/// What the ranks of a schedule in GOAL do, which is these bytes of a file.
 #[pyfunction]
-fn read_goal(py: Python<'_>, path: PathBuf, text: &str, unit_ps: f64) -> PyResult<Vec<RankTrace>> {
-    py.detach(|| goal::read(&path, text, unit_ps)).map_err(rejected)
+fn read_goal(py: Python<'_>, path: PathBuf, data: &[u8], unit_ps: f64) -> PyResult<Vec<RankTrace>> {
+    let read = || {
+        let no_text = |_| Rejected::whole(&path, "is not text").allowing("a schedule in GOAL, or a folder");
+        goal::read(&path, std::str::from_utf8(data).map_err(no_text)?, unit_ps)
+    };
+    py.detach(read).map_err(rejected)
 }
 
 /// A `ValueError` of five texts, of which some are None: the file, the key, the value found there, what is wrong,

@@ -19,17 +19,24 @@ pub const MOST_RANKS: u32 = 1 << 16;
 /// # Errors
 /// It is no schedule of this form: the line, what stands there, what is allowed.
 pub fn read<S: Script + Default>(path: &Path, text: &str, unit_ps: f64) -> Result<Vec<S>, Rejected> {
-    let mut reader =
-        Reader { path, unit_ps, scripts: None, rank: None, seen: Vec::new(), pending: Pending::default() };
-    for (number, line) in (1..).zip(text.lines()) {
-        // Few lines have one, and a search for a letter is cheaper than for two.
-        let line = if line.contains('/') { line.split("//").next().unwrap_or_default() } else { line };
-        let line = line.trim_ascii();
+    let mut reader = Reader { path, unit_ps, scripts: None, seen: Vec::new(), rank: Rank::default() };
+    let mut rest = text;
+    for number in 1.. {
+        if rest.is_empty() {
+            break;
+        }
+        if let Some(length) = reader.plain(rest.as_bytes()) {
+            rest = &rest[length..];
+            continue;
+        }
+        let (line, after) = rest.split_once('\n').unwrap_or((rest, ""));
+        rest = after;
+        let line = line.split("//").next().unwrap_or_default().trim_ascii();
         if !line.is_empty() {
             reader.line(number, line)?;
         }
     }
-    match (reader.scripts, reader.rank) {
+    match (reader.scripts, reader.rank.number) {
         (Some(scripts), None) if reader.seen.iter().all(|seen| *seen) => Ok(scripts),
         _ => Err(Rejected::whole(path, "ends early").allowing("num_ranks, and each rank's {...}")),
     }
@@ -42,36 +49,145 @@ enum What {
     Calc(u64),
 }
 
-/// The operations of the rank that is being read.
+/// The rank that is being read.
 #[derive(Debug, Default)]
-struct Pending<'a> {
-    /// Each with the place of the first of its needs.
-    operations: Vec<(What, usize)>,
-    labels: Vec<Option<&'a str>>,
-    /// What operations require, one after the other.
-    needs: Vec<usize>,
-    /// The first `listed` labels, by name. It stays empty until a label is looked up that is not at the place that its
-    /// number gives.
-    by_label: BTreeMap<&'a str, usize>,
-    listed: usize,
+struct Rank<'a> {
+    /// None between ranks.
+    number: Option<u32>,
+    /// The last operation, which begins when all that it requires is known.
+    last: Option<What>,
+    label: Option<&'a str>,
+    /// By operation, the request that nothing has waited for; 0 where there is none.
+    open: Vec<u64>,
+    /// How many requests there are.
+    requests: u64,
+    /// The requests that the last operation waits for.
+    waited: Vec<u64>,
+    /// By label, the last operation that has it; none as long as they are l1, l2 and so on, as programs write them.
+    by_label: Option<BTreeMap<String, usize>>,
 }
 
-impl<'a> Pending<'a> {
-    /// The last operation with a label, which is most often the one of its number.
-    fn find(&mut self, label: &'a str) -> Option<usize> {
-        let digits = label.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-        let number = digits.parse::<usize>().unwrap_or(usize::MAX);
-        let is_there = |at: &usize| self.labels.get(*at).copied().flatten() == Some(label);
-        // Written by programs, labels are l1, l2 and so on, each once.
-        if self.by_label.is_empty()
-            && let Some(at) = number.checked_sub(1).filter(is_there)
-        {
-            return Some(at);
+/// The number of a label that is an l and that number.
+fn numbered(label: &str) -> Option<usize> {
+    let digits =
+        label.strip_prefix('l').filter(|digits| digits.starts_with(|one| matches!(one, '1'..='9')))?;
+    digits.parse().ok()
+}
+
+impl<'a> Rank<'a> {
+    /// Takes an operation.
+    fn add(&mut self, label: Option<&'a str>, what: What, script: &mut impl Script) {
+        self.begin(script);
+        self.open.push(0);
+        let place = self.open.len();
+        (self.last, self.label) = (Some(what), label);
+        if self.by_label.is_none() && label.and_then(numbered) == Some(place) {
+            return;
         }
-        let new = self.labels.iter().enumerate().skip(self.listed);
-        self.by_label.extend(new.filter_map(|(at, label)| Some(((*label)?, at))));
-        self.listed = self.labels.len();
-        self.by_label.get(label).copied()
+        let before = || (1..place).map(|number| (format!("l{number}"), number - 1)).collect();
+        let by_label = self.by_label.get_or_insert_with(before);
+        by_label.extend(label.map(|label| (label.to_string(), place - 1)));
+    }
+
+    /// The last operation with a label.
+    fn find(&self, label: &str) -> Option<usize> {
+        let Some(by_label) = &self.by_label else {
+            return numbered(label).map(|number| number - 1).filter(|at| *at < self.open.len());
+        };
+        by_label.get(label).copied()
+    }
+
+    /// Whether a label is that of the last operation.
+    fn is_last(&self, label: &str) -> bool {
+        match &self.by_label {
+            None => numbered(label) == Some(self.open.len()),
+            Some(_) => self.label == Some(label),
+        }
+    }
+
+    /// Notes that the last operation waits for another.
+    fn wait_for(&mut self, other: usize) {
+        let request = std::mem::take(&mut self.open[other]);
+        if request > 0 {
+            self.waited.push(request);
+        }
+    }
+
+    /// Begins the last operation.
+    fn begin(&mut self, script: &mut impl Script) {
+        let Some(what) = self.last.take() else { return };
+        if !self.waited.is_empty() {
+            script.wait(&self.waited);
+            self.waited.clear();
+        }
+        let request = self.requests + 1;
+        match what {
+            What::Calc(0) => return,
+            What::Calc(ps) => return script.compute(ps),
+            What::Send { to, tag, bytes } => {
+                script.send(Message { context: 0, to, tag, bytes }, Mode::Standard, request);
+            }
+            What::Recv { from, tag, bytes } => {
+                let receive = Receive { context: 0, source: Some(from), tag: Some(tag), capacity: bytes };
+                script.recv(receive, request);
+            }
+        }
+        self.requests = request;
+        if let Some(open) = self.open.last_mut() {
+            *open = request;
+        }
+    }
+
+    /// Ends the rank.
+    fn end(&mut self, script: &mut impl Script) {
+        self.begin(script);
+        self.waited.extend(self.open.drain(..).filter(|one| *one > 0));
+        if !self.waited.is_empty() {
+            script.wait(&self.waited);
+            self.waited.clear();
+        }
+        script.finish();
+        (self.number, self.by_label, self.requests) = (None, None, 0);
+    }
+}
+
+/// What is left of a line that is read byte by byte.
+struct Plain<'a>(&'a [u8]);
+
+impl Plain<'_> {
+    /// Whether this stands next, which is then behind.
+    #[inline(always)]
+    fn is<const N: usize>(&mut self, text: &[u8; N]) -> bool {
+        let Some((_, rest)) = self.0.split_first_chunk().filter(|(next, _)| *next == text) else {
+            return false;
+        };
+        self.0 = rest;
+        true
+    }
+
+    /// The number that stands next, if it is one of at most 18 digits.
+    #[inline(always)]
+    fn number(&mut self) -> Option<u64> {
+        let (mut number, mut digits) = (0_u64, 0);
+        for byte in self.0 {
+            let digit = byte.wrapping_sub(b'0');
+            if digit > 9 {
+                break;
+            }
+            number = number.wrapping_mul(10).wrapping_add(u64::from(digit));
+            digits += 1;
+        }
+        self.0 = &self.0[digits..];
+        (1..=18).contains(&digits).then_some(number)
+    }
+
+    /// The number of a label that is an l and that number.
+    #[inline(always)]
+    fn label(&mut self) -> Option<usize> {
+        if !self.is(b"l") || self.0.first() == Some(&b'0') {
+            return None;
+        }
+        self.number().map(|number| number as usize)
     }
 }
 
@@ -79,15 +195,65 @@ struct Reader<'a, S> {
     path: &'a Path,
     unit_ps: f64,
     scripts: Option<Vec<S>>,
-    rank: Option<u32>,
     /// By rank.
     seen: Vec<bool>,
-    pending: Pending<'a>,
+    rank: Rank<'a>,
 }
 
 impl<'a, S: Script + Default> Reader<'a, S> {
     fn wrong(&self, number: u64, line: &str, allowed: impl Into<String>) -> Rejected {
         Rejected::at(self.path, format!("line {number}"), line, allowed)
+    }
+
+    /// Takes the first line of a text if it is one as programs write most of them: a send, a receive or what is
+    /// required, with labels l1, l2 and so on and nothing else. Returns its length.
+    #[inline]
+    fn plain(&mut self, text: &[u8]) -> Option<usize> {
+        let script = &mut self.scripts.as_mut()?[self.rank.number? as usize];
+        let rank = &mut self.rank;
+        if rank.by_label.is_some() {
+            return None;
+        }
+        let mut line = Plain(text);
+        let label = line.label()?;
+        let last = rank.open.len();
+        if line.is(b": ") {
+            if label != last + 1 {
+                return None;
+            }
+            let sends = line.is(b"send ");
+            if !sends && !line.is(b"recv ") {
+                return None;
+            }
+            let bytes = line.number()?;
+            if !(if sends { line.is(b"b to ") } else { line.is(b"b from ") }) {
+                return None;
+            }
+            let peer = line.number()?;
+            let tag = if line.is(b" tag ") { line.number()? } else { 0 };
+            if !line.is(b"\n") || peer >= self.seen.len() as u64 {
+                return None;
+            }
+            let (peer, tag) = (peer as u32, (tag & 0x7FFF_FFFF) as u32);
+            let what = if sends {
+                What::Send { to: peer, tag, bytes }
+            } else {
+                What::Recv { from: peer, tag, bytes }
+            };
+            rank.begin(script);
+            rank.open.push(0);
+            rank.last = Some(what);
+        } else {
+            if label != last || !line.is(b" requires ") {
+                return None;
+            }
+            let other = line.label()?;
+            if !line.is(b"\n") || other >= last {
+                return None;
+            }
+            rank.wait_for(other - 1);
+        }
+        Some(text.len() - line.0.len())
     }
 
     /// Takes a line that is not empty.
@@ -102,7 +268,7 @@ impl<'a, S: Script + Default> Reader<'a, S> {
             self.seen = vec![false; ranks as usize];
             return Ok(());
         };
-        let Some(rank) = self.rank else {
+        let Some(rank) = self.rank.number else {
             let rest = line.strip_prefix("rank").filter(|rest| rest.starts_with(char::is_whitespace));
             let rank =
                 rest.and_then(|rest| rest.strip_suffix('{').unwrap_or(rest).trim().parse::<u32>().ok());
@@ -115,14 +281,13 @@ impl<'a, S: Script + Default> Reader<'a, S> {
                     )
                 })?;
             self.seen[rank as usize] = true;
-            self.rank = Some(rank);
+            self.rank.number = Some(rank);
             return Ok(());
         };
         match line {
             "{" => Ok(()),
             "}" => {
-                std::mem::take(&mut self.pending).write(&mut scripts[rank as usize]);
-                self.rank = None;
+                self.rank.end(&mut scripts[rank as usize]);
                 Ok(())
             }
             _ => self.operation(number, line),
@@ -177,9 +342,9 @@ impl<'a, S: Script + Default> Reader<'a, S> {
                 return self.requires(number, line, own, other, how == "requires");
             }
         };
-        let pending = &mut self.pending;
-        pending.operations.push((what, pending.needs.len()));
-        pending.labels.push(label);
+        if let (Some(scripts), Some(rank)) = (&mut self.scripts, self.rank.number) {
+            self.rank.add(label, what, &mut scripts[rank as usize]);
+        }
         Ok(())
     }
 
@@ -215,54 +380,17 @@ impl<'a, S: Script + Default> Reader<'a, S> {
         other: &'a str,
         ends: bool,
     ) -> Result<(), Rejected> {
-        let pending = &mut self.pending;
-        if pending.labels.last() != Some(&Some(own)) {
+        let rank = &mut self.rank;
+        if !rank.is_last(own) {
             return Err(self.wrong(number, line, "what an operation requires right behind it"));
         }
-        let last = pending.operations.len() - 1;
-        let Some(other) = pending.find(other).filter(|other| *other < last) else {
+        let last = rank.open.len() - 1;
+        let Some(other) = rank.find(other).filter(|other| *other < last) else {
             return Err(self.wrong(number, line, "an operation above the one that requires it"));
         };
-        if ends && !pending.needs[pending.operations[last].1..].contains(&other) {
-            pending.needs.push(other);
+        if ends {
+            rank.wait_for(other);
         }
         Ok(())
-    }
-}
-
-impl Pending<'_> {
-    /// Writes what the rank does that ends here.
-    fn write(self, script: &mut impl Script) {
-        // By operation, the request that nothing has waited for.
-        let mut open = vec![0_u64; self.operations.len()];
-        let mut waited = Vec::new();
-        for (nth, (what, first)) in self.operations.iter().copied().enumerate() {
-            let end = self.operations.get(nth + 1).map_or(self.needs.len(), |next| next.1);
-            let needs = self.needs[first..end].iter().map(|need| std::mem::take(&mut open[*need]));
-            waited.extend(needs.filter(|one| *one > 0));
-            if !waited.is_empty() {
-                script.wait(&waited);
-                waited.clear();
-            }
-            let request = nth as u64 + 1;
-            match what {
-                What::Calc(0) => {}
-                What::Calc(ps) => script.compute(ps),
-                What::Send { to, tag, bytes } => {
-                    script.send(Message { context: 0, to, tag, bytes }, Mode::Standard, request);
-                    open[nth] = request;
-                }
-                What::Recv { from, tag, bytes } => {
-                    let receive = Receive { context: 0, source: Some(from), tag: Some(tag), capacity: bytes };
-                    script.recv(receive, request);
-                    open[nth] = request;
-                }
-            }
-        }
-        waited.extend(open.into_iter().filter(|one| *one > 0));
-        if !waited.is_empty() {
-            script.wait(&waited);
-        }
-        script.finish();
     }
 }

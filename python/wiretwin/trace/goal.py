@@ -10,6 +10,7 @@ begins it. Schedules of which this is not the meaning are rejected.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 from wiretwin import _core
@@ -87,12 +88,12 @@ def read_goal(path: str | Path, *, unit: str = "ns", compute_scale: float = 1.0)
     path = Path(path)
     unit_ps = _unit_ps(unit) * compute_scale
     try:
-        text = path.read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = str(getattr(error, "strerror", None) or "is not text")
-        raise InputError(file=str(path), reason=reason, allowed="a schedule in GOAL, or a folder") from None
+        data = path.read_bytes()
+    except OSError as error:
+        reason, allowed = str(error.strerror), "a schedule in GOAL, or a folder"
+        raise InputError(file=str(path), reason=reason, allowed=allowed) from None
     with rejected():
-        return Operations(_core.read_goal(path, text, unit_ps))
+        return Operations(_core.read_goal(path, data, unit_ps), hashlib.sha256(data).hexdigest())
 
 
 def _unit_ps(unit: str) -> int:

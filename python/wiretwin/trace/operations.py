@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 from wiretwin import _core
@@ -18,9 +19,12 @@ class Operations:
     ----------
     traces
         By rank, with what its computations take.
+    sha256
+        Of the file that says so, in hexadecimal; of a recorded run, of its manifest.
     """
 
     traces: list[_core.RankTrace]
+    sha256: str
 
     @property
     def ranks(self) -> int:
@@ -52,4 +56,5 @@ def operations(trace: Trace, *, compute_scale: float = 1.0) -> Operations:
         A rank's file is damaged; the run used what is not recorded; ranks do not agree on a collective.
     """
     with rejected():
-        return Operations(_core.read_recording(trace.path, trace.ranks, compute_scale))
+        traces = _core.read_recording(trace.path, trace.ranks, compute_scale)
+    return Operations(traces, hashlib.sha256((trace.path / Trace.MANIFEST).read_bytes()).hexdigest())

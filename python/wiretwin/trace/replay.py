@@ -18,7 +18,6 @@ from wiretwin.predict.records import (
     Prediction,
     Spread,
     keep,
-    sha256_of,
     utc_now,
 )
 from wiretwin.stacks.simulated import LIBRARIES
@@ -104,7 +103,7 @@ def replay(
     kinds = {f"{kind}_s": totals[f"{kind}_ps"] / 1e12 for kind in timeline.KINDS}  # type: ignore[literal-required]
     prediction = Prediction(
         program=path.name,
-        program_sha256=sha256_of(path / Trace.MANIFEST if path.is_dir() else path),
+        program_sha256=done.sha256,
         args=[],
         ranks=done.ranks,
         layer=layer,
