@@ -128,7 +128,28 @@ class World:
     def post(self, rank: int, op: WorldOp) -> int:
         """Post an operation; a send or receive returns its request, anything else 0."""
     def enter(self, rank: int, ps: int, name: str, site: int) -> None:
-        """Post a computation and the beginning of the call that ends it: `compute`, then `enter`."""
+        """Post a computation and the beginning of the call that ends it: `compute`, then `enter`.
+
+        Before, what `leave` posts.
+        """
+    def leave(self, rank: int) -> None:
+        """Post `exit` if the rank is in a call that `enter` or `exchange` has begun."""
+    def exchange(
+        self,
+        rank: int,
+        ps: int,
+        name: str,
+        site: int,
+        context: int,
+        receive: tuple[int, int, int],
+        send: tuple[int, int, int],
+        mode: str,
+    ) -> tuple[int, int]:
+        """Do as `enter`, post a receive and a send, and wait for both; return their requests, 0 for none.
+
+        `receive` is source, tag and capacity, `send` destination, tag and length; a source or destination of
+        -2 is none. What the rank is resumed with is the completion of the receive, or None.
+        """
     def record(self) -> None:
         """Keep what ranks post and are answered from now on."""
     def recorded(self) -> list[RankTrace]:
@@ -242,8 +263,11 @@ def recording_summary(
 def read_recording(folder: str | PathLike[str], ranks: int, compute_scale: float) -> list[RankTrace]:
     """Return what the ranks of a recorded run do, collectives as messages."""
 
-def read_goal(path: str | PathLike[str], text: str, unit_ps: float) -> list[RankTrace]:
-    """Return what the ranks of a schedule in GOAL do; a calc of 1 takes `unit_ps` picoseconds."""
+def read_goal(path: str | PathLike[str], data: bytes, unit_ps: float) -> list[RankTrace]:
+    """Return what the ranks of a schedule in GOAL do, given as the bytes of its file.
+
+    A calc of 1 takes `unit_ps` picoseconds.
+    """
 
 class ScheduleLayout(TypedDict):
     """Where a schedule expects its data in the workspace: (offset, length), bytes."""

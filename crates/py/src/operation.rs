@@ -56,7 +56,7 @@ pub(crate) fn read(
     let operation = match &*kind {
         "send" => {
             fields.count(6)?;
-            let mode = named("send", &Mode::BY_NAME, &fields.text(5, "mode")?)?;
+            let mode = mode_named(&fields.text(5, "mode")?)?;
             Op::Send {
                 context: fields.number(1, "context")?,
                 to: fields.number(2, "dest")?,
@@ -128,6 +128,29 @@ pub(crate) fn read(
     Ok(Asked::Op(operation))
 }
 
+/// The mode of a send of this name.
+///
+/// # Errors
+/// A `ValueError` where there is none.
+pub(crate) fn mode_named(name: &str) -> PyResult<Mode> {
+    named("send", &Mode::BY_NAME, name)
+}
+
+/// A source, a tag, or none for -1, which is any.
+///
+/// # Errors
+/// A `ValueError` for another number, of what `name` says.
+pub(crate) fn filter(number: i64, name: impl FnOnce() -> String) -> PyResult<Option<u32>> {
+    match u32::try_from(number) {
+        Ok(number) => Ok(Some(number)),
+        Err(_) if number == -1 => Ok(None),
+        Err(_) => {
+            let name = name();
+            Err(PyValueError::new_err(format!("{name} is {number}; allowed: -1 for any, or 0 and above")))
+        }
+    }
+}
+
 fn named<T: Copy>(kind: &str, list: &[(&str, T)], name: &str) -> PyResult<T> {
     list.iter().find(|(one, _)| *one == name).map(|(_, value)| *value).ok_or_else(|| {
         let allowed = list.iter().map(|(one, _)| *one).collect::<Vec<_>>().join(", ");
@@ -180,15 +203,7 @@ impl<'py> Fields<'_, 'py> {
 
     /// A source, a tag or -1 for any.
     fn filter(&self, index: usize, name: &str) -> PyResult<Option<u32>> {
-        let number: i64 = self.number(index, name)?;
-        match u32::try_from(number) {
-            Ok(number) => Ok(Some(number)),
-            Err(_) if number == -1 => Ok(None),
-            Err(_) => Err(PyValueError::new_err(format!(
-                "{}: {name} is {number}; allowed: -1 for any, or 0 and above",
-                self.shown()
-            ))),
-        }
+        filter(self.number(index, name)?, || format!("{}: {name}", self.shown()))
     }
 
     fn pattern(&self) -> PyResult<Pattern> {

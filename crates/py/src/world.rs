@@ -12,13 +12,17 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use wiretwin_emu::{Simulator, SimulatorError, SimulatorOptions};
 use wiretwin_host::sim::Given;
 use wiretwin_msg::library::Failure;
-use wiretwin_net::ranks::{Blocked, Completion, Op, Outcome, Ranks as Inner, RequestId};
+use wiretwin_msg::matching::Pattern;
+use wiretwin_net::ranks::{Blocked, Completion, Op, Outcome, Ranks as Inner, RequestId, WaitMode};
 use wiretwin_record::chrome;
 use wiretwin_record::timeline::Kind;
 use wiretwin_units::{Bytes, Span};
 
-use crate::operation::{Asked, read};
-use crate::rank_trace::{Again, RankTrace, TracePlayer, answer};
+use crate::operation::{Asked, filter, mode_named, read};
+use crate::rank_trace::{Again, RankTrace, TracePlayer, answer, received};
+
+/// The source of no receive, and the destination of no send.
+const NOBODY: i64 = -2;
 
 /// Ranks that compute and send messages in virtual time.
 #[pyclass(module = "wiretwin._core")]
@@ -28,11 +32,44 @@ struct World {
     requests: Vec<RequestId>,
     /// By rank, what is asked and answered; empty when it is not kept.
     traces: Vec<RankTrace>,
+    calls: Vec<Call>,
     /// Whether an answer may have depended on time.
     timed: bool,
 }
 
+/// Where a rank is in its calls of MPI.
+#[derive(Clone, Copy, Default)]
+struct Call {
+    /// It has begun one, whose end the world has not been told.
+    is_open: bool,
+    /// It waits for a receive and a send at once, and is told of this receive alone.
+    exchange: Option<RequestId>,
+}
+
 impl World {
+    /// Posts an operation that has been read.
+    fn ask(&mut self, rank: u32, asked: Asked) -> PyResult<u64> {
+        self.timed |= asked.tells_time();
+        let posted = asked.posted(&self.requests);
+        let request = self.inner.post(rank, posted).map_err(refused)?.map_or(0, |request| request.0);
+        if let Some(trace) = self.traces.get_mut(rank as usize) {
+            trace.add(&asked, &self.requests, request);
+        }
+        Ok(request)
+    }
+
+    /// Posts the end of a rank's call, if it is in one, a stretch of computation, and the beginning of the next call.
+    fn go_to(&mut self, rank: u32, ps: u64, name: &Bound<'_, PyString>, site: i32) -> PyResult<()> {
+        self.leave(rank)?;
+        let name = self.inner.name_id(&PyBackedStr::try_from(name.clone())?);
+        self.ask(rank, Asked::Op(Op::Compute(Span::from_ps(ps))))?;
+        self.ask(rank, Asked::Op(Op::Enter { name, site }))?;
+        if let Some(call) = self.calls.get_mut(rank as usize) {
+            call.is_open = true;
+        }
+        Ok(())
+    }
+
     /// Rejects completions of which one has come to nothing: a program cannot go on as if it had not.
     fn none_failed(&self, rank: u32, completions: &[Completion]) -> PyResult<()> {
         let Some(one) = completions.iter().find(|one| one.failed) else { return Ok(()) };
@@ -55,7 +92,8 @@ impl World {
             return Err(PyValueError::new_err("ranks is 0; allowed: 1 or more"));
         }
         let inner = Inner::from_json(model_json, ranks, seed, timeline).map_err(refused)?;
-        Ok(Self { inner, requests: Vec::new(), traces: Vec::new(), timed: false })
+        let calls = vec![Call::default(); ranks as usize];
+        Ok(Self { inner, requests: Vec::new(), traces: Vec::new(), calls, timed: false })
     }
 
     #[getter]
@@ -89,25 +127,61 @@ impl World {
 
     fn post(&mut self, rank: u32, op: &Bound<'_, PyTuple>) -> PyResult<u64> {
         let asked = read(op, &mut self.requests, |name| self.inner.name_id(name))?;
-        self.timed |= asked.tells_time();
-        let posted = asked.posted(&self.requests);
-        let request = self.inner.post(rank, posted).map_err(refused)?.map_or(0, |request| request.0);
-        if let Some(trace) = self.traces.get_mut(rank as usize) {
-            trace.add(&asked, &self.requests, request);
-        }
-        Ok(request)
+        self.ask(rank, asked)
     }
 
-    /// Posts a stretch of computation and the beginning of the call that ends it.
+    /// Posts a stretch of computation and the beginning of the call that ends it; before, the end of the last call.
     fn enter(&mut self, rank: u32, ps: u64, name: &Bound<'_, PyString>, site: i32) -> PyResult<()> {
-        let name = self.inner.name_id(&PyBackedStr::try_from(name.clone())?);
-        for operation in [Op::Compute(Span::from_ps(ps)), Op::Enter { name, site }] {
-            self.inner.post(rank, operation).map_err(refused)?;
-            if let Some(trace) = self.traces.get_mut(rank as usize) {
-                trace.add(&Asked::Op(operation), &[], 0);
-            }
+        self.go_to(rank, ps, name, site)
+    }
+
+    /// Posts the end of a rank's call, if it is in one.
+    fn leave(&mut self, rank: u32) -> PyResult<()> {
+        if let Some(call) = self.calls.get_mut(rank as usize)
+            && std::mem::take(&mut call.is_open)
+        {
+            self.ask(rank, Asked::Op(Op::Exit))?;
         }
         Ok(())
+    }
+
+    /// Does as `enter`, posts a receive and a send, and waits for both; returns their requests. The source of no
+    /// receive, and the destination of no send, is -2; any source or tag is -1.
+    #[pyo3(signature = (rank, ps, name, site, context, receive, send, mode))]
+    #[allow(clippy::too_many_arguments, reason = "one crossing for a call of MPI")]
+    fn exchange(
+        &mut self,
+        rank: u32,
+        ps: u64,
+        name: &Bound<'_, PyString>,
+        site: i32,
+        context: u32,
+        receive: (i64, i64, u64),
+        send: (i64, u32, u64),
+        mode: &str,
+    ) -> PyResult<(u64, u64)> {
+        let mode = mode_named(mode)?;
+        self.go_to(rank, ps, name, site)?;
+        let mut made = [0; 2];
+        let (source, tag, capacity) = receive;
+        if source != NOBODY {
+            let source = filter(source, || "exchange: source".to_string())?;
+            let tag = filter(tag, || "exchange: tag".to_string())?;
+            let pattern = Pattern { context, source, tag };
+            made[0] = self.ask(rank, Asked::Op(Op::Recv { pattern, capacity: Bytes::new(capacity) }))?;
+        }
+        let (to, tag, bytes) = send;
+        if to != NOBODY {
+            let to = u32::try_from(to)
+                .map_err(|_| refused(format!("exchange: dest is {to}; allowed: 0 and above")))?;
+            let send = Op::Send { context, to, tag, bytes: Bytes::new(bytes), mode };
+            made[1] = self.ask(rank, Asked::Op(send))?;
+        }
+        self.requests.clear();
+        self.requests.extend(made.into_iter().filter(|one| *one > 0).map(RequestId));
+        self.ask(rank, Asked::Wait { count: self.requests.len() as u32, mode: WaitMode::All })?;
+        self.calls[rank as usize].exchange = Some(RequestId(made[0]));
+        Ok((made[0], made[1]))
     }
 
     /// Does what ranks did in another world, with these durations of their computation or with their own; whether
@@ -122,17 +196,17 @@ impl World {
         let mut players = Vec::with_capacity(traces.len());
         for trace in &traces {
             let own = durations.as_mut().map(|durations| durations.next().unwrap_or_default());
-            players.push(Again::of(trace, own, |name| self.inner.name_id(name))?);
+            players.push(Again::of(trace, own, |name| self.inner.name_id(name)));
         }
         let mut resumed = (0..players.len() as u32).collect::<Vec<_>>();
         loop {
             for rank in resumed.drain(..) {
-                players[rank as usize].resume(rank, &mut self.inner).map_err(refused)?;
+                players[rank as usize].resume(rank, &mut self.inner, &mut self.requests)?;
             }
             if !self.inner.step() {
                 return Ok(players.iter().all(Again::is_over));
             }
-            resumed.extend(self.inner.resumed().map(|(rank, _)| rank));
+            self.inner.each_resumed(|rank, _| resumed.push(rank));
         }
     }
 
@@ -146,7 +220,12 @@ impl World {
             if let Some(trace) = self.traces.get_mut(rank as usize) {
                 trace.answered(outcome);
             }
-            resumed.append((rank, answer(py, outcome)?))?;
+            let exchange = self.calls.get_mut(rank as usize).and_then(|call| call.exchange.take());
+            let told = match exchange {
+                Some(receive) => received(py, receive, outcome)?,
+                None => answer(py, outcome)?,
+            };
+            resumed.append((rank, told))?;
         }
         Ok(resumed)
     }

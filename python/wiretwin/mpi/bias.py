@@ -19,7 +19,6 @@ class _Recorder:
 
     placement = (0,)
     size = 1
-    hub: Any = None
     away = None
     bias_ns = 0
 
@@ -34,6 +33,16 @@ class _Recorder:
         return 0
 
     def enter(self, rank: int, ps: int, name: str, site: int) -> None:
+        """Do nothing."""
+
+    def leave(self, rank: int) -> None:
+        """Do nothing."""
+
+    def exchange(self, *asked: Any) -> tuple[int, int]:
+        """Do nothing."""
+        return 0, 0
+
+    def give_way(self) -> Any:
         """Do nothing."""
 
     def charge(self, rank: int, call: int, digest: int, site: tuple[str, int], measured_ps: int) -> int:

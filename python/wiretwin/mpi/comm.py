@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import thread_time_ns
 from typing import TYPE_CHECKING, Any
 
 from .buffers import Buffer, Plain, incoming, outgoing, simple
@@ -12,7 +13,7 @@ from .failure import fail, refuse
 from .group import Group
 from .names import refuse_name, refusing
 from .objects import Objects
-from .rank import Rank, arriving, here
+from .rank import NOBODY, Rank, here
 from .request import MESSAGE_NO_PROC, Message, Prequest, Request, _complete, _poll
 from .status import Status
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from .topology import Cartcomm
 
 Mode = str
+
+NO_RECEIVE = (NOBODY, 0, 0)
+"""What `Rank.exchange` takes where a call receives nothing."""
 
 _CONTEXT_MASK_BYTES = 256
 """What MPICH reduces over a communicator to agree on the context of a new one."""
@@ -206,66 +210,52 @@ class Comm(Collectives, Objects):
             return -1
         return self._peer(source, "source rank")
 
-    def _post_send(self, rank: Rank, data: bytes, dest: int, tag: int, mode: Mode) -> int:
+    def _to(self, dest: int, tag: int) -> int:
+        """Return the rank of the world that a message goes to."""
         ranks = self._ranks
         peer = ranks[dest] if 0 <= dest < len(ranks) else self._peer(dest, "destination rank")
         if not 0 <= tag <= TAG_LIMIT:
             fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT}")
+        return peer
+
+    def _from(self, source: int, tag: int) -> int:
+        """Return the rank of the world that a message comes from, -1 for any."""
+        ranks = self._ranks
+        peer = ranks[source] if 0 <= source < len(ranks) else self._source(source)
+        if not ANY_TAG <= tag <= TAG_LIMIT:
+            fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT} or ANY_TAG")
+        return peer
+
+    def _post_send(self, rank: Rank, data: bytes, dest: int, tag: int, mode: Mode) -> int:
+        peer = self._to(dest, tag)
         if mode == "buffered":
             rank.runtime.check_attached(rank, len(data))
         return rank.send(self._context, peer, tag, data, mode)
 
     def _post_receive(self, rank: Rank, capacity: int, source: int, tag: int) -> int:
-        ranks = self._ranks
-        peer = ranks[source] if 0 <= source < len(ranks) else self._source(source)
-        if not ANY_TAG <= tag <= TAG_LIMIT:
-            fail("ERR_TAG", f"tag has value {tag}, must be from 0 to {TAG_LIMIT} or ANY_TAG")
-        return rank.receive(self._context, peer, tag, capacity)
-
-    def _blocking_send(self, name: str, buf: Any, dest: int, tag: int, mode: Mode) -> None:
-        rank = here()
-        rank.enter(name, 3)
-        try:
-            if dest == PROC_NULL:
-                self._valid()
-                return
-            rank.wait_all([self._post_send(rank, outgoing(buf, dest), dest, tag, mode)])
-        finally:
-            rank.leave()
+        return rank.receive(self._context, self._from(source, tag), tag, capacity)
 
     def Send(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send, waiting until the buffer may be used again."""
-        self._blocking_send("Send", buf, dest, tag, "standard")
+        self._exchange("Send", buf, dest, tag, None, PROC_NULL, 0, None, "standard")
 
     def Ssend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send, waiting until the receiver has begun to receive."""
-        self._blocking_send("Ssend", buf, dest, tag, "synchronous")
+        self._exchange("Ssend", buf, dest, tag, None, PROC_NULL, 0, None, "synchronous")
 
     def Bsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send from an attached buffer."""
-        self._blocking_send("Bsend", buf, dest, tag, "buffered")
+        self._exchange("Bsend", buf, dest, tag, None, PROC_NULL, 0, None, "buffered")
 
     def Rsend(self, buf: Any, dest: int, tag: int = 0) -> None:
         """Send to a receive that has been posted."""
-        self._blocking_send("Rsend", buf, dest, tag, "ready")
+        self._exchange("Rsend", buf, dest, tag, None, PROC_NULL, 0, None, "ready")
 
     def Recv(
         self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Status | None = None
     ) -> None:
         """Receive, waiting for the message."""
-        rank = here()
-        rank.enter("Recv")
-        try:
-            if source == PROC_NULL:
-                self._valid()
-                if status is not None:
-                    status._set(PROC_NULL, ANY_TAG, 0)
-                return
-            buffer = incoming(buf, source)
-            ids = [self._post_receive(rank, buffer.nbytes, source, tag)]
-            self._store(rank, rank.wait_all(ids)[0], buffer, status)
-        finally:
-            rank.leave()
+        self._exchange("Recv", None, PROC_NULL, 0, buf, source, tag, status)
 
     def _store(self, rank: Rank, completion: Any, buffer: Buffer | Plain, status: Status | None) -> None:
         data = rank.open(completion)
@@ -288,28 +278,39 @@ class Comm(Collectives, Objects):
         source: int,
         recvtag: int,
         status: Status | None,
+        mode: Mode = "standard",
     ) -> None:
-        """Send and receive; where both buffers are one object, it must be writable to be sent."""
+        """Send and receive, or do one of them alone, the other rank being `PROC_NULL`.
+
+        Where both buffers are one object, it must be writable to be sent. What is given is looked at before
+        the world hears of the call; the stretch that the call ends was over before that.
+        """
         rank = here()
-        rank.enter(name, 3)
+        rank.arrived_ns = thread_time_ns()
         try:
             self._valid()
-            data = b"" if dest == PROC_NULL else outgoing(sendbuf, dest, writable=sendbuf is recvbuf)
-            buffer = incoming(recvbuf, source)
-            ids = []
-            receive = 0
+            data, to = b"", NOBODY
+            if dest != PROC_NULL:
+                data, to = outgoing(sendbuf, dest, writable=sendbuf is recvbuf), self._to(dest, sendtag)
+                if mode == "buffered":
+                    rank.runtime.check_attached(rank, len(data))
+            buffer, receive = incoming(recvbuf, source), NO_RECEIVE
             if source != PROC_NULL:
-                receive = self._post_receive(rank, buffer.nbytes, source, recvtag)
-                ids.append(receive)
+                receive = (self._from(source, recvtag), recvtag, buffer.nbytes)
             elif status is not None:
                 status._set(PROC_NULL, ANY_TAG, 0)
-            if dest != PROC_NULL:
-                ids.append(self._post_send(rank, data, dest, sendtag, "standard"))
-            if not ids:
-                return
-            for completion in rank.wait_all(ids):
-                if completion[0] == receive:
-                    self._store(rank, completion, buffer, status)
+        except BaseException:
+            rank.enter(name, 3)
+            rank.leave()
+            raise
+        if to == NOBODY and receive is NO_RECEIVE:
+            rank.enter(name, 3)
+            rank.leave()
+            return
+        completion = rank.exchange(name, 3, self._context, receive, to, sendtag, data, mode)
+        try:
+            if completion is not None:
+                self._store(rank, completion, buffer, status)
         finally:
             rank.leave()
 
@@ -324,7 +325,6 @@ class Comm(Collectives, Objects):
         status: Status | None = None,
     ) -> None:
         """Send one message and receive another, at the same time."""
-        arriving()
         self._exchange("Sendrecv", sendbuf, dest, sendtag, recvbuf, source, recvtag, status)
 
     def Sendrecv_replace(
@@ -337,7 +337,6 @@ class Comm(Collectives, Objects):
         status: Status | None = None,
     ) -> None:
         """Send the content of a buffer and receive into it."""
-        arriving()
         self._exchange("Sendrecv_replace", buf, dest, sendtag, buf, source, recvtag, status)
 
     def _start_send(self, name: str, buf: Any, dest: int, tag: int, mode: Mode) -> Request:

@@ -35,7 +35,12 @@ def waits_for(runtime: Runtime, rank: Rank) -> tuple[str, set[int]]:
         source, tag, context = rank.probing
         whom |= others if source < 0 else {source}
         parts.append(_receive(source, tag, context, runtime))
-    for request in rank.waiting if rank.probing is None else []:
+    if rank.asked is not None:
+        whom |= others if rank.asked[0] < 0 else {rank.asked[0]}
+        parts.append(_receive(*rank.asked, runtime))
+    for request in rank.waiting if rank.probing is None else ():
+        if not request or (rank.asked is not None and request == rank.waiting[0]):
+            continue
         posted = runtime.receives.get(request)
         if posted is not None:
             _, source, tag, context, site, inside = posted

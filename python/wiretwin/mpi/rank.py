@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from threading import get_ident
 from time import thread_time_ns
 from types import CodeType, FrameType
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 Completion = tuple[int, int, int, int, int]
 """Request, source (rank in the world), tag, bytes, message: what the world says of a finished request."""
+
+NOBODY = -2
+"""The source of no receive and the destination of no send, where a call may have both."""
 
 _SHIM = __file__.rpartition("/")[0] + "/"
 _CONTENT = 1024
@@ -95,6 +98,7 @@ class Rank:
         "_polled",
         "_stuck",
         "arrived_ns",
+        "asked",
         "attached",
         "away",
         "background",
@@ -107,14 +111,16 @@ class Rank:
         "durations_ps",
         "finalized",
         "finished",
+        "give_way",
         "greenlet",
-        "hub",
         "index",
         "initialized",
         "inside",
         "left_ns",
         "post",
         "post_enter",
+        "post_exchange",
+        "post_leave",
         "probing",
         "runtime",
         "sequences",
@@ -130,7 +136,9 @@ class Rank:
         self.sites = runtime.sites
         self.post: Callable[[int, tuple[Any, ...]], int] = runtime.world.post
         self.post_enter: Callable[[int, int, str, int], None] = runtime.world.enter
-        self.hub: greenlet.greenlet = runtime.hub
+        self.post_leave: Callable[[int], None] = runtime.world.leave
+        self.post_exchange: Callable[..., tuple[int, int]] = runtime.world.exchange
+        self.give_way: Callable[[], Any] = runtime.give_way
         self.charge = runtime.source.charge
         self.bias_ns = runtime.bias_ns
         self.away = runtime.away
@@ -154,7 +162,9 @@ class Rank:
         self.attached: Any = None
         self.sequences: dict[int, int] = {}
         self.probing: tuple[int, int, int] | None = None
-        self.waiting: list[int] = []
+        self.waiting: Sequence[int] = ()
+        self.asked: tuple[int, int, int] | None = None
+        """Source, tag and context of the receive that a call waits for which sends and receives at once."""
         self.background: list[Request] = []
         """Collectives in progress, moved on by every call that waits or tests (weak progress)."""
 
@@ -165,6 +175,11 @@ class Rank:
 
         A frame costs to be looked at: where `depth` is less than there are, the others are looked at too.
         """
+        ps = self._arrive(name, depth + 1)
+        self.post_enter(self.index, ps, name, self.site)
+
+    def _arrive(self, name: str, depth: int) -> int:
+        """Note where a call begins; returns what the stretch that it ends costs."""
         measured = (self.arrived_ns or thread_time_ns()) - self.left_ns
         if self.away is not None:
             measured += self.away.took_ns()
@@ -178,7 +193,7 @@ class Rank:
         self.inside = name
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, sites.keys[site], code))
-        self.post_enter(self.index, self._charged_ps(digest, site, measured), name, site)
+        return self._charged_ps(digest, site, measured)
 
     def _charged_ps(self, digest: int, site: int, measured_ns: int) -> int:
         """Return what a stretch costs that took `measured_ns`, and keep it with the path to its end."""
@@ -194,10 +209,9 @@ class Rank:
         self.post(self.index, ("compute", self._charged_ps(digest, site, measured_ns)))
 
     def leave(self) -> None:
-        """Begin a stretch of computation: the MPI call has ended."""
+        """Begin a stretch of computation: the MPI call has ended; the world hears of it with the next."""
         if self.dead:
             return
-        self.post(self.index, ("exit",))
         if self.away is not None:
             self.away.begin()
         self.left_ns = thread_time_ns()
@@ -242,6 +256,7 @@ class Rank:
         code = _OPERATIONS.get(name) or _operation(name)
         self.digest = digest = hash((self.digest, self.sites.keys[site], code))
         self.inside, self.site = name, site
+        self.post_leave(self.index)
         self._account(digest, site, measured)
         if extra_ps is not None:
             self.digest = digest = hash((digest, extra_ps))
@@ -266,7 +281,7 @@ class Rank:
 
     def suspend(self) -> Any:
         """Give way to the other ranks; returns what the world says."""
-        outcome = self.hub.switch()
+        outcome = self.give_way()
         if self.dead:
             raise greenlet.GreenletExit
         return outcome
@@ -302,6 +317,58 @@ class Rank:
         return outcome
 
     # Messages.
+
+    def exchange(
+        self,
+        name: str,
+        depth: int,
+        context: int,
+        receive: tuple[int, int, int],
+        dest: int,
+        tag: int,
+        data: bytes,
+        mode: str,
+    ) -> Completion | None:
+        """Begin a call that receives and sends at once, and wait; returns what the world says of the receive.
+
+        `receive` is source, tag and capacity. A source or `dest` of `NOBODY` is no receive or no send.
+        """
+        if self.background:
+            return self._exchange_in_background(name, depth, context, receive, dest, tag, data, mode)
+        ps, site = self._arrive(name, depth + 1), self.site
+        send = (dest, tag, len(data))
+        waiting = self.post_exchange(self.index, ps, name, site, context, receive, send, mode)
+        self.waiting = waiting
+        source = receive[0]
+        if source != NOBODY:
+            self.asked = (source, receive[1], context)
+        if dest != NOBODY:
+            self.runtime.mail[waiting[1]] = (data, self.index, dest, tag, context, site, name)
+        completion: Completion | None = self.give_way()
+        if self.dead:
+            raise greenlet.GreenletExit
+        self.asked = None
+        return completion
+
+    def _exchange_in_background(
+        self,
+        name: str,
+        depth: int,
+        context: int,
+        receive: tuple[int, int, int],
+        dest: int,
+        tag: int,
+        data: bytes,
+        mode: str,
+    ) -> Completion | None:
+        """Do as `exchange` while collectives in progress move on."""
+        self.enter(name, depth + 1)
+        ids = [] if receive[0] == NOBODY else [self.receive(context, *receive)]
+        received = len(ids)
+        if dest != NOBODY:
+            ids.append(self.send(context, dest, tag, data, mode))
+        completions = {completion[0]: completion for completion in self.wait_all(ids)}
+        return completions[ids[0]] if received else None
 
     def send(self, context: int, dest: int, tag: int, data: bytes, mode: str) -> int:
         """Post a send of `data` to rank `dest` of the world."""

@@ -20,6 +20,7 @@ from wiretwin import _core
 from wiretwin.errors import SimulationError
 
 from . import outside
+from .rank import NOBODY
 
 if TYPE_CHECKING:
     from .runtime import Runtime
@@ -242,6 +243,8 @@ class _SoloWorld:
     def __init__(self, trace: _core.RankTrace, rank: int) -> None:
         self._player = _core.TracePlayer(trace)
         self._rank = rank
+        self._is_in_call = False
+        self._exchanged: int | None = None
 
     def post(self, rank: int, operation: _core.WorldOp) -> int:
         try:
@@ -250,12 +253,43 @@ class _SoloWorld:
             raise DepartureError(f"rank {rank}: {error}") from None
 
     def enter(self, rank: int, ps: int, name: str, site: int) -> None:
+        self.leave(rank)
         self.post(rank, ("compute", ps))
         self.post(rank, ("enter", name, site))
+        self._is_in_call = True
+
+    def leave(self, rank: int) -> None:
+        if self._is_in_call:
+            self._is_in_call = False
+            self.post(rank, ("exit",))
+
+    def exchange(
+        self,
+        rank: int,
+        ps: int,
+        name: str,
+        site: int,
+        context: int,
+        receive: tuple[int, int, int],
+        send: tuple[int, int, int],
+        mode: str,
+    ) -> tuple[int, int]:
+        self.enter(rank, ps, name, site)
+        received = 0 if receive[0] == NOBODY else self.post(rank, ("recv", context, *receive))
+        sent = 0 if send[0] == NOBODY else self.post(rank, ("send", context, *send, mode))
+        self.post(rank, ("wait", [one for one in (received, sent) if one], "all"))
+        self._exchanged = received
+        return received, sent
 
     def step(self) -> list[tuple[int, Any]]:
         resumed = self._player.resume()
-        return [] if resumed is None else [(self._rank, resumed[0])]
+        if resumed is None:
+            return []
+        outcome: Any = resumed[0]
+        if self._exchanged is not None:
+            outcome = next((one for one in outcome if one[0] == self._exchanged), None)
+            self._exchanged = None
+        return [(self._rank, outcome)]
 
     def blocked(self) -> list[Any]:
         return []

@@ -12,6 +12,7 @@ import threading
 import time
 import traceback
 import types
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -157,6 +158,12 @@ class Runtime:
         """What each host calls itself."""
         self.source = source
         self.hub = greenlet.getcurrent()
+        self.ready: deque[tuple[int, Any]] = deque()
+        """Ranks that the last step has resumed and that have not gone on, and what the world says to each."""
+        self.is_started = False
+        """Whether every rank has begun: until then they give way to the hub: all begin equally deep."""
+        self.resumptions = 0
+        """Ranks resumed since garbage was last looked for."""
         self.sites = Sites()
         self.bias_ns = clock_bias_ns()
         self.mail: dict[int, tuple[bytes, int, int, int, int, int, str]] = {}
@@ -278,6 +285,7 @@ class Runtime:
         site = self.sites.add("end of the program", 0)
         rank._account(digest, site, measured)
         rank.inside = "the end"
+        rank.post_leave(rank.index)
         rank.post(rank.index, ("finish",))
         rank.finished = True
 
@@ -294,6 +302,8 @@ class Runtime:
                 (rank.index, status, f"rank {rank.index} exited with status {status}{said} at {where}")
             )
 
+    put: Callable[[RankView], None]
+    views: Sequence[RankView]
     exits: list[tuple[int, int, str]]
     shared_cores = False
     """Whether some node has more ranks than cores."""
@@ -317,25 +327,15 @@ class Runtime:
 
     def run(self, isolation: Isolation, views: Sequence[RankView]) -> None:
         """Run until all ranks have ended, or one fails, or none can go on."""
-        ranks, step = self.ranks, self.world.step
+        self.put, self.views = isolation.put, views
+        ranks = self.ranks
         running = ranks if self.only is None else [ranks[self.only]]
         for rank in running:
-            self._resume(isolation, views, rank, None)
-            if self.failure is not None:
-                raise self.failure
-        switches = 0
-        while True:
-            resumed = step()
-            if not resumed:
-                break
-            for index, outcome in resumed:
-                self._resume(isolation, views, ranks[index], outcome)
-                if self.failure is not None:
-                    raise self.failure
-            switches += len(resumed)
-            if switches >= _COLLECT_EVERY:
-                switches = 0
-                gc.collect(1)
+            self._go_on(rank, None)
+        self.is_started = True
+        while self.ready or self._step():
+            index, outcome = self.ready.popleft()
+            self._go_on(ranks[index], outcome)
         if said := self.forks.heard():
             raise NotSimulatedError(said)
         if not all(rank.finished for rank in running):
@@ -352,11 +352,46 @@ class Runtime:
             index, status, text = self.exits[0]
             raise ProgramFailedError(text, index, status)
 
-    def _resume(self, isolation: Isolation, views: Sequence[RankView], rank: Rank, outcome: Any) -> None:
-        isolation.put(views[rank.index])
+    def _go_on(self, rank: Rank, outcome: Any) -> None:
+        """Let a rank go on, from the hub, until none can or one has ended."""
+        self.put(self.views[rank.index])
         current.rank = rank
         assert rank.greenlet is not None
         rank.greenlet.switch(outcome)
+        if self.failure is not None:
+            raise self.failure
+
+    def _step(self) -> bool:
+        """Go to the next instant at which ranks can go on; whether there is one."""
+        resumed = self.world.step()
+        self.ready.extend(resumed)
+        self.resumptions += len(resumed)
+        if self.resumptions >= _COLLECT_EVERY:
+            self.resumptions = 0
+            gc.collect(1)
+        return bool(resumed)
+
+    def give_way(self) -> Any:
+        """Let other ranks go on; returns, when the calling rank does, what the world says.
+
+        A rank switches to the next one itself. Where there is none, or the run is over, it is the hub's turn.
+        """
+        ready = self.ready
+        if self.failure is None and self.is_started:
+            try:
+                is_any = bool(ready) or self._step()
+            except Exception as error:
+                self.failure = error
+                is_any = False
+            if is_any:
+                index, outcome = ready.popleft()
+                rank = self.ranks[index]
+                if rank is current.rank:
+                    return outcome
+                self.put(self.views[index])
+                current.rank = rank
+                return rank.greenlet.switch(outcome)  # type: ignore[union-attr]
+        return self.hub.switch()
 
     def end_all(self) -> None:
         """Unwind the ranks that have not ended."""
