@@ -145,7 +145,7 @@ CASES = {
     ),
     "run a compiled program": _ring("wiretwin.probe", 1_000_000_000, 100_000),
     "run a compiled program in the simulated world": _ring(
-        "wiretwin.predict.named",
+        "wiretwin.predict.named_process",
         1_000_000,
         200,
         "--world",

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -150,6 +151,11 @@ def emit(table: Table, form: Format, *, output: Path | None = None) -> None:
         The file cannot be written.
     """
     if output is None and form is Format.table:
+        is_plain = not sys.stdout.isatty() and (sys.stdout.encoding or "").lower() == "utf-8"
+        text = _unfolded(table) if is_plain and "FORCE_COLOR" not in os.environ else None
+        if text is not None:
+            sys.stdout.write(text)
+            return
         from rich.console import Console
 
         # What is not a terminal has no width to fold at.
@@ -178,6 +184,8 @@ def render(table: Table, form: Format) -> bytes:
     """
     match form:
         case Format.table:
+            if (plain := _unfolded(table)) is not None:
+                return plain.encode()
             from rich.console import Console
 
             text = io.StringIO()
@@ -237,6 +245,33 @@ def _numeric(table: Table, place: int) -> bool:
     return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
 
 
+def _unfolded(table: Table) -> str | None:
+    """Write a table as `_print_rich` does where nothing is folded or coloured, a hundred times as fast.
+
+    Nothing where it is wider than `WIDE`, its name is wider than the table, or a character is not ASCII.
+    """
+    places = [place for place, column in enumerate(table.columns) if column.people]
+    columns: list[list[str]] = []
+    for place in places:
+        cells = [table.columns[place].title, *(_cell(table, row, place) for row in table.rows)]
+        if not all(cell.isascii() and cell.isprintable() for cell in cells):
+            return None
+        width = max(map(len, cells))
+        if _numeric(table, place):
+            columns.append([cell.rjust(width) for cell in cells])
+        else:
+            columns.append([cell.ljust(width) for cell in cells])
+    lines = [f" {'  '.join(cells)}  " for cells in zip(*columns, strict=True)]
+    width = len(lines[0]) if lines else 0
+    name = table.name
+    if not (lines and name and name == name.strip() and name.isascii() and name.isprintable()):
+        return None
+    if width > WIDE or len(name) > width:
+        return None
+    empty, rule = " " * width, f" {'─' * (width - 2)} "
+    return "\n".join([name.ljust(width), empty, lines[0], rule, *lines[1:], empty, ""])
+
+
 def _print_rich(table: Table, console: Console) -> None:
     from rich import box
     from rich.table import Table as RichTable
@@ -258,10 +293,10 @@ def _print_rich(table: Table, console: Console) -> None:
 
 def _cell(table: Table, row: Sequence[Any], place: int) -> str:
     """Write a cell for people: the value, or that its interval names none."""
-    from wiretwin.fit.settled import NOT_SETTLED, settled
-
     column = table.columns[place]
     if column.ends is not None and row[place] is not None:
+        from wiretwin.fit.settled import NOT_SETTLED, settled
+
         keys = [one.key for one in table.columns]
         if not settled(*(row[keys.index(end)] for end in column.ends)):
             return NOT_SETTLED

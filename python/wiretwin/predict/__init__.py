@@ -7,7 +7,7 @@
 - `solo`: a measuring pass, every rank in a process and on a core of its own
 - `predict`: recording, passes, replay, and the recorded record
 - `live`: real launches
-- `compiled`, `named`: a compiled program predicted; and run by name in either world
+- `compiled`, `named`, `named_process`: a compiled program predicted; run by name in either world; simulated
 - `repeats`: real launches of a compiled program
 - `compare`: a prediction beside its run
 - `records`: the JSON records

@@ -3,9 +3,8 @@
 They are written once against `Comm` and know nothing of the world they run in: simulated on the
 network of a twin, or live on sockets or shared memory, a process each. The digests of the two are equal.
 
-`python -m wiretwin.predict.named` reads a simulated run as JSON from the file it is given and prints the
-result as JSON: a process of its own, so that a limit and an interrupt end it. If they are asked for, it
-leaves the timeline beside that file, and the trace for viewers where it is told.
+A simulated run has a process of its own, `wiretwin.predict.named_process`, so that a limit and an interrupt
+end it.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from wiretwin import _core, process, scratch
+from wiretwin import process, scratch
 from wiretwin.errors import InputError, ProgramError, StorageError
 from wiretwin.marks import LAUNCH
 from wiretwin.measure.job import on_stack
@@ -374,7 +373,7 @@ def simulate(
         "chrome_trace": None if chrome_trace is None else str(chrome_trace.absolute()),
     }
     with scratch.folder(what="named") as folder:
-        done = in_child("wiretwin.predict.named", program.name, spec, limit_s, folder)
+        done = in_child("wiretwin.predict.named_process", program.name, spec, limit_s, folder)
         kept = None
         if keep_timeline:
             import polars as pl
@@ -579,62 +578,3 @@ def _rank(said: Mapping[str, Any]) -> NamedRank:
 def points_of(listed: Sequence[Sequence[float]]) -> tuple[Point, ...]:
     """Return what a rank says that it has measured."""
     return tuple(Point(int(size), time, int(rounds)) for size, time, rounds in listed)
-
-
-def _main(argv: Sequence[str]) -> int:
-    spec = json.loads(Path(argv[0]).read_text("utf-8"))
-    found: list[dict[str, Any]] = []
-    for case in spec["cases"]:
-        first = not found
-        try:
-            done = _core.run_program(
-                spec["name"],
-                case["parameters"],
-                case["network"],
-                case["ranks"],
-                spec["seed"],
-                timeline=first and spec["timeline"],
-                chrome_trace=spec["chrome_trace"] if first else None,
-            )
-        except ValueError as error:
-            print(error, file=sys.stderr)
-            return InputError.exit_code
-        except OSError as error:
-            print(error.strerror or error, file=sys.stderr)
-            return StorageError.exit_code
-        if "timeline" in done:
-            from wiretwin.predict.timeline import frame
-
-            intervals = frame(done["timeline"], done["names"])
-            intervals.write_parquet(Path(argv[0]).with_name(timeline.FILE))
-        found.append(
-            {
-                "ranks": _ranks(done),
-                "messages": done["messages"],
-                "digest": done["digest"],
-                "coarse_ps": done.get("timeline_coarse_ps", 0),
-                "congestion": done["congestion"],
-            }
-        )
-    print(json.dumps(found))
-    return 0
-
-
-def _ranks(done: Mapping[str, Any]) -> list[dict[str, Any]]:
-    totals: Mapping[str, Any] = done["totals"]
-    return [
-        {
-            "rank": rank,
-            "total_s": int(done["end_ps"][rank]) / 1e12,
-            "elapsed_s": outcome["elapsed_ps"] / 1e12,
-            "parts_s": {kind: int(totals[f"{kind}_ps"][rank]) / 1e12 for kind in timeline.KINDS},
-            "digest": outcome["digest"],
-            "verified": outcome["verified"],
-            "points": outcome["points"],
-        }
-        for rank, outcome in enumerate(done["outcomes"])
-    ]
-
-
-if __name__ == "__main__":
-    sys.exit(_main(sys.argv[1:]))

@@ -7,8 +7,9 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
-from wiretwin.cli.format import Column, Format, Table, render
+from wiretwin.cli.format import WIDE, Column, Format, Table, _print_rich, _unfolded, render
 from wiretwin.errors import InputError
 
 CURVE = Table(
@@ -45,6 +46,23 @@ def test_table_is_for_people() -> None:
         " socket/tcp         4             -  -",
         "",
     ]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 40])
+def test_a_table_that_needs_no_folding_is_written_as_rich_writes_it(rows: int) -> None:
+    columns = (
+        Column("rank", "rank"),
+        Column("s", "total [s]"),
+        Column("no", "no", people=False),
+        Column("d", "d"),
+    )
+    cells = [(number, number / 7 or None, 1, "a word or two" * (number % 3)) for number in range(rows)]
+    table = Table("ranks", columns, cells)
+    folded = io.StringIO()
+    _print_rich(table, Console(file=folded, width=WIDE, color_system=None))
+    assert _unfolded(table) == folded.getvalue()
+    wide = Table("ranks", (Column("a", "a" * WIDE),), [])
+    assert _unfolded(wide) is _unfolded(Table("longer", (Column("a", "a"),), [])) is None
 
 
 def test_osu_has_the_two_columns_of_the_osu_benchmarks() -> None:
