@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::task::Poll;
 
 use wiretwin_msg::library::{Failure, NO_MULTICAST, Wish};
+use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_msg::table::{Key, Table, mix};
 use wiretwin_prog::{
@@ -369,16 +370,8 @@ impl SimComm {
         tag: TagMatch,
         capacity: usize,
     ) -> Result<RequestId, CommError> {
-        let source = match from {
-            Source::Rank(rank) => Some(self.place.number(rank.0)),
-            Source::Any => None,
-        };
-        let tag = match tag {
-            TagMatch::Tag(tag) => Some(tag.0),
-            TagMatch::Any => None,
-        };
-        let capacity = Bytes::new(capacity as u64);
-        self.post_to(world, Op::recv(source, tag, capacity))
+        let (pattern, capacity) = (self.pattern(from, tag), Bytes::new(capacity as u64));
+        self.post_to(world, Op::Recv { pattern, capacity })
     }
 
     /// Begins a call of this name, and to wait for all of `requests`, which it posts: [`SimComm::resumption`] ends it.
@@ -398,16 +391,37 @@ impl SimComm {
     fn begin_exchange(&self, sends: &[Outgoing<'_>], receives: &[Incoming<'_>]) -> Result<(), CommError> {
         sends.iter().try_for_each(|send| self.check(send.to))?;
         receives.iter().try_for_each(|receive| self.check_source(receive.from))?;
-        self.begin_wait(self.shared.names.exchange, |world, requests| {
-            for receive in receives {
-                let capacity = receive.buffer.len();
-                requests.push(self.start_recv(world, receive.from, receive.tag, capacity)?);
+        let world = &mut *self.shared.world.borrow_mut();
+        let requests = &mut *self.shared.requests.borrow_mut();
+        requests.clear();
+        let receiving = receives.iter().map(|receive| {
+            (self.pattern(receive.from, receive.tag), Bytes::new(receive.buffer.len() as u64))
+        });
+        let sending = sends
+            .iter()
+            .map(|send| (self.place.number(send.to.0), send.tag.0, Bytes::new(send.message.len() as u64)));
+        let name = self.shared.names.exchange;
+        world.post_exchange(self.process, name, receiving, sending, requests).map_err(refused)?;
+        for (send, request) in sends.iter().zip(requests.iter().skip(receives.len())) {
+            if !send.message.is_empty() {
+                self.shared.payloads.borrow_mut().put(*request, send.message);
             }
-            for send in sends {
-                requests.push(self.start_send(world, send.to, send.tag, send.message, Mode::Standard)?);
-            }
-            Ok(())
-        })
+        }
+        Ok(())
+    }
+
+    /// What a receive from there accepts.
+    #[inline]
+    fn pattern(&self, from: Source, tag: TagMatch) -> Pattern {
+        let source = match from {
+            Source::Rank(rank) => Some(self.place.number(rank.0)),
+            Source::Any => None,
+        };
+        let tag = match tag {
+            TagMatch::Tag(tag) => Some(tag.0),
+            TagMatch::Any => None,
+        };
+        Pattern { context: 0, source, tag }
     }
 
     /// Ends an exchange of this many `sends` whose completions begin at `first`.

@@ -10,8 +10,9 @@ use std::fmt;
 
 use wiretwin_engine::{Digest, StreamError};
 use wiretwin_msg::library::Failure;
+use wiretwin_msg::matching::Pattern;
 use wiretwin_record::timeline::Timeline;
-use wiretwin_units::{SimTime, Span};
+use wiretwin_units::{Bytes, SimTime, Span};
 
 use crate::json::{At, JsonError, parse};
 use crate::lan::{Config, Lan, LanError};
@@ -234,6 +235,35 @@ impl Ranks {
     #[inline]
     pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, RanksError> {
         Ok(of_either!(self, one => one.post(rank, op)?))
+    }
+
+    /// Posts a call of a rank as a whole: its beginning, receives (what they accept, the buffer's length), standard
+    /// sends (to whom, with which tag, how long) and the wait for all. Their requests are added to `requests`, the
+    /// receives first.
+    ///
+    /// # Errors
+    /// As [`Ranks::post`]; what was posted before the operation that is wrong stays.
+    pub fn post_exchange(
+        &mut self,
+        rank: u32,
+        name: NameId,
+        receives: impl Iterator<Item = (Pattern, Bytes)>,
+        sends: impl Iterator<Item = (u32, u32, Bytes)>,
+        requests: &mut Vec<RequestId>,
+    ) -> Result<(), RanksError> {
+        let local = match self {
+            Self::Costs(world) => return Ok(world.post_exchange(rank, name, receives, sends, requests)?),
+            Self::Local(local) => local,
+        };
+        local.post(rank, Op::Enter { name, site: -1 })?;
+        for (pattern, capacity) in receives {
+            requests.extend(local.post(rank, Op::Recv { pattern, capacity })?);
+        }
+        for (to, tag, bytes) in sends {
+            requests.extend(local.post(rank, Op::send(to, tag, bytes))?);
+        }
+        local.post(rank, Op::wait(requests))?;
+        Ok(())
     }
 
     /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.

@@ -42,7 +42,7 @@ use wiretwin_msg::matching::{Matcher, Pattern, PostOutcome};
 use wiretwin_msg::protocol::{Mode, Protocol, Transfer};
 use wiretwin_msg::table::Table;
 use wiretwin_record::timeline::{Kind, Timeline};
-use wiretwin_units::{SimTime, Span, Transmitter};
+use wiretwin_units::{Bytes, SimTime, Span, Transmitter};
 
 use crate::layer::{Costs, Layer};
 use crate::model::Model;
@@ -264,26 +264,10 @@ impl World {
     /// # Errors
     /// [`WorldError`] names what is wrong with the operation; nothing happens then.
     pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, WorldError> {
-        self.check_rank(rank)?;
-        match self.ranks[rank as usize].state {
-            State::Running => {}
-            State::Finished => return Err(WorldError::RankFinished { rank }),
-            _ => return Err(WorldError::RankSuspended { rank }),
-        }
-        if self.ranks[rank as usize].sharer == NONE {
-            // Its client let the world go on without it.
-            self.wait_until(rank, self.now, u64::MAX, u64::MAX, -1, 0);
-        }
+        self.begin_post(rank)?;
         match op {
             Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
-            Op::Enter { name, site } => {
-                if name.0 as usize >= self.names.list().len() {
-                    return Err(WorldError::NoSuchName { name });
-                }
-                self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
-                let call = self.model.intra.call + self.first_time(rank, name);
-                self.act(rank, call.as_ps(), Kind::Endpoint, Effect::None);
-            }
+            Op::Enter { name, site } => self.enter(rank, name, site)?,
             Op::Exit => {
                 let late = std::mem::replace(&mut self.ranks[rank as usize].first_late, Span::ZERO);
                 if late > Span::ZERO {
@@ -292,14 +276,9 @@ impl World {
                 self.act(rank, 0, Kind::Endpoint, Effect::Name { name: 0, site: -1 });
             }
             Op::Send { context, to, tag, bytes, mode } => {
-                self.check_peer(to)?;
-                check_tag(tag)?;
-                return Ok(Some(self.post_send(rank, context, to, tag, bytes.get(), mode)));
+                return self.post_send(rank, context, to, tag, bytes.get(), mode).map(Some);
             }
-            Op::Recv { pattern, capacity } => {
-                self.check_pattern(&pattern)?;
-                return Ok(Some(self.post_recv(rank, pattern, capacity.get())));
-            }
+            Op::Recv { pattern, capacity } => return self.post_recv(rank, pattern, capacity.get()).map(Some),
             Op::Cancel(request) => {
                 let index = self.check_request(rank, request)?;
                 if self.requests[index as usize].is_send {
@@ -334,6 +313,59 @@ impl World {
             Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
         }
         Ok(None)
+    }
+
+    /// Posts a call of a rank as a whole: its beginning, standard sends and receives, and the wait for all of them.
+    /// Their requests are added to `requests`, the receives first. It is what posting one after the other would be.
+    ///
+    /// # Errors
+    /// As [`World::post`]; what was posted before the operation that is wrong stays.
+    pub fn post_exchange(
+        &mut self,
+        rank: u32,
+        name: NameId,
+        receives: impl Iterator<Item = (Pattern, Bytes)>,
+        sends: impl Iterator<Item = (u32, u32, Bytes)>,
+        requests: &mut Vec<RequestId>,
+    ) -> Result<(), WorldError> {
+        self.begin_post(rank)?;
+        self.enter(rank, name, -1)?;
+        for (pattern, capacity) in receives {
+            requests.push(self.post_recv(rank, pattern, capacity.get())?);
+        }
+        for (to, tag, bytes) in sends {
+            requests.push(self.post_send(rank, 0, to, tag, bytes.get(), Mode::Standard)?);
+        }
+        self.link_wait(rank, requests)?;
+        self.suspend(rank, State::Wait(WaitMode::All));
+        Ok(())
+    }
+
+    /// Sees that a rank may post, its clock being where the world is at least.
+    #[inline]
+    fn begin_post(&mut self, rank: u32) -> Result<(), WorldError> {
+        self.check_rank(rank)?;
+        match self.ranks[rank as usize].state {
+            State::Running => {}
+            State::Finished => return Err(WorldError::RankFinished { rank }),
+            _ => return Err(WorldError::RankSuspended { rank }),
+        }
+        if self.ranks[rank as usize].sharer == NONE {
+            // Its client let the world go on without it.
+            self.wait_until(rank, self.now, u64::MAX, u64::MAX, -1, 0);
+        }
+        Ok(())
+    }
+
+    /// A rank begins a call.
+    fn enter(&mut self, rank: u32, name: NameId, site: i32) -> Result<(), WorldError> {
+        if name.0 as usize >= self.names.list().len() {
+            return Err(WorldError::NoSuchName { name });
+        }
+        self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
+        let call = self.model.intra.call + self.first_time(rank, name);
+        self.act(rank, call.as_ps(), Kind::Endpoint, Effect::None);
+        Ok(())
     }
 
     /// What a call takes beyond a later one at its beginning, if it is a rank's first of its kind: it is so no
@@ -473,7 +505,17 @@ impl World {
         }
     }
 
-    fn post_send(&mut self, rank: u32, context: u32, to: u32, tag: u32, bytes: u64, mode: Mode) -> RequestId {
+    fn post_send(
+        &mut self,
+        rank: u32,
+        context: u32,
+        to: u32,
+        tag: u32,
+        bytes: u64,
+        mode: Mode,
+    ) -> Result<RequestId, WorldError> {
+        self.check_peer(to)?;
+        check_tag(tag)?;
         let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
         let protocol = self.protocol(inter, bytes, mode);
         let asked = Asked { context, peer: to, tag };
@@ -512,15 +554,16 @@ impl World {
             Protocol::Fetched => self.layer(inter).send_cost_ps(0),
         };
         self.act(rank, cost, Kind::Endpoint, Effect::Send { message });
-        id
+        Ok(id)
     }
 
-    fn post_recv(&mut self, rank: u32, pattern: Pattern, capacity: u64) -> RequestId {
+    fn post_recv(&mut self, rank: u32, pattern: Pattern, capacity: u64) -> Result<RequestId, WorldError> {
+        self.check_pattern(&pattern)?;
         let asked = Asked::of(&pattern);
         let index = self.new_request(Request { asked, bytes: capacity, ..Request::new(rank) });
         let id = self.requests[index as usize].id(index);
         self.act(rank, 0, Kind::Endpoint, Effect::Post { request: index });
-        id
+        Ok(id)
     }
 
     fn match_receive(&mut self, index: u32, at: u64) {
