@@ -64,7 +64,7 @@ fn lan(stack: &str, hosts: u32) -> Lan {
         r#"{{"stack": "{stack}", "hosts": [{hosts}], "pdu_bytes": 4096, "stream_bytes": 10000000,
             "cut_messages": true, {network}{circuits}}}"#
     );
-    Lan::new(Config::from_json(&text).unwrap(), 1, false).unwrap()
+    Lan::new(Config::from_json(&text).unwrap(), 1, false)
 }
 
 fn try_run(

@@ -60,7 +60,7 @@ struct Run {
 
 fn run(text: &str, bytes: u64, rounds: u64) -> Run {
     let config = Config::from_json(text).expect("a network");
-    let mut lan = Lan::new(config, 3, false).expect("components");
+    let mut lan = Lan::new(config, 3, false);
     round_trips_despite_losses(&mut lan, Bytes::new(bytes), rounds).expect("an echo that ends");
     let capture = lan.captured().expect("it was asked for");
     assert_eq!(capture.missed, 0);
@@ -219,7 +219,7 @@ fn a_capture_changes_nothing() {
     let digest = |more| {
         let config =
             Config::from_json(&config("socket/tcp/aal5", SERIES_200, LINK, 9188, more)).expect("a network");
-        let mut lan = Lan::new(config, 3, false).expect("components");
+        let mut lan = Lan::new(config, 3, false);
         round_trips_despite_losses(&mut lan, Bytes::new(20_000), 5).expect("an echo that ends");
         lan.digest()
     };

@@ -2,7 +2,7 @@
 //!
 //! - [`Schedule`]: the virtual clock and the events to come, on an [`EventQueue`].
 //! - [`Executor`]: rank programs as async tasks that are woken by number.
-//! - [`Streams`]: random numbers by the name of who draws them.
+//! - [`Stream`]: random numbers by the name of who draws them.
 //! - [`Slab`]: things by number, whose places are used again.
 //! - [`Trace`]: digests and recordings by which two runs are compared.
 //!
@@ -23,7 +23,7 @@ mod trace;
 pub use event::{Event, EventSink};
 pub use executor::{BoxedTask, Executor, Handle, Ran, TaskId};
 pub use queue::EventQueue;
-pub use random::{DEFAULT_SEED, NotAProbability, Probability, Stream, StreamError, Streams};
+pub use random::{DEFAULT_SEED, NotAProbability, Probability, Stream};
 pub use schedule::{Schedule, ScheduleError};
 pub use slab::Slab;
 pub use trace::{Difference, Digest, Trace, TraceDigest, TraceEvent, TraceRecorder, Untraced};

@@ -9,8 +9,6 @@
 //! - Generator: PCG XSL RR 128/64 (O'Neill 2014), as NumPy's `PCG64`.
 //! - Logarithm: that of `libm` (FreeBSD's msun), not the platform's.
 
-use alloc::collections::BTreeSet;
-use alloc::string::String;
 use core::fmt;
 use core::hash::Hasher as _;
 use core::ops::RangeInclusive;
@@ -22,75 +20,6 @@ use wiretwin_units::Span;
 
 /// The seed of a run for which none was given.
 pub const DEFAULT_SEED: u64 = 1_995;
-
-/// Why no stream was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StreamError {
-    /// The path names nothing.
-    EmptyPath,
-    /// Another component has this path; the two would draw the same numbers.
-    Taken {
-        /// The path.
-        path: String,
-    },
-}
-
-impl fmt::Display for StreamError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::EmptyPath => f.write_str("a random stream needs the path of its component, not ``"),
-            Self::Taken { path } => {
-                write!(f, "the random stream `{path}` is taken: two components would draw the same numbers")
-            }
-        }
-    }
-}
-
-impl core::error::Error for StreamError {}
-
-/// The random streams of a run.
-///
-/// ```
-/// use wiretwin_engine::{DEFAULT_SEED, Streams};
-/// use wiretwin_units::Span;
-///
-/// let mut streams = Streams::new(DEFAULT_SEED);
-/// let mut arrivals = streams.stream("switch/port 3/arrivals")?;
-/// assert!(arrivals.exponential(Span::from_us(2)) < Span::from_us(80));
-/// assert!(streams.stream("switch/port 3/arrivals").is_err());
-/// # Ok::<(), wiretwin_engine::StreamError>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Streams {
-    seed: u64,
-    taken: BTreeSet<String>,
-}
-
-impl Streams {
-    /// The streams of a run with this seed.
-    pub const fn new(seed: u64) -> Self {
-        Self { seed, taken: BTreeSet::new() }
-    }
-
-    /// The seed.
-    pub const fn seed(&self) -> u64 {
-        self.seed
-    }
-
-    /// The stream of the component at `path`, its names from the outside in: `switch/port 3/loss`.
-    ///
-    /// # Errors
-    /// [`StreamError::EmptyPath`]; [`StreamError::Taken`] where the path was given out before.
-    pub fn stream(&mut self, path: &str) -> Result<Stream, StreamError> {
-        if path.is_empty() {
-            return Err(StreamError::EmptyPath);
-        }
-        if !self.taken.insert(path.into()) {
-            return Err(StreamError::Taken { path: path.into() });
-        }
-        Ok(Stream::derive(self.seed, path))
-    }
-}
 
 /// A chance from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,13 +58,22 @@ impl Probability {
 }
 
 /// One component's random numbers.
+///
+/// ```
+/// use wiretwin_engine::{DEFAULT_SEED, Stream};
+/// use wiretwin_units::Span;
+///
+/// let mut arrivals = Stream::derive(DEFAULT_SEED, "switch/port 3/arrivals");
+/// assert!(arrivals.exponential(Span::from_us(2)) < Span::from_us(80));
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stream {
     generator: Pcg64,
 }
 
 impl Stream {
-    /// The stream of a path under a seed, without a check that the path is nobody else's.
+    /// The stream of the component at `path`, its names from the outside in: `switch/port 3/loss`. No two components
+    /// of a run may have one path: they would draw the same numbers.
     pub fn derive(seed: u64, path: &str) -> Self {
         let hash = |purpose| {
             let mut hasher = SipHasher13::new_with_keys(seed, purpose);
@@ -209,13 +147,6 @@ impl Stream {
         let unit = ((self.bits() >> 11) + 1) as f64 * UNIT;
         Span::from_ps((-libm::log(unit) * mean.as_ps() as f64) as u64)
     }
-
-    /// Puts `items` in random order, every order equally likely (Fisher and Yates).
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for last in (1..items.len()).rev() {
-            items.swap(last, self.below(last as u64 + 1) as usize);
-        }
-    }
 }
 
 /// 2^-53, the step of [`Stream::unit`].
@@ -224,8 +155,8 @@ const UNIT: f64 = 1.0 / (1_u64 << 53) as f64;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::collections::BTreeSet;
     use alloc::string::ToString;
-    use alloc::vec;
     use alloc::vec::Vec;
 
     // From a second implementation of derivation, generator and distributions, written in Python from
@@ -247,7 +178,6 @@ mod tests {
     const GOLDEN_EXPONENTIAL: [u64; 4] = [1_654_441, 2_470_036, 53719, 457151];
     const GOLDEN_UNIFORM: [u64; 4] = [1191, 1084, 1948, 1633];
     const GOLDEN_HAPPENS: [u64; 4] = [1, 1, 0, 0];
-    const GOLDEN_SHUFFLE: [u64; 8] = [2, 4, 7, 6, 3, 5, 0, 1];
 
     fn stream() -> Stream {
         Stream::derive(DEFAULT_SEED, "test/golden")
@@ -276,36 +206,14 @@ mod tests {
         );
         let third = |stream: &mut Stream| u64::from(stream.happens(Probability::new(1.0 / 3.0).unwrap()));
         assert_eq!(first(third), GOLDEN_HAPPENS);
-        let mut items = [0, 1, 2, 3, 4, 5, 6, 7];
-        stream().shuffle(&mut items);
-        assert_eq!(items, GOLDEN_SHUFFLE);
     }
 
     #[test]
     fn a_stream_depends_on_its_own_path_and_seed_alone() {
-        let mut few = Streams::new(7);
-        let mut many = Streams::new(7);
-        for other in 0..100 {
-            many.stream(&alloc::format!("other {other}")).unwrap();
-        }
-        let (mut a, mut b) = (few.stream("link/loss").unwrap(), many.stream("link/loss").unwrap());
-        assert!((0..100).all(|_| a.bits() == b.bits()));
         let first = |seed, path| Stream::derive(seed, path).bits();
         let all = [first(7, "link/loss"), first(8, "link/loss"), first(7, "link/lost"), first(7, "link")];
         let distinct: BTreeSet<u64> = all.into_iter().collect();
         assert_eq!(distinct.len(), all.len());
-    }
-
-    #[test]
-    fn a_path_is_given_out_once() {
-        let mut streams = Streams::new(DEFAULT_SEED);
-        streams.stream("a").unwrap();
-        let error = streams.stream("a").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "the random stream `a` is taken: two components would draw the same numbers"
-        );
-        assert_eq!(streams.stream("").unwrap_err(), StreamError::EmptyPath);
     }
 
     #[test]
@@ -355,17 +263,5 @@ mod tests {
             Probability::new(1.5).unwrap_err().to_string(),
             "1.5 is no probability: allowed are 0 to 1"
         );
-    }
-
-    #[test]
-    fn a_shuffle_keeps_every_item_and_reaches_every_order() {
-        let mut stream = stream();
-        let mut orders = BTreeSet::new();
-        for _ in 0..200 {
-            let mut items = vec![1, 2, 3, 4];
-            stream.shuffle(&mut items);
-            orders.insert(items);
-        }
-        assert_eq!(orders.len(), 24);
     }
 }

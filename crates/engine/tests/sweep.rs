@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use wiretwin_engine::{
-    DEFAULT_SEED, Digest, Executor, Handle, Schedule, Streams, TaskId, Trace, TraceDigest, TraceEvent,
+    DEFAULT_SEED, Digest, Executor, Handle, Schedule, Stream, TaskId, Trace, TraceDigest, TraceEvent,
     TraceRecorder,
 };
 use wiretwin_units::{BitRate, Bytes, Span, Transmitter};
@@ -65,11 +65,10 @@ fn run<T: Trace + 'static>(seed: u64, trace: T) -> T {
         in_flight: Vec::new(),
     }));
     let mut executor: Executor = Executor::new();
-    let mut streams = Streams::new(seed);
     let checked = Rc::new(Cell::new(0_u64));
     for rank in 0..RANKS {
         let (world, handle, checked) = (Rc::clone(&world), executor.handle(), Rc::clone(&checked));
-        let mut sizes = streams.stream(&format!("rank {rank}/sizes")).unwrap();
+        let mut sizes = Stream::derive(seed, &format!("rank {rank}/sizes"));
         executor.spawn(Box::pin(async move {
             for _ in 0..ROUNDS {
                 let bytes = sizes.within(1..=9_000);

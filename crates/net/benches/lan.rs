@@ -83,7 +83,7 @@ impl Workload {
             self.stack, self.network, self.mtu
         );
         let config = Config::from_json(&text).expect("a network that can be");
-        Lan::new(config, 1, false).expect("components with paths of their own")
+        Lan::new(config, 1, false)
     }
 
     /// ns per message of a turn.

@@ -53,7 +53,7 @@ fn network(stack: &str, hosts: usize) -> Lan {
                 "encapsulation_bytes": 18}}}}"#,
         vec![host; hosts].join(",")
     );
-    Lan::new(Config::from_json(&text).expect("a network that can be"), 1, false).expect("paths of their own")
+    Lan::new(Config::from_json(&text).expect("a network that can be"), 1, false)
 }
 
 /// Seconds, and segments with text.

@@ -171,7 +171,7 @@ fn a_socket_carries_a_window_a_round_trip() {
         .replace("\"propagation_ps\": 100000", &format!("\"propagation_ps\": {delay}"));
     let config = wiretwin_net::lan::Config::from_json(&text).expect("a network");
     let one_way = |bytes: u64| {
-        let mut lan = Lan::new(config.clone(), 7, false).expect("components");
+        let mut lan = Lan::new(config.clone(), 7, false);
         let times = round_trips(&mut lan, Bytes::new(bytes), 2).expect("an echo that ends");
         times[1].as_ps() / 2
     };

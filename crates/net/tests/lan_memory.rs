@@ -25,7 +25,7 @@ fn config(stack: &str, adapter: &str, lower: &str) -> String {
 
 /// The most bytes held at any time of so many round trips, besides the list of their times.
 fn peak(text: &str, rounds: u64) -> usize {
-    let mut lan = Lan::new(Config::from_json(text).expect("a network"), 1, false).expect("components");
+    let mut lan = Lan::new(Config::from_json(text).expect("a network"), 1, false);
     let before = ALLOCATOR.current_usage();
     ALLOCATOR.reset_peak_usage();
     let times = round_trips(&mut lan, Bytes::new(20_000), rounds).expect("an echo that ends");

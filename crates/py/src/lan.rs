@@ -28,7 +28,7 @@ use crate::world::refused;
 
 fn build(config_json: &str, seed: u64, trail: bool) -> PyResult<Lan> {
     let config = Config::from_json(config_json).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    Lan::new(config, seed, trail).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+    Ok(Lan::new(config, seed, trail))
 }
 
 fn failed(error: EchoError) -> PyErr {
@@ -287,8 +287,7 @@ fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyRes
                 "{hosts} hosts; allowed: 3 or more, to try {ability}"
             )));
         }
-        let trial =
-            try_ability(config, seed, wanted).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let trial = try_ability(config, seed, wanted);
         Ok((trial.able, trial.evidence))
     })
 }

@@ -227,7 +227,7 @@ mod tests {
             super::super::Config::from_json(&text)
         };
         let time = |more: &str, bytes| {
-            let mut net = Lan::new(set(more).expect("it can be"), 7, false).expect("paths of their own");
+            let mut net = Lan::new(set(more).expect("it can be"), 7, false);
             run(&mut net, Collective::Bcast, Bytes::new(bytes), 1).map(|times| times[0])
         };
         let plain = r#""mpi": {"synchronous": "acknowledged", "always_buffered": false}"#;

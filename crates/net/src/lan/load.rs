@@ -19,7 +19,7 @@ use super::circuit::FIRST_VCI;
 use super::config::{Config, NetworkConfig};
 use super::core::{LanEvent, LinkId, Port};
 use super::trail::SegmentId;
-use super::{BuildError, Lan};
+use super::Lan;
 use crate::json::{At, Fields, JsonError};
 use crate::load::{Generator, Law};
 use crate::{csma_cd, timed_token};
@@ -196,7 +196,7 @@ fn cells(octets: Bytes) -> u32 {
 
 impl Lan {
     /// Starts the generators of the network, each at a random time of its first interval.
-    pub(super) fn start_load(&mut self) -> Result<(), BuildError> {
+    pub(super) fn start_load(&mut self) {
         for number in 0..self.config.load.len() as u32 {
             let config = self.config.load[number as usize];
             let unit = unit_of(&self.config, &config);
@@ -204,8 +204,8 @@ impl Lan {
                 NetworkConfig::Switch(link, _) => {
                     let (vc, port) = (Vc::new(0, FIRST_VCI), self.size() + number);
                     let links = 2 * port;
-                    let up = self.add_link(links, link, Port::Element { element: 0, port })?;
-                    let down = self.add_link(links + 1, link, Port::Adapter(config.to))?;
+                    let up = self.add_link(links, link, Port::Element { element: 0, port });
+                    let down = self.add_link(links + 1, link, Port::Adapter(config.to));
                     // The host has circuits from every other one below these.
                     let into = Vc::new(0, FIRST_VCI + self.size() as u16 + number as u16);
                     if let Some(switch) = self.switches.first_mut() {
@@ -223,14 +223,13 @@ impl Lan {
                     Way::Frames { from: self.size() + 2 * number, octets }
                 }
             };
-            let stream = self.streams.stream(&format!("load {number}/arrivals"))?;
+            let stream = self.stream(&format!("load {number}/arrivals"));
             let generator = (config.share > 0.0).then(|| Generator::new(config.law(unit), stream));
             if let Some(generator) = &generator {
                 self.core.at(generator.next(), LanEvent::Load(number));
             }
             self.loads.push(Load { generator, way, sent: 0 });
         }
-        Ok(())
     }
 
     /// A generator sends a unit.

@@ -6,10 +6,9 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_engine::{Stream, Streams};
+use wiretwin_engine::Stream;
 use wiretwin_units::{Bytes, SimTime, Span};
 
-use super::BuildError;
 use super::config::{Config, NetworkConfig};
 use super::core::Passed;
 use super::load::LOAD_PACKET;
@@ -59,22 +58,19 @@ pub(super) struct Medium {
 
 impl Medium {
     /// The medium of a network, if it has one.
-    pub(super) fn new(config: &Config, seed: u64, streams: &mut Streams) -> Result<Option<Self>, BuildError> {
+    pub(super) fn new(config: &Config, seed: u64) -> Option<Self> {
         let hosts = config.hosts.len() as u32;
         let stations = hosts + 2 * config.load.len() as u32;
         let access = match &config.network {
-            NetworkConfig::BackToBack(_) | NetworkConfig::Switch(..) => return Ok(None),
+            NetworkConfig::BackToBack(_) | NetworkConfig::Switch(..) => return None,
             NetworkConfig::Cable { rate, hop } => {
                 let config = csma_cd::Config { rate: *rate, ..csma_cd::Config::TEN };
                 let places: Vec<Span> = (0..u64::from(stations)).map(|host| *hop * host).collect();
-                let backoff = backoffs(streams, hosts, stations)?;
-                let cable = CsmaCd::new(config, &places, |station| backoff[usize::from(station.0)].clone());
+                let cable = CsmaCd::new(config, &places, |station| backoff(seed, hosts, station));
                 Access::Cable(cable.expect("2 to 64 stations on a cable of 1 Mbit/s or more"))
             }
             NetworkConfig::Gige(config) => {
-                let backoff = backoffs(streams, hosts, hosts)?;
-                let of = |station: StationId| backoff[usize::from(station.0)].clone();
-                Access::Gige(Box::new(Gige::new(*config, hosts, of)))
+                Access::Gige(Box::new(Gige::new(*config, hosts, |station| backoff(seed, hosts, station))))
             }
             NetworkConfig::Switches => {
                 let plan = config.switches.as_ref().expect("a network of switches has its plan");
@@ -90,11 +86,9 @@ impl Medium {
         };
         let queues: Vec<_> = (0..stations).map(|_| VecDeque::new()).collect();
         let passed = Passed::default();
-        let errors = match config.bit_error {
-            Some(rate) => Some(BitErrors::new(rate, streams.stream("medium/bits")?)),
-            None => None,
-        };
-        Ok(Some(Self {
+        let errors =
+            config.bit_error.map(|rate| BitErrors::new(rate, Stream::derive(seed, "medium/bits")));
+        Some(Self {
             access,
             queues,
             most: QUEUE_FRAMES,
@@ -102,7 +96,7 @@ impl Medium {
             passed,
             carried: Span::ZERO,
             scheduled: SimTime::MAX,
-        }))
+        })
     }
 
     /// Frames that passed, were lost, and are queued.
@@ -280,13 +274,14 @@ impl Medium {
     }
 }
 
-/// The streams of the stations' back-offs: of hosts, then of load, two stations each.
-fn backoffs(streams: &mut Streams, hosts: u32, stations: u32) -> Result<Vec<Stream>, BuildError> {
-    let backoffs = (0..stations).map(|station| match station.checked_sub(hosts) {
-        None => streams.stream(&format!("host {station}/backoff")),
-        Some(at) => streams.stream(&format!("load {}/backoff {}", at / 2, at % 2)),
-    });
-    backoffs.collect()
+/// The stream of a station's back-offs: those of hosts come first, then two stations for each load.
+fn backoff(seed: u64, hosts: u32, station: StationId) -> Stream {
+    let station = u32::from(station.0);
+    let path = match station.checked_sub(hosts) {
+        None => format!("host {station}/backoff"),
+        Some(at) => format!("load {}/backoff {}", at / 2, at % 2),
+    };
+    Stream::derive(seed, &path)
 }
 
 const fn came_of(host: u32, packet: Packet, sent: Span) -> Came {

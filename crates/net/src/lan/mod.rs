@@ -69,7 +69,7 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use wiretwin_engine::{Digest, Stream, StreamError, Streams};
+use wiretwin_engine::{Digest, Stream};
 use wiretwin_msg::library::{Address, Content, Failure, ListenerId};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
@@ -104,9 +104,6 @@ use trail::{Part, SegmentId, Trail};
 
 use crate::fault::BitErrors;
 use crate::op::{Found, WaitMode};
-
-/// Why no network was made of a configuration.
-pub type BuildError = StreamError;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -272,15 +269,13 @@ pub struct Lan {
     scratch: Vec<Step<Action>>,
     asked: Vec<Step<Action>>,
     contents: Vec<Content>,
-    streams: Streams,
+    seed: u64,
 }
 
 impl Lan {
     /// A network with one rank on each host. With `trail`, the path of every message is kept.
-    ///
-    /// # Errors
-    /// [`BuildError`] if two components have the same path, which is a defect.
-    pub fn new(config: Config, seed: u64, trail: bool) -> Result<Self, BuildError> {
+    #[must_use]
+    pub fn new(config: Config, seed: u64, trail: bool) -> Self {
         let size = config.hosts.len() as u32;
         let mut lan = Self {
             core: Core::new(trail),
@@ -326,23 +321,23 @@ impl Lan {
             scratch: Vec::new(),
             asked: Vec::new(),
             contents: Vec::new(),
-            streams: Streams::new(seed),
+            seed,
             config,
         };
         match lan.config.network {
             NetworkConfig::BackToBack(link) => {
                 for number in 0..size {
-                    let out = lan.add_link(number, link, Port::Adapter(1 - number))?;
-                    lan.add_host(number, out)?;
+                    let out = lan.add_link(number, link, Port::Adapter(1 - number));
+                    lan.add_host(number, out);
                 }
             }
             NetworkConfig::Switch(link, config) => {
                 let mut switch = Switch::new(0, config);
                 for number in 0..size {
-                    let up = lan.add_link(number * 2, link, Port::Element { element: 0, port: number })?;
-                    let down = lan.add_link(number * 2 + 1, link, Port::Adapter(number))?;
+                    let up = lan.add_link(number * 2, link, Port::Element { element: 0, port: number });
+                    let down = lan.add_link(number * 2 + 1, link, Port::Adapter(number));
                     switch.add_port(down);
-                    lan.add_host(number, up)?;
+                    lan.add_host(number, up);
                 }
                 lan.switches.push(switch);
             }
@@ -351,9 +346,9 @@ impl Lan {
             | NetworkConfig::Gige(_)
             | NetworkConfig::Switches => {
                 for number in 0..size {
-                    lan.add_host(number, LinkId(u32::MAX))?;
+                    lan.add_host(number, LinkId(u32::MAX));
                 }
-                lan.medium = Medium::new(&lan.config, seed, &mut lan.streams)?.map(Box::new);
+                lan.medium = Medium::new(&lan.config, seed).map(Box::new);
             }
         }
         if lan.config.network.has_cells() {
@@ -367,7 +362,7 @@ impl Lan {
             lan.capture = Some(Capture::new(host, link, lan.config.hosts.len()));
         }
         if let Some(socket) = lan.config.socket.clone() {
-            lan.rules_of_hosts(&socket)?;
+            lan.rules_of_hosts(&socket);
             if lan.sends_datagrams() {
                 lan.open_datagram_sockets(&socket);
             } else if lan.config.stack.message.is_library() {
@@ -382,7 +377,7 @@ impl Lan {
         if let Some(config) = lan.config.vi.clone() {
             lan.open_nics(&config);
         }
-        lan.start_load()?;
+        lan.start_load();
         if lan.config.network.has_cells() {
             lan.admit_all();
         }
@@ -390,36 +385,32 @@ impl Lan {
             lan.start_signalling(config);
         }
         lan.core.trains = lan.may_have_trains();
-        Ok(lan)
+        lan
     }
 
-    fn add_link(&mut self, number: u32, link: LinkConfig, to: Port) -> Result<LinkId, BuildError> {
-        let loss = match self.config.loss {
-            Some(loss) => Some((loss, self.streams.stream(&format!("link {number}/loss"))?)),
-            None => None,
-        };
-        let end = match self.config.bit_error {
-            Some(rate) => {
-                let errors = BitErrors::new(rate, self.streams.stream(&format!("link {number}/bits"))?);
-                Some(LineEnd::new(errors, self.config.stack.lower == Lower::Aal5))
-            }
-            None => None,
-        };
-        Ok(self.core.add_link(Link::new(link, to, loss).with_errors(end)))
+    /// The random numbers of a part, by its path.
+    fn stream(&self, path: &str) -> Stream {
+        Stream::derive(self.seed, path)
     }
 
-    fn add_host(&mut self, number: u32, out: LinkId) -> Result<(), BuildError> {
-        let background: Option<Stream> = match self.config.hosts[number as usize].background {
-            Some(_) => Some(self.streams.stream(&format!("host {number}/background"))?),
-            None => None,
-        };
-        let mut host = Host::new(number as u16, self.config.hosts[number as usize].clone(), background);
+    fn add_link(&mut self, number: u32, link: LinkConfig, to: Port) -> LinkId {
+        let loss = self.config.loss.map(|loss| (loss, self.stream(&format!("link {number}/loss"))));
+        let end = self.config.bit_error.map(|rate| {
+            let errors = BitErrors::new(rate, self.stream(&format!("link {number}/bits")));
+            LineEnd::new(errors, self.config.stack.lower == Lower::Aal5)
+        });
+        self.core.add_link(Link::new(link, to, loss).with_errors(end))
+    }
+
+    fn add_host(&mut self, number: u32, out: LinkId) {
+        let config = self.config.hosts[number as usize].clone();
+        let background = config.background.map(|_| self.stream(&format!("host {number}/background")));
+        let mut host = Host::new(number as u16, config, background);
         let handler = host.cpu.thread(cpu::Level::Interrupt);
         self.adapters.push(Adapter::new(number, host.config.adapter, out, handler));
         self.hosts.push(host);
         self.add_process(number);
         self.start_background(number);
-        Ok(())
     }
 
     /// Another process on a host; the first one of each is a rank's.

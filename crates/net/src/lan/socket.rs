@@ -25,7 +25,7 @@ use super::load::LOAD_PACKET;
 use super::medium::Came;
 use super::rank_udp::Sent;
 use super::trail::SegmentId;
-use super::{BuildError, Kind, Lan, RequestId, State};
+use super::{Kind, Lan, RequestId, State};
 use crate::gige::Stamps;
 
 /// One end of a connection.
@@ -146,16 +146,15 @@ pub(super) const IP_OCTETS: u64 = 20;
 
 impl Lan {
     /// Makes the rules of TCP of each host: its timers run on grids of their own.
-    pub(super) fn rules_of_hosts(&mut self, config: &SocketConfig) -> Result<(), BuildError> {
+    pub(super) fn rules_of_hosts(&mut self, config: &SocketConfig) {
         for host in 0..self.size() {
-            let mut grid = self.streams.stream(&format!("host {host}/timers"))?;
+            let mut grid = self.stream(&format!("host {host}/timers"));
             let phases = Phases {
                 slow: Span::from_ps(grid.below(500_000_000_000)),
                 fast: Span::from_ps(grid.below(200_000_000_000)),
             };
             self.rules.push(Arc::new(wiretwin_proto::tcp::Config { phases, ..config.tcp.clone() }));
         }
-        Ok(())
     }
 
     /// Opens a connection between each two ranks, in no time.

@@ -89,7 +89,7 @@ pub(crate) fn json(want: &Want) -> String {
 
 pub(crate) fn lan(want: &Want, trail: bool) -> Lan {
     let config = Config::from_json(&json(want)).expect("a network that can be");
-    Lan::new(config, 7, trail).expect("components with paths of their own")
+    Lan::new(config, 7, trail)
 }
 
 fn price(activity: Activity, bytes: u64) -> u64 {
@@ -215,7 +215,7 @@ fn a_long_stream_of_cells_is_as_fast_as_its_slowest_part() {
         .replace("\"setup_ps\": 100000, \"byte_ps\": 25000", "\"setup_ps\": 0, \"byte_ps\": 208334");
     let mut times = [64, 128].map(|pdus| {
         let config = Config::from_json(&slow).expect("a network that can be");
-        let mut lan = Lan::new(config, 7, false).expect("components");
+        let mut lan = Lan::new(config, 7, false);
         round_trips(&mut lan, Bytes::new(pdus * 4096), 1).expect("an echo that ends")[0]
     });
     times.reverse();
@@ -282,7 +282,7 @@ fn small_writes_behind_a_short_rest_stall_without_nodelay_and_not_with_it() {
     let time = |nodelay: &str| {
         let more = SOCKET.replace("true, \"mtu", &format!("{nodelay}, \"mtu"));
         let text = json(&socket("socket/tcp/ethernet", FRAMES)).replace(SOCKET, &more);
-        let mut lan = Lan::new(Config::from_json(&text).expect("a network"), 7, false).expect("components");
+        let mut lan = Lan::new(Config::from_json(&text).expect("a network"), 7, false);
         let times = round_trips(&mut lan, Bytes::new(5000), 6).expect("an echo that ends");
         times[1..].iter().map(|time| time.as_ps()).sum::<u64>() / 5
     };
@@ -292,7 +292,7 @@ fn small_writes_behind_a_short_rest_stall_without_nodelay_and_not_with_it() {
     let outside = |bytes| {
         let want = socket("socket/tcp/ethernet", FRAMES);
         let text = json(&want).replace("\"nodelay\": true", "\"nodelay\": false");
-        let mut lan = Lan::new(Config::from_json(&text).expect("a network"), 7, false).expect("components");
+        let mut lan = Lan::new(Config::from_json(&text).expect("a network"), 7, false);
         round_trips(&mut lan, Bytes::new(bytes), 6).expect("an echo that ends")[5]
     };
     assert!(outside(4000).as_ps() < 100_000_000_000, "4000 bytes are one piece");
@@ -357,7 +357,7 @@ fn what_the_interface_cannot_is_refused() {
 fn the_same_seed_is_the_same_run_and_another_is_not() {
     let run = |seed| {
         let config = Config::from_json(&json(&Want { background: true, ..PLAIN })).expect("a network");
-        let mut lan = Lan::new(config, seed, false).expect("components");
+        let mut lan = Lan::new(config, seed, false);
         let times = round_trips(&mut lan, Bytes::new(4096), 50).expect("an echo that ends");
         (times, lan.digest())
     };

@@ -209,7 +209,6 @@ fn on_hosts(config: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<u32>), 
     let others = others.map(|(stack, jobs)| Beside { stack: *stack, prices: jobs[0].prices.clone() });
     beside(&mut config, others.collect())?;
     let lan = Lan::new(config, seed, false);
-    let lan = lan.map_err(|error| RunError::from(ModelError::Streams(error)))?;
     let firsts = lan.process_sets();
     Ok((
         Ranks::Local(Box::new(LocalRanks::new(lan, false))),

@@ -8,7 +8,7 @@ mod local;
 
 use std::fmt;
 
-use wiretwin_engine::{Digest, StreamError};
+use wiretwin_engine::Digest;
 use wiretwin_msg::library::Failure;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_record::timeline::Timeline;
@@ -74,8 +74,6 @@ pub enum ModelError {
         /// Ranks.
         ranks: u32,
     },
-    /// Two parts of it have the same name, which is a defect.
-    Streams(StreamError),
 }
 
 impl fmt::Display for ModelError {
@@ -85,7 +83,6 @@ impl fmt::Display for ModelError {
             Self::Hosts { hosts, ranks } => {
                 write!(f, "model: local: {hosts} hosts; allowed: one for each of {ranks} ranks")
             }
-            Self::Streams(error) => error.fmt(f),
         }
     }
 }
@@ -126,7 +123,7 @@ impl Ranks {
         if config.hosts.len() != ranks as usize {
             return Err(ModelError::Hosts { hosts: config.hosts.len(), ranks });
         }
-        let lan = Lan::new(config, seed, false).map_err(ModelError::Streams)?;
+        let lan = Lan::new(config, seed, false);
         Ok(Self::Local(Box::new(LocalRanks::new(lan, timeline))))
     }
 

@@ -94,5 +94,5 @@ pub fn json(want: &Want) -> String {
 
 pub fn lan(want: &Want, seed: u64, trail: bool) -> Lan {
     let config = Config::from_json(&json(want)).unwrap_or_else(|error| panic!("{want:?}: {error}"));
-    Lan::new(config, seed, trail).expect("components with paths of their own")
+    Lan::new(config, seed, trail)
 }

@@ -12,7 +12,7 @@ fn built(want: &Want, more: &str) -> Lan {
     let text = json(want);
     let whole = text.trim_end().strip_suffix('}').expect("an object");
     let config = Config::from_json(&format!("{whole}{more}}}")).expect("a network that can be");
-    Lan::new(config, 7, false).expect("components with paths of their own")
+    Lan::new(config, 7, false)
 }
 
 const fn kbit(rate: u64) -> BitRate {
@@ -70,8 +70,8 @@ fn a_refusal_reserves_nothing_on_any_link() {
 
 #[test]
 fn every_grant_fits_whatever_is_asked_in_whatever_order() {
-    use wiretwin_engine::Streams;
-    let mut stream = Streams::new(3).stream("asks").expect("a path of its own");
+    use wiretwin_engine::Stream;
+    let mut stream = Stream::derive(3, "asks");
     let mut lan = built(&Want { hosts: 4, ..SWITCHED }, "");
     for _ in 0..2000 {
         let (from, to) = (stream.below(4) as u32, stream.below(4) as u32);
@@ -164,7 +164,7 @@ fn a_configuration_that_asks_for_too_much_is_refused_by_key() {
         match Config::from_json(&text) {
             Ok(config) => {
                 assert!(said.is_empty(), "{said}");
-                let lan = Lan::new(config, 1, false).expect("components");
+                let lan = Lan::new(config, 1, false);
                 assert_eq!(lan.reserved(0, 1), Some(kbit(20_000)));
             }
             Err(error) => {

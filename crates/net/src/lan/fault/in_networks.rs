@@ -11,7 +11,7 @@ const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buff
 
 fn built(want: &Want, more: &str) -> Lan {
     let text = json(want).replacen('{', &format!("{{{more} "), 1);
-    Lan::new(Config::from_json(&text).expect("a network that can be"), 7, false).expect("components")
+    Lan::new(Config::from_json(&text).expect("a network that can be"), 7, false)
 }
 
 fn tally(lan: &mut Lan, bytes: u64, rounds: u64) -> Tally {

@@ -42,7 +42,7 @@ fn network(coalesce_frames: u32) -> Lan {
         "socket": {{"tcp": "linux22", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 1500,
             "encapsulation_bytes": 18}}}}"#
     );
-    Lan::new(Config::from_json(&text).expect("a network"), 1, false).expect("components")
+    Lan::new(Config::from_json(&text).expect("a network"), 1, false)
 }
 
 /// Two senders, each with a datagram every `gap`: what was offered and got in 0.1 s, a second.

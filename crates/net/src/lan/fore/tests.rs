@@ -77,7 +77,7 @@ fn a_reader_that_has_no_room_loses_and_the_layer_repairs_it() {
     // Room for two full PDUs before a reader that computes while they come.
     let text = super::super::tests::json(&reliable()).replace("10000000,", "8192,");
     let config = super::super::Config::from_json(&text).expect("a network that can be");
-    let lan = Lan::new(config, 7, false).expect("paths of their own");
+    let lan = Lan::new(config, 7, false);
     let program = async |comm: &mut SimComm| {
         use wiretwin_prog::{Comm, Outcome, Rank, Source, Tag, TagMatch, Work};
         let mut buffer = vec![0; 40_000];

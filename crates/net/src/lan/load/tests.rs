@@ -30,7 +30,7 @@ fn loaded(want: &Want, load: &str) -> String {
 
 fn built(want: &Want, load: &str) -> Lan {
     let config = Config::from_json(&loaded(want, load)).expect("a network that can be");
-    Lan::new(config, 7, false).expect("components with paths of their own")
+    Lan::new(config, 7, false)
 }
 
 fn mean(lan: &mut Lan, bytes: u64, rounds: u64) -> f64 {
@@ -109,7 +109,7 @@ fn load_delays_and_priority_spares() {
     let with = |more, load: &str| {
         let text = loaded(&SWITCHED, load).replace(SWITCHED.more, more);
         let config = Config::from_json(&text.replace(", \"load\": []", "")).expect("a network that can be");
-        mean(&mut Lan::new(config, 7, false).expect("components"), 4096, 200)
+        mean(&mut Lan::new(config, 7, false), 4096, 200)
     };
     let plain = SWITCHED.more;
     let load = |reserved| atm("\"poisson\"", 0.6, reserved, 500);

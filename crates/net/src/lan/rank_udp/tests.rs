@@ -26,7 +26,7 @@ fn built(want: &Want, more: &str, trail: bool) -> Lan {
     };
     let link = r#""link": {"rate_bit_s": 100000000, "cell_bits": 432, "propagation_ps": 100000}"#;
     let text = lower.map_or(text.clone(), |lower| text.replace(link, lower));
-    Lan::new(Config::from_json(&text).expect("a network that can be"), 7, trail).expect("components")
+    Lan::new(Config::from_json(&text).expect("a network that can be"), 7, trail)
 }
 
 fn price(activity: Activity, bytes: u64) -> u64 {

@@ -45,7 +45,7 @@ fn text(stack: &'static str, hosts: usize, line: &str, more: &str) -> String {
 
 fn lan(stack: &'static str, hosts: usize) -> Lan {
     let config = Config::from_json(&text(stack, hosts, CREDITS, "")).expect("a network that can be");
-    Lan::new(config, 7, false).expect("components with paths of their own")
+    Lan::new(config, 7, false)
 }
 
 fn refusal(stack: &'static str, line: &str, more: &str) -> String {
@@ -88,7 +88,7 @@ fn lists_of_few_buffers_make_writers_wait_and_lose_nothing() {
             // Each sends what is longer than any of the lists.
             let params = RingParams { elements: 60_000, rounds: 1 };
             let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
-            let net = Lan::new(config, 7, false).expect("components with paths of their own");
+            let net = Lan::new(config, 7, false);
             let (net, outcomes) = run(net, BTreeMap::new(), program).expect("a ring");
             assert!(outcomes.iter().all(|outcome| outcome.verified), "{buffers} buffers");
             assert_eq!(net.losses(), Losses::default(), "{buffers} buffers");
@@ -104,7 +104,7 @@ fn what_is_not_read_keeps_its_buffers_and_nobody_elses() {
     // Rank 2 computes for a second before it looks; 0 sends to it, then to 1, which answers at once.
     let more = r#", "mapped_buffers": 4"#;
     let config = Config::from_json(&text("pvm-mapped/aal5", 3, CREDITS, more)).expect("a network");
-    let net = Lan::new(config, 7, false).expect("components with paths of their own");
+    let net = Lan::new(config, 7, false);
     let program = async |comm: &mut SimComm| {
         let start = comm.now();
         let short = vec![3; 30_000];
@@ -182,7 +182,7 @@ fn queues_that_lose_are_made_up_for_by_tcp() {
         }
         Ok(Outcome::new(Span::ZERO, 0, true))
     };
-    let net = Lan::new(config, 7, false).expect("components with paths of their own");
+    let net = Lan::new(config, 7, false);
     let (net, _) = run(net, BTreeMap::new(), program).expect("TCP repeats what is lost");
     let losses = net.losses();
     assert_eq!(losses.in_switches > 0, net.segments().1 > 0, "{losses:?}");
@@ -194,7 +194,7 @@ fn the_same_seed_gives_the_same_run() {
         let config = Config::from_json(&text("pvm-advise/tcp/aal5", 3, CREDITS, "")).expect("a network");
         let params = RingParams { elements: 5000, rounds: 1 };
         let program = async move |comm: &mut SimComm| ring(comm, &params, &Reference::default()).await;
-        let net = Lan::new(config, seed, false).expect("components with paths of their own");
+        let net = Lan::new(config, seed, false);
         run(net, BTreeMap::new(), program).expect("a ring").0.digest()
     };
     assert_eq!(run(1), run(1));

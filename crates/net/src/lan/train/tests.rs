@@ -1,7 +1,7 @@
 //! Runs with trains against runs cell by cell: what ranks see, what came over every link, what was lost, how full
 //! queues were, how long processors worked.
 
-use wiretwin_engine::{Stream, Streams};
+use wiretwin_engine::Stream;
 use wiretwin_units::{Bytes, SimTime};
 
 use super::super::config::{Config, priced};
@@ -39,7 +39,7 @@ struct Scenario {
 /// Prices to the picosecond, so that nothing coincides but what has to: where a processor takes in a cell as fast as
 /// it sends one, a cell comes in the picosecond in which the one before is done with.
 fn scenario(seed: u64) -> Scenario {
-    let mut stream = Streams::new(seed).stream("scenario").expect("one path");
+    let mut stream = Stream::derive(seed, "scenario");
     let stack = STACKS[between(&mut stream, 0, STACKS.len() as u64 - 1) as usize];
     // Of more than two hosts every cell goes by itself.
     let hosts = [2, 2, 2, 2, 2, 2, 3, 4][between(&mut stream, 0, 7) as usize];
@@ -186,7 +186,7 @@ fn step(lan: &mut Lan) -> bool {
 fn play(scenario: &Scenario, cell_by_cell: bool) -> (Told, u64) {
     let config =
         Config::from_json(&scenario.json).unwrap_or_else(|error| panic!("{error}: {}", scenario.json));
-    let mut lan = Lan::new(config, 5, false).expect("components with paths of their own");
+    let mut lan = Lan::new(config, 5, false);
     if cell_by_cell {
         lan.cell_by_cell();
     }
