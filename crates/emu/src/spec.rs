@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use wiretwin_net::frame::{KEYS, PortId, Wire, WireConfig, read_mtu, read_wire};
-use wiretwin_net::json::{At, JsonError, parse};
+use wiretwin_net::json::{At, PlanError, read};
 use wiretwin_units::Span;
 
 /// What the `format` key says.
@@ -15,7 +15,6 @@ pub const VERSION: u64 = 1;
 const LONGEST_LIFE_S: u64 = 7 * 86_400;
 /// Before a deadline, the wire stops sleeping this long ahead, where the specification does not say.
 const SPIN_US: u64 = 50;
-const DOCUMENT: &str = "wire";
 
 /// A wire process.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,9 +56,9 @@ impl WireSpec {
     /// Reads a specification.
     ///
     /// # Errors
-    /// [`JsonError`], at the first key that is wrong.
-    pub fn parse(text: &str) -> Result<Self, JsonError> {
-        let value = parse(DOCUMENT, text)?;
+    /// [`PlanError`], at the first key that is wrong.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let value = read::from_json(text)?;
         let own = [
             "format",
             "version",
@@ -72,7 +71,7 @@ impl WireSpec {
             "die_with_parent",
         ];
         let known: Vec<&str> = own.into_iter().chain(KEYS).collect();
-        let fields = At::top(DOCUMENT, &value).object(&known)?;
+        let fields = At::top(&value).object(&known)?;
         let format = fields.get("format")?;
         if format.value != FORMAT {
             return Err(format.refuse(&format!("{FORMAT:?}")));
@@ -81,7 +80,7 @@ impl WireSpec {
         let ports = read_ports(&fields.get("ports")?)?;
         let names: Vec<String> = ports.iter().map(|port| port.name.clone()).collect();
         let wire = read_wire(&fields, &names)?;
-        let number = |key, least, most| -> Result<Option<u64>, JsonError> {
+        let number = |key, least, most| -> Result<Option<u64>, PlanError> {
             fields.optional(key).map(|at| at.integer(least, most)).transpose()
         };
         Ok(Self {
@@ -98,7 +97,7 @@ impl WireSpec {
     }
 }
 
-fn read_limit(at: &At<'_>) -> Result<Duration, JsonError> {
+fn read_limit(at: &At<'_>) -> Result<Duration, PlanError> {
     match at.value.as_f64() {
         Some(seconds) if seconds > 0.0 && seconds <= LONGEST_LIFE_S as f64 => {
             Ok(Duration::from_secs_f64(seconds))
@@ -107,7 +106,7 @@ fn read_limit(at: &At<'_>) -> Result<Duration, JsonError> {
     }
 }
 
-fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, JsonError> {
+fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, PlanError> {
     let most = Wire::<()>::MOST_PORTS;
     let allowed = format!("a list of 2 to {most} ports");
     let list = at.list("ports")?;
@@ -139,7 +138,7 @@ fn read_ports(at: &At<'_>) -> Result<Vec<PortSpec>, JsonError> {
     Ok(ports)
 }
 
-fn read_text(at: &At<'_>) -> Result<String, JsonError> {
+fn read_text(at: &At<'_>) -> Result<String, PlanError> {
     match at.value.as_str() {
         Some(text) if !text.is_empty() && !text.contains('\0') => Ok(text.to_owned()),
         _ => Err(at.refuse("a text that is not empty")),
@@ -206,13 +205,13 @@ mod tests {
         ];
         for (change, expected) in cases {
             let error = spec(change).unwrap_err();
-            assert!(error.starts_with(&format!("wire: {expected}")), "{error}\n{expected}");
+            assert!(error.starts_with(expected), "{error}\n{expected}");
         }
         let error = spec(|v| v["ports"] = json!([{ "tap": "a", "name": "x" }, { "tap": "a", "name": "y" }]));
         assert!(error.unwrap_err().ends_with("allowed: a `tap` of its own: an earlier port has it"));
         let error = spec(|v| v["ports"][1]["name"] = "h1".into()).unwrap_err();
         assert!(error.ends_with("allowed: a `name` of its own: port 0 is called \"h1\", too"), "{error}");
         let error = WireSpec::parse("{").unwrap_err().to_string();
-        assert!(error.starts_with("wire: the whole is not JSON"), "{error}");
+        assert!(error.starts_with("the whole is not JSON"), "{error}");
     }
 }

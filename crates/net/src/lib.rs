@@ -50,7 +50,6 @@ pub mod timed_token;
 pub mod world;
 
 pub use comm::{Fault, SimComm};
-pub use json::JsonError;
 pub use model::Model;
 pub use world::World;
 

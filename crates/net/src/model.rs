@@ -17,10 +17,10 @@
 
 use std::sync::Arc;
 
-use wiretwin_plan::{Below, Fidelity, Graph, NetworkPlan, Packets, PlanError};
+use wiretwin_plan::{Below, Fidelity, Graph, NetworkPlan, Packets, PlanError, read};
 use wiretwin_units::{BitRate, Bytes, Span};
 
-use crate::json::{At, JsonError, parse};
+use crate::json::At;
 use crate::layer::{Curve, Layer, Segment};
 
 /// What a rank that waits does with its core.
@@ -126,7 +126,6 @@ pub struct Model {
     pub first: Vec<FirstCall>,
 }
 
-const DOCUMENT: &str = "model";
 const MODEL_KEYS: [&str; 8] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first"];
 const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
 const NODE_KEYS: [&str; 6] = ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
@@ -149,10 +148,10 @@ impl Model {
     /// Reads and checks a model for `ranks` ranks.
     ///
     /// # Errors
-    /// [`JsonError`] names the key, its value and what is allowed.
-    pub fn from_json(text: &str, ranks: u32) -> Result<Self, JsonError> {
-        let value = parse(DOCUMENT, text)?;
-        let top = At::top(DOCUMENT, &value);
+    /// [`PlanError`] names the key, its value and what is allowed.
+    pub fn from_json(text: &str, ranks: u32) -> Result<Self, PlanError> {
+        let value = read::from_json(text)?;
+        let top = At::top(&value);
         let fields = top.object(&MODEL_KEYS)?;
         let nodes = fields.get("nodes")?.list("one node or more")?;
         let nodes = nodes.iter().map(|at| read_node(at, &nodes)).collect::<Result<Vec<_>, _>>()?;
@@ -168,12 +167,8 @@ impl Model {
         let inter_at = fields.optional("inter");
         let inter = inter_at.as_ref().map(read_layer).transpose()?;
         if inter.is_none() && placement.iter().any(|node| *node != placement[0]) {
-            return Err(JsonError {
-                document: DOCUMENT,
-                key: "inter".into(),
-                value: "null".into(),
-                allowed: "a layer, because ranks are placed on more than one node".into(),
-            });
+            let allowed = "a layer, because ranks are placed on more than one node";
+            return Err(PlanError::new("inter", "null", allowed));
         }
         let link = fields.optional("link").map(|at| read_link(&at)).transpose()?;
         let network = fields.optional("network").map(|at| read_network(&at, nodes.len())).transpose()?;
@@ -188,53 +183,37 @@ impl Model {
     }
 }
 
-fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, JsonError> {
+fn read_first(at: &At<'_>) -> Result<Vec<FirstCall>, PlanError> {
     let list = at.list("one first call or more")?;
     if list.len() > MOST_FIRST_CALLS {
-        return Err(at.refuse_as(
-            format!("a list of {}", list.len()),
-            format!("{MOST_FIRST_CALLS} first calls at most"),
-        ));
+        let allowed = format!("{MOST_FIRST_CALLS} first calls at most");
+        return Err(at.refuse_as(format!("a list of {}", list.len()), allowed));
     }
     list.iter()
         .map(|item| {
             let fields = item.object(&FIRST_KEYS)?;
             let calls = fields.get("calls")?.list("one name or more")?;
-            let calls = calls.iter().map(|at| match at.value.as_str() {
-                Some(name) => Ok(name.to_owned()),
-                None => Err(at.refuse("the name of a call")),
-            });
-            let calls = calls.collect::<Result<_, _>>()?;
-            let at_end = match fields.optional("at_end") {
-                None => false,
-                Some(at) => at.value.as_bool().ok_or_else(|| at.refuse("true or false"))?,
-            };
+            let calls = calls.iter().map(|at| at.text().map(str::to_owned)).collect::<Result<_, _>>()?;
+            let at_end = fields.optional("at_end").map_or(Ok(false), |at| at.truth())?;
             let takes = Span::from_ps(fields.get("ps")?.integer(0, LONGEST_PS)?);
             Ok(FirstCall { calls, takes, at_end })
         })
         .collect()
 }
 
-fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u32>, JsonError> {
+fn read_by_rank(at: &At<'_>, ranks: u32, what: &str, last: u64) -> Result<Vec<u32>, PlanError> {
     let list = at.list(&format!("a {what} number per rank"))?;
     if list.len() != ranks as usize {
-        return Err(at.refuse_as(
-            format!("a list of {}", list.len()),
-            format!("one {what} number for each of {ranks} ranks"),
-        ));
+        let allowed = format!("one {what} number for each of {ranks} ranks");
+        return Err(at.refuse_as(format!("a list of {}", list.len()), allowed));
     }
     list.iter().map(|at| Ok(at.integer(0, last)? as u32)).collect()
 }
 
-fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, JsonError> {
+fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
     let fields = at.object(&NODE_KEYS)?;
     let idle_at = fields.get("idle")?;
-    let idle = match idle_at.value.as_str() {
-        Some("spin") => Idle::Spin,
-        Some("yield") => Idle::Yield,
-        Some("sleep") => Idle::Sleep,
-        _ => return Err(idle_at.refuse("\"spin\", \"yield\" or \"sleep\"")),
-    };
+    let idle = idle_at.one_of(&[("spin", Idle::Spin), ("yield", Idle::Yield), ("sleep", Idle::Sleep)])?;
     Ok(NodeModel {
         cores: fields.get("cores")?.integer(1, 1 << 20)? as u32,
         cores_of: fields.optional("cores_of").map(|at| read_cores_of(&at, all)).transpose()?,
@@ -247,7 +226,7 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, JsonError> {
     })
 }
 
-fn read_cores_of(at: &At<'_>, all: &[At<'_>]) -> Result<u32, JsonError> {
+fn read_cores_of(at: &At<'_>, all: &[At<'_>]) -> Result<u32, PlanError> {
     let node = at.integer(0, all.len() as u64 - 1)?;
     if all[node as usize].object(&NODE_KEYS)?.optional("cores_of").is_some() {
         return Err(at.refuse("a node that runs on its own cores"));
@@ -255,7 +234,7 @@ fn read_cores_of(at: &At<'_>, all: &[At<'_>]) -> Result<u32, JsonError> {
     Ok(node as u32)
 }
 
-fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
+fn read_link(at: &At<'_>) -> Result<LinkModel, PlanError> {
     let fields = at.object(&LINK_KEYS)?;
     Ok(LinkModel {
         rate: BitRate::bit_s(fields.get("rate_bit_s")?.integer(1, 1_000_000_000_000_000)?),
@@ -267,8 +246,8 @@ fn read_link(at: &At<'_>) -> Result<LinkModel, JsonError> {
     })
 }
 
-fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, JsonError> {
-    let refused = |error| at.refuse_plan(error);
+fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, PlanError> {
+    let refused = |error: PlanError| error.under(&at.key);
     let plan = NetworkPlan::from_value(at.value).map_err(refused)?;
     let network = NetworkModel::new(&plan).map_err(refused)?;
     let hosts = network.graph.hosts().len();
@@ -279,7 +258,7 @@ fn read_network(at: &At<'_>, nodes: usize) -> Result<NetworkModel, JsonError> {
     Ok(network)
 }
 
-fn read_layer(at: &At<'_>) -> Result<Layer, JsonError> {
+fn read_layer(at: &At<'_>) -> Result<Layer, PlanError> {
     let fields = at.object(&LAYER_KEYS)?;
     let unexpected = fields.optional("unexpected_copy");
     let rendezvous = fields.optional("rendezvous_from_bytes");
@@ -302,7 +281,7 @@ enum Sign {
     Any,
 }
 
-fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, JsonError> {
+fn read_curve(at: &At<'_>, sign: Sign) -> Result<Curve, PlanError> {
     let list = at.list("one segment or more")?;
     let mut segments: Vec<Segment> = Vec::with_capacity(list.len());
     for (index, item) in list.iter().enumerate() {
@@ -345,7 +324,7 @@ mod tests {
         "gap": [{"from_bytes": 0, "base_ps": 0, "per_byte_fs": 0}],
         "rendezvous_from_bytes": 65536, "unexpected_copy": null}"#;
 
-    fn model(change: impl Fn(&mut Value)) -> Result<Model, JsonError> {
+    fn model(change: impl Fn(&mut Value)) -> Result<Model, PlanError> {
         let mut value: Value = serde_json::from_str(&format!(
             r#"{{"nodes": [{{"cores": 2, "idle": "spin", "quantum_ps": 4000}}], "placement": [0, 0],
                 "intra": {LAYER}, "inter": null, "link": null}}"#
@@ -383,7 +362,7 @@ mod tests {
                 |m| m["first"] = serde_json::json!([{"calls": [7], "ps": 1}]),
                 "first[0].calls[0]",
                 "7",
-                "the name of a call",
+                "a text",
             ),
             (
                 |m| m["first"] = serde_json::json!([{"calls": ["recv"], "ps": 1, "at_end": 1}]),
@@ -452,7 +431,7 @@ mod tests {
     #[test]
     fn an_absent_key_text_that_is_not_json_and_a_missing_layer_are_refused() {
         let absent = model(|m| drop(m["intra"].as_object_mut().unwrap().remove("gap"))).unwrap_err();
-        assert_eq!(absent.to_string(), "model: intra.gap is nothing; allowed: this key must be given");
+        assert_eq!(absent.to_string(), "intra.gap is nothing; allowed: this key must be given");
         assert!(Model::from_json("{", 1).unwrap_err().to_string().contains("not JSON"));
         let node = serde_json::json!({"cores": 1, "idle": "sleep", "quantum_ps": 1});
         let inter = model(|m| {
@@ -502,7 +481,7 @@ mod tests {
         });
         assert_eq!(
             few.unwrap_err().to_string(),
-            "model: network is a network of 2 hosts; allowed: a host for each of 3 nodes"
+            "network is a network of 2 hosts; allowed: a host for each of 3 nodes"
         );
     }
 }

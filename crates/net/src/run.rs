@@ -6,13 +6,14 @@ use std::fmt;
 use std::rc::Rc;
 
 use wiretwin_engine::{Executor, TaskId};
+use wiretwin_plan::{PlanError, read};
 pub use wiretwin_prog::Program;
 use wiretwin_prog::{Comm as _, Outcome, ProgramError, Recorded, Reference, Sent};
 
 use crate::comm::{Fault, Shared, SimComm};
-use crate::json::{At, JsonError, parse};
+use crate::json::At;
 use crate::lan::Losses;
-use crate::ranks::{Blocked, ModelError, Ranks};
+use crate::ranks::{Blocked, Ranks};
 use crate::world::World;
 
 /// What a program is run with.
@@ -37,12 +38,8 @@ pub struct Finished {
 /// Why a program did not run to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// There is no such program.
-    NoSuchProgram(String),
-    /// Parameters or model are wrong.
-    Json(JsonError),
-    /// The model cannot be had.
-    Model(String),
+    /// The program, its parameters or the model cannot be.
+    Plan(PlanError),
     /// The program failed on a rank.
     Program {
         /// The rank.
@@ -57,39 +54,18 @@ pub enum RunError {
         /// What a local network had lost until then.
         losses: Option<Losses>,
     },
-    /// There is no such rank to trace.
-    NoSuchRank {
-        /// Which.
-        rank: u32,
-        /// How many there are.
-        ranks: u32,
-    },
 }
 
-impl From<JsonError> for RunError {
-    fn from(error: JsonError) -> Self {
-        Self::Json(error)
-    }
-}
-
-impl From<ModelError> for RunError {
-    fn from(error: ModelError) -> Self {
-        match error {
-            ModelError::Json(error) => Self::Json(error),
-            other => Self::Model(other.to_string()),
-        }
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
     }
 }
 
 impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSuchProgram(name) => {
-                write!(f, "no program {name:?}; allowed: {}", Program::NAMES.join(", "))
-            }
-            Self::Json(error) => error.fmt(f),
-            Self::Model(error) => f.write_str(error),
-            Self::NoSuchRank { rank, ranks } => write!(f, "no rank {rank} to trace: there are {ranks}"),
+            Self::Plan(error) => error.fmt(f),
             Self::Program { rank, error } => write!(f, "rank {rank}: {error}"),
             Self::Deadlock { blocked, losses } => {
                 f.write_str("deadlock:")?;
@@ -110,21 +86,22 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-const DOCUMENT: &str = "parameters";
-
 impl RunOptions {
     /// Reads the parameters of a program: its own, `costs_ps` (an object, by kind of work), and
     /// optionally `fault` (`{"delivery", "byte", "flip"}`).
     ///
     /// # Errors
-    /// [`RunError::NoSuchProgram`]; [`RunError::Json`] with key, value and what is allowed.
-    pub fn from_json(name: &str, text: &str) -> Result<Self, RunError> {
-        let Some(parameters) = Program::parameters(name) else {
-            return Err(RunError::NoSuchProgram(name.to_string()));
-        };
+    /// [`PlanError`] for no such program, and for the first key that is wrong.
+    pub fn from_json(name: &str, text: &str) -> Result<Self, PlanError> {
+        read::from_json(text)
+            .and_then(|value| Self::read(name, &At::top(&value)))
+            .map_err(|error| error.under("parameters"))
+    }
+
+    fn read(name: &str, top: &At<'_>) -> Result<Self, PlanError> {
+        let no_program = || PlanError::new("program", name, Program::NAMES.join(", "));
+        let parameters = Program::parameters(name).ok_or_else(no_program)?;
         let keys = parameters.iter().map(|one| one.name).chain(["costs_ps", "fault"]).collect::<Vec<_>>();
-        let value = parse(DOCUMENT, text)?;
-        let top = At::top(DOCUMENT, &value);
         let fields = top.object(&keys)?;
         let mut values = Vec::with_capacity(parameters.len());
         for one in parameters {
@@ -133,31 +110,25 @@ impl RunOptions {
                 _ => fields.get(one.name)?.integer(one.least, one.most)?,
             });
         }
-        let Some(program) = Program::new(name, &values) else {
-            return Err(RunError::NoSuchProgram(name.to_string()));
-        };
+        let program = Program::new(name, &values).ok_or_else(no_program)?;
         let mut costs = BTreeMap::new();
         if let Some(at) = fields.optional("costs_ps") {
             let kinds = [program.work(), program.free_work()].concat();
             let prices = at.object(&kinds)?;
-            for kind in prices.map.keys() {
-                costs.insert(kind.clone(), prices.get(kind)?.integer(0, 1 << 50)?);
+            for kind in kinds.into_iter().filter(|kind| prices.value.get(kind).is_some()) {
+                costs.insert(kind.to_string(), prices.get(kind)?.integer(0, 1 << 50)?);
             }
         }
         if let Some(kind) = program.work().iter().find(|kind| !costs.contains_key(**kind)) {
-            return Err(RunError::Json(JsonError {
-                document: DOCUMENT,
-                key: format!("costs_ps.{kind}"),
-                value: "nothing".into(),
-                allowed: "what a unit of this work costs, picoseconds".into(),
-            }));
+            let allowed = "what a unit of this work costs, picoseconds";
+            return Err(PlanError::new(format!("costs_ps.{kind}"), "nothing", allowed));
         }
         let fault = fields.optional("fault").map(|at| read_fault(&at)).transpose()?;
         Ok(Self { program, costs, fault })
     }
 }
 
-fn read_fault(at: &At<'_>) -> Result<Fault, JsonError> {
+fn read_fault(at: &At<'_>) -> Result<Fault, PlanError> {
     let fields = at.object(&["delivery", "byte", "flip"])?;
     Ok(Fault {
         delivery: fields.get("delivery")?.integer(0, u64::MAX)?,
@@ -209,7 +180,7 @@ pub fn run_traced(
     traced: u32,
 ) -> Result<(Finished, Vec<Sent>), RunError> {
     if traced >= ranks {
-        return Err(RunError::NoSuchRank { rank: traced, ranks });
+        return Err(PlanError::new("rank", traced, format!("0 to {}", ranks - 1)).into());
     }
     let options = RunOptions::from_json(name, parameters)?;
     let world = Ranks::from_json(model, ranks, seed, false)?;

@@ -38,7 +38,7 @@ impl PlanError {
 
 impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = if self.key.is_empty() { "the plan" } else { &self.key };
+        let key = if self.key.is_empty() { "the whole" } else { &self.key };
         write!(f, "{key} is {}; allowed: {}", self.value, self.allowed)
     }
 }

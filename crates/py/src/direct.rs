@@ -13,7 +13,7 @@ use wiretwin_host::direct::{
 };
 use wiretwin_net::direct::{Echo, Hosts, Incast, live_config};
 use wiretwin_net::frame::{KEYS, read_wire};
-use wiretwin_net::json::{At, parse};
+use wiretwin_net::json::{At, read};
 use wiretwin_units::{Bytes, Span};
 
 fn refused(error: impl std::fmt::Display) -> PyErr {
@@ -129,9 +129,9 @@ fn direct_simulated<'py>(
     hosts: usize,
     wire_json: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let value = parse("wire", wire_json).map_err(refused)?;
+    let value = read::from_json(wire_json).map_err(refused)?;
     let names: Vec<String> = (1..=hosts).map(|host| format!("h{host}")).collect();
-    let fields = At::top("wire", &value).object(&KEYS).map_err(refused)?;
+    let fields = At::top(&value).object(&KEYS).map_err(refused)?;
     let wire = read_wire(&fields, &names).map_err(refused)?;
     let config = live_config(asked.services()?, asked.fixed_window);
     let (length, count) = (Bytes::new(asked.bytes), asked.count);

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use wiretwin_msg::schedule::Collective;
 use wiretwin_net::SimComm;
-use wiretwin_net::json::JsonError;
+use wiretwin_net::json::PlanError;
 use wiretwin_net::lan::activity::Activity;
 use wiretwin_net::lan::collective::CollectiveError;
 use wiretwin_net::lan::echo::{EchoError, Tally, round_trips, round_trips_despite_losses};
@@ -295,7 +295,7 @@ fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyRes
 /// Rejects the configuration of a network that cannot be: a `ValueError` of key, value and what is allowed.
 #[pyfunction]
 fn check_lan(config_json: &str) -> PyResult<()> {
-    let rejected = |error: JsonError| PyValueError::new_err((error.key, error.value, error.allowed));
+    let rejected = |error: PlanError| PyValueError::new_err((error.key, error.value, error.allowed));
     Config::from_json(config_json).map(drop).map_err(rejected)
 }
 

@@ -169,7 +169,7 @@ def test_what_does_not_go_with_hosts_of_their_own_is_refused(tmp_path: Path) -> 
 
 def test_a_model_that_cannot_be_is_refused_by_the_core() -> None:
     plan = LocalNetwork.parse("asx100", hosts=2).plan
-    with pytest.raises(ValueError, match="2 hosts; allowed: one for each of 3 ranks"):
+    with pytest.raises(ValueError, match=r"model\.local\.hosts is 2; allowed: one for each of 3 ranks"):
         _core.World(3, json.dumps({"local": plan}))
     with pytest.raises(ValueError, match="local"):
         _core.World(2, json.dumps({"local": plan, "nodes": []}))

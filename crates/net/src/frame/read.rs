@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 use wiretwin_engine::{DEFAULT_SEED, Probability};
+use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Bytes, Span};
 
 use super::queues::{Background, Queues};
 use super::wire::{Medium, WireConfig};
 use super::{HEADER, PortId};
 use crate::fault::{Action, Filter, Hold, Rule, When};
-use crate::json::{At, Fields, JsonError};
+use crate::json::At;
 
 /// The keys that [`read_wire`] reads.
 pub const KEYS: [&str; 8] =
@@ -32,8 +33,8 @@ const TAG: u64 = 4;
 /// its ports, in order.
 ///
 /// # Errors
-/// [`JsonError`], at the first key that is wrong.
-pub fn read_wire(fields: &Fields<'_>, ports: &[String]) -> Result<WireConfig, JsonError> {
+/// [`PlanError`], at the first key that is wrong.
+pub fn read_wire(fields: &At<'_>, ports: &[String]) -> Result<WireConfig, PlanError> {
     let at = fields.get("medium")?;
     let media = [("duplex", None), ("shared", Some(Medium::Shared)), ("csma_cd", Some(Medium::CsmaCd))];
     let shared = at.one_of(&media)?;
@@ -71,12 +72,12 @@ pub fn read_wire(fields: &Fields<'_>, ports: &[String]) -> Result<WireConfig, Js
 /// The MTU among `fields`; 1500 if it is not given.
 ///
 /// # Errors
-/// [`JsonError`].
-pub fn read_mtu(fields: &Fields<'_>) -> Result<u64, JsonError> {
+/// [`PlanError`].
+pub fn read_mtu(fields: &At<'_>) -> Result<u64, PlanError> {
     number(fields, "mtu", MTU.0, MTU.1, 1500)
 }
 
-fn number(fields: &Fields<'_>, key: &str, least: u64, most: u64, absent: u64) -> Result<u64, JsonError> {
+fn number(fields: &At<'_>, key: &str, least: u64, most: u64, absent: u64) -> Result<u64, PlanError> {
     fields.optional(key).map_or(Ok(absent), |at| at.integer(least, most))
 }
 
@@ -87,7 +88,7 @@ struct OfSwitch {
     background: Vec<Background>,
 }
 
-fn read_switch(at: Option<&At<'_>>, ports: &[String], of_switch: &mut OfSwitch) -> Result<Medium, JsonError> {
+fn read_switch(at: Option<&At<'_>>, ports: &[String], of_switch: &mut OfSwitch) -> Result<Medium, PlanError> {
     let Some(at) = at else {
         return Ok(Medium::Switch { latency: Span::ZERO, queue: Bytes::new(SWITCH_QUEUE_BYTES) });
     };
@@ -103,7 +104,7 @@ fn read_switch(at: Option<&At<'_>>, ports: &[String], of_switch: &mut OfSwitch) 
     })
 }
 
-fn read_queues(at: &At<'_>) -> Result<Queues, JsonError> {
+fn read_queues(at: &At<'_>) -> Result<Queues, PlanError> {
     let fields = at.object(&["scheduler", "dscp", "weights", "others"])?;
     let is_weighted = fields.get("scheduler")?.one_of(&[("strict-priority", false), ("weighted", true)])?;
     let (dscp, weights, others) =
@@ -131,7 +132,7 @@ fn read_queues(at: &At<'_>) -> Result<Queues, JsonError> {
     Queues::weighted(&weights, others).map_err(|error| at.refuse(&error.allowed))
 }
 
-fn read_background(at: &At<'_>, ports: &[String]) -> Result<Background, JsonError> {
+fn read_background(at: &At<'_>, ports: &[String]) -> Result<Background, PlanError> {
     let fields = at.object(&["dscp", "to", "load", "sources", "peak_over_mean", "on_ns", "bytes"])?;
     let dscp = fields.get("dscp")?.integer(0, 63)? as u8;
     let usual = Background::of(dscp, fields.get("load")?.real(0.0, 2.0)?);
@@ -147,7 +148,7 @@ fn read_background(at: &At<'_>, ports: &[String]) -> Result<Background, JsonErro
     })
 }
 
-fn read_rules(at: &At<'_>, ports: &[String]) -> Result<Vec<Rule>, JsonError> {
+fn read_rules(at: &At<'_>, ports: &[String]) -> Result<Vec<Rule>, PlanError> {
     if at.value.as_array().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
@@ -158,7 +159,7 @@ fn read_rules(at: &At<'_>, ports: &[String]) -> Result<Vec<Rule>, JsonError> {
     list.iter().map(|at| read_rule(at, ports)).collect()
 }
 
-fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, JsonError> {
+fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, PlanError> {
     const ACTIONS: [&str; 4] = ["drop", "corrupt", "duplicate", "reorder"];
     let fields = at.object(&[
         "drop",
@@ -173,7 +174,7 @@ fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, JsonError> {
         "frames",
         "hold_ns",
     ])?;
-    let mut given = ACTIONS.into_iter().filter(|name| fields.map.contains_key(*name));
+    let mut given = ACTIONS.into_iter().filter(|name| fields.value.get(*name).is_some());
     let (Some(name), None) = (given.next(), given.next()) else {
         return Err(at.refuse(&format!("one of {} in each rule", ACTIONS.join(", "))));
     };
@@ -194,7 +195,7 @@ fn read_rule(at: &At<'_>, ports: &[String]) -> Result<Rule, JsonError> {
     Ok(Rule { action, when: read_when(&fields.get(name)?)?, filter })
 }
 
-fn read_when(at: &At<'_>) -> Result<When, JsonError> {
+fn read_when(at: &At<'_>) -> Result<When, PlanError> {
     const ALLOWED: &str = "a probability from 0 to 1, {\"nth\": [1, ...]} or {\"every\": 1 or more}";
     if let Some(value) = at.value.as_f64() {
         return Probability::new(value).map(When::Chance).map_err(|_| at.refuse(ALLOWED));
@@ -213,7 +214,7 @@ fn read_when(at: &At<'_>) -> Result<When, JsonError> {
     }
 }
 
-fn read_hold(at: &At<'_>, fields: &Fields<'_>, reorders: bool) -> Result<Hold, JsonError> {
+fn read_hold(at: &At<'_>, fields: &At<'_>, reorders: bool) -> Result<Hold, PlanError> {
     let frames = fields.optional("frames");
     let time = fields.optional("hold_ns");
     if !reorders && let Some(at) = frames.as_ref().or(time.as_ref()) {
@@ -228,7 +229,7 @@ fn read_hold(at: &At<'_>, fields: &Fields<'_>, reorders: bool) -> Result<Hold, J
     })
 }
 
-fn read_port(fields: &Fields<'_>, key: &str, ports: &[String]) -> Result<Option<PortId>, JsonError> {
+fn read_port(fields: &At<'_>, key: &str, ports: &[String]) -> Result<Option<PortId>, PlanError> {
     let Some(at) = fields.optional(key) else { return Ok(None) };
     let found = at.value.as_str().and_then(|name| ports.iter().position(|port| port == name));
     match found {
@@ -243,11 +244,11 @@ const ETHERTYPES: [(&str, u64); 3] = [("ipv4", 0x0800), ("arp", 0x0806), ("ipv6"
 const PROTOCOLS: [(&str, u64); 4] = [("icmp", 1), ("tcp", 6), ("udp", 17), ("icmpv6", 58)];
 
 fn read_named(
-    fields: &Fields<'_>,
+    fields: &At<'_>,
     key: &str,
     names: &[(&str, u64)],
     most: u64,
-) -> Result<Option<u64>, JsonError> {
+) -> Result<Option<u64>, PlanError> {
     let Some(at) = fields.optional(key) else { return Ok(None) };
     let found = match at.value {
         Value::String(word) => names.iter().find(|(name, _)| name == word).map(|&(_, number)| number),
@@ -268,7 +269,7 @@ mod tests {
         });
         change(&mut value);
         let names: Vec<String> = names.iter().map(ToString::to_string).collect();
-        let fields = At::top("wire", &value).object(&KEYS).map_err(|error| error.to_string())?;
+        let fields = At::top(&value).object(&KEYS).map_err(|error| error.to_string())?;
         read_wire(&fields, &names).map_err(|error| error.to_string())
     }
 
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(read(|v| v["medium"] = "shared".into(), TWO).unwrap().medium, Medium::Shared);
         assert_eq!(read(|v| v["medium"] = "csma_cd".into(), TWO).unwrap().medium, Medium::CsmaCd);
         let odd = read(|v| (v["medium"], v["rate_bit_s"]) = ("csma_cd".into(), 20_000_000.into()), TWO);
-        let expected = "wire: rate_bit_s is 20000000; allowed: 10000000, 100000000 or 1000000000";
+        let expected = "rate_bit_s is 20000000; allowed: 10000000, 100000000 or 1000000000";
         assert!(odd.unwrap_err().starts_with(expected));
     }
 
@@ -403,9 +404,9 @@ mod tests {
         ];
         for (change, expected) in cases {
             let error = read(change, TWO).unwrap_err();
-            assert!(error.starts_with(&format!("wire: {expected}")), "{error}\n{expected}");
+            assert!(error.starts_with(expected), "{error}\n{expected}");
         }
         let error = read(|v| (v["medium"], v["switch"]) = ("shared".into(), serde_json::json!({})), TWO);
-        assert_eq!(error.unwrap_err(), "wire: switch is {}; allowed: nothing: a shared medium has no switch");
+        assert_eq!(error.unwrap_err(), "switch is {}; allowed: nothing: a shared medium has no switch");
     }
 }

@@ -16,13 +16,14 @@
 use std::fmt;
 
 use wiretwin_msg::fore::Bandwidth;
+use wiretwin_plan::PlanError;
 use wiretwin_units::{BitRate, Bits, Span};
 
 use super::Lan;
 use super::config::{AdapterConfig, HostConfig, NetworkConfig};
 use super::core::LinkConfig;
 use super::load::LoadConfig;
-use crate::json::{Fields, JsonError};
+use crate::json::At;
 
 /// What a circuit asks for. Rates count the 424 bits of each cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,11 +191,11 @@ fn path_of(network: &NetworkConfig, from: u32, to: u32) -> ([u32; 2], usize) {
 /// Reads what circuits ask for, and sees whether they get it, in their order, behind generators with
 /// reserved bandwidth.
 pub(super) fn read(
-    top: &Fields<'_>,
+    top: &At<'_>,
     network: &NetworkConfig,
     hosts: &[HostConfig],
     load: &[LoadConfig],
-) -> Result<Vec<Reservation>, JsonError> {
+) -> Result<Vec<Reservation>, PlanError> {
     let count = hosts.len() as u32;
     let mut admission = Admission::new(network, hosts.len(), load.len());
     for (number, generator) in load.iter().enumerate().filter(|(_, one)| one.reserved && one.share > 0.0) {

@@ -7,6 +7,7 @@ use std::str::FromStr as _;
 
 use wiretwin_engine::Probability;
 use wiretwin_msg::mpi::SynchronousSend;
+use wiretwin_plan::{PlanError, read};
 use wiretwin_proto::{tcp, udp};
 use wiretwin_record::capture::LinkType;
 use wiretwin_units::{BitRate, Bits, Bytes, Span};
@@ -24,7 +25,7 @@ use super::vi::{self, ViConfig};
 use crate::fabric;
 use crate::fault::BIT_ERROR_RATES;
 use crate::gige;
-use crate::json::{At, Fields, JsonError, parse};
+use crate::json::At;
 
 /// What an activity costs a processor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -242,8 +243,8 @@ impl Beside {
     /// Reads what a library charges by host from hosts as its stack has them.
     ///
     /// # Errors
-    /// [`JsonError`] with key, value and what is allowed.
-    pub fn read_prices(at: &At<'_>) -> Result<Vec<Prices>, JsonError> {
+    /// [`PlanError`] with key, value and what is allowed.
+    pub fn read_prices(at: &At<'_>) -> Result<Vec<Prices>, PlanError> {
         let hosts = at.list("hosts")?;
         hosts.iter().map(|host| read_host(host, false).map(|read| read.prices)).collect()
     }
@@ -274,7 +275,6 @@ impl NetworkConfig {
     }
 }
 
-const DOCUMENT: &str = "network";
 /// The longest time that any key may hold: a minute.
 const LONGEST_PS: u64 = 60_000_000_000_000;
 
@@ -282,19 +282,19 @@ impl Config {
     /// Reads a network.
     ///
     /// # Errors
-    /// [`JsonError`] with key, value and what is allowed.
-    pub fn from_json(text: &str) -> Result<Self, JsonError> {
-        let value = parse(DOCUMENT, text)?;
-        let top = At::top(DOCUMENT, &value).object(&CONFIG_KEYS)?;
+    /// [`PlanError`] with key, value and what is allowed.
+    pub fn from_json(text: &str) -> Result<Self, PlanError> {
+        let value = read::from_json(text)?;
+        let top = At::top(&value).object(&CONFIG_KEYS)?;
         let stack = Stack::from_str(top.get("stack")?.text()?).map_err(|error| {
             let allowed = format!("{} ({})", Stack::names(), error.reason);
-            refused(&top, "stack", &error.stack, &allowed)
+            top.refuse_member("stack", error.stack, allowed)
         })?;
         let hosts = top.get("hosts")?.list("hosts")?;
         let most = if stack.has_many_hosts() { MANY_HOSTS } else { MOST_HOSTS };
         if !(2..=most).contains(&hosts.len()) {
             let allowed = format!("2 to {most} hosts");
-            return Err(refused(&top, "hosts", &hosts.len().to_string(), &allowed));
+            return Err(top.refuse_member("hosts", hosts.len(), allowed));
         }
         let over_vis = stack.message.is_over_vis();
         let hosts = hosts.iter().map(|at| read_host(at, over_vis)).collect::<Result<Vec<_>, _>>()?;
@@ -304,7 +304,7 @@ impl Config {
             Some(at) => Some(switches::read(&top, &at, &stack, &hosts)?),
             None if stack.message == Message::PvmMapped => {
                 let allowed = "one over a network of switches with credits: pvm-mapped repeats nothing";
-                return Err(refused(&top, "stack", "pvm-mapped/aal5", allowed));
+                return Err(top.refuse_member("stack", "pvm-mapped/aal5", allowed));
             }
             None => None,
         };
@@ -319,7 +319,7 @@ impl Config {
             };
             let value = if frames.is_some() { "frames" } else { "an ATM adapter" };
             let key = format!("hosts[{at}].adapter.kind");
-            return Err(JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() });
+            return Err(PlanError::new(key, value, allowed));
         }
         let socket = match stack.message {
             Message::Via | Message::MpiMvich => None,
@@ -416,11 +416,11 @@ const MANY_HOSTS: usize = 1024;
 
 /// Reads from where there is rendezvous: a length for all, or one for each rank.
 fn read_rendezvous(
-    top: &Fields<'_>,
+    top: &At<'_>,
     stack: &Stack,
     hosts: usize,
     most: u64,
-) -> Result<Vec<Bytes>, JsonError> {
+) -> Result<Vec<Bytes>, PlanError> {
     let Some(at) = top.optional("rendezvous_from_bytes") else { return Ok(Vec::new()) };
     if !stack.message.is_mpi() {
         return Err(at.refuse("nothing here: only layers of MPI have rendezvous"));
@@ -436,7 +436,7 @@ fn read_rendezvous(
 }
 
 /// Reads what else is set of MPI that is nobody's.
-fn read_mpi(top: &Fields<'_>, stack: &Stack) -> Result<Option<MpiConfig>, JsonError> {
+fn read_mpi(top: &At<'_>, stack: &Stack) -> Result<Option<MpiConfig>, PlanError> {
     let Some(at) = top.optional("mpi") else { return Ok(None) };
     if stack.message != Message::Mpi {
         return Err(
@@ -486,18 +486,18 @@ const CONFIG_KEYS: [&str; 24] = [
 ];
 
 fn read_network(
-    top: &Fields<'_>,
+    top: &At<'_>,
     stack: &Stack,
     hosts: u64,
     generators: u64,
-) -> Result<NetworkConfig, JsonError> {
+) -> Result<NetworkConfig, PlanError> {
     match stack.lower {
         Lower::Aal5 | Lower::Aal34 if top.optional("switches").is_some() => Ok(NetworkConfig::Switches),
         Lower::Aal5 | Lower::Aal34 => {
             let link = read_link(&top.get("link")?)?;
             match top.optional("switch") {
                 None if hosts > 2 => {
-                    Err(refused(top, "switch", "nothing", "a switch, for more than two hosts"))
+                    Err(top.refuse_member("switch", "nothing", "a switch, for more than two hosts"))
                 }
                 None => Ok(NetworkConfig::BackToBack(link)),
                 Some(at) => Ok(NetworkConfig::Switch(link, read_switch(&at, hosts + generators, &link)?)),
@@ -526,7 +526,7 @@ fn read_network(
     }
 }
 
-fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
+fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, PlanError> {
     let fields = at.object(&["rate_bit_s", "duplex", "propagation_ps", "adapter", "switch"])?;
     let adapter = fields.get("adapter")?;
     let adapter = adapter.object(&[
@@ -598,7 +598,7 @@ fn read_gige(at: &At<'_>, hosts: u64) -> Result<gige::Config, JsonError> {
     Ok(config)
 }
 
-fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
+fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, PlanError> {
     let fields = at.object(&["tcp", "buffer_bytes", "nodelay", "mtu_bytes", "encapsulation_bytes"])?;
     let rules = fields.get("tcp")?;
     let names = tcp::Config::presets().map(|preset| preset.name).join(", ");
@@ -622,26 +622,20 @@ fn read_socket(at: &At<'_>, stack: &Stack) -> Result<SocketConfig, JsonError> {
     Ok(SocketConfig { tcp, udp, nodelay, mtu, encapsulation })
 }
 
-fn refused(fields: &Fields<'_>, key: &str, value: &str, allowed: &str) -> JsonError {
-    let at = fields.get(key);
-    let key = at.map_or_else(|error| error.key, |at| at.key);
-    JsonError { document: DOCUMENT, key, value: value.into(), allowed: allowed.into() }
-}
-
-fn span(fields: &Fields<'_>, key: &str) -> Result<Span, JsonError> {
+fn span(fields: &At<'_>, key: &str) -> Result<Span, PlanError> {
     Ok(Span::from_ps(fields.get(key)?.integer(0, LONGEST_PS)?))
 }
 
-fn count(fields: &Fields<'_>, key: &str) -> Result<u32, JsonError> {
+fn count(fields: &At<'_>, key: &str) -> Result<u32, PlanError> {
     Ok(fields.get(key)?.integer(1, 1 << 20)? as u32)
 }
 
-fn rate(fields: &Fields<'_>, key: &str) -> Result<BitRate, JsonError> {
+fn rate(fields: &At<'_>, key: &str) -> Result<BitRate, PlanError> {
     // At least 1, so that it is a rate.
     Ok(BitRate::bit_s(fields.get(key)?.integer(1_000, 1_000_000_000_000)?))
 }
 
-fn read_link(at: &At<'_>) -> Result<LinkConfig, JsonError> {
+fn read_link(at: &At<'_>) -> Result<LinkConfig, PlanError> {
     let fields = at.object(&["rate_bit_s", "cell_bits", "propagation_ps"])?;
     Ok(LinkConfig {
         rate: rate(&fields, "rate_bit_s")?,
@@ -650,7 +644,7 @@ fn read_link(at: &At<'_>) -> Result<LinkConfig, JsonError> {
     })
 }
 
-fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfig, JsonError> {
+fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfig, PlanError> {
     let fields = at.object(&["fabric_bit_s", "delay_ps", "queue_cells", "module_bit_s", "modules"])?;
     let config = SwitchConfig {
         fabric: rate(&fields, "fabric_bit_s")?,
@@ -664,17 +658,12 @@ fn read_switch(at: &At<'_>, ports: u64, link: &LinkConfig) -> Result<SwitchConfi
     let all = (a_module * u64::from(config.modules)).min(config.fabric.get() / link.rate.get());
     if ports > all {
         let allowed = format!("at most {all} ports: {a_module} a module, {} in the fabric", config.fabric);
-        return Err(JsonError {
-            document: DOCUMENT,
-            key: "hosts".into(),
-            value: format!("{ports} ports of {}", link.rate),
-            allowed,
-        });
+        return Err(PlanError::new("hosts", format!("{ports} ports of {}", link.rate), allowed));
     }
     Ok(config)
 }
 
-fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, JsonError> {
+fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, PlanError> {
     let fields = at.object(&["name", "cache_bytes", "prices", "bus", "adapter", "background"])?;
     let cache = Bytes::new(fields.get("cache_bytes")?.integer(0, u64::MAX)?);
     let bus = fields.get("bus")?;
@@ -690,7 +679,7 @@ fn read_host(at: &At<'_>, over_vis: bool) -> Result<HostConfig, JsonError> {
 
 /// Every price is given: one that is missing would be a cost forgotten. Those of VIs may be left out where
 /// there are none.
-fn read_prices(at: &At<'_>, over_vis: bool) -> Result<[Price; CPU_ACTIVITIES], JsonError> {
+fn read_prices(at: &At<'_>, over_vis: bool) -> Result<[Price; CPU_ACTIVITIES], PlanError> {
     let names: Vec<&str> = priced().map(Activity::name).collect();
     let fields = at.object(&names)?;
     let mut list = [Price::default(); CPU_ACTIVITIES];
@@ -716,7 +705,7 @@ pub fn priced() -> impl Iterator<Item = Activity> {
     Activity::ALL[..CPU_ACTIVITIES].iter().copied().filter(move |activity| !elsewhere.contains(activity))
 }
 
-fn read_firmware(at: &At<'_>) -> Result<FirmwarePrices, JsonError> {
+fn read_firmware(at: &At<'_>) -> Result<FirmwarePrices, PlanError> {
     let fields = at.object(&["send_pdu_ps", "send_cell_ps", "receive_cell_ps", "receive_pdu_ps"])?;
     Ok(FirmwarePrices {
         send_pdu: span(&fields, "send_pdu_ps")?,
@@ -726,7 +715,7 @@ fn read_firmware(at: &At<'_>) -> Result<FirmwarePrices, JsonError> {
     })
 }
 
-fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, JsonError> {
+fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, PlanError> {
     let kind = at.value.get("kind").and_then(serde_json::Value::as_str).unwrap_or_default();
     match kind {
         "series-100" => {
@@ -754,7 +743,7 @@ fn read_adapter(at: &At<'_>) -> Result<AdapterConfig, JsonError> {
     }
 }
 
-fn read_background(at: &At<'_>) -> Result<BackgroundConfig, JsonError> {
+fn read_background(at: &At<'_>) -> Result<BackgroundConfig, PlanError> {
     let fields = at.object(&["tick_ps", "tick_work_ps", "wake_ps", "wake_work_ps"])?;
     Ok(BackgroundConfig {
         tick: span(&fields, "tick_ps")?,

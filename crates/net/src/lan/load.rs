@@ -9,6 +9,7 @@
 //! line in cells with what the line adds to each, of the cable with preamble and gap or without (as
 //! configured), of the ring with preamble and delimiters.
 
+use wiretwin_plan::PlanError;
 use wiretwin_units::{Bytes, Span};
 use wiretwin_wire::aal5;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
@@ -20,7 +21,7 @@ use super::config::{Config, NetworkConfig};
 use super::core::{LanEvent, LinkId, Port};
 use super::trail::SegmentId;
 use super::Lan;
-use crate::json::{At, Fields, JsonError};
+use crate::json::At;
 use crate::load::{Generator, Law};
 use crate::{csma_cd, timed_token};
 
@@ -83,11 +84,11 @@ const HEADERS: u64 = 28;
 
 /// Reads the generators of a network.
 pub(super) fn read(
-    top: &Fields<'_>,
+    top: &At<'_>,
     network: &NetworkConfig,
     hosts: u32,
     mtu: Option<u16>,
-) -> Result<Vec<LoadConfig>, JsonError> {
+) -> Result<Vec<LoadConfig>, PlanError> {
     let Some(list) = top.optional("load") else { return Ok(Vec::new()) };
     if matches!(network, NetworkConfig::BackToBack(_)) {
         return Err(list.refuse("nothing between two hosts back to back: load needs a switch, cable or ring"));
@@ -109,7 +110,7 @@ fn read_one(
     network: &NetworkConfig,
     hosts: u32,
     mtu: Option<u16>,
-) -> Result<LoadConfig, JsonError> {
+) -> Result<LoadConfig, PlanError> {
     let mut keys = vec!["law", "share", "octets", "peak", "burst"];
     match network {
         NetworkConfig::Cable { .. } => keys.push("counted"),

@@ -18,6 +18,7 @@ use wiretwin_msg::fore::{
 };
 use wiretwin_msg::library::{CircuitId, Outcome, Ready};
 use wiretwin_msg::reliable::topology::Topology;
+use wiretwin_plan::PlanError;
 use wiretwin_proto::{MessageId, Output, Payload};
 use wiretwin_units::{BitRate, Bytes, SimTime, Span};
 use wiretwin_wire::cell::VcId;
@@ -38,7 +39,7 @@ use super::host::Action;
 use super::layer::Circuits;
 use super::socket::Carried;
 use super::stack::{Lower, Stack};
-use crate::json::{Fields, JsonError};
+use crate::json::At;
 
 /// Circuits that are set up by calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,11 +71,11 @@ pub struct Signalled {
 
 /// Reads what circuits are to be.
 pub(super) fn read(
-    top: &Fields<'_>,
+    top: &At<'_>,
     stack: &Stack,
     network: &NetworkConfig,
     hosts: &[HostConfig],
-) -> Result<Option<SwitchedConfig>, JsonError> {
+) -> Result<Option<SwitchedConfig>, PlanError> {
     let Some(at) = top.optional("circuits") else { return Ok(None) };
     if !stack.message.has_circuits() || !stack.message.is_library() {
         return Err(at.refuse("nothing here: only fore+reliable and pvm-fore set circuits up"));

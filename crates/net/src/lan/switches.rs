@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use wiretwin_plan::{Below, NetworkPlan, Router};
+use wiretwin_plan::{Below, NetworkPlan, PlanError, Router};
 use wiretwin_units::{Bytes, Cells, SimTime, Span};
 use wiretwin_wire::aal5::TRAILER_OCTETS;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
@@ -15,7 +15,7 @@ use super::config::HostConfig;
 use super::medium::{Came, Packet};
 use super::stack::{Lower, Message, Stack};
 use crate::fabric::{Circuit, CircuitId, Pdus, Plan};
-use crate::json::{At, Fields, JsonError};
+use crate::json::At;
 
 /// Circuits of what IP sends.
 pub(super) const PACKETS: u32 = 0;
@@ -29,11 +29,11 @@ const fn kinds_of_circuits(stack: &Stack) -> u32 {
 
 /// Reads the switches, and lays the circuits.
 pub(super) fn read(
-    top: &Fields<'_>,
+    top: &At<'_>,
     at: &At<'_>,
     stack: &Stack,
     hosts: &[HostConfig],
-) -> Result<Plan, JsonError> {
+) -> Result<Plan, PlanError> {
     match (stack.lower, stack.message) {
         (Lower::Aal5, Message::Fore) => {
             return Err(
@@ -48,7 +48,7 @@ pub(super) fn read(
     }
     let network = NetworkPlan::from_value(at.value);
     let read = network.and_then(|network| Ok((network.graph()?, network.below()?)));
-    let (graph, below) = read.map_err(|error| at.refuse_plan(error))?;
+    let (graph, below) = read.map_err(|error| error.under(&at.key))?;
     let Below::Cells(cells) = below else { return Err(at.refuse("a network with fidelity cell")) };
     if graph.hosts().len() != hosts.len() {
         let allowed = format!("{} nodes of kind host, as many as there are hosts", hosts.len());
@@ -56,11 +56,11 @@ pub(super) fn read(
     }
     let mut plan = Plan::over(&graph, &cells);
     if !plan.resyncs().is_empty() {
-        return Err(at.refuse_as("resync".into(), "lines without it: their count is not taken here".into()));
+        return Err(at.refuse_as("resync", "lines without it: their count is not taken here"));
     }
     if stack.message == Message::PvmMapped && !plan.keeps_all() {
-        let allowed = "lines with credits and without faults: pvm-mapped repeats nothing that is lost".into();
-        return Err(at.refuse_as("a network that may lose cells".into(), allowed));
+        let allowed = "lines with credits and without faults: pvm-mapped repeats nothing that is lost";
+        return Err(at.refuse_as("a network that may lose cells", allowed));
     }
     let mut router = Router::new(graph);
     let stations = router.graph().hosts().to_vec();
@@ -73,7 +73,7 @@ pub(super) fn read(
             }
         }
     }
-    plan.build(1).map_err(|error| at.refuse_plan(error))?;
+    plan.build(1).map_err(|error| error.under(&at.key))?;
     Ok(plan)
 }
 

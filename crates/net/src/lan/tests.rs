@@ -375,7 +375,7 @@ fn a_configuration_is_refused_with_key_value_and_what_is_allowed() {
         Config::from_json(&good.replacen(from, to, 1)).expect_err(to).to_string()
     };
     for (from, to, said) in [
-        ("fore/aal5", "fore/aal2", "network: stack is fore/aal2"),
+        ("fore/aal5", "fore/aal2", "stack is fore/aal2"),
         (
             "\"pdu_bytes\": 4096",
             "\"pdu_bytes\": 70000",
@@ -390,7 +390,7 @@ fn a_configuration_is_refused_with_key_value_and_what_is_allowed() {
         assert!(error.contains(said), "{error}");
     }
     let three = Config::from_json(&json(&Want { hosts: 3, ..PLAIN })).expect_err("three without a switch");
-    assert_eq!(three.to_string(), "network: switch is nothing; allowed: a switch, for more than two hosts");
+    assert_eq!(three.to_string(), "switch is nothing; allowed: a switch, for more than two hosts");
     let many = Config::from_json(&json(&Want { hosts: 25, switch: true, ..PLAIN })).expect_err("25 ports");
     assert!(
         many.to_string().contains("hosts is 25 ports of 100 Mbit/s; allowed: at most 24 ports"),

@@ -19,6 +19,7 @@ use wiretwin_msg::via::{
     MemoryHandle, Nic, NicAttributes, Operation, Packet, Place, Ptag, QueueKind, Reliability, ViAttributes,
     ViHandle, ViState,
 };
+use wiretwin_plan::PlanError;
 use wiretwin_proto::{Output, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime, Span};
 
@@ -31,7 +32,7 @@ use super::host::Action;
 use super::socket::Carried;
 use super::stack::Message;
 use super::trail::SegmentId;
-use crate::json::{At, JsonError};
+use crate::json::At;
 
 /// What NICs are, and what is posted on them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +70,7 @@ const HELD_BACK: u64 = 14;
 const LEAST_BUFFER: u64 = 48;
 
 /// Reads the VIs of a network.
-pub(super) fn read(at: &At<'_>, hosts: u64) -> Result<ViConfig, JsonError> {
+pub(super) fn read(at: &At<'_>, hosts: u64) -> Result<ViConfig, PlanError> {
     let fields =
         at.object(&["device", "reliability", "mtu_bytes", "max_transfer_bytes", "buffers", "buffer_bytes"])?;
     let devices = [("m-via", Emulation::Kernel), ("adapter", Emulation::Adapter)];

@@ -11,15 +11,17 @@ use std::rc::Rc;
 use std::str::FromStr as _;
 
 use wiretwin_engine::{Executor, Stream};
+use serde_json::Value;
+use wiretwin_plan::{PlanError, read};
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Reference, Source, Tag, TagMatch};
 use wiretwin_units::{Bytes, Span};
 
 use crate::comm::{Place, Shared, SimComm};
-use crate::json::{At, JsonError, parse};
+use crate::json::At;
 use crate::lan::stack::{Message, Stack};
 use crate::lan::{Beside, Config, Lan, Prices};
 use crate::model::Model;
-use crate::ranks::{LocalRanks, ModelError, Ranks};
+use crate::ranks::{LocalRanks, Ranks};
 use crate::run::{self, RunError, RunOptions};
 use crate::world::World;
 
@@ -77,7 +79,6 @@ pub struct Done {
     pub processes: Vec<u32>,
 }
 
-const DOCUMENT: &str = "programs";
 const MOST_BYTES: u64 = 1 << 24;
 const MOST_PLACES: u64 = 1 << 20;
 
@@ -86,17 +87,22 @@ impl Job {
     /// `hosts` as it has them.
     ///
     /// # Errors
-    /// [`RunError`], with the key, the value and what is allowed.
-    pub fn list(text: &str) -> Result<Vec<Self>, RunError> {
-        let value = parse(DOCUMENT, text)?;
+    /// [`PlanError`], with the key, the value and what is allowed.
+    pub fn list(text: &str) -> Result<Vec<Self>, PlanError> {
+        read::from_json(text)
+            .and_then(|value| Self::read(&At::top(&value)))
+            .map_err(|error| error.under("programs"))
+    }
+
+    fn read(top: &At<'_>) -> Result<Vec<Self>, PlanError> {
         let mut found = Vec::new();
-        for at in At::top(DOCUMENT, &value).list("programs")? {
+        for at in top.list("programs")? {
             let fields = at.object(&["name", "stack", "hosts", "places", "parameters"])?;
             let (name, given) = (fields.get("name")?, fields.get("parameters")?);
             let role = match name.value.as_str() {
                 Some("calls") => {
                     let of = given.object(&["bytes", "reply", "pause_ps"])?;
-                    let bytes = |key| Ok::<_, JsonError>(Bytes::new(of.get(key)?.integer(1, MOST_BYTES)?));
+                    let bytes = |key| Ok::<_, PlanError>(Bytes::new(of.get(key)?.integer(1, MOST_BYTES)?));
                     let pause = Span::from_ps(of.get("pause_ps")?.integer(0, 60_000_000_000_000)?);
                     Role::Calls { bytes: bytes("bytes")?, reply: bytes("reply")?, pause }
                 }
@@ -106,7 +112,8 @@ impl Job {
                 }
                 _ => {
                     let name = name.value.as_str().unwrap_or_default();
-                    Role::Named(RunOptions::from_json(name, &given.value.to_string())?)
+                    let named = RunOptions::from_json(name, &given.value.to_string());
+                    Role::Named(named.map_err(|error| error.under(&at.key))?)
                 }
             };
             let stack = match fields.optional("stack") {
@@ -122,12 +129,12 @@ impl Job {
             for place in at.list("numbers")? {
                 let number = place.integer(0, MOST_PLACES)? as u32;
                 if places.contains(&number) {
-                    return Err(place.refuse("each once").into());
+                    return Err(place.refuse("each once"));
                 }
                 places.push(number);
             }
             if places.len() < if matches!(role, Role::Named(_)) { 1 } else { 2 } {
-                return Err(at.refuse("a place for each rank; two or more of calls and ttcp").into());
+                return Err(at.refuse("a place for each rank; two or more of calls and ttcp"));
             }
             found.push(Self { role, stack, prices: prices.unwrap_or_default(), places });
         }
@@ -143,9 +150,9 @@ impl Job {
 /// [`RunError`]: a program, its stack or its places cannot be, a program fails, or ranks wait for ever.
 pub fn run_together(model: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<Done>), RunError> {
     if !jobs.iter().any(|job| matches!(job.role, Role::Named(_))) {
-        return Err(refused("", "calls and ttcp alone".into(), "a program among them that comes to an end"));
+        return Err(refused("", "calls and ttcp alone", "a program among them that comes to an end"));
     }
-    let value = parse("model", model)?;
+    let value: Value = read::from_json(model).map_err(|error| error.under("model"))?;
     let mut patience = PATIENCE;
     loop {
         let (ranks, firsts) = match value.get("local") {
@@ -153,7 +160,8 @@ pub fn run_together(model: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<
             None => {
                 let size = jobs.iter().flat_map(|job| &job.places).max().map_or(0, |most| most + 1);
                 apart("a rank of the model", jobs.iter())?;
-                (Ranks::Costs(World::new(Model::from_json(model, size)?, seed, false)), vec![0; jobs.len()])
+                let model = Model::from_json(model, size).map_err(|error| error.under("model"))?;
+                (Ranks::Costs(World::new(model, seed, false)), vec![0; jobs.len()])
             }
         };
         let shared = Shared::new(ranks, BTreeMap::new(), None);
@@ -168,8 +176,8 @@ pub fn run_together(model: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<
 /// goes on. Where it does, all is run again with more patience: what is returned was never disturbed.
 const PATIENCE: u64 = 1 << 17;
 
-fn refused(key: &str, value: String, allowed: &str) -> RunError {
-    RunError::Json(JsonError { document: DOCUMENT, key: key.into(), value, allowed: allowed.into() })
+fn refused(key: &str, value: impl ToString, allowed: &str) -> RunError {
+    PlanError::new(key, value, allowed).under("programs").into()
 }
 
 /// Rejects places that two programs have.
@@ -177,7 +185,7 @@ fn apart<'a>(what: &str, jobs: impl Iterator<Item = &'a Job>) -> Result<(), RunE
     let mut taken = std::collections::BTreeSet::new();
     for place in jobs.flat_map(|job| &job.places) {
         if !taken.insert(place) {
-            return Err(refused("places", place.to_string(), &format!("{what} to one program alone")));
+            return Err(refused("places", place, &format!("{what} to one program alone")));
         }
     }
     Ok(())
@@ -186,14 +194,14 @@ fn apart<'a>(what: &str, jobs: impl Iterator<Item = &'a Job>) -> Result<(), RunE
 /// Makes the network with a set of processes for each stack, or several where programs of one stack share a host;
 /// and says of each program where its set begins.
 fn on_hosts(config: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<u32>), RunError> {
-    let mut config = Config::from_json(config)?;
+    let mut config = Config::from_json(config).map_err(|error| error.under("model.local"))?;
     let size = config.hosts.len() as u32;
     let mut sets: Vec<(Stack, Vec<&Job>)> = vec![(config.stack, Vec::new())];
     let mut set_of = Vec::new();
     for (number, job) in jobs.iter().enumerate() {
         if let Some(host) = job.places.iter().find(|place| **place >= size) {
             let key = format!("[{number}].places");
-            return Err(refused(&key, host.to_string(), &format!("hosts 0 to {}", size - 1)));
+            return Err(refused(&key, host, &format!("hosts 0 to {}", size - 1)));
         }
         let stack = job.stack.unwrap_or(config.stack);
         let free = |jobs: &[&Job]| !jobs.iter().flat_map(|one| &one.places).any(|at| job.places.contains(at));
@@ -218,7 +226,7 @@ fn on_hosts(config: &str, jobs: &[Job], seed: u64) -> Result<(Ranks, Vec<u32>), 
 
 /// Puts ranks of other stacks beside those of a network's own.
 fn beside(config: &mut Config, others: Vec<Beside>) -> Result<(), RunError> {
-    let refuse = |stack: Stack, allowed: &str| Err(refused("stack", stack.to_string(), allowed));
+    let refuse = |stack: Stack, allowed: &str| Err(refused("stack", stack, allowed));
     let main = config.stack;
     let mut all = std::iter::once(main).chain(others.iter().map(|one| one.stack));
     if let Some(stack) = all.find(|stack| stack.message.has_circuits() && !others.is_empty()) {

@@ -8,13 +8,15 @@ mod local;
 
 use std::fmt;
 
+use serde_json::Value;
 use wiretwin_engine::Digest;
 use wiretwin_msg::library::Failure;
 use wiretwin_msg::matching::Pattern;
+use wiretwin_plan::{PlanError, read};
 use wiretwin_record::timeline::Timeline;
 use wiretwin_units::{Bytes, SimTime, Span};
 
-use crate::json::{At, JsonError, parse};
+use crate::json::At;
 use crate::lan::{Config, Lan, LanError};
 use crate::model::Model;
 pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
@@ -62,39 +64,6 @@ impl From<LanError> for RanksError {
     }
 }
 
-/// Why there are no ranks of a model.
-#[derive(Debug)]
-pub enum ModelError {
-    /// The model, or its local network, is wrong.
-    Json(JsonError),
-    /// It has another number of hosts than there are ranks.
-    Hosts {
-        /// Hosts.
-        hosts: usize,
-        /// Ranks.
-        ranks: u32,
-    },
-}
-
-impl fmt::Display for ModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json(error) => error.fmt(f),
-            Self::Hosts { hosts, ranks } => {
-                write!(f, "model: local: {hosts} hosts; allowed: one for each of {ranks} ranks")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ModelError {}
-
-impl From<JsonError> for ModelError {
-    fn from(error: JsonError) -> Self {
-        Self::Json(error)
-    }
-}
-
 /// Calls the same method of either.
 macro_rules! of_either {
     ($ranks:expr, $one:ident => $call:expr) => {
@@ -110,18 +79,22 @@ impl Ranks {
     /// `timeline`, intervals are recorded.
     ///
     /// # Errors
-    /// [`ModelError`].
-    pub fn from_json(text: &str, ranks: u32, seed: u64, timeline: bool) -> Result<Self, ModelError> {
-        const DOCUMENT: &str = "model";
-        let value = parse(DOCUMENT, text)?;
-        if value.get("local").is_none() {
-            return Ok(Self::Costs(World::new(Model::from_json(text, ranks)?, seed, timeline)));
-        }
-        let top = At::top(DOCUMENT, &value);
-        let config = top.object(&["local"])?.get("local")?.value.to_string();
-        let config = Config::from_json(&config)?;
+    /// [`PlanError`] for the first key that is wrong, and for another number of hosts than there are ranks.
+    pub fn from_json(text: &str, ranks: u32, seed: u64, timeline: bool) -> Result<Self, PlanError> {
+        let under = |error: PlanError| error.under("model");
+        let value: Value = read::from_json(text).map_err(under)?;
+        let Some(local) = value.get("local") else {
+            return Ok(Self::Costs(World::new(
+                Model::from_json(text, ranks).map_err(under)?,
+                seed,
+                timeline,
+            )));
+        };
+        At::top(&value).object(&["local"]).map_err(under)?;
+        let config = Config::from_json(&local.to_string()).map_err(|error| under(error.under("local")))?;
         if config.hosts.len() != ranks as usize {
-            return Err(ModelError::Hosts { hosts: config.hosts.len(), ranks });
+            let allowed = format!("one for each of {ranks} ranks");
+            return Err(PlanError::new("model.local.hosts", config.hosts.len(), allowed));
         }
         let lan = Lan::new(config, seed, false);
         Ok(Self::Local(Box::new(LocalRanks::new(lan, timeline))))

@@ -322,11 +322,11 @@ fn what_is_wrong_is_refused_by_name() {
             "sort",
             "{}",
             2,
-            "no program \"sort\"; allowed: echo, stream, cast, ring, jacobi, mm, pde, pde1, pde2, md, md-coarse, \
+            "program is sort; allowed: echo, stream, cast, ring, jacobi, mm, pde, pde1, pde2, md, md-coarse, \
              netpipe",
         ),
-        ("echo", "{\"bytes\": 4}", 2, "parameters: rounds is nothing"),
-        ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters: bytes is -4; allowed: an integer from 0"),
+        ("echo", "{\"bytes\": 4}", 2, "parameters.rounds is nothing"),
+        ("echo", "{\"bytes\": -4, \"rounds\": 1}", 2, "parameters.bytes is -4; allowed: an integer from 0"),
         (
             "echo",
             "{\"bytes\": 4, \"rounds\": 1, \"speed\": 3}",
@@ -353,7 +353,7 @@ fn what_is_wrong_is_refused_by_name() {
             3,
             "rank 0: n is 2; allowed: 3 or more, for a mesh of 1 x 3",
         ),
-        ("mm", "{\"rounds\": 1}", 2, "parameters: n is nothing"),
+        ("mm", "{\"rounds\": 1}", 2, "parameters.n is nothing"),
         (
             "pde",
             "{\"n\": 4, \"accuracy\": 6, \"down\": 3, \"costs_ps\": {\"sor-point\": 1}}",
@@ -372,7 +372,7 @@ fn what_is_wrong_is_refused_by_name() {
             2,
             "n is 8; allowed: a power of two less one",
         ),
-        ("md", "{\"x\": 4, \"steps\": 1}", 2, "parameters: x is 4; allowed: an integer from 5 to 512"),
+        ("md", "{\"x\": 4, \"steps\": 1}", 2, "parameters.x is 4; allowed: an integer from 5 to 512"),
         (
             "md",
             "{\"x\": 5, \"steps\": 1, \"down\": 2, \"costs_ps\": {\"atom-pair\": 1}}",
