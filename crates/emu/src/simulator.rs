@@ -11,7 +11,7 @@ use std::time::Duration;
 use wiretwin_host::sim::{Answer, Arena, Ask, AskKind, Given, Turn};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
-use wiretwin_net::ranks::{Blocked, NameId, Op, Outcome, Ranks, RanksError, RequestId, WaitMode};
+use wiretwin_net::ranks::{Blocked, NameId, Op, OpError, Outcome, Ranks, RequestId, WaitMode};
 use wiretwin_units::{Bytes, Span};
 
 /// So often is it looked, while ranks sleep outside their library and nothing else happens, whether they go on, before
@@ -281,7 +281,7 @@ impl<'a> Simulator<'a> {
 
     /// Takes up what a rank asks for that was outside its library, which a rank may have let go on that worked last.
     fn take_up_late(&mut self, rank: u32, alone: Duration, last: Option<u32>) -> Result<(), SimulatorError> {
-        let wrong = |error: RanksError| SimulatorError::Asked { rank, reason: error.to_string() };
+        let wrong = |error: OpError| SimulatorError::Asked { rank, reason: error.to_string() };
         if let Some(last) = last {
             let now = self.world.rank_now(last).map_err(wrong)?;
             self.world.let_pass(rank, now).map_err(wrong)?;
@@ -409,7 +409,7 @@ impl<'a> Simulator<'a> {
 
     /// What a rank has taken since its library has begun, or from the beginning of time.
     fn since_begun(&self, rank: u32) -> Result<Marked, SimulatorError> {
-        let wrong = |error: RanksError| SimulatorError::Asked { rank, reason: error.to_string() };
+        let wrong = |error: OpError| SimulatorError::Asked { rank, reason: error.to_string() };
         let state = &self.ranks[rank as usize];
         let begun = state.begun.unwrap_or_default();
         let mut totals = self.world.totals(rank).map_err(wrong)?;

@@ -17,9 +17,7 @@ use wiretwin_prog::{
 };
 use wiretwin_units::{Bytes, Span};
 
-use crate::lan::LanError;
-use crate::ranks::{Completion, NameId, Op, Ranks, RanksError, RequestId};
-use crate::world::WorldError;
+use crate::ranks::{Completion, NameId, Op, OpError, Ranks, RequestId};
 
 /// A change to one byte of one message on its way, to show that receivers use what they are given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -497,19 +495,14 @@ impl SimComm {
 }
 
 #[cold]
-fn refused(error: RanksError) -> CommError {
+fn refused(error: OpError) -> CommError {
     match error {
-        RanksError::Costs(WorldError::NoSuchPeer { peer: rank, size })
-        | RanksError::Local(LanError::NoSuchRank { rank, size }) => {
+        OpError::NoSuchPeer { peer: rank, size } | OpError::NoSuchRank { rank, size } => {
             CommError::NoSuchRank { rank: Rank(rank), size }
         }
-        RanksError::Local(LanError::Empty) => CommError::Unsupported("a message of 0 bytes"),
-        RanksError::Local(LanError::ToItself { .. }) => {
-            CommError::Unsupported("a message to the rank itself")
-        }
-        RanksError::Costs(WorldError::Unsupported(what)) | RanksError::Local(LanError::Unsupported(what)) => {
-            CommError::Unsupported(what)
-        }
+        OpError::Empty => CommError::Unsupported("a message of 0 bytes"),
+        OpError::ToItself { .. } => CommError::Unsupported("a message to the rank itself"),
+        OpError::Unsupported(what) => CommError::Unsupported(what),
         other => CommError::Transport(other.to_string()),
     }
 }

@@ -12,7 +12,7 @@ use wiretwin_msg::schedule::{Amount, Call, Collective, ScheduleError, Step};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::stack::Message;
-use super::{Lan, LanError, Losses, Op, RequestId};
+use super::{Lan, Losses, Op, OpError, RequestId};
 
 /// Why a collective did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub enum CollectiveError {
     /// There is no schedule for it.
     Schedule(ScheduleError),
     /// The network rejected an operation.
-    Refused(LanError),
+    Refused(OpError),
     /// A message came to nothing.
     Failed {
         /// On whose side.
@@ -42,8 +42,8 @@ pub enum CollectiveError {
     },
 }
 
-impl From<LanError> for CollectiveError {
-    fn from(error: LanError) -> Self {
+impl From<OpError> for CollectiveError {
+    fn from(error: OpError) -> Self {
         Self::Refused(error)
     }
 }
@@ -162,7 +162,7 @@ fn once(
 }
 
 /// Posts the next round of a rank, if there is one.
-fn post_round(lan: &mut Lan, rank: u32, one: &mut Rank) -> Result<bool, LanError> {
+fn post_round(lan: &mut Lan, rank: u32, one: &mut Rank) -> Result<bool, OpError> {
     let Some(round) = one.rounds.pop() else { return Ok(false) };
     let mut requests: Vec<RequestId> = Vec::with_capacity(round.len());
     // Receives first, as the libraries do where both are in a round.

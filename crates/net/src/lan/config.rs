@@ -415,12 +415,7 @@ const MOST_HOSTS: usize = 64;
 const MANY_HOSTS: usize = 1024;
 
 /// Reads from where there is rendezvous: a length for all, or one for each rank.
-fn read_rendezvous(
-    top: &At<'_>,
-    stack: &Stack,
-    hosts: usize,
-    most: u64,
-) -> Result<Vec<Bytes>, PlanError> {
+fn read_rendezvous(top: &At<'_>, stack: &Stack, hosts: usize, most: u64) -> Result<Vec<Bytes>, PlanError> {
     let Some(at) = top.optional("rendezvous_from_bytes") else { return Ok(Vec::new()) };
     if !stack.message.is_mpi() {
         return Err(at.refuse("nothing here: only layers of MPI have rendezvous"));

@@ -6,13 +6,13 @@ use std::fmt;
 
 use wiretwin_units::{Bytes, Span};
 
-use super::{Kind, Lan, LanError, Op, State};
+use super::{Kind, Lan, Op, OpError, State};
 
 /// Why an echo did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EchoError {
     /// The network rejected an operation.
-    Refused(LanError),
+    Refused(OpError),
     /// A message did not come, and nothing more will happen.
     Lost {
         /// The round trip, from 0.
@@ -24,8 +24,8 @@ pub enum EchoError {
     },
 }
 
-impl From<LanError> for EchoError {
-    fn from(error: LanError) -> Self {
+impl From<OpError> for EchoError {
+    fn from(error: OpError) -> Self {
         Self::Refused(error)
     }
 }
@@ -81,12 +81,12 @@ pub fn round_trips_despite_losses(lan: &mut Lan, bytes: Bytes, rounds: u64) -> R
 fn run(lan: &mut Lan, bytes: Bytes, rounds: u64, patient: bool) -> Result<Tally, EchoError> {
     let mut tally = Tally { times: Vec::with_capacity(rounds as usize), lost: 0 };
     // Both begin by waiting for nothing: from then on each acts when it is resumed.
-    let ask = |lan: &mut Lan| -> Result<(), LanError> {
+    let ask = |lan: &mut Lan| -> Result<(), OpError> {
         let sent = lan.post(0, Op::send(1, 1, bytes))?.unwrap_or(super::RequestId(0));
         let due = lan.post(0, Op::recv(Some(1), Some(2), bytes))?;
         lan.post(0, Op::wait(&[sent, due.unwrap_or(super::RequestId(0))])).map(|_| ())
     };
-    let listen = |lan: &mut Lan| -> Result<(), LanError> {
+    let listen = |lan: &mut Lan| -> Result<(), OpError> {
         let due = lan.post(1, Op::recv(Some(0), Some(1), bytes))?;
         lan.post(1, Op::wait(&[due.unwrap_or(super::RequestId(0))])).map(|_| ())
     };

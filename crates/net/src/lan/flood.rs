@@ -6,7 +6,7 @@
 
 use wiretwin_units::{Bytes, SimTime, Span};
 
-use super::{Lan, LanError, Op};
+use super::{Lan, Op, OpError};
 
 /// What came of a flood, in the second half of its time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,16 +28,16 @@ pub struct Flood {
 /// All ranks but the first send datagrams of `bytes` to it, each working for `gap` between two, for `length`.
 ///
 /// # Errors
-/// [`LanError`]: a datagram that the interface does not carry.
-pub fn flood(lan: &mut Lan, bytes: Bytes, gap: Span, length: Span) -> Result<Flood, LanError> {
+/// [`OpError`]: a datagram that the interface does not carry.
+pub fn flood(lan: &mut Lan, bytes: Bytes, gap: Span, length: Span) -> Result<Flood, OpError> {
     let begin = lan.now();
     let (half, end) = (begin + length / 2, begin + length);
-    let send = |lan: &mut Lan, rank: u32| -> Result<(), LanError> {
+    let send = |lan: &mut Lan, rank: u32| -> Result<(), OpError> {
         lan.post(rank, Op::Compute(gap))?;
         let sent = lan.post(rank, Op::send(0, 0, bytes))?;
         lan.post(rank, Op::wait(sent.as_slice())).map(|_| ())
     };
-    let receive = |lan: &mut Lan| -> Result<(), LanError> {
+    let receive = |lan: &mut Lan| -> Result<(), OpError> {
         let due = lan.post(0, Op::recv(None, None, bytes))?;
         lan.post(0, Op::wait(due.as_slice())).map(|_| ())
     };

@@ -14,13 +14,13 @@ use wiretwin_units::{Bytes, Span};
 use wiretwin_wire::aal5;
 use wiretwin_wire::cell::PAYLOAD_OCTETS;
 
+use super::Lan;
 use super::asx100::Branch;
 use super::cell::{Cell, Marks, PduId, Vc};
 use super::circuit::FIRST_VCI;
 use super::config::{Config, NetworkConfig};
 use super::core::{LanEvent, LinkId, Port};
 use super::trail::SegmentId;
-use super::Lan;
 use crate::json::At;
 use crate::load::{Generator, Law};
 use crate::{csma_cd, timed_token};

@@ -86,8 +86,7 @@ impl Medium {
         };
         let queues: Vec<_> = (0..stations).map(|_| VecDeque::new()).collect();
         let passed = Passed::default();
-        let errors =
-            config.bit_error.map(|rate| BitErrors::new(rate, Stream::derive(seed, "medium/bits")));
+        let errors = config.bit_error.map(|rate| BitErrors::new(rate, Stream::derive(seed, "medium/bits")));
         Some(Self {
             access,
             queues,

@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `config` | what a network is made of, from JSON |
 //! | `stack` | which layers go on top of each other |
-//! | `op`, `requests`, `waits` | why an operation is rejected; requests and messages; when ranks go on |
+//! | `requests`, `waits` | requests and messages; when ranks go on |
 //! | `activity`, `trail` | what takes time, and the critical path of a message |
 //! | `core`, `cell` | events, links, cells |
 //! | `cpu`, `host` | the processor, and what processes and interrupt handlers do on it |
@@ -54,7 +54,6 @@ mod ip;
 mod layer;
 pub mod load;
 mod medium;
-mod op;
 mod rank_udp;
 mod requests;
 mod signalling;
@@ -79,8 +78,7 @@ use wiretwin_units::{Bytes, SimTime, Span};
 pub use self::asx100::SwitchConfig;
 pub use self::config::{Beside, Config, Prices};
 pub use self::core::{LinkConfig, Passed};
-pub use self::op::{LanError, Losses};
-pub use crate::op::{Completion, Op, RequestId};
+pub use crate::op::{Completion, Op, OpError, RequestId};
 use adapter::Adapter;
 use admission::Admission;
 use asx100::Switch;
@@ -104,6 +102,25 @@ use trail::{Part, SegmentId, Trail};
 
 use crate::fault::BitErrors;
 use crate::op::{Found, WaitMode};
+
+/// What was lost, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Losses {
+    /// Cells lost on links.
+    pub on_links: u64,
+    /// Cells that a switch had no room or no circuit for.
+    pub in_switches: u64,
+    /// Cells that an adapter had no room or no circuit for.
+    pub in_adapters: u64,
+    /// PDUs whose check failed for want of a cell.
+    pub pdus: u64,
+    /// Those of them that did not come whole before their reassembly timer ran out.
+    pub timed_out: u64,
+    /// Datagrams that lacked a fragment for too long, and damaged ones.
+    pub datagrams: u64,
+    /// PDUs and datagrams that the receiving process had no room for.
+    pub unread: u64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -557,13 +574,15 @@ impl Lan {
     /// Posts an operation of a rank. A send or a receive returns its request, others `None`.
     ///
     /// # Errors
-    /// [`LanError`] names what is wrong; nothing happens then.
-    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, LanError> {
+    /// [`OpError`] names what is wrong; nothing happens then.
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, OpError> {
         if self.process_set_of(rank).is_none() {
-            return Err(LanError::NoSuchRank { rank, size: self.size() });
+            return Err(OpError::NoSuchRank { rank, size: self.size() });
         }
-        if self.processes[rank as usize].state != State::Running {
-            return Err(LanError::NotRunning { rank });
+        match self.processes[rank as usize].state {
+            State::Running => {}
+            State::Waiting => return Err(OpError::RankSuspended { rank }),
+            State::Finished => return Err(OpError::RankFinished { rank }),
         }
         match op {
             Op::Compute(span) => {
@@ -624,7 +643,7 @@ impl Lan {
             Op::Wait { requests, mode } => self.wait(rank, requests, mode).map(|()| None),
             Op::Probe(pattern) => self.probe(rank, pattern, Look::No).map(|()| None),
             Op::ProbeNow(pattern) => self.probe(rank, pattern, Look::Due).map(|()| None),
-            Op::Watch { .. } => Err(LanError::Unsupported("to wait for requests and a message at once")),
+            Op::Watch { .. } => Err(OpError::Unsupported("to wait for requests and a message at once")),
             Op::Yield => self.wait(rank, &[], WaitMode::All).map(|()| None),
             Op::Finish => {
                 self.processes[rank as usize].state = State::Finished;
@@ -715,23 +734,23 @@ impl Lan {
     }
 
     /// Whether the message layer takes a send.
-    fn admit(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), LanError> {
+    fn admit(&self, rank: u32, to: u32, tag: u32, bytes: Bytes) -> Result<(), OpError> {
         if self.config.stack.message.is_library() {
             let admitted = self.library_admits(rank, to, tag, bytes);
-            return admitted.map_err(|refusal| LanError::of(refusal, rank, bytes));
+            return admitted.map_err(|refusal| OpError::of(refusal, rank, bytes));
         }
         if to == rank {
-            return Err(LanError::ToItself { rank });
+            return Err(OpError::ToItself { rank });
         }
         if bytes == Bytes::new(0) {
-            return Err(LanError::Empty);
+            return Err(OpError::Empty);
         }
         if self.sends_datagrams() && bytes > self.longest_datagram() {
-            return Err(LanError::TooLong { bytes, most: self.longest_datagram() });
+            return Err(OpError::TooLong { bytes, most: self.longest_datagram() });
         }
         let cut = self.config.cut_messages || self.config.stack.message != MessageLayer::Fore;
         if bytes > self.config.pdu_bytes && !cut {
-            return Err(LanError::TooLong { bytes, most: self.config.pdu_bytes });
+            return Err(OpError::TooLong { bytes, most: self.config.pdu_bytes });
         }
         Ok(())
     }
@@ -741,9 +760,9 @@ impl Lan {
         self.config.stack.message == MessageLayer::Socket && self.config.stack.transport == Transport::Udp
     }
 
-    fn check_rank(&self, rank: u32) -> Result<(), LanError> {
+    fn check_rank(&self, rank: u32) -> Result<(), OpError> {
         let size = self.size();
-        if rank < size { Ok(()) } else { Err(LanError::NoSuchRank { rank, size }) }
+        if rank < size { Ok(()) } else { Err(OpError::NoSuchRank { rank, size }) }
     }
 }
 

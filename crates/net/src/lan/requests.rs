@@ -7,7 +7,7 @@ use wiretwin_units::{Bytes, Span};
 use super::core::LanEvent;
 use super::host::Action;
 use super::trail::SegmentId;
-use super::{Kind, Lan, LanError, Message, Request, RequestId, State};
+use super::{Kind, Lan, Message, OpError, Request, RequestId, State};
 
 impl Lan {
     /// The first rank of the stack of which a process is a rank. With stacks beside the main one, ranks are
@@ -21,9 +21,9 @@ impl Lan {
     }
 
     /// A rank goes to sleep.
-    pub(super) fn pause(&mut self, rank: u32, span: Span) -> Result<(), LanError> {
+    pub(super) fn pause(&mut self, rank: u32, span: Span) -> Result<(), OpError> {
         if !self.config.stack.message.is_library() {
-            return Err(LanError::Unsupported("a pause, but of ranks with a message layer"));
+            return Err(OpError::Unsupported("a pause, but of ranks with a message layer"));
         }
         let process = &mut self.processes[rank as usize];
         process.state = State::Waiting;
@@ -103,17 +103,17 @@ impl Lan {
         to: &[u32],
         tag: u32,
         bytes: Bytes,
-    ) -> Result<RequestId, LanError> {
+    ) -> Result<RequestId, OpError> {
         to.iter().try_for_each(|&to| self.check_rank(to))?;
-        let Some(&first) = to.first() else { return Err(LanError::Unsupported(NO_MULTICAST)) };
+        let Some(&first) = to.first() else { return Err(OpError::Unsupported(NO_MULTICAST)) };
         if to.contains(&rank) || to.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(LanError::ToItself { rank });
+            return Err(OpError::ToItself { rank });
         }
         if !self.config.stack.message.is_library() {
-            return Err(LanError::Unsupported(NO_MULTICAST));
+            return Err(OpError::Unsupported(NO_MULTICAST));
         }
         let admitted = self.library_admits_many(rank, to, tag, bytes);
-        admitted.map_err(|refusal| LanError::of(refusal, rank, bytes))?;
+        admitted.map_err(|refusal| OpError::of(refusal, rank, bytes))?;
         let request = self.open_send(rank, (0, first, tag), Mode::Standard, bytes, to.len() as u32);
         self.several.insert(request, to.to_vec());
         self.sent_to_several += 1;

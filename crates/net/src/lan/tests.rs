@@ -7,7 +7,7 @@ use wiretwin_units::{Bytes, Span};
 use super::activity::Activity;
 use super::config::priced;
 use super::echo::{EchoError, round_trips};
-use super::{Config, Lan, LanError, Op};
+use super::{Config, Lan, Op, OpError};
 
 /// What a test wants of its network.
 #[derive(Clone, Debug)]
@@ -343,8 +343,8 @@ fn a_fifo_that_overflows_loses_cells_and_says_so() {
 fn what_the_interface_cannot_is_refused() {
     let mut lan = lan(&Want { more: "\"cut_messages\": false", ..PLAIN }, false);
     let mut send = |to, bytes| lan.post(0, Op::send(to, 0, Bytes::new(bytes)));
-    assert_eq!(send(1, 0), Err(LanError::Empty));
-    assert_eq!(send(0, 1), Err(LanError::ToItself { rank: 0 }));
+    assert_eq!(send(1, 0), Err(OpError::Empty));
+    assert_eq!(send(0, 1), Err(OpError::ToItself { rank: 0 }));
     assert_eq!(send(2, 1).unwrap_err().to_string(), "no rank 2 here: ranks are 0 to 1");
     assert_eq!(
         send(1, 4097).unwrap_err().to_string(),

@@ -5,18 +5,18 @@ use wiretwin_msg::matching::Pattern;
 use wiretwin_units::Span;
 
 use super::host::Action;
-use super::{Kind, Lan, LanError, Look, Message, RequestId, State};
+use super::{Kind, Lan, Look, Message, OpError, RequestId, State};
 use crate::op::{Completion, Found, Outcome, WaitMode, words};
 
 impl Lan {
     /// A rank waits for requests, in the order in which they are asked for.
-    pub(super) fn wait(&mut self, rank: u32, requests: &[RequestId], mode: WaitMode) -> Result<(), LanError> {
+    pub(super) fn wait(&mut self, rank: u32, requests: &[RequestId], mode: WaitMode) -> Result<(), OpError> {
         for request in requests {
             self.check_own(rank, *request)?;
         }
         let look = if mode == WaitMode::Test { Look::Due } else { Look::No };
         if look == Look::Due && !self.config.stack.message.is_library() {
-            return Err(LanError::Unsupported("a look without waiting, of ranks that have no message layer"));
+            return Err(OpError::Unsupported("a look without waiting, of ranks that have no message layer"));
         }
         let process = &mut self.processes[rank as usize];
         process.state = State::Waiting;
@@ -29,7 +29,7 @@ impl Lan {
     }
 
     /// A rank waits for a message, or looks for one.
-    pub(super) fn probe(&mut self, rank: u32, pattern: Pattern, look: Look) -> Result<(), LanError> {
+    pub(super) fn probe(&mut self, rank: u32, pattern: Pattern, look: Look) -> Result<(), OpError> {
         if let Some(source) = pattern.source {
             self.check_rank(source)?;
         }
@@ -44,10 +44,10 @@ impl Lan {
     }
 
     /// A rank takes a receive back.
-    pub(super) fn withdraw(&mut self, rank: u32, request: RequestId) -> Result<(), LanError> {
+    pub(super) fn withdraw(&mut self, rank: u32, request: RequestId) -> Result<(), OpError> {
         let slot = self.check_own(rank, request)?;
         if !matches!(self.requests[slot].kind, Kind::Recv { .. }) {
-            return Err(LanError::Unsupported("to take a send back"));
+            return Err(OpError::Unsupported("to take a send back"));
         }
         self.check_mpi(rank, "to take a receive back")?;
         self.give(rank, Action::Withdraw { process: rank, request });
@@ -55,15 +55,15 @@ impl Lan {
     }
 
     /// The slot of a request that is open, and this rank's.
-    fn check_own(&self, rank: u32, request: RequestId) -> Result<usize, LanError> {
+    fn check_own(&self, rank: u32, request: RequestId) -> Result<usize, OpError> {
         self.find(request)
             .filter(|slot| self.requests[*slot].rank == rank)
-            .ok_or(LanError::NoSuchRequest { request })
+            .ok_or(OpError::NoSuchRequest { request })
     }
 
     /// Rejects what only a library of MPI has.
-    pub(super) fn check_mpi(&self, _rank: u32, what: &'static str) -> Result<(), LanError> {
-        if self.config.stack.message.is_mpi() { Ok(()) } else { Err(LanError::Unsupported(what)) }
+    pub(super) fn check_mpi(&self, _rank: u32, what: &'static str) -> Result<(), OpError> {
+        if self.config.stack.message.is_mpi() { Ok(()) } else { Err(OpError::Unsupported(what)) }
     }
 
     /// Resumes a rank if what it waits for has happened, or its look is over.

@@ -10,8 +10,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::str::FromStr as _;
 
-use wiretwin_engine::{Executor, Stream};
 use serde_json::Value;
+use wiretwin_engine::{Executor, Stream};
 use wiretwin_plan::{PlanError, read};
 use wiretwin_prog::{Comm, CommError, Outcome, ProgramError, Rank, Reference, Source, Tag, TagMatch};
 use wiretwin_units::{Bytes, Span};

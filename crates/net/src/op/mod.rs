@@ -1,5 +1,6 @@
 //! What ranks ask of the simulated world, and what it answers: the same at every fidelity.
 
+mod error;
 pub(crate) mod words;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,9 @@ use wiretwin_msg::library::Wish;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_units::{Bytes, Span};
+
+pub(crate) use error::LARGEST_TAG;
+pub use error::OpError;
 
 /// Names a request of a world, and the message that a send made. Never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -9,8 +9,8 @@ use wiretwin_msg::library::Failure;
 use wiretwin_record::timeline::{Interval, Kind, Timeline};
 use wiretwin_units::{SimTime, Span};
 
-use super::{Blocked, Counts, NameId, Op, Outcome, RequestId};
-use crate::lan::{Lan, LanError};
+use super::{Blocked, Counts, NameId, Op, OpError, Outcome, RequestId};
+use crate::lan::Lan;
 use crate::op::{Names, words};
 
 /// What is known of a rank.
@@ -84,18 +84,18 @@ impl LocalRanks {
     /// A rank's clock: when the network last let it go on, or when it ended.
     ///
     /// # Errors
-    /// [`LanError::NoSuchRank`].
-    pub fn rank_now(&self, rank: u32) -> Result<SimTime, LanError> {
+    /// [`OpError::NoSuchRank`].
+    pub fn rank_now(&self, rank: u32) -> Result<SimTime, OpError> {
         let size = self.size();
-        let state = self.ranks.get(rank as usize).ok_or(LanError::NoSuchRank { rank, size })?;
+        let state = self.ranks.get(rank as usize).ok_or(OpError::NoSuchRank { rank, size })?;
         Ok(state.ended.unwrap_or(state.went_on))
     }
 
     /// A rank's time so far by kind, in the order of [`Kind::ALL`]; the sum is its clock.
     ///
     /// # Errors
-    /// [`LanError::NoSuchRank`].
-    pub fn totals(&self, rank: u32) -> Result<[Span; 4], LanError> {
+    /// [`OpError::NoSuchRank`].
+    pub fn totals(&self, rank: u32) -> Result<[Span; 4], OpError> {
         self.rank_now(rank)?;
         Ok(self.ranks[rank as usize].totals.map(Span::from_ps))
     }
@@ -153,14 +153,17 @@ impl LocalRanks {
     /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.
     ///
     /// # Errors
-    /// [`LanError`] names what is wrong with the operation; nothing happens then.
-    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, LanError> {
+    /// [`OpError`] names what is wrong with the operation; nothing happens then.
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, OpError> {
         let size = self.size();
         let Some(state) = self.ranks.get_mut(rank as usize) else {
-            return Err(LanError::NoSuchRank { rank, size });
+            return Err(OpError::NoSuchRank { rank, size });
         };
-        if state.suspended || state.ended.is_some() {
-            return Err(LanError::NotRunning { rank });
+        if state.suspended {
+            return Err(OpError::RankSuspended { rank });
+        }
+        if state.ended.is_some() {
+            return Err(OpError::RankFinished { rank });
         }
         match op {
             Op::Enter { name, site } => (state.name, state.site) = (name.0, site),

@@ -6,8 +6,6 @@
 
 mod local;
 
-use std::fmt;
-
 use serde_json::Value;
 use wiretwin_engine::Digest;
 use wiretwin_msg::library::Failure;
@@ -17,10 +15,10 @@ use wiretwin_record::timeline::Timeline;
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use crate::json::At;
-use crate::lan::{Config, Lan, LanError};
+use crate::lan::{Config, Lan};
 use crate::model::Model;
-pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
-use crate::world::{World, WorldError};
+pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, OpError, Outcome, RequestId, WaitMode};
+use crate::world::World;
 pub use local::LocalRanks;
 
 /// Ranks, and what carries their messages.
@@ -30,38 +28,6 @@ pub enum Ranks {
     Costs(World),
     /// A local network, its hosts in every detail.
     Local(Box<LocalRanks>),
-}
-
-/// Why an operation was rejected; the ranks are as they were.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RanksError {
-    /// By the world of endpoints known by their costs.
-    Costs(WorldError),
-    /// By the local network.
-    Local(LanError),
-}
-
-impl fmt::Display for RanksError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Costs(error) => error.fmt(f),
-            Self::Local(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RanksError {}
-
-impl From<WorldError> for RanksError {
-    fn from(error: WorldError) -> Self {
-        Self::Costs(error)
-    }
-}
-
-impl From<LanError> for RanksError {
-    fn from(error: LanError) -> Self {
-        Self::Local(error)
-    }
 }
 
 /// Calls the same method of either.
@@ -131,18 +97,18 @@ impl Ranks {
     /// A rank's own clock; see [`Ranks::shares_cores`].
     ///
     /// # Errors
-    /// [`RanksError`] where there is no such rank.
-    pub fn rank_now(&self, rank: u32) -> Result<SimTime, RanksError> {
-        Ok(of_either!(self, one => one.rank_now(rank)?))
+    /// [`OpError`] where there is no such rank.
+    pub fn rank_now(&self, rank: u32) -> Result<SimTime, OpError> {
+        of_either!(self, one => one.rank_now(rank))
     }
 
     /// A rank's time so far by kind, in the order of [`Kind::ALL`](wiretwin_record::timeline::Kind::ALL); the sum
     /// is its clock.
     ///
     /// # Errors
-    /// [`RanksError`] where there is no such rank.
-    pub fn totals(&self, rank: u32) -> Result<[Span; 4], RanksError> {
-        Ok(of_either!(self, one => one.totals(rank)?))
+    /// [`OpError`] where there is no such rank.
+    pub fn totals(&self, rank: u32) -> Result<[Span; 4], OpError> {
+        of_either!(self, one => one.totals(rank))
     }
 
     /// The number of a call's name, for [`Op::Enter`].
@@ -201,10 +167,10 @@ impl Ranks {
     /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.
     ///
     /// # Errors
-    /// [`RanksError`] names what is wrong with the operation; nothing happens then.
+    /// [`OpError`] names what is wrong with the operation; nothing happens then.
     #[inline]
-    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, RanksError> {
-        Ok(of_either!(self, one => one.post(rank, op)?))
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, OpError> {
+        of_either!(self, one => one.post(rank, op))
     }
 
     /// Posts a call of a rank as a whole: its beginning, receives (what they accept, the buffer's length), standard
@@ -220,9 +186,9 @@ impl Ranks {
         receives: impl Iterator<Item = (Pattern, Bytes)>,
         sends: impl Iterator<Item = (u32, u32, Bytes)>,
         requests: &mut Vec<RequestId>,
-    ) -> Result<(), RanksError> {
+    ) -> Result<(), OpError> {
         let local = match self {
-            Self::Costs(world) => return Ok(world.post_exchange(rank, name, receives, sends, requests)?),
+            Self::Costs(world) => return world.post_exchange(rank, name, receives, sends, requests),
             Self::Local(local) => local,
         };
         local.post(rank, Op::Enter { name, site: -1 })?;
@@ -239,11 +205,11 @@ impl Ranks {
     /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.
     ///
     /// # Errors
-    /// [`RanksError`] if there is no such request of this rank, or the ranks live on a local network.
-    pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), RanksError> {
+    /// [`OpError`] if there is no such request of this rank, or the ranks live on a local network.
+    pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), OpError> {
         match self {
-            Self::Costs(world) => Ok(world.let_go(rank, request)?),
-            Self::Local(_) => Err(WorldError::Unsupported("letting go of a request").into()),
+            Self::Costs(world) => world.let_go(rank, request),
+            Self::Local(_) => Err(OpError::Unsupported("letting go of a request")),
         }
     }
 
@@ -251,14 +217,14 @@ impl Ranks {
     /// Nothing where the rank's clock is beyond that, or the rank shares cores or is suspended.
     ///
     /// # Errors
-    /// [`RanksError`] where the ranks live on a local network.
-    pub fn let_pass(&mut self, rank: u32, until: SimTime) -> Result<(), RanksError> {
+    /// [`OpError`] where the ranks live on a local network.
+    pub fn let_pass(&mut self, rank: u32, until: SimTime) -> Result<(), OpError> {
         match self {
             Self::Costs(world) => {
                 world.let_pass(rank, until);
                 Ok(())
             }
-            Self::Local(_) => Err(WorldError::Unsupported("a wait outside the world").into()),
+            Self::Local(_) => Err(OpError::Unsupported("a wait outside the world")),
         }
     }
 
@@ -266,14 +232,14 @@ impl Ranks {
     /// Only for after a step that found that nothing will happen any more, and before the next.
     ///
     /// # Errors
-    /// [`RanksError`] where the ranks live on a local network.
-    pub fn rouse(&mut self, rank: u32) -> Result<(), RanksError> {
+    /// [`OpError`] where the ranks live on a local network.
+    pub fn rouse(&mut self, rank: u32) -> Result<(), OpError> {
         match self {
             Self::Costs(world) => {
                 world.rouse(rank);
                 Ok(())
             }
-            Self::Local(_) => Err(WorldError::Unsupported("to rouse a rank").into()),
+            Self::Local(_) => Err(OpError::Unsupported("to rouse a rank")),
         }
     }
 

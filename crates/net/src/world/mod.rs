@@ -29,7 +29,6 @@ mod account;
 mod blocked;
 mod carrier;
 mod cores;
-mod error;
 mod network;
 mod progress;
 mod state;
@@ -46,11 +45,10 @@ use wiretwin_units::{Bytes, SimTime, Span, Transmitter};
 
 use crate::layer::{Costs, Layer};
 use crate::model::Model;
-use crate::op::Names;
-pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, Outcome, RequestId, WaitMode};
+pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, OpError, Outcome, RequestId, WaitMode};
+use crate::op::{LARGEST_TAG, Names};
 use crate::queue::{Event, Queue};
 use cores::Cores;
-pub use error::WorldError;
 use network::Network;
 use state::{Asked, Message, NONE, Pair, PairState, Rank, Request, RequestState, State};
 
@@ -187,8 +185,8 @@ impl World {
     /// but not yet had a core do not show: post a `Yield` and step first.
     ///
     /// # Errors
-    /// [`WorldError::NoSuchRank`].
-    pub fn rank_now(&self, rank: u32) -> Result<SimTime, WorldError> {
+    /// [`OpError::NoSuchRank`].
+    pub fn rank_now(&self, rank: u32) -> Result<SimTime, OpError> {
         self.check_rank(rank)?;
         Ok(SimTime::from_ps(self.ranks[rank as usize].clock))
     }
@@ -228,8 +226,8 @@ impl World {
     /// A rank's time so far by kind, in the order of [`Kind::ALL`]; the sum is its clock.
     ///
     /// # Errors
-    /// [`WorldError::NoSuchRank`].
-    pub fn totals(&self, rank: u32) -> Result<[Span; 4], WorldError> {
+    /// [`OpError::NoSuchRank`].
+    pub fn totals(&self, rank: u32) -> Result<[Span; 4], OpError> {
         self.check_rank(rank)?;
         Ok(self.ranks[rank as usize].totals.map(Span::from_ps))
     }
@@ -262,8 +260,8 @@ impl World {
     /// Posts an operation of `rank`. A send or a receive returns its request, others `None`.
     ///
     /// # Errors
-    /// [`WorldError`] names what is wrong with the operation; nothing happens then.
-    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, WorldError> {
+    /// [`OpError`] names what is wrong with the operation; nothing happens then.
+    pub fn post(&mut self, rank: u32, op: Op<'_>) -> Result<Option<RequestId>, OpError> {
         self.begin_post(rank)?;
         match op {
             Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
@@ -282,7 +280,7 @@ impl World {
             Op::Cancel(request) => {
                 let index = self.check_request(rank, request)?;
                 if self.requests[index as usize].is_send {
-                    return Err(WorldError::CancelOfSend { request });
+                    return Err(OpError::CancelOfSend { request });
                 }
                 self.act(rank, 0, Kind::Endpoint, Effect::Cancel { request: request.0 });
             }
@@ -307,9 +305,9 @@ impl World {
                 self.suspend(rank, State::ProbeNow);
             }
             Op::Yield => self.suspend(rank, State::Yield),
-            Op::Multicast { .. } => return Err(WorldError::Unsupported(NO_MULTICAST)),
-            Op::Wish(wish) => return Err(WorldError::Unsupported(wish.unsupported())),
-            Op::Pause(_) => return Err(WorldError::Unsupported("a pause")),
+            Op::Multicast { .. } => return Err(OpError::Unsupported(NO_MULTICAST)),
+            Op::Wish(wish) => return Err(OpError::Unsupported(wish.unsupported())),
+            Op::Pause(_) => return Err(OpError::Unsupported("a pause")),
             Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
         }
         Ok(None)
@@ -327,7 +325,7 @@ impl World {
         receives: impl Iterator<Item = (Pattern, Bytes)>,
         sends: impl Iterator<Item = (u32, u32, Bytes)>,
         requests: &mut Vec<RequestId>,
-    ) -> Result<(), WorldError> {
+    ) -> Result<(), OpError> {
         self.begin_post(rank)?;
         self.enter(rank, name, -1)?;
         for (pattern, capacity) in receives {
@@ -343,12 +341,12 @@ impl World {
 
     /// Sees that a rank may post, its clock being where the world is at least.
     #[inline]
-    fn begin_post(&mut self, rank: u32) -> Result<(), WorldError> {
+    fn begin_post(&mut self, rank: u32) -> Result<(), OpError> {
         self.check_rank(rank)?;
         match self.ranks[rank as usize].state {
             State::Running => {}
-            State::Finished => return Err(WorldError::RankFinished { rank }),
-            _ => return Err(WorldError::RankSuspended { rank }),
+            State::Finished => return Err(OpError::RankFinished { rank }),
+            _ => return Err(OpError::RankSuspended { rank }),
         }
         if self.ranks[rank as usize].sharer == NONE {
             // Its client let the world go on without it.
@@ -358,9 +356,9 @@ impl World {
     }
 
     /// A rank begins a call.
-    fn enter(&mut self, rank: u32, name: NameId, site: i32) -> Result<(), WorldError> {
+    fn enter(&mut self, rank: u32, name: NameId, site: i32) -> Result<(), OpError> {
         if name.0 as usize >= self.names.list().len() {
-            return Err(WorldError::NoSuchName { name });
+            return Err(OpError::NoSuchName { name });
         }
         self.act(rank, 0, Kind::Endpoint, Effect::Name { name: name.0, site });
         let call = self.model.intra.call + self.first_time(rank, name);
@@ -386,8 +384,8 @@ impl World {
     /// Lets go of a request, which no wait will name: it is forgotten as soon as it is complete.
     ///
     /// # Errors
-    /// [`WorldError`] if there is no such request of this rank.
-    pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), WorldError> {
+    /// [`OpError`] if there is no such request of this rank.
+    pub fn let_go(&mut self, rank: u32, request: RequestId) -> Result<(), OpError> {
         let index = self.check_request(rank, request)?;
         if self.requests[index as usize].state == RequestState::Active {
             self.requests[index as usize].let_go = true;
@@ -513,7 +511,7 @@ impl World {
         tag: u32,
         bytes: u64,
         mode: Mode,
-    ) -> Result<RequestId, WorldError> {
+    ) -> Result<RequestId, OpError> {
         self.check_peer(to)?;
         check_tag(tag)?;
         let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
@@ -557,7 +555,7 @@ impl World {
         Ok(id)
     }
 
-    fn post_recv(&mut self, rank: u32, pattern: Pattern, capacity: u64) -> Result<RequestId, WorldError> {
+    fn post_recv(&mut self, rank: u32, pattern: Pattern, capacity: u64) -> Result<RequestId, OpError> {
         self.check_pattern(&pattern)?;
         let asked = Asked::of(&pattern);
         let index = self.new_request(Request { asked, bytes: capacity, ..Request::new(rank) });
@@ -583,11 +581,11 @@ impl World {
         }
     }
 
-    fn link_wait(&mut self, rank: u32, requests: &[RequestId]) -> Result<(), WorldError> {
+    fn link_wait(&mut self, rank: u32, requests: &[RequestId]) -> Result<(), OpError> {
         for (position, request) in requests.iter().enumerate() {
             let checked = self.check_request(rank, *request).and_then(|index| {
                 if self.requests[index as usize].waited {
-                    return Err(WorldError::RequestTwice { request: *request });
+                    return Err(OpError::RequestTwice { request: *request });
                 }
                 Ok(index)
             });
@@ -679,28 +677,28 @@ impl World {
         (request.state != RequestState::Free && request.id(index).0 == id).then_some(index)
     }
 
-    fn check_rank(&self, rank: u32) -> Result<(), WorldError> {
-        if rank < self.size() { Ok(()) } else { Err(WorldError::NoSuchRank { rank, size: self.size() }) }
+    fn check_rank(&self, rank: u32) -> Result<(), OpError> {
+        if rank < self.size() { Ok(()) } else { Err(OpError::NoSuchRank { rank, size: self.size() }) }
     }
 
-    fn check_peer(&self, peer: u32) -> Result<(), WorldError> {
-        if peer < self.size() { Ok(()) } else { Err(WorldError::NoSuchPeer { peer, size: self.size() }) }
+    fn check_peer(&self, peer: u32) -> Result<(), OpError> {
+        if peer < self.size() { Ok(()) } else { Err(OpError::NoSuchPeer { peer, size: self.size() }) }
     }
 
-    fn check_pattern(&self, pattern: &Pattern) -> Result<(), WorldError> {
+    fn check_pattern(&self, pattern: &Pattern) -> Result<(), OpError> {
         if let Some(source) = pattern.source {
             self.check_peer(source)?;
         }
         pattern.tag.map_or(Ok(()), check_tag)
     }
 
-    fn check_request(&self, rank: u32, request: RequestId) -> Result<u32, WorldError> {
+    fn check_request(&self, rank: u32, request: RequestId) -> Result<u32, OpError> {
         match self.live_request(request.0) {
             Some(index) if self.requests[index as usize].rank == rank => Ok(index),
             Some(index) => {
-                Err(WorldError::RequestOfAnother { request, rank, owner: self.requests[index as usize].rank })
+                Err(OpError::RequestOfAnother { request, rank, owner: self.requests[index as usize].rank })
             }
-            None => Err(WorldError::NoSuchRequest { request }),
+            None => Err(OpError::NoSuchRequest { request }),
         }
     }
 
@@ -726,13 +724,8 @@ enum Effect {
     Finish,
 }
 
-fn check_tag(tag: u32) -> Result<(), WorldError> {
-    if tag <= World::LARGEST_TAG { Ok(()) } else { Err(WorldError::TagTooLarge { tag }) }
-}
-
-impl World {
-    /// The largest tag (`MPI_TAG_UB`).
-    pub const LARGEST_TAG: u32 = i32::MAX as u32;
+fn check_tag(tag: u32) -> Result<(), OpError> {
+    if tag <= LARGEST_TAG { Ok(()) } else { Err(OpError::TagTooLarge { tag }) }
 }
 
 const fn index_of(request: RequestId) -> u32 {

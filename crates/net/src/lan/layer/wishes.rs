@@ -19,7 +19,7 @@ use wiretwin_units::Bytes;
 use super::super::cpu::ThreadId;
 use super::super::host::Action;
 use super::super::stack::Message;
-use super::super::{Kind, Lan, LanError, RequestId};
+use super::super::{Kind, Lan, OpError, RequestId};
 use super::{Machine, Runtime};
 
 /// Whom a message to a group is for, until that is known.
@@ -55,11 +55,11 @@ impl Lan {
     }
 
     /// A rank asks for something.
-    pub(in super::super) fn post_wish(&mut self, rank: u32, wish: &Wish) -> Result<RequestId, LanError> {
+    pub(in super::super) fn post_wish(&mut self, rank: u32, wish: &Wish) -> Result<RequestId, OpError> {
         let message = self.config.stack.message;
         // Mapped memory reaches tasks alone.
         if !message.is_library() || message == Message::PvmMapped {
-            return Err(LanError::Unsupported(wish.unsupported()));
+            return Err(OpError::Unsupported(wish.unsupported()));
         }
         let machine = &self.runtimes[rank as usize].machine;
         let admitted: Result<(), Refusal> = of_library!(machine, library => library.admit_wish(wish));
@@ -67,7 +67,7 @@ impl Lan {
             Wish::Cast { tag, bytes, .. } => (tag, bytes, true),
             _ => (0, Bytes::new(0), false),
         };
-        admitted.map_err(|refusal| LanError::of(refusal, rank, bytes))?;
+        admitted.map_err(|refusal| OpError::of(refusal, rank, bytes))?;
         if message == Message::PvmAdvise {
             self.wake_daemons(rank);
         }

@@ -5,7 +5,7 @@ use wiretwin_units::{Bytes, Span};
 use crate::lan::activity::Activity;
 use crate::lan::echo::{Tally, round_trips, round_trips_despite_losses};
 use crate::lan::tests::{PLAIN, SERIES_100, Want, json};
-use crate::lan::{Config, Lan, LanError, Losses, Op};
+use crate::lan::{Config, Lan, Losses, Op, OpError};
 
 const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768,
     "nodelay": true, "mtu_bytes": 1500, "encapsulation_bytes": 18}"#;
@@ -142,8 +142,8 @@ fn datagrams_before_a_reader_that_is_busy_are_lost_beyond_its_buffer() {
 fn a_datagram_that_is_too_long_is_refused() {
     let mut lan = built(&CABLE, "", false);
     let mut send = |bytes| lan.post(0, Op::send(1, 0, Bytes::new(bytes)));
-    assert_eq!(send(32_769), Err(LanError::TooLong { bytes: Bytes::new(32_769), most: Bytes::new(32_768) }));
-    assert_eq!(send(0), Err(LanError::Empty));
+    assert_eq!(send(32_769), Err(OpError::TooLong { bytes: Bytes::new(32_769), most: Bytes::new(32_768) }));
+    assert_eq!(send(0), Err(OpError::Empty));
     assert!(send(32_768).is_ok());
 }
 

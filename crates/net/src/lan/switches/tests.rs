@@ -11,7 +11,7 @@ use wiretwin_units::{Bytes, Span};
 use super::super::activity::Activity;
 use super::super::echo::round_trips;
 use super::super::tests::{PLAIN, Want, json};
-use super::super::{Config, Lan, LanError, Losses, Op};
+use super::super::{Config, Lan, Losses, Op, OpError};
 use crate::SimComm;
 use crate::local::mixed::{Done, Job, run_together};
 use crate::local::run;
@@ -363,7 +363,7 @@ fn a_pause_is_for_ranks_with_a_message_layer() {
     assert_eq!((net.resumed(), net.now().since_start()), (&[0][..], Span::from_us(5)));
     let fore = Want { stack: "fore/aal5", ..PLAIN };
     let mut net = super::super::tests::lan(&fore, false);
-    assert!(matches!(net.post(0, Op::Pause(Span::from_us(5))), Err(LanError::Unsupported(_))));
+    assert!(matches!(net.post(0, Op::Pause(Span::from_us(5))), Err(OpError::Unsupported(_))));
 }
 
 #[test]

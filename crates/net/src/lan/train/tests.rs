@@ -5,9 +5,8 @@ use wiretwin_engine::Stream;
 use wiretwin_units::{Bytes, SimTime};
 
 use super::super::config::{Config, priced};
-use super::super::op::Losses;
 use super::super::signalling::Signalled;
-use super::super::{Lan, Op, RequestId};
+use super::super::{Lan, Losses, Op, RequestId};
 use super::*;
 
 const STACKS: [&str; 7] = [

@@ -356,7 +356,7 @@ fn wait_any_returns_the_one_that_came_and_keeps_the_other() {
     assert_eq!((got.len(), got[0].request, got[0].source), (1, second, 2));
     assert_eq!(world.clock(0), 2000 + 1160);
     let gone = world.post(0, Op::Wait { requests: &[second], mode: WaitMode::All });
-    assert_eq!(gone, Err(WorldError::NoSuchRequest { request: second }));
+    assert_eq!(gone, Err(OpError::NoSuchRequest { request: second }));
     world.wait(0, &[first], WaitMode::Some);
     assert_eq!(world.until(0)[0].source, 1);
     assert_eq!(world.clock(0), 5000 + 1160);
@@ -482,13 +482,13 @@ fn misuse_is_refused_and_changes_nothing() {
     assert_eq!((world.digest(), world.counts(), world.memory_bytes(), world.clock(0)), before);
     let request = world.recv(0, anything());
     let twice = world.post(0, Op::Wait { requests: &[request, request], mode: WaitMode::All });
-    assert_eq!(twice, Err(WorldError::RequestTwice { request }));
+    assert_eq!(twice, Err(OpError::RequestTwice { request }));
     let stolen = world.post(1, Op::Wait { requests: &[request], mode: WaitMode::All });
-    assert_eq!(stolen, Err(WorldError::RequestOfAnother { request, rank: 1, owner: 0 }));
+    assert_eq!(stolen, Err(OpError::RequestOfAnother { request, rank: 1, owner: 0 }));
     world.wait(0, &[request], WaitMode::All);
-    assert_eq!(world.post(0, Op::Exit), Err(WorldError::RankSuspended { rank: 0 }));
+    assert_eq!(world.post(0, Op::Exit), Err(OpError::RankSuspended { rank: 0 }));
     world.post(1, Op::Finish).unwrap();
-    assert_eq!(world.post(1, Op::Exit), Err(WorldError::RankFinished { rank: 1 }));
+    assert_eq!(world.post(1, Op::Exit), Err(OpError::RankFinished { rank: 1 }));
 }
 
 #[test]

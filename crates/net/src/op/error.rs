@@ -2,11 +2,17 @@
 
 use std::fmt;
 
-use super::{NameId, RequestId, World};
+use wiretwin_msg::library::Refusal;
+use wiretwin_units::Bytes;
 
-/// An operation that makes no sense; the world is as it was.
+use super::{NameId, RequestId};
+
+/// The largest tag (`MPI_TAG_UB`).
+pub(crate) const LARGEST_TAG: u32 = i32::MAX as u32;
+
+/// An operation that was rejected; the ranks are as they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorldError {
+pub enum OpError {
     /// There is no such rank.
     NoSuchRank {
         /// The rank.
@@ -30,6 +36,20 @@ pub enum WorldError {
     RankFinished {
         /// The rank.
         rank: u32,
+    },
+    /// A rank sends to itself, which this interface cannot.
+    ToItself {
+        /// The rank.
+        rank: u32,
+    },
+    /// A message without bytes, which this interface cannot carry.
+    Empty,
+    /// A message that is longer than the interface takes, where messages are not cut.
+    TooLong {
+        /// Its length.
+        bytes: Bytes,
+        /// The longest there may be.
+        most: Bytes,
     },
     /// The request never was, or has been returned by a wait.
     NoSuchRequest {
@@ -65,11 +85,23 @@ pub enum WorldError {
         /// The name.
         name: NameId,
     },
-    /// Ranks of this world have no such operation.
+    /// The layer has no such operation.
     Unsupported(&'static str),
 }
 
-impl fmt::Display for WorldError {
+impl OpError {
+    /// What a library has rejected.
+    pub(crate) const fn of(refusal: Refusal, rank: u32, bytes: Bytes) -> Self {
+        match refusal {
+            Refusal::ToItself => Self::ToItself { rank },
+            Refusal::Empty => Self::Empty,
+            Refusal::TooLong { most } => Self::TooLong { bytes, most },
+            Refusal::Unsupported(what) => Self::Unsupported(what),
+        }
+    }
+}
+
+impl fmt::Display for OpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchRank { rank, size } => {
@@ -78,10 +110,18 @@ impl fmt::Display for WorldError {
             Self::NoSuchPeer { peer, size } => {
                 write!(f, "the peer is rank {peer}: ranks are 0 to {}", size.saturating_sub(1))
             }
-            Self::RankSuspended { rank } => {
-                write!(f, "rank {rank} is suspended; only a step resumes it")
-            }
+            Self::RankSuspended { rank } => write!(f, "rank {rank} is suspended; only a step resumes it"),
             Self::RankFinished { rank } => write!(f, "rank {rank} has finished"),
+            Self::ToItself { rank } => {
+                write!(f, "rank {rank} sends to itself: this interface has connections between hosts only")
+            }
+            Self::Empty => f.write_str("a message of 0 bytes: this interface carries 1 or more"),
+            Self::TooLong { bytes, most } => write!(
+                f,
+                "a message of {} bytes: this interface takes at most {}, and messages are not cut",
+                bytes.get(),
+                most.get()
+            ),
             Self::NoSuchRequest { request } => {
                 write!(f, "request {} does not exist or has been returned already", request.0)
             }
@@ -92,15 +132,11 @@ impl fmt::Display for WorldError {
             Self::CancelOfSend { request } => {
                 write!(f, "request {} is a send, and only receives can be cancelled", request.0)
             }
-            Self::TagTooLarge { tag } => {
-                write!(f, "tag {tag} is too large: tags are 0 to {}", World::LARGEST_TAG)
-            }
-            Self::Unsupported(what) => {
-                write!(f, "ranks whose layer is known by its costs cannot do that: {what}")
-            }
+            Self::TagTooLarge { tag } => write!(f, "tag {tag} is too large: tags are 0 to {LARGEST_TAG}"),
             Self::NoSuchName { name } => write!(f, "name {} was not given out by this world", name.0),
+            Self::Unsupported(what) => write!(f, "this layer cannot do that: {what}"),
         }
     }
 }
 
-impl std::error::Error for WorldError {}
+impl std::error::Error for OpError {}
