@@ -21,7 +21,11 @@ use peak_alloc::PeakAlloc;
 use wiretwin_benches::{Arguments, Turns, bare_cells};
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{Scheduler, run_crossbar};
-use wiretwin_net::cell_switch::{Config, Totals, run_by_event, run_by_slot};
+use wiretwin_net::cell_switch::{self, Config, Totals, run_by_slot};
+
+#[path = "cells/by_event.rs"]
+mod by_event;
+use by_event::run_by_event;
 
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
@@ -113,7 +117,7 @@ fn main() {
         for _ in 0..turns {
             let (ns, totals) = timed(run, slots);
             measured.push(ns, bare_cells(50_000));
-            let first = seen.entry(name).or_insert_with(|| totals.clone());
+            let first = seen.entry(name).or_insert_with(|| totals);
             assert_eq!(*first, totals, "{name}: another run saw other things");
         }
         let (ns, bare, ratio) = measured.medians();

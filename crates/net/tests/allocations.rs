@@ -9,7 +9,7 @@ use lan_of::{PLAIN, Want, lan};
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{Scheduler, run_crossbar};
-use wiretwin_net::cell_switch::{Config, ConfigError, Totals, run_by_event, run_by_slot};
+use wiretwin_net::cell_switch::{Config, run_by_slot};
 use wiretwin_net::fabric::{Credits, Crossbar, Discard, Line, Matching, Node, Plan, Station, Window};
 use wiretwin_net::lan::echo::round_trips;
 use wiretwin_net::packet::{Application, Simulation};
@@ -19,9 +19,6 @@ use wiretwin_units::{BitRate, Bytes, Span};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
-
-/// A way to run a cell switch.
-type Run = fn(&Config, &mut Untraced) -> Result<Totals, ConfigError>;
 
 /// Allocations, and those that grew, while something is done.
 fn counted<T>(work: impl FnOnce() -> T) -> (usize, T) {
@@ -64,17 +61,15 @@ fn a_steady_network_does_not_allocate() {
         assert!(more <= 8 + 150 * of_heads, "{stack}, {adapter}: {more} more for {moved} events");
     }
 
-    for (name, run) in [("event", run_by_event as Run), ("slot", run_by_slot as Run)] {
-        let of = |slots| {
-            let config = Config { slots, ..Config::default() };
-            let (count, totals) = counted(|| run(&config, &mut Untraced));
-            totals.expect("a valid configuration");
-            count
-        };
-        // All the queues it will need it has early: a longer run adds a few doublings, not one a cell.
-        let (short, long) = (of(20_000), of(200_000));
-        assert!(long <= short + 32, "by {name}: {short} in 20 000 slots, {long} in 200 000");
-    }
+    let of = |slots| {
+        let config = Config { slots, ..Config::default() };
+        let (count, totals) = counted(|| run_by_slot(&config, &mut Untraced));
+        totals.expect("a valid configuration");
+        count
+    };
+    // All the queues it will need it has early: a longer run adds a few doublings, not one a cell.
+    let (short, long) = (of(20_000), of(200_000));
+    assert!(long <= short + 32, "{short} in 20 000 slots, {long} in 200 000");
 
     for scheduler in [Scheduler::Pim { iterations: 4 }, Scheduler::Islip { iterations: 4 }] {
         let of = |slots| {

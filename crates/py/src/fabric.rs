@@ -5,9 +5,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use wiretwin_engine::Untraced;
 use wiretwin_net::cell_switch::crossbar::{Scheduler, pairs_by_round, run_crossbar};
-use wiretwin_net::cell_switch::{Config, ConfigError, MOST_PORTS, run_by_slot};
+use wiretwin_net::cell_switch::{Config, run_by_slot};
 use wiretwin_net::packet::Sessions;
 use wiretwin_net::service;
+use wiretwin_plan::PlanError;
 
 fn refused(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
@@ -16,10 +17,7 @@ fn refused(error: impl std::fmt::Display) -> PyErr {
 /// Pairs found after each round of parallel iterative matching, summed over trials.
 #[pyfunction]
 fn pim_pairs(py: Python<'_>, ports: u8, probability: f64, trials: u32, seed: u64) -> PyResult<Vec<u64>> {
-    if !(2..=MOST_PORTS).contains(&ports) {
-        return Err(refused(format!("ports = {ports}: a switch has 2 to {MOST_PORTS}")));
-    }
-    py.detach(|| pairs_by_round(usize::from(ports), probability, trials, seed)).map_err(refused)
+    py.detach(|| pairs_by_round(ports, probability, trials, seed)).map_err(refused)
 }
 
 /// A switch of `scheduler` under uniform traffic: what it carries in the second half of its slots.
@@ -53,7 +51,7 @@ fn switch_carries<'py>(
         }
     };
     let (whole, half) =
-        py.detach(|| Ok((run(slots)?, run(slots / 2)?))).map_err(|error: ConfigError| refused(error))?;
+        py.detach(|| Ok((run(slots)?, run(slots / 2)?))).map_err(|error: PlanError| refused(error))?;
     let result = PyDict::new(py);
     let seen = ((slots - slots / 2) * u64::from(ports)) as f64;
     result.set_item("carried", (whole.departed - half.departed) as f64 / seen)?;

@@ -64,11 +64,11 @@ def test_quick_is_the_same_model_with_fewer_trials() -> None:
 
 
 def test_a_switch_that_cannot_be_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match="ports = 0: a switch has 2 to 64"):
+    with pytest.raises(ValueError, match="ports is 0; allowed: 2 to 64"):
         pim_pairs(0, 0.5, 1, 1)
     with pytest.raises(ValueError, match="allowed: pim, islip"):
         switch_carries("guess", 1, 16, 0.5, 10, 1)
-    with pytest.raises(ValueError, match=r"load = 1\.5: allowed are 0 to 1"):
+    with pytest.raises(ValueError, match=r"load is 1\.5; allowed: 0 to 1"):
         switch_carries("pim", 1, 16, 1.5, 10, 1)
     with pytest.raises(InputError, match="no constant that is free"):
         chen1996.refit()

@@ -1,9 +1,7 @@
 //! Cell switches under synthetic traffic, for the study of queueing: all ports share one slot clock.
 //!
-//! An [`OutputQueued`] switch is driven in two ways that must not differ in anything that can be seen:
-//! [`run_by_event`] on the engine's schedule, an event for every arrival and every departure, as a switch
-//! in a network is; and [`run_by_slot`], which walks all ports once a slot, for sweeps. Tests compare the
-//! digests of everything that leaves.
+//! [`run_by_slot`] walks all ports of an [`OutputQueued`] switch once a slot, [`crossbar::run_crossbar`] those of a
+//! crossbar. Tests compare the first with a run in which every arrival and every departure is an event.
 //!
 //! Source: M. Karol, M. Hluchyj, S. Morgan, "Input versus output queueing on a space-division packet
 //! switch" (1987) for the model: slots, independent inputs, a cell that comes in a slot may leave in it.
@@ -19,11 +17,10 @@ mod queues;
 mod tests;
 mod traffic;
 
-use std::fmt;
-
+use wiretwin_plan::PlanError;
 use wiretwin_units::Span;
 
-pub use drive::{run_by_event, run_by_slot};
+pub use drive::run_by_slot;
 pub use queues::OutputQueued;
 pub use traffic::Source;
 
@@ -52,74 +49,32 @@ impl Default for Config {
     }
 }
 
-/// Why there is no such switch.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum ConfigError {
-    /// Too few ports or too many.
-    Ports {
-        /// How many were asked for.
-        ports: u8,
-    },
-    /// A load that is not from 0 to 1.
-    Load {
-        /// Its value.
-        load: f64,
-    },
-    /// A matching without a round.
-    Iterations,
-    /// A slot too short to tell its ports apart.
-    Slot {
-        /// The slot asked for.
-        slot: Span,
-    },
-    /// More slots than time has room for.
-    Slots {
-        /// How many were asked for.
-        slots: u64,
-        /// How many there may be.
-        most: u64,
-    },
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ports { ports } => write!(f, "ports = {ports}: a switch has 2 to {MOST_PORTS}"),
-            Self::Load { load } => write!(f, "load = {load}: allowed are 0 to 1"),
-            Self::Iterations => f.write_str("iterations = 0: at least 1"),
-            Self::Slot { slot } => write!(f, "a slot of {slot}: at least 1 ns"),
-            Self::Slots { slots, most } => write!(f, "slots = {slots}: at most {most} of this length"),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
-
 impl Config {
     /// Checks that there is such a switch.
     ///
     /// # Errors
-    /// [`ConfigError`].
-    pub fn check(&self) -> Result<(), ConfigError> {
+    /// [`PlanError`] for the first number that cannot be.
+    pub fn check(&self) -> Result<(), PlanError> {
         if !(2..=MOST_PORTS).contains(&self.ports) {
-            return Err(ConfigError::Ports { ports: self.ports });
+            return Err(PlanError::new("ports", self.ports, format!("2 to {MOST_PORTS}")));
         }
         if !(0.0..=1.0).contains(&self.load) {
-            return Err(ConfigError::Load { load: self.load });
+            return Err(PlanError::new("load", self.load, "0 to 1"));
         }
+        // A slot in which ports are told apart, and no more slots than time has room for.
         if self.slot < Span::from_ns(1) {
-            return Err(ConfigError::Slot { slot: self.slot });
+            return Err(PlanError::new("slot", self.slot, "1 ns or more"));
         }
         let most = (u64::MAX / self.slot.as_ps() - 1).min(1 << 56);
         if self.slots > most {
-            return Err(ConfigError::Slots { slots: self.slots, most });
+            return Err(PlanError::new("slots", self.slots, format!("at most {most} of this length")));
         }
         Ok(())
     }
 }
 
 /// What was seen of a switch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Cells that came.
     pub arrived: u64,
@@ -130,20 +85,4 @@ pub struct Totals {
     /// Slots that the cells that left had waited, all together: none for one that left in the slot in
     /// which it came.
     pub waited: u64,
-    /// Cells by the slots they waited; the last entry counts all that waited as long or longer.
-    pub waits: Vec<u64>,
-    /// The most cells that waited at one output.
-    pub longest: u32,
-}
-
-impl Totals {
-    /// Mean wait in slots; `None` if no cell left.
-    pub fn mean_wait(&self) -> Option<f64> {
-        (self.departed > 0).then(|| self.waited as f64 / self.departed as f64)
-    }
-
-    /// Share of the slots of the outputs in which a cell left.
-    pub fn throughput(&self, config: &Config) -> f64 {
-        self.departed as f64 / (config.slots.max(1) as f64 * f64::from(config.ports))
-    }
 }

@@ -4,9 +4,6 @@ use std::collections::VecDeque;
 
 use super::{Config, Totals};
 
-/// Waits that are counted apart; longer ones together.
-const WAITS: usize = 256;
-
 /// A cell in a queue: its slot of arrival and its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cell(u64);
@@ -47,27 +44,23 @@ impl OutputQueued {
     pub fn new(config: &Config) -> Self {
         Self {
             queues: vec![VecDeque::with_capacity(64); usize::from(config.ports)],
-            totals: Totals { arrived: 0, departed: 0, held: 0, waited: 0, waits: vec![0; WAITS], longest: 0 },
+            totals: Totals::default(),
         }
     }
 
     /// A cell comes for an output.
     #[inline]
     pub fn arrive(&mut self, slot: u64, input: u8, output: u8) {
-        let queue = &mut self.queues[usize::from(output)];
-        queue.push_back(Cell::new(slot, input));
+        self.queues[usize::from(output)].push_back(Cell::new(slot, input));
         self.totals.arrived += 1;
-        self.totals.longest = self.totals.longest.max(queue.len() as u32);
     }
 
     /// The slot ends at an output: its first cell leaves, if there is one.
     #[inline]
     pub fn depart(&mut self, slot: u64, output: u8) -> Option<Departure> {
         let cell = self.queues[usize::from(output)].pop_front()?;
-        let wait = slot - cell.slot();
         self.totals.departed += 1;
-        self.totals.waited += wait;
-        self.totals.waits[(wait as usize).min(WAITS - 1)] += 1;
+        self.totals.waited += slot - cell.slot();
         Some(Departure { input: cell.input(), arrived: cell.slot() })
     }
 
@@ -80,6 +73,6 @@ impl OutputQueued {
     /// What was seen so far.
     pub fn totals(&self) -> Totals {
         let held = self.queues.iter().map(|queue| queue.len() as u64).sum();
-        Totals { held, ..self.totals.clone() }
+        Totals { held, ..self.totals }
     }
 }

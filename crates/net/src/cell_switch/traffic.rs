@@ -31,9 +31,4 @@ impl Source {
         let product = (number & 0xFFFF_FFFF) * u64::from(self.ports);
         (number >> 32 < self.comes).then_some((product >> 32) as u8)
     }
-
-    /// The first cell from slot `from` on and before `end`: its slot and its output.
-    pub(super) fn next_arrival(&mut self, from: u64, end: u64) -> Option<(u64, u8)> {
-        (from..end).find_map(|slot| self.next_slot().map(|output| (slot, output)))
-    }
 }

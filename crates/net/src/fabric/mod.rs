@@ -39,7 +39,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use network::{Fabric, LoadError};
+pub use network::Fabric;
 pub(crate) use pdus::Pdus;
 pub use plan::{
     Circuit, CircuitId, Credits, Crossbar, Discard, Faults, Line, LineId, Matching, Node, NodeId, Plan,

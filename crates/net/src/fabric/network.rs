@@ -1,12 +1,13 @@
 //! A network of cell switches that runs.
 
 use wiretwin_engine::{EventQueue, Stream};
+use wiretwin_plan::PlanError;
 use wiretwin_units::{Cells, SimTime, Span};
 
 use super::node::{Kind, Node, Slotted};
 use super::plan::{CircuitId, LineId, NodeId};
 use super::report::{CircuitReport, Delivery};
-use super::state::{Hop, LineCounters, NONE, Note, Store};
+use super::state::{Hop, LineCounters, NONE, Store};
 
 /// Nodes, lines and circuits, and all cells under way.
 ///
@@ -25,56 +26,6 @@ pub struct Fabric {
     resyncs: Vec<(u32, Span)>,
     seed: u64,
 }
-
-/// What is wrong with a load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LoadError {
-    /// There is no such circuit.
-    Circuit {
-        /// The circuit asked for.
-        circuit: CircuitId,
-        /// How many there are.
-        circuits: usize,
-    },
-    /// A time or a number that must be above 0.
-    Zero {
-        /// Which.
-        name: &'static str,
-    },
-    /// Buffers of a circuit whose last line has no credits: what finds none could not be held back.
-    NoCredits {
-        /// Which.
-        circuit: CircuitId,
-    },
-    /// A buffer for a circuit whose buffers are not counted.
-    NotCounted {
-        /// Which.
-        circuit: CircuitId,
-    },
-    /// Traffic for a node that is no station, or for a station where no circuit begins.
-    Station {
-        /// The node.
-        node: NodeId,
-    },
-}
-
-impl std::fmt::Display for LoadError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Circuit { circuit, circuits } => {
-                write!(f, "circuit {}: there are {circuits}, counted from 0", circuit.0)
-            }
-            Self::Zero { name } => write!(f, "{name} = 0: above 0"),
-            Self::NoCredits { circuit } => {
-                write!(f, "circuit {}: buffers, but no credits on its last line", circuit.0)
-            }
-            Self::NotCounted { circuit } => write!(f, "circuit {}: its buffers are not counted", circuit.0),
-            Self::Station { node } => write!(f, "node {}: no station where a circuit begins", node.0),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 impl Fabric {
     pub(super) fn new(
@@ -103,8 +54,8 @@ impl Fabric {
     /// Gives a circuit always another cell from now on, each a PDU of its own.
     ///
     /// # Errors
-    /// [`LoadError`].
-    pub fn greedy(&mut self, circuit: CircuitId) -> Result<(), LoadError> {
+    /// [`PlanError`].
+    pub fn greedy(&mut self, circuit: CircuitId) -> Result<(), PlanError> {
         let hop = self.ends_of(circuit)?[0];
         let Self { store, nodes, .. } = self;
         let Hop { node, branch, .. } = store.hops[hop as usize];
@@ -121,11 +72,11 @@ impl Fabric {
     /// that begin there, any of them.
     ///
     /// # Errors
-    /// [`LoadError::Station`] where none begins.
-    pub fn load_slots(&mut self, station: NodeId, load: f64) -> Result<(), LoadError> {
+    /// [`PlanError`] where none begins.
+    pub fn load_slots(&mut self, station: NodeId, load: f64) -> Result<(), PlanError> {
         let begins = self.circuits.iter().map(|hops| hops[0]);
         let hops: Vec<u32> = begins.filter(|&hop| self.store.hops[hop as usize].node == station.0).collect();
-        let refused = LoadError::Station { node: station };
+        let refused = PlanError::new("node", station.0, "a station where a circuit begins");
         let node = self.nodes.get_mut(station.0 as usize).ok_or(refused.clone())?;
         let Kind::Station { slotted } = &mut node.kind else { return Err(refused) };
         if hops.is_empty() {
@@ -142,8 +93,8 @@ impl Fabric {
     /// Whether PDUs that come over a circuit are told of one by one: see [`Self::take_delivered`].
     ///
     /// # Errors
-    /// [`LoadError::Circuit`].
-    pub fn tell(&mut self, circuit: CircuitId, told: bool) -> Result<(), LoadError> {
+    /// [`PlanError`] for no such circuit.
+    pub fn tell(&mut self, circuit: CircuitId, told: bool) -> Result<(), PlanError> {
         let [_, hop] = self.ends_of(circuit)?;
         let end = self.store.hops[hop as usize].end;
         self.store.ends[end as usize].told = told;
@@ -153,17 +104,17 @@ impl Fabric {
     /// A PDU of so many cells is in host memory now, to be sent over a circuit; its cells carry the tag.
     ///
     /// # Errors
-    /// [`LoadError`].
+    /// [`PlanError`].
     pub fn offer(
         &mut self,
         now: SimTime,
         circuit: CircuitId,
         cells: Cells,
         tag: u32,
-    ) -> Result<(), LoadError> {
+    ) -> Result<(), PlanError> {
         let [hop, _] = self.ends_of(circuit)?;
         if cells.get() == 0 {
-            return Err(LoadError::Zero { name: "cells" });
+            return Err(PlanError::new("cells", 0, "above 0"));
         }
         self.now = self.now.max(now);
         let node = self.store.hops[hop as usize].node;
@@ -176,18 +127,18 @@ impl Fabric {
     /// the adapter, and its credits with it, until [`Self::give`] gives one.
     ///
     /// # Errors
-    /// [`LoadError`], also where the last line of the circuit has no credits to hold cells back with.
+    /// [`PlanError`], also where the last line of the circuit has no credits to hold cells back with.
     ///
     /// # Panics
     /// If some of its PDUs have come already.
-    pub fn buffers(&mut self, circuit: CircuitId, count: u32) -> Result<(), LoadError> {
+    pub fn buffers(&mut self, circuit: CircuitId, count: u32) -> Result<(), PlanError> {
         let [_, hop] = self.ends_of(circuit)?;
         let Hop { feeder, end, .. } = self.store.hops[hop as usize];
         if feeder == NONE {
-            return Err(LoadError::NoCredits { circuit });
+            return Err(PlanError::new("circuit", circuit.0, "one with credits on its last line"));
         }
         if count == 0 || count == NONE {
-            return Err(LoadError::Zero { name: "buffers" });
+            return Err(PlanError::new("buffers", count, "above 0"));
         }
         let end = &mut self.store.ends[end as usize];
         assert!(end.received == 0, "buffers are counted from the first cell on");
@@ -198,13 +149,13 @@ impl Fabric {
     /// A circuit has another buffer for PDUs where it ends.
     ///
     /// # Errors
-    /// [`LoadError`], also for a circuit whose buffers are not counted.
-    pub fn give(&mut self, now: SimTime, circuit: CircuitId) -> Result<(), LoadError> {
+    /// [`PlanError`], also for a circuit whose buffers are not counted.
+    pub fn give(&mut self, now: SimTime, circuit: CircuitId) -> Result<(), PlanError> {
         self.now = self.now.max(now);
         let [_, hop] = self.ends_of(circuit)?;
         let Hop { node, end, .. } = self.store.hops[hop as usize];
         if self.store.ends[end as usize].buffers == NONE {
-            return Err(LoadError::NotCounted { circuit });
+            return Err(PlanError::new("circuit", circuit.0, "one whose buffers are counted"));
         }
         self.nodes[node as usize].give(hop, self.now, &mut self.store);
         self.wake(node, self.now);
@@ -218,13 +169,15 @@ impl Fabric {
     }
 
     /// The hops where a circuit begins and where it ends.
-    fn ends_of(&self, circuit: CircuitId) -> Result<[u32; 2], LoadError> {
+    fn ends_of(&self, circuit: CircuitId) -> Result<[u32; 2], PlanError> {
         let hops = self.circuits.get(circuit.0 as usize);
-        let hops = hops.ok_or(LoadError::Circuit { circuit, circuits: self.circuits.len() })?;
+        let hops = hops.ok_or_else(|| {
+            PlanError::new("circuit", circuit.0, format!("one of {}, counted from 0", self.circuits.len()))
+        })?;
         Ok([hops[0], hops[hops.len() - 1]])
     }
 
-    fn wake(&mut self, node: u32, now: SimTime) {
+    pub(super) fn wake(&mut self, node: u32, now: SimTime) {
         let Node { domain, local, .. } = self.nodes[node as usize];
         let domain = &mut self.store.domains[domain as usize];
         let slot = domain.slot_from(now);
@@ -368,36 +321,5 @@ impl Fabric {
         let mean = latency_ps / u128::from(report.received.max(1));
         report.mean = Span::from_ps(mean.min(u128::from(u64::MAX)) as u64);
         report
-    }
-
-    /// The most cells that a node has held at a time, hosts' memory not counted.
-    ///
-    /// # Panics
-    /// Where there is no such node.
-    pub fn most_held(&self, node: NodeId) -> Cells {
-        Cells::new(u64::from(self.nodes[node.0 as usize].longest))
-    }
-
-    /// The most cells of a circuit that a node has held at a time; `None` where it does not pass.
-    ///
-    /// # Panics
-    /// Where there is no such circuit.
-    pub fn most_held_of(&self, circuit: CircuitId, node: NodeId) -> Option<Cells> {
-        let hops = self.circuits[circuit.0 as usize].iter().map(|&hop| &self.store.hops[hop as usize]);
-        hops.filter(|hop| hop.node == node.0).map(|hop| Cells::new(u64::from(hop.longest))).next()
-    }
-
-    /// Something is said of a circuit's credits on a line, as if it had come from the line's second node (or,
-    /// with `back`, its first): that so many cells more have made room.
-    ///
-    /// What cannot be is counted and ignored; what can be but is not true is believed.
-    ///
-    /// # Panics
-    /// Where there is no such line.
-    pub fn forge_credit(&mut self, line: LineId, back: bool, branch: u32, cells: u32) {
-        let direction = line.0 * 2 + u32::from(back);
-        let from = self.store.directions[direction as usize].from;
-        self.nodes[from as usize].credit(direction, branch, Note::More(cells), &mut self.store);
-        self.wake(from, self.now);
     }
 }

@@ -20,7 +20,7 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-use super::ConfigError;
+use wiretwin_plan::PlanError;
 
 pub use matcher::{Islip, Matching, Pim, Requests};
 pub use maximum::maximum_matching;
@@ -53,10 +53,12 @@ impl Scheduler {
     /// Checks that there is such a scheduler.
     ///
     /// # Errors
-    /// [`ConfigError::Iterations`].
-    pub fn check(self) -> Result<(), ConfigError> {
+    /// [`PlanError`] for a matching without a round.
+    pub fn check(self) -> Result<(), PlanError> {
         match self {
-            Self::Pim { iterations: 0 } | Self::Islip { iterations: 0 } => Err(ConfigError::Iterations),
+            Self::Pim { iterations: 0 } | Self::Islip { iterations: 0 } => {
+                Err(PlanError::new("iterations", 0, "1 or more"))
+            }
             _ => Ok(()),
         }
     }

@@ -12,7 +12,6 @@ pub(super) struct InputQueues {
     by_output: Vec<VecDeque<u64>>,
     /// One for each input, where cells keep their order: slot and output.
     in_order: Option<Vec<VecDeque<(u64, u8)>>>,
-    waiting: Vec<u32>,
     requests: Requests,
 }
 
@@ -23,7 +22,6 @@ impl InputQueues {
             ports,
             by_output: vec![VecDeque::with_capacity(16); by_output],
             in_order: in_order.then(|| vec![VecDeque::with_capacity(64); ports]),
-            waiting: vec![0; ports],
             requests: Requests::new(ports),
         }
     }
@@ -33,19 +31,14 @@ impl InputQueues {
         &self.requests
     }
 
-    /// Cells that wait at an input.
-    pub(super) fn waiting(&self, input: u8) -> u32 {
-        self.waiting[usize::from(input)]
-    }
-
     /// Cells that wait at all inputs.
     pub(super) fn held(&self) -> u64 {
-        self.waiting.iter().map(|&cells| u64::from(cells)).sum()
+        let in_order = self.in_order.iter().flatten().map(VecDeque::len);
+        self.by_output.iter().map(VecDeque::len).chain(in_order).sum::<usize>() as u64
     }
 
     #[inline]
     pub(super) fn push(&mut self, slot: u64, input: u8, output: u8) {
-        self.waiting[usize::from(input)] += 1;
         match &mut self.in_order {
             Some(rows) => {
                 let row = &mut rows[usize::from(input)];
@@ -67,7 +60,6 @@ impl InputQueues {
     /// Takes the first cell of an input for an output it asks for; returns its slot of arrival.
     #[inline]
     pub(super) fn pop(&mut self, input: u32, output: u32) -> u64 {
-        self.waiting[input as usize] -= 1;
         match &mut self.in_order {
             Some(rows) => {
                 let row = &mut rows[input as usize];

@@ -1,8 +1,10 @@
 //! How much of a maximal matching is found round by round, apart from any queue.
 
-use wiretwin_engine::{NotAProbability, Probability, Stream};
+use wiretwin_engine::{Probability, Stream};
+use wiretwin_plan::PlanError;
 
 use super::matcher::{Matching, Pim, Requests};
+use crate::cell_switch::MOST_PORTS;
 
 /// Pairs that parallel iterative matching has found after its first round, its second, …, summed over
 /// trials; the last entry is the whole of a maximal matching.
@@ -11,18 +13,13 @@ use super::matcher::{Matching, Pim, Requests};
 /// of Anderson and others (1993).
 ///
 /// # Errors
-/// [`NotAProbability`].
-///
-/// # Panics
-/// With no ports, or more than 64.
-pub fn pairs_by_round(
-    ports: usize,
-    probability: f64,
-    trials: u32,
-    seed: u64,
-) -> Result<Vec<u64>, NotAProbability> {
-    assert!((1..=64).contains(&ports), "{ports} ports: they are bits of a word");
-    let probability = Probability::new(probability)?;
+/// [`PlanError`]: ports that no switch has, or no probability.
+pub fn pairs_by_round(ports: u8, probability: f64, trials: u32, seed: u64) -> Result<Vec<u64>, PlanError> {
+    if !(2..=MOST_PORTS).contains(&ports) {
+        return Err(PlanError::new("ports", ports, format!("2 to {MOST_PORTS}")));
+    }
+    let wrong = |_| PlanError::new("probability", probability, "0 to 1");
+    let (ports, probability) = (usize::from(ports), Probability::new(probability).map_err(wrong)?);
     let mut stream = Stream::derive(seed, "rounds/requests");
     let mut pim = Pim::new(ports, Stream::derive(seed, "rounds/choices"));
     let mut matching = Matching::new(ports);

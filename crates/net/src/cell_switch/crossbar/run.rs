@@ -1,6 +1,7 @@
 //! A crossbar slot by slot.
 
 use wiretwin_engine::{Stream, Trace, TraceEvent};
+use wiretwin_plan::PlanError;
 use wiretwin_units::SimTime;
 
 use super::Scheduler;
@@ -8,10 +9,8 @@ use super::bits::Choices;
 use super::matcher::{Islip, Matching, Pim, Requests};
 use super::maximum::maximum_matching;
 use super::queues::InputQueues;
-use crate::cell_switch::{Config, ConfigError, Source, Totals};
+use crate::cell_switch::{Config, Source, Totals};
 
-/// Waits that are counted apart; longer ones together.
-const WAITS: usize = 256;
 /// A cell left: `a` is output and input, `b` the slot in which it had come.
 const LEFT: u32 = 0;
 
@@ -25,15 +24,15 @@ enum Matcher {
 /// Runs a crossbar.
 ///
 /// A cell that comes in a slot may leave in it. Departures are traced at the end of their slot in the
-/// order of the inputs. `longest` of the totals is that of an input.
+/// order of the inputs.
 ///
 /// # Errors
-/// [`ConfigError`].
+/// [`PlanError`].
 pub fn run_crossbar(
     config: &Config,
     scheduler: Scheduler,
     trace: &mut impl Trace,
-) -> Result<Totals, ConfigError> {
+) -> Result<Totals, PlanError> {
     config.check()?;
     scheduler.check()?;
     let mut run = Run::new(config, scheduler);
@@ -70,7 +69,7 @@ impl<'a> Run<'a> {
             queues: InputQueues::new(ports, scheduler == Scheduler::Fifo),
             matcher,
             matching: Matching::new(ports),
-            totals: Totals { arrived: 0, departed: 0, held: 0, waited: 0, waits: vec![0; WAITS], longest: 0 },
+            totals: Totals::default(),
         }
     }
 
@@ -79,7 +78,6 @@ impl<'a> Run<'a> {
         for (input, source) in (0..).zip(&mut self.sources) {
             let Some(output) = source.next_slot() else { continue };
             self.totals.arrived += 1;
-            self.totals.longest = self.totals.longest.max(self.queues.waiting(input) + 1);
             self.queues.push(slot, input, output);
         }
     }
@@ -125,7 +123,6 @@ fn leave(
     let wait = slot - arrived;
     cells.departed += 1;
     cells.waited += wait;
-    cells.waits[(wait as usize).min(WAITS - 1)] += 1;
     let time = SimTime::from_ps((slot + 1) * config.slot.as_ps());
     trace.record(TraceEvent { time, kind: LEFT, a: u64::from(output) << 8 | u64::from(input), b: arrived });
 }

@@ -121,7 +121,7 @@ fn what_cannot_be_is_refused_by_name() {
     let refused =
         |config: Config, scheduler| run_crossbar(&config, scheduler, &mut Untraced).unwrap_err().to_string();
     let none = Config { ports: 0, ..Config::default() };
-    assert_eq!(refused(none, Scheduler::Maximum), "ports = 0: a switch has 2 to 64");
+    assert_eq!(refused(none, Scheduler::Maximum), "ports is 0; allowed: 2 to 64");
     let idle = Scheduler::Pim { iterations: 0 };
-    assert_eq!(refused(Config::default(), idle), "iterations = 0: at least 1");
+    assert_eq!(refused(Config::default(), idle), "iterations is 0; allowed: 1 or more");
 }

@@ -197,21 +197,21 @@ fn loads_that_cannot_be() {
     let circuit = plan.circuit_along(&nodes).unwrap();
     let mut fabric = plan.build(1).unwrap();
     let error = fabric.greedy(CircuitId(7)).unwrap_err().to_string();
-    assert_eq!(error, "circuit 7: there are 1, counted from 0");
+    assert_eq!(error, "circuit is 7; allowed: one of 1, counted from 0");
     assert_eq!(
         fabric.buffers(circuit, 3).unwrap_err().to_string(),
-        "circuit 0: buffers, but no credits on its last line"
+        "circuit is 0; allowed: one with credits on its last line"
     );
     let counted = fabric.give(SimTime::ZERO, circuit).unwrap_err().to_string();
-    assert_eq!(counted, "circuit 0: its buffers are not counted");
+    assert_eq!(counted, "circuit is 0; allowed: one whose buffers are counted");
     let (mut plan, ends) = pair(crossbar(2), credited(near(), Credits::cells(4)));
     let held = plan.circuit_along(&ends).unwrap();
     let mut other = plan.build(1).unwrap();
-    assert_eq!(other.buffers(held, 0).unwrap_err().to_string(), "buffers = 0: above 0");
+    assert_eq!(other.buffers(held, 0).unwrap_err().to_string(), "buffers is 0; allowed: above 0");
     assert!(other.buffers(CircuitId(7), 1).is_err() && other.buffers(held, 1).is_ok());
     for node in [nodes[1], nodes[2], NodeId(9)] {
         let error = fabric.load_slots(node, 0.5).unwrap_err().to_string();
-        assert_eq!(error, format!("node {}: no station where a circuit begins", node.0));
+        assert_eq!(error, format!("node is {}; allowed: a station where a circuit begins", node.0));
     }
     assert!(fabric.load_slots(nodes[0], 0.5).is_ok());
 }

@@ -9,6 +9,7 @@ mod rates;
 use wiretwin_engine::Stream;
 use wiretwin_units::{BitRate, Cells, SimTime, Span};
 
+use super::state::Note;
 use super::*;
 use crate::load::{Generator, Law};
 
@@ -101,4 +102,26 @@ fn received(fabric: &mut Fabric, circuit: CircuitId, warm_up: u64, count: u64) -
     fabric.run_until(at(slots(warm_up + count)));
     fabric.audit().unwrap();
     fabric.circuit(circuit).received - before
+}
+
+impl Fabric {
+    /// The most cells that a node has held at a time, hosts' memory not counted.
+    fn most_held(&self, node: NodeId) -> Cells {
+        Cells::new(u64::from(self.nodes[node.0 as usize].longest))
+    }
+
+    /// The most cells of a circuit that a node has held at a time; `None` where it does not pass.
+    fn most_held_of(&self, circuit: CircuitId, node: NodeId) -> Option<Cells> {
+        let hops = self.circuits[circuit.0 as usize].iter().map(|&hop| &self.store.hops[hop as usize]);
+        hops.filter(|hop| hop.node == node.0).map(|hop| Cells::new(u64::from(hop.longest))).next()
+    }
+
+    /// Something is said of a circuit's credits on a line, as if it had come from the line's second node (or,
+    /// with `back`, its first): that so many cells more have made room.
+    fn forge_credit(&mut self, line: LineId, back: bool, branch: u32, cells: u32) {
+        let direction = line.0 * 2 + u32::from(back);
+        let (from, now) = (self.store.directions[direction as usize].from, self.now());
+        self.nodes[from as usize].credit(direction, branch, Note::More(cells), &mut self.store);
+        self.wake(from, now);
+    }
 }

@@ -3,6 +3,7 @@
 use wiretwin_engine::{Probability, Stream, Untraced};
 
 use super::*;
+use crate::cell_switch::oracle::mean_wait;
 use crate::cell_switch::{Config, Totals, run_by_slot};
 
 fn run(ports: u8, load: f64, scheduler: Scheduler, slots: u64) -> (Config, Totals) {
@@ -99,10 +100,10 @@ fn rounds_find_the_share_of_a_maximal_matching_that_a_second_program_found() {
 #[test]
 fn no_matching_waits_less_than_queues_at_the_outputs() {
     let (config, four) = run(16, 0.8, Scheduler::Pim { iterations: 4 }, 60_000);
-    let ideal = run_by_slot(&config, &mut Untraced).unwrap().mean_wait().unwrap();
-    let wait = four.mean_wait().unwrap();
+    let ideal = mean_wait(&run_by_slot(&config, &mut Untraced).unwrap());
+    let wait = mean_wait(&four);
     assert!(wait > ideal, "{wait} against {ideal}");
-    let maximum = run(16, 0.8, Scheduler::Maximum, 20_000).1.mean_wait().unwrap();
-    let one = run(16, 0.8, Scheduler::Pim { iterations: 2 }, 20_000).1.mean_wait().unwrap();
+    let maximum = mean_wait(&run(16, 0.8, Scheduler::Maximum, 20_000).1);
+    let one = mean_wait(&run(16, 0.8, Scheduler::Pim { iterations: 2 }, 20_000).1);
     assert!(maximum < one, "{maximum} against {one}");
 }
