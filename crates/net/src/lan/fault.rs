@@ -134,7 +134,7 @@ impl LineEnd {
 }
 
 #[cfg(test)]
-mod in_networks;
+mod networks_tests;
 
 #[cfg(test)]
 mod tests {
