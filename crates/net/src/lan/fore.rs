@@ -14,62 +14,11 @@ use super::layer::Circuits;
 use super::socket::Carried;
 use super::{Arrived, Lan};
 
-/// Things by number, which is given out again when they are gone.
-#[derive(Debug)]
-pub(super) struct Slots<T> {
-    list: Vec<Option<T>>,
-    free: Vec<u32>,
-}
-
-impl<T> Default for Slots<T> {
-    fn default() -> Self {
-        Self { list: Vec::new(), free: Vec::new() }
-    }
-}
-
-impl<T> Slots<T> {
-    pub(super) fn add(&mut self, one: T) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.list[slot as usize] = Some(one);
-            return slot;
-        }
-        self.list.push(Some(one));
-        self.list.len() as u32 - 1
-    }
-
-    pub(super) fn take(&mut self, number: u32) -> Option<T> {
-        self.free.push(number);
-        self.list[number as usize].take()
-    }
-}
-
 /// A PDU on its way: what it carries, and to how many.
 #[derive(Debug)]
 pub(super) struct Pdu {
     content: Content,
     copies: usize,
-}
-
-/// PDUs on their way, by number.
-pub(super) type Pdus = Slots<Pdu>;
-
-impl Pdus {
-    /// One of several that it goes to has it, or will not; its copy. `None` where it is the last.
-    fn share(&mut self, number: u32) -> Option<Content> {
-        let pdu = self.list[number as usize].as_mut().filter(|pdu| pdu.copies > 1)?;
-        pdu.copies -= 1;
-        Some(pdu.content.clone())
-    }
-
-    fn length(&self, number: u32) -> Bytes {
-        self.list[number as usize].as_ref().map_or(Bytes::new(0), |pdu| pdu.content.length())
-    }
-
-    fn goes_to(&mut self, number: u32, copies: usize) {
-        if let Some(pdu) = &mut self.list[number as usize] {
-            pdu.copies = copies;
-        }
-    }
 }
 
 impl Lan {
@@ -90,7 +39,7 @@ impl Lan {
             let error = CallError::TooLong { bytes: octets, most };
             return self.outcome(host, thread, process, Outcome::Failed(error));
         }
-        let number = self.pdus.add(Pdu { content, copies: 1 });
+        let number = self.pdus.insert(Pdu { content, copies: 1 });
         let packet = self.add_packet(Carried::Pdu(number));
         let payload = Payload::whole(MessageId(packet.into()), octets);
         let out = match circuits {
@@ -115,7 +64,7 @@ impl Lan {
     /// A PDU goes to wherever a switched circuit ends.
     fn send_to_leaves(&mut self, out: u32, packet: u32, number: u32) {
         let leaves = core::mem::take(&mut self.circuits[out as usize].leaves);
-        self.pdus.goes_to(number, leaves.len());
+        self.pdus[number].copies = leaves.len();
         if leaves.is_empty() {
             self.lose_packet(packet);
         }
@@ -130,24 +79,33 @@ impl Lan {
         self.outcome(host, thread, process, Outcome::SentPdu { circuit });
     }
 
+    /// One of several that a PDU goes to has it, or will not; its copy. `None` where it is the last.
+    fn share_pdu(&mut self, number: u32) -> Option<Content> {
+        let pdu = &mut self.pdus[number];
+        (pdu.copies > 1).then(|| {
+            pdu.copies -= 1;
+            pdu.content.clone()
+        })
+    }
+
     /// A PDU will not come to one that it went to; whether it comes to others.
     pub(super) fn forget_pdu(&mut self, number: u32) -> bool {
-        if self.pdus.share(number).is_some() {
+        if self.share_pdu(number).is_some() {
             return true;
         }
-        self.pdus.take(number);
+        self.pdus.remove(number);
         false
     }
 
     /// A PDU stands before its reader.
     pub(super) fn pdu_came(&mut self, host: u32, thread: ThreadId, number: u32, packet: u32) {
         let trail = self.hosts[host as usize].cpu.trail(thread);
-        let pdu = match self.packets.carried(packet) {
+        let pdu = match self.packets[packet].carried {
             Carried::Pdu(pdu) => pdu,
             Carried::Signal(_) => return self.signal_came(host, thread, packet),
             _ => return,
         };
-        let (length, room) = (self.pdus.length(pdu), self.config.stream_bytes);
+        let (length, room) = (self.pdus[pdu].content.length(), self.config.stream_bytes);
         let payload = Payload::whole(MessageId(packet.into()), length);
         if self.is_switched(number) {
             return self.switched_pdu_came(host, number, Arrived { payload, trail });
@@ -232,12 +190,12 @@ impl Lan {
         circuit: CircuitId,
         packet: u32,
     ) {
-        let Carried::Pdu(number) = self.packets.carried(packet) else { return };
-        let mut content = match self.pdus.share(number) {
+        let Carried::Pdu(number) = self.packets[packet].carried else { return };
+        let mut content = match self.share_pdu(number) {
             Some(copy) => copy,
             None => {
-                self.packets.take(packet);
-                self.pdus.take(number).map(|pdu| pdu.content).unwrap_or_default()
+                self.packets.remove(packet);
+                self.pdus.remove(number).content
             }
         };
         self.outcome(host, thread, process, Outcome::Pdu { circuit, content: &mut content });

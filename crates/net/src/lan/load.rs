@@ -276,7 +276,7 @@ impl Lan {
         let aside = if self.loads.is_empty() { 0 } else { self.core.carrying() + self.generating() };
         self.core.future.pending() > self.endless + aside
             || (aside > 0
-                && (self.core.pdus.live() > 0 || (self.medium.is_some() && self.packets.live() > 0)))
+                && (self.core.pdus.live() > 0 || (self.medium.is_some() && !self.packets.is_empty())))
     }
 
     /// Events that generators wait for.

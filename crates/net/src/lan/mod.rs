@@ -68,7 +68,7 @@ mod waits;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use wiretwin_engine::{Digest, Stream};
+use wiretwin_engine::{Digest, Slab, Stream};
 use wiretwin_msg::library::{Address, Content, Failure, ListenerId};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
@@ -89,14 +89,14 @@ use core::{Core, LanEvent, Link, LinkId, Port};
 use cpu::Step;
 use datagram::{DatagramSocket, Datagrams};
 use fault::{LineEnd, LineErrors};
-use fore::Pdus;
+use fore::Pdu;
 use host::{Action, Host};
 use layer::{MappedEnd, Runtime};
 use load::Load;
 use medium::Medium;
 use rank_udp::RankUdp;
 use signalling::Signalling;
-use socket::{End, Packets, Pending};
+use socket::{End, Packet, Pending};
 use stack::{Lower, Message as MessageLayer, Transport};
 use trail::{Part, SegmentId, Trail};
 
@@ -263,7 +263,8 @@ pub struct Lan {
     listening: BTreeMap<Address, (u32, ListenerId)>,
     /// Connections that are over: whose, to whom, why.
     over: Vec<(u32, u32, Reason)>,
-    packets: Packets,
+    /// Packets on their way.
+    packets: Slab<Packet>,
     /// By host, where ranks send each other datagrams.
     rank_udp: Vec<RankUdp>,
     pieces_lost: u64,
@@ -273,7 +274,7 @@ pub struct Lan {
     bound: BTreeMap<Address, u32>,
     datagrams: Datagrams,
     /// PDUs of libraries on their way.
-    pdus: Pdus,
+    pdus: Slab<Pdu>,
     signalling: Option<Box<Signalling>>,
     /// Whom messages to several are for, until their library has them.
     several: BTreeMap<RequestId, Vec<u32>>,
@@ -320,14 +321,14 @@ impl Lan {
             mapped: Vec::new(),
             listening: BTreeMap::new(),
             over: Vec::new(),
-            packets: Packets::default(),
+            packets: Slab::new(),
             rank_udp: Vec::new(),
             pieces_lost: 0,
             vis: vi::Vis::default(),
             udp: Vec::new(),
             bound: BTreeMap::new(),
             datagrams: Datagrams::default(),
-            pdus: Pdus::default(),
+            pdus: Slab::new(),
             signalling: None,
             several: BTreeMap::new(),
             sent_to_several: 0,

@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use wiretwin_engine::Slab;
 use wiretwin_msg::fore::driver::{self, DEVICE, Done, Transmit};
 use wiretwin_msg::fore::switch::{self, Act};
 use wiretwin_msg::fore::{
@@ -34,7 +35,6 @@ use super::circuit::{Arrived, FIRST_VCI};
 use super::config::{AdapterConfig, HostConfig, NetworkConfig};
 use super::core::LanEvent;
 use super::cpu::{Step, ThreadId};
-use super::fore::Slots;
 use super::host::Action;
 use super::layer::Circuits;
 use super::socket::Carried;
@@ -124,7 +124,7 @@ pub(super) struct Signalling {
     down: Vec<u32>,
     /// Circuits from this number on are switched.
     first: u32,
-    messages: Slots<Repr>,
+    messages: Slab<Repr>,
     /// By host: switched circuits by the channel on which they leave it.
     outs: Vec<BTreeMap<u16, u32>>,
     inboxes: BTreeMap<(u32, Descriptor), Inbox>,
@@ -197,7 +197,7 @@ impl Lan {
             up,
             down,
             first: self.circuits.len() as u32,
-            messages: Slots::default(),
+            messages: Slab::new(),
             outs: vec![BTreeMap::new(); size as usize],
             inboxes: BTreeMap::new(),
             connecting: BTreeMap::new(),
@@ -440,7 +440,7 @@ impl Lan {
         let number = match &mut self.signalling {
             Some(signalling) => {
                 signalling.signalled.messages += 1;
-                signalling.messages.add(message)
+                signalling.messages.insert(message)
             }
             None => 0,
         };
@@ -452,9 +452,9 @@ impl Lan {
     /// A message has come to a host.
     pub(super) fn signal_came(&mut self, host: u32, thread: ThreadId, packet: u32) {
         let now = self.core.now();
-        let Carried::Signal(number) = self.packets.take(packet).carried else { return };
+        let Carried::Signal(number) = self.packets.remove(packet).carried else { return };
         let Some(signalling) = &mut self.signalling else { return };
-        let Some(message) = signalling.messages.take(number) else { return };
+        let message = signalling.messages.remove(number);
         signalling.drivers[host as usize].handle_signal(now, message);
         let steps = self.drain_driver(host);
         self.insert(host, thread, &steps);
@@ -463,7 +463,7 @@ impl Lan {
     /// One will not come.
     pub(super) fn forget_signal(&mut self, number: u32) {
         if let Some(signalling) = &mut self.signalling {
-            signalling.messages.take(number);
+            signalling.messages.remove(number);
         }
     }
 
@@ -490,10 +490,9 @@ impl Lan {
             }
             let Some(packet) = whole.map(|payload| payload.message.0 as u32) else { continue };
             self.forget_lost(circuit, packet);
-            let Carried::Signal(number) = self.packets.take(packet).carried else { continue };
-            if let Some(signalling) = &mut self.signalling
-                && let Some(message) = signalling.messages.take(number)
-            {
+            let Carried::Signal(number) = self.packets.remove(packet).carried else { continue };
+            if let Some(signalling) = &mut self.signalling {
+                let message = signalling.messages.remove(number);
                 signalling.control.handle_message(now, port, message);
             }
             self.drain_control();

@@ -82,7 +82,7 @@ pub(super) struct Pending {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub(super) carried: Carried,
-    trail: SegmentId,
+    pub(super) trail: SegmentId,
 }
 
 /// What a packet carries.
@@ -102,43 +102,6 @@ pub(super) enum Carried {
     Pdu(u32),
     /// A message of signalling.
     Signal(u32),
-}
-
-/// Packets on their way, by number.
-#[derive(Debug, Default)]
-pub(super) struct Packets {
-    list: Vec<Packet>,
-    free: Vec<u32>,
-}
-
-impl Packets {
-    fn add(&mut self, packet: Packet) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.list[slot as usize] = packet;
-            return slot;
-        }
-        self.list.push(packet);
-        self.list.len() as u32 - 1
-    }
-
-    /// What a packet comes after.
-    pub(super) fn follows(&mut self, number: u32, trail: SegmentId) {
-        self.list[number as usize].trail = trail;
-    }
-
-    /// Packets on their way.
-    pub(super) fn live(&self) -> usize {
-        self.list.len() - self.free.len()
-    }
-
-    pub(super) fn carried(&self, number: u32) -> Carried {
-        self.list[number as usize].carried
-    }
-
-    pub(super) fn take(&mut self, number: u32) -> Packet {
-        self.free.push(number);
-        self.list[number as usize]
-    }
 }
 
 /// IP's header, without options.
@@ -433,17 +396,17 @@ impl Lan {
     }
 
     pub(super) fn add_packet(&mut self, carried: Carried) -> u32 {
-        self.packets.add(Packet { carried, trail: SegmentId::NONE })
+        self.packets.insert(Packet { carried, trail: SegmentId::NONE })
     }
 
     /// A packet is lost on its way.
     pub(super) fn lose_packet(&mut self, packet: u32) {
-        if let Carried::Pdu(number) = self.packets.carried(packet)
+        if let Carried::Pdu(number) = self.packets[packet].carried
             && self.forget_pdu(number)
         {
             return;
         }
-        match self.packets.take(packet).carried {
+        match self.packets.remove(packet).carried {
             Carried::Piece(piece) => self.piece_lost(piece),
             Carried::Vi { packet, .. } => self.vi_lost(packet),
             Carried::Signal(number) => self.forget_signal(number),
@@ -460,7 +423,7 @@ impl Lan {
             return self.wake(host, timer, &[Step::After(trail), Step::Do(Action::Input { packet })]);
         }
         if self.capture.as_ref().is_some_and(|capture| capture.host == host) {
-            match self.packets.list[packet as usize].carried {
+            match self.packets[packet].carried {
                 Carried::Segment { segment, end } => {
                     self.capture_segment(self.ends[end as usize].other, &segment);
                 }
@@ -494,7 +457,7 @@ impl Lan {
         trail: SegmentId,
     ) {
         let now = self.core.now();
-        self.packets.list[packet as usize].trail = trail;
+        self.packets[packet].trail = trail;
         let Some(medium) = &mut self.medium else { return };
         medium.advance(now);
         let taken = medium.offer(now, host, to, packet, octets);
@@ -517,7 +480,7 @@ impl Lan {
                     if packet == LOAD_PACKET {
                         continue;
                     }
-                    let before = self.packets.list[packet as usize].trail;
+                    let before = self.packets[packet].trail;
                     let trail = match stamps {
                         None => {
                             let last = now - sent;
@@ -559,7 +522,7 @@ impl Lan {
         }
         self.medium = Some(medium);
         for (host, packet, trail) in at_adapters {
-            let carried = self.packets.take(packet).carried;
+            let carried = self.packets.remove(packet).carried;
             self.take_vi(host, None, carried, trail);
         }
     }
@@ -584,7 +547,7 @@ impl Lan {
 
     /// The steps of a handler to which a packet has come.
     pub(super) fn packet_steps(&self, host: u32, packet: u32, octets: Bytes) -> [Step<Action>; 2] {
-        if matches!(self.packets.list[packet as usize].carried, Carried::Vi { .. }) {
+        if matches!(self.packets[packet].carried, Carried::Vi { .. }) {
             // The emulation says what it does with it, as its driver's part.
             return [Step::Charge(Activity::ViaPacketIn, Span::ZERO), Step::Do(Action::Input { packet })];
         }
@@ -594,7 +557,7 @@ impl Lan {
     /// How long the frame or PDU of a packet is.
     pub(super) fn packet_octets(&self, packet: u32) -> Bytes {
         let encapsulation = self.config.socket.as_ref().map_or(Bytes::new(0), |socket| socket.encapsulation);
-        let octets = match self.packets.list[packet as usize].carried {
+        let octets = match self.packets[packet].carried {
             Carried::Segment { segment, .. } => u64::from(segment.octets()),
             Carried::Piece(piece) => piece.length.into(),
             Carried::Ip(piece) => piece.length.into(),
@@ -608,7 +571,7 @@ impl Lan {
     /// A packet has come to its end.
     pub(super) fn input(&mut self, host: u32, thread: ThreadId, packet: u32) {
         let now = self.core.now();
-        let (segment, end) = match self.packets.take(packet).carried {
+        let (segment, end) = match self.packets.remove(packet).carried {
             carried @ Carried::Vi { .. } => {
                 let trail = self.hosts[host as usize].cpu.trail(thread);
                 return self.take_vi(host, Some(thread), carried, trail);

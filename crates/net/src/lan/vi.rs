@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 
+use wiretwin_engine::Slab;
 use wiretwin_msg::library::{Call, ConnectionId, Content, Outcome, Ready, Way};
 use wiretwin_msg::mpi::Flow;
 use wiretwin_msg::via::{
@@ -129,25 +130,8 @@ struct HostNic {
 #[derive(Debug, Default)]
 pub(super) struct Vis {
     nics: Vec<HostNic>,
-    /// Packets on their way, by number.
-    packets: Vec<Option<Packet>>,
-    free: Vec<u32>,
-}
-
-impl Vis {
-    fn add(&mut self, packet: Packet) -> u32 {
-        if let Some(slot) = self.free.pop() {
-            self.packets[slot as usize] = Some(packet);
-            return slot;
-        }
-        self.packets.push(Some(packet));
-        self.packets.len() as u32 - 1
-    }
-
-    fn take(&mut self, number: u32) -> Option<Packet> {
-        self.free.push(number);
-        self.packets[number as usize].take()
-    }
+    /// Packets on their way.
+    packets: Slab<Packet>,
 }
 
 /// All memory of a process: one region, and descriptors and data of message n at multiples of [`STRIDE`].
@@ -443,7 +427,7 @@ impl Lan {
 
     /// A packet is lost.
     pub(super) fn vi_lost(&mut self, packet: u32) {
-        self.vis.take(packet);
+        self.vis.packets.remove(packet);
     }
 
     /// A packet comes to the NIC of a host: in its handler, or at the adapter.
@@ -455,7 +439,7 @@ impl Lan {
         trail: SegmentId,
     ) {
         let Carried::Vi { packet, .. } = carried else { return };
-        let Some(packet) = self.vis.take(packet) else { return };
+        let packet = self.vis.packets.remove(packet);
         let now = self.core.now();
         let one = &mut self.vis.nics[host as usize];
         one.at_hand = match &packet.body {
@@ -480,7 +464,7 @@ impl Lan {
                 Output::Work(work) => self.charge_vi(host, &work, &mut steps),
                 Output::Transmit(packet) => {
                     let (octets, to) = (packet.length() + FCS_OCTETS, host_of(packet.to));
-                    let packet = self.vis.add(packet);
+                    let packet = self.vis.packets.insert(packet);
                     let packet = self.add_packet(Carried::Vi { packet, octets });
                     if thread.is_some() {
                         steps.push(Step::Do(Action::Transmit { packet, to, octets }));

@@ -168,7 +168,7 @@ impl Lan {
                 sender.sent.push_back(pdu);
                 sender.used += 1;
                 let packet = self.add_packet(Carried::Mapped { end: other, octets: octets.get() });
-                self.packets.follows(packet, trail);
+                self.packets[packet].trail = trail;
                 if let Some(medium) = &mut self.medium {
                     medium.advance(now);
                     medium.offer_mapped(now, [host, to], end, packet, octets);

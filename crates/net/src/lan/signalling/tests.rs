@@ -54,7 +54,7 @@ fn a_first_message_waits_for_its_circuit_and_the_others_do_not() {
     // Request, indication, response, confirmation: twice.
     assert_eq!((signalled.messages, signalled.joined, signalled.refused), (8, 2, 0));
     assert_eq!(lan.calls(), (2, 4), "they stay");
-    assert_eq!(lan.packets.live(), 0);
+    assert_eq!(lan.packets.len(), 0);
     // Over permanent circuits a round takes what it takes over these.
     let params = EchoParams { bytes: 40, rounds: 2 };
     let plain = want("fore+reliable/aal5", 2, r#""cut_messages": false"#);
@@ -95,7 +95,7 @@ fn one_message_goes_to_all_on_a_tree() {
             adapter("link 0")
         };
         assert!(3 * sent(&tree) < sent(&each), "{stack}: {} {}", sent(&tree), sent(&each));
-        assert_eq!((tree.packets.live(), each.packets.live()), (0, 0), "{stack}");
+        assert_eq!((tree.packets.len(), each.packets.len()), (0, 0), "{stack}");
     }
 }
 
@@ -108,7 +108,7 @@ fn what_is_lost_of_a_tree_is_repaired_for_whoever_lacks_it() {
         let program = async move |comm: &mut SimComm| cast(comm, &params).await;
         let (lan, _) = ran(&want(stack, 4, more), program);
         assert!(lan.losses().pdus > 3, "{stack}: {:?}", lan.losses());
-        assert_eq!(lan.packets.live(), 0, "{stack}: what is lost is forgotten");
+        assert_eq!(lan.packets.len(), 0, "{stack}: what is lost is forgotten");
     }
 }
 
@@ -188,7 +188,7 @@ fn messages_of_signalling_that_are_lost_are_repeated() {
     let (lan, outcomes) = ran(&want("fore+reliable/aal5", 2, more), program);
     let signalled = lan.signalled().expect("circuits are switched");
     assert!(signalled.messages > 8 && outcomes[0].elapsed > Span::from_s(3), "{signalled:?}");
-    assert_eq!(lan.packets.live(), 0);
+    assert_eq!(lan.packets.len(), 0);
 }
 
 #[test]
