@@ -38,6 +38,7 @@ pub mod layer;
 pub mod load;
 pub mod local;
 pub mod model;
+mod named;
 pub mod op;
 pub mod packet;
 pub mod port;

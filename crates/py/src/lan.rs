@@ -277,7 +277,7 @@ pub fn points_of(outcome: &Outcome) -> Vec<Measured> {
 fn lan_try(py: Python<'_>, config_json: &str, ability: &str, seed: u64) -> PyResult<(bool, String)> {
     py.detach(|| {
         let Some(wanted) = Ability::from_name(ability) else {
-            let names = Ability::ALL.map(Ability::name).join(", ");
+            let names = Ability::ALL.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ");
             return Err(PyValueError::new_err(format!("no ability {ability:?}; allowed: {names}")));
         };
         let config = Config::from_json(config_json).map_err(refused)?;

@@ -4,111 +4,56 @@ use std::fmt;
 
 use wiretwin_proto::WorkKind;
 
-/// A layer of a stack, from the program to the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Layer {
+use crate::named::named;
+
+named! {
+    /// A layer of a stack, from the program to the wire.
+    Layer:
     /// The program itself.
-    Program,
+    Program = "program",
     /// The message layer: what the program calls.
-    Message,
+    Message = "message",
     /// The operating system under it: traps, switches of context, interrupts, copies.
-    System,
+    System = "system",
     /// TCP, UDP and IP.
-    Transport,
+    Transport = "transport",
     /// The ATM adaptation layer.
-    Adaptation,
+    Adaptation = "adaptation",
     /// The adapter's driver.
-    Driver,
+    Driver = "driver",
     /// The adapter.
-    Adapter,
+    Adapter = "adapter",
     /// Links.
-    Link,
+    Link = "link",
     /// Switches and other elements between links.
-    Switch,
+    Switch = "switch",
 }
 
-impl Layer {
-    /// All layers, from the top.
-    pub const ALL: [Self; 9] = [
-        Self::Program,
-        Self::Message,
-        Self::System,
-        Self::Transport,
-        Self::Adaptation,
-        Self::Driver,
-        Self::Adapter,
-        Self::Link,
-        Self::Switch,
-    ];
-
-    /// Its name in tables and figures.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Program => "program",
-            Self::Message => "message",
-            Self::System => "system",
-            Self::Transport => "transport",
-            Self::Adaptation => "adaptation",
-            Self::Driver => "driver",
-            Self::Adapter => "adapter",
-            Self::Link => "link",
-            Self::Switch => "switch",
-        }
-    }
-}
-
-/// Something that does one thing at a time, or the plain passing of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Resource {
+named! {
+    /// Something that does one thing at a time, or the plain passing of time.
+    Resource:
     /// A host's processor.
-    Cpu,
+    Cpu = "cpu",
     /// A host's input and output bus.
-    Bus,
+    Bus = "bus",
     /// The processor on an adapter.
-    Firmware,
+    Firmware = "firmware",
     /// A link while it sends.
-    Wire,
+    Wire = "wire",
     /// A switch's fabric.
-    Fabric,
+    Fabric = "fabric",
     /// Nothing is used: light travels, a delay passes.
-    Delay,
-}
-
-impl Resource {
-    /// Its name in tables and figures.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Bus => "bus",
-            Self::Firmware => "firmware",
-            Self::Wire => "wire",
-            Self::Fabric => "fabric",
-            Self::Delay => "delay",
-        }
-    }
+    Delay = "delay",
 }
 
 macro_rules! activities {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $layer:ident, $resource:ident;)*) => {
-        /// One kind of thing that takes time.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[repr(u8)]
-        pub enum Activity { $($(#[$doc])* $variant,)* }
+        named! {
+            /// One kind of thing that takes time.
+            Activity: $($(#[$doc])* $variant = $name,)*
+        }
 
         impl Activity {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// Its name in data files, tables and figures.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
             /// The layer that asks for it.
             #[must_use]
             pub const fn layer(self) -> Layer {

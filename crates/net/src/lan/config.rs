@@ -286,10 +286,7 @@ impl Config {
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let value = read::from_json(text)?;
         let top = At::top(&value).object(&CONFIG_KEYS)?;
-        let stack = Stack::from_str(top.get("stack")?.text()?).map_err(|error| {
-            let allowed = format!("{} ({})", Stack::names(), error.reason);
-            top.refuse_member("stack", error.stack, allowed)
-        })?;
+        let stack = Stack::from_str(top.get("stack")?.text()?)?;
         let hosts = top.get("hosts")?.list("hosts")?;
         let most = if stack.has_many_hosts() { MANY_HOSTS } else { MOST_HOSTS };
         if !(2..=most).contains(&hosts.len()) {

@@ -40,7 +40,7 @@ pub(crate) enum Step<A> {
 }
 
 /// The number of a thread on its processor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadId(pub(crate) u16);
 
 /// What the processor does next.

@@ -332,18 +332,7 @@ impl Lan {
                     self.datagram_progress(host, thread, rank);
                 }
                 Message::Socket => self.socket_progress(host, thread, rank),
-                Message::Framed
-                | Message::MpiLam
-                | Message::MpiMpich
-                | Message::Mpi
-                | Message::PvmAdvise
-                | Message::PvmNormal
-                | Message::Rpc
-                | Message::Via
-                | Message::MpiMvich
-                | Message::PvmMapped
-                | Message::ForeReliable
-                | Message::PvmFore => self.turn(host, thread, rank),
+                _ => self.turn(host, thread, rank),
             },
             Action::Took { rank, payload } => self.took(host, thread, rank, payload),
             Action::Handle { adapter } => self.handle_interrupt(host, thread, adapter),

@@ -122,13 +122,15 @@ pub struct Losses {
     pub unread: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Running,
     Waiting,
     Finished,
 }
 
+#[derive(Default)]
 struct Process {
     host: u32,
     thread: cpu::ThreadId,
@@ -165,9 +167,10 @@ struct Process {
 }
 
 /// A look at what has come, by a process that does not wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Look {
     /// It waits.
+    #[default]
     No,
     /// It is to look.
     Due,
@@ -434,28 +437,7 @@ impl Lan {
     /// Another process on a host; the first one of each is a rank's.
     fn add_process(&mut self, host: u32) {
         let thread = self.hosts[host as usize].cpu.thread(cpu::Level::Process);
-        self.processes.push(Process {
-            host,
-            thread,
-            state: State::Running,
-            waits: Vec::new(),
-            waited: 0,
-            mode: WaitMode::All,
-            probe: None,
-            probed: false,
-            found: None,
-            look: Look::No,
-            posted: VecDeque::new(),
-            unexpected: VecDeque::new(),
-            in_call: false,
-            asleep: false,
-            paused: false,
-            sends: VecDeque::new(),
-            write_blocked: false,
-            reached: BTreeSet::new(),
-            completions: Vec::new(),
-            failures: Vec::new(),
-        });
+        self.processes.push(Process { host, thread, ..Process::default() });
     }
 
     /// How many ranks there are.
@@ -603,18 +585,7 @@ impl Lan {
                     MessageLayer::Fore => self.start_send(rank, request),
                     MessageLayer::Socket if self.sends_datagrams() => self.post_datagram(rank, request),
                     MessageLayer::Socket => self.post_socket_send(rank, request, to, bytes),
-                    MessageLayer::Framed
-                    | MessageLayer::MpiLam
-                    | MessageLayer::MpiMpich
-                    | MessageLayer::Mpi
-                    | MessageLayer::PvmAdvise
-                    | MessageLayer::PvmNormal
-                    | MessageLayer::Rpc
-                    | MessageLayer::Via
-                    | MessageLayer::MpiMvich
-                    | MessageLayer::PvmMapped
-                    | MessageLayer::ForeReliable
-                    | MessageLayer::PvmFore => self.post_to_library(rank, request, true),
+                    _ => self.post_to_library(rank, request, true),
                 }
                 Ok(Some(request))
             }

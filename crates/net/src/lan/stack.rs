@@ -11,62 +11,52 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// What the program calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Message {
+use wiretwin_plan::PlanError;
+
+use crate::named::named;
+use Lower::{Aal5, Aal34, Ethernet, Fddi, Gige};
+use Message::{
+    Fore, ForeReliable, Framed, Mpi, MpiLam, MpiMpich, MpiMvich, PvmAdvise, PvmFore, PvmMapped, PvmNormal,
+    Rpc, Socket, Via,
+};
+
+named! {
+    /// What the program calls.
+    Message:
     /// The interface of the ATM adapter's driver: PDUs on circuits, nothing repeated.
-    Fore,
+    Fore = "fore",
     /// The same below messages that are cut into PDUs and repeated where they are lost:
     /// [`wiretwin_msg::reliable`] under [`wiretwin_msg::framed`].
-    ForeReliable,
+    ForeReliable = "fore+reliable",
     /// A stream socket, over TCP.
-    Socket,
+    Socket = "socket",
     /// Messages with a head, over stream sockets: [`wiretwin_msg::framed`].
-    Framed,
+    Framed = "framed",
     /// LAM, client to client: [`wiretwin_msg::mpi`].
-    MpiLam,
+    MpiLam = "mpi-lam",
     /// MPICH on p4: [`wiretwin_msg::mpi`].
-    MpiMpich,
+    MpiMpich = "mpi-mpich",
     /// MPI as nobody's library does it, with thresholds to set: [`wiretwin_msg::mpi`].
-    Mpi,
+    Mpi = "mpi",
     /// PVM, its messages over connections between tasks: [`wiretwin_msg::pvm`].
-    PvmAdvise,
+    PvmAdvise = "pvm-advise",
     /// The same, through a daemon on each host.
-    PvmNormal,
+    PvmNormal = "pvm-normal",
     /// PVM over the interface of the ATM adapter's driver: [`wiretwin_msg::reliable`] under
     /// [`wiretwin_msg::pvm`].
-    PvmFore,
+    PvmFore = "pvm-fore",
     /// Remote procedure calls: [`wiretwin_msg::rpc::library`].
-    Rpc,
+    Rpc = "rpc",
     /// Messages straight over VIs: [`wiretwin_msg::via::messages`].
-    Via,
+    Via = "via",
     /// MVICH: [`wiretwin_msg::mpi::vias`].
-    MpiMvich,
+    MpiMvich = "mpi-mvich",
     /// PVM whose tasks write into memory of the adapter that is mapped into them, over switches that lose
     /// nothing.
-    PvmMapped,
+    PvmMapped = "pvm-mapped",
 }
 
 impl Message {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Fore => "fore",
-            Self::ForeReliable => "fore+reliable",
-            Self::Socket => "socket",
-            Self::Framed => "framed",
-            Self::MpiLam => "mpi-lam",
-            Self::MpiMpich => "mpi-mpich",
-            Self::Mpi => "mpi",
-            Self::PvmAdvise => "pvm-advise",
-            Self::PvmNormal => "pvm-normal",
-            Self::PvmFore => "pvm-fore",
-            Self::Rpc => "rpc",
-            Self::Via => "via",
-            Self::MpiMvich => "mpi-mvich",
-            Self::PvmMapped => "pvm-mapped",
-        }
-    }
-
     /// Whether it speaks to its peers by VIs, not by sockets.
     #[must_use]
     pub const fn is_over_vis(self) -> bool {
@@ -97,30 +87,30 @@ impl Message {
     }
 }
 
-/// What is between the message layer and the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transport {
+named! {
+    /// What is between the message layer and the network.
+    Transport:
     /// Nothing: PDUs of the adaptation layer.
-    None,
+    None = "",
     /// TCP.
-    Tcp,
+    Tcp = "/tcp",
     /// UDP between hosts.
-    Udp,
+    Udp = "/udp",
 }
 
-/// What is under the message layer and its transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lower {
+named! {
+    /// What is under the message layer and its transport.
+    Lower:
     /// ATM with AAL type 5.
-    Aal5,
+    Aal5 = "aal5",
     /// ATM with AAL type 3/4.
-    Aal34,
+    Aal34 = "aal34",
     /// Ethernet.
-    Ethernet,
+    Ethernet = "ethernet",
     /// FDDI.
-    Fddi,
+    Fddi = "fddi",
     /// Gigabit Ethernet.
-    Gige,
+    Gige = "gige",
 }
 
 /// A stack that can be.
@@ -134,168 +124,78 @@ pub struct Stack {
     pub lower: Lower,
 }
 
-/// Why a text is no stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StackError {
-    /// The text.
-    pub stack: String,
-    /// Why not.
-    pub reason: String,
-}
+/// Message layers, the transport that they have, what may be under it, and what else is to say of it.
+type Path = (&'static [Message], Transport, &'static [Lower], &'static str);
 
-impl fmt::Display for StackError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stack {:?}: {}; allowed: {}", self.stack, self.reason, Stack::names())
-    }
-}
+/// The networks that carry IP.
+const OF_IP: &[Lower] = &[Aal5, Ethernet, Fddi, Gige];
 
-impl std::error::Error for StackError {}
+/// Every path that there is, the one that a layer has as a rule before another.
+const PATHS: [Path; 6] = [
+    (
+        &[Fore, ForeReliable, PvmFore],
+        Transport::None,
+        &[Aal5, Aal34],
+        "the Fore interface needs an adaptation layer of ATM, with no transport between them; its driver \
+         rejects types 0, 1 and 2 and treats types 3 and 4 as one: aal34",
+    ),
+    (
+        &[Socket, Framed, PvmAdvise, MpiLam, MpiMpich, Mpi, Rpc],
+        Transport::Tcp,
+        OF_IP,
+        "a socket needs a transport, TCP (or UDP for socket and rpc), and a network under it; IP travels in \
+         AAL 5",
+    ),
+    (&[PvmNormal], Transport::Udp, OF_IP, "daemons speak UDP to each other"),
+    (&[Socket, Rpc], Transport::Udp, OF_IP, ""),
+    (
+        &[Via, MpiMvich],
+        Transport::None,
+        &[Gige],
+        "a VI is a connection of its own between adapters of Gigabit Ethernet, with no transport",
+    ),
+    (&[PvmMapped], Transport::None, &[Aal5], "mapped memory is that of an ATM adapter: pvm-mapped/aal5"),
+];
 
 impl Stack {
-    /// The names of the stacks that there are.
-    #[must_use]
-    pub fn names() -> String {
-        Self::ALL.map(|stack| stack.to_string()).join(", ")
+    /// Every stack that there is.
+    pub fn all() -> impl Iterator<Item = Self> {
+        PATHS.into_iter().flat_map(|(messages, transport, lowers, _)| {
+            let over = move |message| lowers.iter().map(move |&lower| Self { message, transport, lower });
+            messages.iter().copied().flat_map(over)
+        })
     }
 
     /// Whether the network is ATM.
     #[must_use]
     pub const fn is_atm(&self) -> bool {
-        matches!(self.lower, Lower::Aal5 | Lower::Aal34)
+        matches!(self.lower, Aal5 | Aal34)
     }
 
     /// Whether it can be that of very many hosts: a message layer over TCP and a switch of Ethernet.
     pub(super) const fn has_many_hosts(&self) -> bool {
-        matches!((self.transport, self.lower), (Transport::Tcp, Lower::Gige)) && self.message.is_library()
+        matches!((self.transport, self.lower), (Transport::Tcp, Gige)) && self.message.is_library()
     }
-
-    const fn circuits(message: Message, lower: Lower) -> Self {
-        Self { message, transport: Transport::None, lower }
-    }
-
-    const fn tcp(message: Message, lower: Lower) -> Self {
-        Self { message, transport: Transport::Tcp, lower }
-    }
-
-    /// Every stack that there is.
-    pub const ALL: [Self; 49] = [
-        Self::circuits(Message::Fore, Lower::Aal5),
-        Self::circuits(Message::Fore, Lower::Aal34),
-        Self::circuits(Message::ForeReliable, Lower::Aal5),
-        Self::circuits(Message::ForeReliable, Lower::Aal34),
-        Self::circuits(Message::PvmFore, Lower::Aal5),
-        Self::circuits(Message::PvmFore, Lower::Aal34),
-        Self::tcp(Message::Socket, Lower::Aal5),
-        Self::tcp(Message::Socket, Lower::Ethernet),
-        Self::tcp(Message::Socket, Lower::Fddi),
-        Self::tcp(Message::Framed, Lower::Aal5),
-        Self::tcp(Message::Framed, Lower::Ethernet),
-        Self::tcp(Message::Framed, Lower::Fddi),
-        Self::tcp(Message::PvmAdvise, Lower::Aal5),
-        Self::tcp(Message::PvmAdvise, Lower::Ethernet),
-        Self::tcp(Message::PvmAdvise, Lower::Fddi),
-        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Aal5 },
-        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Ethernet },
-        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Fddi },
-        Self { message: Message::Socket, transport: Transport::Udp, lower: Lower::Gige },
-        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Aal5 },
-        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Ethernet },
-        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Fddi },
-        Self::tcp(Message::Socket, Lower::Gige),
-        Self::tcp(Message::Framed, Lower::Gige),
-        Self::tcp(Message::PvmAdvise, Lower::Gige),
-        Self::tcp(Message::MpiLam, Lower::Aal5),
-        Self::tcp(Message::MpiLam, Lower::Ethernet),
-        Self::tcp(Message::MpiLam, Lower::Fddi),
-        Self::tcp(Message::MpiLam, Lower::Gige),
-        Self::tcp(Message::MpiMpich, Lower::Aal5),
-        Self::tcp(Message::MpiMpich, Lower::Ethernet),
-        Self::tcp(Message::MpiMpich, Lower::Fddi),
-        Self::tcp(Message::MpiMpich, Lower::Gige),
-        Self { message: Message::PvmNormal, transport: Transport::Udp, lower: Lower::Gige },
-        Self::tcp(Message::Rpc, Lower::Aal5),
-        Self::tcp(Message::Rpc, Lower::Ethernet),
-        Self::tcp(Message::Rpc, Lower::Fddi),
-        Self::tcp(Message::Rpc, Lower::Gige),
-        Self { message: Message::Via, transport: Transport::None, lower: Lower::Gige },
-        Self { message: Message::MpiMvich, transport: Transport::None, lower: Lower::Gige },
-        Self { message: Message::PvmMapped, transport: Transport::None, lower: Lower::Aal5 },
-        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Aal5 },
-        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Ethernet },
-        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Fddi },
-        Self { message: Message::Rpc, transport: Transport::Udp, lower: Lower::Gige },
-        Self::tcp(Message::Mpi, Lower::Aal5),
-        Self::tcp(Message::Mpi, Lower::Ethernet),
-        Self::tcp(Message::Mpi, Lower::Fddi),
-        Self::tcp(Message::Mpi, Lower::Gige),
-    ];
 }
 
 impl fmt::Display for Stack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transport = match self.transport {
-            Transport::None => "",
-            Transport::Tcp => "/tcp",
-            Transport::Udp => "/udp",
-        };
-        let lower = match self.lower {
-            Lower::Aal5 => "aal5",
-            Lower::Aal34 => "aal34",
-            Lower::Ethernet => "ethernet",
-            Lower::Fddi => "fddi",
-            Lower::Gige => "gige",
-        };
-        write!(f, "{}{transport}/{lower}", self.message.name())
+        write!(f, "{}{}/{}", self.message.name(), self.transport.name(), self.lower.name())
     }
 }
 
 impl FromStr for Stack {
-    type Err = StackError;
+    type Err = PlanError;
 
-    fn from_str(text: &str) -> Result<Self, StackError> {
-        if let Some(stack) = Self::ALL.into_iter().find(|stack| stack.to_string() == text) {
-            return Ok(stack);
-        }
-        let refuse = |reason: &str| Err(StackError { stack: text.into(), reason: reason.into() });
-        let parts: Vec<&str> = text.split('/').collect();
-        match parts[..] {
-            ["fore" | "fore+reliable" | "pvm-fore", "aal0" | "aal1" | "aal2"] => {
-                refuse("the adapter's driver rejects AAL types 0, 1 and 2")
-            }
-            ["fore" | "fore+reliable" | "pvm-fore", "aal3" | "aal4"] => {
-                refuse("the adapter's driver treats types 3 and 4 as one: aal34")
-            }
-            [
-                "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich" | "mpi",
-                "tcp",
-                "aal34",
-            ] => refuse("IP travels in AAL 5 here"),
-            ["fore" | "fore+reliable" | "pvm-fore", "ethernet" | "fddi" | "gige"] => {
-                refuse("the Fore interface is that of an ATM adapter: it needs an adaptation layer")
-            }
-            ["fore" | "fore+reliable" | "pvm-fore", "tcp" | "udp", ..] => refuse(
-                "the Fore interface hands PDUs to the adaptation layer: there is no transport between them",
-            ),
-            [
-                "socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich" | "mpi",
-                "aal5" | "aal34" | "ethernet" | "fddi" | "gige",
-            ] => refuse("a socket needs a transport, tcp or udp"),
-            ["via" | "mpi-mvich", "tcp" | "udp", ..] => {
-                refuse("a VI is a connection of its own: there is no transport between it and the adapter")
-            }
-            ["via" | "mpi-mvich", "aal5" | "aal34" | "ethernet" | "fddi"] => {
-                refuse("no adapter of that network has VIs here")
-            }
-            ["pvm-mapped", ..] => refuse("mapped memory is that of an ATM adapter: pvm-mapped/aal5"),
-            ["pvm-normal", "tcp", ..] => refuse("daemons speak UDP to each other: pvm-normal/udp"),
-            ["pvm-advise", "udp", ..] => refuse("tasks speak TCP to each other: pvm-advise/tcp"),
-            ["socket" | "rpc", "udp", "aal34"] => refuse("IP travels in AAL 5 here"),
-            ["socket" | "rpc", "udp"] => refuse("UDP needs a network under it"),
-            ["socket" | "framed" | "rpc" | "pvm-advise" | "mpi-lam" | "mpi-mpich" | "mpi", "tcp"] => {
-                refuse("TCP needs a network under it")
-            }
-            _ => refuse("there is no such stack"),
-        }
+    fn from_str(text: &str) -> Result<Self, PlanError> {
+        Self::all().find(|stack| stack.to_string() == text).ok_or_else(|| {
+            let message = text.split('/').next();
+            let named = |layers: &[Message]| layers.iter().any(|layer| Some(layer.name()) == message);
+            let path = PATHS.iter().find(|(layers, ..)| named(layers));
+            let why = path.map_or("there is no such stack", |(.., why)| why);
+            let names: Vec<_> = Self::all().map(|stack| stack.to_string()).collect();
+            PlanError::new("stack", text, format!("{} ({why})", names.join(", ")))
+        })
     }
 }
 
@@ -305,14 +205,10 @@ mod tests {
 
     #[test]
     fn every_stack_reads_and_prints_as_its_name() {
-        for stack in Stack::ALL {
+        for stack in Stack::all() {
             assert_eq!(stack.to_string().parse(), Ok(stack));
         }
-        assert!(
-            Stack::names().starts_with("fore/aal5, fore/aal34, fore+reliable/aal5, "),
-            "{}",
-            Stack::names()
-        );
+        assert_eq!(Stack::all().count(), 49);
     }
 
     #[test]
@@ -325,16 +221,16 @@ mod tests {
             ("pvm-fore/tcp/aal5", "no transport between them"),
             ("pvm-fore/aal4", "as one: aal34"),
             ("socket/aal5", "needs a transport"),
-            ("socket/tcp", "needs a network"),
-            ("socket/udp", "needs a network"),
+            ("socket/tcp", "a network under it"),
+            ("socket/udp", "a network under it"),
             ("socket/udp/aal34", "AAL 5"),
-            ("rpc/udp", "needs a network"),
+            ("rpc/udp", "a network under it"),
             ("rpc/udp/aal34", "AAL 5"),
             ("pvm-normal/tcp/aal5", "UDP"),
             ("pvm-advise/udp/aal5", "TCP"),
             ("pvm-advise/aal5", "needs a transport"),
             ("via/tcp/gige", "a connection of its own"),
-            ("mpi-mvich/fddi", "no adapter of that network"),
+            ("mpi-mvich/fddi", "adapters of Gigabit Ethernet"),
             ("pvm-mapped/tcp/aal5", "pvm-mapped/aal5"),
             ("carrier/pigeon", "no such stack"),
             ("", "no such stack"),

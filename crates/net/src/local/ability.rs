@@ -11,50 +11,30 @@ use wiretwin_units::Span;
 use super::run;
 use crate::SimComm;
 use crate::lan::{Config, Lan};
+use crate::named::named;
 
-macro_rules! abilities {
-    ($($(#[$doc:meta])* $name:ident $text:literal,)*) => {
-        /// What may be tried; on three hosts or more.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Ability {
-            $($(#[$doc])* $name,)*
-        }
-
-        impl Ability {
-            /// All there are.
-            pub const ALL: [Self; [$($text),*].len()] = [$(Self::$name),*];
-
-            /// Its name.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$name => $text,)*
-                }
-            }
-        }
-    };
-}
-
-abilities! {
+named! {
+    /// What may be tried; on three hosts or more.
+    Ability:
     /// A process starts others of a program.
-    Spawn "spawn",
+    Spawn = "spawn",
     /// Ranks join a group, meet at its barrier, and one sends a message to it.
-    Groups "dynamic-groups",
+    Groups = "dynamic-groups",
     /// What programs send is put into a form that all machines can read.
-    Encapsulation "data-encapsulation",
+    Encapsulation = "data-encapsulation",
     /// A message says whose it is, and who gets it can ask.
-    Authentication "authentication",
+    Authentication = "authentication",
     /// A server takes the request of a second client before it has answered the first, and answers that last.
-    ConcurrentServer "concurrent-server",
+    ConcurrentServer = "concurrent-server",
     /// A send is over before its receiver has looked for it.
-    BufferedSend "buffered-send",
+    BufferedSend = "buffered-send",
 }
 
 impl Ability {
     /// The ability of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.name() == name)
+        Self::ALL.iter().copied().find(|one| one.name() == name)
     }
 }
 
@@ -207,7 +187,7 @@ mod tests {
             let sign = if trial.able { "yes" } else { "no" };
             (ability.name(), format!("{sign}: {}", trial.evidence))
         };
-        Ability::ALL.into_iter().map(one).collect()
+        Ability::ALL.iter().copied().map(one).collect()
     }
 
     fn yes(stack: &'static str) -> Vec<&'static str> {
@@ -235,7 +215,7 @@ mod tests {
     #[test]
     fn an_ability_has_a_name() {
         for ability in Ability::ALL {
-            assert_eq!(Ability::from_name(ability.name()), Some(ability));
+            assert_eq!(Ability::from_name(ability.name()), Some(*ability));
         }
         assert_eq!(Ability::from_name("all"), None);
     }

@@ -8,7 +8,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::str::FromStr as _;
 
 use serde_json::Value;
 use wiretwin_engine::{Executor, Stream};
@@ -116,13 +115,8 @@ impl Job {
                     Role::Named(named.map_err(|error| error.under(&at.key))?)
                 }
             };
-            let stack = match fields.optional("stack") {
-                None => None,
-                Some(at) => {
-                    let read = at.value.as_str().map(Stack::from_str);
-                    Some(read.and_then(Result::ok).ok_or_else(|| at.refuse(&Stack::names()))?)
-                }
-            };
+            let stack = fields.optional("stack").map(|at| at.text()?.parse());
+            let stack = stack.transpose().map_err(|error: PlanError| error.under(&fields.key))?;
             let prices = fields.optional("hosts").map(|at| Beside::read_prices(&at)).transpose()?;
             let at = fields.get("places")?;
             let mut places: Vec<u32> = Vec::new();

@@ -52,9 +52,10 @@ impl Names {
 }
 
 /// When a wait ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitMode {
     /// When all requests are complete (`MPI_Waitall`).
+    #[default]
     All,
     /// When one is; that one only is returned (`MPI_Waitany`).
     Any,

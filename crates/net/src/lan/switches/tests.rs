@@ -341,7 +341,7 @@ fn programs_that_cannot_be_together_are_refused() {
         ),
         (
             format!("{ring}, {}", CALLS.replace("rpc/tcp", "pigeon")),
-            "[1].stack is \"pigeon/aal5\"; allowed: fore/aal5",
+            "[1].stack is pigeon/aal5; allowed: fore/aal5",
         ),
         (format!("{ring}, {}", ring.replace("ring", "sort")), "program is sort; allowed: "),
     ] {
