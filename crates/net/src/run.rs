@@ -138,9 +138,6 @@ fn read_fault(at: &At<'_>) -> Result<Fault, PlanError> {
 }
 
 /// Runs a program by name, with parameters and model as JSON. With `timeline` the world records intervals.
-///
-/// # Errors
-/// [`RunError`].
 pub fn run_named(
     name: &str,
     parameters: &str,

@@ -31,9 +31,6 @@ fn record(trace: &mut impl Trace, time: SimTime, output: u8, departure: Departur
 }
 
 /// Walks all inputs and outputs once a slot.
-///
-/// # Errors
-/// [`PlanError`].
 pub fn run_by_slot(config: &Config, trace: &mut impl Trace) -> Result<Totals, PlanError> {
     config.check()?;
     let mut sources = sources(config);

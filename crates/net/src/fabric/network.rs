@@ -52,9 +52,6 @@ impl Fabric {
     }
 
     /// Gives a circuit always another cell from now on, each a PDU of its own.
-    ///
-    /// # Errors
-    /// [`PlanError`].
     pub fn greedy(&mut self, circuit: CircuitId) -> Result<(), PlanError> {
         let hop = self.ends_of(circuit)?[0];
         let Self { store, nodes, .. } = self;
@@ -102,9 +99,6 @@ impl Fabric {
     }
 
     /// A PDU of so many cells is in host memory now, to be sent over a circuit; its cells carry the tag.
-    ///
-    /// # Errors
-    /// [`PlanError`].
     pub fn offer(
         &mut self,
         now: SimTime,

@@ -70,9 +70,6 @@ pub fn read_wire(fields: &At<'_>, ports: &[String]) -> Result<WireConfig, PlanEr
 }
 
 /// The MTU among `fields`; 1500 if it is not given.
-///
-/// # Errors
-/// [`PlanError`].
 pub fn read_mtu(fields: &At<'_>) -> Result<u64, PlanError> {
     number(fields, "mtu", MTU.0, MTU.1, 1500)
 }

@@ -75,9 +75,6 @@ struct Rank {
 
 /// Makes `calls` calls of a collective, with root 0 and so many bytes each; returns how long each takes, from
 /// when all have called to when the last has returned.
-///
-/// # Errors
-/// [`CollectiveError`].
 pub fn run(
     lan: &mut Lan,
     collective: Collective,

@@ -241,9 +241,6 @@ pub struct Beside {
 
 impl Beside {
     /// Reads what a library charges by host from hosts as its stack has them.
-    ///
-    /// # Errors
-    /// [`PlanError`] with key, value and what is allowed.
     pub fn read_prices(at: &At<'_>) -> Result<Vec<Prices>, PlanError> {
         let hosts = at.list("hosts")?;
         hosts.iter().map(|host| read_host(host, false).map(|read| read.prices)).collect()
@@ -280,9 +277,6 @@ const LONGEST_PS: u64 = 60_000_000_000_000;
 
 impl Config {
     /// Reads a network.
-    ///
-    /// # Errors
-    /// [`PlanError`] with key, value and what is allowed.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let value = read::from_json(text)?;
         let top = At::top(&value).object(&CONFIG_KEYS)?;

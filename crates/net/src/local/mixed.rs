@@ -84,9 +84,6 @@ const MOST_PLACES: u64 = 1 << 20;
 impl Job {
     /// Reads programs from a list of objects: `name`, `parameters`, `places`, and `stack` where there is one, with
     /// `hosts` as it has them.
-    ///
-    /// # Errors
-    /// [`PlanError`], with the key, the value and what is allowed.
     pub fn list(text: &str) -> Result<Vec<Self>, PlanError> {
         read::from_json(text)
             .and_then(|value| Self::read(&At::top(&value)))

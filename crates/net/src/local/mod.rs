@@ -14,9 +14,6 @@ use crate::run::{self, RunError};
 
 /// Runs a program on a fresh network, one rank a host; `costs` are picoseconds per unit of work, by kind,
 /// where a kind that is not given costs nothing.
-///
-/// # Errors
-/// [`RunError`].
 pub fn run<P>(lan: Lan, costs: BTreeMap<String, u64>, program: P) -> Result<(Lan, Vec<Outcome>), RunError>
 where
     P: AsyncFn(&mut SimComm) -> Result<Outcome, ProgramError> + Clone,

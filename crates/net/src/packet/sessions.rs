@@ -35,9 +35,6 @@ enum Running {
 
 impl Sessions {
     /// Reads a plan of sessions.
-    ///
-    /// # Errors
-    /// [`PlanError`] naming the key, the value and what is allowed.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let plan = SessionsPlan::from_json(text)?;
         let Below::Cells(cells) = plan.network.below()? else {

@@ -174,9 +174,6 @@ pub struct Scenario {
 
 impl Scenario {
     /// Reads a scenario.
-    ///
-    /// # Errors
-    /// [`PlanError`] naming the key, the value and what is allowed.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         let Document { seed, warm_up_ns, run_ns, ports, circuits, tasks } = read::from_json(text)?;
         let start = SimTime::ZERO + warm_up_ns.0;

@@ -25,9 +25,6 @@ enum Matcher {
 ///
 /// A cell that comes in a slot may leave in it. Departures are traced at the end of their slot in the
 /// order of the inputs.
-///
-/// # Errors
-/// [`PlanError`].
 pub fn run_crossbar(
     config: &Config,
     scheduler: Scheduler,
