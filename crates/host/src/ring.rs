@@ -19,6 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) const INLINE: usize = LINE - 1;
 /// Bytes that lie in one word with the mark.
 const SHORT: usize = 7;
+/// The head of a frame of one line, and the most bytes behind it.
+pub(crate) const SHORT_HEAD: usize = 3;
+pub(crate) const SHORT_FRAME: usize = INLINE - SHORT_HEAD;
 /// A cache line, in bytes.
 const LINE: usize = 64;
 /// Lines in a ring.
@@ -315,24 +318,22 @@ impl Producer {
         has_room
     }
 
-    /// Sends a head of three bytes and `rest` as one frame if both fit in a line and one is known to be free.
+    /// Sends a head of [`SHORT_HEAD`] bytes and `rest` as one frame if both fit in a line and one is known to be free.
     #[inline(always)]
     pub fn push_short(&mut self, head: u64, rest: &[u8]) -> bool {
-        const BESIDE: usize = SHORT - 3;
-        if rest.len() + 3 > INLINE || self.line.wrapping_sub(self.lines_done) >= LINES {
+        const BESIDE: usize = SHORT - SHORT_HEAD;
+        if rest.len() > SHORT_FRAME || self.line.wrapping_sub(self.lines_done) >= LINES {
             return false;
         }
-        let first = if rest.len() <= BESIDE {
-            pack(rest)
-        } else {
-            // SAFETY: as in `put`.
-            unsafe {
-                let behind = self.area.payload(self.line).add(SHORT);
-                copy_short(rest.as_ptr().add(BESIDE), behind, rest.len() - BESIDE);
+        let first = match rest.split_first_chunk::<BESIDE>() {
+            Some((first, rest)) => {
+                // SAFETY: as in `put`.
+                unsafe { copy_short(rest.as_ptr(), self.area.payload(self.line).add(SHORT), rest.len()) };
+                u32::from_le_bytes(*first).into()
             }
-            pack(&rest[..BESIDE])
+            None => pack(rest),
         };
-        self.announce((first << 24 | head & 0xff_ffff) << 8 | (rest.len() + 3) as u64);
+        self.announce((first << 24 | head & 0xff_ffff) << 8 | (rest.len() + SHORT_HEAD) as u64);
         if self.line.wrapping_sub(self.lines_done) >= ASK {
             self.lines_done = self.area.lines_done().load(Ordering::Acquire);
         }
@@ -485,17 +486,18 @@ impl Consumer {
         (word ^ lap(self.line)) & (MARK ^ IN_BULK ^ LENGTH) == 0
     }
 
-    /// Polls at most `looks` times for a frame that lies in one line, and returns its payload. The caller releases the
-    /// line with [`Consumer::pass_line`] when it has taken the payload.
+    /// Polls at most `looks` times for a frame that lies in one line, and returns the first [`SHORT`] bytes of its payload as
+    /// a word, and all of it; bytes of the word beyond the payload mean nothing. The caller releases the line with
+    /// [`Consumer::pass_line`] when it has taken the payload.
     #[inline(always)]
-    pub fn await_line(&self, looks: u32) -> Option<&[u8]> {
+    pub fn await_line(&self, looks: u32) -> Option<(u64, &[u8])> {
         let (word, expected) = (self.area.word(self.line), lap(self.line));
         // Hidden from the compiler, as in `take_line`.
         let mut left = std::hint::black_box(looks);
-        let length = loop {
+        let word = loop {
             let word = u64::from_le(word.load(Ordering::Acquire));
             if (word ^ expected) & (MARK ^ LENGTH) == 0 {
-                break (word & LENGTH) as usize;
+                break word;
             }
             left -= 1;
             if left == 0 {
@@ -504,7 +506,9 @@ impl Consumer {
             std::hint::spin_loop();
         };
         // SAFETY: as in `take_frame`.
-        Some(unsafe { std::slice::from_raw_parts(self.area.payload(self.line), length) })
+        let payload =
+            unsafe { std::slice::from_raw_parts(self.area.payload(self.line), (word & LENGTH) as usize) };
+        Some((word >> 8, payload))
     }
 
     /// The frame of one line was taken.

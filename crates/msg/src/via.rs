@@ -40,7 +40,7 @@ pub use descriptor::{
     ADDRESS_SEGMENT, AddressSegment, CONTROL_SEGMENT, ControlSegment, DATA_SEGMENT, DataSegment, Descriptor,
     FormatError, Operation, control, status,
 };
-pub use memory::{Access, Fault, Memory};
+pub use memory::{Access, Fault, Memory, Region};
 pub use names::Names;
 pub use nic::{AsynchronousError, Delivery, Deposit, ErrorCode, Event, Nic, NicCounters, NicOutput};
 pub use nic::{DESCRIPTOR_ALIGNMENT, DoneError, Resource};

@@ -117,7 +117,7 @@ impl State {
     #[inline(never)]
     fn post_at_length(&mut self, handle: ViHandle, kind: QueueKind, place: Place) {
         let Ok((common, vi)) = self.vi(handle) else { return };
-        let tag = vi.attributes.ptag;
+        let tag = vi.attributes().ptag;
         let reaches = |octets: usize| common.memory.reaches(place.address, octets as u64, place.handle, tag);
         // Most are one line and no longer: what reaches that far is looked at once.
         let line = reaches(DESCRIPTOR_ALIGNMENT as usize);
@@ -447,7 +447,7 @@ impl Adapter {
     /// As for [`Memory::destroy_tag`].
     pub fn destroy_ptag(&self, tag: Ptag) -> Result<(), ViplError> {
         self.with(|state| {
-            let in_use = state.vis.values().any(|vi| vi.attributes.ptag == tag);
+            let in_use = state.vis.values().any(|vi| vi.attributes().ptag == tag);
             state.common.memory.destroy_tag(tag, in_use)
         })
     }
@@ -544,7 +544,7 @@ impl Adapter {
             if vi.send.len() + vi.receive.len() > 0 {
                 return Err(ViplError::ErrorResource);
             }
-            let ViAttributes { send_cq, receive_cq, .. } = vi.attributes;
+            let ViAttributes { send_cq, receive_cq, .. } = *vi.attributes();
             for cq in [send_cq, receive_cq].into_iter().flatten() {
                 if let Some(cq) = common.cqs.0.get_mut(cq.0) {
                     cq.bound.retain(|bound| *bound != handle);
@@ -563,7 +563,7 @@ impl Adapter {
         self.with(|state| {
             let (common, vi) = state.vi(handle)?;
             vi.progress(common, true);
-            Ok((vi.state, vi.attributes, vi.send.len() == 0, vi.receive.len() == 0))
+            Ok((vi.state, *vi.attributes(), vi.send.len() == 0, vi.receive.len() == 0))
         })
     }
 
@@ -577,10 +577,10 @@ impl Adapter {
             if vi.state != ViState::Idle {
                 return Err(ViplError::InvalidState);
             }
-            let ViAttributes { send_cq, receive_cq, .. } = vi.attributes;
+            let ViAttributes { send_cq, receive_cq, .. } = *vi.attributes();
             let attributes = ViAttributes { send_cq, receive_cq, ..attributes };
             attributes.check(&common.attributes, &common.memory, |_| true)?;
-            vi.attributes = attributes;
+            vi.set_attributes(attributes);
             Ok(())
         })
     }

@@ -210,7 +210,7 @@ fn hand_over(common: &mut Common, vi: &mut Vi, request: Request) -> Result<(), V
     let Request { socket, hello } = request;
     let (ours, here) = Way::ours(common.carrier.as_mut());
     let mut reply = vec![0];
-    reply.extend(attributes_octets(&vi.attributes.remote_view()));
+    reply.extend(attributes_octets(&vi.attributes().remote_view()));
     reply.extend(ours.octets());
     let wire = match (hello.way, &mut common.carrier) {
         (Way::Memory(cookie), None) => {
@@ -264,7 +264,7 @@ impl Asking {
         (peer, from, to): (bool, &[u8], &[u8]),
     ) -> Result<Self, ViplError> {
         let (way, number) = Way::ours(common.carrier.as_mut());
-        let (attributes, network) = (vi.attributes.remote_view(), digest(&[shared.network.as_bytes()]));
+        let (attributes, network) = (vi.attributes().remote_view(), digest(&[shared.network.as_bytes()]));
         let hello = Hello { peer, attributes, network, from: from.into(), to: to.into(), way }.emit();
         let mut ports = place.ports().cloned();
         let socket = match &mut ports {
@@ -402,7 +402,7 @@ fn hear_peer(
                 && hello.host(common.attributes.local) == theirs.host
         };
         let Some(hello) = hello.filter(is_it) else { continue };
-        if let Err(error) = vi.attributes.agrees(&hello.attributes) {
+        if let Err(error) = vi.attributes().agrees(&hello.attributes) {
             let _ = tell(shared, &guest, &[error.code()]);
             return Some(Err(error));
         }
@@ -515,7 +515,7 @@ impl Adapter {
             if vi.state != ViState::Idle {
                 return Err(ViplError::InvalidState);
             }
-            vi.attributes.agrees(&request.hello.attributes)?;
+            vi.attributes().agrees(&request.hello.attributes)?;
             let request = requests.remove(&connection.0).ok_or(ViplError::InvalidParameter)?;
             watch(&self.shared, &request.socket, vi.handle)?;
             hand_over(common, vi, request)

@@ -7,6 +7,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, ftruncate, memfd_create};
@@ -78,6 +79,8 @@ pub(super) struct Link {
     /// Where a message that lies in several places is put together.
     pub scratch: Box<[u8]>,
     ours: usize,
+    /// The word by which the other end says that it wants to be woken.
+    sleeps: NonNull<u32>,
     // After the rings, which point into it.
     mapping: Mapping,
 }
@@ -110,7 +113,8 @@ impl Link {
         let ours = if accepts { 0 } else { HALF };
         let scratch = vec![0; FRAME].into();
         let views = Views::new(readable);
-        let link = Self { producer, consumer, socket, views, scratch, ours, mapping };
+        let sleeps = mapping.at(HALF - ours + SLEEPS).cast();
+        let link = Self { producer, consumer, socket, views, scratch, ours, sleeps, mapping };
         link.flag(ours + READS).store(readable.is_some().into(), Ordering::Release);
         Ok(link)
     }
@@ -168,7 +172,8 @@ impl Link {
     /// Wakes the other end if it sleeps: there is something for it.
     #[inline(always)]
     pub fn nudge(&self) {
-        let sleeps = self.flag(self.theirs() + SLEEPS);
+        // SAFETY: as in `flag`.
+        let sleeps = unsafe { AtomicU32::from_ptr(self.sleeps.as_ptr()) };
         if sleeps.load(Ordering::Relaxed) != 0 && sleeps.swap(0, Ordering::SeqCst) != 0 {
             // Where the socket is full, the other end has been woken; where it is gone, nobody sleeps.
             let _ = send(&self.socket, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);

@@ -16,12 +16,12 @@ use super::Event;
 use super::carrier::{Carrier, Next};
 use super::connect::Asking;
 use super::link::{Closing, Link};
-use super::queue::{Plain, Posted, Queue};
+use super::queue::{Numbers, Plain, Posted, Queue};
 use super::remote::{self, Range};
 use super::table::Cqs;
 use super::views::{Part, Views};
 use super::wire::Wire;
-use crate::ring::{INLINE, copy_short};
+use crate::ring::{INLINE, SHORT_FRAME, SHORT_HEAD, copy_short};
 
 /// What a frame is: the lowest octet.
 mod kind {
@@ -151,7 +151,9 @@ impl<'a> Data<'a> {
 #[derive(Debug)]
 pub(super) struct Vi {
     pub handle: ViHandle,
-    pub attributes: ViAttributes,
+    attributes: ViAttributes,
+    /// The longest message that may go at once, in octets; of a VI that is not reliable none may.
+    longest_at_once: u32,
     pub state: ViState,
     pub send: Queue,
     pub receive: Queue,
@@ -161,8 +163,8 @@ pub(super) struct Vi {
     offset: u32,
     begun: bool,
     /// Messages that were not accepted yet: whose they are.
-    unaccepted: VecDeque<u64>,
-    /// Messages that were; and that the remote end has said so of.
+    unaccepted: Numbers,
+    /// Messages that were; and that the remote end has said so of, which is never fewer.
     accepted: u64,
     heard: u64,
     /// RDMA reads without their data.
@@ -366,11 +368,18 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// See [`Vi::longest_at_once`].
+fn longest_at_once(attributes: &ViAttributes) -> u32 {
+    let longest = attributes.max_transfer.get().min(SHORT_FRAME as u64) as u32;
+    if attributes.reliability.is_reliable() { longest } else { 0 }
+}
+
 impl Vi {
     pub fn new(handle: ViHandle, attributes: ViAttributes) -> Self {
         Self {
             handle,
             attributes,
+            longest_at_once: longest_at_once(&attributes),
             state: ViState::Idle,
             send: Queue::new(attributes.send_cq),
             receive: Queue::new(attributes.receive_cq),
@@ -378,7 +387,7 @@ impl Vi {
             next: 0,
             offset: 0,
             begun: false,
-            unaccepted: VecDeque::with_capacity(2 * TURN as usize),
+            unaccepted: Numbers::with_room(2 * TURN as usize),
             accepted: 0,
             heard: 0,
             reads: 0,
@@ -390,6 +399,15 @@ impl Vi {
             asking: None,
             answer: None,
         }
+    }
+
+    pub const fn attributes(&self) -> &ViAttributes {
+        &self.attributes
+    }
+
+    pub fn set_attributes(&mut self, attributes: ViAttributes) {
+        self.attributes = attributes;
+        self.longest_at_once = longest_at_once(&attributes);
     }
 
     pub const fn queue(&mut self, kind: QueueKind) -> &mut Queue {
@@ -498,7 +516,7 @@ impl Vi {
         // An RDMA operation of the remote end that this breaks off, for which no descriptor here stands.
         let serves = matches!(self.assembly, Assembly::Write { .. })
             || !self.answers.is_empty()
-            || self.unaccepted.contains(&ANSWER);
+            || self.unaccepted.iter().any(|number| number == ANSWER);
         if serves {
             common.error(about, ErrorCode::RdmaTransport);
         }
@@ -623,7 +641,7 @@ impl Vi {
 
     /// The remote end has said its last.
     fn closed(&mut self, common: &mut Common, closing: Closing) {
-        let refused = self.unaccepted.front().copied().filter(|number| *number < ANSWER);
+        let refused = self.unaccepted.first().filter(|number| *number < ANSWER);
         if let Some(number) = refused
             && closing != Closing::Disconnected
         {
@@ -650,7 +668,7 @@ impl Vi {
         let news = messages.saturating_sub(self.accepted).min(self.unaccepted.len() as u64);
         for _ in 0..news {
             self.accepted += 1;
-            let Some(number) = self.unaccepted.pop_front() else { break };
+            let Some(number) = self.unaccepted.pop() else { break };
             if number >= ANSWER {
                 continue;
             }
@@ -662,6 +680,7 @@ impl Vi {
                 self.finish(common, QueueKind::Send, number, outcome);
             }
         }
+        self.heard = self.heard.max(self.accepted);
         news > 0
     }
 }

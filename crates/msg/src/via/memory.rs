@@ -59,8 +59,9 @@ impl fmt::Display for Fault {
     }
 }
 
+/// Memory that was registered.
 #[derive(Clone, Copy, Debug)]
-struct Region {
+pub struct Region {
     address: u64,
     length: u64,
     attributes: MemoryAttributes,
@@ -68,10 +69,12 @@ struct Region {
 
 /// Where a region is kept. Its place is the lower half of its handle, the number of the regions that have been
 /// kept there the upper half, so that no handle is given twice.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Slot {
-    region: Option<Region>,
+    /// The handle of the region that is kept here; of none, one that leads to another place.
+    handle: u32,
     number: u16,
+    region: Region,
 }
 
 /// The tags and regions of one NIC.
@@ -84,6 +87,7 @@ pub struct Memory {
     regions: usize,
     octets: u64,
     next_tag: u32,
+    version: u64,
 }
 
 impl Memory {
@@ -109,7 +113,11 @@ impl Memory {
             return Err(ViplError::InvalidParameter);
         }
         if in_use
-            || self.slots.iter().any(|slot| slot.region.is_some_and(|region| region.attributes.ptag == tag))
+            || self
+                .slots
+                .iter()
+                .enumerate()
+                .any(|(place, slot)| slot.handle as u16 == place as u16 && slot.region.attributes.ptag == tag)
         {
             return Err(ViplError::ErrorResource);
         }
@@ -144,26 +152,40 @@ impl Memory {
         {
             return Err(ViplError::ErrorResource);
         }
+        let region = Region { address, length, attributes };
         let place = match self.free.pop_front() {
             Some(place) => place,
             None => {
                 let place = u16::try_from(self.slots.len()).map_err(|_| ViplError::ErrorResource)?;
-                self.slots.push(Slot::default());
+                self.slots.push(Slot { handle: 0, number: 0, region });
                 place
             }
         };
         let slot = &mut self.slots[usize::from(place)];
         slot.number += 1;
-        slot.region = Some(Region { address, length, attributes });
+        slot.region = region;
+        slot.handle = u32::from(slot.number) << 16 | u32::from(place);
         self.regions += 1;
         self.octets += length;
-        Ok(MemoryHandle(u32::from(slot.number) << 16 | u32::from(place)))
+        Ok(MemoryHandle(slot.handle))
     }
 
-    #[inline]
+    #[inline(always)]
     fn region(&self, handle: MemoryHandle) -> Option<&Region> {
         let slot = self.slots.get((handle.0 & 0xffff) as usize)?;
-        slot.region.as_ref().filter(|_| u32::from(slot.number) == handle.0 >> 16)
+        (slot.handle == handle.0).then_some(&slot.region)
+    }
+
+    /// The region of a handle, if a VI of this tag may use it for itself.
+    #[inline(always)]
+    pub fn region_of(&self, handle: MemoryHandle, tag: Ptag) -> Option<&Region> {
+        self.region(handle).filter(|region| region.attributes.ptag == tag)
+    }
+
+    /// A number that is another as soon as what could be reached by a VI may not be any more.
+    #[inline(always)]
+    pub const fn version(&self) -> u64 {
+        self.version
     }
 
     /// `VipDeregisterMem`; the length of the region.
@@ -175,7 +197,8 @@ impl Memory {
         let length = region.ok_or(ViplError::InvalidParameter)?.length;
         let place = handle.0 as u16;
         let slot = &mut self.slots[usize::from(place)];
-        slot.region = None;
+        slot.handle = u32::from(!place);
+        self.version += 1;
         // A slot whose numbers are used up stays empty.
         if slot.number < u16::MAX {
             self.free.push_back(place);
@@ -207,9 +230,8 @@ impl Memory {
     ) -> Result<(), ViplError> {
         self.attributes(address, handle)?;
         self.check_attributes(nic, attributes)?;
-        if let Some(region) = &mut self.slots[(handle.0 & 0xffff) as usize].region {
-            region.attributes = attributes;
-        }
+        self.slots[(handle.0 & 0xffff) as usize].region.attributes = attributes;
+        self.version += 1;
         Ok(())
     }
 
@@ -259,9 +281,7 @@ impl Memory {
     /// Whether a VI of this tag reaches the range for itself: what [`Memory::check`] says, without why not.
     #[inline(always)]
     pub fn reaches(&self, address: u64, length: u64, handle: MemoryHandle, tag: Ptag) -> bool {
-        let region = self.region(handle);
-        length == 0
-            || region.is_some_and(|region| region.holds(address, length) && region.attributes.ptag == tag)
+        length == 0 || self.region_of(handle, tag).is_some_and(|region| region.holds(address, length))
     }
 
     /// Regions registered.
@@ -271,10 +291,12 @@ impl Memory {
 }
 
 impl Region {
-    #[inline]
-    fn holds(&self, address: u64, length: u64) -> bool {
-        address >= self.address
-            && address.checked_add(length).is_some_and(|end| end <= self.address + self.length)
+    /// Whether so many octets from this address on lie in it.
+    #[inline(always)]
+    pub const fn holds(&self, address: u64, length: u64) -> bool {
+        // Before its beginning this is more than any length.
+        let offset = address.wrapping_sub(self.address);
+        offset <= self.length && length <= self.length - offset
     }
 }
 

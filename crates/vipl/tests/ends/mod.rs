@@ -140,6 +140,11 @@ impl End {
         unsafe { self.base.add(self.slots * (2 * DESCRIPTOR + RECEIVE)) }
     }
 
+    /// The slot behind this one. Not by a division, which a message would wait for.
+    const fn after(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots { 0 } else { slot + 1 }
+    }
+
     /// Fills in a descriptor: where, what for, where its data are, how many.
     #[inline]
     fn fill(&self, slot: usize, control: u16, data: *mut u8, length: u32) -> *mut c_void {
@@ -165,7 +170,7 @@ impl End {
 
     #[inline]
     pub fn post_receive(&mut self) {
-        self.posted = (self.posted + 1) % self.slots;
+        self.posted = self.after(self.posted);
         // SAFETY: within the memory.
         let data = unsafe { self.base.add(self.slots * 2 * DESCRIPTOR + self.posted * RECEIVE) };
         let descriptor = self.fill(self.slots + self.posted, 0, data, RECEIVE as u32);
@@ -175,7 +180,7 @@ impl End {
     /// Sends so many octets as a message (0), or writes them (1).
     #[inline]
     pub fn send(&mut self, control: u16, length: u32) {
-        self.sending = (self.sending + 1) % self.slots;
+        self.sending = self.after(self.sending);
         self.send_from(self.sending, control, 0, length);
     }
 

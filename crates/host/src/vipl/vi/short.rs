@@ -7,37 +7,47 @@ use wiretwin_msg::via::DESCRIPTOR_ALIGNMENT;
 use super::*;
 
 impl Vi {
-    /// Hears how many messages the remote end has accepted.
-    #[inline]
-    pub(super) fn hear(&mut self, octets: [u8; 2]) {
-        let known = self.heard.max(self.accepted);
-        let news = u16::from_le_bytes(octets).wrapping_sub(known as u16);
+    /// Hears how many messages the remote end says that it has accepted, as the low half of a word says it. Whatever it
+    /// says, none is taken to be accepted that was not sent.
+    #[inline(always)]
+    pub(super) const fn hear(&mut self, accepted: u16) {
+        let news = accepted.wrapping_sub(self.heard as u16);
         if news as i16 > 0 {
-            // Never more than were sent, whatever the other process may have written.
-            self.heard = (known + u64::from(news)).min(self.accepted + self.unaccepted.len() as u64);
+            self.heard += news as u64;
         }
     }
 
-    /// What is posted, if it is a descriptor of one line that says nothing but where its data are, and there is room
-    /// for it on a queue that is so long.
+    /// What is posted, if it is a descriptor of one line that says nothing but where its data are, the VI reaches it and
+    /// them, and there is room for it on a queue that is so long.
     #[inline(always)]
     fn plain(&self, common: &Common, place: Place, queue: &Queue) -> Option<Plain> {
         let Place { address, handle } = place;
-        let line = address.is_multiple_of(DESCRIPTOR_ALIGNMENT)
-            && common.memory.reaches(address, DESCRIPTOR_ALIGNMENT, handle, self.attributes.ptag);
+        let region = common.memory.region_of(handle, self.attributes.ptag)?;
         let has_place = queue.len() < common.attributes.max_descriptors.into() && queue.has_place();
-        if !line || !has_place || self.state != ViState::Connected {
+        let is_line =
+            address.is_multiple_of(DESCRIPTOR_ALIGNMENT) && region.holds(address, DESCRIPTOR_ALIGNMENT);
+        if !has_place || !is_line {
             return None;
         }
         // SAFETY: registered memory, which waits for the lock until it is given back.
-        unsafe { Plain::read(address) }
+        let plain = unsafe { Plain::read(address) }?;
+        let DataSegment { address, handle: of_data, length } = plain.data;
+        let region = if of_data == handle {
+            region
+        } else {
+            common.memory.region_of(of_data, self.attributes.ptag)?
+        };
+        region.holds(address, length.into()).then_some(plain)
     }
 
     /// Posts a receive, if it is a plain one; whether it was.
     #[inline(always)]
     pub fn post_short(&mut self, common: &Common, place: Place) -> bool {
+        if self.state != ViState::Connected {
+            return false;
+        }
         let Some(plain) = self.plain(common, place, &self.receive) else { return false };
-        self.receive.push_plain(place, plain);
+        self.receive.push_plain(place, plain, common.memory.version());
         true
     }
 
@@ -46,26 +56,20 @@ impl Vi {
     #[inline(always)]
     pub fn send_short(&mut self, common: &Common, place: Place) -> bool {
         let Some(plain) = self.plain(common, place, &self.send) else { return false };
-        let DataSegment { address, handle, length } = plain.data;
-        let usual = length == plain.length && length > 0;
-        let alone = !self.begun && self.answers.is_empty() && self.next == self.send.next_number();
-        let ViAttributes { ptag, reliability, max_transfer, .. } = self.attributes;
-        let allowed = reliability.is_reliable()
-            && u64::from(length) <= max_transfer.get()
-            && common.memory.reaches(address, length.into(), handle, ptag);
-        if !usual || !alone || !allowed {
-            return false;
-        }
-        let Some(Wire::Memory(link)) = &mut self.link else { return false };
+        let DataSegment { address, length, .. } = plain.data;
+        let usual = length == plain.length && length.wrapping_sub(1) < self.longest_at_once;
+        // One that was begun is on the queue still.
+        let alone = self.next == self.send.next_number() && self.answers.is_empty();
+        let Some(Wire::Memory(link)) = self.link.as_mut().filter(|_| usual && alone) else { return false };
         let head = u64::from(kind::SEND) | (self.taken & 0xffff) << 8;
         // SAFETY: registered memory, which waits for the lock until it is given back.
         if !link.producer.push_short(head, unsafe { octets((address, length)) }) {
             return false;
         }
         link.nudge();
-        self.send.push_plain(place, plain);
+        self.send.push_plain(place, plain, common.memory.version());
         self.told = self.taken;
-        self.unaccepted.push_back(self.next);
+        self.unaccepted.push(self.next);
         self.next += 1;
         true
     }
@@ -74,22 +78,15 @@ impl Vi {
     /// is not as usual.
     #[inline(always)]
     pub fn sent_short(&mut self, common: &Common) -> Option<Completion> {
-        let (queue, tag) = (&self.send, self.attributes.ptag);
-        let number = queue.first_number();
-        let told = self.heard > self.accepted && self.unaccepted.front() == Some(&number);
-        if !told || queue.published > 0 || !queue.is_asked() {
-            return None;
-        }
-        let posted = queue.get(number)?;
-        let (place, length) = (posted.place, posted.length);
-        let reaches = common.memory.reaches(place.address, CONTROL_SEGMENT as u64, place.handle, tag);
-        if posted.operation() != 0 || posted.outcome.is_some() || !reaches {
-            return None;
-        }
+        let queue = &self.send;
+        let told = self.heard > self.accepted && self.unaccepted.first() == Some(queue.first_number());
+        let posted = queue.head().filter(|_| told && queue.is_asked())?;
+        posted.plain(common.memory.version()).filter(|_| posted.outcome().is_none())?;
+        let (place, length) = (posted.place(), posted.length);
         let outcome = Outcome { status: status::DONE, length, immediate: 0 };
         // SAFETY: registered memory of this process, which waits for the lock until it is given back.
         unsafe { write_outcome(place, outcome) };
-        self.unaccepted.pop_front();
+        self.unaccepted.pop();
         self.accepted += 1;
         self.send.pass();
         Some(Completion { place, outcome })
@@ -104,24 +101,16 @@ impl Vi {
     pub fn receive_short(&mut self, common: &Common, looks: u32) -> Option<Completion> {
         let Some(Wire::Memory(link)) = &mut self.link else { return None };
         let queue = &self.receive;
-        let number = queue.first_open().filter(|_| queue.published == 0)?;
-        let posted = queue.get(number)?;
-        let [DataSegment { address, handle, length }] = posted.data[..] else { return None };
-        let (place, tag) = (posted.place, self.attributes.ptag);
-        let reaches = |address, octets, handle| common.memory.reaches(address, octets, handle, tag);
-        let usual = posted.is_sound
-            && posted.operation() == 0
-            && matches!(self.assembly, Assembly::Nothing)
-            && queue.is_asked()
-            && self.send.is_asked()
-            && reaches(address, length.into(), handle)
-            && reaches(place.address, CONTROL_SEGMENT as u64, place.handle);
+        let posted = queue.head()?;
+        let DataSegment { address, length, .. } = posted.plain(common.memory.version())?;
+        let place = posted.place();
+        let usual = matches!(self.assembly, Assembly::Nothing) && queue.is_asked() && self.send.is_asked();
         if !usual {
             return None;
         }
-        let frame = link.consumer.await_line(looks)?;
-        let ([kind::SEND, low, high], data) = frame.split_first_chunk()? else { return None };
-        if data.len() > length as usize {
+        let (head, frame) = link.consumer.await_line(looks)?;
+        let data = frame.get(SHORT_HEAD..)?;
+        if head as u8 != kind::SEND || data.len() > length as usize {
             return None;
         }
         let status = status::DONE | status::OP_RECEIVE;
@@ -131,7 +120,6 @@ impl Vi {
             copy_short(data.as_ptr(), address as *mut u8, data.len());
             write_outcome(place, outcome);
         }
-        let accepted = [*low, *high];
         link.consumer.pass_line();
         self.receive.pass();
         self.taken += 1;
@@ -139,7 +127,7 @@ impl Vi {
             self.told = self.taken;
             link.accept(self.taken);
         }
-        self.hear(accepted);
+        self.hear((head >> 8) as u16);
         Some(Completion { place, outcome })
     }
 }

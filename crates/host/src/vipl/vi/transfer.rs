@@ -45,7 +45,7 @@ impl Vi {
         let gone = piece(link, &mut common.carrier, head, (&data, common.lasting), total, offset);
         if gone == total {
             self.answers.pop_front();
-            self.unaccepted.push_back(ANSWER);
+            self.unaccepted.push(ANSWER);
         } else if let Some(answer) = self.answers.front_mut() {
             answer.offset = gone;
         }
@@ -74,8 +74,8 @@ impl Vi {
             return Ok(false);
         }
         let (operation, total) = (posted.operation(), posted.length);
-        let immediate = (posted.control & control::IMMEDIATE != 0).then_some(posted.immediate);
-        let (remote, offset) = (posted.remote, self.offset);
+        let immediate = (posted.control & control::IMMEDIATE != 0).then_some(posted.immediate());
+        let (remote, offset) = (posted.remote(), self.offset);
         let mut head = self.head(match operation {
             _ if self.begun => kind::MORE,
             0 => kind::SEND,
@@ -95,7 +95,7 @@ impl Vi {
             // SAFETY: no ranges.
             unsafe { link.push(&mut common.carrier, &head.octets[..head.length], std::iter::empty()) };
             self.next += 1;
-            self.unaccepted.push_back(number);
+            self.unaccepted.push(number);
             if total == 0 {
                 let outcome =
                     Outcome { status: status::DONE | status::OP_RDMA_READ, length: 0, immediate: 0 };
@@ -106,18 +106,18 @@ impl Vi {
             return Ok(true);
         }
         let Some(posted) = self.send.get(number) else { return Ok(false) };
-        let by_reference = !self.begun && goes_by_reference(link, &posted.data, total);
-        let gone = piece(link, &mut common.carrier, head, (&posted.data, common.lasting), total, offset);
+        let by_reference = !self.begun && goes_by_reference(link, posted.data(), total);
+        let gone = piece(link, &mut common.carrier, head, (posted.data(), common.lasting), total, offset);
         if gone < total {
             (self.offset, self.begun) = (gone, true);
             return Ok(true);
         }
         (self.next, self.offset, self.begun) = (number + 1, 0, false);
         if self.attributes.reliability.is_reliable() || by_reference {
-            self.unaccepted.push_back(number);
+            self.unaccepted.push(number);
         } else {
             // It is on its way, and nobody answers for more.
-            self.unaccepted.push_back(NOBODY);
+            self.unaccepted.push(NOBODY);
             let bits = if operation == 1 { status::OP_RDMA_WRITE } else { 0 };
             let outcome = Outcome { status: status::DONE | bits, length: total, immediate: 0 };
             self.finish(common, QueueKind::Send, number, outcome);
@@ -180,11 +180,11 @@ impl Vi {
             Assembly::Nothing => (None, 0),
             Assembly::Refused { total, .. } => (None, total),
             Assembly::Receive { number, total, .. } => {
-                (self.receive.get(number).and_then(|posted| whole(&posted.data, total)), total)
+                (self.receive.get(number).and_then(|posted| whole(posted.data(), total)), total)
             }
             Assembly::Write { to, total, .. } => (Some((to.address, total)), total),
             Assembly::Read { number, total, .. } => {
-                (self.send.get(number).and_then(|posted| whole(&posted.data, total)), total)
+                (self.send.get(number).and_then(|posted| whole(posted.data(), total)), total)
             }
         }
     }
@@ -196,7 +196,7 @@ impl Vi {
         mut reader: Reader<'_>,
     ) -> Option<Result<(), End>> {
         let [what, low, high] = reader.take()?;
-        self.hear([low, high]);
+        self.hear(u16::from_le_bytes([low, high]));
         if self.heard > self.accepted {
             self.accepted_up_to(common, self.heard);
         }
@@ -222,7 +222,7 @@ impl Vi {
                 let number = self.send.number_of(reader.word()?)?;
                 let total = length(what, &mut reader)?;
                 let posted = self.send.get(number)?;
-                let asked = posted.operation() == 2 && posted.outcome.is_none() && number < self.next;
+                let asked = posted.operation() == 2 && posted.outcome().is_none() && number < self.next;
                 if !asked || posted.length != total {
                     return None;
                 }
@@ -356,12 +356,12 @@ impl Vi {
                 let posted = self.receive.get(number)?;
                 // It was all there when the message began; memory may have been given back since.
                 if (got > 0 || data.is_late())
-                    && let Err(error) = common.check(&self.attributes, &posted.data)
+                    && let Err(error) = common.check(&self.attributes, posted.data())
                 {
                     self.fail(common, QueueKind::Receive, number, error);
                     return Some(self.refuse(common, (after, total), Closing::Descriptor, None));
                 }
-                let came = put(data, parts(&posted.data, got, length));
+                let came = put(data, parts(posted.data(), got, length));
                 if came < length {
                     let error = if came > 0 { status::PARTIAL_ERROR } else { status::TRANSPORT_ERROR };
                     let status = status::DONE | error | status::OP_RECEIVE;
@@ -405,11 +405,11 @@ impl Vi {
             Assembly::Read { number, got, total } => {
                 let after = after(got, total)?;
                 let posted = self.send.get(number)?;
-                if let Err(error) = common.check(&self.attributes, &posted.data) {
+                if let Err(error) = common.check(&self.attributes, posted.data()) {
                     self.fail(common, QueueKind::Send, number, error);
                     return Some(Err(End::DISCONNECT));
                 }
-                if put(data, parts(&posted.data, got, length)) < length {
+                if put(data, parts(posted.data(), got, length)) < length {
                     self.fail(common, QueueKind::Send, number, status::TRANSPORT_ERROR);
                     return Some(Err(End { tell: Closing::Transport, code: None }));
                 }
