@@ -89,6 +89,15 @@ struct Line {
     announced: Option<Box<Packet>>,
     /// What the read at hand was asked for.
     asked: Bytes,
+    /// p4 looks for the second time whether a message begins here.
+    looked: bool,
+}
+
+impl Line {
+    /// Whether the next octets are the head of a message of the carrier.
+    fn at_head(&self) -> bool {
+        self.body.is_none() && self.inbox.is_empty()
+    }
 }
 
 #[derive(Debug)]
@@ -293,6 +302,29 @@ impl StreamMpi {
         }
     }
 
+    /// Whether what is ready is looked at once more: `socket_recv` of p4 before MPICH 1.2 asks
+    /// `sock_msg_avail_on_fd`, a `select` and a `recv` of one octet that stays, before it reads a head.
+    fn looks_twice(&self) -> bool {
+        self.heads == Heads::P4 && self.machine.policy().head_apart
+    }
+
+    /// Reads what is ready; `false` where it is looked at once more before.
+    fn begin_reading(&mut self, connection: ConnectionId) -> bool {
+        if self.looks_twice()
+            && let Some(Some(line)) = self.lines.get_mut(connection.0 as usize)
+            && line.at_head()
+        {
+            line.looked = !line.looked;
+            if line.looked {
+                return false;
+            }
+            let peek = Call::Read { connection, most: Bytes::new(0), wait: false };
+            self.outputs.push_back(Output::Transmit(peek));
+        }
+        self.read(connection);
+        true
+    }
+
     fn read(&mut self, connection: ConnectionId) {
         let Some(Some(line)) = self.lines.get(connection.0 as usize) else { return };
         let most = self.needed(line);
@@ -475,6 +507,7 @@ impl Library for StreamMpi {
                     body: None,
                     announced: None,
                     asked: Bytes::new(0),
+                    looked: false,
                 });
                 self.connections[rank as usize] = Some(connection);
             }
@@ -493,12 +526,17 @@ impl Library for StreamMpi {
                 }
             }
             Outcome::Ready(ready) => {
+                let mut again = false;
                 for ready in ready {
                     match *ready {
-                        Ready::Readable(connection) => self.read(connection),
+                        Ready::Readable(connection) => again |= !self.begin_reading(connection),
                         Ready::Writable(_) => self.blocked = false,
                         Ready::Acceptable(_) | Ready::Datagram(_) | Ready::Pdu(_) | Ready::Circuit(..) => {}
                     }
+                }
+                if again {
+                    let look = Call::Select { write: None, until: Some(now), idle: false };
+                    self.outputs.push_back(Output::Transmit(look));
                 }
             }
             Outcome::Read { connection, content } => {
@@ -517,8 +555,10 @@ impl Library for StreamMpi {
                     core::mem::swap(&mut line.inbox, content);
                     line.inbox = Content::new();
                 }
-                // What was asked for is all there: there may be more of the message.
-                if more && came >= asked {
+                // What was asked for is all there: there may be more of the message. p4 looks before each of its own.
+                let is_next = self.looks_twice()
+                    && matches!(self.lines.get(connection.0 as usize), Some(Some(line)) if line.at_head());
+                if more && came >= asked && !is_next {
                     self.read(connection);
                 }
             }

@@ -22,6 +22,8 @@ struct Cable {
     done: [Vec<Done>; 2],
     writes: [usize; 2],
     reads: usize,
+    /// Reads of nothing, of each end.
+    peeks: [usize; 2],
 }
 
 impl Cable {
@@ -33,6 +35,7 @@ impl Cable {
             done: [Vec::new(), Vec::new()],
             writes: [0; 2],
             reads: 0,
+            peeks: [0; 2],
         }
     }
 
@@ -51,6 +54,7 @@ impl Cable {
                     let mut content = Content::new();
                     self.lines[1 - end].move_to(most, &mut content);
                     self.reads += 1;
+                    self.peeks[end] += usize::from(most.is_zero());
                     self.ends[end].handle(NOW, Outcome::Read { connection, content: &mut content });
                     assert!(content.is_empty(), "what was read is taken");
                 }
@@ -129,14 +133,14 @@ fn lams_messages_are_these_octets() {
 
 #[test]
 fn mpichs_messages_take_these_octets_and_writes() {
-    // Octets there and back, and writes of the sender, by length.
+    // Octets there and back, writes of the sender, and messages of p4 that the receiver looks at twice, by length.
     let cases = [
-        (0, 72, 0, 2),
-        (1023, 72 + 1023, 0, 2),
-        (1024, 72 + 32 + 1024, 0, 4),
-        (128_000, 76 + 32 + 128_000, 68, 4),
+        (0, 72, 0, 2, 1),
+        (1023, 72 + 1023, 0, 2, 1),
+        (1024, 72 + 32 + 1024, 0, 4, 2),
+        (128_000, 76 + 32 + 128_000, 68, 4, 2),
     ];
-    for (bytes, there, back, writes) in cases {
+    for (bytes, there, back, writes, messages) in cases {
         let mut cable = Cable::new(pair(|rank| StreamMpi::mpich(rank, 2)), u64::MAX);
         cable.ends[1].receive(NOW, Request(9), Some(0), Some(3), Bytes::new(bytes));
         cable.ends[0].send(NOW, Request(1), 1, 3, Bytes::new(bytes));
@@ -152,6 +156,7 @@ fn mpichs_messages_take_these_octets_and_writes() {
         }
         assert_eq!((went, came), (there, back), "octets of a message of {bytes}");
         assert_eq!(cable.writes[0], writes, "writes of a message of {bytes}");
+        assert_eq!(cable.peeks[1], messages, "second looks at a message of {bytes}");
         let received = Done::Received { request: Request(9), message: MessageId(1) };
         assert_eq!(cable.done[1], [received], "{bytes}");
     }
