@@ -14,7 +14,9 @@ from wiretwin.model.cases import case
 from wiretwin.model.values import DATA, Sheet, read_sheet
 
 __all__ = [
+    "DRIVERS",
     "LIBRARIES",
+    "MOST_MTU",
     "NICS",
     "PAPER",
     "Constant",
@@ -29,6 +31,8 @@ __all__ = [
 
 PAPER = "ong2000"
 NICS = ("gnic-ii", "acenic", "sk-net")
+DRIVERS = ("acenic-0.28", "acenic-0.32")
+"""Adapters under drivers of other versions than the paper's own."""
 FOLDER = DATA / "papers" / PAPER
 
 Constant = tuple[str, str]
@@ -39,8 +43,8 @@ PAGE_OCTETS = 4096
 MOST_BUFFER = 131_070
 """What Linux 2.2 gives at most: two bytes less than the 128 KB that the paper speaks of."""
 
-MOST_MTU = 9000
-"""The longest packet of jumbo frames."""
+STANDARD_MTU, MOST_MTU = 1500, 9000
+"""The longest packets of Ethernet and of jumbo frames."""
 
 ENCAPSULATION_OCTETS = 18
 SWITCH = {"forwarding": "stored", "latency_ps": 5_000_000, "port_bytes": 1 << 20}
@@ -60,11 +64,15 @@ def paper() -> dict[str, Any]:
 
 @cache
 def sheets() -> dict[str, Sheet]:
-    """Return the host's sheet and those of the adapters, by name."""
-    return {sheet.name: sheet for sheet in map(read_sheet, (FOLDER / f"{one}.toml" for one in _FILES))}
+    """Return the host's sheet and those of the adapters, by name, a driver's with what its base has."""
+    found = {sheet.name: sheet for sheet in map(read_sheet, (FOLDER / f"{one}.toml" for one in _FILES))}
+    for name in DRIVERS:
+        own = found[name]
+        found[name] = replace(own, values={**found[own.base or name].values, **own.values})
+    return found
 
 
-_FILES = ("host", *NICS, "m-via", "today/host", "today/nic", "today/vi")
+_FILES = ("host", *NICS, *DRIVERS, "m-via", "today/host", "today/nic", "today/vi")
 
 
 def constants() -> dict[Constant, float]:
@@ -73,7 +81,7 @@ def constants() -> dict[Constant, float]:
         (sheet.name, key): value.value
         for sheet in sheets().values()
         for key, value in sheet.values.items()
-        if value.by == "fit"
+        if value.by == "fit" and sheet.base is None
     }
 
 
@@ -142,6 +150,11 @@ class Setting:
     def is_over_vis(self) -> bool:
         """Whether it has VIs instead of sockets."""
         return self.library in OVER_VIS
+
+    @property
+    def has_jumbo_wait(self) -> bool:
+        """Whether its driver has the adapter wait otherwise with interrupts for jumbo frames."""
+        return not self.is_over_vis and "jumbo_coalesce_us" in sheets()[self.nic].values
 
     @property
     def most_bytes(self) -> int | None:
@@ -230,6 +243,7 @@ class Setting:
             **{name: price() for name in (*ATM, "cell_in")},
             **{name: price() for name in ("rpc_head", "xdr_item", "record_mark", "forward")},
         }
+        wait = "jumbo_coalesce" if self.mtu > STANDARD_MTU and self.has_jumbo_wait else "coalesce"
         driver = mvia if self.is_over_vis else nic
         one = {
             "name": self.host,
@@ -266,8 +280,8 @@ class Setting:
                         "frame_ps": ps(nic("frame_us")),
                         "send_frames": round(nic("send_frames")),
                         "receive_bytes": round(nic("receive_bytes")),
-                        "coalesce_frames": round(driver("coalesce_frames")),
-                        "coalesce_ps": ps(driver("coalesce_us")),
+                        "coalesce_frames": round(driver(f"{wait}_frames")),
+                        "coalesce_ps": ps(driver(f"{wait}_us")),
                         "pause": self.duplex == "full",
                     },
                     **({"switch": SWITCH} if self.hosts > 2 else {}),

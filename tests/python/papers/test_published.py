@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import tomllib
+from dataclasses import replace
+from math import isnan
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,25 @@ def test_a_result_that_is_not_whole_is_rejected(tmp_path: Path, row: str, said: 
 def test_a_claim_that_fails_now_has_a_reason_and_one_that_holds_has_none(paper: str) -> None:
     for one in claims(paper):
         assert one.holds == (not one.reason), f"{one.says} {one.found}"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_is_published_meets_the_claims_that_are_of_it(paper: str) -> None:
+    said = {(one.experiment, one.case, one.metric): one for one in opened(paper)}
+    now = stored(paper, "now")
+    # What was not opened is no number, and no claim of it is looked at.
+    values = Stored(
+        "published",
+        tuple(
+            replace(one, value=said[key].published if key in said else float("nan"))
+            for one in now.values
+            for key in [(one.experiment, one.case, one.metric)]
+        ),
+    )
+    whole = [one for one in claims(paper, values) if one.found and not any(map(isnan, one.found))]
+    assert len(whole) >= 3
+    for one in whole:
+        assert one.holds, f"{one.says} {one.found}"
 
 
 def test_claims_are_held_against_the_values_that_are_given() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wiretwin.model.cases import case, keys_of
 from wiretwin.model.gigabit import (
     FOLDER,
+    MOST_MTU,
     NICS,
     PAPER,
     Constant,
@@ -123,16 +124,44 @@ def _tcp(quick: bool) -> tuple[list[Record], list[str]]:
 
 
 def _mtu(quick: bool) -> tuple[list[Record], list[str]]:
-    """Vary MTU and socket buffer, by adapter: the largest throughput and the latency."""
+    """Vary MTU and socket buffer, by adapter: the largest throughput and the latency.
+
+    With jumbo frames and the larger buffers, also the throughput near 30 KB, which the paper sets beside that
+    of M-VIA.
+    """
     records, runs = [], []
+    most = QUICK_MOST if quick else paper()["netpipe"]["most_bytes"]
     for nic in NICS:
         for mtu in paper()["mtu_bytes"][nic]:
             for buffer_kib in BUFFERS_KIB:
                 one = Setting(nic, mtu, buffer_kib)
-                most = QUICK_MOST if quick else paper()["netpipe"]["most_bytes"]
-                curve = netpipe(one, [1, *(size for size in bases(most) if size >= 1 << 14)])
+                near = (NEAR_30_KB,) if (mtu, buffer_kib) == (MOST_MTU, BUFFERS_KIB[-1]) else ()
+                curve = netpipe(one, sorted([1, *near, *(size for size in bases(most) if size >= 1 << 14)]))
                 runs.append(curve.digest)
                 records += _summary("mtu", one, curve)
+                records += [_record("mtu", *_throughput(one, curve, size)) for size in near]
+    return records, runs
+
+
+def _throughput(one: Setting, curve: Signature, size: int) -> tuple[str, str, float]:
+    """Return the case, the metric and the value of a curve's throughput at a size."""
+    rate = curve.throughput_Mbit_s[curve.sizes_bytes.index(size)]
+    return _sized(one, size), "throughput_Mbit_s", rate
+
+
+OTHER_DRIVERS = (("acenic-0.32", 1500), ("acenic-0.32", 6500), ("acenic-0.28", 9000))
+"""Drivers of other versions with the MTUs that the paper names of them."""
+
+
+def _drivers(quick: bool) -> tuple[list[Record], list[str]]:
+    """Other drivers of ACEnic, told apart by when they have it interrupt its host."""
+    records, runs = [], []
+    most = QUICK_MOST if quick else paper()["netpipe"]["most_bytes"]
+    for nic, mtu in OTHER_DRIVERS:
+        one = Setting(nic, mtu)
+        curve = netpipe(one, [1, *(size for size in bases(most) if size >= 1 << 14)])
+        runs.append(curve.digest)
+        records += _summary("drivers", one, curve)
     return records, runs
 
 
@@ -197,6 +226,7 @@ def _beyond(name: str) -> Callable[[bool], tuple[list[Record], list[str]]]:
 EXPERIMENTS: dict[str, Callable[[bool], tuple[list[Record], list[str]]]] = {
     "tcp": _tcp,
     "mtu": _mtu,
+    "drivers": _drivers,
     "mpi": _mpi("mpi", 1500),
     "mpi-mtu9000": _mpi("mpi-mtu9000", 9000),
     "via": _over_vis("via", "via"),
