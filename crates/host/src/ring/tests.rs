@@ -200,7 +200,8 @@ fn short_frames_come_whole_and_others_are_left() {
         let rest: Vec<u8> = (0..length).map(|at| (at ^ number) as u8).collect();
         assert!(consumer.await_line(1).is_none());
         assert!(producer.push_short(0xaa_bb_cc, &rest), "frame {number}");
-        let frame = consumer.await_line(1).unwrap();
+        let (first, frame) = consumer.await_line(1).unwrap();
+        assert_eq!(first & 0xff_ff_ff, 0xaa_bb_cc, "frame {number}");
         assert_eq!((&frame[..3], &frame[3..]), (&[0xcc, 0xbb, 0xaa][..], &rest[..]), "frame {number}");
         consumer.pass_line();
     }

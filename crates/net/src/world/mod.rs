@@ -265,7 +265,7 @@ impl World {
         self.begin_post(rank)?;
         match op {
             Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
-            Op::Enter { name, site } => self.enter(rank, name, site)?,
+            Op::Enter { name, site } => self.begin_call(rank, name, site)?,
             Op::Exit => {
                 let late = std::mem::replace(&mut self.ranks[rank as usize].first_late, Span::ZERO);
                 if late > Span::ZERO {
@@ -327,7 +327,7 @@ impl World {
         requests: &mut Vec<RequestId>,
     ) -> Result<(), OpError> {
         self.begin_post(rank)?;
-        self.enter(rank, name, -1)?;
+        self.begin_call(rank, name, -1)?;
         for (pattern, capacity) in receives {
             requests.push(self.post_recv(rank, pattern, capacity.get())?);
         }
@@ -356,7 +356,7 @@ impl World {
     }
 
     /// A rank begins a call.
-    fn enter(&mut self, rank: u32, name: NameId, site: i32) -> Result<(), OpError> {
+    fn begin_call(&mut self, rank: u32, name: NameId, site: i32) -> Result<(), OpError> {
         if name.0 as usize >= self.names.list().len() {
             return Err(OpError::NoSuchName { name });
         }
