@@ -374,7 +374,7 @@ mod tests {
                 |m| m["nodes"][0]["idle"] = "nap".into(),
                 "nodes[0].idle",
                 "\"nap\"",
-                "\"spin\", \"yield\" or \"sleep\"",
+                "spin, yield, sleep",
             ),
             (|m| m["nodes"][0]["quantum_ps"] = 0.into(), "nodes[0].quantum_ps", "0", "from 1"),
             (|m| m["placement"][1] = 1.into(), "placement[1]", "1", "0"),
