@@ -13,6 +13,7 @@ import itertools
 import math
 import os
 import random
+import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,6 +38,9 @@ FAILURES = 2
 """Launches of one configuration that fail in a row before it is dropped."""
 SHORT_S = 0.5
 """A launch whose steps may take less is a short one: launches say more than samples."""
+ENOUGH_S = 0.1
+"""Within a budget, the steps of a launch with the round trips alone take no longer, seconds: what is left is
+for further launches, which differ by more than the samples of one do."""
 WHOLE = 2
 """So many short launches of a configuration have every loop that is wanted: a fit can do with no fewer."""
 WHOLE_EVERY = 3
@@ -228,8 +232,11 @@ def _rounds(
         names = sorted(active)
         # Beyond the launches asked for, those that are still wide go on as before, while the time lasts.
         if rounds_left:
-            round_ = _round(plan, active, rounds_left)
-        steps_s = round_.steps_s
+            # Once what launches cost is known, short ones stay short: what they leave is for more of them.
+            short = plan.launches - rounds_left > WHOLE and round_.steps_s < SHORT_S
+            round_ = _round(plan, active, rounds_left, short=short)
+        else:
+            round_ = round_.more(plan, active)
         order.shuffle(names)
         for name in names:
             if name not in active:
@@ -239,9 +246,11 @@ def _rounds(
             # The first ones are the least that a fit can do with, and tell what the others will cost.
             first = state.watch.seen < WHOLE
             state.due = 1.0 if first else state.due + round_.shares.get(name, 1.0)
-            if rounds_left and not first and not owed and state.due < 1.0 - 1e-9:
+            if not first and not owed and state.due < 1.0 - 1e-9:
                 continue  # its launches are dear, and the others have yet to have theirs
-            whole = _whole(plan, name, state.watch.seen, steps_s, often=round_.often)
+            whole = _whole(plan, name, state.watch.seen, round_.steps_s, often=round_.often)
+            limited = budget.asked_s is not None and not whole
+            steps_s = min(round_.steps_s, ENOUGH_S) if limited else round_.steps_s
             if not owed and not budget.fits(name, steps_s, whole=whole):
                 _stop(plan, result, active, name, *_out_of_time(state))
                 continue
@@ -281,6 +290,16 @@ class _Round:
     shares: Mapping[str, float]
     """Which share of the launches still to be made the time left pays for, by configuration."""
 
+    def more(self, plan: Plan, active: Mapping[str, _State]) -> _Round:
+        """Return a round beyond the launches asked for: whose are dear has fewer of them than the others."""
+        costs_s = {}
+        for name, state in active.items():
+            whole = _whole(plan, name, state.watch.seen, self.steps_s, often=False)
+            costs_s[name] = self.steps_s + plan.budget.besides_s(name, whole=whole)
+        typical_s = statistics.median(costs_s.values())
+        shares = {name: min(1.0, typical_s / cost_s) for name, cost_s in costs_s.items()}
+        return _Round(self.steps_s, False, shares)
+
 
 @dataclass(frozen=True)
 class _Asked:
@@ -294,8 +313,8 @@ class _Asked:
     """When it is ended, on the monotonic clock."""
 
 
-def _round(plan: Plan, active: Mapping[str, _State], rounds_left: int) -> _Round:
-    """Divide the time left among the launches still to be made."""
+def _round(plan: Plan, active: Mapping[str, _State], rounds_left: int, *, short: bool) -> _Round:
+    """Divide the time left among the launches still to be made, which are to be short ones if it says so."""
     budget = plan.budget
 
     def divided(steps_s: float, often: bool) -> tuple[float, bool, dict[str, float]]:
@@ -311,7 +330,7 @@ def _round(plan: Plan, active: Mapping[str, _State], rounds_left: int) -> _Round
         return each_s, budget.affords(needs), shares
 
     long_s, _, shares = divided(SHORT_S, often=True)
-    if long_s >= SHORT_S:
+    if long_s >= SHORT_S and not short:
         return _Round(long_s, True, shares)
     steps_s, often, shares = divided(LEAST_STEPS_S, often=True)
     if not often:

@@ -19,7 +19,7 @@ from wiretwin.cli.measure import write_report
 from wiretwin.measure import orchestrate
 from wiretwin.measure.budget import FIRST_STEPS_S, FREE_STEPS_S, LEAST_STEPS_S, Budget, allowance
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
-from wiretwin.measure.orchestrate import Plan
+from wiretwin.measure.orchestrate import ENOUGH_S, Plan
 from wiretwin.measure.schedule import Purpose, Step, parse_sizes, steps
 from wiretwin.results import Layer, Result
 from wiretwin.stacks.layers import Configuration, parse_layers
@@ -262,6 +262,21 @@ def test_a_dear_layer_is_launched_less_often_and_the_others_as_often_as_asked(
     assert host.clock() - 100.0 <= allowance(35.0)
     assert 2 <= found.pop("pcaal/udp") <= 4
     assert min(found.values()) >= 7
+
+
+def test_what_short_launches_leave_goes_to_more_of_them_and_first_to_cheap_ones(
+    measured: Callable[..., Result],
+) -> None:
+    """Seven launches of each leave a third of the time."""
+    cheap = ["socket/tcp", "socket/tcp+spin", "socket/udp", "socket/udp+spin", "socket/unix", "shm"]
+    host = CopyingHost(dict.fromkeys(cheap, 0.12) | {"mpi4py/mpich": 1.0})
+    found = launches_of(measured(host, 40.0, sizes=parse_sizes("netpipe-base"), purpose="fit"))
+    assert host.clock() - 100.0 <= allowance(40.0)
+    assert found.pop("mpi4py/mpich") >= 7
+    assert min(found.values()) >= 10
+    for name in cheap:
+        alone = [made for made in host.schedules[name] if {one.loop for one in made} <= {"echo", "first"}]
+        assert max(sum(one.budget_ms for one in made) for made in alone) <= 1000 * ENOUGH_S
 
 
 def test_a_slow_layer_does_not_take_the_time_of_the_others(measured: Callable[..., Result]) -> None:
