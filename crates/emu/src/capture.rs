@@ -50,7 +50,7 @@ pub struct Capture {
 pub struct CaptureFailure {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// The reason in words.
     pub reason: String,
 }
 

@@ -14,7 +14,7 @@ use wiretwin_units::SimTime;
 /// One observable point of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// When.
+    /// The simulated time at which it happened.
     pub time: SimTime,
     /// What, in the model's own numbering.
     pub kind: u32,

@@ -108,7 +108,7 @@ impl Together {
 /// What all ranks are told to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deed {
-    /// What.
+    /// The operation that all ranks do.
     pub what: Together,
     /// Do it once and look at what has come, in place of timing it.
     pub verify: bool,

@@ -88,7 +88,7 @@ pub enum Call {
     },
     /// Takes the connection that has waited longest, or waits for one. [`Outcome::Accepted`].
     Accept {
-        /// Whose.
+        /// The listening socket.
         listener: ListenerId,
     },
     /// Makes a connection, and waits until it is there. [`Outcome::Connected`] or [`Outcome::Failed`].
@@ -98,7 +98,7 @@ pub enum Call {
     },
     /// Switches `TCP_NODELAY` of a connection. [`Outcome::Changed`].
     Nodelay {
-        /// Whose.
+        /// The connection that this is about.
         connection: ConnectionId,
         /// On or off.
         on: bool,
@@ -107,7 +107,7 @@ pub enum Call {
     Write {
         /// Where to.
         connection: ConnectionId,
-        /// What.
+        /// The data that are sent.
         content: Content,
         /// Until all is taken; else as much as there is room for.
         wait: bool,
@@ -123,7 +123,7 @@ pub enum Call {
     },
     /// Closes a connection. [`Outcome::Closed`].
     Close {
-        /// Which.
+        /// The connection that this is about.
         connection: ConnectionId,
     },
     /// A socket for datagrams (`socket`, `bind`); port 0 leaves the choice to the system.
@@ -138,7 +138,7 @@ pub enum Call {
         socket: SocketId,
         /// To whom.
         to: Address,
-        /// What.
+        /// The data that are sent.
         content: Content,
     },
     /// Takes a datagram. [`Outcome::Datagram`], or [`Outcome::Empty`].
@@ -155,9 +155,9 @@ pub enum Call {
     Post {
         /// Where to.
         connection: ConnectionId,
-        /// What.
+        /// The data that are sent.
         content: Content,
-        /// How.
+        /// The way in which it is posted.
         way: Way,
     },
     /// Sends one PDU on a circuit (`atm_send`). [`Outcome::SentPdu`], or [`Outcome::Failed`] where it is too
@@ -165,7 +165,7 @@ pub enum Call {
     SendPdu {
         /// On which.
         circuit: CircuitId,
-        /// What.
+        /// The data that are sent.
         content: Content,
     },
     /// Takes a PDU (`atm_recv`). [`Outcome::Pdu`], or [`Outcome::NoPdu`].
@@ -238,12 +238,12 @@ pub enum Outcome<'a> {
     Listening {
         /// Its name.
         listener: ListenerId,
-        /// Where.
+        /// The address that it has.
         at: Address,
     },
     /// A connection was accepted.
     Accepted {
-        /// Whose.
+        /// The listening socket.
         listener: ListenerId,
         /// Its name.
         connection: ConnectionId,
@@ -259,7 +259,7 @@ pub enum Outcome<'a> {
     },
     /// An option was changed.
     Changed {
-        /// Whose.
+        /// The connection that this is about.
         connection: ConnectionId,
     },
     /// It was written.
@@ -273,24 +273,24 @@ pub enum Outcome<'a> {
     Read {
         /// Where from.
         connection: ConnectionId,
-        /// What. Left there, it is gone.
+        /// The data that came. What is left there is gone.
         content: &'a mut Content,
     },
     /// A connection has ended: the peer has closed it, or it is gone.
     Ended {
-        /// Which.
+        /// The connection that this is about.
         connection: ConnectionId,
     },
     /// A connection was closed.
     Closed {
-        /// Which.
+        /// The connection that this is about.
         connection: ConnectionId,
     },
     /// A socket for datagrams is there.
     Bound {
         /// Its name.
         socket: SocketId,
-        /// Where.
+        /// The address that it has.
         at: Address,
     },
     /// A datagram was sent.
@@ -306,7 +306,7 @@ pub enum Outcome<'a> {
         socket: SocketId,
         /// Who sent it.
         from: Address,
-        /// What. Left there, it is gone.
+        /// The data that came. What is left there is gone.
         content: &'a mut Content,
     },
     /// No datagram is there.
@@ -331,7 +331,7 @@ pub enum Outcome<'a> {
     Pdu {
         /// From which circuit.
         circuit: CircuitId,
-        /// What. Left there, it is gone.
+        /// The data that came. What is left there is gone.
         content: &'a mut Content,
     },
     /// No PDU is there.
@@ -379,12 +379,12 @@ pub enum CallError {
     },
     /// Nobody listens there (`ECONNREFUSED`).
     Refused {
-        /// Where.
+        /// The address that was asked for.
         to: Address,
     },
     /// Nobody answers (`ETIMEDOUT`).
     Unreachable {
-        /// Where.
+        /// The address that was asked for.
         to: Address,
     },
     /// A datagram or a PDU is longer than the interface takes (`EMSGSIZE`).
@@ -438,7 +438,7 @@ pub enum Refusal {
 pub enum Failure {
     /// The connection is gone.
     PeerLost {
-        /// Whose.
+        /// The rank that the connection led to.
         rank: u32,
     },
     /// Nothing came in time.
@@ -464,7 +464,7 @@ pub enum Done {
     },
     /// A wish: it has come to this number.
     Answered {
-        /// Which.
+        /// The request that has ended.
         request: Request,
         /// The number; [`Wish`] says of what.
         number: u32,
@@ -473,9 +473,9 @@ pub enum Done {
     Cancelled(Request),
     /// Any of them: it has come to nothing.
     Failed {
-        /// Which.
+        /// The request that has ended.
         request: Request,
-        /// Why.
+        /// The reason of its failure.
         failure: Failure,
     },
 }
@@ -485,7 +485,7 @@ pub enum Done {
 pub enum Event {
     /// A message has come that no receive has been posted for.
     Unexpected {
-        /// Which.
+        /// The message that has come.
         message: MessageId,
     },
     /// Octets came that are none of this message layer's.

@@ -33,7 +33,7 @@ pub struct Came {
     pub to: usize,
     /// The sender's number for it.
     pub tag: u64,
-    /// When.
+    /// The time at which this happened.
     pub at: SimTime,
 }
 

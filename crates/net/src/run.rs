@@ -44,7 +44,7 @@ pub enum RunError {
     Program {
         /// The rank.
         rank: u32,
-        /// Why.
+        /// The error that it failed with.
         error: ProgramError,
     },
     /// Ranks wait for what will never come.

@@ -135,7 +135,7 @@ pub enum Repr {
     Open {
         /// Indication, not request.
         indication: bool,
-        /// Which.
+        /// The connection that this is about.
         connection: Connection,
         /// Its adaptation layer.
         aal: Aal,
@@ -152,7 +152,7 @@ pub enum Repr {
     Opened {
         /// Confirmation, not response.
         confirmation: bool,
-        /// Which.
+        /// The connection that this is about.
         connection: Connection,
         /// What became of it.
         outcome: Outcome,

@@ -62,7 +62,7 @@ def draw(
     Parameters
     ----------
     figure
-        Where.
+        The figure that they are drawn in.
     what
         What is drawn upwards.
     at, who

@@ -52,7 +52,7 @@ pub enum Ask {
     },
     /// `atm_close`. [`Answer::Closed`].
     Close {
-        /// Which.
+        /// The circuit that is closed.
         circuit: CircuitId,
     },
 }
@@ -94,7 +94,7 @@ pub enum Answer {
     Closed,
     /// The call was rejected.
     Refused {
-        /// Why.
+        /// The error that it was rejected with.
         error: Error,
     },
 }

@@ -62,9 +62,9 @@ pub enum Transmit {
     Signal(Repr),
     /// On a circuit.
     Pdu {
-        /// Which.
+        /// The circuit that the PDU is sent on.
         vc: VcId,
-        /// What.
+        /// The payload of the PDU.
         payload: Payload,
     },
 }
@@ -105,7 +105,7 @@ pub enum Done {
     Failed {
         /// The call.
         call: CallId,
-        /// Why.
+        /// The error that it failed with.
         error: Error,
     },
 }

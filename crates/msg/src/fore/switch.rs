@@ -46,7 +46,7 @@ pub enum Act {
     Signal {
         /// The port.
         port: u32,
-        /// What.
+        /// The message that is sent.
         message: Repr,
     },
     /// Cells of a circuit go on here from now on.
@@ -72,7 +72,7 @@ pub enum Act {
 pub enum Event {
     /// A call was rejected.
     Refused {
-        /// Why.
+        /// The outcome that was answered.
         outcome: Outcome,
     },
     /// A message was lost for want of room before the processor.

@@ -133,7 +133,7 @@ pub enum Error {
     },
     /// The adapter has no such adaptation layer.
     BadAal {
-        /// Which.
+        /// The adaptation layer that was asked for.
         aal: Aal,
     },
     /// A minimum is more than its target.
@@ -163,7 +163,7 @@ pub enum Error {
     NoNetwork,
     /// The other side, or the network, has rejected.
     Refused {
-        /// Why.
+        /// The outcome that was answered.
         outcome: Outcome,
     },
     /// Nobody has answered.

@@ -135,16 +135,16 @@ pub enum Done {
     Received(Received),
     /// What was to be cancelled was, and is done; or it goes on.
     Cancelled {
-        /// Which.
+        /// The request that has ended.
         request: Request,
         /// Whether it was.
         done: bool,
     },
     /// Either: it came to nothing.
     Failed {
-        /// Which.
+        /// The request that has ended.
         request: Request,
-        /// Why.
+        /// The reason of its failure.
         failure: Failure,
     },
 }
@@ -161,7 +161,7 @@ pub enum Event {
     },
     /// A packet that fits nothing that this rank knows.
     Garbage {
-        /// Whose.
+        /// The rank that sent it.
         from: u32,
         /// What it was.
         kind: Kind,
@@ -176,14 +176,14 @@ pub enum Transmit {
     Packet {
         /// To whom.
         to: u32,
-        /// What.
+        /// The packet that is sent.
         packet: Packet,
     },
     /// The data of a message are fetched from its sender's memory; then [`Machine::handle_fetched`].
     Fetch {
         /// From whom.
         from: u32,
-        /// What.
+        /// The data that are fetched.
         body: Payload,
         /// For which receive.
         receive: u64,

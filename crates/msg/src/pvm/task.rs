@@ -135,7 +135,7 @@ pub enum Value<B> {
 /// The end of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer<B> {
-    /// Which.
+    /// The call that has ended.
     pub call: CallId,
     /// What it came to.
     pub result: Result<Value<B>, PvmError>,

@@ -143,7 +143,7 @@ pub enum Transmit<B> {
 /// A call has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completed<B> {
-    /// Which.
+    /// The call that has ended.
     pub call: CallId,
     /// Its results, or why there are none.
     pub result: Result<B, Failure>,

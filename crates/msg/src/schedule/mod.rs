@@ -178,7 +178,7 @@ pub enum Amount<'a> {
 /// A collective call as one rank makes it.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Which.
+    /// The collective operation.
     pub collective: Collective,
     /// How; `None` is `auto`.
     pub algorithm: Option<Algorithm>,

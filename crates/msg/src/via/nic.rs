@@ -64,7 +64,7 @@ pub enum Resource {
 pub struct AsynchronousError {
     /// What about.
     pub resource: Resource,
-    /// What.
+    /// The code of the error.
     pub code: ErrorCode,
 }
 

@@ -139,7 +139,7 @@ pub enum Body {
     Nak {
         /// The number.
         sequence: u32,
-        /// Why.
+        /// The reason why the packet was rejected.
         reason: NakReason,
     },
     /// Asks for a connection.

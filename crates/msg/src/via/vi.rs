@@ -56,7 +56,7 @@ pub struct Outcome {
 /// A descriptor that was taken off its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Which.
+    /// The place of the descriptor in its queue.
     pub place: Place,
     /// How it ended.
     pub outcome: Outcome,

@@ -147,9 +147,9 @@ pub enum Output<P> {
         station: StationId,
         /// The frame.
         frame: Frame<P>,
-        /// Why.
+        /// The reason why it was given up.
         why: Failure,
-        /// When.
+        /// The time at which it was given up.
         due: SimTime,
     },
     /// Nothing more for now. Call [`CsmaCd::handle_timeout`] at this time; `None` is never.

@@ -9,7 +9,7 @@ use super::plan::CircuitId;
 pub struct Delivery {
     /// When its last cell was in host memory.
     pub time: SimTime,
-    /// Whose.
+    /// The circuit that the PDU came on.
     pub circuit: CircuitId,
     /// The tag of its first cell.
     pub tag: u32,

@@ -28,7 +28,7 @@ pub struct Segment {
     pub start: SimTime,
     /// To when.
     pub end: SimTime,
-    /// What.
+    /// The activity that took the time.
     pub activity: Activity,
     /// Whose: the number of the host, adapter, link or switch, by the activity's layer.
     pub place: u16,

@@ -52,7 +52,7 @@ impl fmt::Display for State {
 /// Cells that were dropped, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discarded {
-    /// Why.
+    /// The reason why it was discarded.
     pub why: Discard,
     /// How many cells.
     pub cells: u32,

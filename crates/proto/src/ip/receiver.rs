@@ -32,7 +32,7 @@ impl Default for Config {
 /// Packets that were dropped, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped {
-    /// Why.
+    /// The reason why they were dropped.
     pub why: Why,
     /// Whose they were.
     pub ends: Ends,

@@ -105,7 +105,7 @@ pub enum Pdu {
     },
     /// The answer to a monitoring cell where round trips are watched.
     Echo {
-        /// Which.
+        /// The number of the monitoring cell that is answered.
         number: u32,
         /// When that was sent.
         stamp: u64,

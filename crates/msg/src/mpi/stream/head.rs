@@ -56,7 +56,7 @@ pub struct Head {
     pub packet: Packet,
     /// The number of the message: LAM's sequence, MPICH's id of send or receive.
     pub number: u32,
-    /// Whose.
+    /// The rank that sends the message.
     pub from: u32,
     /// For whom.
     pub to: u32,

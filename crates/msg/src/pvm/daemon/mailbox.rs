@@ -36,7 +36,7 @@ pub(super) struct Lookup {
     pub(super) name: String,
     /// The index.
     pub(super) index: i32,
-    /// How.
+    /// The flags of the call, which say how the name is looked up.
     pub(super) flags: u32,
 }
 

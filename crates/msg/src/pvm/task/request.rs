@@ -62,7 +62,7 @@ pub struct SpawnRequest {
     pub file: String,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Where.
+    /// The hosts on which they may be started.
     pub place: Where,
     /// How many.
     pub count: u32,
