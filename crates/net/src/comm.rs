@@ -211,7 +211,12 @@ impl Shared {
 
     /// Whether what a rank waited for has come to something: a request that has not fails what it was for.
     fn check(&self, rank: u32, number: usize) -> Result<Completion, CommError> {
-        let world = self.world.borrow();
+        Self::check_in(&self.world.borrow(), rank, number)
+    }
+
+    /// The same of a world that has been taken.
+    #[inline]
+    fn check_in(world: &Ranks, rank: u32, number: usize) -> Result<Completion, CommError> {
         let completion = world.completion(rank, number);
         if completion.failed {
             return Err(failed(world.failure(rank, completion.request)));
@@ -219,9 +224,15 @@ impl Shared {
         Ok(completion)
     }
 
-    /// Delivers the message of a completion of the latest step.
-    fn deliver(&self, rank: u32, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
-        let completion = self.check(rank, number)?;
+    /// Delivers the message of a completion of the latest step of a world.
+    fn deliver(
+        &self,
+        world: &Ranks,
+        rank: u32,
+        number: usize,
+        buffer: &mut [u8],
+    ) -> Result<Status, CommError> {
+        let completion = Self::check_in(world, rank, number)?;
         let delivery = self.deliveries.get();
         self.deliveries.set(delivery + 1);
         let fault = self.fault.filter(|fault| fault.delivery == delivery && !completion.truncated);
@@ -311,8 +322,8 @@ impl SimComm {
     }
 
     /// Delivers the message of a completion of the latest step.
-    fn deliver(&self, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
-        let status = self.shared.deliver(self.process, number, buffer)?;
+    fn deliver(&self, world: &Ranks, number: usize, buffer: &mut [u8]) -> Result<Status, CommError> {
+        let status = self.shared.deliver(world, self.process, number, buffer)?;
         Ok(Status { source: Rank(self.place.rank(status.source.0)), ..status })
     }
 
@@ -429,18 +440,19 @@ impl SimComm {
         sends: usize,
         receives: &mut [Incoming<'_>],
     ) -> Result<(), CommError> {
-        self.post(Op::Exit)?;
+        let world = &mut *self.shared.world.borrow_mut();
+        self.post_to(world, Op::Exit)?;
         // A wait for all returns its requests in their order, the receives first.
         let mut outcome = Ok(());
         for (number, receive) in receives.iter_mut().enumerate() {
-            match self.deliver(first + number, receive.buffer) {
+            match self.deliver(world, first + number, receive.buffer) {
                 Ok(status) => receive.status = Some(status),
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
         let sent = if self.is_local { sends } else { 0 };
         for number in receives.len()..receives.len() + sent {
-            outcome = outcome.and(self.shared.check(self.process, first + number).map(drop));
+            outcome = outcome.and(Shared::check_in(world, self.process, first + number).map(drop));
         }
         outcome
     }
@@ -563,7 +575,7 @@ impl Comm for SimComm {
         })?;
         let first = self.resumption().await;
         self.post(Op::Exit)?;
-        self.deliver(first, buffer)
+        self.deliver(&self.shared.world.borrow(), first, buffer)
     }
 
     // The body is an async block of its own, as that of `compute` is: an async function would keep its arguments twice.

@@ -471,7 +471,8 @@ impl World {
     // Operations.
 
     /// Does `effect` after `cost` of a core's time: at once on the rank's clock if it has a core of
-    /// its own, else when it gets one.
+    /// its own, else when it gets one. Inlined, so that of the effects each operation has its own alone.
+    #[inline(always)]
     fn act(&mut self, rank: u32, cost: u64, kind: Kind, effect: Effect) {
         if self.ranks[rank as usize].sharer == NONE {
             self.advance(rank, cost, kind, &effect);
@@ -483,6 +484,7 @@ impl World {
     }
 
     /// An effect at `at`, after work that began at `began`.
+    #[inline(always)]
     fn apply(&mut self, rank: u32, at: u64, began: u64, effect: Effect) {
         match effect {
             Effect::None => {}
@@ -582,6 +584,7 @@ impl World {
     }
 
     fn link_wait(&mut self, rank: u32, requests: &[RequestId]) -> Result<(), OpError> {
+        let (mut head, mut last, mut open) = (NONE, NONE, 0);
         for (position, request) in requests.iter().enumerate() {
             let checked = self.check_request(rank, *request).and_then(|index| {
                 if self.requests[index as usize].waited {
@@ -589,33 +592,29 @@ impl World {
                 }
                 Ok(index)
             });
-            match checked {
-                Ok(index) => self.requests[index as usize].waited = true,
+            let index = match checked {
+                Ok(index) => index,
                 Err(error) => {
                     for taken in &requests[..position] {
                         self.requests[index_of(*taken) as usize].waited = false;
                     }
                     return Err(error);
                 }
-            }
-        }
-        let (mut open, mut done) = (0, 0);
-        let mut next = NONE;
-        for request in requests.iter().rev() {
-            let index = index_of(*request);
-            let request = &mut self.requests[index as usize];
-            request.next_wait = next;
-            next = index;
-            if request.state == RequestState::Active {
-                open += 1;
+            };
+            let one = &mut self.requests[index as usize];
+            (one.waited, one.next_wait) = (true, NONE);
+            open += u32::from(one.state == RequestState::Active);
+            if last == NONE {
+                head = index;
             } else {
-                done += 1;
+                self.requests[last as usize].next_wait = index;
             }
+            last = index;
         }
         let rank = &mut self.ranks[rank as usize];
-        rank.wait_head = next;
+        rank.wait_head = head;
         rank.wait_open = open;
-        rank.wait_done = done;
+        rank.wait_done = requests.len() as u32 - open;
         Ok(())
     }
 
