@@ -317,7 +317,7 @@ def _host(of: _Reader, software: Sheet, host: Sheet, network: Network) -> dict[s
         "fore_receive": path(receive * (1 - wakeup) / 2 * factor),
         "pdu_interrupt": path(receive * (1 - wakeup) / 2 * factor),
         **_socket_prices(of, software, network, path, copy),
-        **_library_prices(of, software, network, path, factor, copy, cold),
+        **_library_prices(of, software, host, network, path),
         "crc": path(0, crc),
         "segment_cell": path(of(software, "cell_us") * factor),
         "reassemble_cell": path(of(software, "cell_us") * factor),
@@ -360,26 +360,22 @@ def _socket_prices(
 
 
 def _library_prices(
-    of: _Reader,
-    software: Sheet,
-    network: Network,
-    path: Callable[..., dict[str, int]],
-    factor: float,
-    copy: float,
-    cold: float,
+    of: _Reader, software: Sheet, host: Sheet, network: Network, path: Callable[..., dict[str, int]]
 ) -> dict[str, dict[str, int]]:
-    """Return what message layers do in the process that calls them."""
+    """Return what message layers do in the process that calls them; only looking is the kernel's."""
+    copy, cold = of(host, "copy_ns_per_byte"), of(host, "cold_factor")
+    own = of(host, "user_factor" if "user_factor" in host.values else "cpu_factor")
     library, user_copy = "library_us", "user_copy_factor"
     if network.stack.startswith("pvm"):
         library, user_copy = "pvm_library_us", "pvm_copy_factor"
     return {
-        "select": path(of(software, "select_us") * factor),
-        "library": path(of(software, library) * factor),
+        "select": path(of(software, "select_us") * of(host, "cpu_factor")),
+        "library": path(of(software, library) * own),
         "user_copy": path(0, copy * of(software, user_copy), cold),
-        "rpc_head": path(of(software, "rpc_head_us") * factor),
-        "xdr_item": path(of(software, "xdr_item_us") * factor),
-        "record_mark": path(of(software, "record_mark_us") * factor),
-        "forward": path(of(software, "forward_us") * factor),
+        "rpc_head": path(of(software, "rpc_head_us") * own),
+        "xdr_item": path(of(software, "xdr_item_us") * own),
+        "record_mark": path(of(software, "record_mark_us") * own),
+        "forward": path(of(software, "forward_us") * own),
     }
 
 

@@ -33,7 +33,7 @@ LOADED_ROUNDS = 41
 LOAD_OCTETS = 1496
 """A datagram of 1460 bytes of UDP with its headers and those of LLC and SNAP: 32 cells."""
 RESERVED_MBIT_S = 44.0
-"""What the circuits of the Fore interface are paced to in any case (``circuit_pace_us``)."""
+"""What circuits of the Fore interface with bandwidth get each way: a choice, less than half of the line."""
 
 
 def upgrades() -> list[Setting]:

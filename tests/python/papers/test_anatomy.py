@@ -165,10 +165,11 @@ def test_a_message_of_one_cell_waits_for_nothing() -> None:
 
 
 def test_a_paced_circuit_waits_between_cells() -> None:
-    found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100"), 4096)
+    paced = {("asx100", "circuit_pace_us"): 10.0}
+    found = anatomy(Network("fore/aal5", "sparc2", "series-200", switch="asx100", overrides=paced), 4096)
     [wait] = [line for line in lines(found) if line.activity == "waiting"]
     assert (wait.resource, wait.times) == ("firmware", 85)
-    other = anatomy(Network("fore/aal34", "sparc2", "series-200", switch="asx100"), 4096)
+    other = anatomy(Network("fore/aal34", "sparc2", "series-200", switch="asx100", overrides=paced), 4096)
     [wait] = [line for line in lines(other) if line.activity == "waiting"]
     assert (wait.resource, wait.times) == ("firmware", 93)
 

