@@ -41,6 +41,7 @@ ABOUT: Mapping[str, Mapping[str, str]] = {
     "ong2000": {
         "tcp": "TCP at an MTU of 1500, by adapter",
         "mtu": "TCP by MTU, socket buffer and adapter",
+        "drivers": "TCP over other drivers of ACEnic, which have it interrupt at other times",
         "mpi": "LAM and MPICH at an MTU of 1500, by adapter",
         "mpi-mtu9000": "LAM and MPICH at an MTU of 9000, by adapter",
         "via": "VIA by adapter",

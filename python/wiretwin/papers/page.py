@@ -24,6 +24,8 @@ from wiretwin.papers.run import run_paper
 
 __all__ = ["NOW", "changes", "main", "updated", "values_csv", "with_opened"]
 
+SHOWN_SHARE = 0.01
+"""A value that changed by less is counted and not listed."""
 NOW = FOLDER / "now"
 """Where the values of each paper lie."""
 BEGIN, END = "<!-- values -->", "<!-- end of values -->"
@@ -134,6 +136,11 @@ def with_opened(text: str, paper: str) -> str:
     return head + "\n".join([OPENED, *lines, SHUT]) + tail
 
 
+def _share(now: str, before: str) -> float:
+    """By which share a value has changed; what was nothing has changed by more than any."""
+    return abs(float(now) / float(before) - 1) if float(before) else float("inf")
+
+
 def changes(
     old: dict[Key, tuple[str, str, str]], records: list[Record], was: str, now: str, reason: str
 ) -> str:
@@ -156,11 +163,14 @@ def changes(
             allowed="why, in a sentence",
         )
     whole = [key for key in changed if _listed(key)]
+    shown = [key for key in whole if _share(new[key][0], old[key][0]) >= SHOWN_SHARE]
     lines = ["", f"## `{was[:8]}` to `{now[:8]}`", "", reason]
     lines += ["", f"New values: {came}; gone: {went}; changed: {len(changed)}."]
-    if whole:
+    if shown:
         lines += ["", "| experiment | case | metric | old | new |", "|---|---|---|---|---|"]
-    lines += [f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |" for key in whole]
+    lines += [f"| {key[0]} | `{key[1]}` | {key[2]} | {old[key][0]} | {new[key][0]} |" for key in shown]
+    if len(shown) < len(whole):
+        lines += ["", f"Values of the page that changed by less than 1 %: {len(whole) - len(shown)}."]
     if len(whole) < len(changed):
         # What was nothing has no share to change by.
         shares = [(float(new[key][0]), float(old[key][0])) for key in changed if float(old[key][0])]

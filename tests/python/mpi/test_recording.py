@@ -179,7 +179,7 @@ def test_a_trace_is_what_was_posted_and_answered() -> None:
 
 def test_a_trace_that_names_what_it_never_made_is_rejected() -> None:
     trace = _core.RankTrace()
-    trace.append(("recv", 0, 1, 5, 16), 7)
+    trace.append(("recv", 0, 0, 5, 16), 7)
     trace.append(("wait", [8], "all"))
     with pytest.raises(ValueError, match="request 8 of a recording was never made"):
         _core.World(1, model(1), seed=1).replay([trace])
