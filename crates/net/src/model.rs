@@ -370,12 +370,7 @@ mod tests {
                 "1",
                 "true or false",
             ),
-            (
-                |m| m["nodes"][0]["idle"] = "nap".into(),
-                "nodes[0].idle",
-                "\"nap\"",
-                "spin, yield, sleep",
-            ),
+            (|m| m["nodes"][0]["idle"] = "nap".into(), "nodes[0].idle", "\"nap\"", "spin, yield, sleep"),
             (|m| m["nodes"][0]["quantum_ps"] = 0.into(), "nodes[0].quantum_ps", "0", "from 1"),
             (|m| m["placement"][1] = 1.into(), "placement[1]", "1", "0"),
             (|m| m["placement"] = vec![0].into(), "placement", "a list of 1", "each of 2 ranks"),
