@@ -60,7 +60,7 @@ docs: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## the documentation site, warnings
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 wheel: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## a wheel for any Python from 3.11 on, in WHEELS (dist)
-	@$(BIN)/maturin build --quiet --release --locked --out $(or $(WHEELS),dist)
+	@$(BIN)/maturin build --quiet --release --locked --interpreter $(BIN)/python --out $(or $(WHEELS),dist)
 
 bench: $(BUILD)/dev.stamp $(BUILD)/core.stamp ## speed of our own code, as ratios against a reference in the same run
 	$(BIN)/python benches/run.py

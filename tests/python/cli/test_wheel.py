@@ -133,7 +133,7 @@ def test_every_verb_that_reads_data_works_without_extras(plain: Path, tmp_path: 
         return run(plain, *words, folder=tmp_path, path=path_to(plain))
 
     assert "869" in said("papers", "lin1995", "table1", "--quick")
-    assert "856.512 us" in said("explain", "fore/aal5", "1KiB", "--network", "asx100:host=sparc2")
+    assert "781.270 us" in said("explain", "fore/aal5", "1KiB", "--network", "asx100:host=sparc2")
     assert "latency_us" in said("simulate", "scenario.toml")
     assert "mpi-mvich" in said("advise", "--stack", "mpi-mvich/gige", "--size", "8KiB")
     assert "wiretwin" in said("--version")
