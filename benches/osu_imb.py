@@ -133,7 +133,7 @@ def built(osu: Path, imb: Path, layer: str) -> Path:
 
 
 def theirs(session: MpiSession, pins: Sequence[int] | None, words: Sequence[str], ranks: int) -> str:
-    """Run a program on so many ranks, pinned as ours are; return what it printed."""
+    """Run a program on the given number of ranks, pinned as ours are; return what it printed."""
     argv = list(words)
     if pins:
         turn = f"$((${session.rank_variable} % {len(pins)} + 1))"

@@ -362,7 +362,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// With room for so many, a power of two.
+    /// Makes one with room for at least `count` entries: the next power of two.
     pub fn with_room(count: usize) -> Self {
         Self { ring: vec![0; count.next_power_of_two()], taken: 0, put: 0 }
     }
