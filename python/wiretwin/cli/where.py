@@ -88,7 +88,7 @@ PLACE_OPTIONS: dict[str, Any] = {
         shown=False,
     ),
     "launcher": option(
-        "How other machines are reached; without --between they are the nodes of this job of Slurm.",
+        "How the machines of --between are reached; without it, the nodes of this job of Slurm.",
         None,
         Launcher | None,
         shown="ssh, with --between",
@@ -168,9 +168,9 @@ class Where:
                 made = Remote.allocated(words or (), python=python)
             elif self.options["launcher"] == Launcher.mpiexec:
                 self._alone("launcher mpiexec", ("ssh_option",))
-                made = Remote.launched(words or allocated()[1], python=python)
+                made = Remote.launched(words or allocated(launcher="mpiexec")[1], python=python)
             else:
-                made = Remote.up(words or allocated()[1], options=options, python=python)
+                made = Remote.up(words or allocated(launcher="ssh")[1], options=options, python=python)
             with made as place:
                 yield place
         except KeyboardInterrupt:

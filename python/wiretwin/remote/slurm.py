@@ -68,13 +68,18 @@ class Node:
         return self._step('"$to"')
 
 
-def allocated(environment: Mapping[str, str] | None = None) -> tuple[str, list[str]]:
+def allocated(
+    environment: Mapping[str, str] | None = None, *, launcher: str = "srun"
+) -> tuple[str, list[str]]:
     """Return the number of the job that this process runs in, and its nodes.
 
     Parameters
     ----------
     environment
         The variables in which Slurm says so; by default those of this process.
+    launcher
+        What shall reach the nodes: ``srun``, which needs Slurm, or another one, for which a job of Slurm is
+        only where the names of machines come from if none were given.
 
     Raises
     ------
@@ -85,6 +90,14 @@ def allocated(environment: Mapping[str, str] | None = None) -> tuple[str, list[s
     """
     found = os.environ if environment is None else environment
     job, names = found.get("SLURM_JOB_ID"), found.get("SLURM_JOB_NODELIST")
+    if (not job or not names) and launcher != "srun":
+        raise InputError(
+            key="--launcher",
+            value=launcher,
+            reason="does not say which machines it shall reach",
+            allowed="with --between A B; without it the machines are the nodes of a job of Slurm, and this "
+            "is none",
+        )
     if not job or not names:
         raise InputError(
             key="--launcher",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -147,6 +148,17 @@ def test_what_is_no_allocation_is_said(slurm: Cluster) -> None:
 def test_outside_of_a_job_there_is_no_allocation(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"--launcher: there is no allocation.*salloc --nodes=2"):
         allocated({"SLURM_JOB_ID": "7"})
+    # Other launchers need no Slurm, but machines.
+    for launcher in ("mpiexec", "ssh"):
+        with pytest.raises(InputError, match=rf"^--launcher: '{launcher}' does not say which.*--between A B"):
+            allocated({}, launcher=launcher)
+    done = subprocess.run(
+        [*PROGRAM, "measure", "--launcher", "mpiexec", "--layers", "socket/tcp"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith("SLURM")},
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("wiretwin: --launcher: 'mpiexec' does not say which machines")
     # A script that is not there is named first: nobody asks for nodes to learn of it.
     done = subprocess.run(
         [*PROGRAM, "run", "nothere.py", "--launcher", "srun"],
