@@ -31,12 +31,15 @@ class Claim:
         Why it does not; nothing where it does.
     found
         The checked values, in the order of the checks.
+    experiments
+        Those whose values are checked.
     """
 
     says: str
     holds: bool
     reason: str
     found: tuple[float, ...]
+    experiments: frozenset[str] = frozenset()
 
 
 def claims(paper: str, values: Stored | None = None) -> Sequence[Claim]:
@@ -63,8 +66,20 @@ def claims(paper: str, values: Stored | None = None) -> Sequence[Claim]:
             for number, check in enumerate(row["checks"])
         ]
         holds = bool(measured) and all(ok for _, ok in measured)
-        found.append(Claim(row["says"], holds, row.get("reason", ""), tuple(value for value, _ in measured)))
+        about = frozenset(of.split()[0] for check in row["checks"] for of in _named(check))
+        checked = tuple(value for value, _ in measured)
+        found.append(Claim(row["says"], holds, row.get("reason", ""), checked, about))
     return found
+
+
+def _named(check: dict[str, Any]) -> list[str]:
+    """Return the names of the values that a check is of."""
+    return [
+        name
+        for key, of in check.items()
+        if key not in BOUNDS
+        for name in ([of] if isinstance(of, str) else of)
+    ]
 
 
 def _checked(where: str, check: dict[str, Any], values: Stored) -> tuple[float, bool]:

@@ -4,7 +4,8 @@
 values go into a CSV file in `data/papers/now/`, those that are not of one size of an echo into the page's
 table too. A value that was there and is another now is listed on the page of changes, old and new, with the
 reason; without a reason nothing is written. Results that were opened stand beside what was predicted blind
-and what the model says now, and claims below them; ``--opened`` in place of the reason writes these alone.
+and what the model says now, with findings above and claims below them; ``--opened`` in place of the reason
+writes these alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from wiretwin.errors import InputError
 from wiretwin.papers.claims import claims
+from wiretwin.papers.findings import findings
 from wiretwin.papers.programs import orders
 from wiretwin.papers.published import FOLDER, Valued, committed, opened, score, stored
 from wiretwin.papers.records import Key, Record, digest
@@ -100,6 +102,8 @@ def with_opened(text: str, paper: str) -> str:
     results = opened(paper)
     count = sum(one.counted for one in results)
     lines = [
+        *(f"- {finding}" for finding in findings(paper)),
+        "",
         f"| {count} results | median error | ninth decile | worst | inside 90 % | median width "
         "| ninth decile | interval score |",
         "|---|---|---|---|---|---|---|---|",

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import plotly.graph_objects as go
+from markupsafe import Markup, escape
 
 from wiretwin.model.cases import keys_of
 from wiretwin.model.values import Sheet
 from wiretwin.papers import against_rho, collectives, matchings, shares
 from wiretwin.papers.curves import Quantity, draw
 from wiretwin.papers.curves import chips as chips_of
+from wiretwin.papers.findings import findings, findings_of_fit
 from wiretwin.papers.programs import SIDED, orders
 from wiretwin.papers.records import Record, Tried
 from wiretwin.plot import base, words
@@ -53,9 +55,21 @@ def render(paper: str, records: list[Record], out: Path) -> Path:
     fitted = [record for record in records if record.published is not None]
     values = "value" if len(fitted) == 1 else "values"
     said = f"{len(fitted)} {values} that the model was fitted to, {len(records) - len(fitted)} predicted"
-    page = Page(title=PAPERS[paper].TITLE, subtitle=said, sections=sections)
+    whole = set(experiments) == set(PAPERS[paper].EXPERIMENTS)
+    found = findings(paper, None if whole else set(experiments)) + findings_of_fit(records)
+    page = Page(
+        title=PAPERS[paper].TITLE, subtitle=said, findings=[_marked(one) for one in found], sections=sections
+    )
     write_atomically(out, html(page).encode())
     return out
+
+
+def _marked(sentence: str) -> Markup:
+    """Return a sentence for the page, what stands between backquotes as code."""
+    parts = [escape(part) for part in sentence.split("`")]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else part for at, part in enumerate(parts)
+    )
 
 
 def _number(value: float | None) -> str:
@@ -116,12 +130,15 @@ def _experiment(
         ]
         heads = [Column("Program"), Column("Place", True), Column("Over"), Column("Time [s]", True)]
         title = "Stacks and networks, fastest first"
-        blocks.append(TableBlock(f"{name}-orders", title, Table(title, heads, ordered)))
+        summary = f"{len(found)} programs, each over what it was run on."
+        blocks.append(TableBlock(f"{name}-orders", title, Table(title, heads, ordered), summary))
     if trials:
         blocks.append(_tried(name, trials))
     if inputs is not None:
         blocks.append(_inputs(name, inputs))
-    values = TableBlock(f"{name}-values", "Values", table)
+    predicted = sum(record.role == "prediction" for record in records)
+    counted = f"{len(rows)} {'value' if len(rows) == 1 else 'values'}, {predicted} of them predicted."
+    values = TableBlock(f"{name}-values", "Values", table, counted)
     lead = "Published values appear only where the model was fitted to them; the others are predictions."
     folded = len(rows) > 30
     if not folded:

@@ -245,6 +245,8 @@ def test_a_report_shows_every_value(tmp_path: Path) -> None:
     text = render("lin1995", records + more, tmp_path / "page.html").read_text()
     assert text.count(">calibration</td>") == 15
     assert "The fit against what is published" in text
+    (found,) = re.findall(r'aria-label="Main findings">(.*?)</ul>', text, re.S)
+    assert "Of 15 values that the model was fitted to the furthest off is" in found
     assert "Latency by size, in small steps" in text
     assert "http://" not in text.split("<script")[0]
 

@@ -13,9 +13,11 @@ import pytest
 
 from wiretwin.errors import InputError
 from wiretwin.papers import PAPERS, published
-from wiretwin.papers.claims import claims
+from wiretwin.papers.claims import Claim, claims
+from wiretwin.papers.findings import findings, findings_of_fit
 from wiretwin.papers.page import with_opened
 from wiretwin.papers.published import Opened, Stored, Valued, opened, read_published, score, stored
+from wiretwin.papers.records import Record
 
 PAGES = Path(__file__).resolve().parents[3] / "docs" / "papers"
 VALUES = Stored(
@@ -181,6 +183,49 @@ def test_the_page_shows_every_opened_result_and_claim(paper: str) -> None:
     for one in opened(paper):
         assert f"| {one.experiment} | `{one.case}` | {one.metric} | {one.published:.5g} " in text
     assert text.count("| ✓ |") + text.count("| ✗ |") == len(claims(paper))
+
+
+def test_findings_are_computed_from_results_claims_and_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = [
+        replace(opened_at(11.0, (9.0, 12.0), 10.0), hangs_on="window (40%)"),
+        replace(opened_at(12.0, None, 10.0), hangs_on="window (90%)", case="host=a"),
+        replace(opened_at(25.0, None, 10.0), hangs_on="grain (50%)", experiment="other"),
+        opened_at(100.0, None, 10.0, counted=False),
+    ]
+    held = [
+        Claim("a", True, "", (1.0,), frozenset({"e"})),
+        Claim("b", False, "r", (1.0,), frozenset({"e", "other"})),
+    ]
+    monkeypatch.setattr("wiretwin.papers.findings.opened", lambda _: results)
+    monkeypatch.setattr("wiretwin.papers.findings.claims", lambda _: held)
+    assert findings("p") == [
+        "The median error of 3 published results is 20 %, and was 20 % when they were predicted blind; "
+        "the 90 % intervals hold 1 of them now, and held 1 then.",
+        "Furthest off is t0_us of other (`c`): the model has 25 where 10 was published, an error of +150 %.",
+        "Of 2 claims of the paper the model agrees with 1.",
+        "Of all choices that the paper leaves open, `window` is the one that most results hang on: 2 of 3.",
+    ]
+    rebuilt = findings("p", {"e"})
+    assert rebuilt[1].startswith("Furthest off is t0_us of e (`host=a`): the model has 12")
+    assert rebuilt[2:] == [
+        "The model agrees with the one claim of the paper.",
+        "Of all choices that the paper leaves open, `window` is the one that most results hang on: 2 of 2.",
+    ]
+
+
+def test_a_fit_has_its_furthest_value_in_a_finding() -> None:
+    records = [
+        Record("p", "e", f"size={at}", "t0_us", value, None, None, "calibration", 10.0)
+        for at, value in ((1, 10.2), (2, 9.0))
+    ]
+    free = Record("p", "e", "size=3", "t0_us", 99.0, None, None, "prediction")
+    assert findings_of_fit([*records, free]) == [
+        "Of 2 values that the model was fitted to the furthest off is t0_us of e (`size=2`), by -10 %."
+    ]
+    assert findings_of_fit([records[0], free]) == [
+        "The one value that the model was fitted to, t0_us of e (`size=1`), is +2 % off."
+    ]
+    assert findings_of_fit([free]) == []
 
 
 def said(capsysbinary: pytest.CaptureFixture[bytes], *words: str) -> list[dict[str, object]]:
