@@ -13,7 +13,7 @@ use crate::pairs::{self, Pattern, Windows};
 use crate::plan::{Step, next_chunk};
 use crate::run::Samples;
 
-const NAMES: [&str; 50] = [
+const NAMES: [&str; 56] = [
     "barrier",
     "bcast",
     "reduce",
@@ -27,6 +27,8 @@ const NAMES: [&str; 50] = [
     "scatterv",
     "allgatherv",
     "alltoallv",
+    "alltoallw",
+    "reduce_scatter_block",
     "ibarrier",
     "ibcast",
     "ireduce",
@@ -40,6 +42,8 @@ const NAMES: [&str; 50] = [
     "iscatterv",
     "iallgatherv",
     "ialltoallv",
+    "ialltoallw",
+    "ireduce_scatter_block",
     "ibarrier_busy",
     "ibcast_busy",
     "ireduce_busy",
@@ -53,6 +57,8 @@ const NAMES: [&str; 50] = [
     "iscatterv_busy",
     "iallgatherv_busy",
     "ialltoallv_busy",
+    "ialltoallw_busy",
+    "ireduce_scatter_block_busy",
     "pairs",
     "bidirectional",
     "load",

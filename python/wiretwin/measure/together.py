@@ -14,7 +14,7 @@ __all__ = ["PURPOSES", "Together", "chosen", "delays_of", "named", "overlapped",
 SIZES = "4,16,64,256,1KiB,4KiB,16KiB,64KiB,256KiB,1MiB"
 FIXED = {"barrier": 0, "ibarrier": 0, "ibarrier_busy": 0, "fetch_and_op": 4, "compare_and_swap": 4}
 """Loops of one size, in bytes: 0 where no message has a length, 4 for those of one number."""
-_SUMMED = ("reduce", "allreduce", "reduce_scatter")
+_SUMMED = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
 SUMS = frozenset(
     ["accumulate", "get_accumulate", *_SUMMED, *(f"i{one}{end}" for one in _SUMMED for end in ("", "_busy"))]
 )

@@ -25,11 +25,11 @@ LOOPS = (*BLOCKING, *NONBLOCKING, *ONE_SIDED, *PAIRS)
 SOUNDINGS = 10
 """Iterations that tell how long to compute where the plain call was not timed before."""
 NUMBER_BYTES = 4
-_TO_ALL = ("scatter", "alltoall", "scatterv", "alltoallv")
+_TO_ALL = ("scatter", "alltoall", "scatterv", "alltoallv", "alltoallw")
 """Calls that send a block to each rank."""
-_FROM_ALL = ("gather", "allgather", "alltoall", "gatherv", "allgatherv", "alltoallv")
+_FROM_ALL = ("gather", "allgather", "alltoall", "gatherv", "allgatherv", "alltoallv", "alltoallw")
 """Calls that receive a block from each rank."""
-_SUMS = ("reduce", "allreduce", "reduce_scatter")
+_SUMS = ("reduce", "allreduce", "reduce_scatter", "reduce_scatter_block")
 now = time.perf_counter_ns
 
 
@@ -54,6 +54,8 @@ def _call(comm: Intracomm, name: str, size: int) -> Call:
     ranks, rank = comm.size, comm.rank
     kind = np.dtype(np.float32 if name in _SUMS else np.uint8)
     length = size // kind.itemsize
+    if name == "reduce_scatter_block":
+        length = -(-length // ranks) * ranks  # all ranks keep the same number of numbers
     out = np.zeros(length * (ranks if name in _TO_ALL else 1), dtype=kind)
     into = np.zeros(length * (ranks if name in _FROM_ALL else 1), dtype=kind)
     counts = [length] * ranks
@@ -61,6 +63,7 @@ def _call(comm: Intracomm, name: str, size: int) -> Call:
         counts = [length // ranks + (one < length % ranks) for one in range(ranks)]
     places = [one * length for one in range(ranks)]
     blocks = [out, counts, places, MPI.BYTE], [into, counts, places, MPI.BYTE]
+    types = [MPI.BYTE] * ranks
     shared = into if rank else out
     # Only a root has something to scatter, and to gather into.
     head, tail = (blocks[0], blocks[1]) if rank == 0 else (None, None)
@@ -78,6 +81,8 @@ def _call(comm: Intracomm, name: str, size: int) -> Call:
         "scatterv": (head, into, 0),
         "allgatherv": (out, blocks[1]),
         "alltoallv": blocks,
+        "alltoallw": ([out, counts, places, types], [into, counts, places, types]),
+        "reduce_scatter_block": (out, into[: length // ranks], MPI.SUM),
     }[name]
     method = name.capitalize()
     whole, start = getattr(comm, method), getattr(comm, f"I{name}")
@@ -103,7 +108,7 @@ def _expected(call: Call, ranks: int, rank: int, length: int) -> Any:
         return None
     if name in _SUMS:
         total = sum(_sent(call, one) for one in range(ranks))
-        if name != "reduce_scatter":
+        if not name.startswith("reduce_scatter"):
             return total
         counts = [len(total) // ranks + (one < len(total) % ranks) for one in range(ranks)]
         return total[sum(counts[:rank]) : sum(counts[: rank + 1])]
@@ -114,7 +119,7 @@ def _expected(call: Call, ranks: int, rank: int, length: int) -> Any:
         at = np.arange(rank * length, (rank + 1) * length, dtype=np.uint64)
         return (at * 29 + (at >> 8) * 7 + 17).astype(np.uint8)
     blocks = [_sent(call, one) for one in range(ranks)]
-    if name in ("alltoall", "alltoallv"):
+    if name in ("alltoall", "alltoallv", "alltoallw"):
         blocks = [block[rank * length : (rank + 1) * length] for block in blocks]
     return np.concatenate(blocks)
 

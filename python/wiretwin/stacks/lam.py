@@ -24,7 +24,7 @@ from wiretwin.stacks.build import Shim
 from wiretwin.stacks.daemons import Household, household
 from wiretwin.stacks.mpi import debian, effective_environment, version_line
 from wiretwin.stacks.nature import Meaning, Nature
-from wiretwin.stacks.word import ALL_LOOPS, BLOCKING, OVER_MESSAGES, Word, fixed
+from wiretwin.stacks.word import ALL_LOOPS, BLOCKING, OF_MPI_2_2, OVER_MESSAGES, Word, fixed
 
 __all__ = ["Lam"]
 
@@ -112,7 +112,7 @@ class Lam(Stack):
             lambda match: {"eager_bytes": int(match[1]) * 1024},
         ),
     )
-    loops = ALL_LOOPS | OVER_MESSAGES | frozenset(BLOCKING)
+    loops = ALL_LOOPS | OVER_MESSAGES | frozenset(BLOCKING) - OF_MPI_2_2
     nature = Nature(
         switches=True,
         without_limit=("lamd",),

@@ -16,6 +16,7 @@ __all__ = [
     "FIRST",
     "LOAD",
     "NONBLOCKING",
+    "OF_MPI_2_2",
     "ONE_SIDED",
     "OVER_MESSAGES",
     "PAIRS",
@@ -50,8 +51,12 @@ BLOCKING = (
     "scatterv",
     "allgatherv",
     "alltoallv",
+    "alltoallw",
+    "reduce_scatter_block",
 )
 """The collective calls of MPI that are measured, by their names without ``MPI_``."""
+OF_MPI_2_2 = frozenset({"reduce_scatter_block"})
+"""Those of them that came with MPI 2.2."""
 NONBLOCKING = tuple(f"i{name}{end}" for name in BLOCKING for end in ("", "_busy"))
 """The same calls without waiting, from MPI 3 on: the whole, and what of it is left beside computation."""
 ONE_SIDED = (

@@ -27,6 +27,8 @@ def test_a_loop_has_the_sizes_that_it_takes() -> None:
     assert sizes("bcast", asked) == [1, 4, 6, 64]
     assert sizes("allreduce", asked) == [4, 64]
     assert sizes("iallreduce_busy", asked) == [4, 64]
+    assert sizes("reduce_scatter_block", asked) == sizes("ireduce_scatter_block", asked) == [4, 64]
+    assert sizes("alltoallw", asked) == [1, 4, 6, 64]
     assert sizes("fetch_and_op", asked) == [4]
 
 

@@ -35,6 +35,7 @@ typedef struct {
     void *out, *in; /* buffers of what ranks do together */
     uint64_t together_room;
     int *counts; /* of each rank, then their places */
+    MPI_Datatype *types;
 #if MPI_VERSION >= 3
     MPI_Win window;
     void *target; /* the memory of this rank in it */

@@ -5,6 +5,8 @@
  * Names are those of the calls without MPI_, in lower case; `busy` behind the name of a non-blocking one times what
  * is spent inside its two calls, between which the rank computes. */
 
+#define MPI_2_2 (MPI_VERSION > 2 || (MPI_VERSION == 2 && MPI_SUBVERSION >= 2))
+
 typedef struct {
     const char *name;
     int reduces; /* a sum: of whole MPI_FLOATs */
@@ -25,6 +27,10 @@ enum {
     SCATTERV,
     ALLGATHERV,
     ALLTOALLV,
+    ALLTOALLW,
+#if MPI_2_2
+    REDUCE_SCATTER_BLOCK,
+#endif
     COLLECTIVES
 };
 
@@ -42,6 +48,10 @@ static const collective collectives[COLLECTIVES] = {
     [SCATTERV] = {"scatterv", 0, 1, 0},
     [ALLGATHERV] = {"allgatherv", 0, 0, 1},
     [ALLTOALLV] = {"alltoallv", 0, 1, 1},
+    [ALLTOALLW] = {"alltoallw", 0, 1, 1},
+#if MPI_2_2
+    [REDUCE_SCATTER_BLOCK] = {"reduce_scatter_block", 1, 0, 0},
+#endif
 };
 
 static uint64_t clock_ns(void) {
@@ -54,7 +64,8 @@ static uint64_t clock_ns(void) {
 static unsigned char byte_of(int from, uint64_t at) { return (unsigned char)(from * 131 + at * 29 + (at >> 8) * 7 + 17); }
 static float number_of(int from, uint64_t at) { return (float)(from + at % 64); }
 
-/* Buffers of at least these lengths, whose pages have been written to, and the counts of the calls that take them. */
+/* Buffers of at least these lengths, whose pages have been written to, and the counts and types of the calls that
+ * take them. */
 static int make_buffers(layer *self, uint64_t out, uint64_t in) {
     uint64_t need = (out > in ? out : in) + 1;
     if (need > self->together_room) {
@@ -69,7 +80,9 @@ static int make_buffers(layer *self, uint64_t out, uint64_t in) {
         }
     }
     if (!self->counts) self->counts = malloc(2 * (size_t)self->size * sizeof *self->counts);
-    if (self->together_room && self->counts) return WT_OK;
+    if (!self->types && (self->types = malloc((size_t)self->size * sizeof *self->types)))
+        for (int rank = 0; rank < self->size; rank++) self->types[rank] = MPI_BYTE;
+    if (self->together_room && self->counts && self->types) return WT_OK;
     snprintf(self->error, sizeof self->error, "no memory for buffers of %llu bytes", (unsigned long long)need);
     return WT_TRANSPORT;
 }
@@ -77,6 +90,20 @@ static int make_buffers(layer *self, uint64_t out, uint64_t in) {
 /* How many numbers of a sum rank `rank` keeps: the first ones have one more where they do not divide evenly. */
 static int share_of(const layer *self, uint64_t numbers, int rank) {
     return (int)(numbers / (uint64_t)self->size) + ((uint64_t)rank < numbers % (uint64_t)self->size);
+}
+
+/* How many numbers there are in a sum of so many bytes. Where all ranks have to keep the same number of them, those that
+ * are missing from the last rank's are added. */
+static uint64_t numbers_of(const layer *self, int which, uint64_t bytes) {
+    uint64_t numbers = bytes / sizeof(float);
+#if MPI_2_2
+    uint64_t size = (uint64_t)self->size;
+    if (which == REDUCE_SCATTER_BLOCK) return (numbers + size - 1) / size * size;
+#else
+    (void)self;
+    (void)which;
+#endif
+    return numbers;
 }
 
 static void set_counts(layer *self, int which, uint64_t bytes) {
@@ -90,7 +117,8 @@ static void set_counts(layer *self, int which, uint64_t bytes) {
 static int run_blocking(layer *self, int which, int bytes) {
     MPI_Comm comm = self->data;
     void *out = self->out, *in = self->in;
-    int *counts = self->counts, *places = self->counts + self->size, numbers = bytes / (int)sizeof(float);
+    int *counts = self->counts, *places = self->counts + self->size, numbers = (int)numbers_of(self, which, (uint64_t)bytes);
+    MPI_Datatype *types = self->types;
     switch (which) {
     case BARRIER: return MPI_Barrier(comm);
     case BCAST: return MPI_Bcast(self->rank ? in : out, bytes, MPI_BYTE, 0, comm);
@@ -104,7 +132,11 @@ static int run_blocking(layer *self, int which, int bytes) {
     case GATHERV: return MPI_Gatherv(out, bytes, MPI_BYTE, in, counts, places, MPI_BYTE, 0, comm);
     case SCATTERV: return MPI_Scatterv(out, counts, places, MPI_BYTE, in, bytes, MPI_BYTE, 0, comm);
     case ALLGATHERV: return MPI_Allgatherv(out, bytes, MPI_BYTE, in, counts, places, MPI_BYTE, comm);
-    default: return MPI_Alltoallv(out, counts, places, MPI_BYTE, in, counts, places, MPI_BYTE, comm);
+    case ALLTOALLV: return MPI_Alltoallv(out, counts, places, MPI_BYTE, in, counts, places, MPI_BYTE, comm);
+#if MPI_2_2
+    case REDUCE_SCATTER_BLOCK: return MPI_Reduce_scatter_block(out, in, numbers / self->size, MPI_FLOAT, MPI_SUM, comm);
+#endif
+    default: return MPI_Alltoallw(out, counts, places, types, in, counts, places, types, comm);
     }
 }
 
@@ -112,7 +144,8 @@ static int run_blocking(layer *self, int which, int bytes) {
 static int start(layer *self, int which, int bytes, MPI_Request *request) {
     MPI_Comm comm = self->data;
     void *out = self->out, *in = self->in;
-    int *counts = self->counts, *places = self->counts + self->size, numbers = bytes / (int)sizeof(float);
+    int *counts = self->counts, *places = self->counts + self->size, numbers = (int)numbers_of(self, which, (uint64_t)bytes);
+    MPI_Datatype *types = self->types;
     switch (which) {
     case BARRIER: return MPI_Ibarrier(comm, request);
     case BCAST: return MPI_Ibcast(self->rank ? in : out, bytes, MPI_BYTE, 0, comm, request);
@@ -126,7 +159,9 @@ static int start(layer *self, int which, int bytes, MPI_Request *request) {
     case GATHERV: return MPI_Igatherv(out, bytes, MPI_BYTE, in, counts, places, MPI_BYTE, 0, comm, request);
     case SCATTERV: return MPI_Iscatterv(out, counts, places, MPI_BYTE, in, bytes, MPI_BYTE, 0, comm, request);
     case ALLGATHERV: return MPI_Iallgatherv(out, bytes, MPI_BYTE, in, counts, places, MPI_BYTE, comm, request);
-    default: return MPI_Ialltoallv(out, counts, places, MPI_BYTE, in, counts, places, MPI_BYTE, comm, request);
+    case ALLTOALLV: return MPI_Ialltoallv(out, counts, places, MPI_BYTE, in, counts, places, MPI_BYTE, comm, request);
+    case REDUCE_SCATTER_BLOCK: return MPI_Ireduce_scatter_block(out, in, numbers / self->size, MPI_FLOAT, MPI_SUM, comm, request);
+    default: return MPI_Ialltoallw(out, counts, places, types, in, counts, places, types, comm, request);
     }
 }
 #endif
@@ -164,14 +199,14 @@ static int came(const unsigned char *in, uint64_t count, int from, uint64_t plac
 /* Runs a collective once on values that tell where they come from, and looks at what has come. */
 static int verify(layer *self, const char *name, int which, uint64_t bytes, int starts) {
     const collective *one = &collectives[which];
-    uint64_t numbers = bytes / sizeof(float), size = (uint64_t)self->size, at = 0;
+    uint64_t numbers = numbers_of(self, which, bytes), size = (uint64_t)self->size, at = 0;
     float *out = self->out, *in = self->in;
     unsigned char *raw = self->in;
     if (one->reduces)
         for (uint64_t i = 0; i < numbers; i++) out[i] = number_of(self->rank, i);
     else
         for (uint64_t i = 0; i < bytes * (one->out ? size : 1); i++) ((unsigned char *)out)[i] = byte_of(self->rank, i);
-    memset(in, 0, bytes * (one->in ? size : 1));
+    memset(in, 0, one->reduces ? numbers * sizeof(float) : bytes * (one->in ? size : 1));
     int code = run_whole(self, which, (int)bytes, starts);
     if (code != MPI_SUCCESS) return failed(self, code);
     int good = 1, root = self->rank == 0;
@@ -181,6 +216,12 @@ static int verify(layer *self, const char *name, int which, uint64_t bytes, int 
             for (int rank = 0; rank < self->rank; rank++) first += (uint64_t)share_of(self, numbers, rank);
             count = (uint64_t)share_of(self, numbers, self->rank);
         }
+#if MPI_2_2
+        if (which == REDUCE_SCATTER_BLOCK) {
+            count = numbers / size;
+            first = (uint64_t)self->rank * count;
+        }
+#endif
         for (uint64_t i = 0; good && i < count; i++) {
             float sum = (float)(size * (size - 1) / 2 + size * ((first + i) % 64));
             good = in[i] == sum;
@@ -196,7 +237,7 @@ static int verify(layer *self, const char *name, int which, uint64_t bytes, int 
     default:
         if ((which == GATHER || which == GATHERV) && !root) break;
         for (int from = 0; good && from < self->size; from++) {
-            uint64_t place = which == ALLTOALL || which == ALLTOALLV ? (uint64_t)self->rank * bytes : 0;
+            uint64_t place = one->out ? (uint64_t)self->rank * bytes : 0;
             good = came(raw + (uint64_t)from * bytes, bytes, from, place, &at);
         }
     }
@@ -232,6 +273,7 @@ static int run_collective(layer *self, int which, const wt_together_order *order
     const collective *one = &collectives[which];
     uint64_t bytes = which == BARRIER ? 0 : order->bytes;
     uint64_t out = bytes * (one->out ? (uint64_t)self->size : 1), in = bytes * (one->in ? (uint64_t)self->size : 1);
+    if (one->reduces) out = in = numbers_of(self, which, bytes) * sizeof(float);
     int refused = too_long(self, out > in ? out : in);
     if (refused == WT_OK && one->reduces && bytes % sizeof(float)) {
         snprintf(self->error, sizeof self->error, "%s of %llu bytes: it sums numbers of %d bytes", order->name,
@@ -281,4 +323,5 @@ static void free_together(layer *self) {
     free(self->out);
     free(self->in);
     free(self->counts);
+    free(self->types);
 }
