@@ -3,11 +3,12 @@
     python benches/accuracy.py [--rounds 2] [--only ring_allreduce.py] [--priority 5]
                                [--out results/accuracy-…] [--docs docs/accuracy.md]
 
-Each round measures `mpi4py/mpich` alone, fits a twin, predicts all ten, freezes, and runs them for
+Each round measures `mpi4py/mpich` alone, fits a twin, predicts all ten, records that, and runs them for
 real in turns; nothing in the twin depends on a program. With --docs the table in that page, between
-its two markers, is replaced by this run's. A round may be made piece by piece: run again with the
-same --out, it goes on where it stands, and --only says with which programs. With --priority all that
-is timed has a real-time priority, on a host that has other things to do (see `wiretwin.priority`).
+its two markers, is replaced by this run's, and the predictions join the record that intervals are learnt
+from. A round may be made piece by piece: run again with the same --out, it goes on where it stands, and
+--only says with which programs. With --priority all that is timed has a real-time priority, on a host that
+has other things to do (see `wiretwin.priority`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import accuracy_page
+import accuracy_past
 
 from wiretwin import priority
 from wiretwin.cli.compare import comparison_table
@@ -35,6 +37,7 @@ from wiretwin.twin import Twin
 
 BEGIN = "<!-- accuracy: begin -->"
 END = "<!-- accuracy: end -->"
+SIZES_OF_PROGRAMS: tuple[Size, Size] = ("small", "large")
 TARGET_MEDIAN, TARGET_WORST = 0.10, 0.25
 
 
@@ -48,8 +51,7 @@ def one_round(folder: Path, launches: int, budget_s: float, only: list[str]) -> 
             folder / "twin.toml"
         )
     twin = Twin.read(folder / "twin.toml")
-    sizes: tuple[Size, Size] = ("small", "large")
-    everything: list[tuple[Shipped, Size]] = [(one, size) for one in PROGRAMS for size in sizes]
+    everything: list[tuple[Shipped, Size]] = [(one, size) for one in PROGRAMS for size in SIZES_OF_PROGRAMS]
     programs = folder / "programs"
     have = [one for one in everything if (place(programs, *one) / "run" / Run.FILE).exists()]
     work = [one for one in everything if one not in have and (not only or one[0].file in only)]
@@ -63,12 +65,16 @@ def one_round(folder: Path, launches: int, budget_s: float, only: list[str]) -> 
             programs, work, twin, launches=launches, passes_in_state=3, most_passes=12, tell=shown
         )
         print(file=sys.stderr)
+    return [compare(*pair) for pair in made(folder)]
+
+
+def made(folder: Path) -> list[tuple[Prediction, Run]]:
+    """Return the predictions and runs that the folder of a round has, in the order of the programs."""
+    places = [place(folder / "programs", one, size) for one in PROGRAMS for size in SIZES_OF_PROGRAMS]
     return [
-        compare(
-            read(Prediction, place(programs, *one) / "prediction"), read(Run, place(programs, *one) / "run")
-        )
-        for one in everything
-        if one in have or one in work
+        (read(Prediction, at / "prediction"), read(Run, at / "run"))
+        for at in places
+        if (at / "run" / Run.FILE).exists()
     ]
 
 
@@ -151,6 +157,9 @@ def main() -> int:
             text = f"{head}{BEGIN}\n\n{markdown(done, options.launches)}\n\n{END}{tail}"
             if not options.only:
                 accuracy_page.add(done, "round", "")
+            accuracy_past.add(
+                accuracy_past.past(*pair) for pair in made(folder / f"round-{number}") if pair[0].noise
+            )
             options.docs.write_text(accuracy_page.page(text), encoding="utf-8")
     return 0
 

@@ -1,18 +1,20 @@
-"""Public scripts that nobody here wrote: predicted, and run for real, at several numbers of ranks.
+"""Public scripts that nobody here wrote: predicted, and run for real, in several set-ups.
 
     python benches/accuracy_strangers.py --scripts FOLDER --out results/strangers [--seconds 150]
-                                         [--docs docs/accuracy.md]
+                                         [--on host,100Mbit,1Gbit] [--docs docs/accuracy.md]
 
 `data/accuracy/scripts.csv` lists them, each with its repository, commit, licence, digest and the arguments
 with which its own page or head line calls it; none is copied.
 FOLDER has the files as `OWNER+NAME/PATH`, and what they read or import beside them. One that is not there,
-or is another, is said to be so. One twin, kept in --out as `twin.toml`, serves all: see
-`benches/accuracy_crowded.py`, which makes it, and what is the same here.
+or is another, is said to be so. One twin serves all that run on one host (`twin.toml` in --out: see
+`benches/accuracy_crowded.py`, which makes it, and what is the same here), and one each rate all that run on
+the hosts of a testbed, a rank on each: it is measured between two of these.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import hashlib
 import json
@@ -22,6 +24,8 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,10 +34,14 @@ import accuracy_past
 from accuracy_crowded import covers, error, ms, twin_in
 
 from wiretwin.errors import WiretwinError
+from wiretwin.fit.api import fit
+from wiretwin.measure.api import measure
+from wiretwin.place import HERE, Place
 from wiretwin.predict.compare import compare
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.predict import predict
 from wiretwin.predict.records import DEFAULT_PASSES
+from wiretwin.testbed import Testbed, parse_link
 from wiretwin.twin import Twin
 
 BEGIN, END = "<!-- strangers: begin -->", "<!-- strangers: end -->"
@@ -43,6 +51,51 @@ PASSES, LAUNCHES = DEFAULT_PASSES, 7
 #: Of programs that take longer than this, a few launches say enough, and more would take too long.
 LONG_S, LAUNCHES_OF_LONG = 4.0, 3
 LIMIT_S = 40.0
+HOST = "host"
+HOSTS, DELAY = max(RANKS), "5us"
+#: Of the twin between two hosts, in bytes.
+SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where scripts run: this host, or hosts joined by a wire of some rate, and the twin that is of them."""
+
+    on: str
+    """``host``, or the rate of the wire."""
+    twin: Twin
+    place: Place = HERE
+
+    @property
+    def network(self) -> str | None:
+        """What the prediction is told of the wire."""
+        return None if self.on == HOST else f"testbed:hosts={HOSTS},rate={self.on}/s,delay={DELAY}"
+
+
+@contextlib.contextmanager
+def set_up(on: str, out: Path, scripts: Path) -> Iterator[Setup]:
+    """Make a set-up, and its twin if --out has none of it."""
+    if on == HOST:
+        yield Setup(on, twin_in(out))
+        return
+    kept = out / f"twin-{on}.toml"
+    out.mkdir(parents=True, exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="wiretwin-strangers-") as scratch,
+        Testbed.up(HOSTS, parse_link("wire", rate=on, delay=DELAY), share=[scratch, str(scripts)]) as bed,
+    ):
+        if not kept.exists():
+            found = measure(
+                ["mpi4py/mpich"], sizes=SIZES, budget="25s", place=bed, out=Path(scratch, "result")
+            )
+            fit(found, endpoints="require").write(kept)
+        yield Setup(on, Twin.read(kept), bed)
+
+
+def named(row: dict[str, Any]) -> str:
+    """Return the set-up of a row, as the table has it."""
+    on = row.get("on", HOST)
+    return f"{row['ranks']}" if on == HOST else f"{row['ranks']}, one a host at {on}/s"
 
 
 def said(failure: WiretwinError) -> str:
@@ -50,12 +103,12 @@ def said(failure: WiretwinError) -> str:
     return re.sub(r" at /\S+", "", str(failure).splitlines()[0])
 
 
-def one_case(twin: Twin, listed: dict[str, str], script: Path, ranks: int) -> dict[str, Any]:
-    """Predict a script, freeze that, and run it; or say why that cannot be."""
+def one_case(setup: Setup, listed: dict[str, str], script: Path, ranks: int) -> dict[str, Any]:
+    """Predict a script, record that, and run it; or say why that cannot be."""
     row: dict[str, Any] = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "script": f"{listed['repository']}/{listed['path']}", "ranks": ranks,
-        "cores": len(os.sched_getaffinity(0)),
+        "on": setup.on, "cores": len(os.sched_getaffinity(0)),
     }  # fmt: skip
     if not script.exists() or hashlib.sha256(script.read_bytes()).hexdigest() != listed["sha256"]:
         return row | {"failed": "not there"}
@@ -67,8 +120,9 @@ def one_case(twin: Twin, listed: dict[str, str], script: Path, ranks: int) -> di
             frozen = predict(
                 script,
                 words,
-                twin=twin,
+                twin=setup.twin,
                 ranks=ranks,
+                network=setup.network,
                 passes=PASSES,
                 limit_s=LIMIT_S,
                 out=Path(scratch, "predicted"),
@@ -79,7 +133,7 @@ def one_case(twin: Twin, listed: dict[str, str], script: Path, ranks: int) -> di
             job = Job(script, words, ranks, Path(scratch, "actual"))
             try:
                 count = LAUNCHES if frozen.seconds.value < LONG_S else LAUNCHES_OF_LONG
-                (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S)
+                (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S, place=setup.place)
             except WiretwinError as failure:
                 return row | {"failed": f"run: {said(failure)}"}
         finally:
@@ -107,21 +161,21 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "| script | ranks | predicted [ms] | by other programs | actual [ms] | error | printed |",
         "|---|---|---|---|---|---|---|",
     ]
-    for ranks in RANKS:
-        some = sorted((row for row in rows if row["ranks"] == ranks), key=lambda row: row["script"])
+    for setup in dict.fromkeys(map(named, rows)):
+        some = sorted((row for row in rows if named(row) == setup), key=lambda row: row["script"])
         good = [row for row in some if "failed" not in row]
         if not good:
             continue
         inside = 0
         for row in some:
             if "failed" in row:
-                table.append(f"| `{row['script']}` | {ranks} | {row['failed'][:80]} | | | | |")
+                table.append(f"| `{row['script']}` | {setup} | {row['failed'][:80]} | | | | |")
                 continue
             low, high = accuracy_past.interval(row["past"], record)
             held = accuracy_past.covers(row["actual"]["value"], low, high)
             inside += held
             table.append(
-                f"| `{row['script']}` | {ranks} | {ms(row['predicted'], 2)} "
+                f"| `{row['script']}` | {setup} | {ms(row['predicted'], 2)} "
                 f"| {1e3 * low:.2f} to {1e3 * high:.2f} "
                 f"| {ms(row['actual'], 2)} | {100 * error(row):+.0f} %{'' if held else ' (outside)'} "
                 f"| {row['printed']} |"
@@ -131,7 +185,7 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         same = sum(row["printed"] in ("same", "but for numbers") for row in good)
         middle, most = 100 * statistics.median(errors), 100 * ninth
         lines.append(
-            f"| {ranks} | {len(some)} | {inside} | {sum(map(covers, good))} "
+            f"| {setup} | {len(some)} | {inside} | {sum(map(covers, good))} "
             f"| {middle:.0f} % | {most:.0f} % | {same} | {len(some) - len(good)} |"
         )
     return "\n".join([*lines, "", *table])
@@ -144,21 +198,32 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--docs", type=Path)
+    parser.add_argument("--on", default=HOST, help=f"{HOST}, or rates of the wire between hosts, with commas")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
-    twin, file = twin_in(options.out), options.out / "strangers.jsonl"
+    file, scripts = options.out / "strangers.jsonl", options.scripts.absolute()
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
-    have = {(row["script"], row["ranks"]) for row in rows}
+    have = {(row["script"], row["ranks"], row.get("on", HOST)) for row in rows}
     listed = list(csv.DictReader(LIST.read_text("utf-8").splitlines()))
-    for ranks, one in ((ranks, one) for ranks in RANKS for one in listed):
-        if (f"{one['repository']}/{one['path']}", ranks) in have or time.monotonic() > end:
+    for on in options.on.split(","):
+        lacking = [
+            (ranks, one)
+            for ranks in RANKS
+            for one in listed
+            if (f"{one['repository']}/{one['path']}", ranks, on) not in have
+        ]
+        if not lacking or time.monotonic() > end:
             continue
-        script = (options.scripts / one["repository"].replace("/", "+") / one["path"]).absolute()
-        rows.append(one_case(twin, one, script, ranks))
-        with file.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(rows[-1]) + "\n")
-        came = rows[-1].get("failed") or f"{100 * error(rows[-1]):+.0f} %"
-        print(f"{rows[-1]['script']} on {ranks}: {came}", file=sys.stderr)
+        with set_up(on, options.out, scripts) as setup:
+            for ranks, one in lacking:
+                if time.monotonic() > end:
+                    break
+                script = scripts / one["repository"].replace("/", "+") / one["path"]
+                rows.append(one_case(setup, one, script, ranks))
+                with file.open("a", encoding="utf-8") as stream:
+                    stream.write(json.dumps(rows[-1]) + "\n")
+                came = rows[-1].get("failed") or f"{100 * error(rows[-1]):+.0f} %"
+                print(f"{rows[-1]['script']} on {named(rows[-1])}: {came}", file=sys.stderr)
     if rows:
         print(markdown(rows))
     if options.docs is not None and rows:
