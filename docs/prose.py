@@ -1,9 +1,7 @@
 """Reads everything that a person reads, and names the words that this project does not use.
 
 `python docs/prose.py` prints the place of each such word and ends with status 1 if there is one. The
-words, what to say in their place and where they are allowed stand in `docs/words.toml`. With `--left` it
-prints, as TOML, which words each file still has: the table ``left`` of `docs/words.toml`, which only gets
-shorter.
+words, what to say in their place and where they are allowed stand in `docs/words.toml`.
 
 Read are the pages of the documentation without their code, the docstrings and texts of the Python package,
 and the doc comments and texts of the Rust crates without their tests. A text is a string of two words or
@@ -136,29 +134,14 @@ def search(pieces: Iterator[tuple[int, str]], file: str, listed: list[Word]) -> 
 
 
 def found() -> list[Found]:
-    """Return the words that no file should have, whether they are left for later or not."""
+    """Return the words that no file should have."""
     listed = words(WORDS.read_text())
     return [one for file in files() for one in search(read(file), str(file.relative_to(ROOT)), listed)]
 
 
-def new(everything: list[Found]) -> list[Found]:
-    """Return those that the list of what is left does not have."""
-    left = tomllib.loads(WORDS.read_text()).get("left", {})
-    return [one for one in everything if one.word.name not in left.get(one.file, ())]
-
-
 def main() -> int:
-    """Print what is found, or what is left."""
-    everything = found()
-    if "--left" in sys.argv:
-        table: dict[str, set[str]] = {}
-        for one in everything:
-            table.setdefault(one.file, set()).add(one.word.name)
-        print("[left]")
-        for file, names in sorted(table.items()):
-            print(f'"{file}" = [{", ".join(repr(name) for name in sorted(names))}]'.replace("'", '"'))
-        return 0
-    unwanted = new(everything)
+    """Print what is found."""
+    unwanted = found()
     for one in unwanted:
         print(one)
     return 1 if unwanted else 0

@@ -33,10 +33,10 @@ use crate::matching::Pattern;
 use crate::mpi::{Found, Misuse, Outgoing};
 
 mod content;
-mod wish;
+mod control;
 
 pub use content::{Content, Front};
-pub use wish::Wish;
+pub use control::Control;
 
 /// Names what a process has asked of its library. A message is named by the send that made it: its
 /// [`MessageId`] has the same number.
@@ -462,11 +462,11 @@ pub enum Done {
         /// The message.
         message: MessageId,
     },
-    /// A wish: it has come to this number.
+    /// A control call: it has come to this number.
     Answered {
         /// The request that has ended.
         request: Request,
-        /// The number; [`Wish`] says of what.
+        /// The number; [`Control`] says of what.
         number: u32,
     },
     /// A receive: it was taken back.
@@ -570,16 +570,16 @@ pub trait Library {
         debug_assert!(false, "request {request:?} is of no rank");
     }
 
-    /// Whether the interface has what is wished for.
+    /// Whether the interface has what is asked for.
     ///
     /// # Errors
     /// [`Refusal`], where it has not.
-    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
-        Err(Refusal::Unsupported(wish.unsupported()))
+    fn admit_control(&self, control: &Control) -> Result<(), Refusal> {
+        Err(Refusal::Unsupported(control.unsupported()))
     }
 
-    /// The process wishes for this; [`Library::admit_wish`] has said that it may.
-    fn wish(&mut self, _now: SimTime, request: Request, _wish: Wish) {
+    /// The process asks for this; [`Library::admit_control`] has said that it may.
+    fn control(&mut self, _now: SimTime, request: Request, __control: Control) {
         debug_assert!(false, "request {request:?} was not admitted");
     }
 

@@ -26,8 +26,8 @@ use wiretwin_proto::Output;
 use wiretwin_units::{Bytes, SimTime};
 
 use crate::library::{
-    Call, CallError, CircuitId, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput,
-    NO_MULTICAST, Outcome, Ready, Refusal, Request, Wish,
+    Call, CallError, CircuitId, ConnectionId, Content, Control, Done, Event, Failure, Library, LibraryOutput,
+    NO_MULTICAST, Outcome, Ready, Refusal, Request,
 };
 
 pub mod channel;
@@ -518,17 +518,17 @@ impl<L: Library> Library for Reliable<L> {
         self.settle(now);
     }
 
-    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
-        match wish {
-            Wish::HangUp { .. } if self.is_switched() => Ok(()),
-            _ => Err(Refusal::Unsupported(wish.unsupported())),
+    fn admit_control(&self, control: &Control) -> Result<(), Refusal> {
+        match control {
+            Control::HangUp { .. } if self.is_switched() => Ok(()),
+            _ => Err(Refusal::Unsupported(control.unsupported())),
         }
     }
 
-    fn wish(&mut self, _now: SimTime, request: Request, wish: Wish) {
-        let answered = match wish {
-            Wish::HangUp { rank } => self.hang_up(rank),
-            _ => Err(wish.unsupported()),
+    fn control(&mut self, _now: SimTime, request: Request, control: Control) {
+        let answered = match control {
+            Control::HangUp { rank } => self.hang_up(rank),
+            _ => Err(control.unsupported()),
         };
         self.outputs.push_back(Output::Deliver(match answered {
             Ok(number) => Done::Answered { request, number },

@@ -1,6 +1,6 @@
 //! The simulated [`Comm`]: a rank's view of [`Ranks`], with real payloads.
 
-mod wishes;
+mod control;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::Poll;
 
-use wiretwin_msg::library::{Failure, NO_MULTICAST, Wish};
+use wiretwin_msg::library::{Control, Failure, NO_MULTICAST};
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_msg::table::{Key, Table, mix};
@@ -594,19 +594,19 @@ impl Comm for SimComm {
     }
 
     async fn join_group(&mut self, group: &str) -> Result<u32, CommError> {
-        self.wish(&Wish::Join { group: group.into() }).await
+        self.control(&Control::Join { group: group.into() }).await
     }
 
     async fn leave_group(&mut self, group: &str) -> Result<(), CommError> {
-        self.wish(&Wish::Leave { group: group.into() }).await.map(drop)
+        self.control(&Control::Leave { group: group.into() }).await.map(drop)
     }
 
     async fn group_size(&mut self, group: &str) -> Result<u32, CommError> {
-        self.wish(&Wish::Size { group: group.into() }).await
+        self.control(&Control::Size { group: group.into() }).await
     }
 
     async fn group_barrier(&mut self, group: &str, members: u32) -> Result<(), CommError> {
-        self.wish(&Wish::Barrier { group: group.into(), members }).await.map(drop)
+        self.control(&Control::Barrier { group: group.into(), members }).await.map(drop)
     }
 
     async fn group_cast(&mut self, group: &str, tag: Tag, message: &[u8]) -> Result<(), CommError> {

@@ -226,9 +226,9 @@ impl Costs {
     #[inline]
     #[must_use]
     pub fn deliver(&self, sent_ps: u64, earliest_ps: u64, credit_ps: u64) -> Delivery {
-        let wished = signed(sent_ps).saturating_add(self.flight_ps).saturating_sub(signed(credit_ps));
-        let arrival = wished.max(signed(earliest_ps));
-        let spared = arrival.abs_diff(wished);
+        let wanted = signed(sent_ps).saturating_add(self.flight_ps).saturating_sub(signed(credit_ps));
+        let arrival = wanted.max(signed(earliest_ps));
+        let spared = arrival.abs_diff(wanted);
         Delivery {
             arrival_ps: u64::try_from(arrival).unwrap_or(0),
             recv_cost_ps: self.recv_ps.saturating_sub(spared),

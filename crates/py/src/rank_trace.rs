@@ -225,7 +225,9 @@ fn step(asked: &Asked) -> Step {
         Asked::Op(Op::Yield) => Step::Yield,
         Asked::Op(Op::Finish) => Step::Finish,
         Asked::Wait { count, mode } => Step::Wait { count: *count, mode: number(&WAITS, *mode) },
-        Asked::Op(Op::Multicast { .. } | Op::Wish(_) | Op::Wait { .. } | Op::Watch { .. } | Op::Pause(_)) => {
+        Asked::Op(
+            Op::Multicast { .. } | Op::Control(_) | Op::Wait { .. } | Op::Watch { .. } | Op::Pause(_),
+        ) => {
             unreachable!("not among what is read")
         }
     }

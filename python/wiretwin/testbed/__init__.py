@@ -5,7 +5,7 @@
 - `bed`: make, find, enter, take down
 - `plan`: what is asked for, checked
 - `keeper`: the process that makes and holds a testbed; `private` and `network` are what it makes,
-  `inhabitants` the processes it ends
+  `processes` the processes it ends
 - `enter`: the way into a host, also as a remote shell
 - `state`: the folder by which others find it; `kernel`: the system calls
 """

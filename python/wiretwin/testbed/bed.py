@@ -21,7 +21,7 @@ from typing import Any, Self
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import RUN
 from wiretwin.place import Counters, HostPlace, with_env
-from wiretwin.testbed.inhabitants import end_inhabitants, marked_by
+from wiretwin.testbed.processes import end_processes, marked_by
 from wiretwin.testbed.keeper import SCRIPT, SETUP_LIMIT_S, STAY
 from wiretwin.testbed.plan import Link, Plan, make_plan
 from wiretwin.testbed.state import Folder, Identity, ask, base, checked_name, folders, locked
@@ -413,7 +413,7 @@ def clean() -> list[str]:
     with locked():
         for folder in folders():
             if not folder.alive:
-                end_inhabitants(marked_by(folder.path))
+                end_processes(marked_by(folder.path))
                 folder.remove()
                 cleaned.append(folder.name)
     return cleaned
@@ -434,7 +434,7 @@ def _remove(folder: Folder) -> None:
         return
     with locked():
         if folder.path.is_dir():
-            end_inhabitants(marked_by(folder.path))
+            end_processes(marked_by(folder.path))
             folder.remove()
 
 

@@ -33,7 +33,7 @@ from typing import Any
 
 from wiretwin.place import Counters, read_counters
 from wiretwin.testbed import kernel, network, private
-from wiretwin.testbed.inhabitants import end_inhabitants, inode, marked_by
+from wiretwin.testbed.processes import end_processes, inode, marked_by
 from wiretwin.testbed.plan import INTERFACE, Host, Plan
 from wiretwin.testbed.state import Folder, locked
 
@@ -317,7 +317,7 @@ class Keeper:
         held = {(name, inode(fd)) for spaces in self.namespaces.values() for name, fd in spaces.items()}
         if self.bridge is not None:
             held.add(("net", inode(self.bridge)))
-        end_inhabitants(lambda found: bool(found.spaces & held))
+        end_processes(lambda found: bool(found.spaces & held))
         self._end_wire()
         with locked(self.folder.path.parent):
             self.folder.remove()
@@ -480,7 +480,7 @@ def make_folder(base: Path, name: str | None) -> Folder:
         if old.path.is_dir():
             if old.alive:
                 raise _Taken
-            end_inhabitants(marked_by(old.path))
+            end_processes(marked_by(old.path))
             old.remove()
         return Folder.create(base, name)
 

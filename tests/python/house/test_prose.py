@@ -33,7 +33,7 @@ def names(text: str, suffix: str, folder: Path) -> list[str]:
 
 
 def test_no_word_of_the_list_is_added() -> None:
-    assert [str(one) for one in prose.new(prose.found())] == []
+    assert [str(one) for one in prose.found()] == []
 
 
 @pytest.mark.parametrize(

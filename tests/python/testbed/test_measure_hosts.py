@@ -212,7 +212,7 @@ def test_a_host_that_is_gone_in_mid_measurement_is_named_and_samples_are_kept(
     with measuring(*FEW, "-o", str(out), layers=layer) as (running, folder):
         bed = Testbed.find(folder.name)
         assert on(bed, "h2", sys.executable, "-c", WITHOUT_INTERFACE).returncode == 0
-        for pid in inhabitants(bed, "h2"):
+        for pid in processes_on(bed, "h2"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         _, said = running.communicate(timeout=LIMIT_S)
@@ -222,7 +222,7 @@ def test_a_host_that_is_gone_in_mid_measurement_is_named_and_samples_are_kept(
     assert folders() == []
 
 
-def inhabitants(bed: Testbed, host: str) -> list[int]:
+def processes_on(bed: Testbed, host: str) -> list[int]:
     """Return the processes in a host's network."""
     link = on(bed, host, "readlink", "/proc/self/ns/net").stdout.strip()
     found = []

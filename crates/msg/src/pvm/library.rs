@@ -13,8 +13,8 @@ use wiretwin_proto::{MessageId, Output, Payload, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime};
 
 use crate::library::{
-    Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready, Refusal,
-    Request, Wish,
+    Call, ConnectionId, Content, Control, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready,
+    Refusal, Request,
 };
 use crate::matching::{Envelope, Matcher, Pattern, PostOutcome, Posted};
 
@@ -26,10 +26,10 @@ use super::system::MOST_TAG;
 use super::task::{self, CallId, Config, Routing, Task};
 use super::{Encoding, Fragment, Head, Message, Signature, Tid};
 
+mod control;
 pub mod daemon;
 mod line;
 pub mod server;
-mod wish;
 
 use line::Line;
 
@@ -58,8 +58,8 @@ enum Ends {
     Call(CallId),
     /// A send to several at once.
     Request(Request),
-    /// A wish, which has come to this.
-    Wish(Request, u32),
+    /// A control call, which has come to this.
+    Control(Request, u32),
 }
 
 /// The library of one rank.
@@ -80,8 +80,8 @@ pub struct Rank {
     spare: Vec<Content>,
     /// Sends whose fragments are not all written.
     sends: BTreeMap<CallId, Request>,
-    /// What was wished for and is not answered.
-    wishes: BTreeMap<CallId, Request>,
+    /// What was asked for and is not answered.
+    controls: BTreeMap<CallId, Request>,
     /// Calls that have no outcome.
     busy: u32,
     /// Something was written since the last look.
@@ -136,7 +136,7 @@ impl Rank {
             out: VecDeque::new(),
             spare: Vec::new(),
             sends: BTreeMap::new(),
-            wishes: BTreeMap::new(),
+            controls: BTreeMap::new(),
             busy: 0,
             wrote: false,
             matcher: Matcher::new(),
@@ -172,8 +172,8 @@ impl Rank {
                 Output::Transmit(task::Transmit::Listen(peer)) => self.task.handle_route_closed(now, peer),
                 // What is there from the start is not made again.
                 Output::Transmit(_) => {}
-                Output::Deliver(answer) if self.wishes.contains_key(&answer.call) => {
-                    if let Some(request) = self.wishes.remove(&answer.call) {
+                Output::Deliver(answer) if self.controls.contains_key(&answer.call) => {
+                    if let Some(request) = self.controls.remove(&answer.call) {
                         self.fulfilled(request, answer);
                     }
                 }
@@ -203,7 +203,7 @@ impl Rank {
         match ends {
             Ends::Call(call) => self.ended(call),
             Ends::Request(request) => self.done(Done::Sent(request)),
-            Ends::Wish(request, number) => self.done(Done::Answered { request, number }),
+            Ends::Control(request, number) => self.done(Done::Answered { request, number }),
         }
     }
 
@@ -314,7 +314,7 @@ impl Rank {
         for ends in gone.into_iter().filter_map(|out| out.ends) {
             let request = match ends {
                 Ends::Call(call) => self.sends.remove(&call),
-                Ends::Request(request) | Ends::Wish(request, _) => Some(request),
+                Ends::Request(request) | Ends::Control(request, _) => Some(request),
             };
             if let Some(request) = request {
                 let failure = Failure::PeerLost { rank: rank_of(line.peer) };
@@ -401,12 +401,12 @@ impl Library for Rank {
         self.pump(now);
     }
 
-    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
-        Self::admits_wish(wish)
+    fn admit_control(&self, control: &Control) -> Result<(), Refusal> {
+        Self::admits_control(control)
     }
 
-    fn wish(&mut self, now: SimTime, request: Request, wish: Wish) {
-        self.wishes(now, request, wish);
+    fn control(&mut self, now: SimTime, request: Request, control: Control) {
+        self.controls(now, request, control);
     }
 
     fn receive(

@@ -34,8 +34,8 @@ use super::record::DEFAULT_BUFFER;
 use super::server::{self, CACHE_CALLS, Origin, Server, Service};
 use super::{Argument, Credential, Incoming, Matter, Refusal as Denied};
 use crate::library::{
-    Address, Call, ConnectionId, Content, Done, Event, Failure, Library, LibraryOutput, Outcome, Ready,
-    Refusal, Request, SocketId, Wish,
+    Address, Call, ConnectionId, Content, Control, Done, Event, Failure, Library, LibraryOutput, Outcome,
+    Ready, Refusal, Request, SocketId,
 };
 
 mod daemon;
@@ -562,12 +562,12 @@ impl Library for RpcRank {
         self.posted.push(Posted { request, from, tag, calling: false });
     }
 
-    fn admit_wish(&self, wish: &Wish) -> Result<(), Refusal> {
-        Self::admits_wish(wish)
+    fn admit_control(&self, control: &Control) -> Result<(), Refusal> {
+        Self::admits_control(control)
     }
 
-    fn wish(&mut self, _now: SimTime, request: Request, wish: Wish) {
-        self.wishes(request, &wish);
+    fn control(&mut self, _now: SimTime, request: Request, control: Control) {
+        self.controls(request, &control);
     }
 
     fn leave(&mut self, now: SimTime) {

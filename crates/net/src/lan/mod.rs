@@ -185,7 +185,7 @@ struct Request {
     complete: bool,
     cancelled: bool,
     failure: Option<Box<Failure>>,
-    /// Of a wish: what it came to.
+    /// Of a control call: what it came to.
     number: u32,
     kind: Kind,
 }
@@ -282,7 +282,7 @@ pub struct Lan {
     /// Whom messages to several are for, until their library has them.
     several: BTreeMap<RequestId, Vec<u32>>,
     sent_to_several: u64,
-    wishes: layer::Wishes,
+    controls: layer::Controls,
     medium: Option<Box<Medium>>,
     finished: (SimTime, Span),
     loads: Vec<Load>,
@@ -335,7 +335,7 @@ impl Lan {
             signalling: None,
             several: BTreeMap::new(),
             sent_to_several: 0,
-            wishes: layer::Wishes::default(),
+            controls: layer::Controls::default(),
             medium: None,
             finished: (SimTime::ZERO, Span::ZERO),
             loads: Vec::new(),
@@ -589,7 +589,7 @@ impl Lan {
                 }
                 Ok(Some(request))
             }
-            Op::Wish(wish) => self.post_wish(rank, wish).map(Some),
+            Op::Control(control) => self.post_control(rank, control).map(Some),
             Op::Multicast { to, tag, bytes } => self.post_multicast(rank, to, tag, bytes).map(Some),
             Op::Recv { pattern, capacity } => {
                 if let Some(from) = pattern.source {

@@ -5,7 +5,7 @@ pub(crate) mod words;
 
 use std::collections::BTreeMap;
 
-use wiretwin_msg::library::Wish;
+use wiretwin_msg::library::Control;
 use wiretwin_msg::matching::Pattern;
 use wiretwin_msg::protocol::Mode;
 use wiretwin_units::{Bytes, Span};
@@ -102,7 +102,7 @@ pub enum Op<'a> {
         bytes: Bytes,
     },
     /// Asks for what is no message; returns its request, whose completion has the number that it came to.
-    Wish(&'a Wish),
+    Control(&'a Control),
     /// Posts a receive; returns its request.
     Recv {
         /// What it accepts.
@@ -172,7 +172,7 @@ pub struct Completion {
     pub bytes: Bytes,
     /// The message: the send that made it.
     pub message: RequestId,
-    /// Of a wish: what it came to.
+    /// Of a control call: what it came to.
     pub number: u32,
     /// The message was longer than the buffer (`MPI_ERR_TRUNCATE`).
     pub truncated: bool,

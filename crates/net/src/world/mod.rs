@@ -306,7 +306,7 @@ impl World {
             }
             Op::Yield => self.suspend(rank, State::Yield),
             Op::Multicast { .. } => return Err(OpError::Unsupported(NO_MULTICAST)),
-            Op::Wish(wish) => return Err(OpError::Unsupported(wish.unsupported())),
+            Op::Control(control) => return Err(OpError::Unsupported(control.unsupported())),
             Op::Pause(_) => return Err(OpError::Unsupported("a pause")),
             Op::Finish => self.act(rank, 0, Kind::Endpoint, Effect::Finish),
         }

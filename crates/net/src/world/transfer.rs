@@ -86,7 +86,7 @@ impl World {
         let Crossing { at, on_link, not_before, contended } = crossing;
         let message = &self.messages[index as usize];
         let bytes = message.bytes;
-        let (wished, flight, recv_cost, gap) = if is_envelope_only(message) {
+        let (wanted, flight, recv_cost, gap) = if is_envelope_only(message) {
             let layer = self.layer(message.inter);
             let control = layer.control_flight_ps();
             let fetched = message.transfer.protocol() == Protocol::Fetched;
@@ -105,7 +105,7 @@ impl World {
         let with_data = !is_envelope_only(message);
         let pair = Pair { source: message.source, destination: message.destination };
         let latest = self.pairs.entry(pair, Default::default);
-        let mut arrival = wished.max(self.now);
+        let mut arrival = wanted.max(self.now);
         if with_envelope {
             arrival = arrival.max(latest.envelope);
         }

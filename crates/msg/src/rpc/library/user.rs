@@ -5,22 +5,22 @@ use alloc::format;
 use wiretwin_wire::rpc::System;
 
 use super::RpcRank;
-use crate::library::{Done, Failure, Refusal, Request, Wish};
+use crate::library::{Control, Done, Failure, Refusal, Request};
 use crate::rpc::Credential;
 
 impl RpcRank {
-    pub(super) fn admits_wish(wish: &Wish) -> Result<(), Refusal> {
-        match wish {
-            Wish::Identify { .. } | Wish::Caller => Ok(()),
-            _ => Err(Refusal::Unsupported(wish.unsupported())),
+    pub(super) fn admits_control(control: &Control) -> Result<(), Refusal> {
+        match control {
+            Control::Identify { .. } | Control::Caller => Ok(()),
+            _ => Err(Refusal::Unsupported(control.unsupported())),
         }
     }
 
-    pub(super) fn wishes(&mut self, request: Request, wish: &Wish) {
-        let answered = match *wish {
-            Wish::Identify { user } => self.identify(user).map(|()| 0),
-            Wish::Caller => self.user.ok_or("the last call did not say whose it is"),
-            _ => Err(wish.unsupported()),
+    pub(super) fn controls(&mut self, request: Request, control: &Control) {
+        let answered = match *control {
+            Control::Identify { user } => self.identify(user).map(|()| 0),
+            Control::Caller => self.user.ok_or("the last call did not say whose it is"),
+            _ => Err(control.unsupported()),
         };
         self.done(match answered {
             Ok(number) => Done::Answered { request, number },

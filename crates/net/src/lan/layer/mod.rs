@@ -40,8 +40,8 @@ use super::socket::charge;
 use super::stack::{Message as MessageLayer, Stack, Transport};
 use super::{Kind, Lan, Look, Message, RequestId, State};
 
+pub(super) use control::Controls;
 pub(super) use mapped::{MappedEnd, is_mapped};
-pub(super) use wishes::Wishes;
 
 /// The library of a process.
 pub(super) enum Machine {
@@ -81,7 +81,7 @@ macro_rules! of_library {
     };
 }
 
-mod wishes;
+mod control;
 
 /// Who lives where.
 pub(super) struct StartUp {
@@ -480,11 +480,11 @@ impl Lan {
         let Some(slot) = self.find(id) else { return };
         let (request, kind) = (Request(id.0), self.requests[slot].kind);
         let machine = &mut self.runtimes[process as usize].machine;
-        let (several, wish) = (self.several.remove(&id), self.wishes.take(id));
+        let (several, control) = (self.several.remove(&id), self.controls.take(id));
         of_library!(machine, library => match kind {
-            _ if wish.is_some() => {
-                if let Some(wish) = wish {
-                    library.wish(now, request, wish);
+            _ if control.is_some() => {
+                if let Some(control) = control {
+                    library.control(now, request, control);
                 }
             }
             Kind::Send(message) if several.is_some() => {
@@ -575,7 +575,7 @@ impl Lan {
             let output: LibraryOutput = of_library!(machine, library => library.poll_output());
             match output {
                 Output::Work(work) => {
-                    self.wishes.note(&work);
+                    self.controls.note(&work);
                     let prices = self.beside_of(process).and_then(|one| one.prices.get(host as usize));
                     let prices = prices.unwrap_or(&self.hosts[host as usize].config.prices);
                     charge(prices, &work, &mut steps);

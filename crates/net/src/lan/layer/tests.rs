@@ -45,8 +45,8 @@ impl Library for Script {
 }
 
 mod circuits;
+mod control;
 mod over_udp;
-mod wishes;
 
 const SOCKET: &str = r#""cut_messages": true, "socket": {"tcp": "sunos41", "buffer_bytes": 32768, "nodelay": true, "mtu_bytes": 9188, "encapsulation_bytes": 8}"#;
 const FRAMES: &str = r#"{"kind": "frames"}"#;

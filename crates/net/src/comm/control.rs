@@ -1,6 +1,6 @@
 //! What ranks of a local network ask for that is no message: pauses, processes, circuits, users, groups.
 
-use wiretwin_msg::library::Wish;
+use wiretwin_msg::library::Control;
 use wiretwin_prog::{CommError, Rank, Tag};
 use wiretwin_units::{Bytes, Span};
 
@@ -28,16 +28,16 @@ impl SimComm {
     }
 
     /// Asks for what is no message: the number that it came to.
-    pub(super) async fn wish(&self, wish: &Wish) -> Result<u32, CommError> {
-        let request = self.post(Op::Wish(wish))?;
+    pub(super) async fn control(&self, control: &Control) -> Result<u32, CommError> {
+        let request = self.post(Op::Control(control))?;
         self.answer(request).await.map(|completion| completion.number)
     }
 
     /// Sends to all of a group.
     pub(super) async fn cast(&self, group: &str, tag: Tag, message: &[u8]) -> Result<(), CommError> {
         let bytes = Bytes::new(message.len() as u64);
-        let wish = Wish::Cast { group: group.into(), tag: tag.0, bytes };
-        let request = self.post(Op::Wish(&wish))?;
+        let control = Control::Cast { group: group.into(), tag: tag.0, bytes };
+        let request = self.post(Op::Control(&control))?;
         // To how many it goes is known when the group has said who is in it; until then it is kept.
         self.shared.several.borrow_mut().insert(request, (message.to_vec(), UNKNOWN));
         let done = self.answer(request).await;
@@ -65,7 +65,7 @@ impl SimComm {
     /// [`CommError::Unsupported`] where the interface starts none; [`CommError::Transport`] where none was
     /// started, with the interface's own error.
     pub async fn spawn(&mut self, program: &str, count: u32) -> Result<u32, CommError> {
-        self.wish(&Wish::Spawn { program: program.into(), count }).await
+        self.control(&Control::Spawn { program: program.into(), count }).await
     }
 
     /// Clears the circuit to a rank (`atm_close`), on which all has come that was sent; the next message to it
@@ -76,7 +76,7 @@ impl SimComm {
     /// is on its way.
     pub async fn hang_up(&mut self, rank: Rank) -> Result<bool, CommError> {
         self.check(rank)?;
-        self.wish(&Wish::HangUp { rank: rank.0 }).await.map(|cleared| cleared > 0)
+        self.control(&Control::HangUp { rank: rank.0 }).await.map(|cleared| cleared > 0)
     }
 
     /// Lets messages say from now on that they are of this user (AUTH_SYS).
@@ -84,7 +84,7 @@ impl SimComm {
     /// # Errors
     /// [`CommError::Unsupported`] where messages say nothing of the kind.
     pub async fn identify(&mut self, user: u32) -> Result<(), CommError> {
-        self.wish(&Wish::Identify { user }).await.map(drop)
+        self.control(&Control::Identify { user }).await.map(drop)
     }
 
     /// The user that the last message says it is of.
@@ -92,6 +92,6 @@ impl SimComm {
     /// # Errors
     /// As [`LanComm::identify`]; [`CommError::Transport`] where it did not say.
     pub async fn caller(&mut self) -> Result<u32, CommError> {
-        self.wish(&Wish::Caller).await
+        self.control(&Control::Caller).await
     }
 }

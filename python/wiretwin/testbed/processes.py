@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wiretwin.testbed.private import MARK
 
-__all__ = ["Inhabitant", "end_inhabitants", "inhabitants", "inode", "marked_by"]
+__all__ = ["HostProcess", "end_processes", "processes", "inode", "marked_by"]
 
 LIMIT_S = 5.0
 """How long killed processes may take to be gone."""
@@ -20,7 +20,7 @@ _KINDS = ("net", "uts", "ipc", "mnt")
 
 
 @dataclass(frozen=True, slots=True)
-class Inhabitant:
+class HostProcess:
     """A process of this machine.
 
     Attributes
@@ -40,7 +40,7 @@ def inode(descriptor: int) -> int:
     return os.fstat(descriptor).st_ino
 
 
-def inhabitants() -> Iterator[Inhabitant]:
+def processes() -> Iterator[HostProcess]:
     """Yield every process that does not live where this one does."""
     own = _spaces(os.getpid())
     for entry in os.listdir("/proc"):
@@ -48,20 +48,20 @@ def inhabitants() -> Iterator[Inhabitant]:
             with contextlib.suppress(OSError):
                 spaces = _spaces(int(entry))
                 if spaces != own:
-                    yield Inhabitant(int(entry), spaces)
+                    yield HostProcess(int(entry), spaces)
 
 
 def _spaces(pid: int) -> frozenset[tuple[str, int]]:
     return frozenset((kind, os.stat(f"/proc/{pid}/ns/{kind}").st_ino) for kind in _KINDS)
 
 
-def marked_by(folder: Path) -> Callable[[Inhabitant], bool]:
+def marked_by(folder: Path) -> Callable[[HostProcess], bool]:
     """Tell the processes whose root holds the mark of the testbed kept in a folder.
 
     Numbers of namespaces are used again once a testbed is gone; the mark is not.
     """
 
-    def marked(found: Inhabitant) -> bool:
+    def marked(found: HostProcess) -> bool:
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{found.pid}/root{MARK}").read_text()
             return text.splitlines()[0] == str(folder)
@@ -70,7 +70,7 @@ def marked_by(folder: Path) -> Callable[[Inhabitant], bool]:
     return marked
 
 
-def end_inhabitants(belongs: Callable[[Inhabitant], bool]) -> int:
+def end_processes(belongs: Callable[[HostProcess], bool]) -> int:
     """Kill the processes that belong to a testbed until there are none; returns how many there were.
 
     Waits for a few seconds at most.
@@ -78,7 +78,7 @@ def end_inhabitants(belongs: Callable[[Inhabitant], bool]) -> int:
     deadline = time.monotonic() + LIMIT_S
     ended: set[int] = set()
     while True:
-        found = {one.pid for one in inhabitants() if belongs(one)}
+        found = {one.pid for one in processes() if belongs(one)}
         if not found or time.monotonic() > deadline:
             return len(ended)
         for pid in found:

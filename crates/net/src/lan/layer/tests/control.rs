@@ -76,7 +76,7 @@ fn a_call_says_whose_it_is_when_it_is_told_to() {
 }
 
 #[test]
-fn a_wish_leaves_nothing_behind_and_takes_time_only_where_it_is_made() {
+fn a_control_call_leaves_nothing_behind_and_takes_time_only_where_it_is_made() {
     for stack in PVM {
         let body = |asks: bool| {
             async move |comm: &mut SimComm| {

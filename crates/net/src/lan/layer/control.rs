@@ -1,14 +1,15 @@
 //! What ranks ask of their interfaces besides messages, and the processes that it takes.
 //!
-//! A wish is posted as a message is, goes to the library, and comes back with a number. Groups of PVM are kept by
-//! a task that its daemons start when they are first asked for one (`pvmgs`), and which is found through their
-//! mailbox; where tasks speak to each other the daemons, which sleep there, come to be with the first wish.
+//! A control call is posted as a message is, goes to the library, and comes back with a number. Groups of PVM are
+//! kept by a task that its daemons start when they are first asked for one (`pvmgs`), and which is found through
+//! their mailbox; where tasks speak to each other the daemons, which sleep there, come to be with the first control
+//! call.
 //! *Choice*: a process that is started is there at once, and so are daemons; what it takes to make them is left
 //! out as it is for those that are there from the start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use wiretwin_msg::library::{CallError, Library, Outcome, Refusal, Wish};
+use wiretwin_msg::library::{CallError, Control, Library, Outcome, Refusal};
 use wiretwin_msg::protocol::Mode;
 use wiretwin_msg::pvm::group::SERVER;
 use wiretwin_msg::pvm::library::daemon::Daemon;
@@ -25,18 +26,18 @@ use super::{Machine, Runtime};
 /// Whom a message to a group is for, until that is known.
 const UNKNOWN: u32 = 1 << 31;
 
-/// Wishes on their way to their libraries, and what was done for them.
+/// Control calls on their way to their libraries, and what was done for them.
 #[derive(Default)]
-pub(in super::super) struct Wishes {
-    asked: BTreeMap<RequestId, Wish>,
+pub(in super::super) struct Controls {
+    asked: BTreeMap<RequestId, Control>,
     /// The first ranks of stacks whose daemons were woken.
     woken: BTreeSet<u32>,
     /// Octets of messages that libraries have put into the form of the wire, and taken out of it.
     converted: u64,
 }
 
-impl Wishes {
-    pub(super) fn take(&mut self, id: RequestId) -> Option<Wish> {
+impl Controls {
+    pub(super) fn take(&mut self, id: RequestId) -> Option<Control> {
         self.asked.remove(&id)
     }
 
@@ -51,20 +52,24 @@ impl Lan {
     /// Octets of messages that libraries have put into the form of the wire, and taken out of it.
     #[must_use]
     pub const fn converted(&self) -> u64 {
-        self.wishes.converted
+        self.controls.converted
     }
 
     /// A rank asks for something.
-    pub(in super::super) fn post_wish(&mut self, rank: u32, wish: &Wish) -> Result<RequestId, OpError> {
+    pub(in super::super) fn post_control(
+        &mut self,
+        rank: u32,
+        control: &Control,
+    ) -> Result<RequestId, OpError> {
         let message = self.config.stack.message;
         // Mapped memory reaches tasks alone.
         if !message.is_library() || message == Message::PvmMapped {
-            return Err(OpError::Unsupported(wish.unsupported()));
+            return Err(OpError::Unsupported(control.unsupported()));
         }
         let machine = &self.runtimes[rank as usize].machine;
-        let admitted: Result<(), Refusal> = of_library!(machine, library => library.admit_wish(wish));
-        let (tag, bytes, is_message) = match *wish {
-            Wish::Cast { tag, bytes, .. } => (tag, bytes, true),
+        let admitted: Result<(), Refusal> = of_library!(machine, library => library.admit_control(control));
+        let (tag, bytes, is_message) = match *control {
+            Control::Cast { tag, bytes, .. } => (tag, bytes, true),
             _ => (0, Bytes::new(0), false),
         };
         admitted.map_err(|refusal| OpError::of(refusal, rank, bytes))?;
@@ -76,12 +81,12 @@ impl Lan {
             // Nobody gets it.
             (message.arrived, message.matched) = (Bytes::MAX, true);
         }
-        self.wishes.asked.insert(id, wish.clone());
+        self.controls.asked.insert(id, control.clone());
         self.post_to_library(rank, id, is_message);
         Ok(id)
     }
 
-    /// A wish has come to this number.
+    /// A control call has come to this number.
     pub(super) fn answered(&mut self, id: RequestId, number: u32) {
         let Some(slot) = self.find(id) else { return };
         self.requests[slot].number = number;
@@ -99,7 +104,7 @@ impl Lan {
     /// The daemons of a rank's stack, if they slept so far.
     fn wake_daemons(&mut self, rank: u32) {
         let first = self.process_set_of(rank).unwrap_or(0);
-        if !self.wishes.woken.insert(first) {
+        if !self.controls.woken.insert(first) {
             return;
         }
         let size = self.size();

@@ -6,7 +6,7 @@ use wiretwin_units::Bytes;
 
 /// One thing that an interface may or may not have. Where it has, it answers with a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Control {
     /// To be in a group, which comes to be with its first member. The number: this rank's instance in it.
     Join {
         /// Its name.
@@ -62,14 +62,14 @@ pub enum Wish {
 
 /// Why an interface without groups takes none of their calls.
 const NO_GROUPS: &str = "groups of ranks";
-/// Why one that starts no processes takes no wish for any.
+/// Why one that starts no processes takes no such call.
 const NO_SPAWN: &str = "the start of other processes";
 /// Why one whose circuits are there for good clears none.
 const NO_CALLS: &str = "circuits that processes set up and clear";
 /// Why one whose messages do not say whose they are cannot tell.
 const NO_USERS: &str = "messages that say whose they are";
 
-impl Wish {
+impl Control {
     /// What an interface says that has nothing of the kind.
     #[must_use]
     pub const fn unsupported(&self) -> &'static str {

@@ -4,7 +4,7 @@ use wiretwin_proto::{Output, Payload, WorkKind};
 use wiretwin_units::{Bytes, SimTime};
 
 use super::{Ends, Rank};
-use crate::library::{Done, Failure, Refusal, Request, Wish};
+use crate::library::{Control, Done, Failure, Refusal, Request};
 use crate::pvm::body::Piece;
 use crate::pvm::item::Kind;
 use crate::pvm::pack::{Packed, packed_octets};
@@ -13,35 +13,35 @@ use crate::pvm::task::{Answer, SpawnRequest, Value, Where};
 use crate::pvm::{Encoding, PvmError};
 
 impl Rank {
-    pub(super) fn admits_wish(wish: &Wish) -> Result<(), Refusal> {
-        match wish {
-            Wish::HangUp { .. } | Wish::Identify { .. } | Wish::Caller => {
-                Err(Refusal::Unsupported(wish.unsupported()))
+    pub(super) fn admits_control(control: &Control) -> Result<(), Refusal> {
+        match control {
+            Control::HangUp { .. } | Control::Identify { .. } | Control::Caller => {
+                Err(Refusal::Unsupported(control.unsupported()))
             }
-            Wish::Cast { tag, .. } if *tag > MOST_TAG => Err(Refusal::Unsupported(super::LARGE_TAG)),
+            Control::Cast { tag, .. } if *tag > MOST_TAG => Err(Refusal::Unsupported(super::LARGE_TAG)),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn wishes(&mut self, now: SimTime, request: Request, wish: Wish) {
-        let asked = match wish {
-            Wish::Join { group } => self.task.joingroup(now, &group),
-            Wish::Leave { group } => self.task.lvgroup(now, &group),
-            Wish::Size { group } => self.task.gsize(now, &group),
-            Wish::Barrier { group, members } => self.task.barrier(now, &group, Some(members)),
-            Wish::Cast { group, tag, bytes } => {
+    pub(super) fn controls(&mut self, now: SimTime, request: Request, control: Control) {
+        let asked = match control {
+            Control::Join { group } => self.task.joingroup(now, &group),
+            Control::Leave { group } => self.task.lvgroup(now, &group),
+            Control::Size { group } => self.task.gsize(now, &group),
+            Control::Barrier { group, members } => self.task.barrier(now, &group, Some(members)),
+            Control::Cast { group, tag, bytes } => {
                 let packed = self.packed(request, bytes);
                 self.task.bcast(now, &group, tag, packed)
             }
-            Wish::Spawn { program: file, count } => {
+            Control::Spawn { program: file, count } => {
                 let wanted =
                     SpawnRequest { file, arguments: alloc::vec::Vec::new(), place: Where::Anywhere, count };
                 self.task.spawn(now, &wanted)
             }
-            Wish::HangUp { .. } | Wish::Identify { .. } | Wish::Caller => Err(PvmError::NotImpl),
+            Control::HangUp { .. } | Control::Identify { .. } | Control::Caller => Err(PvmError::NotImpl),
         };
         match asked {
-            Ok(call) => drop(self.wishes.insert(call, request)),
+            Ok(call) => drop(self.controls.insert(call, request)),
             Err(error) => self.done(refused(request, error)),
         }
         self.drain(now);
@@ -62,7 +62,7 @@ impl Rank {
         packed
     }
 
-    /// What was wished for has come to something; what is to be written for it is written first.
+    /// What was asked for has come to something; what is to be written for it is written first.
     pub(super) fn fulfilled(&mut self, request: Request, answer: Answer<Piece>) {
         let number = match answer.result {
             Ok(Value::Number(number)) => number as u32,
@@ -74,7 +74,7 @@ impl Rank {
             Err(error) => return self.done(refused(request, error)),
         };
         match self.out.back_mut().filter(|out| out.ends.is_none()) {
-            Some(last) => last.ends = Some(Ends::Wish(request, number)),
+            Some(last) => last.ends = Some(Ends::Control(request, number)),
             None => self.outputs.push_back(Output::Deliver(Done::Answered { request, number })),
         }
     }
