@@ -260,8 +260,10 @@ def recording_summary(
     of file, key, value, reason and what is allowed, as do `read_recording` and `read_goal`.
     """
 
-def read_recording(folder: str | PathLike[str], ranks: int, compute_scale: float) -> list[RankTrace]:
-    """Return what the ranks of a recorded run do, collectives as messages."""
+def read_recording(
+    folder: str | PathLike[str], ranks: int, compute_scale: float, to: int | None = None
+) -> list[RankTrace]:
+    """Return what the ranks of a recorded run do, collectives as messages; or `to` ranks, by their places."""
 
 def read_goal(path: str | PathLike[str], data: bytes, unit_ps: float) -> list[RankTrace]:
     """Return what the ranks of a schedule in GOAL do, given as the bytes of its file.

@@ -64,17 +64,23 @@ fn recording_summary(
     Ok((rows.into_iter().map(row).collect(), unknown))
 }
 
-/// What the ranks of a recorded run do, collectives as messages.
+/// What the ranks of a recorded run do, collectives as messages; or `to` ranks, each what one of its place does.
 #[pyfunction]
+#[pyo3(signature = (folder, ranks, compute_scale, to=None))]
 fn read_recording(
     py: Python<'_>,
     folder: PathBuf,
     ranks: u32,
     compute_scale: f64,
+    to: Option<u32>,
 ) -> PyResult<Vec<RankTrace>> {
     py.detach(|| {
-        let mut traces = vec![RankTrace::default(); ranks as usize];
-        recording::read(&folder, &mut traces, compute_scale).map(|()| traces)
+        let mut traces = vec![RankTrace::default(); to.unwrap_or(ranks) as usize];
+        match to {
+            None => recording::read(&folder, &mut traces, compute_scale),
+            Some(_) => recording::read_extended(&folder, ranks, &mut traces, compute_scale),
+        }
+        .map(|()| traces)
     })
     .map_err(rejected)
 }

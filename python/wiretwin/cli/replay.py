@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +19,8 @@ HELP = f"""Predict how long a recorded run takes elsewhere: over another network
 
 The ranks do again what `wiretwin trace` has recorded, or what a schedule in GOAL says, that of LogGOPSim.
 Collectives take MPICH's algorithms. Where the program chose its way by the time, as with MPI_ANY_SOURCE, it
-goes the way that it went when it was recorded.
+goes the way that it went when it was recorded. With --ranks, a run of a regular pattern becomes that of more
+ranks.
 
 {NETWORKS_HELP}
 \b
@@ -27,6 +28,7 @@ Examples:
   wiretwin replay recorded --twin twin.toml
   wiretwin replay recorded --twin nothing --network fat-tree:hosts=16,rate=100Gbit/s
   wiretwin replay recorded --twin twin.toml --network star:rate=1Gbit/s --compute-scale 0.5 -o elsewhere
+  wiretwin replay recorded --ranks 64 --twin nothing --network fat-tree:hosts=64,rate=100Gbit/s
   wiretwin replay recorded --goal schedule.goal
   wiretwin replay schedule.goal --twin nothing --network star:rate=10Gbit/s
 """
@@ -43,6 +45,16 @@ def register(app: typer.Typer) -> None:
             Path,
             typer.Argument(help="A folder of `wiretwin trace`, or a file in GOAL.", show_default=False),
         ],
+        ranks: Annotated[
+            int | None,
+            typer.Option(
+                "--ranks",
+                "-n",
+                help="How many ranks do it: others than were recorded do what those did that lie alike on a "
+                "line or a grid.",
+                show_default="as many as were recorded",
+            ),
+        ] = None,
         compute_scale: Annotated[
             float, typer.Option(help="How much longer computation takes than it did.")
         ] = 1.0,
@@ -69,7 +81,7 @@ def register(app: typer.Typer) -> None:
         if goal is not None:
             if any(value is not None for value in model.keywords.values()) or out is not None:
                 raise InputError(key="--goal", value=str(goal), allowed="without a twin, a network and --out")
-            made = read_operations(trace, compute_scale=compute_scale, unit=unit)
+            made = read_operations(trace, compute_scale=compute_scale, unit=unit, ranks=ranks)
             try:
                 count = write_goal(made, goal, unit=unit)
             except OSError as error:
@@ -78,15 +90,13 @@ def register(app: typer.Typer) -> None:
             return
         if force and out is None:
             raise InputError(key="--force", reason="replaces a folder", allowed="with --out")
+        given: dict[str, Any] = {**model.keywords, "ranks": ranks, "compute_scale": compute_scale}
+        given |= {"unit": unit, "seed": seed}
         if out is None:
-            prediction = run_replay(
-                trace, **model.keywords, compute_scale=compute_scale, unit=unit, seed=seed
-            )
+            prediction = run_replay(trace, **given)
         else:
             with fresh(out, "replay", force=force) as folder:
-                prediction = run_replay(
-                    trace, **model.keywords, compute_scale=compute_scale, unit=unit, seed=seed, out=folder
-                )
+                prediction = run_replay(trace, **given, out=folder)
         emit(prediction_table(prediction), form)
         for warning in prediction.warnings:
             print(f"note: {warning}", file=sys.stderr)

@@ -21,9 +21,9 @@ from typing import Any, Self
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import RUN
 from wiretwin.place import Counters, HostPlace, with_env
-from wiretwin.testbed.processes import end_processes, marked_by
 from wiretwin.testbed.keeper import SCRIPT, SETUP_LIMIT_S, STAY
 from wiretwin.testbed.plan import Link, Plan, make_plan
+from wiretwin.testbed.processes import end_processes, marked_by
 from wiretwin.testbed.state import Folder, Identity, ask, base, checked_name, folders, locked
 
 __all__ = ["DEFAULT_NAME", "Testbed", "clean", "survey", "take_down"]

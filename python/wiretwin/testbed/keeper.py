@@ -33,8 +33,8 @@ from typing import Any
 
 from wiretwin.place import Counters, read_counters
 from wiretwin.testbed import kernel, network, private
-from wiretwin.testbed.processes import end_processes, inode, marked_by
 from wiretwin.testbed.plan import INTERFACE, Host, Plan
+from wiretwin.testbed.processes import end_processes, inode, marked_by
 from wiretwin.testbed.state import Folder, locked
 
 STAY = b"s"

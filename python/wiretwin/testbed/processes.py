@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wiretwin.testbed.private import MARK
 
-__all__ = ["HostProcess", "end_processes", "processes", "inode", "marked_by"]
+__all__ = ["HostProcess", "end_processes", "inode", "marked_by", "processes"]
 
 LIMIT_S = 5.0
 """How long killed processes may take to be gone."""

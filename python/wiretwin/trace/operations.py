@@ -6,9 +6,13 @@ import hashlib
 from dataclasses import dataclass
 
 from wiretwin import _core
+from wiretwin.errors import InputError
 from wiretwin.trace.format import Trace, rejected
 
-__all__ = ["Operations", "operations"]
+__all__ = ["MOST_RANKS", "Operations", "operations"]
+
+MOST_RANKS = 65_536
+"""How many ranks a recorded run is extended to at most."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Operations:
         return sum(trace.sends() for trace in self.traces)
 
 
-def operations(trace: Trace, *, compute_scale: float = 1.0) -> Operations:
+def operations(trace: Trace, *, compute_scale: float = 1.0, ranks: int | None = None) -> Operations:
     """Return what the ranks of a recorded run do, its collectives by the algorithms of MPICH.
 
     A receive takes the message that it took in the recorded run, and a wait is for the requests that it had
@@ -49,12 +53,20 @@ def operations(trace: Trace, *, compute_scale: float = 1.0) -> Operations:
         The recorded run.
     compute_scale
         How much longer computation takes than it did then.
+    ranks
+        As many ranks in place of those that were recorded, from 1 to 65,536. Each does what a recorded one
+        did that lies as it does on a line or a grid of ranks, with neighbours, with one rank by its number,
+        or with all others in turn; its messages are as long and its computation takes as long.
 
     Raises
     ------
     InputError
-        A rank's file is damaged; the run used what is not recorded; ranks do not agree on a collective.
+        A rank's file is damaged; the run used what is not recorded; ranks do not agree on a collective; what
+        they do does not follow from their places.
     """
+    if ranks is not None and not 1 <= ranks <= MOST_RANKS:
+        raise InputError(key="--ranks", value=ranks, allowed=f"1 to {MOST_RANKS}")
+    more = None if ranks == trace.ranks else ranks
     with rejected():
-        traces = _core.read_recording(trace.path, trace.ranks, compute_scale)
+        traces = _core.read_recording(trace.path, trace.ranks, compute_scale, more)
     return Operations(traces, hashlib.sha256((trace.path / Trace.MANIFEST).read_bytes()).hexdigest())

@@ -29,8 +29,12 @@ from wiretwin.twin import Twin
 __all__ = ["read_operations", "replay"]
 
 
-def read_operations(path: str | Path, *, compute_scale: float = 1.0, unit: str = "ns") -> Operations:
+def read_operations(
+    path: str | Path, *, compute_scale: float = 1.0, unit: str = "ns", ranks: int | None = None
+) -> Operations:
     """Return what the ranks do of a folder that `record` has made, or of a file of GOAL with times in a unit.
+
+    With `ranks`, a recorded run has as many: see `operations`.
 
     Raises
     ------
@@ -41,7 +45,10 @@ def read_operations(path: str | Path, *, compute_scale: float = 1.0, unit: str =
         raise InputError(key="--compute-scale", value=compute_scale, allowed="0 to 1000000")
     path = Path(path)
     if path.is_dir():
-        return operations(Trace(path), compute_scale=compute_scale)
+        return operations(Trace(path), compute_scale=compute_scale, ranks=ranks)
+    if ranks is not None:
+        reason, allowed = "a schedule has the ranks that it has", "with a folder of `wiretwin trace`"
+        raise InputError(key="--ranks", value=ranks, reason=reason, allowed=allowed)
     return read_goal(path, unit=unit, compute_scale=compute_scale)
 
 
@@ -52,6 +59,7 @@ def replay(
     layer: str | None = None,
     network: AnyNetwork | None = None,
     ranks_per_host: int | None = None,
+    ranks: int | None = None,
     compute_scale: float = 1.0,
     unit: str = "ns",
     seed: int = DEFAULT_SEED,
@@ -66,6 +74,9 @@ def replay(
         A folder that `record` has made, or a file of GOAL.
     twin, layer, network, ranks_per_host, seed, out
         As for `wiretwin.predict`; by default messages take the layer of the library that ran.
+    ranks
+        How many ranks do it, by default as many as were recorded; others are made from those by their places
+        (see `wiretwin.trace.operations`).
     compute_scale
         How much longer computation takes than in the recorded run, from 0 to a million.
     unit
@@ -81,9 +92,10 @@ def replay(
         Ranks wait for what never comes.
     """
     path = Path(path)
-    done = read_operations(path, compute_scale=compute_scale, unit=unit)
-    if layer is None and path.is_dir():
-        layer = LIBRARIES[Trace(path).manifest.library].layer
+    done = read_operations(path, compute_scale=compute_scale, unit=unit, ranks=ranks)
+    recorded = Trace(path).manifest if path.is_dir() else None
+    if layer is None and recorded is not None:
+        layer = LIBRARIES[recorded.library].layer
     site = Site.of(done.ranks, network, ranks_per_host, layer)
     fitted = site.twin_for(twin)
     layer = site.local.stack if site.local is not None else (layer or "mpi/mpich")
@@ -129,6 +141,14 @@ def replay(
         trace_digest=world.digest(),
         warnings=[
             *site.notes(fitted),
+            *(
+                [
+                    f"{recorded.ranks} ranks were recorded: each of {done.ranks} sends and computes as much "
+                    "as one of these that lies as it does"
+                ]
+                if recorded is not None and recorded.ranks != done.ranks
+                else []
+            ),
             *(
                 [f"computation takes {compute_scale:g} times what was recorded"]
                 if compute_scale != 1.0

@@ -143,6 +143,71 @@ def test_a_run_in_the_simulated_world_is_recorded_in_virtual_time() -> None:
     )
 
 
+REGULAR = """
+    MPI_Request both[2];
+    MPI_Comm line;
+    int periods = 0, below, above, sides[2] = {0, 0}, closed[2] = {0, 0}, near[4];
+    MPI_Cart_create(WORLD, 1, &size, &periods, 0, &line);
+    MPI_Cart_shift(line, 0, 1, &below, &above);
+    for (int round = 0; round < 2; round++) {
+        MPI_Irecv(bytes, 512, MPI_CHAR, left, 1, WORLD, &both[0]);
+        MPI_Isend(bytes + 4096, 512, MPI_CHAR, right, 1, WORLD, &both[1]);
+        MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+        MPI_Sendrecv(bytes, 100, MPI_INT, above, 2, bytes + 4096, 100, MPI_INT, below, 2, line, &status);
+        MPI_Allreduce(MPI_IN_PLACE, bytes, 1, MPI_DOUBLE, MPI_SUM, line);
+    }
+    if (size >= 16) {
+        MPI_Comm grid;
+        MPI_Dims_create(size, 2, sides);
+        MPI_Cart_create(WORLD, 2, sides, closed, 0, &grid);
+        for (int side = 0; side < 2; side++)
+            MPI_Cart_shift(grid, side, 1, &near[2 * side], &near[2 * side + 1]);
+        for (int one = 0; one < 4; one++)
+            MPI_Sendrecv(bytes, 64, MPI_CHAR, near[one], one,
+                         bytes + 4096, 64, MPI_CHAR, near[one ^ 1], one, grid, &status);
+    }
+    for (int from = 1; rank == 0 && from < size; from++)
+        MPI_Recv(bytes, 8, MPI_CHAR, from, 9, WORLD, &status);
+    if (rank > 0)
+        MPI_Send(bytes, 8, MPI_CHAR, 0, 9, WORLD);
+"""
+
+
+@pytest.mark.parametrize(("ranks", "more"), [(4, 15), (16, 64)])
+def test_more_ranks_do_what_they_do_when_they_are_run(ranks: int, more: int) -> None:
+    program = compiled(REGULAR)
+    made = []
+    for count in (ranks, more):
+        here = {
+            "world": "simulated",
+            "twin": "nothing",
+            "network": "star:rate=10Gbit/s",
+            "ranks_per_host": 64,
+        }
+        found = trace.record(program, ranks=count, out=f"recorded-{count}", **here)  # type: ignore[arg-type]
+        traces = trace.operations(found, ranks=more).traces
+        made.append([[one for one, _ in rank.operations() if one[0] != "compute"] for rank in traces])
+    assert made[0] == made[1]
+    done = wiretwin("replay", f"recorded-{ranks}", "--ranks", str(more), *NOTHING, "--format", "json")
+    assert (done.code, json.loads(done.out)["ranks"]) == (0, more), done.err
+    assert f"{ranks} ranks were recorded: each of {more} sends and computes as much" in done.err
+
+
+def test_what_does_not_follow_from_places_is_not_extended() -> None:
+    body = """
+    MPI_Sendrecv(bytes, 8, MPI_INT, rank ^ 1, 2, bytes + 64, 8, MPI_INT, rank ^ 1, 2, WORLD, &status);
+"""
+    recorded(body, 8)
+    done = wiretwin("replay", "recorded", "--ranks", "16", *NOTHING)
+    assert (done.code, "has no peer that the places of these ranks tell: rank 1 Irecv of 32" in done.err) == (
+        2,
+        True,
+    )
+    assert trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s", ranks=8).messages == 8
+    with pytest.raises(InputError, match="--ranks: 0; allowed: 1 to 65536"):
+        trace.replay("recorded", twin="nothing", ranks=0)
+
+
 @pytest.mark.skipif(
     not shutil.which("mpicc.openmpi") and not os.environ.get("CI"), reason="needs Debian's Open MPI"
 )

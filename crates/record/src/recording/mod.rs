@@ -11,11 +11,13 @@ use wiretwin_msg::protocol::Mode;
 use crate::script::{Message, Receive, Rejected, Script};
 
 mod collective;
+mod extend;
 mod records;
 #[cfg(test)]
 mod tests;
 
 use collective::{Counts, Meeting, Rounds};
+pub use extend::read_extended;
 use records::{File, Kind, Record};
 
 /// What one rank did, in numbers.

@@ -87,6 +87,26 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The beginning of a whole file of one of `ranks` ranks.
+pub(super) fn header(rank: u32, ranks: u32) -> Vec<u8> {
+    let mut raw = MARK.to_vec();
+    raw.extend([rank, ranks, 0, 0].iter().flat_map(|one| one.to_le_bytes()));
+    raw
+}
+
+/// Appends a record: peer, tag and context; bytes and request; the time before it and in it, in ns.
+pub(super) fn write(
+    raw: &mut Vec<u8>,
+    kind: Kind,
+    names: [i32; 3],
+    amounts: [u64; 2],
+    (before, inside): (u64, u64),
+) {
+    raw.extend((kind as u32 + 1).to_le_bytes());
+    raw.extend(names.iter().flat_map(|one| one.to_le_bytes()));
+    raw.extend(amounts.iter().chain(&[before, inside]).flat_map(|one| one.to_le_bytes()));
+}
+
 /// Where the files of ranks come from.
 pub(super) type Load<'a> = dyn Fn(&Path) -> std::io::Result<Vec<u8>> + 'a;
 
