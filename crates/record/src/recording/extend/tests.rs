@@ -1,5 +1,6 @@
 use std::io;
 
+use proptest::prelude::*;
 use wiretwin_msg::protocol::Mode;
 
 use super::*;
@@ -210,4 +211,26 @@ fn a_communicator_of_some_is_rejected() {
     };
     let said = extended(half, 4, 8).map(drop).unwrap_err();
     assert_eq!(said.value.as_deref(), Some("a communicator of 2 of 4 ranks"));
+}
+
+proptest! {
+    #[test]
+    fn damage_is_rejected_or_does_no_harm(
+        does in prop::sample::select(vec![ring as Does, chain, everyone]),
+        damage in prop::collection::vec((0u32..4, 24usize..1500, any::<u8>()), 1..8),
+    ) {
+        let whole = files(does, 4);
+        let damaged = |path: &Path| {
+            let mut raw = whole(path)?;
+            let rank = path.file_name().and_then(|name| name.to_str()?.parse::<u32>().ok());
+            for (of, at, byte) in &damage {
+                if rank == Some(*of) && let Some(place) = raw.get_mut(*at) {
+                    *place = *byte;
+                }
+            }
+            Ok(raw)
+        };
+        let mut scripts = vec![Told::default(); 8];
+        drop(read_extended_from(Path::new("run"), &damaged, 4, &mut scripts, 1.0));
+    }
 }
