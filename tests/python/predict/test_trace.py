@@ -188,8 +188,8 @@ def test_more_ranks_do_what_they_do_when_they_are_run(ranks: int, more: int) -> 
         traces = trace.operations(found, ranks=more).traces
         made.append([[one for one, _ in rank.operations() if one[0] != "compute"] for rank in traces])
     assert made[0] == made[1]
-    done = wiretwin("replay", f"recorded-{ranks}", "--ranks", str(more), *NOTHING, "--format", "json")
-    assert (done.code, json.loads(done.out)["ranks"]) == (0, more), done.err
+    done = wiretwin("replay", f"recorded-{ranks}", "--ranks", str(more), *NOTHING)
+    assert done.code == 0, done.err
     assert f"{ranks} ranks were recorded: each of {more} sends and computes as much" in done.err
 
 
@@ -204,7 +204,7 @@ def test_what_does_not_follow_from_places_is_not_extended() -> None:
         True,
     )
     assert trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s", ranks=8).messages == 8
-    with pytest.raises(InputError, match="--ranks: 0; allowed: 1 to 65536"):
+    with pytest.raises(InputError, match="--ranks: 0 is not allowed here; allowed: 1 to 65536"):
         trace.replay("recorded", twin="nothing", ranks=0)
 
 
