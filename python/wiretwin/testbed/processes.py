@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wiretwin.testbed.private import MARK
 
-__all__ = ["HostProcess", "end_processes", "inode", "marked_by", "processes"]
+__all__ = ["ProcessInfo", "end_processes", "inode", "marked_by", "processes"]
 
 LIMIT_S = 5.0
 """How long killed processes may take to be gone."""
@@ -20,7 +20,7 @@ _KINDS = ("net", "uts", "ipc", "mnt")
 
 
 @dataclass(frozen=True, slots=True)
-class HostProcess:
+class ProcessInfo:
     """A process of this machine.
 
     Attributes
@@ -40,7 +40,7 @@ def inode(descriptor: int) -> int:
     return os.fstat(descriptor).st_ino
 
 
-def processes() -> Iterator[HostProcess]:
+def processes() -> Iterator[ProcessInfo]:
     """Yield every process that does not live where this one does."""
     own = _spaces(os.getpid())
     for entry in os.listdir("/proc"):
@@ -48,20 +48,20 @@ def processes() -> Iterator[HostProcess]:
             with contextlib.suppress(OSError):
                 spaces = _spaces(int(entry))
                 if spaces != own:
-                    yield HostProcess(int(entry), spaces)
+                    yield ProcessInfo(int(entry), spaces)
 
 
 def _spaces(pid: int) -> frozenset[tuple[str, int]]:
     return frozenset((kind, os.stat(f"/proc/{pid}/ns/{kind}").st_ino) for kind in _KINDS)
 
 
-def marked_by(folder: Path) -> Callable[[HostProcess], bool]:
+def marked_by(folder: Path) -> Callable[[ProcessInfo], bool]:
     """Tell the processes whose root holds the mark of the testbed kept in a folder.
 
     Numbers of namespaces are used again once a testbed is gone; the mark is not.
     """
 
-    def marked(found: HostProcess) -> bool:
+    def marked(found: ProcessInfo) -> bool:
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{found.pid}/root{MARK}").read_text()
             return text.splitlines()[0] == str(folder)
@@ -70,7 +70,7 @@ def marked_by(folder: Path) -> Callable[[HostProcess], bool]:
     return marked
 
 
-def end_processes(belongs: Callable[[HostProcess], bool]) -> int:
+def end_processes(belongs: Callable[[ProcessInfo], bool]) -> int:
     """Kill the processes that belong to a testbed until there are none; returns how many there were.
 
     Waits for a few seconds at most.
