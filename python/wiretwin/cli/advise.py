@@ -39,7 +39,8 @@ compared again with the constants of the model drawn from their intervals.
 rules that Open MPI or MPICH reads, and prints what to set. The arithmetic of reductions is not simulated.
 Open MPI's file is for programs whose reductions are by commutative operations; MPICH's is for the version of
 MPICH that the layer names. --try then measures the collectives with the file and without, in turn, on this
-host or where --hosts, --testbed, --between or --launcher say, and says whether they are faster with it.
+host or where --hosts, --testbed, --between or --launcher say, and says whether they are faster with it. What
+does not end in time is left out and named.
 
 A topology between hosts of a twin has no settings to search: what was measured has one way to send. Which
 layer wins at which sizes, and which settings are worth having there, `wiretwin understand` says of a result.

@@ -165,6 +165,7 @@ def _tried(
                 place=place,
                 launches=asked.launches,
                 budget_s=asked.budget_s,
+                expected_s=sum(one.seconds[one.algorithm] for one in found),
                 on_launch=lambda done, of: bar.stage(done, of, "launches, with the file and without in turn"),
             )
     except KeyboardInterrupt:

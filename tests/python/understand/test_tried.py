@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from wiretwin.errors import InputError, MeasureError
+from wiretwin.measure.launch import SPENT, Outcome
+from wiretwin.measure.schedule import Step
 from wiretwin.predict.collectives import choose
 from wiretwin.predict.mpich_rules import environment, mpich_rules, own_rules
+from wiretwin.stacks.layers import Configuration
 from wiretwin.stacks.simulated import mpich_of
 from wiretwin.understand.changes import Change, Verdict
 from wiretwin.understand.tried import Tried, try_rules
@@ -61,6 +66,52 @@ def test_the_second_launch_of_each_two_has_the_rules_and_what_fails_is_said() ->
             on_launch=lambda done, _: told.append(done),
         )
     assert told == [1]
+
+
+def samples(step: Step, ns: float) -> dict[str, Any]:
+    return {"loop": step.loop, "bytes": step.bytes, "delay_ns": 0, "batch": 1, "values_ns": [ns] * 3}
+
+
+def test_what_a_launch_does_not_finish_in_time_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    schedules: list[list[tuple[str, int]]] = []
+
+    def slow(_: Configuration, schedule: Sequence[Step], *, limit_s: float, **more: Any) -> Outcome:
+        """The first launch is ended before its last step; with the rules a call takes half of the time."""
+        schedules.append([(step.loop, step.bytes) for step in schedule])
+        ns = 500.0 if "RULES" in more["session"].env else 1000.0
+        if len(schedules) > 1:
+            return Outcome("ok", None, None, [samples(step, ns) for step in schedule], 1.0)
+        return Outcome("interrupted", SPENT, None, [samples(step, ns) for step in schedule[:-1]], limit_s)
+
+    monkeypatch.setattr("wiretwin.understand.tried.launch", slow)
+    found = try_rules(
+        LAYER, lambda _: {"RULES": "1"}, WANTED, ranks=2, launches=3, budget_s=6.0, expected_s=10.0
+    )
+    whole = [("bcast", 4), ("allreduce", 4), ("bcast", 4096)]
+    assert schedules == [whole, *[whole[:2]] * 5]
+    assert [(row.layer, row.bytes, row.ratio) for row in found.rows] == [
+        ("allreduce", 4, pytest.approx(0.5)),
+        ("bcast", 4, pytest.approx(0.5)),
+    ]
+    assert {(row.launches_before, row.launches_after) for row in found.rows} == {(3, 3)}
+    # Seven calls of each, which ten seconds are expected for, may take ten times as long.
+    end = "; left out, as a launch did not finish them in 730 s: bcast of 4096 bytes"
+    assert found.sentence().endswith(end)
+
+
+def test_a_launch_that_finishes_nothing_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "wiretwin.understand.tried.launch", lambda *_, **__: Outcome("interrupted", SPENT, None, [], 1.0)
+    )
+    with pytest.raises(
+        MeasureError, match=r"without the rules finished nothing in 170 s, .* should take 14 s"
+    ):
+        try_rules(LAYER, lambda _: {}, WANTED, ranks=2, launches=3, budget_s=6.0, expected_s=2.0)
+
+
+def test_calls_that_the_rules_are_not_for_are_not_tried() -> None:
+    with pytest.raises(InputError, match=r"--layer: 'mpi/mpich\+wheel\+yield' makes calls that do not block"):
+        try_rules(f"{LAYER}+yield", lambda _: {}, WANTED, ranks=2, launches=3)
 
 
 def row(verdict: Verdict, ratio: float) -> Change:
