@@ -52,11 +52,17 @@ def run(*words: str | Path, folder: Path, path: str | None = None) -> str:
     return done.stdout
 
 
+MAKE, INSTALL = re.findall(
+    r"^    (.*)$", (ROOT / "README.md").read_text().partition("## Install\n")[2].partition("\n## ")[0], re.M
+)
+"""The lines of the README that make the wheel and install it, as they are."""
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, by the one command that makes it."""
-    folder = tmp_path_factory.mktemp("wheel")
-    run("make", "--silent", "wheel", f"WHEELS={folder}", folder=ROOT)
+    """The wheel of this checkout, by the README's line."""
+    folder = tmp_path_factory.mktemp("wheel") / "dist"
+    run("env", f"WHEELS={folder}", "sh", "-ec", MAKE, folder=ROOT)
     (found,) = folder.glob("*.whl")
     return found
 
@@ -77,8 +83,18 @@ def fresh(wheel: Path, extras: str, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The command of an environment with the wheel and its extra for results."""
-    return fresh(wheel, "[report]", tmp_path_factory.mktemp("whole"))
+    """The command of an environment with the wheel and its extra for results, by the README's line.
+
+    What the wheel needs is there before, at the versions that are pinned, so that pip has to fetch nothing.
+    """
+    command = fresh(wheel, "[report]", tmp_path_factory.mktemp("whole"))
+    uv = (BIN / "uv", "--quiet", "pip")
+    run(*uv, "uninstall", "--python", command.with_name("python"), "wiretwin", folder=ROOT)
+    run(*uv, "install", "--python", command.with_name("python"), "pip", folder=ROOT)
+    assert not command.exists()
+    path = f"PATH={path_to(command)}"
+    run("env", path, "PIP_NO_INDEX=1", "sh", "-ec", INSTALL, folder=wheel.parents[1])
+    return command
 
 
 @pytest.fixture(scope="module")
