@@ -186,7 +186,7 @@ def launch(
         try:
             task = {"together" if together else "schedule": [step.spec() for step in schedule]}
             running.start(configuration, task, ranks, limit_s, pins=pins, place=place, session=session)
-            status, error = running.wait(interruption)
+            status, error = running.wait(interruption, measuring=True)
             if error == by_signal(signal.SIGTERM)[0] and time.monotonic() >= started + limit_s:
                 # One rank's alarm has gone off, and the launcher tells of another, which it ended for that.
                 error = by_signal(signal.SIGALRM)[0]
@@ -195,7 +195,7 @@ def launch(
         except OSError as problem:
             status, error = "failed", f"cannot be started: {problem.strerror or problem}"
         finally:
-            running.end(clean=status == "ok")
+            running.end(clean=status == "ok" and not running.unclosed)
         hello, steps, said, done, crossing_ns, counted = _parse(directory)
         if status == "failed" and time.monotonic() >= cut:
             status, error = "interrupted", SPENT

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -27,9 +28,13 @@ __all__ = ["GRACE_S", "LOOK_S", "Interruption", "Running", "made_for_it", "rende
 PROTOCOL = 1
 LAST_LINES = 4
 """How many lines of a launcher's last words an error repeats."""
+DONE, MOST_DONE = re.compile(rb'"event": ?"done"'), 4096
+"""How a probe says that it was done, and in how many bytes at the end of what it has written."""
 GRACE_S = 1.0
 """How long the other processes may go on once one has failed, and how long one may take to obey
 SIGTERM."""
+CLOSING_S = 5.0
+"""How long processes may take to end when the probe has said that it was done, seconds."""
 LOOK_S = 3.0
 """How long a launch may be silent, seconds, before the hosts it runs on are looked at, and between looks."""
 
@@ -61,6 +66,8 @@ class Running:
     made: Place | None = None
     """The place, if its hosts were made for the occasion and may be gone."""
     ranks: int = 0
+    unclosed: bool = False
+    """All was done, but the library had not closed `CLOSING_S` later."""
     _needs_memory: bool = False
     """They are of a library, all on this host, whose shared memory it may use."""
     _seen: set[int] = field(default_factory=set)
@@ -178,9 +185,13 @@ class Running:
             self.processes.append(start(argv, stdout=out, stderr=err, env=env))
 
     def wait(
-        self, interruption: Interruption | None
+        self, interruption: Interruption | None, *, measuring: bool = False
     ) -> tuple[Literal["ok", "failed", "interrupted"], str | None]:
-        """Wait until all have ended well, one has failed, the limit is over, or an interrupt."""
+        """Wait until all have ended well, one has failed, the limit is over, or an interrupt.
+
+        With `measuring`, all is well, too, where the probe has said that it was done and its library does not
+        close: rank 0 says so when all others have nothing left to do.
+        """
         poll = select.poll()
         waiting: dict[int, int] = {}
         try:
@@ -191,7 +202,7 @@ class Running:
             if interruption is not None:
                 poll.register(interruption.fileno(), select.POLLIN)
             failure: str | None = None
-            deadline = self.deadline
+            deadline, closing = self.deadline, False
             while waiting:
                 left = deadline - time.monotonic()
                 ready = poll.poll(min(left, LOOK_S) * 1000) if left > 0 else []
@@ -199,6 +210,8 @@ class Running:
                     return "interrupted", "interrupted by the user"
                 if not ready and left <= LOOK_S:
                     break
+                if measuring and not ready and not closing and self._done():
+                    closing, deadline = True, min(deadline, time.monotonic() + CLOSING_S)
                 if not ready and (trouble := self.trouble()) is not None:
                     return "failed", trouble
                 for descriptor, _ in ready:
@@ -213,12 +226,17 @@ class Running:
                         deadline = min(deadline, time.monotonic() + GRACE_S)
             if failure is not None:
                 return "failed", failure
-            if waiting:
+            self.unclosed = bool(waiting) and closing
+            if waiting and not closing:
                 return "failed", "did not end within its limit and was ended"
             return "ok", None
         finally:
             for descriptor in waiting:
                 os.close(descriptor)
+
+    def _done(self) -> bool:
+        """Whether the probe has said that it was done, after which only the library is left to close."""
+        return any(DONE.search(file.read_bytes()[-MOST_DONE:]) for file in self.directory.glob("stdout-*"))
 
     def trouble(self) -> str | None:
         """Say what has become of the launch that its processes do not tell, if something has.

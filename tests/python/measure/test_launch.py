@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,7 +24,7 @@ from wiretwin.measure.launch import Interruption, launch
 from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.results import SAMPLE_COLUMNS
-from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, parse_layers
+from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, Configuration, parse_layers
 from wiretwin.stacks.word import FIRST, TOGETHER
 
 LIMIT_S = 60.0
@@ -140,6 +141,31 @@ def test_a_rank_that_hangs_is_ended_at_the_limit(name: str) -> None:
     assert outcome.status == "failed"
     assert "limit" in str(outcome.error)
     assert outcome.seconds < LIMIT_S
+
+
+def test_a_library_that_does_not_close_takes_nothing_from_a_launch_that_is_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As MPICH over UCX's TCP does at times: its ranks wait for each other in MPI_Finalize."""
+    said, silent = tmp_path / "said", tmp_path / "silent"
+    (layer,) = parse_layers("shm")
+    whole = launch(layer, [quick("echo")], limit_s=LIMIT_S, pins=None, kept=said)
+    assert whole.status == "ok"
+    monkeypatch.setattr(running, "CLOSING_S", 0.3)
+    monkeypatch.setattr(running, "LOOK_S", 0.2)
+
+    def waiting(words: Path) -> Configuration:
+        script = f'case "$0" in *spec-0*) cat {words};; esac; exec sleep 600'
+        return replace(layer, kind=replace(layer.kind, probe=("sh", "-c", script)))
+
+    found = launch(waiting(said), [quick("echo")], limit_s=LIMIT_S, pins=None)
+    assert (found.status, found.error) == ("ok", None)
+    assert found.steps == whole.steps
+    assert found.seconds < LIMIT_S / 2
+    # One that has not said that it was done is waited for.
+    silent.write_text("".join(said.read_text().splitlines(keepends=True)[:-1]))
+    other = launch(waiting(silent), [quick("echo")], limit_s=1.0, pins=None)
+    assert (other.status, other.error) == ("failed", "did not end within its limit and was ended")
 
 
 @pytest.mark.parametrize("name", ["socket/unix", "mpi4py/mpich"])

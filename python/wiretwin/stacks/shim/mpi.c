@@ -20,7 +20,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-enum { ASKS = 32, LEAVING_NS = 10000000 };
+enum { ASKS = 32 };
 
 typedef struct {
     MPI_Comm data, control;
@@ -427,18 +427,8 @@ int wt_call(void *me) {
 
 const char *wt_error(void *me) { return ((layer *)me)->error; }
 
-/* Waits until all ranks end, and a little longer. In MPI_Finalize a rank of MPICH 4.0.2 over UCX's TCP waits, without a
- * look at its sockets, for the others, one of which may wait for its answer to the opening of a connection: all then
- * wait for ever. */
-static void leave_together(layer *self) {
-    int code = MPI_Barrier(self->control), came;
-    for (uint64_t end = clock_ns() + LEAVING_NS; code == MPI_SUCCESS && clock_ns() < end;)
-        code = MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, self->control, &came, MPI_STATUS_IGNORE);
-}
-
 void wt_close(void *me) {
     layer *self = me;
-    leave_together(self);
     in_front(self, 0);
 #if MPI_VERSION >= 3
     free_window(self);
