@@ -281,7 +281,7 @@ def _choose(
     for configuration in parse_layers(text, "layers"):
         refused: object = refusal(configuration, place)
         if refused is None and loops and not configuration.loops & set(loops):
-            refused = f"it has none of the loops of --for {purpose}"
+            refused = f"it has none of the loops of --for {purpose}: {', '.join(loops)}"
         if refused is None:
             found.append(configuration)
         elif named != "all":

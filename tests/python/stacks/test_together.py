@@ -62,10 +62,10 @@ def test_what_a_library_does_not_have_is_not_run_on_it() -> None:
         outcome = launched("mpi/lam", [step(name)])
         assert outcome.status == "failed"
         assert f"{name}, by MPI" in str(outcome.error)
-    with pytest.raises(
-        MeasureError, match="socket/tcp cannot run here: it has none of the loops of --for coll"
-    ):
+    with pytest.raises(MeasureError, match=r"socket/tcp cannot run here: it has none of .*: barrier, bcast"):
         measure("socket/tcp", purpose="collectives")
+    with pytest.raises(MeasureError, match=r"none of the loops of --for collectives: reduce_scatter_block$"):
+        measure("mpi/lam", purpose="collectives", loops="reduce_scatter_block")
 
 
 BROKEN = """
