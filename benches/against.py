@@ -155,14 +155,14 @@ def verdict(low: float, high: float) -> str:
 
 
 @contextlib.contextmanager
-def at(hosts: int) -> Iterator[Place]:
-    """Yield this host, or a testbed of so many."""
+def at(hosts: int, share: Sequence[Path] = ()) -> Iterator[Place]:
+    """Yield this host, or a testbed of so many that see these folders."""
     if hosts == 1:
         yield HERE
         return
     from wiretwin.testbed import Testbed
 
-    with Testbed.up(hosts) as bed:
+    with Testbed.up(hosts, share=share) as bed:
         yield bed
 
 

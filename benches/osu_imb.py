@@ -8,25 +8,30 @@ each first in turn, with the same launcher, the same settings of the library and
 printed is the time of a message or a call in microseconds: medians over the rounds, and the ratio of ours to
 theirs within a round with its interval at 95 % over the rounds.
 
-Like is compared with like: OSU prints the mean over its iterations and ranks, with ``-z`` the median too; IMB
-prints the mean. Of ours the same is taken, of as many iterations: the median where OSU gives one, else means.
+Like is compared with like: with ``-z`` OSU prints medians of its iterations, of collectives those of the mean
+over the ranks; IMB prints means. Of ours the same is taken, of as many iterations. OSU sums MPI_FLOAT and
+receives each message of a window into a buffer of its own, as ours do; IMB receives all into one. A measure
+of more ranks than there are cores is left out: ranks that spin would wait for each other's turns.
+
+On a host that others use as well, ``WIRETWIN_PRIORITY=20`` gives the ranks of all three a real-time priority.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shutil
 import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from against import at, interval, verdict
 
-from wiretwin import process
+from wiretwin import priority, process
 from wiretwin.measure.host import measuring_cpus
 from wiretwin.measure.launch import launch
 from wiretwin.measure.schedule import Step
@@ -35,6 +40,7 @@ from wiretwin.place import Place
 from wiretwin.stacks import Session
 from wiretwin.stacks.layers import Configuration, parse_layers, refusal
 from wiretwin.stacks.mpi import MpiSession
+from wiretwin.testbed.plan import folder_of
 
 BUILD = Path(__file__).resolve().parents[1] / "build" / "peers"
 SIZES = (8, 1024, 65536)
@@ -90,12 +96,14 @@ def _flushed(name: str) -> tuple[str, ...]:
     return (name, "-w", "allocate", "-s", "flush")
 
 
+_APART = ("-z", "-b", "multiple")
+"""A buffer for each message of a window."""
 MEASURES = (
     Measure("latency", "echo", ("osu_latency", "-z"), ("IMB-MPI1", "PingPong")),
-    Measure("bandwidth", "pairs", ("osu_bw",), ("IMB-MPI1", "Uniband"), rate=True),
-    Measure("both ways", "bidirectional", ("osu_bibw",), ("IMB-MPI1", "Biband"), rate=True),
-    Measure("two pairs", "pairs", ("osu_mbw_mr",), ("IMB-MPI1", "Uniband"), ranks=4, rate=True),
-    Measure("allreduce", "allreduce", ("osu_allreduce", "-z"), ("IMB-MPI1", "Allreduce")),
+    Measure("bandwidth", "pairs", ("osu_bw", *_APART), ("IMB-MPI1", "Uniband"), rate=True),
+    Measure("both ways", "bidirectional", ("osu_bibw", *_APART), ("IMB-MPI1", "Biband"), rate=True),
+    Measure("two pairs", "pairs", ("osu_mbw_mr", *_APART[1:]), ("IMB-MPI1", "Uniband"), ranks=4, rate=True),
+    Measure("allreduce", "allreduce", ("osu_allreduce", "-z", "-T", "mpi_float"), ("IMB-MPI1", "Allreduce")),
     Measure("bcast", "bcast", ("osu_bcast", "-z"), ("IMB-MPI1", "Bcast")),
     Measure("alltoall", "alltoall", ("osu_alltoall", "-z"), ("IMB-MPI1", "Alltoall")),
     Measure("put", "put", _flushed("osu_put_latency"), ("IMB-RMA", "Unidir_put")),
@@ -132,6 +140,12 @@ def built(osu: Path, imb: Path, layer: str) -> Path:
     return folder
 
 
+def urgent(argv: Sequence[str]) -> list[str]:
+    """Return the command of a rank, with a real-time priority if one is asked for."""
+    asked = os.environ.get(priority.VARIABLE)
+    return [*(["chrt", "-f", asked] if asked else []), *argv]
+
+
 def theirs(session: MpiSession, pins: Sequence[int] | None, words: Sequence[str], ranks: int) -> str:
     """Run a program on the given number of ranks, pinned as ours are; return what it printed."""
     argv = list(words)
@@ -140,7 +154,7 @@ def theirs(session: MpiSession, pins: Sequence[int] | None, words: Sequence[str]
         which = f'$(echo {" ".join(map(str, pins))} | cut -d" " -f{turn})'
         argv = ["sh", "-c", f'exec taskset -c {which} "$@"', "rank", *argv]
     # The path of a specification is the last word of a rank's command; these programs are given none.
-    (command,) = session.commands(argv, [Path("none")], ranks)
+    (command,) = session.commands(urgent(argv), [Path("none")], ranks)
     env = process.single_threaded() | dict(command.env)
     done = process.run(list(command.argv)[:-1], limit_s=LIMIT_S, env=env)
     if done.returncode:
@@ -212,8 +226,8 @@ def ours(
     )  # fmt: skip
     if outcome.status != "ok":
         sys.exit(f"{configuration.name}: {measure.name}: {outcome.error}")
-    # Of collectives OSU and IMB print the mean over the ranks; of streams the time until all have ended.
-    wanted = f"{measure.loop}_mean" if together and not measure.rate else measure.loop
+    # OSU and IMB print the mean over the ranks, of streams the time of one. The slowest takes longer.
+    wanted = f"{measure.loop}_mean" if together else measure.loop
     found: dict[str, Readings] = {"median": {}, "mean": {}}
     for step in outcome.steps:
         if step["loop"] == wanted:
@@ -236,11 +250,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names of the first column, joined by commas")
     args = parser.parse_args()
     (configuration,) = parse_layers(args.layer)
+    kind = configuration.kind
+    configuration = replace(configuration, kind=replace(kind, probe=tuple(urgent(kind.probe))))
     folder = built(args.osu.resolve(), args.imb.resolve(), configuration.kind.name)
     wanted = [one for one in MEASURES if not args.only or one.name in args.only.split(",")]
+    cores = len(os.sched_getaffinity(0))
+    for measure in [one for one in wanted if one.ranks > cores]:
+        print(f"{measure.name}: {measure.ranks} ranks on {cores} cores are not measured", file=sys.stderr)
+        wanted.remove(measure)
     stack = configuration.kind.stack
     rounds: dict[str, list[tuple[dict[str, Readings], Readings, Readings]]] = {one.name: [] for one in wanted}
-    with at(args.hosts) as place:
+    with at(args.hosts, folder_of(folder / "lengths")) as place:
         if stack is None or (reason := refusal(configuration, place)) is not None:
             sys.exit(f"{configuration.name}: {reason if stack else 'no MPI'}")
         with stack.up(place, configuration.options) as session:
