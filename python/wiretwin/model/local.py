@@ -80,6 +80,20 @@ PRESETS: Mapping[str, Preset] = {
 """The networks, by name."""
 
 
+def _grouped(allowed: str) -> str:
+    """Return a list of stacks by what they end in, and the reason behind it as it is."""
+    names, _, why = allowed.rpartition(" (")
+    ends: dict[str, list[str]] = {}
+    for name in names.split(", "):
+        above, _, end = name.rpartition("/")
+        ends.setdefault(above, []).append(end)
+    groups: dict[str, list[str]] = {}
+    for above, below in ends.items():
+        groups.setdefault(" or ".join(below), []).append(above)
+    text = "; ".join(f"{', '.join(above)} over {below}" for below, above in groups.items())
+    return f"{text} ({why}"
+
+
 def own_hosts(stack: str, network: str | None = None) -> LocalNetwork:
     """Return the network, or what a stack ends in where there is none, under that stack, with two hosts.
 
@@ -239,7 +253,7 @@ class LocalNetwork:
         except ValueError as error:
             key, value, allowed = error.args
             if key == "stack":
-                raise InputError(key="--stack", value=self.stack, allowed=allowed) from None
+                raise InputError(key="--stack", value=self.stack, allowed=_grouped(allowed)) from None
             if key.startswith("reservations"):
                 key, value = "reserve", self._value("reserve")
             raise InputError(key=f"{_OPTION} {key}", value=value, allowed=allowed) from None

@@ -131,7 +131,7 @@ def test_compiled_programs_run_under_any_stack(network: str, stack: str, name: s
         ("asx100:buffer=1000B", None, "1000B"),
         ("asx100:adapter=otto", None, "series-100, series-200"),
         ("asx100", "mpi-mpich/tcp/ethernet", "one that ends in /aal5 or /aal34, on asx100"),
-        ("asx100", "pigeon/aal5", "mpi-mpich/tcp/aal5"),
+        ("asx100", "pigeon/aal5", "mpi-mpich/tcp, mpi/tcp, "),
         ("an2:credits=0", None, "loop (what a line's round trip needs), none"),
         ("gige:nic=gnic-ii,mtu=9000", None, "576 to 1500 with gnic-ii"),
         ("gige:mtu=many", None, "576 to 9000"),
@@ -144,6 +144,15 @@ def test_a_network_that_cannot_be_is_refused_by_name(text: str, stack: str | Non
     with pytest.raises(InputError) as refused:
         LocalNetwork.parse(text, stack=stack)
     assert words in str(refused.value)
+
+
+def test_stacks_are_listed_by_what_they_end_in() -> None:
+    with pytest.raises(InputError) as rejected:
+        LocalNetwork.parse("asx100", stack="foo/aal5").check()
+    said = str(rejected.value)
+    assert "fore, fore+reliable, pvm-fore over aal5 or aal34; socket/tcp, " in said
+    assert said.endswith("; pvm-mapped over aal5 (there is no such stack)")
+    assert len(said) < 400
 
 
 def test_what_does_not_go_with_hosts_of_their_own_is_refused(tmp_path: Path) -> None:
