@@ -12,6 +12,7 @@ mod error;
 mod ether;
 mod exchange;
 mod inbox;
+mod ingress;
 mod network;
 mod packet;
 mod shm;

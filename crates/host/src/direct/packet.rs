@@ -3,8 +3,8 @@
 //!
 //! A filter on the packet socket takes the datagrams for one UDP port of one address that are not cut and no longer than
 //! the longest of ours; one on the UDP socket of that port drops the same ones, which the kernel would hand over a second
-//! time. All other traffic of the interface is left as it is, so the kernel's TCP is as fast as without; and each
-//! process of a host has a socket of its own.
+//! time, unless they have ended at the interface already (`ingress`). All other traffic of the interface is left as it
+//! is, so the kernel's TCP is as fast as without; and each process of a host has a socket of its own.
 //!
 //! Frames to one peer that follow each other go as one datagram, which the kernel or the adapter cuts as late as it can
 //! (UDP segmentation offload, asked for by the header before the packet: Virtual I/O Device 1.2, §5.1.6), and come as
@@ -20,6 +20,7 @@ use wiretwin_proto::direct::Service;
 
 use super::error::EndpointError;
 use super::ether::{AROUND, Interface, Mac, put_around, sum_of_pseudo_header, within};
+use super::ingress;
 use super::udp::FRAME;
 use crate::mapping::Mapping;
 
@@ -61,6 +62,8 @@ pub(super) struct In {
     ring: Mapping,
     next: usize,
     socket: Arc<OwnedFd>,
+    /// Ends at the interface what this device has had, where that can be had.
+    _end: Option<OwnedFd>,
 }
 
 /// Opens the device of an interface for the datagrams to an address, whose UDP socket no longer has them.
@@ -111,6 +114,8 @@ pub(super) fn open(
         return Err(failed("binding to the interface")(io::Error::last_os_error()));
     }
     attach(udp, &mut left_to_kernel(interface.index)).map_err(failed("filtering datagrams"))?;
+    // Without it the filter does, later.
+    let end = ingress::end_at(interface.index, to, AROUND + MOST_AT_ONCE).ok();
     let socket = Arc::new(socket);
     let out = Out {
         socket: Arc::clone(&socket),
@@ -120,7 +125,7 @@ pub(super) fn open(
         each: 0,
         joins: true,
     };
-    Ok((In { ring, next: 0, socket }, out))
+    Ok((In { ring, next: 0, socket, _end: end }, out))
 }
 
 impl Out {

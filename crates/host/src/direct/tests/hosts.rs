@@ -109,6 +109,35 @@ fn frames_go_past_the_kernel_where_they_may_and_come_whole_whatever_the_other_en
     });
 }
 
+/// Datagrams that this thread's host has dropped behind IP, at a UDP socket's filter among other places.
+fn dropped_at_sockets() -> u64 {
+    let all = std::fs::read_to_string("/proc/thread-self/net/snmp").expect("the host's counters");
+    let [names, values] = [0, 1].map(|at| {
+        let line = all.lines().filter(|line| line.starts_with("Udp:")).nth(at).expect("counters of UDP");
+        line.split(' ').collect::<Vec<_>>()
+    });
+    let at = names.iter().position(|&name| name == "InErrors").expect("a counter of what is dropped");
+    values[at].parse().expect("a number")
+}
+
+#[test]
+fn datagrams_that_have_come_past_the_kernel_do_not_reach_its_protocols_and_others_do() {
+    with_hosts(|hosts| {
+        let mut ends = open(&hosts, [Ways::Packet; 2]);
+        let carried = exchange(&hosts, &mut ends, &[8; 200]);
+        assert!(carried[1].past > 100, "{carried:?}");
+        enter(&hosts[1]);
+        assert_eq!(dropped_at_sockets(), 0);
+        // To another port of the same address.
+        let there = UdpSocket::bind((THERE, 0)).expect("a socket");
+        enter(&hosts[0]);
+        let here = UdpSocket::bind((HERE, 0)).expect("a socket");
+        here.send_to(b"other", there.local_addr().expect("its address")).expect("a datagram");
+        let mut came = [0; 8];
+        assert_eq!(there.recv(&mut came).expect("a datagram"), 5);
+    });
+}
+
 #[test]
 fn each_process_of_a_host_has_a_packet_socket() {
     with_hosts(|hosts| {
