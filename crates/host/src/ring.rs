@@ -254,6 +254,19 @@ impl Producer {
         Some(bytes.len())
     }
 
+    /// Sends a frame of `length` bytes, which `write` writes, if it fits in a line and a line is known to be free; false if
+    /// not.
+    #[inline]
+    pub fn push_written(&mut self, length: usize, write: impl FnOnce(&mut [u8])) -> bool {
+        if length > INLINE || self.line.wrapping_sub(self.lines_done) >= LINES {
+            return false;
+        }
+        let mut line = [0; INLINE];
+        write(&mut line[..length]);
+        self.put(&line[..length]);
+        true
+    }
+
     /// Puts a message of up to [`INLINE`] bytes into the line, which is free.
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) {

@@ -89,7 +89,7 @@ impl<R, M> Matcher<R, M> {
             self.unexpected.push_back((envelope, message()));
             return None;
         };
-        self.posted.remove(place).map(|(_, receive)| receive)
+        taken_out(&mut self.posted, place).map(|(_, receive)| receive)
     }
 
     /// The earliest unexpected message that `pattern` accepts, left where it is.
@@ -100,7 +100,7 @@ impl<R, M> Matcher<R, M> {
     /// The same, taken out of the queue.
     pub fn take(&mut self, pattern: &Pattern) -> Option<(Envelope, M)> {
         let place = self.unexpected.iter().position(|(envelope, _)| pattern.accepts(envelope))?;
-        self.unexpected.remove(place)
+        taken_out(&mut self.unexpected, place)
     }
 
     /// Withdraws the receives for which `is` holds; they are handed to `withdrawn` in their order.
@@ -121,6 +121,12 @@ impl<R, M> Matcher<R, M> {
     pub fn keep(&mut self, mut is: impl FnMut(&Envelope, &M) -> bool) {
         self.unexpected.retain(|(envelope, message)| is(envelope, message));
     }
+}
+
+/// What was at a place of a queue: nearly always the first.
+#[inline]
+fn taken_out<T>(queue: &mut VecDeque<T>, place: usize) -> Option<T> {
+    if place == 0 { queue.pop_front() } else { queue.remove(place) }
 }
 
 #[cfg(test)]

@@ -23,6 +23,11 @@ pub(crate) struct Cq {
     pub entries: VecDeque<(CqEntry, FiAddr)>,
     pub errors: VecDeque<CqErrEntry>,
     pub endpoints: Vec<*mut Ep>,
+    /// None of its endpoints is simulated.
+    pub is_direct: bool,
+    /// The last read handed entries out: the next may say at once that there are no more. Libraries read on until they
+    /// are told so, and another look at the devices would keep them from what has come.
+    has_told: bool,
 }
 
 static CQ_FID: FiOps = Plain::<Cq>::OPS;
@@ -54,6 +59,8 @@ pub(crate) unsafe extern "C" fn cq_open(
             entries: VecDeque::new(),
             errors: VecDeque::new(),
             endpoints: Vec::new(),
+            is_direct: true,
+            has_told: false,
         };
         *made = Box::into_raw(Box::new(cq)).cast();
     }
@@ -77,35 +84,68 @@ unsafe extern "C" fn readfrom(
     unsafe {
         let cq = cq.cast::<Cq>();
         let _held = (*(*cq).domain).lock.take();
-        let (is_empty, endpoints) = {
-            let cq = &*cq;
-            (cq.entries.is_empty() && cq.errors.is_empty(), cq.endpoints.len())
-        };
-        if is_empty {
-            for at in 0..endpoints {
-                let ep = {
-                    let cq = &*cq;
-                    cq.endpoints[at]
-                };
-                Ep::progress(ep);
+        let mut reader = Reader { cq, to: to.cast(), sources, room: count, given: 0 };
+        let has_told = std::mem::take(&mut (*cq).has_told);
+        if (*cq).entries.is_empty() && (*cq).errors.is_empty() {
+            if has_told {
+                return error(EAGAIN) as ssize_t;
+            }
+            for at in 0..(*cq).endpoints.len() {
+                let ep = (&(*cq).endpoints)[at];
+                Ep::progress(ep, &mut reader);
             }
         }
-        let cq = &mut *cq;
-        if !cq.errors.is_empty() {
+        if reader.given == 0 && !(*cq).errors.is_empty() {
             return error(FI_EAVAIL) as ssize_t;
         }
-        let count = count.min(cq.entries.len());
-        if count == 0 {
+        while reader.given < count
+            && let Some((entry, source)) = (*cq).entries.pop_front()
+        {
+            reader.give(&entry, source);
+        }
+        if reader.given == 0 {
             return error(EAGAIN) as ssize_t;
         }
-        for (at, (entry, source)) in cq.entries.drain(..count).enumerate() {
-            let place = to.cast::<u8>().add(at * cq.entry_bytes);
-            std::ptr::copy_nonoverlapping((&raw const entry).cast::<u8>(), place, cq.entry_bytes);
-            if !sources.is_null() {
-                *sources.add(at) = source;
+        (*cq).has_told = (*cq).is_direct;
+        reader.given as ssize_t
+    }
+}
+
+/// Whoever reads a queue, and has room for so many entries.
+pub(crate) struct Reader {
+    pub cq: *mut Cq,
+    to: *mut u8,
+    sources: *mut FiAddr,
+    room: usize,
+    given: usize,
+}
+
+impl Reader {
+    /// Whether the next entry of the queue can go straight to the reader.
+    pub(crate) fn has_room(&self) -> bool {
+        // SAFETY: the queue lives while it is read, and nobody else holds a reference to it.
+        self.given < self.room && unsafe { (*self.cq).entries.is_empty() }
+    }
+
+    /// Hands out an entry, for which there is room.
+    #[inline]
+    pub(crate) fn give(&mut self, entry: &CqEntry, source: FiAddr) {
+        debug_assert!(self.given < self.room);
+        // SAFETY: the caller of the read has places for `room` entries, each as long as the queue's format has it, and
+        // for as many sources or none.
+        unsafe {
+            let bytes = (*self.cq).entry_bytes;
+            let place = self.to.add(self.given * bytes);
+            if bytes == size_of::<CqEntry>() {
+                place.cast::<CqEntry>().write_unaligned(*entry);
+            } else {
+                std::ptr::copy_nonoverlapping(std::ptr::from_ref(entry).cast(), place, bytes);
+            }
+            if !self.sources.is_null() {
+                *self.sources.add(self.given) = source;
             }
         }
-        count as ssize_t
+        self.given += 1;
     }
 }
 

@@ -11,7 +11,7 @@ use wiretwin_msg::tagged::Pattern;
 
 use crate::abi::*;
 use crate::below::Below;
-use crate::cq::Cq;
+use crate::cq::{Cq, Reader};
 use crate::domain::{Av, Domain, give};
 use crate::error;
 use crate::inert::{nothing, nothing_sent};
@@ -152,6 +152,7 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
                     (*ep).rx_selective = flags & FI_SELECTIVE_COMPLETION != 0;
                 }
                 let cq = &mut *cq;
+                cq.is_direct &= matches!((*ep).below, Below::Direct(_));
                 if !cq.endpoints.contains(&ep) {
                     cq.endpoints.push(ep);
                 }
@@ -226,14 +227,26 @@ unsafe extern "C" fn getname(fid: *mut Fid, to: *mut c_void, length: *mut size_t
 }
 
 impl Ep {
-    /// Takes what has come and sends what may be sent; waits a little where there is nothing to do.
+    /// Takes what has come and sends what may be sent, and hands what has ended to the reader of a queue, the rest to the
+    /// queues; waits a little where there is nothing to do.
     ///
     /// # Safety
     /// An endpoint of ours, in whose domain nobody else is at work.
-    pub(crate) unsafe fn progress(ep: *mut Self) {
+    pub(crate) unsafe fn progress(ep: *mut Self, reader: &mut Reader) {
         // SAFETY: the caller's promise.
         let ep = unsafe { &mut *ep };
         ep.below.progress();
+        while reader.has_room()
+            && let Some(completion) = ep.below.completion()
+        {
+            let in_buffer = completion.tag.is_none() && !ep.buffers.is_empty();
+            if completion.trouble.is_none() && !in_buffer && ep.queue_of(&completion) == reader.cq {
+                let (entry, source) = ep.entry(&completion, 0);
+                reader.give(&entry, source);
+            } else {
+                ep.settle_one(&completion);
+            }
+        }
         ep.settle();
         let idle = ep.below.idle_turns();
         if idle > PATIENCE && idle.is_multiple_of(8) && ep.gives_way() {
@@ -253,9 +266,13 @@ impl Ep {
     #[inline]
     pub(crate) fn settle(&mut self) {
         while let Some(completion) = self.below.completion() {
-            let ends_buffer = !self.buffers.is_empty() && self.ends_buffer(&completion);
-            self.put(&completion, if ends_buffer { FI_MULTI_RECV } else { 0 });
+            self.settle_one(&completion);
         }
+    }
+
+    fn settle_one(&mut self, completion: &Completion) {
+        let ends_buffer = !self.buffers.is_empty() && self.ends_buffer(completion);
+        self.put(completion, if ends_buffer { FI_MULTI_RECV } else { 0 });
     }
 
     /// Posts a buffer that takes messages until it has too little room.
@@ -329,9 +346,14 @@ impl Ep {
         self.put(completion, 0);
     }
 
-    fn put(&mut self, completion: &Completion, more_flags: u64) {
+    fn queue_of(&self, completion: &Completion) -> *mut Cq {
+        if completion.kind == Kind::Sent { self.tx_cq } else { self.rx_cq }
+    }
+
+    /// What a queue says of a completion, and of whom it came from.
+    #[inline]
+    fn entry(&mut self, completion: &Completion, more_flags: u64) -> (CqEntry, FiAddr) {
         let is_send = completion.kind == Kind::Sent;
-        let cq = if is_send { self.tx_cq } else { self.rx_cq };
         let kind = if completion.tag.is_some() { FI_TAGGED } else { FI_MSG };
         let mut flags = kind | more_flags | if is_send { FI_SEND } else { FI_RECV };
         if completion.data.is_some() {
@@ -340,14 +362,19 @@ impl Ep {
         let op_context = completion.context as *mut c_void;
         let (len, buf) = (completion.length as size_t, completion.buffer.cast());
         let (data, tag) = (completion.data.unwrap_or(0), completion.tag.unwrap_or(0));
+        let source = if is_send { FI_ADDR_UNSPEC } else { self.number_of(completion.source) };
+        (CqEntry { op_context, flags, len, buf, data, tag }, source)
+    }
+
+    fn put(&mut self, completion: &Completion, more_flags: u64) {
+        let (entry, source) = self.entry(completion, more_flags);
         // SAFETY: queues live longer than the endpoints bound to them.
-        let Some(cq) = (unsafe { cq.as_mut() }) else { return };
+        let Some(cq) = (unsafe { self.queue_of(completion).as_mut() }) else { return };
         let Some(trouble) = completion.trouble else {
-            let entry = CqEntry { op_context, flags, len, buf, data, tag };
-            let source = if is_send { FI_ADDR_UNSPEC } else { self.number_of(completion.source) };
             cq.entries.push_back((entry, source));
             return;
         };
+        let CqEntry { op_context, flags, len, buf, data, tag } = entry;
         let (err, olen) = match trouble {
             Trouble::Truncated(over) => (FI_ETRUNC, over as size_t),
             Trouble::Cancelled => (ECANCELED, 0),

@@ -184,6 +184,8 @@ pub struct Endpoint {
 
 /// Messages up to this length are copied, and done with at once.
 const COPIED: u64 = 1024;
+/// The number of all messages of which nothing is kept once they have gone: memory loses none, so none is asked for again.
+const NOT_KEPT: MessageId = MessageId(u64::MAX);
 /// Spare copies that are kept.
 const SPARE: usize = 256;
 /// Frames that are taken from a peer before another has its turn.
@@ -368,6 +370,13 @@ impl Endpoint {
         }
         self.watch(peer);
         let is_copied = context.is_none() || length <= COPIED;
+        if is_copied && self.peers[peer].uses_memory {
+            let message = Message { id: NOT_KEPT, length: Bytes::new(length), tag, data, pushed: false };
+            if self.send_at_once(peer, message, of_caller(bytes, length)) {
+                self.inbox.sent(context, length, tag, peer, None);
+                return Ok(());
+            }
+        }
         let mut copy = Vec::new();
         if is_copied {
             copy = self.spare.pop().unwrap_or_default();
@@ -633,7 +642,10 @@ impl Endpoint {
                     std::slice::from_raw_parts(sending.bytes.add(start.get() as usize), length.get() as usize)
                 }
             }
-            _ => &[],
+            _ => {
+                debug_assert_eq!(length.get(), 0, "a message of which nothing is kept goes once");
+                &[]
+            }
         };
         if let Some(ns) = self.first_pushed(number, &frame.repr.body) {
             return self.push_stream(number, message, head, ns);

@@ -20,7 +20,7 @@ use rustix::net::{
 
 use super::address::Address;
 use crate::mapping::Mapping;
-use crate::ring::{Consumer, Producer, RING_BYTES};
+use crate::ring::{Consumer, Producer, RING_BYTES, copy_short};
 
 /// The longest frame: as much as a ring takes in one piece, twice over.
 pub(super) const FRAME: usize = 8192 + 64;
@@ -167,6 +167,17 @@ impl Out {
     #[inline]
     pub(super) fn transmit(&mut self, head: &[u8], payload: &[u8]) {
         self.producer.push_frame(head, payload).expect("asked for room before");
+    }
+
+    /// The same for a frame that is short, whose head `emit` writes: false if it is not.
+    #[inline]
+    pub(super) fn transmit_short(&mut self, head: usize, emit: impl Fn(&mut [u8]), payload: &[u8]) -> bool {
+        self.producer.push_written(head + payload.len(), |line| {
+            let (first, rest) = line.split_at_mut(head);
+            emit(first);
+            // SAFETY: as long as the payload, for the line is as long as both.
+            unsafe { copy_short(payload.as_ptr(), rest.as_mut_ptr(), payload.len()) };
+        })
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -223,7 +223,14 @@ fn frames_come_in_one_piece_in_order_and_only_where_there_is_room() {
         let bytes: Vec<u8> = (0..length).map(|at| (at * 3 + sent) as u8).collect();
         let has_room = producer.has_room();
         let head = 32.min(length);
-        assert_eq!(producer.push_frame(&bytes[..head], &bytes[head..]).is_some(), has_room);
+        let is_written = has_room && length <= INLINE && (sent / lengths.len()).is_multiple_of(2);
+        let has_gone = if is_written {
+            producer.push_written(length, |line| line.copy_from_slice(&bytes))
+        } else {
+            producer.push_frame(&bytes[..head], &bytes[head..]).is_some()
+        };
+        assert_eq!(has_gone, has_room);
+        assert!(!producer.push_written(INLINE + 1, |_| unreachable!("longer than a line")));
         if has_room {
             sent += 1;
             continue;

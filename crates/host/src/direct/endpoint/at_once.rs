@@ -16,14 +16,17 @@ impl Endpoint {
         }
         let peer = &mut self.peers[number];
         let Some(frame) = peer.machine.send_at_once(self.now, message) else { return false };
-        let mut head = [0; HEAD];
         let length = frame.repr.head_octets();
-        let head = &mut head[..length];
-        frame.repr.emit(head).expect("the size is that of the head");
-        if let Some(out) = &mut peer.out {
-            out.transmit(head, bytes);
-        } else if let Some(network) = &mut self.network {
-            network.transmit((peer.datagrams, peer.mac), (head, bytes), frame.service());
+        let emit = |to: &mut [u8]| frame.repr.emit(to).expect("the size is that of the head");
+        if !peer.out.as_mut().is_some_and(|out| out.transmit_short(length, emit, bytes)) {
+            let mut head = [0; HEAD];
+            let head = &mut head[..length];
+            emit(head);
+            if let Some(out) = &mut peer.out {
+                out.transmit(head, bytes);
+            } else if let Some(network) = &mut self.network {
+                network.transmit((peer.datagrams, peer.mac), (head, bytes), frame.service());
+            }
         }
         self.settle(number);
         true

@@ -30,7 +30,7 @@ impl Machine {
     pub fn due(&self) -> Option<SimTime> {
         // An acknowledgment that is due waits for room. A time that a frame has overtaken is still to be handled.
         let ack_at = self.ack_at.filter(|&at| at > self.now);
-        [self.hello_at, self.rto_at, ack_at, self.chooser.due()].into_iter().flatten().min()
+        earlier(earlier(self.rto_at, ack_at), earlier(self.hello_at, self.chooser.due()))
     }
 
     /// Sends a message that fits in one frame, for which the device has room: the frame. Nothing is done and nothing
@@ -92,5 +92,14 @@ impl Machine {
         self.unreported += 1;
         self.report();
         Some(head)
+    }
+}
+
+/// The earlier of two times, where either may not be set.
+const fn earlier(one: Option<SimTime>, other: Option<SimTime>) -> Option<SimTime> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if one.as_ps() < other.as_ps() { one } else { other }),
+        (Some(_), None) => one,
+        _ => other,
     }
 }
