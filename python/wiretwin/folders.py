@@ -12,7 +12,7 @@ import os
 import shutil
 from pathlib import Path
 
-__all__ = ["OWNER", "PREFIX", "TOKEN", "abandoned", "remove_of_run", "started", "sweep"]
+__all__ = ["OWNER", "PREFIX", "TOKEN", "abandoned", "remove", "remove_of_run", "started", "sweep"]
 
 PREFIX = "wiretwin-"
 OWNER = "owner"
@@ -22,16 +22,38 @@ _START = 22 - 3
 """The time of start in ``/proc/PID/stat``, counted from behind the name (proc(5): field 22)."""
 
 
-def remove_of_run(parent: Path, token: str, owner: int) -> None:
-    """Remove the folders of a run that has ended, except those of a living process other than its `owner`."""
+def remove(path: Path) -> bool:
+    """Remove a folder; return whether it is gone.
+
+    It may not be, as where a process that ends still writes into it. The file that names its owner goes last,
+    so that what is left is found again.
+    """
+    with contextlib.suppress(OSError):
+        for one in path.iterdir():
+            if one.is_dir() and not one.is_symlink():
+                shutil.rmtree(one, ignore_errors=True)
+            elif one.name != OWNER:
+                one.unlink(missing_ok=True)
+        if all(one.name == OWNER for one in path.iterdir()):
+            shutil.rmtree(path, ignore_errors=True)
+    return not path.exists()
+
+
+def remove_of_run(parent: Path, token: str, owner: int) -> bool:
+    """Remove the folders of a run that has ended, except those of a living process other than its `owner`.
+
+    Returns whether all are gone.
+    """
+    is_gone = True
     for path in parent.glob(f"{PREFIX}*{token}{'?' * TOKEN}"):
         try:
             pid, begun = (path / OWNER).read_text().split()
             theirs = int(pid) != owner and started(int(pid)) == begun
         except (OSError, ValueError):
             theirs = False  # it was killed before it could say so
-        if not theirs:
-            shutil.rmtree(path, ignore_errors=True)
+        if not theirs and not remove(path):
+            is_gone = False
+    return is_gone
 
 
 def abandoned(parent: Path) -> list[Path]:
@@ -52,7 +74,7 @@ def sweep(parent: Path) -> list[Path]:
     """Remove the folders of dead owners in `parent`; return them."""
     found = abandoned(parent)
     for path in found:
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
     return found
 
 

@@ -27,6 +27,7 @@ import string
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +49,8 @@ __all__ = ["environment", "look_after", "name"]
 
 GRACE_S = 2.0
 """How long processes may take to obey SIGTERM, seconds: daemons remove files of theirs."""
+AGAIN_S = 0.05
+"""How long after it a folder is removed again that something was written into meanwhile, seconds."""
 END_LIMIT_S = GRACE_S + 2 * KILLED_S
 """The longest this process waits for its keeper at its end, seconds."""
 _LETTERS = string.ascii_lowercase + string.digits
@@ -192,9 +195,14 @@ class _Keeper:
             seen.update(found)
             return found
 
-        end_all(left, GRACE_S)
-        for parent in self.folders:
-            folders.remove_of_run(parent, self.token, self.pid)
+        # A process that was just becoming another program shows no mark at that moment, and may still write.
+        deadline = time.monotonic() + GRACE_S
+        while True:
+            end_all(left, GRACE_S)
+            gone = [folders.remove_of_run(parent, self.token, self.pid) for parent in self.folders]
+            if all(gone) or time.monotonic() > deadline:
+                break
+            time.sleep(AGAIN_S)
         for user in self.users:
             remove_since(self.before, user, seen)
 

@@ -58,7 +58,7 @@ def folder(parent: Path | None = None, what: str = "") -> Iterator[Path]:
     try:
         yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        folders.remove(made)
 
 
 def _make(parent: Path, prefix: str, token: str) -> Path:

@@ -93,6 +93,31 @@ def test_a_keeper_that_is_killed_is_replaced_by_one_that_knows_as_much(tmp_path:
     becomes([], lambda: list(tmp_path.iterdir()), LIMIT_S)
 
 
+WRITES = """
+import os, sys
+from pathlib import Path
+from wiretwin import process, scratch
+write = (
+    "import sys, time; from pathlib import Path; until = time.monotonic() + 0.8; number = 0\\n"
+    "while time.monotonic() < until:\\n"
+    "    number += 1\\n"
+    "    try: Path(sys.argv[1], str(number)).touch()\\n"
+    "    except OSError: pass"
+)
+with scratch.folder(Path(sys.argv[1])) as made:
+    # Without the mark of the run, as a process is while it becomes another program.
+    process.start(["env", "-i", sys.executable, "-c", write, str(made)])
+    while not Path(made, "1").exists():
+        pass
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_folder_into_which_something_still_writes_goes_when_that_ends(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", WRITES, str(tmp_path)], check=False, timeout=LIMIT_S)
+    becomes([], lambda: list(tmp_path.iterdir()), LIMIT_S)
+
+
 def test_a_folder_of_a_living_process_is_no_other_runs(tmp_path: Path) -> None:
     folder = tmp_path / "wiretwin-aaaabbbb"
     folder.mkdir()
