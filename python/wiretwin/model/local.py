@@ -82,7 +82,7 @@ PRESETS: Mapping[str, Preset] = {
 
 def _grouped(allowed: str) -> str:
     """Return a list of stacks by what they end in, and the reason behind it as it is."""
-    names, _, why = allowed.rpartition(" (")
+    names, bracket, why = allowed.partition(" (")
     ends: dict[str, list[str]] = {}
     for name in names.split(", "):
         above, _, end = name.rpartition("/")
@@ -91,7 +91,7 @@ def _grouped(allowed: str) -> str:
     for above, below in ends.items():
         groups.setdefault(" or ".join(below), []).append(above)
     text = "; ".join(f"{', '.join(above)} over {below}" for below, above in groups.items())
-    return f"{text} ({why}"
+    return f"{text}{bracket}{why}"
 
 
 def own_hosts(stack: str, network: str | None = None) -> LocalNetwork:

@@ -95,11 +95,15 @@ def test_what_is_wrong_is_named_before_anything_runs(document: dict[str, Any], m
         ("network.buffer", "-3 KiB", "network.buffer"),
         ("network.buffer", "1500 B", "network.buffer: '1500 B' .* allowed: a whole number of KiB"),
         ("echo.stack", "fore/aal9", r"echo\.stack: 'fore/aal9' .* /aal5 or /aal34, on asx100"),
-        ("echo.stack", "rpc/aal5", r"echo\.stack: 'rpc/aal5' .* rpc/tcp/aal5"),
+        (
+            "echo.stack",
+            "rpc/aal5",
+            r"echo\.stack: 'rpc/aal5' .* rpc/tcp, .* over aal5 .* \(a socket needs a transport, TCP ",
+        ),
         (
             "echo.stack",
             "pvm-normal/tcp/aal5",
-            r"echo\.stack: 'pvm-normal/tcp/aal5' .* pvm-normal/udp/aal5",
+            r"echo\.stack: 'pvm-normal/tcp/aal5' .* pvm-normal/udp, .* over aal5",
         ),
         ("echo.stack", "fore/ethernet", r"echo\.stack: 'fore/ethernet'"),
         ("network.preset", "asx9", r"network: 'asx9' is not allowed here; allowed: ethernet10, fddi"),
