@@ -296,7 +296,10 @@ def test_the_kernel_tells_ranks_of_one_that_was_killed(
             for rank in {0, 1, 2} - {victim}:
                 words = (folder / f"words.{rank}").read_text(errors="replace")
                 assert SAID[mpi] in words, words
-            assert not any(_packet_sockets(host) for host in place.hosts if ways == "packet")
+            # A process is dead before the kernel has closed all that its threads had open.
+            assert _until(
+                lambda: not any(_packet_sockets(host) for host in place.hosts if ways == "packet"), 3
+            )
         finally:
             # The launcher, let go, removes what its ranks left.
             for pid in ours:
