@@ -46,10 +46,14 @@ def read_operations(
     path = Path(path)
     if path.is_dir():
         return operations(Trace(path), compute_scale=compute_scale, ranks=ranks)
+    made = read_goal(path, unit=unit, compute_scale=compute_scale)
     if ranks is not None:
-        reason, allowed = "a schedule has the ranks that it has", "with a folder of `wiretwin trace`"
+        reason, allowed = (
+            "is not for a schedule, which has its own ranks",
+            "with a folder of `wiretwin trace`",
+        )
         raise InputError(key="--ranks", value=ranks, reason=reason, allowed=allowed)
-    return read_goal(path, unit=unit, compute_scale=compute_scale)
+    return made
 
 
 def replay(

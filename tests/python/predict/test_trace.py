@@ -204,6 +204,10 @@ def test_what_does_not_follow_from_places_is_not_extended() -> None:
         True,
     )
     assert trace.replay("recorded", twin="nothing", network="star:rate=10Gbit/s", ranks=8).messages == 8
+    Path("schedule.goal").write_text("num_ranks 1\nrank 0 {\nl1: calc 5\n}\n")
+    for given, words in (("schedule.goal", "--ranks: 4 is not for a schedule"), ("nothere", "No such file")):
+        with pytest.raises(InputError, match=words):
+            trace.replay(given, twin="nothing", ranks=4)
     with pytest.raises(InputError, match="--ranks: 0 is not allowed here; allowed: 1 to 65536"):
         trace.replay("recorded", twin="nothing", ranks=0)
 
