@@ -156,7 +156,7 @@ def verdict(low: float, high: float) -> str:
 
 @contextlib.contextmanager
 def at(hosts: int, share: Sequence[Path] = ()) -> Iterator[Place]:
-    """Yield this host, or a testbed of so many that see these folders."""
+    """Yield this host, or a testbed of `hosts` hosts that see these folders."""
     if hosts == 1:
         yield HERE
         return

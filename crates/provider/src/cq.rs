@@ -111,7 +111,7 @@ unsafe extern "C" fn readfrom(
     }
 }
 
-/// Whoever reads a queue, and has room for so many entries.
+/// A call that reads a queue: where its entries go, and how many there is room for.
 pub(crate) struct Reader {
     pub cq: *mut Cq,
     to: *mut u8,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from wiretwin.marks import await_gone
 from wiretwin.testbed.private import MARK
 
 __all__ = ["ProcessInfo", "end_processes", "inode", "marked_by", "processes"]
@@ -85,21 +86,4 @@ def end_processes(belongs: Callable[[ProcessInfo], bool]) -> int:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         ended |= found
-        _await_gone(found, deadline)
-
-
-def _await_gone(pids: set[int], deadline: float) -> None:
-    """Wait until processes have ended, also those whose parent does not care."""
-    import select
-
-    for pid in pids:
-        try:
-            descriptor = os.pidfd_open(pid)
-        except OSError:
-            continue
-        try:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
-        finally:
-            os.close(descriptor)
+        await_gone(found, deadline - time.monotonic())

@@ -178,13 +178,15 @@ def test_more_ranks_do_what_they_do_when_they_are_run(ranks: int, more: int) -> 
     program = compiled(REGULAR)
     made = []
     for count in (ranks, more):
-        here = {
-            "world": "simulated",
-            "twin": "nothing",
-            "network": "star:rate=10Gbit/s",
-            "ranks_per_host": 64,
-        }
-        found = trace.record(program, ranks=count, out=f"recorded-{count}", **here)  # type: ignore[arg-type]
+        found = trace.record(
+            program,
+            ranks=count,
+            out=f"recorded-{count}",
+            world="simulated",
+            twin="nothing",
+            network="star:rate=10Gbit/s",
+            ranks_per_host=64,
+        )
         traces = trace.operations(found, ranks=more).traces
         made.append([[one for one, _ in rank.operations() if one[0] != "compute"] for rank in traces])
     assert made[0] == made[1]

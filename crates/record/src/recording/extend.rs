@@ -79,7 +79,7 @@ impl Grid {
         self.place(rank).into_iter().zip(&self.0).map(lies).collect()
     }
 
-    /// The rank that lies so many steps away, across the edges only if `wraps`.
+    /// The rank that is `steps` away in each direction, counted across the edges only if `wraps`.
     fn shifted(&self, rank: u32, steps: &[i8], wraps: bool) -> Option<u32> {
         let mut number = 0;
         for ((at, length), step) in self.place(rank).into_iter().zip(&self.0).zip(steps) {
@@ -99,7 +99,7 @@ impl Grid {
 enum Peer {
     /// Of a call that has none.
     None,
-    /// A neighbour, in each direction by so many steps, and whether across the edges.
+    /// A neighbour: the steps to it in each direction, and whether they go across the edges.
     Neighbour(Vec<i8>, bool),
     /// A rank by its number; the last one stays the last.
     Number(i32),

@@ -73,7 +73,7 @@ impl Writes {
         self.write(Kind::Wait, [0, 0, 0], [0, 0]);
     }
 
-    /// A neighbour in a row of so many, this rank being at `at`; each step is `by` ranks.
+    /// The rank `step` places along a row of `length`, in which this rank is at `at`; places are `by` ranks apart.
     fn near(&self, at: i32, length: i32, step: i32, by: i32) -> i32 {
         if (0..length).contains(&(at + step)) { self.rank + step * by } else { NOBODY }
     }
