@@ -13,13 +13,12 @@ from __future__ import annotations
 import os
 import platform
 import pwd
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from wiretwin import shared_memory
+from wiretwin import scratch, shared_memory
 from wiretwin.errors import InputError
 
 __all__ = [
@@ -261,7 +260,7 @@ class Here:
         """
         found = shared_memory.room()
         roomy = found is not None and found.free >= shared_memory.ROOM_BYTES
-        return shared_memory.FOLDER if roomy else Path(tempfile.gettempdir())
+        return shared_memory.FOLDER if roomy else scratch.temporary()
 
     def counters(self) -> Mapping[str, Counters]:
         """Return what the loopback interface has carried, whoever sent it."""

@@ -22,7 +22,7 @@ from wiretwin import folders, keeper
 from wiretwin.errors import StorageError
 from wiretwin.shared_memory import FOLDER
 
-__all__ = ["folder", "parents"]
+__all__ = ["folder", "parents", "temporary"]
 
 _LETTERS = string.ascii_lowercase + string.digits
 
@@ -43,7 +43,7 @@ def folder(parent: Path | None = None, what: str = "") -> Iterator[Path]:
     StorageError
         It cannot be made, as where the disk is full.
     """
-    parent = Path(tempfile.gettempdir()) if parent is None else parent
+    parent = temporary() if parent is None else parent
     _sweep_once(parent)
     keeper.look_after(folder=parent)
     try:
@@ -71,7 +71,33 @@ def _make(parent: Path, prefix: str, token: str) -> Path:
 
 def parents() -> list[Path]:
     """List the places where runs on this host make their folders."""
-    return list(dict.fromkeys([FOLDER, Path(tempfile.gettempdir())]))
+    return list(dict.fromkeys([FOLDER, temporary()]))
+
+
+def temporary() -> Path:
+    """Return where temporary files go: ``TMPDIR``, ``TEMP`` or ``TMP``, or else ``/tmp``.
+
+    `tempfile.gettempdir` says the same, but writes a file on trial when it is first asked, which stays if the
+    process is killed at that moment. What this finds is what `tempfile` uses from then on.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none that can be written to.
+    """
+    if tempfile.tempdir is None:
+        named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
+        tempfile.tempdir = next((one for one in map(os.path.abspath, [*named, "/tmp"]) if _takes(one)), None)
+    return Path(tempfile.gettempdir())
+
+
+def _takes(folder: str) -> bool:
+    """Whether a folder is there, may be written to, and its file system has room."""
+    with contextlib.suppress(OSError):
+        return (
+            Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK) and os.statvfs(folder).f_bavail > 0
+        )
+    return False
 
 
 @functools.cache

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wiretwin import __version__, process
+from wiretwin import __version__, process, scratch
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.marks import LAUNCH
 from wiretwin.place import with_env
@@ -163,7 +163,7 @@ class Machine:
         self._number = 0
         self._turn = threading.Lock()
         self._writing = threading.Lock()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
+        self._said = tempfile.TemporaryFile(dir=scratch.temporary())  # noqa: SIM115 - closed by `close`
         remote = shlex.join([login.python, "-c", f"{_START}; {_SERVE}"])
         try:
             self._process = process.start(

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from wiretwin import process
+from wiretwin import process, scratch
 from wiretwin.errors import MeasureError
 from wiretwin.place import Apart, Place
 from wiretwin.stacks.base import Refusal, StackError
@@ -51,7 +51,7 @@ def cache_folder() -> Path:
     refused = []
     for folder in (
         Path(base, "wiretwin", "shims"),
-        Path(tempfile.gettempdir(), f"wiretwin-{os.getuid()}", "shims"),
+        scratch.temporary() / f"wiretwin-{os.getuid()}" / "shims",
     ):
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -23,14 +23,13 @@ import select
 import shutil
 import socket
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from wiretwin import shared_memory
+from wiretwin import scratch, shared_memory
 from wiretwin.errors import InputError, MeasureError
 from wiretwin.place import HERE
 from wiretwin.testbed.kernel import process_start
@@ -106,7 +105,7 @@ def base(*, make: bool = False) -> Path:
 
 def _parent() -> Path:
     """Return where the folder of all testbeds is, or where there is room for it."""
-    both = (shared_memory.FOLDER, Path(tempfile.gettempdir()))
+    both = (shared_memory.FOLDER, scratch.temporary())
     there = (parent for parent in both if (parent / f"wiretwin-{os.geteuid()}").is_dir())
     return next(there, HERE.directory)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -93,3 +94,27 @@ def test_a_stacks_folder_names_its_owner_though_another_user_has_it(tmp_path: Pa
             os.chown(folder, 65534, -1)
             (folder / folders.OWNER).write_text("1 0\n")
             assert folders.abandoned(tmp_path) == [folder]
+
+
+def test_where_temporary_files_go_is_found_without_a_file_on_trial(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trial() -> str:
+        raise AssertionError("tempfile writes a file on trial")
+
+    monkeypatch.setattr(tempfile, "_get_default_tempdir", trial)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert scratch.temporary() == tmp_path
+    assert tempfile.gettempdir() == str(tmp_path)
+
+
+@pytest.mark.parametrize("named", ["nothing", "file"])
+def test_a_temporary_folder_that_cannot_be_used_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    (tmp_path / "file").touch(0o700)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / named))
+    monkeypatch.setenv("TEMP", str(tmp_path))
+    assert scratch.temporary() == tmp_path

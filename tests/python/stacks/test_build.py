@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_a_folder_that_others_can_write_is_not_used(tmp_path: Path, monkeypatch:
     open_to_all = tmp_path / "cache" / "wiretwin" / "shims"
     open_to_all.mkdir(parents=True)
     open_to_all.chmod(0o777)
-    monkeypatch.setattr(module.tempfile, "gettempdir", lambda: str(tmp_path / "temporary"))  # type: ignore[attr-defined]
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     assert cache_folder() == tmp_path / "temporary" / f"wiretwin-{os.getuid()}" / "shims"
     (tmp_path / "temporary" / f"wiretwin-{os.getuid()}").chmod(0o777)
     with pytest.raises(StackError, match="others may write to it"):
