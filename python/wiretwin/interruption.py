@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["SIGNALS", "Interruption", "came", "hear", "hear_no_more"]
+__all__ = ["SIGNALS", "Interruption", "came", "hear", "hear_no_more", "lost_since_now"]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DEAF_S = 5.0
@@ -35,6 +35,21 @@ _handled = 0
 def came() -> signal.Signals:
     """Return the signal that has interrupted this process; SIGINT where none has."""
     return _came
+
+
+def lost_since_now() -> Callable[[], None]:
+    """Return what raises `KeyboardInterrupt` if a signal has come since and its interrupt was caught.
+
+    Libraries that start threads and processes catch whatever is raised in some places; who calls them asks
+    afterwards.
+    """
+    before = _handled
+
+    def ask() -> None:
+        if _handled != before:
+            raise KeyboardInterrupt
+
+    return ask
 
 
 def _note(number: int) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import wiretwin
 from wiretwin.errors import InputError, InterruptedRun, MeasureError
+from wiretwin.interruption import lost_since_now
 from wiretwin.scenario import Scenario
 from wiretwin.student import quantile
 from wiretwin.sweep.plan import Axis, Value, parse_axis, place, points, seed_of
@@ -281,10 +282,12 @@ class _Todo:
 
 def _work(result: Sweep, todo: _Todo, start: Callable[[], Pool], progress: Progress | None) -> None:
     folder = result.folder
+    raise_lost = lost_since_now()
     pool = start()
     under_way = 0
     try:
         while todo.waiting or under_way:
+            raise_lost()
             while todo.waiting and under_way < pool.room:
                 pool.submit(todo.waiting.popleft())
                 under_way += 1

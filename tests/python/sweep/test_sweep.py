@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import signal
@@ -14,9 +15,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from wiretwin import plot
-from wiretwin.errors import InputError
+from wiretwin import interruption, plot
+from wiretwin.errors import InputError, InterruptedRun
 from wiretwin.scenario import Scenario
+from wiretwin.sweep import run
 from wiretwin.sweep.record import Folder
 from wiretwin.sweep.run import Sweep, interval, sweep
 
@@ -222,6 +224,26 @@ def test_a_sweep_survives_an_interrupt_and_a_worker_that_dies(how: str, whole: S
     alone = sweep(file, ["echo.size=4 B,8 B"], tmp_path / "alone", replications=3, workers=1)
     assert alone.digest == digest
     assert {key: run.digest for key, run in alone.folder.runs.items()} == found
+
+
+def test_an_interrupt_that_the_pool_has_caught_ends_a_sweep(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = signal.getsignal(signal.SIGHUP)
+
+    def catches(dask: str | None, workers: int) -> object:
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGHUP)
+        return pool(dask, workers)
+
+    pool = run._pool
+    monkeypatch.setattr(run, "_pool", catches)
+    signal.signal(signal.SIGHUP, interruption._interrupt)
+    try:
+        with pytest.raises(InterruptedRun, match="0 of 12 runs are kept"):
+            sweep(file, OVER, tmp_path / "swept", replications=3, workers=1)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_page_draws_each_metric_and_says_where_it_is_least_and_most(whole: Sweep, tmp_path: Path) -> None:
