@@ -80,8 +80,8 @@ accuracy: $(BUILD)/core.stamp ## predicted against actual, five programs at two 
 accuracy-crowded: $(BUILD)/core.stamp ## exchanges of 2, 3, 4 and 8 ranks on the cores there are, goes on where it stopped
 	$(BIN)/python benches/accuracy_crowded.py --out results/crowded
 
-accuracy-strangers: $(BUILD)/core.stamp ## public scripts, from SCRIPTS=FOLDER, goes on where it stopped
-	$(BIN)/python benches/accuracy_strangers.py --scripts $(SCRIPTS) --out results/crowded
+accuracy-strangers: $(BUILD)/core.stamp ## public programs, from SCRIPTS=FOLDER or PROGRAMS=FOLDER, goes on where it stopped
+	$(BIN)/python benches/accuracy_strangers.py $(if $(PROGRAMS),--programs $(PROGRAMS),--scripts $(SCRIPTS)) --out results/crowded
 
 accuracy-hosts: $(BUILD)/core.stamp ## predicted against actual, four programs on four hosts, over sockets and libraries
 	$(BIN)/python benches/accuracy_hosts.py

@@ -25,7 +25,9 @@ import accuracy_past
 
 from wiretwin.fit.api import fit
 from wiretwin.measure.api import measure
+from wiretwin.place import HERE, Place
 from wiretwin.predict.live import Job, run_interleaved
+from wiretwin.predict.model import LAYER
 from wiretwin.predict.predict import predict
 from wiretwin.twin import Twin
 
@@ -37,13 +39,22 @@ SIZES = [4, 64, 256, 1024, 4096, 16384, 65536]
 PASSES, LAUNCHES = 2, 5
 
 
-def twin_in(folder: Path) -> Twin:
-    """Return the twin that is kept in a folder, measured now if there is none."""
-    kept = folder / "twin.toml"
+def twin_in(folder: Path, layer: str = LAYER) -> Twin:
+    """Return the twin of a layer that is kept in a folder, measured now if there is none."""
+    return measured(folder / f"twin{suffix(layer)}.toml", layer, SIZES)
+
+
+def suffix(layer: str) -> str:
+    """Return what tells the files of a layer from those of scripts."""
+    return "" if layer == LAYER else f"-{layer.replace('/', '-')}"
+
+
+def measured(kept: Path, layer: str, sizes: list[int], place: Place = HERE) -> Twin:
+    """Return the twin in a file, measured now at a place if there is none."""
     if not kept.exists():
-        folder.mkdir(parents=True, exist_ok=True)
+        kept.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="wiretwin-crowded-") as scratch:
-            found = measure(["mpi4py/mpich"], sizes=SIZES, budget="25s", out=Path(scratch, "result"))
+            found = measure([layer], sizes=sizes, budget="25s", place=place, out=Path(scratch, "result"))
             fit(found, endpoints="require").write(kept)
     return Twin.read(kept)
 

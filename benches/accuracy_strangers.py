@@ -1,22 +1,25 @@
-"""Public scripts that nobody here wrote: predicted, and run for real, in several set-ups.
+"""Public programs that nobody here wrote: predicted, and run for real, in several set-ups.
 
     python benches/accuracy_strangers.py --scripts FOLDER --out results/strangers [--seconds 150]
                                          [--on host,100Mbit,1Gbit] [--docs docs/accuracy.md]
+    python benches/accuracy_strangers.py --programs FOLDER --out results/strangers [--ranks 2]
+                                         [--docs docs/accuracy-compiled.md]
 
-`data/accuracy/scripts.csv` lists them, each with its repository, commit, licence, digest and the arguments
-with which its own page or head line calls it; none is copied.
-FOLDER has the files as `OWNER+NAME/PATH`, and what they read or import beside them. One that is not there,
-or is another, is said to be so. One twin serves all that run on one host (`twin.toml` in --out: see
-`benches/accuracy_crowded.py`, which makes it, and what is the same here), and one each rate all that run on
-the hosts of a testbed, a rank on each: it is measured between two of these.
+`data/accuracy/scripts.csv` lists scripts, each with its repository, commit, licence, digest and the arguments
+with which its own page or head line calls it; none is copied. FOLDER has the files as `OWNER+NAME/PATH`,
+and what they read or import beside them. `programs.csv` beside it lists programs in C, C++ and Fortran:
+FOLDER has their repositories, cloned as `OWNER+NAME`, and each is built in --out, from its commit, for Open
+MPI.
+One that is not there, is another, or does not build is said to be so. One twin serves all that run on one
+host (`twin.toml` in --out, of compiled programs `twin-mpi-openmpi.toml`: `benches/accuracy_crowded.py` makes
+it, and has what is the same here), and one each rate all that run on the hosts of a testbed, a rank on each:
+it is measured between two of these.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import csv
-import hashlib
 import json
 import os
 import re
@@ -31,21 +34,21 @@ from pathlib import Path
 from typing import Any
 
 import accuracy_past
-from accuracy_crowded import covers, error, ms, twin_in
+from accuracy_crowded import covers, error, measured, ms, suffix, twin_in
+from strangers import LISTS, Listed, NotThereError
 
 from wiretwin.errors import WiretwinError
-from wiretwin.fit.api import fit
-from wiretwin.measure.api import measure
 from wiretwin.place import HERE, Place
 from wiretwin.predict.compare import compare
+from wiretwin.predict.executable import predict_executable
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.predict import predict
 from wiretwin.predict.records import DEFAULT_PASSES
+from wiretwin.stacks.simulated import is_executable
 from wiretwin.testbed import Testbed, parse_link
 from wiretwin.twin import Twin
 
 BEGIN, END = "<!-- strangers: begin -->", "<!-- strangers: end -->"
-LIST = Path(__file__).parents[1] / "data" / "accuracy" / "scripts.csv"
 RANKS = (2, 4)
 PASSES, LAUNCHES = DEFAULT_PASSES, 7
 #: Of programs that take longer than this, a few launches say enough, and more would take too long.
@@ -73,23 +76,15 @@ class Setup:
 
 
 @contextlib.contextmanager
-def set_up(on: str, out: Path, scripts: Path) -> Iterator[Setup]:
-    """Make a set-up, and its twin if --out has none of it."""
+def set_up(on: str, out: Path, folder: Path, layer: str) -> Iterator[Setup]:
+    """Make a set-up, and its twin of a layer if --out has none of it."""
     if on == HOST:
-        yield Setup(on, twin_in(out))
+        yield Setup(on, twin_in(out, layer))
         return
-    kept = out / f"twin-{on}.toml"
     out.mkdir(parents=True, exist_ok=True)
-    with (
-        tempfile.TemporaryDirectory(prefix="wiretwin-strangers-") as scratch,
-        Testbed.up(HOSTS, parse_link("wire", rate=on, delay=DELAY), share=[scratch, str(scripts)]) as bed,
-    ):
-        if not kept.exists():
-            found = measure(
-                ["mpi4py/mpich"], sizes=SIZES, budget="25s", place=bed, out=Path(scratch, "result")
-            )
-            fit(found, endpoints="require").write(kept)
-        yield Setup(on, Twin.read(kept), bed)
+    shared = [str(folder), str(out)]
+    with Testbed.up(HOSTS, parse_link("wire", rate=on, delay=DELAY), share=shared) as bed:
+        yield Setup(on, measured(out / f"twin-{on}{suffix(layer)}.toml", layer, SIZES, bed), bed)
 
 
 def named(row: dict[str, Any]) -> str:
@@ -103,22 +98,24 @@ def said(failure: WiretwinError) -> str:
     return re.sub(r" at /\S+", "", str(failure).splitlines()[0])
 
 
-def one_case(setup: Setup, listed: dict[str, str], script: Path, ranks: int) -> dict[str, Any]:
-    """Predict a script, record that, and run it; or say why that cannot be."""
+def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) -> dict[str, Any]:
+    """Predict a program, record that, and run it; or say why that cannot be."""
     row: dict[str, Any] = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "script": f"{listed['repository']}/{listed['path']}", "ranks": ranks,
+        "script": listed.name, "ranks": ranks,
         "on": setup.on, "cores": len(os.sched_getaffinity(0)),
     }  # fmt: skip
-    if not script.exists() or hashlib.sha256(script.read_bytes()).hexdigest() != listed["sha256"]:
-        return row | {"failed": "not there"}
-    with tempfile.TemporaryDirectory(prefix="wiretwin-strangers-") as scratch:
-        before = Path.cwd()
-        os.chdir(script.parent)  # some read files beside them
+    try:
+        program, there = listed.program(folder, out, ranks)
+    except NotThereError as reason:
+        return row | {"failed": str(reason)}
+    foretell = predict_executable if is_executable(program) else predict
+    with tempfile.TemporaryDirectory(prefix="wiretwin-strangers-") as scratch, contextlib.chdir(there):
+        # some read files beside them
+        words = listed.words(ranks)
         try:
-            words = tuple(listed["arguments"].split())
-            frozen = predict(
-                script,
+            frozen = foretell(
+                program,
                 words,
                 twin=setup.twin,
                 ranks=ranks,
@@ -129,15 +126,12 @@ def one_case(setup: Setup, listed: dict[str, str], script: Path, ranks: int) -> 
             )
         except WiretwinError as failure:
             return row | {"failed": f"prediction: {said(failure)}"}
-        else:
-            job = Job(script, words, ranks, Path(scratch, "actual"))
-            try:
-                count = LAUNCHES if frozen.seconds.value < LONG_S else LAUNCHES_OF_LONG
-                (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S, place=setup.place)
-            except WiretwinError as failure:
-                return row | {"failed": f"run: {said(failure)}"}
-        finally:
-            os.chdir(before)
+        job = Job(program, words, ranks, Path(scratch, "actual"))
+        try:
+            count = LAUNCHES if frozen.seconds.value < LONG_S else LAUNCHES_OF_LONG
+            (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S, place=setup.place)
+        except WiretwinError as failure:
+            return row | {"failed": f"run: {said(failure)}"}
     agreement = compare(frozen, run).printed
     return row | {
         "frozen_utc": frozen.frozen_utc, "digest": frozen.digest, "notes": frozen.warnings,
@@ -153,12 +147,12 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     """Return the table by script, after what each number of ranks comes to."""
     record = accuracy_past.with_rows(row["past"] for row in rows if "failed" not in row)
     lines = [
-        "| ranks | scripts | inside, by other programs | inside the recorded one | median error "
+        "| ranks | programs | inside, by other programs | inside the recorded one | median error "
         "| ninth decile | printed the same | not predicted |",
         "|---|---|---|---|---|---|---|---|",
     ]
     table = [
-        "| script | ranks | predicted [ms] | by other programs | actual [ms] | error | printed |",
+        "| program | ranks | predicted [ms] | by other programs | actual [ms] | error | printed |",
         "|---|---|---|---|---|---|---|",
     ]
     for setup in dict.fromkeys(map(named, rows)):
@@ -194,32 +188,36 @@ def markdown(rows: list[dict[str, Any]]) -> str:
 def main() -> int:
     """Make the cases that are lacking; returns 0 whatever they come to, for timing decides no test."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--scripts", type=Path, required=True)
+    which = parser.add_mutually_exclusive_group(required=True)
+    for kind in LISTS:
+        which.add_argument(f"--{kind}", type=Path, metavar="FOLDER")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--docs", type=Path)
     parser.add_argument("--on", default=HOST, help=f"{HOST}, or rates of the wire between hosts, with commas")
+    parser.add_argument("--ranks", type=int, choices=RANKS, help="only so many", action="append")
     options = parser.parse_args()
     end = time.monotonic() + options.seconds
-    file, scripts = options.out / "strangers.jsonl", options.scripts.absolute()
+    kind = next(one for one in LISTS if getattr(options, one) is not None)
+    folder, out = getattr(options, kind).absolute(), options.out.absolute()
+    file = out / LISTS[kind].results
     rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()] if file.exists() else []
     have = {(row["script"], row["ranks"], row.get("on", HOST)) for row in rows}
-    listed = list(csv.DictReader(LIST.read_text("utf-8").splitlines()))
+    listed = LISTS[kind].read()
     for on in options.on.split(","):
         lacking = [
             (ranks, one)
-            for ranks in RANKS
+            for ranks in options.ranks or RANKS
             for one in listed
-            if (f"{one['repository']}/{one['path']}", ranks, on) not in have
+            if (one.name, ranks, on) not in have
         ]
         if not lacking or time.monotonic() > end:
             continue
-        with set_up(on, options.out, scripts) as setup:
+        with set_up(on, out, folder, LISTS[kind].layer) as setup:
             for ranks, one in lacking:
                 if time.monotonic() > end:
                     break
-                script = scripts / one["repository"].replace("/", "+") / one["path"]
-                rows.append(one_case(setup, one, script, ranks))
+                rows.append(one_case(setup, one, folder, out, ranks))
                 with file.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps(rows[-1]) + "\n")
                 came = rows[-1].get("failed") or f"{100 * error(rows[-1]):+.0f} %"

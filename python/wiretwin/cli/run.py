@@ -46,7 +46,8 @@ Live: several launches under mpiexec, each timed from after Init to before Final
 rank, and one more with timers around the MPI calls for the split of the time. Every launch is kept, and
 what the ranks print in the first is shown, each line behind its rank.
 Simulated: as predict does, without recording anything, and computation of at most 1 ms a rank is measured
-once. A program of your own that was compiled for MPICH runs there too, under the library itself.
+once. A program of your own that was compiled for MPICH or Open MPI runs in both worlds, under the library
+that it is built for; simulated, the network and the time are.
 
 The compiled programs are echo, stream, cast, ring, jacobi, mm (matrix multiplication), pde, pde1 and pde2
 (Poisson's equation on a square, on a cube, and by multigrid), md and md-coarse (molecular dynamics) and
@@ -70,6 +71,7 @@ Examples:
   wiretwin run prog.py --ranks 2
   wiretwin run prog.py --ranks 4 --launches 11 -o actual -- --points 512
   wiretwin run prog.py --world simulated --twin twin.toml --ranks 8
+  wiretwin run ./a.out --ranks 2 -o actual
   wiretwin run ./a.out --world simulated --twin twin.toml --stack mpi/mpich --ranks 8
   wiretwin run prog.py --stack mpi/openmpi+direct --hosts 2
   wiretwin run jacobi --layer shm --ranks 2 -- rows=512 columns=512
@@ -99,7 +101,8 @@ def register(app: typer.Typer) -> None:
         program: Annotated[
             Path,
             typer.Argument(
-                help="A Python script that uses mpi4py; or echo, stream, ring, jacobi, mm, pde, md, netpipe.",
+                help="A Python script that uses mpi4py; a program of your own for MPICH or Open MPI; or "
+                "echo, stream, ring, jacobi, mm, pde, md, netpipe.",
                 show_default=False,
             ),
         ],
@@ -383,14 +386,15 @@ def _live(
 ) -> None:
     from wiretwin.cli.progress import Bar
     from wiretwin.errors import InterruptedRun
-    from wiretwin.mpi import script
-    from wiretwin.predict.live import Job, run_interleaved
+    from wiretwin.predict.live import Job, checked, run_interleaved
     from wiretwin.predict.model import LAYER
     from wiretwin.predict.records import Launch
     from wiretwin.stacks.scripts import of_script
+    from wiretwin.stacks.simulated import is_executable
 
-    script.checked(program)  # before machines are reached, which takes longer and may fail for other reasons
-    of_script(layer or LAYER)
+    checked(program)  # before machines are reached, which takes longer and may fail for other reasons
+    if not is_executable(program):
+        of_script(layer or LAYER)
     with (
         fresh(out, "run", force=force) as folder,
         where.place(round_trips=False, program=program) as place,
@@ -410,7 +414,7 @@ def _live(
                 limit_s=limit_s,
                 on_launch=tell,
                 place=place,
-                layer=layer or LAYER,
+                layer=layer,
             )
         except KeyboardInterrupt:
             kept = len(job.launches)

@@ -21,7 +21,7 @@ from typing import Any
 
 from wiretwin import _core, process, scratch, shared_memory
 from wiretwin.errors import InputError, ProgramError, SimulationError
-from wiretwin.predict import printed, timeline
+from wiretwin.predict import learnt, printed, spread, timeline
 from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
@@ -181,13 +181,34 @@ def predict_executable(
         tried.append(once(kept=out is not None))
     tried.sort(key=lambda run: run.seconds)
     chosen = tried[0 if statistic == "minimum" else (len(tried) - 1) // 2]
-    seconds = [run.seconds for run in tried]
-    parts = ["the runs"] if len(tried) > 1 else []
+    twins: list[float] = []
     if ends and fitted is not None:
         say("simulating with the ends of the twin's intervals")
         sides: tuple[Side, ...] = ("low", "high")
-        seconds += [once(side).seconds for side in sides]
-        parts.append("the ends of the twin's intervals")
+        twins = [once(side).seconds for side in sides]
+    measured = compute_ps is None and len(tried) > 1
+    setup = site.setup(fitted, library=True) if measured and fitted is not None else None
+    by_pass = [run.seconds for run in tried] if measured else []
+    per_rank = [
+        ModelledRank(
+            rank=rank,
+            total_s=total / 1e12,
+            **{f"{kind}_s": ps / 1e12 for kind, ps in zip(timeline.KINDS, totals, strict=True)},
+        )
+        for rank, (total, totals, _) in enumerate(chosen.took[:ranks])
+    ]
+
+    def within(width: float, programs: int) -> Spread:
+        known = None if setup is None else learnt.launches(setup)
+        low, high = spread.interval(chosen.seconds, by_pass, twins, known=known, model=width)
+        meaning = spread.meaning(not measured, not twins, False, programs)
+        return Spread(value=chosen.seconds, low=low, high=high, meaning=meaning)
+
+    noise = found = within(0.0, 0)
+    if setup is not None:
+        errors = learnt.errors(setup)
+        share = max(rank.compute_s for rank in per_rank) / chosen.seconds if chosen.seconds > 0 else 1.0
+        found = within(errors.half_width(chosen.seconds, share), errors.programs)
     prediction = Prediction(
         program=path.name,
         program_sha256=sha256_of(path),
@@ -200,20 +221,10 @@ def predict_executable(
         compute=ComputeNote(
             source="measured" if compute_ps is None else "given", statistic=statistic, passes=len(tried)
         ),
-        seconds=Spread(
-            value=chosen.seconds,
-            low=min(seconds),
-            high=max(seconds),
-            meaning="range over " + " and ".join(parts) if parts else "none: one run",
-        ),
-        per_rank=[
-            ModelledRank(
-                rank=rank,
-                total_s=total / 1e12,
-                **{f"{kind}_s": ps / 1e12 for kind, ps in zip(timeline.KINDS, totals, strict=True)},
-            )
-            for rank, (total, totals, _) in enumerate(chosen.took[:ranks])
-        ],
+        seconds=found,
+        noise=noise,
+        setup=setup,
+        per_rank=per_rank,
         messages=sum(sent for _, _, sent in chosen.took),
         trace_digest=chosen.world.digest(),
         printed=printed.kept(chosen.printed),

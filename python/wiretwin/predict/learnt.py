@@ -74,6 +74,7 @@ SETUPS = {
     "hosts": "several hosts, a core for each rank",
     "testbed": "several hosts on the cores of one machine",
 }
+SETUPS |= {f"library-{name}": f"{what}, the MPI library itself" for name, what in SETUPS.items()}
 TAILS = (2, 4, 8, 16, 32)
 """Degrees of freedom of the errors: with 2, one in twenty is above 4.3 scales, with 32 above 2.04."""
 CONFIDENCE = 0.95
@@ -307,9 +308,16 @@ def _from_record(setup: str) -> Errors:
     return _learn(setup, _record())
 
 
+def _nearby(setup: str) -> tuple[str, ...]:
+    """Return a set-up and those that serve for it, the nearest first."""
+    library, _, kind = setup.rpartition("-")
+    found = (kind, *_INSTEAD[kind])
+    return (*(f"{library}-{one}" for one in found), *found) if library else found
+
+
 def _nearest(setup: str, past: Iterable[Past]) -> list[Past]:
     rows = list(past)
-    for one in (setup, *_INSTEAD[setup]):
+    for one in _nearby(setup):
         if some := [row for row in rows if row.setup == one]:
             return some
     return []

@@ -1,4 +1,4 @@
-"""Run an mpi4py program for real, launch by launch, and keep every launch.
+"""Run an mpi4py script or a compiled program for real, launch by launch, and keep every launch.
 
 Actual time is the slowest rank's, from after Init to before Finalize; the launch is the unit of
 repetition, and launches of several programs are interleaved so that a drift of the host's speed
@@ -26,9 +26,9 @@ from wiretwin.mpi import script
 from wiretwin.place import HERE, Apart, Place
 from wiretwin.predict import printed
 from wiretwin.predict.brought import brought
-from wiretwin.predict.library import Library, library
-from wiretwin.predict.model import LAYER
+from wiretwin.predict.library import Library, library_of
 from wiretwin.predict.records import Launch, RealRank, Run, median_spread, sha256_of, typical, utc_now
+from wiretwin.stacks.simulated import is_executable
 
 LAUNCHES_FILE = "launches.jsonl"
 #: A job whose host changes its state is launched at most so many times as often as was asked for.
@@ -44,7 +44,7 @@ class Job:
     Attributes
     ----------
     program
-        The script.
+        The script, or the executable file.
     args
         Its arguments.
     ranks
@@ -83,6 +83,18 @@ class Job:
         return max(Counter(state.name for state in found if state is not None).values(), default=0)
 
 
+def checked(program: Path) -> None:
+    """Look at a program before anything is started.
+
+    Raises
+    ------
+    InputError
+        It is no script that parses, and no executable file either.
+    """
+    if not is_executable(program):
+        script.checked(program)
+
+
 def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place = HERE) -> Launch:
     """Run the program once, on a library that is up at the place.
 
@@ -113,9 +125,14 @@ def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place =
         if split:
             given["WIRETWIN_LIVE_SPLIT"] = "1"
         printed_by = [folder / f"{begins}printed.{rank}" for rank in range(job.ranks)]
-        # A host that does not see the working directory begins elsewhere.
-        path = os.path.abspath(job.there or job.program) if len(place.hosts) > 1 else str(job.program)
-        program = [sys.executable, "-P", "-m", "wiretwin.mpi.live", path, *job.args]
+        if on.timer is not None:
+            program = on.timer.command(
+                os.path.abspath(job.program), job.args, folder / f"{begins}printed", split
+            )
+        else:
+            # A host that does not see the working directory begins elsewhere.
+            path = os.path.abspath(job.there or job.program) if len(place.hosts) > 1 else str(job.program)
+            program = [sys.executable, "-P", "-m", "wiretwin.mpi.live", path, *job.args]
         variables = {**on.env, **given}
         argv = place.hosts[0].command([*on.command(job.ranks, variables), *program], env=variables)
         try:
@@ -140,8 +157,12 @@ def launch(job: Job, on: Library, *, split: bool, limit_s: float, place: Place =
             seconds = json.loads(report.read_text("utf-8"))
         except (OSError, json.JSONDecodeError) as error:
             raise ProgramError(
-                f"{job.name} on {job.ranks} ranks ended without saying how long it took: rank 0 was ended by "
-                "force (os._exit, a signal handler) before its end"
+                f"{job.name} on {job.ranks} ranks ended without saying how long it took: "
+                + (
+                    "rank 0 was ended by force (os._exit, a signal handler) before its end"
+                    if on.timer is None
+                    else "rank 0 ended without MPI_Finalize, or began without MPI_Init"
+                )
             ) from error
         texts = printed.read(printed_by)
     per_rank = [float(value) for value in seconds["per_rank_s"]]
@@ -214,7 +235,7 @@ def run(
     Parameters
     ----------
     program, args
-        The script and its arguments.
+        The script, or the executable file, and its arguments.
     ranks
         How many processes.
     launches, splits
@@ -241,12 +262,12 @@ def run_interleaved(
     limit_s: float = 60.0,
     on_launch: Callable[[Job, Launch], None] | None = None,
     place: Place = HERE,
-    layer: str = LAYER,
+    layer: str | None = None,
 ) -> list[Run]:
     """Run every job `launches` times at a place, taking turns, and write each job's `run.json`.
 
-    The library is that of `layer`, ``mpi4py/mpich`` or another one that scripts run on, such as
-    ``mpi/openmpi+direct``.
+    The library is that of `layer`, for all jobs: by default ``mpi4py/mpich`` for scripts, which also run on
+    others, such as ``mpi/openmpi+direct``, and for executable files the one that they are built for.
 
     A job with states is run until so many launches were in one and the same, but at most `MOST_TURNS`
     times as often: with two states that is always enough, unless the host changes in mid-launch or to a
@@ -268,7 +289,7 @@ def run_interleaved(
     if not 0 <= splits <= 1000:
         raise InputError(key="--splits", value=splits, allowed="0 to 1000")
     for job in jobs:
-        script.checked(job.program)
+        checked(job.program)
         if job.ranks < 1:
             raise InputError(key="--ranks", value=job.ranks, allowed="1 and above")
         for name in (LAUNCHES_FILE, Run.FILE):
@@ -276,7 +297,7 @@ def run_interleaved(
                 raise InputError(job.folder, reason=f"holds {name} already", allowed="a folder without a run")
     for job in jobs:
         job.started_utc = utc_now()
-    with library(layer, place) as on, contextlib.ExitStack() as stack:
+    with library_of([job.program for job in jobs], layer, place) as on, contextlib.ExitStack() as stack:
         for job in jobs:
             if isinstance(place, Apart):
                 job.there = stack.enter_context(brought(job.program, place))

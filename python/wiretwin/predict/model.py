@@ -312,11 +312,16 @@ class Site:
             "network": self.network.plan,
         }
 
-    def setup(self, twin: Twin) -> str:
-        """Return what kind of set-up this is, by the names of `wiretwin.predict.learnt.SETUPS`."""
+    def setup(self, twin: Twin, *, library: bool = False) -> str:
+        """Return what kind of set-up this is, by the names of `wiretwin.predict.learnt.SETUPS`.
+
+        With `library` the MPI library itself runs, and not this project's own in its place.
+        """
         if self.network is None:
-            return "host" if self.ranks <= twin.host.cores else "crowded"
-        return "testbed" if isinstance(self.network, Network) and self.network.shares_cores else "hosts"
+            kind = "host" if self.ranks <= twin.host.cores else "crowded"
+        else:
+            kind = "testbed" if isinstance(self.network, Network) and self.network.shares_cores else "hosts"
+        return f"library-{kind}" if library else kind
 
     def notes(self, twin: Twin | None) -> list[str]:
         """Return what a reader of a prediction has to know about the site, with this twin or none."""

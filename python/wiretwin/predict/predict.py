@@ -483,7 +483,7 @@ class Forecast:
                 known=None if setup is None else learnt.launches(setup),
                 model=width,
             )
-            meaning = _meaning(self.kind != "measured", self.twin is None, bool(worlds), programs)
+            meaning = spread.meaning(self.kind != "measured", self.twin is None, bool(worlds), programs)
             return Spread(value=model.seconds, low=low, high=high, meaning=meaning)
 
         noise = seconds = within(0.0, 0)
@@ -657,21 +657,6 @@ def _mpi_stack(network: LocalNetwork) -> str:
         allowed = f"for scripts, one of MPI: {', '.join(MPI_LAYERS)}, such as mpi-mpich/tcp/aal5"
         raise InputError(key="--stack", value=network.stack, allowed=allowed)
     return network.stack
-
-
-def _meaning(fixed: bool, no_ends: bool, dealt: bool, programs: int) -> str:
-    """Say what the interval of a prediction is made of, and how many programs its errors were learnt from."""
-    parts = [] if fixed else ["the scatter of the measuring passes"]
-    if not no_ends:
-        parts.append("the twin's intervals")
-    if dealt:
-        parts.append("which ranks share a core")
-    if programs:
-        parts.append(f"what predictions of {programs} programs on record were wrong by")
-    if not parts:
-        return "none: the computation is as told, and nothing else is known to vary"
-    said = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
-    return f"95 % of medians of {spread.LAUNCHES} launches, by {said}"
 
 
 def earlier_compute(folder: Path, program: Path, args: Sequence[str], ranks: int) -> list[list[int]]:

@@ -183,7 +183,7 @@ class Prediction(_Record):
     compute: ComputeNote
     seconds: Spread
     noise: Spread | None = Field(
-        default=None, description="the same, its interval without what the model is wrong by; a script's"
+        default=None, description="the same, its interval without what the model is wrong by"
     )
     setup: str | None = Field(
         default=None, description="which predictions on record it is like: `wiretwin.predict.learnt.SETUPS`"

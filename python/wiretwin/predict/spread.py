@@ -25,7 +25,7 @@ from wiretwin.student import quantile
 if TYPE_CHECKING:
     from wiretwin.predict.learnt import Launches
 
-__all__ = ["LAUNCHES", "interval"]
+__all__ = ["LAUNCHES", "interval", "meaning"]
 
 LAUNCHES = 7
 """Launches of the real run whose median the interval is for: as many as `wiretwin run` makes by itself."""
@@ -77,6 +77,33 @@ def interval(
     below = min(_WIDEST, math.hypot(scatter, model, min([0.0, *sides]), min([0.0, *dealt])))
     above = min(_WIDEST, math.hypot(scatter, model, max([0.0, *sides]), max([0.0, *dealt])))
     return seconds * math.exp(-below), seconds * math.exp(above)
+
+
+def meaning(fixed: bool, no_ends: bool, dealt: bool, programs: int) -> str:
+    """Say what the interval of a prediction is made of.
+
+    Parameters
+    ----------
+    fixed
+        The computation was not measured.
+    no_ends
+        There is no twin with intervals.
+    dealt
+        Ranks share cores, and may be dealt to them in several ways.
+    programs
+        How many programs its errors were learnt from.
+    """
+    parts = [] if fixed else ["the scatter of the measuring passes"]
+    if not no_ends:
+        parts.append("the twin's intervals")
+    if dealt:
+        parts.append("which ranks share a core")
+    if programs:
+        parts.append(f"what predictions of {programs} programs on record were wrong by")
+    if not parts:
+        return "none: the computation is as told, and nothing else is known to vary"
+    said = " and ".join([", ".join(parts[:-1]), parts[-1]]) if len(parts) > 1 else parts[0]
+    return f"95 % of medians of {LAUNCHES} launches, by {said}"
 
 
 def _dealt(deals: Sequence[float]) -> list[float]:

@@ -23,7 +23,17 @@ from wiretwin.stacks.build import build, cache_folder
 from wiretwin.stacks.layers import parse_layer
 from wiretwin.stacks.mpi4py import find
 
-__all__ = ["LIBRARIES", "Library", "functions", "is_executable", "is_local", "looks", "mpich_of", "needed"]
+__all__ = [
+    "LIBRARIES",
+    "Library",
+    "functions",
+    "is_executable",
+    "is_local",
+    "looks",
+    "moves",
+    "mpich_of",
+    "needed",
+]
 
 _LIMIT_S = 20.0
 
@@ -46,6 +56,8 @@ class Library:
         Its launcher's command, up to the number of ranks.
     file
         The library itself.
+    compiler
+        Its wrapper around the C compiler.
     rank_variable
         In which its launcher numbers the ranks.
     tag_bits
@@ -69,6 +81,7 @@ class Library:
     beside: tuple[Path, ...]
     launcher: tuple[str, ...]
     file: Path
+    compiler: str
     rank_variable: str
     tag_bits: int
     ignored: int
@@ -138,6 +151,7 @@ LIBRARIES = {
             (_BESIDE.parent / "lib" / "mpich",),
             (str(_BESIDE / "mpiexec"), "-launcher", "fork"),
             _BESIDE.parent / "lib" / "libmpi.so.12",
+            str(_BESIDE / "mpicc"),
             "PMI_RANK",
             # MPICH 5.0, ofi_types.h: two bits of protocol, above that of an acknowledgement.
             31,
@@ -157,6 +171,7 @@ LIBRARIES = {
             (),
             ("mpirun.openmpi", "--oversubscribe", "--bind-to", "none"),
             next(iter(sorted(Path("/usr/lib").glob("*/libmpi.so.40"))), Path("/usr/lib/libmpi.so.40")),
+            "mpicc.openmpi",
             "OMPI_COMM_WORLD_RANK",
             # Open MPI 4.1, mtl_ofi_types.h: a tag's sign is the library's; a synchronous send, its answer.
             31,
@@ -256,6 +271,11 @@ def looks(call: str) -> bool:
 def is_local(name: str) -> bool:
     """Return whether a function, ``Comm_rank``, moves no message; so do those that only look or wait."""
     return _LOCAL.match(name) is not None or name == "Test_cancelled"
+
+
+def moves(function: str) -> bool:
+    """Return whether a function, ``PMPI_Send``, moves messages or looks for them."""
+    return _class(function.removeprefix("P").removeprefix("MPI_")) in (0, 1, 4, 5)
 
 
 def _class(name: str) -> int | None:

@@ -30,7 +30,6 @@ MOST = 20_000_000
 _RECORD_BYTES = 48
 _PRINTED = 100_000
 """Of what a run printed, so many characters are kept."""
-_COMPILERS = {"mpich": str(Path(sys.executable).parent / "mpicc"), "openmpi": "mpicc.openmpi"}
 _RENEWS = re.compile(r"(Comm_(dup|dup_with_info|split|split_type|create)|Cart_(create|sub)|Graph_create|"
                      r"Dist_graph_create(_adjacent)?)$")  # fmt: skip
 """Functions that make a communicator: all ranks of their first argument meet in them."""
@@ -91,7 +90,7 @@ def record(
     if any(folder.iterdir()):
         raise InputError(key="--out", value=str(folder), reason="holds something", allowed="an empty folder")
     variables = {"WIRETWIN_TRACE": str(folder), "WIRETWIN_TRACE_BYTES": str(most * _RECORD_BYTES)}
-    recorder = Recorder(_shim(library.name, library.file), variables)
+    recorder = Recorder(_shim(library.name), variables)
     if world == "simulated":
         found = predict_executable(
             path,
@@ -151,13 +150,14 @@ def _run(
 
 
 @cache
-def _shim(name: str, library: Path) -> Path:
+def _shim(name: str) -> Path:
     """Return the recorder for a library, which passes on those of its functions that it does not know."""
+    library = simulated.LIBRARIES[name]
     text = "".join((SOURCES / one).read_text() for one in ("trace.c", "trace_calls.h"))
     known = set(re.findall(r"\b(?:NAMED\(|MPI_)(\w+?)\)?\(", text))
     known |= set(re.findall(r"^(?:SENDS|STARTS|COMBINES|ALL_TO_ALL)\((\w+),", text, re.MULTILINE))
     lines = []
-    for function in simulated.functions(library):
+    for function in simulated.functions(library.file):
         if function.startswith("P"):
             continue
         short = function.removeprefix("MPI_")
@@ -165,10 +165,10 @@ def _shim(name: str, library: Path) -> Path:
             continue
         lines.append(f"{'SYNCHRONIZES' if _RENEWS.match(short) else 'UNKNOWN'}({function})\n")
     if not lines:
-        raise StackError(f"{library} has no functions of MPI")
+        raise StackError(f"{library.file} has no functions of MPI")
     listed = cache_folder() / f"trace-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:24]}.inc"
     if not listed.is_file():
         partial = listed.with_suffix(f".{os.getpid()}")
         partial.write_text("".join(lines))
         partial.replace(listed)
-    return build("trace.c", (_COMPILERS[name],), ("-ldl",), (f'-DTRACE_LIST="{listed}"',))
+    return build("trace.c", (library.compiler,), ("-ldl",), (f'-DTRACE_LIST="{listed}"',))
