@@ -14,6 +14,8 @@ receives each message of a window into a buffer of its own, as ours do; IMB rece
 of more ranks than there are cores is left out: ranks that spin would wait for each other's turns.
 
 On a host that others use as well, ``WIRETWIN_PRIORITY=20`` gives the ranks of all three a real-time priority.
+It is rejected with ``--hosts``: ranks that spin would keep the cores from the kernel's threads, which carry
+the frames between the hosts of a testbed.
 """
 
 from __future__ import annotations
@@ -249,6 +251,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="names of the first column, joined by commas")
     args = parser.parse_args()
+    if args.hosts > 1 and priority.VARIABLE in os.environ:
+        parser.error(f"{priority.VARIABLE} cannot be set with --hosts: the kernel's threads carry the frames")
     (configuration,) = parse_layers(args.layer)
     kind = configuration.kind
     configuration = replace(configuration, kind=replace(kind, probe=tuple(urgent(kind.probe))))

@@ -3,6 +3,8 @@
 use wiretwin_prog::{Comm, CommError, Rank, Source, Tag, TagMatch};
 use wiretwin_units::Span;
 
+use crate::paged::Paged;
+
 /// The tag of measured messages.
 pub(crate) const DATA: Tag = Tag(1);
 
@@ -67,17 +69,15 @@ impl Kind {
 /// One side's buffers, as long as the longest message so far, written to before use.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    pub out: Vec<u8>,
-    pub back: Vec<u8>,
+    pub out: Paged,
+    pub back: Paged,
 }
 
 impl Buffers {
     pub fn fit(&mut self, bytes: usize) {
         let bytes = bytes.max(1);
-        if self.out.len() < bytes {
-            self.out.resize(bytes, 0x5a);
-            self.back.resize(bytes, 0xa5);
-        }
+        self.out.grow(bytes, 0x5a);
+        self.back.grow(bytes, 0xa5);
     }
 }
 

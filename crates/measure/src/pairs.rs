@@ -5,6 +5,7 @@
 
 use wiretwin_prog::{Comm, CommError, Incoming, Outgoing, Rank, Source, Tag, TagMatch};
 
+use crate::paged::Paged;
 use crate::together::Deed;
 
 /// The tag of measured messages, and of those that tell what a clock says.
@@ -40,18 +41,14 @@ impl Pattern {
 /// Buffers of one rank, written to before they are used.
 #[derive(Debug, Default)]
 pub(crate) struct Windows {
-    out: Vec<u8>,
-    back: Vec<u8>,
+    out: Paged,
+    back: Paged,
 }
 
 impl Windows {
     fn fit(&mut self, bytes: usize, messages: usize) {
-        if self.out.len() < bytes.max(8) {
-            self.out.resize(bytes.max(8), 0x5a);
-        }
-        if self.back.len() < (bytes * messages).max(8) {
-            self.back.resize((bytes * messages).max(8), 0xa5);
-        }
+        self.out.grow(bytes.max(8), 0x5a);
+        self.back.grow((bytes * messages).max(8), 0xa5);
     }
 }
 

@@ -71,9 +71,10 @@ static int make_buffers(layer *self, uint64_t out, uint64_t in) {
     if (need > self->together_room) {
         free(self->out);
         free(self->in);
-        self->out = malloc(need);
-        self->in = malloc(need);
-        self->together_room = self->out && self->in ? need : 0;
+        self->out = self->in = 0;
+        /* They begin with a page, as those of a message do. */
+        int missing = posix_memalign(&self->out, 4096, need) | posix_memalign(&self->in, 4096, need);
+        self->together_room = missing ? 0 : need;
         if (self->together_room) {
             memset(self->out, 0x5a, need);
             memset(self->in, 0xa5, need);
