@@ -82,6 +82,7 @@ BENCHES = (
     Bench("harness", (sys.executable, "benches/harness.py"), ("--turns", "3")),
     Bench("wire", (sys.executable, "benches/wire.py"), ("--quick",)),
     Bench("direct", (sys.executable, "benches/direct.py"), ("--quick",)),
+    Bench("direct-programs", (sys.executable, "benches/direct_programs.py"), ("--quick",)),
     Bench("full-sweep", (sys.executable, "benches/full_sweep.py"), ("--rounds", "2")),
     Bench("sweep", (sys.executable, "benches/sweep.py"), ("--quick",)),
     Bench("service", (sys.executable, "benches/service.py"), ("--quick",)),

@@ -8,6 +8,9 @@ use wiretwin_msg::tagged::Pattern;
 
 use crate::settings::{self, Wait};
 
+/// Turns without anything to do before [`Wait::Yield`] gives way.
+const PATIENCE: u32 = 64;
+
 /// One of the two.
 pub(crate) enum Below {
     Direct(Box<Endpoint>),
@@ -109,17 +112,14 @@ impl Below {
         }
     }
 
-    pub(crate) fn idle_turns(&self) -> u32 {
-        match self {
-            Self::Direct(one) => one.idle_turns(),
-            Self::Simulated => 0,
-        }
-    }
-
-    pub(crate) fn ranks_here(&self) -> usize {
-        match self {
-            Self::Direct(one) => one.ranks_here(),
-            Self::Simulated => 1,
+    /// Lets others have this rank's core, as it has been told to, where there is nothing to do.
+    #[inline]
+    pub(crate) fn give_way(&mut self, wait: Wait) {
+        let Self::Direct(one) = self else { return };
+        match wait {
+            Wait::Auto => one.give_way(),
+            Wait::Yield if one.idle_turns() > PATIENCE => std::thread::yield_now(),
+            Wait::Spin | Wait::Yield => {}
         }
     }
 

@@ -44,7 +44,6 @@ pub(crate) struct Ep {
     /// With less room than this a buffer takes no more.
     least_room: u64,
     wait: Wait,
-    cores: usize,
 }
 
 /// What is left of a buffer that takes several messages (`FI_MULTI_RECV`), and from whom it takes them.
@@ -58,8 +57,6 @@ const ALIGNMENT: u64 = 16;
 
 /// How long an endpoint that is closed sends what is left.
 const LINGER: Duration = Duration::from_secs(2);
-/// Turns without anything to do before others are let on the core.
-const PATIENCE: u32 = 512;
 
 static EP_FID: FiOps = FiOps { size: size_of::<FiOps>(), close, bind, control, ops_open: nothing };
 static EP: OpsEp = OpsEp {
@@ -128,8 +125,6 @@ pub(crate) unsafe extern "C" fn endpoint(
             buffers: BTreeMap::new(),
             least_room: 1,
             wait,
-            // Of the host, not of this rank, which may be bound to one of them.
-            cores: usize::try_from(libc::sysconf(libc::_SC_NPROCESSORS_ONLN)).unwrap_or(1),
         };
         *made = Box::into_raw(Box::new(ep)).cast();
     }
@@ -236,6 +231,7 @@ impl Ep {
         // SAFETY: the caller's promise.
         let ep = unsafe { &mut *ep };
         ep.below.progress();
+        ep.below.give_way(ep.wait);
         while reader.has_room()
             && let Some(completion) = ep.below.completion()
         {
@@ -248,18 +244,6 @@ impl Ep {
             }
         }
         ep.settle();
-        let idle = ep.below.idle_turns();
-        if idle > PATIENCE && idle.is_multiple_of(8) && ep.gives_way() {
-            std::thread::yield_now();
-        }
-    }
-
-    fn gives_way(&self) -> bool {
-        match self.wait {
-            Wait::Spin => false,
-            Wait::Auto => self.below.ranks_here() > self.cores,
-            Wait::Yield => true,
-        }
     }
 
     /// Puts what has ended into the queues.

@@ -8,7 +8,7 @@ use wiretwin_host::direct::{Options, Services, Ways, address_of_interface, thres
 /// How a rank waits that finds nothing to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// As [`Wait::Yield`] where this host has more ranks than cores, else as [`Wait::Spin`].
+    /// Asks again and again while nobody else wants the core; else gives way, or sleeps where all peers are elsewhere.
     Auto,
     /// Asks again and again.
     Spin,

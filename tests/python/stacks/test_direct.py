@@ -132,6 +132,29 @@ def test_a_script_runs_over_it_on_two_hosts(mpi: str, bed: Testbed, tmp_path: Pa
         assert after[host].bytes_out - before[host].bytes_out >= 40_000, host
 
 
+@pytest.mark.parametrize("mpi", direct.MPIS)
+def test_a_rank_that_waits_leaves_its_core_to_one_of_another_host_that_works(
+    mpi: str, bed: Testbed, tmp_path: Path
+) -> None:
+    """Neither knows of the other's host that they share a core."""
+    configured(f"mpi4py/{mpi}+direct", bed)
+    script = bed.directory / f"waits-{mpi}.py"
+    script.write_text(
+        "import os, time\nfrom mpi4py import MPI\n"
+        "os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+        "world = MPI.COMM_WORLD\nworld.Barrier()\nbegun = time.thread_time()\n"
+        "if world.rank == 0:\n"
+        "    while time.thread_time() < begun + 0.4:\n        pass\n"
+        "    world.send(0, 1)\nelse:\n    world.recv(source=0)\n"
+        "print(time.thread_time() - begun)\n"
+    )
+    job = Job(script, (), 2, tmp_path / "run")
+    (run,) = run_interleaved([job], launches=1, splits=0, place=bed, layer=f"mpi/{mpi}+direct")
+    worked, waited = (float(text or "nan") for text in run.launches[0].printed or ())
+    assert worked >= 0.4
+    assert waited < 0.25 * worked, "a rank that asks without end takes as much as the other"
+
+
 def test_the_library_of_a_script_goes_by_its_name_as_a_layer_too() -> None:
     for name, meant in [
         ("mpi/openmpi+direct", "mpi4py/openmpi+direct"),

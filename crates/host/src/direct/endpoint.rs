@@ -177,7 +177,7 @@ pub struct Endpoint {
     turn: u32,
     idle: u32,
     is_short: bool,
-    ranks_here: usize,
+    crowd: sleep::Crowd,
     /// Some peers are reached by datagrams.
     by_datagrams: bool,
 }
@@ -266,7 +266,7 @@ impl Endpoint {
             turn: 0,
             idle: 0,
             is_short: false,
-            ranks_here: 1,
+            crowd: sleep::Crowd::default(),
             by_datagrams: false,
         })
     }
@@ -287,7 +287,6 @@ impl Endpoint {
         let uses_memory = address.host == self.local.host && self.options.ways.use_memory();
         let number = self.add(address.key, uses_memory, address.datagrams);
         self.peers[number].address = Some(address);
-        self.ranks_here += usize::from(address.host == self.local.host && address.key != self.local.key);
         number
     }
 
@@ -497,12 +496,6 @@ impl Endpoint {
     #[must_use]
     pub const fn idle_turns(&self) -> u32 {
         self.idle
-    }
-
-    /// How many endpoints of this host are known, this one among them.
-    #[must_use]
-    pub const fn ranks_here(&self) -> usize {
-        self.ranks_here
     }
 
     /// How many frames have come which way.

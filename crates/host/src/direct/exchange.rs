@@ -4,12 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
 use wiretwin_msg::tagged::Pattern;
 use wiretwin_proto::direct::Counters;
 
 use super::{Address, Completion, Endpoint, Kind, Options, Outgoing, Receive};
-use crate::rendezvous::{Meeting, MeetingError, timespec};
+use crate::rendezvous::{Meeting, MeetingError};
 
 /// What ranks do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +128,7 @@ impl Rank<'_> {
                     Err(error) if Instant::now() > self.end => {
                         return Err(MeetingError::new(path.display(), error));
                     }
-                    Err(_) => self.nap(NAP),
+                    Err(_) => self.endpoint.nap(NAP),
                 }
             };
             let address =
@@ -182,19 +181,8 @@ impl Rank<'_> {
         if Instant::now() > self.end {
             return Err(MeetingError::new(doing, "the limit has passed"));
         }
-        self.nap(NAP);
+        self.endpoint.nap(NAP);
         Ok(())
-    }
-
-    /// Sleeps until something comes or is due, so long at most, and looks at it.
-    fn nap(&mut self, most: Duration) {
-        let limit = self.endpoint.due().map_or(most, |due| due.min(most));
-        let mut wakers: Vec<_> =
-            self.endpoint.wakers().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        // Whatever ends it early is looked at.
-        let _ = poll(&mut wakers, Some(&timespec(limit)));
-        drop(wakers);
-        self.endpoint.attend();
     }
 
     /// Sees to what is under way for so long.
@@ -205,7 +193,7 @@ impl Rank<'_> {
             if left.is_zero() {
                 return;
             }
-            self.nap(left);
+            self.endpoint.nap(left);
         }
     }
 }

@@ -8,6 +8,7 @@ use super::*;
 
 mod cost;
 pub(crate) mod hosts;
+mod waiting;
 
 const WAYS: [Ways; 2] = [Ways::SharedMemory, Ways::Datagrams];
 const LIMIT: Duration = Duration::from_secs(20);

@@ -1,16 +1,47 @@
-//! For drivers that sleep while nobody waits: what wakes them, and when they are to look again.
+//! For drivers that have nothing to do: what wakes them, when they are to look again, and who else wants their core.
 
 use std::os::fd::BorrowedFd;
+use std::thread;
 use std::time::Duration;
 
-use wiretwin_units::SimTime;
+use rustix::event::{PollFd, PollFlags, poll};
+use wiretwin_units::{SimTime, Span};
 
 use super::super::ends::Ends;
 use super::super::network::Network;
 use super::Endpoint;
+use crate::rendezvous::timespec;
 
 /// How long a stream that is full may have room before it is seen: nothing comes when it has.
 const ROOM: Duration = Duration::from_micros(200);
+/// Turns without anything to do before others are let on the core, and from then on between two offers of it: while it
+/// counts as free, and where another was seen to want it.
+const FREE: [u32; 2] = [512, 64];
+const WANTED: [u32; 2] = [32, 8];
+/// Offers that nobody took before there is as much patience as at first.
+const UNTAKEN: u32 = 1024;
+/// The longest sleep of [`Endpoint::give_way`].
+const NAP: Duration = Duration::from_millis(1);
+/// An offer that takes longer than this was taken; and who took it for so long has work to do, and does not just wait
+/// and offer it, too.
+const TAKEN: Span = Span::from_us(2);
+const WORKED: Span = Span::from_us(20);
+/// Sleeps in the place of offers, after an offer has shown that another works there.
+const NAPS: u32 = 16;
+/// The longest turn of a caller that does nothing but ask: one who does more between two has a use for the core.
+const ASKING: Span = Span::from_us(2);
+
+/// What is known of those who want this thread's core.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Crowd {
+    /// Offers of the core until it counts as free; none left where it does.
+    left: u32,
+    /// Sleeps until the core is offered again.
+    naps: u32,
+    /// The turn of the last offer or sleep, and when that was over.
+    turn: u32,
+    at: Span,
+}
 
 impl Endpoint {
     /// The files that can be read from when something has come, from peers that are reached by datagrams.
@@ -38,5 +69,48 @@ impl Endpoint {
         self.progress();
         self.look_at = SimTime::ZERO;
         self.look_at_clock();
+        self.accept();
+    }
+
+    /// Sleeps until something comes from another host or is due, so long at most, and attends to it.
+    pub fn nap(&mut self, most: Duration) {
+        let limit = self.due().map_or(most, |due| due.min(most));
+        let mut wakers: Vec<_> =
+            self.wakers().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        // Whatever ends it early is looked at.
+        let _ = poll(&mut wakers, Some(&timespec(limit)));
+        drop(wakers);
+        self.attend();
+    }
+
+    /// Lets others have this thread's core now and then, for whoever has found nothing to do for some turns. Where
+    /// another has worked there, and all peers are on other hosts, sleeps for at most a millisecond until something comes;
+    /// memory wakes nobody.
+    #[inline]
+    pub fn give_way(&mut self) {
+        let [patience, each] = if self.crowd.left > 0 { WANTED } else { FREE };
+        if self.idle >= patience && self.turn.wrapping_sub(self.crowd.turn) >= each {
+            self.offer_core();
+        }
+    }
+
+    #[cold]
+    fn offer_core(&mut self) {
+        let Crowd { left, naps, turn, at } = self.crowd;
+        let (begun, turns) = (self.clock.now(), self.turn.wrapping_sub(turn));
+        // What was long ago says nothing of this wait.
+        if turns <= 2 * FREE[1] && begun - at <= ASKING * u64::from(turns) {
+            let own = self.local.key;
+            if naps > 0 && self.peers.iter().all(|peer| !peer.uses_memory || peer.key == own) {
+                self.crowd.naps = naps - 1;
+                self.nap(NAP);
+            } else {
+                thread::yield_now();
+                let away = self.clock.now() - begun;
+                self.crowd.left = if away > TAKEN { UNTAKEN } else { left.saturating_sub(1) };
+                self.crowd.naps = if away > WORKED { NAPS } else { 0 };
+            }
+        }
+        (self.crowd.turn, self.crowd.at) = (self.turn, self.clock.now());
     }
 }
