@@ -349,6 +349,15 @@ class Sharing(_Strict):
     """What that takes beyond both overheads: one look for messages, and handing the core on."""
     slice_ms: Figure
     """How long a rank that computes keeps a core that another one wants."""
+    kept_share: Figure | None = None
+    """What share of a core a rank that computes gets beside one that waits; absent if not measured."""
+    keeping: tuple[str, ...] = ()
+    """Calls in which a rank that waits keeps the core to the end of its slice, though it yields elsewhere."""
+
+    @field_validator("keeping", mode="before")
+    @classmethod
+    def _tuple_of_names(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
 
 
 class FirstCall(_Strict):

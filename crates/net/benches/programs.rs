@@ -50,6 +50,7 @@ fn model() -> Model {
         idle: Idle::Sleep,
         quantum: Span::from_ps(1 << 32),
         turn: Span::ZERO,
+        fair: false,
     };
     Model {
         nodes: vec![node],
@@ -60,6 +61,7 @@ fn model() -> Model {
         link: None,
         network: None,
         first: Vec::new(),
+        keeping: Vec::new(),
     }
 }
 

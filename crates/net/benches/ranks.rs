@@ -102,6 +102,7 @@ fn model(ranks: u32, cores: u32) -> Model {
             idle: Idle::Sleep,
             quantum: Span::from_ps(4_000_000_000),
             turn: Span::ZERO,
+            fair: false,
         }],
         placement: vec![0; ranks as usize],
         dealt: Vec::new(),
@@ -110,6 +111,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         link: None,
         network: None,
         first: Vec::new(),
+        keeping: Vec::new(),
     }
 }
 
@@ -126,6 +128,7 @@ fn on_hosts(ranks: u32) -> Model {
         inter: Some(one.intra.clone()),
         network: Some(network),
         first: Vec::new(),
+        keeping: Vec::new(),
         ..one
     }
 }

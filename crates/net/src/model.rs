@@ -28,7 +28,7 @@ use crate::layer::{Curve, Layer, Segment};
 pub enum Idle {
     /// Polls: keeps the core until its time slice ends.
     Spin,
-    /// Looks for messages by turns with the others that wait on its core.
+    /// Looks for messages by turns with the others on its core.
     Yield,
     /// Gives the core up at once.
     Sleep,
@@ -47,6 +47,8 @@ pub struct NodeModel {
     pub quantum: Span,
     /// What a waiting rank that yields takes to look for messages and to hand its core on.
     pub turn: Span,
+    /// Whether ranks that yield get as much of a core as those that compute on it.
+    pub fair: bool,
 }
 
 /// The wire of each node to a switch that never blocks: one transmitter per direction.
@@ -124,11 +126,14 @@ pub struct Model {
     pub network: Option<NetworkModel>,
     /// What first calls take beyond later ones.
     pub first: Vec<FirstCall>,
+    /// Calls in which a rank that waits keeps its core to the end of its slice, though ranks yield elsewhere.
+    pub keeping: Vec<String>,
 }
 
-const MODEL_KEYS: [&str; 8] = ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first"];
+const MODEL_KEYS: [&str; 9] =
+    ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first", "keeping"];
 const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
-const NODE_KEYS: [&str; 6] = ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps"];
+const NODE_KEYS: [&str; 7] = ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps", "fair"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
 const LAYER_KEYS: [&str; 8] = [
     "call_ps",
@@ -179,7 +184,14 @@ impl Model {
             None => Vec::new(),
             Some(at) => read_first(&at)?,
         };
-        Ok(Self { nodes, placement, dealt, intra, inter, link, network, first })
+        let keeping = match fields.optional("keeping") {
+            None => Vec::new(),
+            Some(at) => {
+                let calls = at.list("names of calls")?;
+                calls.iter().map(|at| at.text().map(str::to_owned)).collect::<Result<_, _>>()?
+            }
+        };
+        Ok(Self { nodes, placement, dealt, intra, inter, link, network, first, keeping })
     }
 }
 
@@ -223,6 +235,7 @@ fn read_node(at: &At<'_>, all: &[At<'_>]) -> Result<NodeModel, PlanError> {
             Some(at) => at.integer(0, LONGEST_PS)?,
             None => 0,
         }),
+        fair: fields.optional("fair").map_or(Ok(false), |at| at.truth())?,
     })
 }
 

@@ -6,12 +6,21 @@ it hands the core on after each look for messages (``sched_yield``, as MPI libra
 threads call them), a message takes both overheads, one vain look of its sender, and the switch. The
 slice is measured besides: both ranks compute, and see for how long at a time each has the core.
 
+A rank that hands the core on is still ready to run, and what a kernel makes of that differs: some let the
+rank that computes have the core, others give both as much of it. So it is measured what a rank that computes
+gets beside one that waits for it.
+
+A library may hand the core on in some calls and keep it in others. So two ranks on one core also exchange
+messages by calls of other kinds (`KEEPING`), and of these those are told that take a time slice.
+
 Whatever else runs on that core gets its slices, too, and a message that waits for one takes a thousand times
-as long; a slice is cut short by it. So a launch's fastest exchange counts, and its longest slice.
+as long; a slice is cut short by it. So a launch's fastest exchange counts, its fastest computation, and its
+longest slice.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from wiretwin.fit.stats import Interval, interval
@@ -20,6 +29,12 @@ from wiretwin.twin import Figure, Layer, Sharing
 __all__ = ["sharing"]
 
 MIN_LAUNCHES = 2
+KEEPING = {
+    "one_core_recv": ("recv", "sendrecv"),
+    "one_core_probe": ("Probe", "Mprobe"),
+    "one_core_any": ("Waitany", "Waitsome", "waitany", "waitsome"),
+}
+"""Loops of ranks on one core, and the calls that each of them is taken to tell of."""
 _SPINS = 0.25
 """Of a slice: a message that takes so much has waited for one to end; one that was handed on takes a
 thousandth."""
@@ -51,6 +66,24 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
         value, low, high = (max(0.0, one - less) for one in (fitted.value, fitted.low, fitted.high))
         return Figure(value=value, low=low, high=high, launches=launches[loop], samples=rows.height)
 
+    beside = timed.filter(pl.col("loop") == "beside")
+    share = None
+    if beside["launch"].n_unique() >= MIN_LAUNCHES:
+        by_launch = (
+            beside.group_by("launch").agg((pl.col("delay_ns") / pl.col("each_ns")).max()).sort("launch")
+        )
+        fitted = interval(by_launch["delay_ns"].to_numpy(), confidence)
+        value, low, high = (min(1.0, max(0.0, one)) for one in (fitted.value, fitted.low, fitted.high))
+        share = Figure(value=value, low=low, high=high, launches=by_launch.height, samples=beside.height)
+
+    def waits_a_slice(loop: str, slice_us: float) -> bool:
+        """Tell whether a message takes so much of a slice, in most of the exchanges of most launches."""
+        by_launch = timed.filter(pl.col("loop") == loop).group_by("launch").agg(pl.col("each_ns").median())
+        return (
+            by_launch.height >= MIN_LAUNCHES
+            and 0.5e-3 * float(np.median(by_launch["each_ns"].to_numpy())) > _SPINS * slice_us
+        )
+
     size = int(found["one_core"]["bytes"][0])
     overheads_us = (layer.at("overhead_send", size) + layer.at("overhead_recv", size)) / 1e3
     fastest, longest = pl.col("each_ns").min(), pl.col("each_ns").max()
@@ -60,4 +93,8 @@ def sharing(samples: pl.DataFrame, layer: Layer, confidence: float) -> Sharing |
         one_core_us=one_core,
         turn_us=figure("one_core", fastest, 0.5e-3, overheads_us),
         slice_ms=kept,
+        kept_share=share,
+        keeping=tuple(
+            call for loop, calls in KEEPING.items() if waits_a_slice(loop, 1e3 * kept.value) for call in calls
+        ),
     )

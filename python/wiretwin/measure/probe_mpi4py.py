@@ -393,20 +393,56 @@ class Fetch(Loop):
             comm.Send(ack, dest=0)
 
 
-class OneCore(Echo):
-    """An echo of two ranks on one core: what a rank that waits does with it decides how long that takes."""
+class OneCore(Loop):
+    """An echo of two ranks on one core: what one that waits does with it decides how long that takes."""
 
-    def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
-        super().__init__(comm, step)
-        self.cpu = comm.bcast(min(os.sched_getaffinity(0)))
+    def give(self, to: int) -> None:
+        self.comm.Send(self.out, dest=to)
+
+    def take(self, source: int) -> None:
+        self.comm.Recv(self.into, source=source)
 
     def lead(self, samples: int, batch: int) -> list[int]:
-        with on_core(self.cpu):
-            return super().lead(samples, batch)
+        values = []
+        for _ in range(samples):
+            begun = now()
+            for _ in range(batch):
+                self.give(1)
+                self.take(1)
+            values.append(now() - begun)
+        return values
 
     def follow(self, iterations: int) -> None:
-        with on_core(self.cpu):
-            super().follow(iterations)
+        for _ in range(iterations):
+            self.take(0)
+            self.give(0)
+
+
+class OneCoreObjects(OneCore):
+    """The same of objects, for which a rank waits in another call."""
+
+    def give(self, to: int) -> None:
+        self.comm.send(None, dest=to)
+
+    def take(self, source: int) -> None:
+        self.comm.recv(source=source)
+
+
+class OneCoreProbe(OneCore):
+    """The same, where a rank waits in a probe."""
+
+    def take(self, source: int) -> None:
+        self.comm.Probe(source=source)
+        super().take(source)
+
+
+class OneCoreAny(OneCore):
+    """The same, where a rank waits for any of its requests."""
+
+    def take(self, source: int) -> None:
+        from mpi4py import MPI
+
+        MPI.Request.Waitany([self.comm.Irecv(self.into, source=source)])
 
 
 class Slice(Loop):
@@ -415,28 +451,47 @@ class Slice(Loop):
     inside = True
     silent = True
 
-    def __init__(self, comm: Comm, step: dict[str, Any]) -> None:
-        super().__init__(comm, step)
-        self.cpu = comm.bcast(min(os.sched_getaffinity(0)))
-
     def lead(self, samples: int, batch: int) -> list[int]:
         values: list[int] = []
-        with on_core(self.cpu):
-            begun = last = now()
-            end, whole = begun + samples * SLICES_NS, False
-            while len(values) < samples and last < end:
-                this = now()
-                if this - last > AWAY_NS:
-                    if whole:  # the first began before we looked
-                        values.append(last - begun)
-                    begun, whole = this, True
-                last = this
+        begun = last = now()
+        end, whole = begun + samples * SLICES_NS, False
+        while len(values) < samples and last < end:
+            this = now()
+            if this - last > AWAY_NS:
+                if whole:  # the first began before we looked
+                    values.append(last - begun)
+                begun, whole = this, True
+            last = this
         # Where it was never taken away, that is how long it was kept.
         return values + [last - begun] * (samples - len(values))
 
     def follow(self, iterations: int) -> None:
-        with on_core(self.cpu):
-            idle(iterations * SLICES_NS)
+        idle(iterations * SLICES_NS)
+
+
+class Beside(Loop):
+    """How long a rank takes to compute for `pause_ns` of its time, beside one that waits on its core."""
+
+    inside = True
+    silent = True
+
+    def lead(self, samples: int, batch: int) -> list[int]:
+        comm, token, answer = self.comm, self.small_out, self.small_in
+        values = []
+        for _ in range(samples):
+            comm.Recv(answer, source=1)  # which waits from now on
+            begun, end = now(), time.thread_time_ns() + self.pause_ns
+            while time.thread_time_ns() < end:
+                pass
+            values.append(now() - begun)
+            comm.Send(token, dest=1)
+        return values
+
+    def follow(self, iterations: int) -> None:
+        comm, token, answer = self.comm, self.small_in, self.small_out
+        for _ in range(iterations):
+            comm.Send(answer, dest=0)
+            comm.Recv(token, source=0)
 
 
 LOOPS: dict[str, type[Loop]] = {
@@ -450,9 +505,16 @@ LOOPS: dict[str, type[Loop]] = {
     "fetch": Fetch,
     "one_core": OneCore,
     "slice": Slice,
+    "beside": Beside,
+    "one_core_recv": OneCoreObjects,
+    "one_core_probe": OneCoreProbe,
+    "one_core_any": OneCoreAny,
 }
-ON_ONE_HOST = frozenset({"one_core", "slice"})
-"""Loops that move both ranks to one core."""
+ON_ONE_CORE = frozenset(name for name, loop in LOOPS.items() if issubclass(loop, OneCore | Slice | Beside))
+"""Loops of ranks that have both moved to one core."""
+SETTLE_NS = 75_000_000
+"""So long both are together on another core first, and then on that one: a kernel that shares cores between
+groups of threads gives less of one to a group that has just loaded another: so both are alike."""
 SLICES_NS = 12_000_000
 """A slice is looked for so long: the other's and one's own, with the usual tick of 4 ms, and half as much."""
 AWAY_NS = 300_000
@@ -700,15 +762,27 @@ def main(argv: list[str]) -> int:
             place = "together"
             group.quit() if world.rank == 0 else group.serve()
         sizes: dict[int, float | None] = {}
+        cpus = world.bcast(None if before is None else sorted(os.sched_getaffinity(0)))
+        moved = contextlib.ExitStack()
+        there = False
         for index, step in schedule:
             place = f"step {index} ({step['loop']})"
+            if (step["loop"] in ON_ONE_CORE) != there:
+                if cpus is None:  # not one host
+                    continue
+                there = not there
+                for cpu in (cpus[-1], cpus[0]) if there else ():
+                    moved.enter_context(on_core(cpu))
+                    idle(SETTLE_NS)
+                if not there:
+                    moved.close()
             if world.rank == 0:
                 leader = Leader(comm, control, step, measured["cost_ns"], sizes)
-                if step["loop"] not in ON_ONE_HOST or before is not None:
-                    say(counted(leader, index, spec["interface"]))
+                say(counted(leader, index, spec["interface"]))
                 control.send(("end", 0), dest=1)
             else:
                 serve(comm, control, step)
+        moved.close()
         place = "end"
         after = crossed(world, spec["directory"], "after")
         if world.rank == 0:

@@ -139,7 +139,7 @@ class Step:
     messages
         Messages per sample, for the loops that send several.
     delay_ns
-        Spinning between sends (``prtt``).
+        Spinning between sends (``prtt``), or how much is computed (``beside``).
     warmup
         Iterations thrown away before the first sample.
     min_samples, max_samples
@@ -183,8 +183,11 @@ PRTT_LIMIT = 1 << 16
 buffer, so that a send never waits for the receiver."""
 
 
-SLICES = 4
-"""Time slices that a launch looks at."""
+BESIDE_NS = 40_000_000
+"""A computation beside a rank that waits: ten slices of the usual tick of 4 ms, of which the first and the
+last may be cut short."""
+ONCE = {"slice": 4, "beside": 2, "one_core_recv": 5, "one_core_probe": 5, "one_core_any": 5}
+"""Loops of which a sample may take several time slices, and how many of them a launch takes."""
 
 
 def _coarse(sizes: Sequence[int]) -> list[int]:
@@ -231,7 +234,7 @@ def steps(
         Message sizes in bytes; those above `max_bytes` are left out.
     purpose
         ``curves``: ``echo`` at each size, ``two_write`` at two. ``fit``: besides, ``call``, at the smallest
-        size ``one_core``, ``slice``, before all ``first``, at every
+        size those of ranks on one core, before all ``first``, at every
         second size ``send_busy``, ``recv_busy``, ``fetch`` and ``stream``, at every fourth ``prtt``. Above
         `QUICK_BYTES` it is every fourth and the largest: there a step takes what it must, whatever its share.
         A short launch has ``stream`` at half of these sizes, where they are many.
@@ -273,7 +276,8 @@ def steps(
             if delays_ns and size in delays_ns:
                 others.append(("prtt", size, PRTT_MESSAGES, delays_ns[size]))
         if loops is not None:  # last, for they move the ranks to one core
-            others += [("one_core", usable[0], 1, 0), ("slice", 0, 1, 0)]
+            others += [("one_core", usable[0], 1, 0), ("slice", 0, 1, 0), ("beside", 0, 1, BESIDE_NS)]
+            others += [(f"one_core_{call}", usable[0], 1, 0) for call in ("recv", "probe", "any")]
     result = []
     if purpose == "fit" and usable and loops is not None and "first" in loops:
         result.append(Step("first", 0, warmup=0, min_samples=1, max_samples=1, batch=1))
@@ -287,8 +291,11 @@ def steps(
             budget_ms = max(0.5, 1000.0 * seconds * share * weight / sum(known))
             stalls = loop == "two_write"
             slow = size > QUICK_BYTES
-            if loop == "slice":
-                once = Step(loop, size, warmup=0, min_samples=SLICES, max_samples=SLICES, batch=1)
+            if loop in ONCE:
+                count = ONCE[loop]
+                once = Step(
+                    loop, size, delay_ns=delay, warmup=0, min_samples=count, max_samples=count, batch=1
+                )
                 result.append(once)
                 continue
             result.append(

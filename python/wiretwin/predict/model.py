@@ -28,6 +28,9 @@ Side = Literal["value", "low", "high"]
 #: Calls that receive an object: what receives alone have in common, their first one pays behind its message.
 _RECEIVES = frozenset(("recv", "irecv", "sendrecv"))
 
+#: A rank that computes has all of a core beside one that waits, or half of it: which one this is nearer to.
+_FAIR = 0.75
+
 #: In place of a twin: hosts that cost nothing, so that the network alone is seen.
 NOTHING = "nothing"
 
@@ -106,7 +109,7 @@ def single_host(
         "intra": layer_model(found.in_state(state), side),
         "inter": None,
         "link": None,
-    }
+    } | ({"keeping": list(found.sharing.keeping)} if found.sharing and found.sharing.keeping else {})
 
 
 def first_calls(layer: Layer, side: Side = "value") -> dict[str, Any]:
@@ -127,12 +130,15 @@ def _node(host: Host, sharing: Sharing | None, side: Side) -> dict[str, Any]:
     known = {"name": host.name, "cores": host.cores}
     if sharing is None:
         return {**known, "idle": host.idle, "quantum_ps": round(host.quantum_ms * 1e9)}
+    share = sharing.kept_share
     return {
         **known,
         "idle": sharing.idle,
         # The kernel's, whichever side the layer's costs are taken from.
         "quantum_ps": max(1, round(1e9 * sharing.slice_ms.value)),
         "turn_ps": round(1e6 * getattr(sharing.turn_us, side)),
+        # A kernel lets a rank that computes have the core, or half of it.
+        "fair": share is not None and share.value < _FAIR,
     }
 
 

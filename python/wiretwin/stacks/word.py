@@ -33,7 +33,7 @@ ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv
 """The loops of two ranks that every probe has."""
 FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
-SHARING = frozenset({"one_core", "slice"})
+SHARING = frozenset({"one_core", "slice", "beside", "one_core_recv", "one_core_probe", "one_core_any"})
 """Besides, for a probe that tells what its ranks do on a core that they share."""
 FIRST = frozenset({"first"})
 """Besides, for a probe that tells what the first call of each kind takes in a fresh process."""

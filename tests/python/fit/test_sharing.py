@@ -33,6 +33,17 @@ def measured(one_core_ns: list[int], slice_ns: list[int], *, launches: int = 3) 
     return pl.concat([samples, pl.DataFrame(rows, schema=samples.schema)])
 
 
+def besides(samples: pl.DataFrame, loop: str, taken_ns: list[int], delay_ns: int = 0) -> pl.DataFrame:
+    """Add to each launch what another loop took."""
+    rows = samples.filter(pl.col("loop") == "slice").unique("launch", maintain_order=True)
+    added = [
+        row | {"loop": loop, "delay_ns": delay_ns, "index": index, "value_ns": value}
+        for row in rows.iter_rows(named=True)
+        for index, value in enumerate(taken_ns)
+    ]
+    return pl.concat([samples, pl.DataFrame(added, schema=samples.schema)])
+
+
 def sharing(samples: pl.DataFrame) -> Sharing | None:
     return fit(samples).layer("synthetic").sharing
 
@@ -60,3 +71,32 @@ def test_ranks_that_keep_their_core_exchange_a_message_a_slice() -> None:
 def test_what_was_not_measured_is_absent() -> None:
     assert sharing(HOST.samples(launches=3, loops=LOOPS)) is None
     assert sharing(measured([30_000] * 3, [4_000_000] * 3).filter(pl.col("loop") != "slice")) is None
+
+
+def test_what_a_rank_that_computes_keeps_beside_one_that_waits() -> None:
+    samples = measured([30_000] * 3, [4_000_000] * 3)
+    without = sharing(samples)
+    assert without is not None
+    assert without.kept_share is None
+    # The first is not timed, and what other work of the host took is no waiting rank's.
+    found = sharing(besides(samples, "beside", [40_000_000, 160_000_000, 80_000_000], 40_000_000))
+    assert found is not None
+    assert found.kept_share is not None
+    assert (found.kept_share.value, found.kept_share.launches) == (pytest.approx(0.5), 3)
+    alone = sharing(besides(samples, "beside", [90_000_000, 40_000_000, 39_999_000], 40_000_000))
+    assert alone is not None
+    assert alone.kept_share is not None
+    assert alone.kept_share.value == 1.0
+
+
+def test_calls_that_keep_the_core_are_told_from_those_that_hand_it_on() -> None:
+    samples = measured([30_000] * 3, [4_000_000] * 3)
+    samples = besides(samples, "one_core_recv", [30_000, 8_000_000, 7_900_000, 25_000, 8_100_000])
+    samples = besides(samples, "one_core_probe", [8_000_000] * 5)
+    # Other work of the host takes slices, too, but not in most of the exchanges.
+    samples = besides(samples, "one_core_any", [9_000_000, 30_000, 8_000_000, 28_000, 31_000])
+    twin = fit(samples)
+    found = twin.layer("synthetic").sharing
+    assert found is not None
+    assert found.keeping == ("recv", "sendrecv", "Probe", "Mprobe")
+    assert Twin.parse(twin.to_toml()).to_toml() == twin.to_toml()

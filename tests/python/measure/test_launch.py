@@ -25,7 +25,7 @@ from wiretwin.measure.running import Running, rendezvous
 from wiretwin.measure.schedule import Step
 from wiretwin.results import SAMPLE_COLUMNS
 from wiretwin.stacks.layers import ALL_LOOPS, LAYERS, Configuration, parse_layers
-from wiretwin.stacks.word import FIRST, TOGETHER
+from wiretwin.stacks.word import FIRST, SHARING, TOGETHER
 
 LIMIT_S = 60.0
 LONG = Step("echo", 4, min_samples=1_000_000, max_samples=1_000_000, batch=100)
@@ -131,6 +131,17 @@ def test_a_killed_rank_ends_the_launch_and_finished_steps_are_kept(name: str, ra
     else:
         assert outcome.error == f"rank {rank} was ended by signal 9 (SIGKILL)"
     assert [step["bytes"] for step in outcome.steps] == [64]
+
+
+def test_ranks_share_a_core_for_the_loops_that_are_about_it_and_for_no_other() -> None:
+    steps = [quick(loop, delay_ns=2_000_000, warmup=0, batch=1) for loop in sorted(SHARING)]
+    around = [quick("echo"), *steps, quick("echo")]
+    outcome = launch(parse_layers("mpi4py/mpich")[0], around, limit_s=LIMIT_S, pins=None)
+    assert outcome.error is None
+    assert [step["loop"] for step in outcome.steps] == [step.loop for step in around]
+    took = {step["loop"]: step["values_ns"] for step in outcome.steps}
+    assert {len(values) for values in took.values()} == {5}
+    assert min(took["beside"]) >= 2_000_000, "a rank takes its own time at least"
 
 
 @pytest.mark.parametrize("name", ["socket/tcp", "mpi4py/mpich"])

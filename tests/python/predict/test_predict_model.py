@@ -154,10 +154,18 @@ turn_us = {{ value = 3.5, low = 2.5, high = 4.5, {figure}
 slice_ms = {{ value = 3.95, low = 3.0, high = 4.0, {figure}
 """
     twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + "[layers.shm]"))
-    node = {"name": "box", "cores": 2, "idle": "yield", "quantum_ps": 3_950_000_000}
+    node = {"name": "box", "cores": 2, "idle": "yield", "quantum_ps": 3_950_000_000, "fair": False}
     assert single_host(twin, MPI, 4)["nodes"] == [node | {"turn_ps": 3_500_000}]
     # The slice is the kernel's, on either side of the layer's intervals.
     assert single_host(twin, MPI, 4, "low")["nodes"] == [node | {"turn_ps": 2_500_000}]
+    for share, fair in ((0.55, True), (0.96, False)):
+        kept = f"kept_share = {{ value = {share}, low = 0.5, high = 1.0, {figure}\n"
+        twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + kept + "[layers.shm]"))
+        model = single_host(twin, MPI, 4)
+        assert model["nodes"] == [node | {"turn_ps": 3_500_000, "fair": fair}]
+        assert "keeping" not in model
+    twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + 'keeping = ["recv"]\n[layers.shm]'))
+    assert single_host(twin, MPI, 4)["keeping"] == ["recv"]
 
 
 def test_ranks_are_dealt_to_cores_in_every_way_but_as_many_on_each() -> None:

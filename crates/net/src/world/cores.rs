@@ -4,12 +4,13 @@
 //! node, all that its ranks do (computing, sending, taking messages in) is served in time slices,
 //! round robin, in the order in which ranks became ready. A rank that waits does one of three things.
 //! It polls, and keeps its core until the slice ends. Or it sleeps: it gives the core up at once and queues
-//! again when something concerns it. Or it yields: it looks for messages by [turns] with the others that wait
+//! again when something concerns it. Or it yields: it looks for messages by [turns] with the others
 //! on its core. Ranks that sleep take whichever core is free; ranks that yield are always ready to run, and a
 //! kernel leaves them on the cores that they were dealt to.
 //!
 //! Choice: a rank that becomes ready queues at the tail and preempts nobody; a slice that ends while
-//! nobody queues is renewed. Switching costs nothing but where ranks yield, where it is part of a turn.
+//! nobody queues is renewed, but where ranks that wait are owed the core. Switching costs nothing but where ranks
+//! yield, where it is part of a turn.
 //!
 //! [turns]: super::turns
 
@@ -136,7 +137,8 @@ impl Cores {
                     queue: VecDeque::new(),
                     quantum: node.quantum.as_ps(),
                     idle: node.idle,
-                    turns: (node.idle == Idle::Yield).then(|| Turns::new(node.turn.as_ps())),
+                    turns: (node.idle == Idle::Yield)
+                        .then(|| Turns::new(node.turn.as_ps(), node.quantum.as_ps(), node.fair)),
                     next: None,
                 });
             }
@@ -268,14 +270,15 @@ impl World {
         let number = std::mem::replace(&mut state.sharer, NONE);
         let sharer = &mut self.cores.sharers[number as usize];
         sharer.place = place;
-        let member = sharer.member;
+        let (member, rank) = (sharer.member, &self.ranks[sharer.rank as usize]);
+        let waits = place == Place::Off;
+        let keeps = waits && rank.state != State::Finished && self.keeping[rank.name as usize];
         let queue = self.cores.queue_of(core);
         if place == Place::Queued {
             queue.queue.push_back(number);
         }
         if let Some(turns) = &mut queue.turns {
-            // A rank that waits has looked once, in vain, before it yields.
-            turns.leave(member, now, place == Place::Off);
+            turns.leave(member, now, waits, keeps);
             queue.free.push(core);
             self.await_turn(core);
             return;
@@ -292,9 +295,9 @@ impl World {
         let Cores { queues, sharers, cores, .. } = &mut self.cores;
         let state = &mut cores[core as usize];
         let queue = &mut queues[state.queue as usize];
-        let Some(turns) = &queue.turns else { return };
-        let begins = |number: &u32| (turns.begins(sharers[*number as usize].member, now), *number);
-        let Some((at, number)) = queue.queue.iter().map(begins).min() else {
+        let Some(turns) = &mut queue.turns else { return };
+        let mut begins = |number: &u32| (turns.begins(sharers[*number as usize].member, now), *number);
+        let Some((at, number)) = queue.queue.iter().map(&mut begins).min() else {
             queue.next = None;
             return;
         };
@@ -314,19 +317,39 @@ impl World {
     /// The turn has come that a core whose ranks all wait was waiting for.
     fn begin_turn(&mut self, core: u32) {
         let queue = self.cores.queue_of(core);
-        let Some((number, _)) = queue.next.take() else { return };
+        let Some((number, at)) = queue.next.take() else { return };
         queue.queue.retain(|one| *one != number);
         queue.free.pop();
+        if let Some(turns) = &mut queue.turns {
+            turns.begin(at);
+        }
         self.assign(core, number);
     }
 
-    /// Schedules the end of the work on a core, if it works.
+    /// Schedules the end of the work on a core, if it works, or that of its slice where its ranks yield.
     fn schedule_core(&mut self, core: u32) {
         let state = &mut self.cores.cores[core as usize];
         if let Some(burn) = self.cores.sharers[state.sharer as usize].burn {
             state.epoch = state.epoch.wrapping_add(1);
             let event = Event::Core { core, epoch: Epoch::of(state.epoch) };
-            self.queue.push(burn.started + burn.remaining, event);
+            let end = burn.started + burn.remaining;
+            let by_turns = self.cores.queues[state.queue as usize].turns.is_some();
+            let last = if by_turns { state.slice_end.max(burn.started) } else { u64::MAX };
+            self.queue.push(end.min(last), event);
+        }
+    }
+
+    /// The slice of a rank that works has ended, on a core whose ranks yield.
+    fn end_slice(&mut self, core: u32) {
+        let Cores { queues, sharers, cores, .. } = &mut self.cores;
+        let state = &mut cores[core as usize];
+        let queue = &queues[state.queue as usize];
+        let member = sharers[state.sharer as usize].member;
+        if queue.turns.as_ref().is_some_and(|turns| turns.goes_on(member, !queue.queue.is_empty())) {
+            state.slice_end = self.now + queue.quantum;
+            self.schedule_core(core);
+        } else {
+            self.release(core, Place::Queued);
         }
     }
 
@@ -335,7 +358,7 @@ impl World {
     fn schedule_slices(&mut self, queue: u32) {
         let now = self.now;
         let shared = self.cores.queue(queue);
-        if shared.timed || shared.queue.is_empty() {
+        if shared.timed || shared.queue.is_empty() || shared.turns.is_some() {
             return;
         }
         shared.timed = true;
@@ -438,7 +461,11 @@ impl World {
             self.begin_turn(core);
         } else {
             self.stop_work(core);
-            self.run_core(core);
+            if self.cores.sharers[state.sharer as usize].burn.is_some() {
+                self.end_slice(core);
+            } else {
+                self.run_core(core);
+            }
         }
     }
 
@@ -475,6 +502,10 @@ impl World {
         let Some(burn) = self.cores.sharers[number].burn else { return };
         let elapsed = now - burn.started;
         self.spend(rank, elapsed, burn.kind, burn.peer, burn.bytes);
+        let member = self.cores.sharers[number].member;
+        if let Some(turns) = &mut self.cores.queue_of(core).turns {
+            turns.work(member, elapsed);
+        }
         let remaining = burn.remaining - elapsed;
         if remaining > 0 {
             self.cores.sharers[number].burn = Some(Burn { remaining, started: now, ..burn });

@@ -86,6 +86,8 @@ pub struct World {
     names: Names,
     /// By name, which of the model's first calls it is one of, as bits.
     firsts_of: Vec<u64>,
+    /// By the number of a call's name, whether a rank that waits in it keeps its core though ranks yield.
+    keeping: Vec<bool>,
     timeline: Option<Timeline>,
     digest: TraceDigest,
     /// Requests to be cancelled, by the number of their event, and how many events are to come.
@@ -145,6 +147,7 @@ impl World {
             completions: Vec::new(),
             names: Names::new(),
             firsts_of: vec![0],
+            keeping: vec![false],
             timeline: timeline.then(|| Timeline::new(ranks.len() as u32)),
             digest: TraceDigest::new(),
             cancels: Vec::new(),
@@ -207,6 +210,7 @@ impl World {
             let firsts = self.model.first.iter().enumerate();
             let of = firsts.filter(|(_, first)| first.calls.iter().any(|call| call == name));
             self.firsts_of.push(of.fold(0, |bits, (index, _)| bits | 1 << index));
+            self.keeping.push(self.model.keeping.iter().any(|call| call == name));
         }
         id
     }

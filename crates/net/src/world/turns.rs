@@ -1,55 +1,147 @@
 //! Ranks that look for messages by turns, on a core that they share.
 //!
-//! A rank that yields looks once, and hands the core to the next one (`sched_yield`). As long as all of a core's
-//! ranks wait, they so go round and round, a turn each, always in the same order; one that has got its
-//! message notices in its own turn. Nothing is simulated turn by turn: when a turn begins follows from when
-//! the last rank that had something to do left the core.
+//! A rank that yields looks, and offers the core to the others (`sched_yield`). It is always ready to run, and what
+//! that means is the kernel's to say. Where it takes a rank that yields for one that wants nothing, ranks go round
+//! and round, a look each, and one that computes keeps its core. Where it is *fair*, it gives the core to whom it
+//! owes the most, waiting or not: a rank that has computed has had more than its share, and those that wait look
+//! and look until they have had as much.
+//!
+//! Who may have the core then is told as by the kernel's scheduler (EEVDF; Stoica and Abdel-Wahab 1995, section 3):
+//! a rank is eligible while it has had no more than the mean of all. A rank that looks keeps the core while it is
+//! eligible, and for one look at least; then the one has it that has had the least.
+//!
+//! In some calls a rank that waits looks again and again and offers its core to nobody: its turn is a time slice.
+//!
+//! Nothing is simulated look by look: a turn is one step, however long, and rounds of ranks that have all had as
+//! much are left out.
 
 /// The turns on one core.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Turns {
     /// What a look takes, and handing the core on, in picoseconds.
     turn: u64,
-    members: u32,
-    /// Whose turn begins at `since`; the others follow.
-    first: u32,
+    /// A time slice, in picoseconds.
+    slice: u64,
+    fair: bool,
+    /// By member, what it has had of the core, in picoseconds; only differences count. All 0 where nobody is owed.
+    had: Vec<u64>,
+    /// By member, whether it waits in a call that offers its core to nobody.
+    keeps: Vec<bool>,
+    /// Whose turn begins at `since`, if none has had anything to do since then.
+    whose: u32,
     since: u64,
-    /// Who looks until `since`.
-    looking: Option<u32>,
 }
 
 impl Turns {
-    /// A core without ranks; a turn takes so long, in picoseconds.
-    pub(super) const fn new(turn: u64) -> Self {
-        Self { turn, members: 0, first: 0, since: 0, looking: None }
+    /// A core without ranks; a look and a slice take so long, in picoseconds.
+    pub(super) const fn new(turn: u64, slice: u64, fair: bool) -> Self {
+        Self { turn, slice, fair, had: Vec::new(), keeps: Vec::new(), whose: 0, since: 0 }
     }
 
     /// One more rank takes turns; returns its number.
     pub(super) fn join(&mut self) -> u32 {
-        self.members += 1;
-        self.members - 1
+        self.had.push(0);
+        self.keeps.push(false);
+        self.had.len() as u32 - 1
     }
 
-    /// A rank that had something to do leaves the core; if it waits, it has looked first.
-    pub(super) fn leave(&mut self, member: u32, now: u64, waits: bool) {
-        self.first = (member + 1) % self.members;
-        self.since = if waits { now + self.turn } else { now };
-        self.looking = waits.then_some(member);
+    /// A rank has worked for so long.
+    pub(super) fn work(&mut self, member: u32, span: u64) {
+        if self.fair {
+            self.had[member as usize] += span;
+        }
     }
 
-    /// When the next turn of a rank begins, or `now` if that is under way.
-    pub(super) fn begins(&self, member: u32, now: u64) -> u64 {
-        let members = u64::from(self.members);
-        if members == 1 || self.turn == 0 || (now < self.since && self.looking == Some(member)) {
+    /// Whether a rank whose slice has ended keeps the core, though another may want it: `queued` is whether one has
+    /// work.
+    pub(super) fn goes_on(&self, member: u32, queued: bool) -> bool {
+        if self.fair { self.owed(member).is_some() } else { !queued }
+    }
+
+    /// A rank that had something to do leaves the core; if it waits, it looks first, and `keeps` the core for that or
+    /// not.
+    pub(super) fn leave(&mut self, member: u32, now: u64, waits: bool, keeps: bool) {
+        self.since = now;
+        self.keeps[member as usize] = keeps;
+        self.whose = if waits { member } else { self.after(member) };
+    }
+
+    /// A rank begins to work, after those that have looked until now.
+    pub(super) fn begin(&mut self, now: u64) {
+        self.advance(now);
+        self.work(self.whose, now - self.since);
+    }
+
+    /// When the next turn of a rank begins, or `now` if that is under way; nobody has had anything to do since one
+    /// left.
+    pub(super) fn begins(&mut self, member: u32, now: u64) -> u64 {
+        if self.had.len() == 1 {
             return now;
         }
-        let after = |from: u64| (u64::from(member) + members - from) % members;
-        let Some(elapsed) = now.checked_sub(self.since) else {
-            return self.since + after(u64::from(self.first)) * self.turn;
-        };
-        let turns = elapsed / self.turn;
-        let ahead = after((u64::from(self.first) + turns) % members);
-        if ahead == 0 { now } else { self.since + (turns + ahead) * self.turn }
+        self.advance(now);
+        if self.whose == member {
+            return now;
+        }
+        let mut ahead = self.clone();
+        while ahead.whose != member {
+            if !ahead.next() {
+                return now;
+            }
+        }
+        ahead.since.max(now)
+    }
+
+    /// Goes on to the turn that is under way at `now`.
+    fn advance(&mut self, now: u64) {
+        let keeping = self.keeps.iter().filter(|keeps| **keeps).count() as u64;
+        let round = (self.had.len() as u64 - keeping) * self.turn + keeping * self.slice;
+        loop {
+            let length = self.length();
+            if length == 0 || now - self.since < length {
+                return;
+            }
+            let (least, most) = (self.had.iter().min(), self.had.iter().max());
+            let level = most.zip(least).is_some_and(|(most, least)| most - least <= self.turn);
+            if level && (keeping == 0 || !self.fair) && now - self.since >= round {
+                self.since += (now - self.since) / round * round;
+                continue;
+            }
+            self.next();
+        }
+    }
+
+    /// Ends a turn; `false` if none takes any time.
+    fn next(&mut self) -> bool {
+        let length = self.length();
+        self.work(self.whose, length);
+        self.since += length;
+        self.whose = self.after(self.whose);
+        length > 0
+    }
+
+    /// How long the turn is that begins: slices, where it keeps the core, and at least one look.
+    fn length(&self) -> u64 {
+        let owed = self.owed(self.whose).unwrap_or(0);
+        if self.keeps[self.whose as usize] {
+            owed.div_ceil(self.slice).max(1) * self.slice
+        } else {
+            owed.max(self.turn)
+        }
+    }
+
+    /// How long a rank may have the core until it has had the mean; none if it has had more.
+    fn owed(&self, member: u32) -> Option<u64> {
+        let members = self.had.len() as u64;
+        let all: u64 = self.had.iter().sum();
+        let short = all.checked_sub(members * self.had[member as usize])?;
+        Some(if members > 1 { short / (members - 1) } else { 0 })
+    }
+
+    /// Who has the core after a rank: of those that have had the least, the next one round.
+    fn after(&self, member: u32) -> u32 {
+        let members = self.had.len() as u32;
+        let others = (1..=members).map(|step| (member + step) % members);
+        others.min_by_key(|other| self.had[*other as usize]).unwrap_or(member)
     }
 }
 
@@ -57,35 +149,98 @@ impl Turns {
 mod tests {
     use super::*;
 
-    fn three() -> Turns {
-        let mut turns = Turns::new(10);
-        assert_eq!([turns.join(), turns.join(), turns.join()], [0, 1, 2]);
+    fn members(count: u32, fair: bool) -> Turns {
+        let mut turns = Turns::new(10, 400, fair);
+        for member in 0..count {
+            assert_eq!(turns.join(), member);
+        }
         turns
+    }
+
+    fn begin(turns: &Turns, now: u64) -> Vec<u64> {
+        (0..turns.had.len() as u32).map(|member| turns.clone().begins(member, now)).collect()
     }
 
     #[test]
     fn ranks_that_wait_look_in_turn_after_the_one_that_left() {
-        let mut turns = three();
-        turns.leave(0, 100, true);
-        // 0 looks from 100 to 110, 1 to 120, 2 to 130, and again.
-        assert_eq!([0, 1, 2].map(|member| turns.begins(member, 105)), [105, 110, 120]);
-        assert_eq!([0, 1, 2].map(|member| turns.begins(member, 110)), [130, 110, 120]);
-        assert_eq!([0, 1, 2].map(|member| turns.begins(member, 115)), [130, 115, 120]);
-        assert_eq!([0, 1, 2].map(|member| turns.begins(member, 139)), [139, 140, 150]);
+        for fair in [false, true] {
+            let mut turns = members(3, fair);
+            turns.leave(0, 100, true, false);
+            // 0 looks from 100 to 110, 1 to 120, 2 to 130, and again.
+            assert_eq!(begin(&turns, 105), [105, 110, 120]);
+            assert_eq!(begin(&turns, 110), [130, 110, 120]);
+            assert_eq!(begin(&turns, 115), [130, 115, 120]);
+            assert_eq!(begin(&turns, 139), [139, 140, 150]);
+            assert_eq!(begin(&turns, 3_000_139), [3_000_139, 3_000_140, 3_000_150]);
+        }
     }
 
     #[test]
     fn a_rank_whose_slice_has_ended_does_not_look_first() {
-        let mut turns = three();
-        turns.leave(2, 100, false);
-        assert_eq!([0, 1, 2].map(|member| turns.begins(member, 100)), [100, 110, 120]);
+        let mut turns = members(3, false);
+        turns.leave(2, 100, false, false);
+        assert_eq!(begin(&turns, 100), [100, 110, 120]);
     }
 
     #[test]
     fn a_rank_alone_on_its_core_always_looks() {
-        let mut turns = Turns::new(10);
-        turns.join();
-        turns.leave(0, 100, true);
+        let mut turns = members(1, true);
+        turns.work(0, 50);
+        turns.leave(0, 100, true, false);
         assert_eq!(turns.begins(0, 103), 103);
+    }
+
+    #[test]
+    fn one_that_waits_looks_until_it_has_had_as_much_as_the_one_that_computed() {
+        let mut turns = members(2, true);
+        turns.work(0, 500);
+        turns.leave(0, 500, true, false);
+        // 0 looks to 510; 1 from then on until it has had those 510 too, and then both by turns.
+        assert_eq!(begin(&turns, 505), [505, 510]);
+        assert_eq!(begin(&turns, 600), [1020, 600]);
+        assert_eq!(begin(&turns, 1019), [1020, 1019]);
+        assert_eq!(begin(&turns, 1025), [1025, 1030]);
+        // What it has looked for in vain, it is not given again.
+        turns.begin(700);
+        turns.work(1, 320);
+        turns.leave(1, 1020, false, false);
+        assert_eq!(begin(&turns, 1020), [1020, 1030]);
+    }
+
+    #[test]
+    fn one_that_is_not_owed_more_than_others_gives_its_core_up() {
+        let mut turns = members(3, true);
+        turns.work(0, 300);
+        assert!(!turns.goes_on(0, false), "it has had 300 of the others' 0");
+        assert!(turns.goes_on(1, true), "it is owed the most");
+        turns.leave(0, 300, false, false);
+        // 1 to the mean of (300 + 150) / 3; then 2 to that of (450 + 225) / 3; and 1 again, which has had less.
+        assert_eq!(begin(&turns, 300)[1..], [300, 450]);
+        assert_eq!(begin(&turns, 460)[1..], [675, 460]);
+        let handed_on = members(2, false);
+        assert!(handed_on.goes_on(0, false));
+        assert!(!handed_on.goes_on(0, true));
+    }
+
+    #[test]
+    fn a_rank_that_offers_its_core_to_nobody_looks_for_a_slice() {
+        let mut turns = members(2, false);
+        turns.leave(0, 100, true, true);
+        assert_eq!(begin(&turns, 105), [105, 500]);
+        assert_eq!(begin(&turns, 505), [510, 505]);
+        assert_eq!(begin(&turns, 4100 + 100 + 405), [4610, 4605]);
+        let mut turns = members(2, true);
+        turns.work(1, 900);
+        turns.leave(0, 100, true, true);
+        // It is owed 900, and has had 1200 when the third slice ends; the other one is owed 300 then.
+        assert_eq!(begin(&turns, 105), [105, 1300]);
+        assert_eq!(begin(&turns, 1305), [1600, 1305]);
+    }
+
+    #[test]
+    fn looks_that_take_no_time_are_over_at_once() {
+        let mut turns = Turns { turn: 0, ..members(2, true) };
+        turns.leave(0, 100, true, false);
+        assert_eq!(begin(&turns, 100), [100, 100]);
     }
 }

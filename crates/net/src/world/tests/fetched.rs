@@ -79,6 +79,7 @@ fn data_that_a_link_carries_are_pushed() {
         idle: Idle::Spin,
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
+        fair: false,
     };
     let link = crate::model::LinkModel {
         rate: BitRate::bit_s(8_000_000_000_000),
@@ -94,6 +95,7 @@ fn data_that_a_link_carries_are_pushed() {
         link,
         network: None,
         first: Vec::new(),
+        keeping: Vec::new(),
     };
     let clocks = [None, Some(link)].map(|link| {
         let mut world = World::new(model(link), 1, true);

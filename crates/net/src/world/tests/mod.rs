@@ -39,6 +39,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
             idle,
             quantum: Span::from_ps(4000),
             turn: Span::ZERO,
+            fair: false,
         }],
         placement: vec![0; ranks as usize],
         dealt: Vec::new(),
@@ -47,6 +48,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         link: None,
         network: None,
         first: Vec::new(),
+        keeping: Vec::new(),
     }
 }
 

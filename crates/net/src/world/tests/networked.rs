@@ -16,6 +16,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         idle: Idle::Sleep,
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
+        fair: false,
     };
     let model = Model {
         nodes: vec![node; count as usize],
@@ -26,6 +27,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         link: None,
         network: Some(network),
         first: Vec::new(),
+        keeping: Vec::new(),
     };
     World::new(model, 1, true)
 }

@@ -20,6 +20,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         idle: Idle::Sleep,
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
+        fair: false,
     };
     let model = Model {
         nodes: vec![node; hosts as usize],
@@ -30,6 +31,7 @@ pub(super) fn on(topology: &str, hosts: u32, inter: Layer) -> World {
         link: None,
         network: Some(network(&text)),
         first: Vec::new(),
+        keeping: Vec::new(),
     };
     World::new(model, 1, true)
 }

@@ -90,6 +90,48 @@ fn ranks_that_yield_look_for_messages_by_turns() {
 }
 
 #[test]
+fn where_cores_are_shared_fairly_those_that_wait_take_as_much_as_those_that_compute() {
+    let time = |fair, computed| {
+        let mut model = model(2, 1, Idle::Yield, plain_layer());
+        (model.nodes[0].turn, model.nodes[0].fair) = (Span::from_ps(400), fair);
+        let mut world = World::new(Model { dealt: vec![0, 0], ..model }, 1, true);
+        let receive = world.recv(0, from(1, 0));
+        world.wait(0, &[receive], WaitMode::All);
+        world.compute(1, computed);
+        let send = world.send(1, 0, 0, 8, Mode::Standard);
+        world.wait(1, &[send], WaitMode::All);
+        ends(&mut world)
+    };
+    // 0 looks to 400 and 1 has the core in slices of 4000. To 20 400 and the 100 of its send, if it keeps it; then 1
+    // looks to 20 900, and both by turns: 0 to 21 300, 1 to 21 700, and the message that came at 21 510 is taken in.
+    assert_eq!(time(false, 20_000), [21_750, 20_500]);
+    // Else 0 looks after each of five slices until it has had as much, at first for 3600 and then for 4000 each; the
+    // last time before the send.
+    assert_eq!(time(true, 20_000)[1], 20_500 + 3600 + 4 * 4000);
+}
+
+#[test]
+fn a_rank_that_waits_in_a_call_that_keeps_its_core_is_left_by_slices() {
+    let time = |call: &str| {
+        let mut model = model(2, 1, Idle::Yield, plain_layer());
+        model.nodes[0].turn = Span::from_ps(400);
+        let keeping = vec!["Probe".to_owned()];
+        let mut world = World::new(Model { dealt: vec![0, 0], keeping, ..model }, 1, true);
+        let name = world.name_id(call);
+        world.post(0, Op::Enter { name, site: 0 }).unwrap();
+        let receive = world.recv(0, from(1, 0));
+        world.wait(0, &[receive], WaitMode::All);
+        let send = world.send(1, 0, 0, 8, Mode::Standard);
+        world.wait(1, &[send], WaitMode::All);
+        ends(&mut world)
+    };
+    // After 10 for its call rank 0 looks for 400 or for 4000; 1 sends for 100 and looks for 400; of the flight of 1010 rank 0 sees the end in
+    // its second look or its second slice, and takes the message in for 50.
+    assert_eq!(time("Recv"), [10 + 400 + 100 + 400 + 400 + 400 + 50, 510]);
+    assert_eq!(time("Probe"), [10 + 4000 + 100 + 1010 + 50, 4110]);
+}
+
+#[test]
 fn a_rank_that_yields_stays_on_its_core_though_another_is_free() {
     let time = |dealt| {
         let mut world = yielding(dealt, 2);
@@ -145,6 +187,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         idle: Idle::Sleep,
         quantum: Span::from_ps(4000),
         turn: Span::ZERO,
+        fair: false,
     };
     let inter = Layer { overhead_send: flat(210), ..plain_layer() };
     let model = Model {
@@ -156,6 +199,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         link,
         network: None,
         first: Vec::new(),
+        keeping: Vec::new(),
     };
     World::new(model, 1, true)
 }

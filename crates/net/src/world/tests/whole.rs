@@ -122,6 +122,7 @@ fn build(program: &Program) -> World {
         idle: program.idle,
         quantum: Span::from_ps(4000),
         turn: Span::from_ps(300),
+        fair: false,
     };
     let model = Model {
         nodes: vec![node; program.nodes as usize],
@@ -137,6 +138,7 @@ fn build(program: &Program) -> World {
         network: (program.between == Between::Network)
             .then(|| network("star:hosts=2,rate=7000Gbit/s,delay=333ps,mtu=400B,headers=20B")),
         first: Vec::new(),
+        keeping: Vec::new(),
     };
     World::new(model, 1, true)
 }
