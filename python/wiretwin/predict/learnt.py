@@ -10,12 +10,13 @@ prediction.
 deserves: the variances of programs are as if drawn from an inverse gamma distribution, whose two parameters
 are found by their first two moments, on logarithms (Smyth 2004, section 6.2).
 
-*What the model is wrong by.* The logarithm of actual over predicted has, beyond the noise, a scale of
-``hypot(compute * share, rest * (1 - share), fixed / seconds)``: computation, everything else, and what is
-there once a run (start, first messages, the end) are each wrong by their own. It is drawn from Student's
-distribution, because a few programs may be far off: with any of `TAILS` degrees of freedom. Neither these nor
-the three scales are fitted to a point: every combination on a grid weighs as much as it makes the record
-likely (each program counting once, however often it was run), and the interval is that of all of them
+*What the model is wrong by.* Computation, everything else, and what is there once a run (start, first
+messages, the end) are each wrong by their own, beyond the noise. A number t is drawn from Student's
+distribution, because a few programs may be far off: with any of `TAILS` degrees of freedom. The first two are
+wrong by a factor of ``exp(t * hypot(compute * share, rest * (1 - share)))``, the third is a time, t times
+``fixed`` more or less, and so a factor of ``1 + t * fixed / seconds``; the logarithms of both add as squares.
+Neither tail nor scales are fitted to a point: every combination on a grid weighs as much as it makes the
+record likely (each program counting once, however often it was run), and the interval is that of all of them
 together. So few programs make a wide interval, and it holds for a program that is not among them, as leaving
 each one out in turn shows (`left_out`).
 
@@ -65,6 +66,7 @@ EDITIONS = {
     2: "it is loaded before, as in a real run",
     3: "first calls take what they were measured to take",
     4: "what a rank prints is written, and a first receive of an object goes on behind its message",
+    5: "ranks that wait take from those that compute on their core what the kernel gives them of it",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)
@@ -81,6 +83,9 @@ CONFIDENCE = 0.95
 _NORMAL = 1.959963984540054
 _SURE = 1000.0
 """As many degrees of freedom are taken for certainty."""
+_WIDEST = 50.0
+"""The logarithm of a factor that says no more by being larger."""
+_HALVINGS = 24
 _SHARES = np.geomspace(0.005, 1.0, 11)
 _FIXED_S = np.geomspace(1e-6, 1e-2, 9)
 #: The set-ups that serve for one that is not on record, the nearest first.
@@ -185,10 +190,12 @@ class Errors:
 
     def half_width(self, seconds: float, compute_share: float) -> float:
         """Return how far the logarithm of the actual time lies from the predicted in 95 of 100 programs."""
-        scale = _scale(self._scales, seconds, compute_share)
+        factor = _factor(self._scales, compute_share)
+        once = self._scales[2] / seconds
 
         def outside(width: float) -> float:
-            found = [_outside(width / scale, tail) for tail in TAILS]
+            drawn, _ = _drawn(width, factor, once)
+            found = [_outside(drawn, tail) for tail in TAILS]
             return float(np.sum(self._weights * found))
 
         low, high = 0.0, 1.0
@@ -339,19 +346,38 @@ def _learn(setup: str, past: Iterable[Past]) -> Errors:
     for row in rows:
         runs[row.program] = runs.get(row.program, 0) + 1
     for row in rows:
-        scale = np.hypot(_scale(grid, row.predicted_s, row.compute_share), row.noise / _NORMAL)
-        found = np.array([_log_density(row.error / scale, tail) - np.log(scale) for tail in TAILS])
+        factor = np.hypot(_factor(grid, row.compute_share), row.noise / _NORMAL)
+        drawn, slope = _drawn(abs(row.error), factor, grid[2] / row.predicted_s)
+        found = np.array([_log_density(drawn, tail) - np.log(slope) for tail in TAILS])
         likely += found / runs[row.program]
     weights = np.exp(likely - likely.max())
     used = rows[0].setup if rows else setup
     return Errors(used, len(runs), grid, weights / weights.sum())
 
 
-def _scale(grid: NDArray[np.float64], seconds: float, share: float) -> NDArray[np.float64]:
-    compute, rest, fixed = grid
-    squares = (compute * share) ** 2 + (rest * (1.0 - share)) ** 2 + (fixed / seconds) ** 2
-    found: NDArray[np.float64] = np.sqrt(squares)
+def _factor(grid: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+    """Return the scale of the logarithm of what a time is wrong by as a factor."""
+    found: NDArray[np.float64] = np.hypot(grid[0] * share, grid[1] * (1.0 - share))
     return found
+
+
+def _drawn(
+    width: float, factor: NDArray[np.float64], once: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return which t makes a logarithm of `width`, 0 or above, and what that grows by with t.
+
+    `factor` is the scale of what is wrong as a factor, above 0; `once` that of a time, by the whole time.
+    """
+    low = np.zeros_like(factor)
+    high = np.minimum(width / factor, np.expm1(min(width, _WIDEST)) / once)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        short = np.hypot(middle * factor, np.log1p(middle * once)) < width
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    if width == 0.0:
+        return high, np.hypot(factor, once)
+    slope = (high * factor**2 + np.log1p(high * once) * once / (1.0 + high * once)) / width
+    return high, slope
 
 
 def left_out(past: Sequence[Past], setup: str) -> list[tuple[Past, float]]:
