@@ -143,8 +143,20 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
     }  # fmt: skip
 
 
-def markdown(rows: list[dict[str, Any]]) -> str:
-    """Return the table by script, after what each number of ranks comes to."""
+def other_setups(page: str, setups: set[str]) -> tuple[list[str], list[str]]:
+    """Return the lines of both tables of a page that are of set-ups which these are not."""
+    lines = [line for line in page.splitlines() if line.startswith("| ")]
+    cells = [(line, [one.strip() for one in line.strip("|").split("|")]) for line in lines]
+    scripts = [line for line, found in cells if found[0].startswith("`") and found[1] not in setups]
+    sums = [line for line, found in cells if found[0][:1].isdigit() and found[0] not in setups]
+    return sums, scripts
+
+
+def markdown(rows: list[dict[str, Any]], page: str = "") -> str:
+    """Return the table by script, after what each number of ranks comes to.
+
+    What a `page` has of other set-ups stays as it is there, and comes first.
+    """
     record = accuracy_past.with_rows(row["past"] for row in rows if "failed" not in row)
     lines = [
         "| ranks | programs | inside, by other programs | inside the recorded one | median error "
@@ -155,7 +167,10 @@ def markdown(rows: list[dict[str, Any]]) -> str:
         "| program | ranks | predicted [ms] | by other programs | actual [ms] | error | printed |",
         "|---|---|---|---|---|---|---|",
     ]
-    for setup in dict.fromkeys(map(named, rows)):
+    setups = dict.fromkeys(map(named, rows))
+    for part, kept in zip((lines, table), other_setups(page, set(setups)), strict=True):
+        part += kept
+    for setup in setups:
         some = sorted((row for row in rows if named(row) == setup), key=lambda row: row["script"])
         good = [row for row in some if "failed" not in row]
         if not good:
@@ -227,7 +242,8 @@ def main() -> int:
     if options.docs is not None and rows:
         accuracy_past.add(row["past"] for row in rows if "failed" not in row)
         head, rest = options.docs.read_text("utf-8").split(BEGIN)
-        text = f"{head}{BEGIN}\n\n{markdown(rows)}\n\n{END}{rest.split(END)[1]}"
+        page, foot = rest.split(END)
+        text = f"{head}{BEGIN}\n\n{markdown(rows, page)}\n\n{END}{foot}"
         options.docs.write_text(text, encoding="utf-8")
     return 0
 
