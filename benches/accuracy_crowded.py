@@ -36,12 +36,15 @@ SCRIPT = Path(__file__).with_name("exchanges.py")
 KINDS = {"echo": 2000, "ring": 300, "barrier": 500, "halo": 500, "collectives": 150}
 RANKS = (2, 3, 4, 8)
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536]
+#: Of layers of C, whose programs send longer ones.
+LONGER = [262144, 1048576]
 PASSES, LAUNCHES = 2, 5
 
 
 def twin_in(folder: Path, layer: str = LAYER) -> Twin:
     """Return the twin of a layer that is kept in a folder, measured now if there is none."""
-    return measured(folder / f"twin{suffix(layer)}.toml", layer, SIZES)
+    sizes = SIZES if layer == LAYER else SIZES + LONGER
+    return measured(folder / f"twin{suffix(layer)}.toml", layer, sizes)
 
 
 def suffix(layer: str) -> str:

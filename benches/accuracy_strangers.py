@@ -35,11 +35,12 @@ from typing import Any
 
 import accuracy_past
 from accuracy_crowded import covers, error, measured, ms, suffix, twin_in
+from others import Others
 from strangers import LISTS, Listed, NotThereError
 
 from wiretwin.errors import WiretwinError
 from wiretwin.place import HERE, Place
-from wiretwin.predict.compare import compare
+from wiretwin.predict.compare import LOST, compare
 from wiretwin.predict.executable import predict_executable
 from wiretwin.predict.live import Job, run_interleaved
 from wiretwin.predict.predict import predict
@@ -58,6 +59,10 @@ HOST = "host"
 HOSTS, DELAY = max(RANKS), "5us"
 #: Of the twin between two hosts, in bytes.
 SIZES = [4, 64, 256, 1024, 4096, 16384, 65536, 262144]
+
+
+class BusyError(Exception):
+    """The machine did other work while a program ran: what that took says nothing of a prediction."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,13 @@ def said(failure: WiretwinError) -> str:
 
 
 def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) -> dict[str, Any]:
-    """Predict a program, record that, and run it; or say why that cannot be."""
+    """Predict a program, record that, and run it; or say why that cannot be.
+
+    Raises
+    ------
+    BusyError
+        Other work had the cores for a while.
+    """
     row: dict[str, Any] = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "script": listed.name, "ranks": ranks,
@@ -112,7 +123,7 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
     foretell = predict_executable if is_executable(program) else predict
     with tempfile.TemporaryDirectory(prefix="wiretwin-strangers-") as scratch, contextlib.chdir(there):
         # some read files beside them
-        words = listed.words(ranks)
+        words, others = listed.words(ranks), Others()
         try:
             frozen = foretell(
                 program,
@@ -132,6 +143,8 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
             (run,) = run_interleaved([job], launches=count, splits=0, limit_s=LIMIT_S, place=setup.place)
         except WiretwinError as failure:
             return row | {"failed": f"run: {said(failure)}"}
+    if others.share() >= LOST:
+        raise BusyError(f"other work had {100 * others.share():.0f} % of the cores beside {listed.name}")
     agreement = compare(frozen, run).printed
     return row | {
         "frozen_utc": frozen.frozen_utc, "digest": frozen.digest, "notes": frozen.warnings,
@@ -232,7 +245,11 @@ def main() -> int:
             for ranks, one in lacking:
                 if time.monotonic() > end:
                     break
-                rows.append(one_case(setup, one, folder, out, ranks))
+                try:
+                    rows.append(one_case(setup, one, folder, out, ranks))
+                except BusyError as reason:
+                    print(f"not kept, to be made anew: {reason}", file=sys.stderr)
+                    continue
                 with file.open("a", encoding="utf-8") as stream:
                     stream.write(json.dumps(rows[-1]) + "\n")
                 came = rows[-1].get("failed") or f"{100 * error(rows[-1]):+.0f} %"

@@ -259,15 +259,18 @@ impl World {
             Given { launched, tag_bits, ignored, apart, patience, look_ps, compute_ps, ..Given::default() };
         let options = SimulatorOptions { given, memory: Bytes::new(memory_bytes) };
         let mut failed = None;
-        let asked = || match goes_on.call0().and_then(|answer| answer.extract::<bool>()) {
-            Ok(goes_on) => goes_on,
-            Err(error) => {
-                failed = Some(error);
-                false
-            }
-        };
-        let ended =
-            Simulator::new(&mut self.inner, &path, &options).and_then(|mut simulator| simulator.run(asked));
+        let goes_on = goes_on.clone().unbind();
+        let world = &mut self.inner;
+        let ended = py.detach(|| {
+            let asked = || match Python::attach(|py| goes_on.call0(py)?.extract::<bool>(py)) {
+                Ok(goes_on) => goes_on,
+                Err(error) => {
+                    failed = Some(error);
+                    false
+                }
+            };
+            Simulator::new(world, &path, &options).and_then(|mut simulator| simulator.run(asked))
+        });
         if let Some(error) = failed {
             return Err(error);
         }

@@ -2,7 +2,8 @@
 
 Each rank is a process, started by the library's own launcher. The simulated world decides when messages
 arrive and whose turn it is, so that one rank computes at a time; what it computes is measured as it runs, on
-one core.
+one core. In a real run its neighbours compute as well, and take their part of caches and memory: as many
+worlds run at once as cores would be at work, each on a core of its own.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import importlib.metadata
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,8 +155,9 @@ def predict_executable(
     say = on_stage or (lambda _: None)
 
     spawned = 0
+    cores = _at_work(site, fitted) if compute_ps is None and recorder is None else 1
 
-    def once(side: Side = "value", *, kept: bool = False) -> _Run:
+    def once(side: Side, core: int, ended: threading.Event) -> _Run:
         nonlocal spawned
         model = site.model(fitted, layer, side, None if state is None else state.name)
         while True:
@@ -164,8 +168,9 @@ def predict_executable(
                 # Hosts that cost nothing have a core for everybody.
                 nodes = [node | {"cores": ranks + spawned} for node in nodes]
             text = json.dumps(model | {"placement": placement, "nodes": nodes})
-            world = _core.World(ranks + spawned, text, seed=seed, timeline=kept)
-            found = _simulate(library, path.name, command, world, ranks, compute_ps, limit_s, recorder)
+            world = _core.World(ranks + spawned, text, seed=seed, timeline=out is not None)
+            one = _Simulated(world, ranks, compute_ps, limit_s, recorder, core, cores, ended)
+            found = one.run(library, path.name, command)
             if isinstance(found, _Run):
                 return found
             spawned = found
@@ -174,18 +179,23 @@ def predict_executable(
             if (short := shared_memory.short_of(ranks + spawned)) is not None:
                 raise InputError(key="--ranks", value=ranks, reason=f"and {spawned} spawned: {short}")
 
-    tried = []
+    tried: list[_Run] = []
     passes = passes if compute_ps is None and recorder is None else 1
-    for number in range(passes):
-        say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
-        tried.append(once(kept=out is not None))
+    while len(tried) < passes:
+        for number in range(len(tried), min(passes, len(tried) + cores)):
+            say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
+        # Also a last one has others beside it.
+        tried += _at_once(once, ["value"] * cores)[: passes - len(tried)]
     tried.sort(key=lambda run: run.seconds)
     chosen = tried[0 if statistic == "minimum" else (len(tried) - 1) // 2]
     twins: list[float] = []
     if ends and fitted is not None:
         say("simulating with the ends of the twin's intervals")
-        sides: tuple[Side, ...] = ("low", "high")
-        twins = [once(side).seconds for side in sides]
+        sides: list[Side] = ["low", "high"]
+        while len(twins) < len(sides):
+            some = (sides[len(twins) :] + sides)[:cores]
+            twins += [run.seconds for run in _at_once(once, some)]
+        twins = twins[: len(sides)]
     measured = compute_ps is None and len(tried) > 1
     setup = site.setup(fitted, library=True) if measured and fitted is not None else None
     by_pass = [run.seconds for run in tried] if measured else []
@@ -238,7 +248,8 @@ def predict_executable(
                 if spawned
                 else []
             ),
-            f"{library.name} itself ran, its computation on one core of this machine and one rank at a time",
+            f"{library.name} itself ran, one rank at a time on one core of this machine"
+            + (f", and {cores} such runs at once, each beside the others" if cores > 1 else ""),
             *timeline.coarse_note(chosen.world.timeline_coarse_ps() if out is not None else 0),
         ],
         wiretwin=importlib.metadata.version("wiretwin"),
@@ -250,86 +261,120 @@ def predict_executable(
     return prediction
 
 
+def _at_work(site: Site, twin: Twin | None) -> int:
+    """Return how many of this machine's cores ranks keep busy where the most of them share a host.
+
+    Hosts that cost nothing have nobody beside a rank.
+    """
+    if twin is None:
+        return 1
+    together = site.network is None or site.setup(twin) == "testbed"
+    ranks = site.ranks if together else min(site.ranks, site.ranks_per_host)
+    return min(ranks, twin.host.cores, len(os.sched_getaffinity(0)))
+
+
+def _at_once(once: Callable[[Side, int, threading.Event], _Run], sides: Sequence[Side]) -> list[_Run]:
+    """Run as many worlds at once, each on a core of its own: what is computed has neighbours at work."""
+    ended = threading.Event()
+    if len(sides) == 1:
+        return [once(sides[0], 0, ended)]
+    with ThreadPoolExecutor(len(sides)) as pool:
+        runs = [pool.submit(once, side, core, ended) for core, side in enumerate(sides)]
+        try:
+            return [run.result() for run in runs]
+        except BaseException:
+            ended.set()
+            raise
+
+
 @contextlib.contextmanager
-def _on_one_core() -> Iterator[None]:
-    """Keep this process, and what it starts, on one core: no turn then waits for another core to wake."""
+def _on_one_core(number: int) -> Iterator[None]:
+    """Keep this thread, and what it starts, on one core: no turn then waits for another core to wake."""
     cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(cores)})
+    os.sched_setaffinity(0, {sorted(cores, reverse=True)[number]})
     try:
         yield
     finally:
         os.sched_setaffinity(0, cores)
 
 
-def _simulate(
-    library: simulated.Library,
-    name: str,
-    command: Sequence[str],
-    world: Any,
-    ranks: int,
-    compute_ps: int | None,
-    limit_s: float,
-    recorder: Recorder | None,
-) -> _Run | int:
-    """Run a command on each rank once; return how many processes it spawns if there is no room for them."""
-    room = shared_memory.room()
-    memory_bytes = max(0, (0 if room is None else room.free) - _SPARE_BYTES)
-    with (
-        scratch.folder(shared_memory.FOLDER, "sim") as folder,
-        scratch.folder(what="ranks") as texts,
-        scratch.folder(what="names") as names,
-    ):
-        memory = folder / "memory"
-        env = process.single_threaded() | library.environment(memory, names)
-        shims = [library.shim()]
-        if recorder is not None:
-            shims.insert(0, recorder.shim)
-            env |= recorder.env
-        # Each rank's output goes to a file of its own.
-        into = f'exec "$@" > "{texts}/${library.rank_variable}"'
-        argv = [*library.started(ranks, *shims), "/bin/sh", "-c", into, "sh", *command]
-        ends = time.monotonic() + limit_s
-        with _on_one_core(), process.child(argv, env=env) as (launcher, out, err):
+@dataclass(frozen=True, slots=True)
+class _Simulated:
+    """One world and how a program runs in it.
 
-            def goes_on() -> bool:
-                return launcher.poll() is None and time.monotonic() < ends
+    `core` of `cores` that are at work, from the last; `ended` says that the others need no end of it.
+    """
 
-            ended = world.serve(
-                str(memory),
-                goes_on,
-                launched=ranks,
-                tag_bits=library.tag_bits,
-                ignored=library.ignored,
-                apart=library.apart,
-                patience=library.patience,
-                look_ps=LOOK_PS,
-                compute_ps=compute_ps,
-                memory_bytes=memory_bytes,
-            )
-            word, detail = ended
-            if word == "spawned":
-                return int(detail[0])
-            if word == "deadlock":
-                raise SimulationError(_deadlock(name, world))
-            if word == "asked":
-                raise SimulationError(f"{name}: rank {detail[0]}: {detail[1]}")
-            with contextlib.suppress(Exception):
-                # A rank that has gone: its launcher says more, soon.
-                launcher.wait(max(0.1, ends - time.monotonic()) if word != "gone" else 5.0)
-            said = process.Finished(
-                launcher.poll() or 0,
-                out.read_text("utf-8", "replace"),
-                err.read_text("utf-8", "replace"),
-                limit_s,
-            )
-            late = time.monotonic() >= ends
-            # What comes by the launcher is of processes that were spawned.
-            by_rank = printed.read([*(texts / str(rank) for rank in range(ranks)), out])
-        if word == "gone" and late and (detail[1] or detail[2]):
-            raise SimulationError(_in_vain(name, detail[1], detail[2], limit_s))
-        if word != "done" or said.returncode:
-            raise _failure(name, word, detail[0], said, late, limit_s, ranks)
-        return _Run(ranks, detail, world, by_rank if by_rank[-1] else by_rank[:-1])
+    world: Any
+    ranks: int
+    compute_ps: int | None
+    limit_s: float
+    recorder: Recorder | None
+    core: int
+    cores: int
+    ended: threading.Event
+
+    def run(self, library: simulated.Library, name: str, command: Sequence[str]) -> _Run | int:
+        """Run a command on each rank; return how many processes it spawns if there is no room for them."""
+        world, ranks, limit_s = self.world, self.ranks, self.limit_s
+        room = shared_memory.room()
+        memory_bytes = max(0, (0 if room is None else room.free) // self.cores - _SPARE_BYTES)
+        with (
+            scratch.folder(shared_memory.FOLDER, "sim") as folder,
+            scratch.folder(what="ranks") as texts,
+            scratch.folder(what="names") as names,
+        ):
+            memory = folder / "memory"
+            env = process.single_threaded() | library.environment(memory, names)
+            shims = [library.shim()]
+            if self.recorder is not None:
+                shims.insert(0, self.recorder.shim)
+                env |= self.recorder.env
+            # Each rank's output goes to a file of its own.
+            into = f'exec "$@" > "{texts}/${library.rank_variable}"'
+            argv = [*library.started(ranks, *shims), "/bin/sh", "-c", into, "sh", *command]
+            ends = time.monotonic() + limit_s
+            with _on_one_core(self.core), process.child(argv, env=env) as (launcher, out, err):
+
+                def goes_on() -> bool:
+                    return launcher.poll() is None and time.monotonic() < ends and not self.ended.is_set()
+
+                ended = world.serve(
+                    str(memory),
+                    goes_on,
+                    launched=ranks,
+                    tag_bits=library.tag_bits,
+                    ignored=library.ignored,
+                    apart=library.apart,
+                    patience=library.patience,
+                    look_ps=LOOK_PS,
+                    compute_ps=self.compute_ps,
+                    memory_bytes=memory_bytes,
+                )
+                word, detail = ended
+                if word == "spawned":
+                    return int(detail[0])
+                if word == "deadlock":
+                    raise SimulationError(_deadlock(name, world))
+                if word == "asked":
+                    raise SimulationError(f"{name}: rank {detail[0]}: {detail[1]}")
+                with contextlib.suppress(Exception):
+                    # A rank that has gone: its launcher says more, soon.
+                    launcher.wait(max(0.1, ends - time.monotonic()) if word != "gone" else 5.0)
+                said = process.Finished(
+                    launcher.poll() or 0,
+                    out.read_text("utf-8", "replace"),
+                    err.read_text("utf-8", "replace"),
+                    limit_s,
+                )
+                late = time.monotonic() >= ends
+                # What comes by the launcher is of processes that were spawned.
+                by_rank = printed.read([*(texts / str(rank) for rank in range(ranks)), out])
+            if word == "gone" and late and (detail[1] or detail[2]):
+                raise SimulationError(_in_vain(name, detail[1], detail[2], limit_s))
+            if word != "done" or said.returncode:
+                raise _failure(name, word, detail[0], said, late, limit_s, ranks)
+            return _Run(ranks, detail, world, by_rank if by_rank[-1] else by_rank[:-1])
 
 
 def _failure(

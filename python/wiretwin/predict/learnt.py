@@ -67,6 +67,7 @@ EDITIONS = {
     3: "first calls take what they were measured to take",
     4: "what a rank prints is written, and a first receive of an object goes on behind its message",
     5: "ranks that wait take from those that compute on their core what the kernel gives them of it",
+    6: "under the MPI library itself, what is computed has neighbours at work and no look at a clock in it",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

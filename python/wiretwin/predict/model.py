@@ -30,6 +30,9 @@ _RECEIVES = frozenset(("recv", "irecv", "sendrecv"))
 
 #: A rank that computes has all of a core beside one that waits, or half of it: which one this is nearer to.
 _FAIR = 0.75
+#: Layers whose ranks give way while they wait where more of them are on a host than it has cores, and spin
+#: otherwise: Open MPI 4.1's launcher says which (ompi_mpi_params.c, mpi_yield_when_idle).
+_YIELD_IF_CROWDED = frozenset(("mpi/openmpi", "mpi4py/openmpi"))
 
 #: In place of a twin: hosts that cost nothing, so that the network alone is seen.
 NOTHING = "nothing"
@@ -103,8 +106,11 @@ def single_host(
     if ranks < 1:
         raise InputError(key="--ranks", value=ranks, allowed="1 and above")
     found = twin.layer(layer)
+    node = _node(twin.host, found.sharing, side)
+    if found.sharing is None and ranks > twin.host.cores and layer.split("+")[0] in _YIELD_IF_CROWDED:
+        node["idle"] = "yield"
     return {
-        "nodes": [_node(twin.host, found.sharing, side)],
+        "nodes": [node],
         "placement": [0] * ranks,
         "intra": layer_model(found.in_state(state), side),
         "inter": None,
@@ -297,7 +303,9 @@ class Site:
         if twin is None:
             model = free_model(self.ranks_per_host)
         else:
-            model = single_host(twin, layer, self.ranks, side, state)
+            # As many as share a host: with a network, placement and nodes are told below.
+            together = self.ranks if self.network is None else min(self.ranks, self.ranks_per_host)
+            model = single_host(twin, layer, together, side, state)
             model |= first_calls(twin.layer(layer), side) if fresh else {}
         if self.network is None:
             return model

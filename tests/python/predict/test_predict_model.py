@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from predict_help import TWIN
@@ -166,6 +167,25 @@ slice_ms = {{ value = 3.95, low = 3.0, high = 4.0, {figure}
         assert "keeping" not in model
     twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + 'keeping = ["recv"]\n[layers.shm]'))
     assert single_host(twin, MPI, 4)["keeping"] == ["recv"]
+
+
+def test_open_mpi_gives_way_where_its_launcher_finds_more_ranks_than_cores() -> None:
+    twin = Twin.parse(
+        TWIN.replace('"mpi4py/mpich"', '"mpi/openmpi"').replace('idle = "yield"', 'idle = "spin"')
+    )
+
+    def idle(ranks: int, **site: Any) -> set[str]:
+        model = Site.of(ranks, **site).model(twin, "mpi/openmpi")
+        return {node["idle"] for node in model["nodes"]}
+
+    assert idle(2) == {"spin"}
+    assert idle(4) == {"yield"}
+    # Each host of a testbed has as many ranks as its own launcher counts, whoever else is on the machine.
+    testbed = "testbed:hosts=4,rate=100Mbit/s,delay=5us"
+    assert idle(4, network=testbed) == {"spin"}
+    assert idle(8, network=testbed.replace("4,", "2,"), ranks_per_host=4) == {"yield"}
+    other = Twin.parse(TWIN.replace('idle = "yield"', 'idle = "spin"'))
+    assert single_host(other, MPI, 4)["nodes"][0]["idle"] == "spin"
 
 
 def test_ranks_are_dealt_to_cores_in_every_way_but_as_many_on_each() -> None:

@@ -35,6 +35,8 @@ const WORK_PS: u64 = 2_000_000;
 const RESTLESS: u32 = 5000;
 /// Questions in vain of a library that has nothing under way, and may be at work for itself alone.
 const UNDISTURBED: u32 = 64;
+/// So many looks at the processor's clock tell what one takes.
+const LOOKS_AT_CLOCK: u32 = 64;
 /// How long a rank sleeps before it looks whether the run goes on.
 const SLEEP: Duration = Duration::from_secs(2);
 
@@ -109,6 +111,8 @@ pub struct Rank {
     has_messages: bool,
     /// Picoseconds of computation that have not been asked for.
     owed_ps: u64,
+    /// What two looks at the processor's clock are apart by themselves, which is no computation of the program's.
+    look_ns: u64,
     callers: Callers,
     /// Whether the end of the library needs no messages, and waits outside.
     ends_outside: bool,
@@ -192,6 +196,7 @@ impl Rank {
             is_unsure: false,
             has_messages: false,
             owed_ps: 0,
+            look_ns: look_ns(),
             callers: Callers::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
@@ -202,13 +207,14 @@ impl Rank {
 
     /// A call of the library begins.
     pub fn enter(&mut self, name: &[u8], call: Call) {
+        let now_ns = processor_ns();
         let is_first = !self.callers.is_inside();
         let me = self.callers.me();
         *me = Caller { call, is_inside: true, vain: 0, has_looked: false, sought: None, ..*me };
         if self.phase != Phase::Inside {
             return;
         }
-        self.compute(1);
+        self.compute(now_ns, 1);
         self.pay();
         if is_first {
             self.ask(Ask::enter(name));
@@ -245,7 +251,7 @@ impl Rank {
         if self.callers.me().is_inside || self.phase == Phase::Outside {
             return None;
         }
-        self.compute(0);
+        self.compute(processor_ns(), 0);
         self.owed_ps += self.given.look_ps;
         self.clock_ps += self.given.look_ps;
         self.looks = 0;
@@ -276,7 +282,7 @@ impl Rank {
         if self.callers.me().is_inside || self.phase == Phase::Outside {
             return false;
         }
-        self.compute(0);
+        self.compute(processor_ns(), 0);
         self.callers.me().sleeps_until_ps = Some(self.clock_ps + span_ps);
         self.looks = 0;
         true
@@ -321,11 +327,12 @@ impl Rank {
         self.callers.first_sleeps_until_ps().is_some() || self.others_go_on()
     }
 
-    /// Books what was computed since the last call, `stretches` of it where their length is given.
-    fn compute(&mut self, stretches: u64) {
+    /// Books what was computed from the last call to a time of the processor, `stretches` of it where their length is
+    /// given.
+    fn compute(&mut self, now_ns: u64, stretches: u64) {
         let span_ps = if self.given.compute_ps == u64::MAX {
-            let now = processor_ns();
-            now.saturating_sub(std::mem::replace(&mut self.callers.me().left_at_ns, now)) * 1000
+            let since_ns = std::mem::replace(&mut self.callers.me().left_at_ns, now_ns);
+            now_ns.saturating_sub(since_ns).saturating_sub(self.look_ns) * 1000
         } else {
             self.given.compute_ps * stretches
         };
@@ -740,6 +747,16 @@ fn processor_ns() -> u64 {
     // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
     unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Returns what a look at [`processor_ns`] takes: the least of some, for what disturbs one only makes it longer.
+fn look_ns() -> u64 {
+    let mut before = processor_ns();
+    let looks = (0..LOOKS_AT_CLOCK).map(|_| {
+        let now = processor_ns();
+        now - std::mem::replace(&mut before, now)
+    });
+    looks.min().unwrap_or(0)
 }
 
 /// Ends the process with the reason on its standard error.
