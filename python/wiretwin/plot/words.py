@@ -139,9 +139,10 @@ def times_text(factor: float) -> str:
 
 
 def at_least_text(factor: float) -> str:
-    """`2.3 times`, rounded down: what is said to be at least so much is."""
-    step = 10.0 ** (math.floor(math.log10(factor)) - 1) if factor > 0 else 1.0
-    return times_text(math.floor(factor / step + 1e-9) * step)
+    """`2.3 times`, `1.07 times`, rounded down: what is said to be at least so much is."""
+    places = 3 if 1 <= factor < 1.1 else 2
+    step = 10.0 ** (math.floor(math.log10(factor)) - places + 1) if factor > 0 else 1.0
+    return f"{digits(math.floor(factor / step + 1e-9) * step, places)} times"
 
 
 def list_text(items: list[str]) -> str:

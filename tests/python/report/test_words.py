@@ -34,6 +34,11 @@ def test_times_change_unit_where_three_digits_would_not_fit() -> None:
     ]
 
 
+def test_what_is_at_least_so_much_is_rounded_down_and_never_says_as_much_alone() -> None:
+    shown = [words.at_least_text(factor) for factor in (1.076, 1.1, 2.39, 41.9, 0.978)]
+    assert shown == ["1.07 times", "1.1 times", "2.3 times", "41 times", "0.97 times"]
+
+
 def test_sizes_are_exact_where_they_can_be() -> None:
     shown = [words.size_text(size) for size in (4, 1000, 1023, 1024, 65536, 65539, 1 << 20, 1.5 * (1 << 20))]
     assert [text.replace("\u00a0", " ") for text in shown] == [
