@@ -26,7 +26,9 @@ const NAP: Duration = Duration::from_millis(1);
 /// and offer it, too.
 const TAKEN: Span = Span::from_us(2);
 const WORKED: Span = Span::from_us(20);
-/// Sleeps in the place of offers, after an offer has shown that another works there.
+/// So many offers of one wait show that others work there for long: from then on sleeps take the place of offers, so many
+/// before the next. In a shorter wait to be woken would take longer than to ask.
+const LONG: u32 = 3;
 const NAPS: u32 = 16;
 /// The longest turn of a caller that does nothing but ask: one who does more between two has a use for the core.
 const ASKING: Span = Span::from_us(2);
@@ -36,7 +38,8 @@ const ASKING: Span = Span::from_us(2);
 pub(super) struct Crowd {
     /// Offers of the core until it counts as free; none left where it does.
     left: u32,
-    /// Sleeps until the core is offered again.
+    /// Offers of this wait that were taken by others to work, and sleeps until the next.
+    worked: u32,
     naps: u32,
     /// The turn of the last offer or sleep, and when that was over.
     turn: u32,
@@ -84,8 +87,8 @@ impl Endpoint {
     }
 
     /// Lets others have this thread's core now and then, for whoever has found nothing to do for some turns. Where
-    /// another has worked there, and all peers are on other hosts, sleeps for at most a millisecond until something comes;
-    /// memory wakes nobody.
+    /// others work there for long, and all peers are on other hosts, sleeps for at most a millisecond until something
+    /// comes; memory wakes nobody.
     #[inline]
     pub fn give_way(&mut self) {
         let [patience, each] = if self.crowd.left > 0 { WANTED } else { FREE };
@@ -96,21 +99,31 @@ impl Endpoint {
 
     #[cold]
     fn offer_core(&mut self) {
-        let Crowd { left, naps, turn, at } = self.crowd;
-        let (begun, turns) = (self.clock.now(), self.turn.wrapping_sub(turn));
-        // What was long ago says nothing of this wait.
-        if turns <= 2 * FREE[1] && begun - at <= ASKING * u64::from(turns) {
-            let own = self.local.key;
-            if naps > 0 && self.peers.iter().all(|peer| !peer.uses_memory || peer.key == own) {
-                self.crowd.naps = naps - 1;
+        let (begun, turns) = (self.clock.now(), self.turn.wrapping_sub(self.crowd.turn));
+        if self.idle < turns {
+            // Another wait than at the last offer.
+            (self.crowd.worked, self.crowd.naps) = (0, 0);
+        } else if begun - self.crowd.at <= ASKING * u64::from(turns) {
+            if self.crowd.naps > 0 && self.is_woken() {
+                self.crowd.naps -= 1;
                 self.nap(NAP);
             } else {
                 thread::yield_now();
                 let away = self.clock.now() - begun;
-                self.crowd.left = if away > TAKEN { UNTAKEN } else { left.saturating_sub(1) };
-                self.crowd.naps = if away > WORKED { NAPS } else { 0 };
+                let crowd = &mut self.crowd;
+                crowd.left = if away > TAKEN { UNTAKEN } else { crowd.left.saturating_sub(1) };
+                if away > WORKED {
+                    crowd.worked += 1;
+                    crowd.naps = if crowd.worked < LONG { 0 } else { NAPS };
+                }
             }
         }
         (self.crowd.turn, self.crowd.at) = (self.turn, self.clock.now());
+    }
+
+    /// Whether whatever can go on or come next wakes a sleeper.
+    fn is_woken(&self) -> bool {
+        let own = self.local.key;
+        self.peers.iter().all(|peer| peer.jobs.is_empty() && (!peer.uses_memory || peer.key == own))
     }
 }
