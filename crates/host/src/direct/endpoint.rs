@@ -27,6 +27,7 @@ use super::network::{Carried, Network};
 use super::shm::{self, In, Listener, Out};
 use super::stream::{Coming, Job};
 use crate::clock::Clock;
+use streams::LEAST_PUSHED;
 
 /// Which ways to peers an endpoint may take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,8 +183,10 @@ pub struct Endpoint {
     by_datagrams: bool,
 }
 
-/// Messages up to this length are copied, and done with at once.
-const COPIED: u64 = 1024;
+/// Messages to other hosts up to this length are copied, and done with at once; while others wait for the same peer, and
+/// memory for copies is to have a bound, up to the second.
+const COPIED: u64 = LEAST_PUSHED - 1;
+const ALWAYS_COPIED: u64 = 1024;
 /// The number of all messages of which nothing is kept once they have gone: memory loses none, so none is asked for again.
 const NOT_KEPT: MessageId = MessageId(u64::MAX);
 /// Spare copies that are kept.
@@ -368,8 +371,11 @@ impl Endpoint {
             return Ok(());
         }
         self.watch(peer);
-        let is_copied = context.is_none() || length <= COPIED;
-        if is_copied && self.peers[peer].uses_memory {
+        let Peer { machine, uses_memory, .. } = &self.peers[peer];
+        let is_copied = context.is_none()
+            || length <= ALWAYS_COPIED
+            || length <= COPIED && !uses_memory && !machine.has_output();
+        if *uses_memory {
             let message = Message { id: NOT_KEPT, length: Bytes::new(length), tag, data, pushed: false };
             if self.send_at_once(peer, message, of_caller(bytes, length)) {
                 self.inbox.sent(context, length, tag, peer, None);

@@ -174,6 +174,29 @@ fn a_message_too_long_for_its_buffer_is_cut_and_said_to_be() {
 }
 
 #[test]
+fn a_send_of_a_few_frames_ends_before_its_receiver_has_done_anything() {
+    for (ways, length) in [(Ways::SharedMemory, 3000), (Ways::Datagrams, 3000), (Ways::Datagrams, 7000)] {
+        let mut ends = pair(ways);
+        let there = ends[1].address();
+        let peer = ends[0].peer(there);
+        let (first, message) = (bytes(8, 1), bytes(length, 2));
+        let mut buffer = vec![0; length];
+        // SAFETY: all buffers outlive the completions, which are waited for.
+        unsafe {
+            ends[1].receive(any(1), into(&mut buffer, 7));
+            ends[0].send(peer, outgoing(&first, 1, Some(3))).expect("room");
+            until(&mut ends, [1, 1]);
+            ends[1].receive(any(5), into(&mut buffer, 8));
+            ends[0].send(peer, outgoing(&message, 5, Some(4))).expect("room");
+        }
+        let sent = ends[0].completion().map(|completion| (completion.context, completion.trouble));
+        assert_eq!(sent, Some((4, None)), "{length} bytes by {ways:?}");
+        until(&mut ends, [0, 1]);
+        assert!(buffer == message);
+    }
+}
+
+#[test]
 fn a_message_to_oneself_is_one_like_others() {
     let mut ends = pair(Ways::Any);
     let own = ends[0].address();

@@ -10,7 +10,7 @@ use super::{Endpoint, Trouble};
 
 /// Messages whose bytes are pushed on the stream: longer than what goes past the kernel at once, and so short that to
 /// ask for them first would take long beside them.
-const LEAST_PUSHED: u64 = MOST_AT_ONCE as u64;
+pub(super) const LEAST_PUSHED: u64 = MOST_AT_ONCE as u64;
 const MOST_PUSHED: u64 = 1 << 16;
 /// Turns in which streams are asked each time after something has come on one.
 const LIVELY: u32 = 512;
