@@ -95,7 +95,7 @@ class WorldTimeline(TypedDict):
     bytes: npt.NDArray[np.uint64]
 
 WorldOp: TypeAlias = (
-    tuple[Literal["compute"], int]
+    tuple[Literal["compute", "sleep"], int]
     | tuple[Literal["enter"], str, int]
     | tuple[Literal["send"], int, int, int, int, str]
     | tuple[Literal["recv"], int, int, int, int]

@@ -29,6 +29,8 @@ pub(crate) enum Event {
     Cancel { number: u32 },
     /// The work on a shared core ends, or the turn of a rank begins there; stale unless `epoch` is the core's.
     Core { core: u32, epoch: Epoch },
+    /// A rank that shares cores has slept enough.
+    Awake { sharer: u32 },
     /// A time slice ends on cores that ranks queue for.
     Slice { queue: u32 },
     /// Something happens in the network, which is followed packet by packet.

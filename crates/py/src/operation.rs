@@ -98,6 +98,10 @@ pub(crate) fn read(
             fields.count(2)?;
             Op::Compute(Span::from_ps(fields.number(1, "ps")?))
         }
+        "sleep" => {
+            fields.count(2)?;
+            Op::Sleep(Span::from_ps(fields.number(1, "ps")?))
+        }
         "probe" => {
             fields.count(4)?;
             Op::Probe(fields.pattern()?)

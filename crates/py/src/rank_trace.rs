@@ -177,6 +177,7 @@ impl RankTrace {
         };
         match step {
             Step::Compute(ps) => ("compute", ps).into_pyobject(py),
+            Step::Sleep(ps) => ("sleep", ps).into_pyobject(py),
             Step::Enter { name, site } => {
                 let name = self.names.get(*name as usize).map_or("", String::as_str);
                 ("enter", name, site).into_pyobject(py)
@@ -207,6 +208,7 @@ impl RankTrace {
 fn step(asked: &Asked) -> Step {
     match asked {
         Asked::Op(Op::Compute(span)) => Step::Compute(span.as_ps()),
+        Asked::Op(Op::Sleep(span)) => Step::Sleep(span.as_ps()),
         Asked::Op(Op::Enter { name, site }) => Step::Enter { name: name.0, site: *site },
         Asked::Op(Op::Exit) => Step::Exit,
         Asked::Op(Op::Send { context, to, tag, bytes, mode }) => Step::Send {
@@ -297,7 +299,9 @@ impl RankTrace {
 
     /// Whether it asks for nothing but time.
     fn is_silent(&self) -> bool {
-        self.steps.iter().all(|step| matches!(step, Step::Compute(_) | Step::Finish | Step::Yield))
+        self.steps
+            .iter()
+            .all(|step| matches!(step, Step::Compute(_) | Step::Sleep(_) | Step::Finish | Step::Yield))
     }
 
     /// A number of what it does, without whom with: which calls where, how long its messages are, how many it waits
@@ -388,6 +392,16 @@ impl<'a> Again<'a> {
             .ok_or_else(|| PyValueError::new_err(format!("request {request} of a recording was never made")))
     }
 
+    /// How long the next stretch takes: as given, or else its own.
+    fn duration(&mut self, own: u64) -> PyResult<Span> {
+        Ok(Span::from_ps(match &mut self.durations {
+            None => own,
+            Some(durations) => durations.next().ok_or_else(|| {
+                PyValueError::new_err("a recording has more stretches of computation than durations")
+            })?,
+        }))
+    }
+
     /// Posts what it does until it is suspended; `requests` are those of a wait meanwhile.
     ///
     /// # Errors
@@ -408,12 +422,8 @@ impl<'a> Again<'a> {
                 }
             }
             let operation = match step {
-                Step::Compute(own) => Op::Compute(Span::from_ps(match &mut self.durations {
-                    None => own,
-                    Some(durations) => durations.next().ok_or_else(|| {
-                        PyValueError::new_err("a recording has more stretches of computation than durations")
-                    })?,
-                })),
+                Step::Compute(own) => Op::Compute(self.duration(own)?),
+                Step::Sleep(own) => Op::Sleep(self.duration(own)?),
                 Step::Enter { name, site } => Op::Enter { name: self.names[name as usize], site },
                 Step::Exit => Op::Exit,
                 Step::Send { context, to, tag, bytes, mode } => Op::Send {

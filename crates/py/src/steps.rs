@@ -11,6 +11,7 @@ use wiretwin_msg::matching::Pattern;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Compute(u64),
+    Sleep(u64),
     Enter { name: u32, site: i32 },
     Exit,
     Send { context: u32, to: u32, tag: u32, bytes: u64, mode: u8 },
@@ -93,6 +94,7 @@ impl Steps {
         let kind = |kind: u8, mode: u8| kind | mode << 4;
         match step {
             Step::Compute(ps) => write(bytes, kind(0, 0), [ps]),
+            Step::Sleep(ps) => write(bytes, kind(0, 1), [ps]),
             Step::Enter { name, site } => {
                 let folded = (site << 1) ^ (site >> 31);
                 write(bytes, kind(1, 0), [u64::from(name), u64::from(folded as u32)]);
@@ -182,7 +184,8 @@ impl StepReader<'_> {
         self.rest = rest;
         let mode = first >> 4 & 3;
         Some(match first & 15 {
-            0 => Step::Compute(self.number()),
+            0 if mode == 0 => Step::Compute(self.number()),
+            0 => Step::Sleep(self.number()),
             1 => {
                 let (name, folded) = (self.number() as u32, self.number() as u32);
                 Step::Enter { name, site: (folded >> 1) as i32 ^ -((folded & 1) as i32) }
@@ -265,6 +268,7 @@ mod tests {
         let asked = Asks { context: 3, source: ANY, tag: 0 };
         let steps = [
             (Step::Compute(u64::MAX), vec![]),
+            (Step::Sleep(u64::MAX), vec![]),
             (Step::Enter { name: 700, site: -1 }, vec![]),
             (Step::Recv { asked, capacity: 1 << 40 }, vec![]),
             (Step::Send { context: 0, to: 1 << 31, tag: 127, bytes: 128, mode: 3 }, vec![]),

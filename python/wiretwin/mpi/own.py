@@ -115,7 +115,7 @@ def own_atexit() -> tuple[types.ModuleType, Callable[[], None]]:
 def virtual_time() -> types.ModuleType:
     """Return a `time` whose clocks are the clock of the rank that asks, and whose sleep is virtual.
 
-    Choice: a sleeping rank keeps its core. `process_time` and `thread_time` show the rank's clock too.
+    A rank that sleeps needs no core. Choice: `process_time` and `thread_time` show the rank's clock too.
     """
     module = types.ModuleType("time", time.__doc__)
     module.__dict__.update(time.__dict__)

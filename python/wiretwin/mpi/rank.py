@@ -263,7 +263,7 @@ class Rank:
             self.durations_ps.append(extra_ps)
             self.digests.append(digest)
             self.call_sites.append(site)
-            self.post(self.index, ("compute", extra_ps))
+            self.post(self.index, ("sleep", extra_ps))
 
     def work(self, label: str, body: Callable[[], Any]) -> None:
         """Do work inside a call (a reduction) and charge what it takes."""

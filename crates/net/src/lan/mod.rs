@@ -568,7 +568,7 @@ impl Lan {
             State::Finished => return Err(OpError::RankFinished { rank }),
         }
         match op {
-            Op::Compute(span) => {
+            Op::Compute(span) | Op::Sleep(span) => {
                 self.charge_program(rank, span);
                 Ok(None)
             }

@@ -70,6 +70,8 @@ pub enum WaitMode {
 pub enum Op<'a> {
     /// Works on its own.
     Compute(Span),
+    /// Sleeps for this long, as part of the program: it needs no core for that. Does not suspend.
+    Sleep(Span),
     /// Begins an MPI call: charges the layer's call cost. `site` is a source line's number, or -1.
     Enter {
         /// Which call, by the number of its name.

@@ -179,7 +179,7 @@ impl LocalRanks {
         let posted = self.lan.post(rank, op)?;
         let state = &mut self.ranks[rank as usize];
         match op {
-            Op::Compute(span) => {
+            Op::Compute(span) | Op::Sleep(span) => {
                 let start = state.went_on + state.worked;
                 state.worked += span;
                 let (name, site) = (state.name, state.site);

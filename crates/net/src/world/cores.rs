@@ -6,7 +6,7 @@
 //! It polls, and keeps its core until the slice ends. Or it sleeps: it gives the core up at once and queues
 //! again when something concerns it. Or it yields: it looks for messages by [turns] with the others
 //! on its core. Ranks that sleep take whichever core is free; ranks that yield are always ready to run, and a
-//! kernel leaves them on the cores that they were dealt to.
+//! kernel leaves them on the cores that they were dealt to. A rank whose program sleeps wants no core until it wakes.
 //!
 //! Choice: a rank that becomes ready queues at the tail and preempts nobody; a slice that ends while
 //! nobody queues is renewed, but where ranks that wait are owed the core. Switching costs nothing but where ranks
@@ -81,6 +81,8 @@ struct Sharer {
     /// Its number among those that take turns on its core.
     member: u32,
     place: Place,
+    /// Since when its program sleeps.
+    asleep: Option<u64>,
     actions: VecDeque<Action>,
     burn: Option<Burn>,
     kicked: bool,
@@ -158,6 +160,7 @@ impl Cores {
             queue,
             member: turns.map_or(0, Turns::join),
             place: Place::Off,
+            asleep: None,
             actions: VecDeque::new(),
             burn: None,
             kicked: false,
@@ -215,6 +218,9 @@ impl World {
 
     fn wake_sharer(&mut self, number: u32) {
         let sharer = &self.cores.sharers[number as usize];
+        if sharer.asleep.is_some() {
+            return;
+        }
         let queue = sharer.queue;
         match sharer.place {
             Place::On(core) => {
@@ -271,13 +277,17 @@ impl World {
         let sharer = &mut self.cores.sharers[number as usize];
         sharer.place = place;
         let (member, rank) = (sharer.member, &self.ranks[sharer.rank as usize]);
-        let waits = place == Place::Off;
+        let asleep = sharer.asleep.is_some();
+        let waits = place == Place::Off && !asleep;
         let keeps = waits && rank.state != State::Finished && self.keeping[rank.name as usize];
         let queue = self.cores.queue_of(core);
         if place == Place::Queued {
             queue.queue.push_back(number);
         }
         if let Some(turns) = &mut queue.turns {
+            if asleep {
+                turns.sleep(member);
+            }
             turns.leave(member, now, waits, keeps);
             queue.free.push(core);
             self.await_turn(core);
@@ -397,6 +407,11 @@ impl World {
             }
             if let Some(Action { cost, kind, effect }) = sharer.actions.pop_front() {
                 self.wait_until(rank, self.now, u64::MAX, u64::MAX, -1, 0);
+                if cost > 0 && matches!(effect, Effect::Sleep) {
+                    self.cores.sharers[number as usize].asleep = Some(self.now);
+                    self.queue.push(self.now + cost, Event::Awake { sharer: number });
+                    return false;
+                }
                 if cost == 0 {
                     self.apply(rank, self.now, self.now, effect);
                     continue;
@@ -449,6 +464,21 @@ impl World {
                 }
             }
         }
+    }
+
+    /// A rank's program has slept enough: it wants a core again.
+    pub(super) fn awake(&mut self, number: u32) {
+        let now = self.now;
+        let sharer = &mut self.cores.sharers[number as usize];
+        let Some(since) = sharer.asleep.take() else { return };
+        let (rank, queue, member) = (sharer.rank, sharer.queue, sharer.member);
+        self.spend(rank, now - since, Kind::Compute, -1, 0);
+        let shared = self.cores.queue(queue);
+        let is_free = !shared.free.is_empty();
+        if let Some(turns) = &mut shared.turns {
+            turns.wake(member, now, is_free);
+        }
+        self.wake_sharer(number);
     }
 
     /// Work has ended on a core.

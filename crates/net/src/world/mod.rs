@@ -269,6 +269,7 @@ impl World {
         self.begin_post(rank)?;
         match op {
             Op::Compute(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::None),
+            Op::Sleep(span) => self.act(rank, span.as_ps(), Kind::Compute, Effect::Sleep),
             Op::Enter { name, site } => self.begin_call(rank, name, site)?,
             Op::Exit => {
                 let late = std::mem::replace(&mut self.ranks[rank as usize].first_late, Span::ZERO);
@@ -491,7 +492,7 @@ impl World {
     #[inline(always)]
     fn apply(&mut self, rank: u32, at: u64, began: u64, effect: Effect) {
         match effect {
-            Effect::None => {}
+            Effect::None | Effect::Sleep => {}
             Effect::Name { name, site } => {
                 let state = &mut self.ranks[rank as usize];
                 state.name = name;
@@ -720,10 +721,21 @@ const CANCELLED: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     None,
-    Name { name: u32, site: i32 },
-    Send { message: u32 },
-    Post { request: u32 },
-    Cancel { request: u64 },
+    /// The time before it was slept.
+    Sleep,
+    Name {
+        name: u32,
+        site: i32,
+    },
+    Send {
+        message: u32,
+    },
+    Post {
+        request: u32,
+    },
+    Cancel {
+        request: u64,
+    },
     Finish,
 }
 

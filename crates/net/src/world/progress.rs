@@ -34,6 +34,7 @@ impl World {
             Event::Proceed { rank } => self.proceed(rank),
             Event::Cancel { number } => self.cancel(number),
             Event::Core { core, epoch } => self.core_event(core, epoch),
+            Event::Awake { sharer } => self.awake(sharer),
             Event::Slice { queue } => return self.slice_event(queue),
             Event::Packet { kind, number } => self.network_packet(packet::Event { kind, number }),
         }

@@ -27,6 +27,8 @@ pub(super) struct Turns {
     had: Vec<u64>,
     /// By member, whether it waits in a call that offers its core to nobody.
     keeps: Vec<bool>,
+    /// By member, whether it sleeps and takes no turns.
+    asleep: Vec<bool>,
     /// Whose turn begins at `since`, if none has had anything to do since then.
     whose: u32,
     since: u64,
@@ -35,13 +37,14 @@ pub(super) struct Turns {
 impl Turns {
     /// A core without ranks; a look and a slice take so long, in picoseconds.
     pub(super) const fn new(turn: u64, slice: u64, fair: bool) -> Self {
-        Self { turn, slice, fair, had: Vec::new(), keeps: Vec::new(), whose: 0, since: 0 }
+        Self { turn, slice, fair, had: Vec::new(), keeps: Vec::new(), asleep: Vec::new(), whose: 0, since: 0 }
     }
 
     /// One more rank takes turns; returns its number.
     pub(super) fn join(&mut self) -> u32 {
         self.had.push(0);
         self.keeps.push(false);
+        self.asleep.push(false);
         self.had.len() as u32 - 1
     }
 
@@ -66,16 +69,41 @@ impl Turns {
         self.whose = if waits { member } else { self.after(member) };
     }
 
+    /// A rank's program sleeps; it has the core, and leaves it next.
+    pub(super) fn sleep(&mut self, member: u32) {
+        self.asleep[member as usize] = true;
+    }
+
+    /// A rank's program has slept enough; `is_free` is whether nobody works on the core. It is owed what the others
+    /// are owed on the mean, as by a kernel that keeps no account of those who sleep.
+    pub(super) fn wake(&mut self, member: u32, now: u64, is_free: bool) {
+        if is_free {
+            self.advance(now);
+        }
+        let (others, all) = (self.awake().count() as u64, self.awake().sum::<u64>());
+        self.asleep[member as usize] = false;
+        if let Some(mean) = all.checked_div(others) {
+            self.had[member as usize] = mean;
+        } else {
+            (self.whose, self.since) = (member, now);
+        }
+    }
+
+    /// What those have had that do not sleep.
+    fn awake(&self) -> impl Iterator<Item = u64> {
+        self.had.iter().zip(&self.asleep).filter(|(_, asleep)| !**asleep).map(|(had, _)| *had)
+    }
+
     /// A rank begins to work, after those that have looked until now.
     pub(super) fn begin(&mut self, now: u64) {
         self.advance(now);
         self.work(self.whose, now - self.since);
     }
 
-    /// When the next turn of a rank begins, or `now` if that is under way; nobody has had anything to do since one
+    /// When the next turn of a rank that does not sleep begins, or `now` if that is under way; nobody has had anything to do since one
     /// left.
     pub(super) fn begins(&mut self, member: u32, now: u64) -> u64 {
-        if self.had.len() == 1 {
+        if self.awake().count() == 1 {
             return now;
         }
         self.advance(now);
@@ -93,14 +121,19 @@ impl Turns {
 
     /// Goes on to the turn that is under way at `now`.
     fn advance(&mut self, now: u64) {
-        let keeping = self.keeps.iter().filter(|keeps| **keeps).count() as u64;
-        let round = (self.had.len() as u64 - keeping) * self.turn + keeping * self.slice;
+        let members = self.awake().count() as u64;
+        if members == 0 {
+            return;
+        }
+        let keeping =
+            self.keeps.iter().zip(&self.asleep).filter(|(keeps, asleep)| **keeps && !**asleep).count() as u64;
+        let round = (members - keeping) * self.turn + keeping * self.slice;
         loop {
             let length = self.length();
             if length == 0 || now - self.since < length {
                 return;
             }
-            let (least, most) = (self.had.iter().min(), self.had.iter().max());
+            let (least, most) = (self.awake().min(), self.awake().max());
             let level = most.zip(least).is_some_and(|(most, least)| most - least <= self.turn);
             if level && (keeping == 0 || !self.fair) && now - self.since >= round {
                 self.since += (now - self.since) / round * round;
@@ -131,8 +164,7 @@ impl Turns {
 
     /// How long a rank may have the core until it has had the mean; none if it has had more.
     fn owed(&self, member: u32) -> Option<u64> {
-        let members = self.had.len() as u64;
-        let all: u64 = self.had.iter().sum();
+        let (members, all) = (self.awake().count() as u64, self.awake().sum::<u64>());
         let short = all.checked_sub(members * self.had[member as usize])?;
         Some(if members > 1 { short / (members - 1) } else { 0 })
     }
@@ -141,6 +173,7 @@ impl Turns {
     fn after(&self, member: u32) -> u32 {
         let members = self.had.len() as u32;
         let others = (1..=members).map(|step| (member + step) % members);
+        let others = others.filter(|other| !self.asleep[*other as usize]);
         others.min_by_key(|other| self.had[*other as usize]).unwrap_or(member)
     }
 }
@@ -235,6 +268,26 @@ mod tests {
         // It is owed 900, and has had 1200 when the third slice ends; the other one is owed 300 then.
         assert_eq!(begin(&turns, 105), [105, 1300]);
         assert_eq!(begin(&turns, 1305), [1600, 1305]);
+    }
+
+    #[test]
+    fn one_that_sleeps_takes_no_turns_and_is_owed_the_mean_when_it_wakes() {
+        let mut turns = members(3, true);
+        turns.work(0, 300);
+        turns.sleep(0);
+        turns.leave(0, 300, false, false);
+        // 1 and 2 by turns, which have had 0 both.
+        let others = |now| [1, 2].map(|member| turns.clone().begins(member, now));
+        assert_eq!(others(300), [300, 310]);
+        assert_eq!(others(1_000_305), [1_000_305, 1_000_310]);
+        turns.wake(0, 1_000_310, true);
+        assert!(turns.had[0] <= turns.had[1] && turns.had[1] - turns.had[0] <= 10, "{:?}", turns.had);
+        // One alone, whom nobody looked beside, has the core at once.
+        let mut alone = members(1, true);
+        alone.sleep(0);
+        alone.leave(0, 300, false, false);
+        alone.wake(0, 800, true);
+        assert_eq!(begin(&alone, 800), [800]);
     }
 
     #[test]

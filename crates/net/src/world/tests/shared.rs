@@ -111,6 +111,37 @@ fn where_cores_are_shared_fairly_those_that_wait_take_as_much_as_those_that_comp
 }
 
 #[test]
+fn a_rank_that_sleeps_leaves_its_core_to_the_other_and_is_not_late_for_one_that_waits() {
+    let time = |idle, computed| {
+        let mut model = model(2, 1, idle, plain_layer());
+        (model.nodes[0].turn, model.nodes[0].fair) = (Span::from_ps(400), true);
+        let mut world = World::new(Model { dealt: vec![0, 0], ..model }, 1, true);
+        world.post(0, Op::Sleep(Span::from_ps(19_000))).unwrap();
+        let send = world.send(0, 1, 0, 8, Mode::Standard);
+        world.wait(0, &[send], WaitMode::All);
+        world.compute(1, computed);
+        let receive = world.recv(1, from(0, 0));
+        world.wait(1, &[receive], WaitMode::All);
+        let ends = ends(&mut world);
+        assert_eq!(world.totals(0).unwrap()[0], Span::from_ps(19_000), "{idle:?}");
+        world.check_totals();
+        (ends, world.totals(1).unwrap()[0].as_ps())
+    };
+    for computed in [0, 15_000] {
+        // It sends for 100 when it wakes; flight 1010, taken in for 50.
+        assert_eq!(time(Idle::Sleep, computed), (vec![19_100, 20_160], computed));
+        // The slice of the one that polls ends at 20 000.
+        assert_eq!(time(Idle::Spin, computed).0[0], 20_100);
+        // One that waits looks for 400 at a time.
+        let (ends, own) = time(Idle::Yield, computed);
+        assert!((19_100..=19_500).contains(&ends[0]) && own == computed, "{ends:?}");
+    }
+    // It sleeps to 19 000 and waits for the core, where the other is owed as much.
+    let (ends, own) = time(Idle::Yield, 40_000);
+    assert!(own == 40_000 && ends[0] < 40_000 + 100, "{ends:?}");
+}
+
+#[test]
 fn a_rank_that_waits_in_a_call_that_keeps_its_core_is_left_by_slices() {
     let time = |call: &str| {
         let mut model = model(2, 1, Idle::Yield, plain_layer());
