@@ -17,7 +17,7 @@ from wiretwin.predict.live import run
 from wiretwin.predict.records import Run, read
 
 COMPILERS = {"mpi/mpich": str(Path(sys.executable).parent / "mpicc"), "mpi/openmpi": "mpicc.openmpi"}
-#: A tenth of a second before MPI begins, a fiftieth on rank 1 within, and a message.
+#: A fiftieth of a second on rank 1, which begins when the time of rank 0 has begun, and a message.
 PROGRAM = """
 #include <mpi.h>
 #include <stdio.h>
@@ -31,6 +31,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (argc > 1 && !strcmp(argv[1], "leave"))
         return 0;
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 1)
         spin(0.02);
     MPI_Bcast(&word, 1, MPI_INT, 1, MPI_COMM_WORLD);
@@ -47,6 +48,7 @@ program timed
   double precision :: end
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  call MPI_Barrier(MPI_COMM_WORLD, error)
   end = MPI_Wtime() + 0.02d0
   do while (rank == 1 .and. MPI_Wtime() < end)
   end do
