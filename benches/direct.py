@@ -26,8 +26,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path as File
 from typing import Any
 
@@ -266,7 +267,7 @@ def loss_rows(bed: Testbed, scale: int, turns: int) -> list[dict[str, Any]]:
 
 
 def compare(
-    paths: Sequence[Path], schedule: list[Step], place: Place, turns: int
+    paths: Sequence[Path], figures_of: Callable[[Path], list[float] | None], turns: int
 ) -> dict[str, list[list[float]]]:
     """Return each path's figures of every turn; a path that does not run is left out."""
     found: dict[str, list[list[float]]] = {path.name: [] for path in paths}
@@ -274,7 +275,7 @@ def compare(
         for path in paths if turn % 2 == 0 else paths[::-1]:
             if path.name not in found:
                 continue
-            figures = measured(path, schedule, place)
+            figures = figures_of(path)
             if figures is None:
                 del found[path.name]
             else:
@@ -284,12 +285,16 @@ def compare(
 
 def line(name: str, found: Mapping[str, list[list[float]]], at: int, target: float | None) -> dict[str, Any]:
     """Return one row: ours to the best of theirs."""
-    ours = [figures[at] for figures in found["direct"]]
+    ours = [figures[at] for figures in found.get("direct", ())]
     others = {
         path: [figures[at] for figures in turns]
         for path, turns in found.items()
         if path != "direct" and turns
     }
+    if not ours or not others:
+        sys.exit(
+            f"direct: {name}: {'every path of the kernel' if ours else 'the direct transport'} has failed"
+        )
     best = min(others, key=lambda path: statistics.median(others[path]))
     ratios = [mine / theirs for mine, theirs in zip(ours, others[best], strict=True)]
     low, middle, high = (
@@ -333,7 +338,8 @@ def main() -> int:
         with Testbed.up(2, name=f"db-{os.getpid()}") as bed:
             join_directly(bed)
             for mpi in chosen:
-                found = compare(PATHS[mpi], steps(sizes, scale, rate=True), bed, turns)
+                of = partial(measured, schedule=steps(sizes, scale, rate=True), place=bed)
+                found = compare(PATHS[mpi], of, turns)
                 for at, size in enumerate(sizes):
                     print(json.dumps(line(f"{mpi} {size} B", found, at, TARGETS.get(size))), flush=True)
                 rate = line(f"{mpi} 8 B, {STREAM} under way, each", found, len(sizes), RATE_TARGET)
@@ -352,7 +358,8 @@ def main() -> int:
                     print(json.dumps(line("packet 8 B, without MPI", figures, 0, BARE_TARGET)), flush=True)
     if options.only in (None, "memory"):
         for mpi in chosen:
-            found = compare(MEMORY[mpi], steps([8], scale, rate=False), HERE, turns)
+            of = partial(measured, schedule=steps([8], scale, rate=False), place=HERE)
+            found = compare(MEMORY[mpi], of, turns)
             print(json.dumps(line(f"{mpi} 8 B, one host", found, 0, MEMORY_TARGET)), flush=True)
     return 0
 

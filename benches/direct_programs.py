@@ -15,11 +15,11 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path as File
 from typing import Any
 
-from direct import OFI, PATHS, Path, join_directly, line, setting
+from direct import OFI, PATHS, Path, compare, join_directly, line, setting
 
 from wiretwin.errors import WiretwinError
 from wiretwin.predict.library import library
@@ -45,35 +45,16 @@ YIELDING = {
 }
 
 
-def took_ns(path: Path, program: Shipped, size: Size, bed: Testbed) -> float:
-    """Launch a program once over a path; return the time of its slowest rank.
-
-    Raises
-    ------
-    WiretwinError
-        The path cannot be had, or the program does not end well.
-    """
-    with tempfile.TemporaryDirectory(dir=bed.directory) as folder, setting(path.env):
-        job = Job(program.path(), program.args(size), len(bed.hosts), File(folder))
-        with library(path.layer, bed) as on:
-            return 1e9 * launch(job, on, split=False, limit_s=LIMIT_S, place=bed).seconds
-
-
-def compare(
-    paths: Sequence[Path], program: Shipped, size: Size, bed: Testbed, turns: int
-) -> dict[str, list[list[float]]]:
-    """Return the time of every launch by path; a path that does not run is left out."""
-    found: dict[str, list[list[float]]] = {path.name: [] for path in paths}
-    for turn in range(turns):
-        for path in paths if turn % 2 == 0 else paths[::-1]:
-            if path.name not in found:
-                continue
-            try:
-                found[path.name].append([took_ns(path, program, size, bed)])
-            except WiretwinError as error:
-                print(f"direct: {path.name} of {path.layer}: {error}", file=sys.stderr)
-                del found[path.name]
-    return found
+def took_ns(path: Path, program: Shipped, size: Size, bed: Testbed) -> list[float] | None:
+    """Launch a program once over a path; return the time of its slowest rank, or none if it fails."""
+    try:
+        with tempfile.TemporaryDirectory(dir=bed.directory) as folder, setting(path.env):
+            job = Job(program.path(), program.args(size), len(bed.hosts), File(folder))
+            with library(path.layer, bed) as on:
+                return [1e9 * launch(job, on, split=False, limit_s=LIMIT_S, place=bed).seconds]
+    except WiretwinError as error:
+        print(f"direct: {path.name} of {path.layer}: {error}", file=sys.stderr)
+        return None
 
 
 def main() -> int:
@@ -100,7 +81,8 @@ def main() -> int:
                 if hosts == 2:
                     join_directly(bed)
                 for program in programs:
-                    found = compare(paths, program, options.size, bed, turns)
+                    of = partial(took_ns, program=program, size=options.size, bed=bed)
+                    found = compare(paths, of, turns)
                     name = f"{mpi} {program.file}, {options.size}, {hosts} hosts"
                     rows.append(line(name, found, 0, TARGETS[hosts]))
                     print(json.dumps(rows[-1]), flush=True)

@@ -22,13 +22,14 @@ const WANTED: [u32; 2] = [32, 8];
 const UNTAKEN: u32 = 1024;
 /// The longest sleep of [`Endpoint::give_way`].
 const NAP: Duration = Duration::from_millis(1);
-/// An offer that takes longer than this was taken; and who took it for so long has work to do, and does not just wait
-/// and offer it, too.
+/// An offer that takes longer than this was taken.
 const TAKEN: Span = Span::from_us(2);
+/// Who takes an offer for longer than this has work to do; others wait as well, and offer the core in turn.
 const WORKED: Span = Span::from_us(20);
-/// So many offers of one wait show that others work there for long: from then on sleeps take the place of offers, so many
-/// before the next. In a shorter wait to be woken would take longer than to ask.
+/// After so many offers that others took to work, in one wait, sleeps take the place of offers. In a shorter wait a
+/// rank would take longer to be woken than to ask.
 const LONG: u32 = 3;
+/// Sleeps until the core is offered again.
 const NAPS: u32 = 16;
 /// The longest turn of a caller that does nothing but ask: one who does more between two has a use for the core.
 const ASKING: Span = Span::from_us(2);

@@ -18,8 +18,8 @@ fn switches() -> [i64; 2] {
     [usage.ru_nvcsw, usage.ru_nivcsw]
 }
 
-/// Waits by an endpoint, working so many turns of a loop between two questions, on a core that another thread wants, until
-/// `until` holds of the switches; the switches, and the endpoints as they are then.
+/// Has an endpoint wait on a core that another thread wants until `until` holds of this thread's switches. Between two
+/// questions a loop of `work` turns is done. Returns the switches and both endpoints.
 fn wait_beside_another(ways: Ways, work: u64, until: impl Fn([i64; 2]) -> bool) -> ([i64; 2], [Endpoint; 2]) {
     let mut ends = pair(ways);
     let there = ends[1].address();
