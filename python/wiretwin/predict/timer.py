@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from wiretwin.stacks import simulated
-from wiretwin.stacks.build import build, cache_folder
+from wiretwin.stacks.build import build, build_listed
 
 __all__ = ["Timer"]
 
@@ -46,22 +44,15 @@ class Timer:
         """
         shim = _shim(self.library.name, split)
         # Only the program itself has it, and not what starts it.
-        line = f'exec env LD_PRELOAD="$0" "$@" > "{printed}.${self.library.rank_variable}"'
-        return ["/bin/sh", "-c", line, str(shim), program, *args]
+        line = f'to=$1.${self.library.rank_variable}; shift; exec env LD_PRELOAD="$0" "$@" > "$to"'
+        return ["/bin/sh", "-c", line, str(shim), str(printed), program, *args]
 
 
 @cache
 def _shim(name: str, split: bool) -> Path:
     """Return the timer of a library, with the list of its functions that move messages where it splits."""
     library = simulated.LIBRARIES[name]
-    compiler = (library.compiler,)
     if not split:
-        return build("live.c", compiler, ("-ldl",))
+        return build("live.c", (library.compiler,), ("-ldl",))
     names = [name for name in simulated.functions(library.file) if simulated.moves(name)]
-    text = "".join(f"LIVE({name})\n" for name in names)
-    listed = cache_folder() / f"live-{hashlib.sha256(text.encode()).hexdigest()[:24]}.inc"
-    if not listed.is_file():
-        partial = listed.with_suffix(f".{os.getpid()}")
-        partial.write_text(text)
-        partial.replace(listed)
-    return build("live.c", compiler, ("-ldl",), (f'-DLIVE_LIST="{listed}"',))
+    return build_listed("live.c", library.compiler, "".join(f"LIVE({name})\n" for name in names))

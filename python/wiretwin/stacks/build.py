@@ -24,7 +24,7 @@ from wiretwin.errors import MeasureError
 from wiretwin.place import Apart, Place
 from wiretwin.stacks.base import Refusal, StackError
 
-__all__ = ["SOURCES", "Shim", "build", "cache_folder"]
+__all__ = ["SOURCES", "Shim", "build", "build_listed", "cache_folder"]
 
 SOURCES = Path(__file__).resolve().parent / "shim"
 """Where the sources of the shims are."""
@@ -65,6 +65,32 @@ def cache_folder() -> Path:
         except OSError as error:
             refused.append(f"{error.filename or folder}: {error.strerror or error}")
     raise StackError(f"no folder for built shims: {'; '.join(refused)}", "export XDG_CACHE_HOME=/some/folder")
+
+
+def build_listed(source: str, compiler: str, text: str) -> Path:
+    """Return the shared object of a shim that is compiled for a list of functions, as `build` does.
+
+    Parameters
+    ----------
+    source
+        The file's name in `SOURCES`: ``sim.c`` includes what ``SIM_LIST`` names.
+    compiler
+        The command of the compiler or of the library's wrapper around it.
+    text
+        The list: a macro with a function's name in each line.
+
+    Raises
+    ------
+    StackError
+        As `build`.
+    """
+    name = source.removesuffix(".c")
+    listed = cache_folder() / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:24]}.inc"
+    if not listed.is_file():
+        partial = listed.with_suffix(f".{os.getpid()}")
+        partial.write_text(text)
+        partial.replace(listed)
+    return build(source, (compiler,), ("-ldl",), (f'-D{name.upper()}_LIST="{listed}"',))
 
 
 @cache

@@ -7,7 +7,6 @@ list of functions, tells the provider of the program's calls and gives the progr
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from wiretwin import direct, process
 from wiretwin.errors import InputError
 from wiretwin.stacks.base import StackError
-from wiretwin.stacks.build import build, cache_folder
+from wiretwin.stacks.build import build_listed
 from wiretwin.stacks.layers import parse_layer
 from wiretwin.stacks.mpi4py import find
 
@@ -313,10 +312,4 @@ def _shim(library: Path) -> Path:
     lines = [f"SIM({full}, {what})\n" for full, name in found if (what := _class(name)) is not None]
     if not lines:
         raise StackError(f"{library} has no functions of MPI")
-    text = "".join(lines)
-    listed = cache_folder() / f"sim-{hashlib.sha256(text.encode()).hexdigest()[:24]}.inc"
-    if not listed.is_file():
-        partial = listed.with_suffix(f".{os.getpid()}")
-        partial.write_text(text)
-        partial.replace(listed)
-    return build("sim.c", ("cc",), ("-ldl",), (f'-DSIM_LIST="{listed}"',))
+    return build_listed("sim.c", "cc", "".join(lines))

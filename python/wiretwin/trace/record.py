@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import re
@@ -19,7 +18,7 @@ from wiretwin.predict.model import AnyNetwork
 from wiretwin.predict.records import utc_now
 from wiretwin.stacks import simulated
 from wiretwin.stacks.base import StackError
-from wiretwin.stacks.build import SOURCES, build, cache_folder
+from wiretwin.stacks.build import SOURCES, build_listed
 from wiretwin.trace.format import Manifest, Trace
 from wiretwin.twin import Twin
 
@@ -166,9 +165,4 @@ def _shim(name: str) -> Path:
         lines.append(f"{'SYNCHRONIZES' if _RENEWS.match(short) else 'UNKNOWN'}({function})\n")
     if not lines:
         raise StackError(f"{library.file} has no functions of MPI")
-    listed = cache_folder() / f"trace-{hashlib.sha256(''.join(lines).encode()).hexdigest()[:24]}.inc"
-    if not listed.is_file():
-        partial = listed.with_suffix(f".{os.getpid()}")
-        partial.write_text("".join(lines))
-        partial.replace(listed)
-    return build("trace.c", (library.compiler,), ("-ldl",), (f'-DTRACE_LIST="{listed}"',))
+    return build_listed("trace.c", library.compiler, "".join(lines))
