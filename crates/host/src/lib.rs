@@ -39,12 +39,12 @@ pub use pair::{Pair, drive};
 pub use pcaal::{Faults as PcaalFaults, PcaalOptions, PcaalStream, pcaal};
 pub use process::{
     PinError, arm_watchdog, default_interrupts, die_with_parent, disarm_watchdog, pin, pinned,
-    run_before_all_others, sharp_timers, write_line,
+    run_before_all_others, sharp_timers, tie_to, worked, write_line,
 };
 pub use reader::{Reader, ReaderError};
 pub use rendezvous::{Meeting, MeetingError};
 pub use rpc::{Heard, Reaction, RpcClient, RpcClientError, RpcServer, broadcast};
-pub use shim::{SHIM_ABI, Shim, ShimError, TogetherCall};
+pub use shim::{SHIM_ABI, Shim, ShimError, TogetherCall, crowded};
 pub use shm::{ShmStream, shm};
 pub use signals::{Caught, Signals};
 pub use socket::{SocketOptions, SocketStream, tcp, unix};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use wiretwin_units::Span;
 
 /// Why a core was not given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +45,25 @@ pub fn pin(cpu: u32) -> Result<(), PinError> {
         allowed,
         reason: Some(io::Error::from(error).to_string()),
     })
+}
+
+/// Lets this thread run on these cores, whichever it was tied to before; those that there are not are left out.
+///
+/// # Errors
+/// Those of `sched_setaffinity(2)`: `EINVAL` where none of them is there.
+pub fn tie_to(cores: &[u32]) -> io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cores {
+        set.set(cpu as usize);
+    }
+    Ok(sched_setaffinity(None, &set)?)
+}
+
+/// How much of a processor this thread has had since it began.
+pub fn worked() -> Span {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let ns = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
+    Span::from_ps(ns * 1000)
 }
 
 /// The cores this thread may run on, ascending.

@@ -190,6 +190,17 @@ fn loader_reason() -> String {
     unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
+/// Tells the library behind this process's shim that its ranks are more than cores from now on, if that makes a
+/// difference to it.
+pub fn crowded() {
+    // SAFETY: `name` is a C string; a shim is loaded so that its functions are found without its handle.
+    let symbol = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"wt_crowded".as_ptr()) };
+    if !symbol.is_null() {
+        // SAFETY: the interface declares it with this type; it may be called whenever the layer is open.
+        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn()>(symbol)() };
+    }
+}
+
 /// One function of the shim, by its name in the interface and its type here.
 macro_rules! function {
     ($library:expr, $name:literal, $kind:ty) => {{

@@ -19,6 +19,11 @@ pub enum Control {
         /// Length of the payload.
         bytes: u64,
     },
+    /// Move to the core that both ranks share, or away from it; answered first.
+    Move {
+        /// Whether to that core.
+        together: bool,
+    },
     /// Ready to run what was ordered.
     Ready,
     /// The loop has ended on this side, with this many messages lost.
@@ -52,6 +57,7 @@ impl Control {
             Self::Ready => [3, 0, 0, 0, 0, 0],
             Self::Over { lost } => [4, lost, 0, 0, 0, 0],
             Self::Quit => [5, 0, 0, 0, 0, 0],
+            Self::Move { together } => [6, u64::from(together), 0, 0, 0, 0],
         };
         let mut message = [0; CONTROL_BYTES];
         message[..8].copy_from_slice(&MAGIC.to_le_bytes());
@@ -86,6 +92,7 @@ impl Control {
             3 => Ok(Self::Ready),
             4 => Ok(Self::Over { lost: word(2) }),
             5 => Ok(Self::Quit),
+            6 => Ok(Self::Move { together: word(2) != 0 }),
             _ => Err(lost_step()),
         }
     }
@@ -101,9 +108,9 @@ mod tests {
             let order = Order { kind, bytes: 1 << 20, messages: 3, iterations: u64::MAX };
             assert_eq!(Control::decode(&Control::Run(order).encode()), Ok(Control::Run(order)));
         }
-        for control in
-            [Control::Verify { bytes: 7 }, Control::Ready, Control::Over { lost: 2 }, Control::Quit]
-        {
+        let moves = [true, false].map(|together| Control::Move { together });
+        let others = [Control::Verify { bytes: 7 }, Control::Ready, Control::Over { lost: 2 }, Control::Quit];
+        for control in others.into_iter().chain(moves) {
             assert_eq!(Control::decode(&control.encode()), Ok(control));
         }
         let mut message = Control::Ready.encode();

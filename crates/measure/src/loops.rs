@@ -8,6 +8,11 @@ use crate::paged::Paged;
 /// The tag of measured messages.
 pub(crate) const DATA: Tag = Tag(1);
 
+/// A slice is looked for so long: one's own and the other's, with the usual tick of 4 ms, and half as much.
+const SLICES: Span = Span::from_ps(12_000_000_000);
+/// Who has not had the core for so long has lost it to another rank, and not to an interrupt.
+const AWAY: Span = Span::from_ps(300_000_000);
+
 /// A measuring loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -27,12 +32,28 @@ pub enum Kind {
     RecvBusy,
     /// A call that moves nothing.
     Call,
+    /// [`Kind::Echo`] of two ranks on one core.
+    OneCore,
+    /// Two ranks compute on one core, without a message: how long rank 0 keeps it before rank 1 has it.
+    Slice,
+    /// Rank 0 computes for `delay` of its own time, on one core with rank 1, which waits: how long that takes.
+    Beside,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Echo, Self::TwoWrite, Self::Stream, Self::Prtt, Self::SendBusy, Self::RecvBusy, Self::Call];
+    pub const ALL: [Self; 10] = [
+        Self::Echo,
+        Self::TwoWrite,
+        Self::Stream,
+        Self::Prtt,
+        Self::SendBusy,
+        Self::RecvBusy,
+        Self::Call,
+        Self::OneCore,
+        Self::Slice,
+        Self::Beside,
+    ];
 
     /// The name used in schedules.
     pub const fn name(self) -> &'static str {
@@ -44,6 +65,9 @@ impl Kind {
             Self::SendBusy => "send_busy",
             Self::RecvBusy => "recv_busy",
             Self::Call => "call",
+            Self::OneCore => "one_core",
+            Self::Slice => "slice",
+            Self::Beside => "beside",
         }
     }
 
@@ -62,7 +86,17 @@ impl Kind {
 
     /// Whether only part of an iteration is timed, by two readings of the clock around it.
     pub const fn timed_inside(self) -> bool {
-        matches!(self, Self::SendBusy | Self::RecvBusy)
+        matches!(self, Self::SendBusy | Self::RecvBusy | Self::Slice | Self::Beside)
+    }
+
+    /// Whether both ranks are on one core for it.
+    pub const fn on_one_core(self) -> bool {
+        matches!(self, Self::OneCore | Self::Slice | Self::Beside)
+    }
+
+    /// Whether messages of the step's length go both ways in it.
+    pub(crate) const fn exchanges(self) -> bool {
+        !matches!(self, Self::Call | Self::Slice | Self::Beside)
     }
 }
 
@@ -88,6 +122,7 @@ pub(crate) struct Iteration {
     pub bytes: usize,
     pub messages: u64,
     pub delay: Span,
+    pub worked: fn() -> Span,
 }
 
 impl Iteration {
@@ -95,12 +130,13 @@ impl Iteration {
     pub(crate) fn payload(&self) -> (u64, u64) {
         let bytes = self.bytes as u64;
         match self.kind {
-            Kind::Echo | Kind::TwoWrite => (bytes, bytes),
+            Kind::Echo | Kind::TwoWrite | Kind::OneCore => (bytes, bytes),
             Kind::Stream => (self.messages * bytes, 1),
             Kind::Prtt => (self.messages * bytes, bytes),
             Kind::SendBusy => (bytes, 1),
             Kind::RecvBusy => (1, bytes),
-            Kind::Call => (0, 0),
+            Kind::Call | Kind::Slice => (0, 0),
+            Kind::Beside => (1, 1),
         }
     }
 }
@@ -116,6 +152,24 @@ pub(crate) fn pause(comm: &impl Comm, delay: Span) {
     }
 }
 
+/// How long this rank keeps its core before another one that computes there has it.
+fn kept(comm: &impl Comm) -> Span {
+    let begun = comm.now().as_ps();
+    let (mut since, mut last, mut is_whole) = (begun, begun, false);
+    while last - begun < SLICES.as_ps() {
+        let now = comm.now().as_ps();
+        if now - last > AWAY.as_ps() {
+            if is_whole {
+                break;
+            }
+            // The first slice began before it was looked at.
+            (since, is_whole) = (now, true);
+        }
+        last = now;
+    }
+    Span::from_ps(last - since)
+}
+
 /// The leader's side of one iteration; the time inside the call, for the loops that time it there.
 #[inline]
 pub(crate) async fn lead<C: Comm>(
@@ -123,13 +177,13 @@ pub(crate) async fn lead<C: Comm>(
     iteration: Iteration,
     buffers: &mut Buffers,
 ) -> Result<Span, CommError> {
-    let Iteration { kind, bytes, messages, delay } = iteration;
+    let Iteration { kind, bytes, messages, delay, worked } = iteration;
     let peer = Rank(1);
     let from = Source::Rank(peer);
     let tag = TagMatch::Tag(DATA);
     let out = &buffers.out[..bytes];
     match kind {
-        Kind::Echo => {
+        Kind::Echo | Kind::OneCore => {
             comm.send(peer, DATA, out).await?;
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
         }
@@ -168,6 +222,16 @@ pub(crate) async fn lead<C: Comm>(
             return Ok(Span::from_ps(comm.now().as_ps() - before));
         }
         Kind::Call => comm.exchange(&[], &mut []).await?,
+        Kind::Slice => return Ok(kept(comm)),
+        Kind::Beside => {
+            // Who has said so waits from now on.
+            comm.recv(from, tag, &mut buffers.back[..1]).await?;
+            let (before, enough) = (comm.now().as_ps(), worked().as_ps() + delay.as_ps());
+            while worked().as_ps() < enough {}
+            let took = comm.now().as_ps() - before;
+            comm.send(peer, DATA, &buffers.out[..1]).await?;
+            return Ok(Span::from_ps(took));
+        }
     }
     Ok(Span::ZERO)
 }
@@ -183,7 +247,7 @@ pub(crate) async fn lead_batch<C: Comm>(
     buffers: &mut Buffers,
     batch: u32,
 ) -> Result<(), CommError> {
-    if iteration.kind == Kind::Echo {
+    if matches!(iteration.kind, Kind::Echo | Kind::OneCore) {
         let (peer, from, tag) = (Rank(1), Source::Rank(Rank(1)), TagMatch::Tag(DATA));
         let (out, back) = (&buffers.out[..iteration.bytes], &mut buffers.back[..iteration.bytes]);
         for _ in 0..batch {
@@ -206,7 +270,7 @@ pub(crate) async fn follow_batch<C: Comm>(
     buffers: &mut Buffers,
     iterations: u64,
 ) -> Result<(), CommError> {
-    if iteration.kind == Kind::Echo {
+    if matches!(iteration.kind, Kind::Echo | Kind::OneCore) {
         let (peer, from, tag) = (Rank(0), Source::Rank(Rank(0)), TagMatch::Tag(DATA));
         let (out, back) = (&buffers.out[..iteration.bytes], &mut buffers.back[..iteration.bytes]);
         for _ in 0..iterations {
@@ -233,7 +297,7 @@ pub(crate) async fn follow<C: Comm>(
     let from = Source::Rank(peer);
     let tag = TagMatch::Tag(DATA);
     match kind {
-        Kind::Echo => {
+        Kind::Echo | Kind::OneCore => {
             comm.recv(from, tag, &mut buffers.back[..bytes]).await?;
             comm.send(peer, DATA, &buffers.out[..bytes]).await?;
         }
@@ -264,6 +328,11 @@ pub(crate) async fn follow<C: Comm>(
             comm.send(peer, DATA, &buffers.out[..bytes]).await?;
         }
         Kind::Call => {}
+        Kind::Slice => pause(comm, SLICES),
+        Kind::Beside => {
+            comm.send(peer, DATA, &buffers.out[..1]).await?;
+            comm.recv(from, tag, &mut buffers.back[..1]).await?;
+        }
     }
     Ok(())
 }

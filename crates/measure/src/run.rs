@@ -30,6 +30,8 @@ pub struct Settings {
     /// Whether messages may be lost: then a wait that reaches its limit is a loss to be counted,
     /// not the end.
     pub lossy: bool,
+    /// How much of the processor this thread has had so far.
+    pub worked: fn() -> Span,
 }
 
 /// What a step gave.
@@ -146,7 +148,7 @@ impl Leader {
         let bytes = size(step.bytes.get())?;
         self.buffers.fit(bytes);
         let mut samples = Samples::none(Span::ZERO);
-        if step.kind != Kind::Call && bytes > 0 && !self.verified.contains(&bytes) {
+        if step.kind.exchanges() && bytes > 0 && !self.verified.contains(&bytes) {
             self.verify(comm, bytes, number, &mut samples).await?;
             if samples.lost >= MOST_LOSSES {
                 return Ok(samples);
@@ -158,6 +160,7 @@ impl Leader {
             bytes,
             messages: u64::from(step.messages.max(1)),
             delay: step.delay,
+            worked: self.settings.worked,
         };
         if step.kind == Kind::RecvBusy {
             if step.delay == Span::ZERO {
@@ -200,6 +203,16 @@ impl Leader {
             spent += took;
             estimate = Span::from_ps(took / u64::from(chunk));
         }
+    }
+
+    /// Tells the follower that both ranks are to move to one core, or away from it, which this rank does when it
+    /// returns.
+    ///
+    /// # Errors
+    /// Those of the layer.
+    pub async fn order_move<C: Comm>(&mut self, comm: &mut C, together: bool) -> Result<(), CommError> {
+        tell(comm, Control::Move { together }).await?;
+        self.expect_ready(comm).await
     }
 
     /// Tells the follower that nothing more will come.
@@ -255,7 +268,8 @@ impl Leader {
         while samples.lost < MOST_LOSSES {
             tell(comm, Control::Verify { bytes: bytes as u64 }).await?;
             self.expect_ready(comm).await?;
-            let echo = Iteration { kind: Kind::Echo, bytes, messages: 1, delay: Span::ZERO };
+            let (delay, worked) = (Span::ZERO, self.settings.worked);
+            let echo = Iteration { kind: Kind::Echo, bytes, messages: 1, delay, worked };
             samples.count(echo, 1);
             let outcome = lead(comm, echo, &mut self.buffers).await;
             if self.settle(comm, outcome, samples).await?.is_some() {
@@ -420,13 +434,21 @@ impl Follower {
         Self { settings, buffers: Buffers::default() }
     }
 
-    /// Does what the leader says until it says that nothing more will come.
+    /// Does what the leader says until it says that nothing more will come; `moves` to one core, or away from it.
     ///
     /// # Errors
     /// Those of the layer.
-    pub async fn serve<C: Comm>(&mut self, comm: &mut C) -> Result<(), CommError> {
+    pub async fn serve<C: Comm>(
+        &mut self,
+        comm: &mut C,
+        mut moves: impl FnMut(bool),
+    ) -> Result<(), CommError> {
         loop {
             match hear(comm).await? {
+                Control::Move { together } => {
+                    tell(comm, Control::Ready).await?;
+                    moves(together);
+                }
                 Control::Quit => return tell(comm, Control::Ready).await,
                 Control::Verify { bytes } => {
                     let bytes = size(bytes)?;
@@ -441,6 +463,7 @@ impl Follower {
                         bytes: size(order.bytes)?,
                         messages: order.messages,
                         delay: Span::ZERO,
+                        worked: self.settings.worked,
                     };
                     self.buffers.fit(iteration.bytes);
                     tell(comm, Control::Ready).await?;

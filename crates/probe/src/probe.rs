@@ -2,15 +2,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use wiretwin_host::vipl::Reach;
 use wiretwin_host::{
     Clock, Meeting, MeetingError, Mesh, Mvich, MvichOptions, Pair, PcaalOptions, PcaalStream, Shim,
     ShimError, ShmStream, SocketStream, Stream, TogetherCall, Traffic, UdpStream, arm_watchdog, crossing,
-    default_interrupts, die_with_parent, disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp, unix,
-    write_line,
+    crowded, default_interrupts, die_with_parent, disarm_watchdog, drive, pcaal, pin, pinned, shm, tcp,
+    tie_to, unix, worked, write_line,
 };
 use wiretwin_measure::{Deed, Doing, Follower, Group, Leader, Settings, Step, Together};
 use wiretwin_prog::{Comm, CommError, Rank, Reference};
@@ -56,6 +56,8 @@ const fn uncounted<C>(_: &C) -> Option<Value> {
 
 /// The longest to wait for a peer.
 const LONGEST_MEETING: Duration = Duration::from_secs(10);
+/// So long both ranks are together on another core first, and then on the one that they share.
+const SETTLE: Duration = Duration::from_millis(75);
 /// The longest to wait for a peer that has just been heard of, to see how far away it is.
 const CROSSING_LIMIT: Duration = Duration::from_millis(200);
 
@@ -413,27 +415,63 @@ fn measure<C: Comm>(
     let settings = Settings {
         clock_cost: Span::from_ps((quality.cost_ns * 1000.0).ceil() as u64),
         lossy: spec.layer.lossy(),
+        worked,
     };
+    let own = pinned();
+    let moves = |together: bool| move_ranks(spec, &own, together);
     let seat = Seat { rank, size: 2 };
     if rank == 1 {
         crossed(spec, seat, "before");
-        drive(Follower::new(settings).serve(comm)).map_err(|error| lost("serving rank 0", &error))?;
+        drive(Follower::new(settings).serve(comm, moves)).map_err(|error| lost("serving rank 0", &error))?;
         crossed(spec, seat, "after");
         return Ok(());
     }
     say(&output::hello(spec.layer.name(), effective, quality))?;
     let before = crossed(spec, seat, "before");
     let mut leader = Leader::new(settings);
+    let mut are_together = false;
     for (number, step) in schedule.iter().enumerate() {
+        if step.kind.on_one_core() && (before.is_none() || spec.pin.shared().is_none()) {
+            continue; // they have none in common
+        }
+        if step.kind.on_one_core() != are_together {
+            are_together = !are_together;
+            drive(leader.order_move(comm, are_together)).map_err(|error| lost("moving", &error))?;
+            moves(are_together);
+        }
         let before = traffic(spec)?;
         let samples = drive(leader.step(comm, step, number as u64))
             .map_err(|error| lost(&format!("schedule[{number}]"), &error))?;
         let carried = before.zip(traffic(spec)?).map(|(before, after)| after.since(&before));
         say(&output::samples(number, step.kind.name(), step, &samples, carried))?;
     }
+    if are_together {
+        drive(leader.order_move(comm, false)).map_err(|error| lost("moving", &error))?;
+        moves(false);
+    }
     drive(leader.quit(comm)).map_err(|error| lost("ending", &error))?;
     let after = crossed(spec, seat, "after");
     say(&output::done(before.zip(after), counted(comm)))
+}
+
+/// Moves this rank to the core that both share, and tells its library that ranks are more than cores; or back.
+///
+/// A kernel that shares cores between groups of threads gives less of one to a group that has just loaded another: so
+/// both ranks are together on another core first.
+fn move_ranks(spec: &Spec, own: &[u32], together: bool) {
+    let Some((first, last)) = spec.pin.shared().filter(|_| together) else {
+        // It was there before.
+        let _ = tie_to(own);
+        return;
+    };
+    crowded();
+    for cpu in [last, first] {
+        let _ = tie_to(&[cpu]);
+        let begun = Instant::now();
+        while begun.elapsed() < SETTLE {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 /// How far ranks 0 and 1 are apart just now, in nanoseconds; nothing if they do not share the

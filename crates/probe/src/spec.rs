@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use wiretwin_host::vipl::Reach;
 use wiretwin_host::{
-    LARGEST_DATAGRAM, LossLimit, MvichOptions, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch,
+    LARGEST_DATAGRAM, LossLimit, MvichOptions, PcaalFaults, PcaalOptions, SocketOptions, Wait, Watch, pinned,
 };
 use wiretwin_measure::{Kind, Step, Together};
 use wiretwin_units::{Bytes, Span};
@@ -78,6 +78,19 @@ pub enum Pin {
     One(u32),
     /// Rank r on core r of the list, which begins anew at its end.
     Each(Vec<u32>),
+}
+
+impl Pin {
+    /// The core that both ranks of a measurement can share, and another one if there is; none where each rank is told
+    /// its own.
+    pub fn shared(&self) -> Option<(u32, u32)> {
+        let cores = match self {
+            Self::Free => &pinned(),
+            Self::One(_) => return None,
+            Self::Each(cores) => cores,
+        };
+        cores.first().copied().zip(cores.last().copied())
+    }
 }
 
 /// This process among all.
@@ -445,7 +458,7 @@ fn read_step(key: String, value: Value, layer: &Layer) -> Result<Step, SpecError
     let bytes = reader.integer("bytes", 0, LARGEST_MESSAGE, None)?;
     let refuse_bytes =
         |reader: &Reader, allowed: &str| Err(reader.wrong("bytes", &Value::from(bytes), allowed));
-    if kind != Kind::Call {
+    if !matches!(kind, Kind::Call | Kind::Slice | Kind::Beside) {
         if bytes == 0 && !layer.has_boundaries() {
             return refuse_bytes(&reader, "a byte stream has no empty message, the least is 1");
         }

@@ -4,7 +4,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use wiretwin_host::{Failure, LossLimit, Meeting, Pair, SocketOptions, Stream, UdpStream, Wait, drive};
+use wiretwin_host::{
+    Failure, LossLimit, Meeting, Pair, SocketOptions, Stream, UdpStream, Wait, drive, worked,
+};
 use wiretwin_measure::{Follower, Kind, Leader, Samples, Settings, Step};
 use wiretwin_prog::Rank;
 use wiretwin_units::{Bytes, Span};
@@ -69,7 +71,7 @@ fn meet(directory: &Path, rank: u32, swallow: &'static [usize]) -> Pair<Dropping
 fn run(name: &str, swallow: [&'static [usize]; 2]) -> Samples {
     let directory = std::env::temp_dir().join(format!("wiretwin-loss-{name}-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
-    let settings = Settings { clock_cost: Span::from_ps(30_000), lossy: true };
+    let settings = Settings { clock_cost: Span::from_ps(30_000), lossy: true, worked };
     let step = Step {
         kind: Kind::Echo,
         bytes: Bytes::new(100),
@@ -83,7 +85,7 @@ fn run(name: &str, swallow: [&'static [usize]; 2]) -> Samples {
     };
     let samples = std::thread::scope(|scope| {
         let follower = scope.spawn(|| {
-            drive(Follower::new(settings).serve(&mut meet(&directory, 1, swallow[1]))).unwrap();
+            drive(Follower::new(settings).serve(&mut meet(&directory, 1, swallow[1]), |_| {})).unwrap();
         });
         let mut pair = meet(&directory, 0, swallow[0]);
         let mut leader = Leader::new(settings);

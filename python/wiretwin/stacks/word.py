@@ -17,6 +17,7 @@ __all__ = [
     "LOAD",
     "NONBLOCKING",
     "OF_MPI_2_2",
+    "ONE_CORE",
     "ONE_SIDED",
     "OVER_MESSAGES",
     "PAIRS",
@@ -33,8 +34,10 @@ ALL_LOOPS = frozenset({"echo", "two_write", "stream", "prtt", "send_busy", "recv
 """The loops of two ranks that every probe has."""
 FETCH = frozenset({"fetch"})
 """Besides, for a probe whose library can send without waiting."""
-SHARING = frozenset({"one_core", "slice", "beside", "one_core_recv", "one_core_probe", "one_core_any"})
-"""Besides, for a probe that tells what its ranks do on a core that they share."""
+ONE_CORE = frozenset({"one_core", "slice", "beside"})
+"""Besides, for a library that is told, or does not need to be told, that ranks share a core."""
+SHARING = ONE_CORE | {"one_core_recv", "one_core_probe", "one_core_any"}
+"""And for a probe that also tells what its ranks do there in calls of other kinds."""
 FIRST = frozenset({"first"})
 """Besides, for a probe that tells what the first call of each kind takes in a fresh process."""
 BLOCKING = (

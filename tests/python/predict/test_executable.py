@@ -385,6 +385,17 @@ def test_clocks_and_sleep_are_virtual() -> None:
     assert "1000 0.001" in done.err
 
 
+def test_what_a_look_at_the_clock_takes_the_simulator_is_none_of_the_programs(tmp_path: Path) -> None:
+    # Ranks that share cores know the time by the simulator alone, which takes microseconds of real time.
+    looks = 20_000
+    path = tmp_path / "crowded.toml"
+    path.write_text(TWIN.replace('"mpi4py/mpich"', '"mpi/mpich"'))
+    program = compiled(f"    for (int look = 0; look < {looks}; look++) MPI_Wtime();\n")
+    found = predict_executable(program, twin=path, ranks=4, passes=1, ends=False)
+    for rank in found.per_rank:
+        assert looks * 20e-9 <= rank.compute_s < looks * 1.5e-6
+
+
 def test_a_prediction_of_a_program_in_c_is_kept_like_any_other() -> None:
     program = compiled("    MPI_Barrier(WORLD);\n")
     done = wiretwin("predict", program, *NOTHING, "--ranks", "4", "--compute", "5us", "-o", "predicted")

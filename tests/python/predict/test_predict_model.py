@@ -170,9 +170,8 @@ slice_ms = {{ value = 3.95, low = 3.0, high = 4.0, {figure}
 
 
 def test_open_mpi_gives_way_where_its_launcher_finds_more_ranks_than_cores() -> None:
-    twin = Twin.parse(
-        TWIN.replace('"mpi4py/mpich"', '"mpi/openmpi"').replace('idle = "yield"', 'idle = "spin"')
-    )
+    text = TWIN.replace('"mpi4py/mpich"', '"mpi/openmpi"').replace('idle = "yield"', 'idle = "spin"')
+    twin = Twin.parse(text)
 
     def idle(ranks: int, **site: Any) -> set[str]:
         model = Site.of(ranks, **site).model(twin, "mpi/openmpi")
@@ -184,6 +183,16 @@ def test_open_mpi_gives_way_where_its_launcher_finds_more_ranks_than_cores() -> 
     testbed = "testbed:hosts=4,rate=100Mbit/s,delay=5us"
     assert idle(4, network=testbed) == {"spin"}
     assert idle(8, network=testbed.replace("4,", "2,"), ranks_per_host=4) == {"yield"}
+    # What its ranks were measured to do on one core is what they do then, and no others.
+    sharing = '[layers."mpi/openmpi".sharing]\nidle = "yield"\n' + "".join(
+        f"{name} = {{ value = {value}, low = {value}, high = {value}, launches = 3, samples = 12 }}\n"
+        for name, value in (("one_core_us", 1.5), ("turn_us", 1.4), ("slice_ms", 4.0), ("kept_share", 1.0))
+    )
+    twin = Twin.parse(text.replace("[layers.shm]", sharing + "[layers.shm]"))
+    assert idle(2) == {"spin"}
+    node = Site.of(4).model(twin, "mpi/openmpi")["nodes"][0]
+    assert (node["idle"], node["turn_ps"], node["fair"]) == ("yield", 1_400_000, False)
+    assert idle(4, network=testbed) == {"spin"}
     other = Twin.parse(TWIN.replace('idle = "yield"', 'idle = "spin"'))
     assert single_host(other, MPI, 4)["nodes"][0]["idle"] == "spin"
 

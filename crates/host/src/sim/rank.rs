@@ -243,7 +243,7 @@ impl Rank {
         } else if self.phase == Phase::Inside && !self.callers.is_inside() {
             self.ask(Ask::new(AskKind::Exit));
         }
-        self.callers.me().left_at_ns = processor_ns();
+        self.go_on();
     }
 
     /// The time of the rank, picoseconds, a look at which takes what it takes; none where it has no virtual time.
@@ -262,6 +262,7 @@ impl Rank {
             self.pay();
             self.ask(Ask::new(AskKind::Now));
             self.hand_over();
+            self.go_on();
         }
         Some(self.clock_ps)
     }
@@ -310,6 +311,7 @@ impl Rank {
         self.pay();
         self.ask(Ask::new(kind));
         self.hand_over();
+        self.go_on();
         true
     }
 
@@ -341,6 +343,12 @@ impl Rank {
         }
         self.owed_ps += span_ps;
         self.clock_ps += span_ps;
+    }
+
+    /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
+    fn go_on(&mut self) {
+        let now_ns = processor_ns();
+        self.callers.me().left_at_ns = now_ns;
     }
 
     /// Asks for the computation that is owed.

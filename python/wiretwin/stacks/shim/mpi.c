@@ -11,9 +11,11 @@
 #define _GNU_SOURCE
 #include "wiretwin_shim.h"
 
+#include <dlfcn.h>
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -423,6 +425,13 @@ int wt_call(void *me) {
     layer *self = me;
     int code = MPI_Send(self->error, 0, MPI_BYTE, MPI_PROC_NULL, 0, self->data);
     return code == MPI_SUCCESS ? WT_OK : failed(self, code);
+}
+
+/* Open MPI's launcher has ranks give way while they wait where they are more than cores, and not otherwise: what
+ * ompi_mpi_init calls then. */
+void wt_crowded(void) {
+    void (*set)(bool) = (void (*)(bool))dlsym(RTLD_DEFAULT, "opal_progress_set_yield_when_idle");
+    if (set) set(true);
 }
 
 const char *wt_error(void *me) { return ((layer *)me)->error; }

@@ -96,6 +96,9 @@ int wt_call(void *self);
  * nanoseconds, one entry for each iteration. WT_UNSUPPORTED for a name that the library has nothing for. */
 int wt_together(void *self, const wt_together_order *order, uint64_t *times_ns);
 
+/* Optional: ranks are more than cores from now on. A library whose launcher tells its ranks so is told as it would be. */
+void wt_crowded(void);
+
 /* The text of the last error, good until the next call. */
 const char *wt_error(void *self);
 
