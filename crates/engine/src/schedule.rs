@@ -145,6 +145,7 @@ impl<E: Copy> Schedule<E> {
     /// Takes the next event if it is due at `last` or before, and moves the clock to it.
     ///
     /// Where it is not, the clock stays; [`Schedule::advance`] moves it on.
+    #[inline]
     pub fn next_through(&mut self, last: SimTime) -> Option<Event<E>> {
         let event = self.queue.pop_through(last)?;
         self.now = event.time;

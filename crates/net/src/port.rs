@@ -414,7 +414,7 @@ impl<U: Copy> Port<U> {
     ///
     /// # Panics
     /// For a flow that has not been added.
-    #[inline]
+    #[inline(always)] // for each unit on each line
     pub fn take(&mut self, now: SimTime, class: u32, unit: U, bytes: u32) -> Taken<U> {
         self.counters.offered += 1;
         match &mut self.queued {
@@ -484,13 +484,17 @@ impl<U: Copy> Port<U> {
     /// A unit that waited and whose turn has come at `now` or before, and when its last bit will have left.
     #[inline]
     pub fn next(&mut self, now: SimTime) -> Option<(U, SimTime)> {
-        let Queued::Backlog(backlog) = &mut self.queued else { return None };
-        let start = self.transmitter.free_at();
-        if start > now {
+        if self.transmitter.free_at() > now || !self.has_waiting() {
             return None;
         }
+        self.send_waiting()
+    }
+
+    /// Sends the unit whose turn is next.
+    fn send_waiting(&mut self) -> Option<(U, SimTime)> {
+        let Queued::Backlog(backlog) = &mut self.queued else { return None };
         let ((came, unit), bytes) = backlog.pop()?;
-        let (_, end) = self.send(came, start, bytes).expect(LASTS);
+        let (_, end) = self.send(came, self.transmitter.free_at(), bytes).expect(LASTS);
         Some((unit, end))
     }
 
@@ -519,6 +523,7 @@ impl<U: Copy> Port<U> {
 
     /// Whether units wait behind the one that is being sent, where they leave as a scheduler says.
     #[must_use]
+    #[inline]
     pub fn has_waiting(&self) -> bool {
         matches!(&self.queued, Queued::Backlog(backlog) if !backlog.is_empty())
     }

@@ -159,30 +159,32 @@ impl<E: Copy> EventQueue<E> {
     /// Where it is after, nothing changes: events pushed before it cost what they would have.
     #[inline]
     pub fn pop_through(&mut self, last: SimTime) -> Option<Event<E>> {
-        if self.lane.is_empty() {
-            if self.run_next == self.run.len() {
-                if let Some(first) = self.heap.first() {
-                    if first.time > last {
-                        return None;
-                    }
-                    let event = self.heap.pop()?;
-                    return Some(self.popped(event));
-                }
-                if !self.open_through(last) {
-                    return None;
-                }
-            }
-            if self.heap.is_empty()
-                && let Some(&event) = self.run.get(self.run_next)
-            {
-                if event.time > last {
-                    return None;
-                }
-                self.run_next += 1;
-                return Some(self.popped(event));
-            }
+        let is_near = self.run_next < self.run.len() || !self.heap.is_empty() || !self.lane.is_empty();
+        if !is_near && !self.open_through(last) {
+            return None;
         }
-        self.pop_of_three(last)
+        let run = self.run.get(self.run_next).map_or(u128::MAX, Event::key);
+        let heap = self.heap.first().map_or(u128::MAX, Event::key);
+        if let Some(&event) = self.lane.first(&self.arena).filter(|event| event.key() < run.min(heap)) {
+            if event.time > last {
+                return None;
+            }
+            self.lane.drop_first(&mut self.arena);
+            return Some(self.popped(event));
+        }
+        if run < heap {
+            let event = self.run[self.run_next];
+            if event.time > last {
+                return None;
+            }
+            self.run_next += 1;
+            return Some(self.popped(event));
+        }
+        if self.heap.first()?.time > last {
+            return None;
+        }
+        let event = self.heap.pop()?;
+        Some(self.popped(event))
     }
 
     /// The earliest event, which stays. Those of the wheel's earliest slot are near from then on, so that what is
@@ -213,32 +215,6 @@ impl<E: Copy> EventQueue<E> {
         self.left += 1;
         self.now = event.time.as_ps();
         event
-    }
-
-    /// As [`EventQueue::pop_through`], where something near is left and not all of it in the run.
-    fn pop_of_three(&mut self, last: SimTime) -> Option<Event<E>> {
-        let run = self.run.get(self.run_next).map_or(u128::MAX, Event::key);
-        let heap = self.heap.first().map_or(u128::MAX, Event::key);
-        if let Some(&event) = self.lane.first(&self.arena).filter(|event| event.key() < run.min(heap)) {
-            if event.time > last {
-                return None;
-            }
-            self.lane.drop_first(&mut self.arena);
-            return Some(self.popped(event));
-        }
-        if run < heap {
-            let event = self.run[self.run_next];
-            if event.time > last {
-                return None;
-            }
-            self.run_next += 1;
-            return Some(self.popped(event));
-        }
-        if self.heap.first()?.time > last {
-            return None;
-        }
-        let event = self.heap.pop()?;
-        Some(self.popped(event))
     }
 
     /// Adds an event whose time is not after `near_last`.

@@ -14,7 +14,7 @@ use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
 use super::echo::Echoing;
 use super::slab::{Load, Packet, Slab, Unit};
-use super::tcp::{Step, TcpEnd};
+use super::tcp::TcpEnd;
 use crate::fabric::{CircuitId, Fabric, Plan};
 use crate::port::{Discipline, Port, PortCounters, PortSpec, Room, Scheduler, Taken};
 
@@ -470,7 +470,7 @@ impl Network {
     }
 
     /// A packet is at its host.
-    #[inline]
+    #[inline(always)] // as what follows, for each packet
     fn receive(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let host = self.ends[self.packets.load(number).end as usize].host;
         if let Some(processor) = self.processors.get_mut(host as usize)
@@ -500,7 +500,7 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let Load { end, unit } = self.packets.load(number);
         let end = *end;
@@ -566,21 +566,22 @@ impl Network {
         loop {
             let state = &mut self.ends[end as usize];
             match state.tcp.step(now) {
-                Step::Work(work) => {
+                Output::Work(work) => {
                     if let Some(processor) = self.processors.get_mut(state.host as usize) {
                         processor.pay(now, work);
                     }
                 }
-                Step::Transmit(segment) => {
+                Output::Transmit(segment) => {
                     let at = self.processors.get(state.host as usize).map_or(now, |host| host.done(now));
                     self.transmit(sink, at, end, (segment.octets() + IP_BYTES, Unit::Segment(segment)));
                 }
-                Step::Read => {
+                Output::Deliver(_) => {
                     while let Some(client) = state.whole() {
                         self.complete.push_back(client);
                     }
                 }
-                Step::Rest(timer) => {
+                Output::Event(_) => {}
+                Output::Timeout(timer) => {
                     if let Some(timer) = timer {
                         sink.put(timer, Kind::Timer.of(end));
                     }
@@ -590,7 +591,7 @@ impl Network {
         }
     }
 
-    #[inline]
+    #[inline(always)] // so that a segment is written once, where it lies while it is under way
     pub(super) fn transmit(
         &mut self,
         sink: &mut impl EventSink<Event>,
@@ -618,7 +619,7 @@ impl Network {
     }
 
     /// A packet is at the port of a line.
-    #[inline]
+    #[inline(always)] // for each packet on each line
     fn offer(&mut self, sink: &mut impl EventSink<Event>, at: SimTime, number: u32, bytes: u32, way: Way) {
         let line = &mut self.lines[way.line as usize];
         match line.port.take(at, way.flow, number, bytes) {

@@ -40,6 +40,7 @@ pub(super) struct Slab {
 }
 
 impl Slab {
+    #[inline]
     pub(super) fn insert(&mut self, packet: Packet, load: Load) -> u32 {
         if let Some(number) = self.free.pop() {
             self.packets[number as usize] = packet;

@@ -2,21 +2,9 @@
 
 use std::sync::Arc;
 
-use wiretwin_proto::tcp::{Config, Endpoint, Event, Read, Reason, Segment, SeqNumber, Setup};
-use wiretwin_proto::{MessageId, Output, Work};
+use wiretwin_proto::tcp::{Config, Endpoint, Event, Read, Reason, SeqNumber, Setup, TcpOutput};
+use wiretwin_proto::{MessageId, Output};
 use wiretwin_units::{Bytes, SimTime};
-
-/// What an end asks of those around it.
-pub(crate) enum Step {
-    /// Its host is to do this work before what follows.
-    Work(Work),
-    /// This segment is to be sent.
-    Transmit(Segment),
-    /// Its user has read.
-    Read,
-    /// Nothing more for now; a timer is to be set for this time, if there is one.
-    Rest(Option<SimTime>),
-}
 
 /// An end of a connection and its user.
 #[derive(Clone, Debug)]
@@ -53,33 +41,31 @@ impl TcpEnd {
         }
     }
 
-    /// The next thing to do, until it rests.
+    /// What the machine puts out next, and what its user does of it: its work and its segments are the caller's, what is
+    /// delivered has been read, and a timeout is a timer that is to be set.
     #[inline]
-    pub(crate) fn step(&mut self, now: SimTime) -> Step {
-        loop {
-            match self.machine.poll_output() {
-                Output::Work(work) => return Step::Work(work),
-                Output::Transmit(segment) => return Step::Transmit(segment),
-                Output::Deliver(_) => {
-                    if let Read::Octets(bytes) = self.machine.receive(now, Bytes::new(u64::MAX)) {
-                        self.read += bytes.get();
-                        self.last_read = now;
-                        return Step::Read;
-                    }
-                }
-                Output::Event(Event::Established | Event::Writable) => self.go_on_writing(now),
-                Output::Event(Event::EndOfStream) => {
-                    // It has closed already where the connection is over.
-                    let _ = self.machine.close(now);
-                }
-                Output::Event(Event::Closed(reason)) => self.ended = Some(reason),
-                Output::Event(Event::Urgent { .. }) => {}
-                Output::Timeout(deadline) => {
-                    self.deadline = deadline.unwrap_or(SimTime::MAX);
-                    return Step::Rest(self.timer());
+    pub(crate) fn step(&mut self, now: SimTime) -> TcpOutput {
+        let mut output = self.machine.poll_output();
+        match &mut output {
+            Output::Work(_) | Output::Transmit(_) | Output::Event(Event::Urgent { .. }) => {}
+            Output::Deliver(_) => {
+                if let Read::Octets(bytes) = self.machine.receive(now, Bytes::new(u64::MAX)) {
+                    self.read += bytes.get();
+                    self.last_read = now;
                 }
             }
+            Output::Event(Event::Established | Event::Writable) => self.go_on_writing(now),
+            Output::Event(Event::EndOfStream) => {
+                // It has closed already where the connection is over.
+                let _ = self.machine.close(now);
+            }
+            Output::Event(Event::Closed(reason)) => self.ended = Some(*reason),
+            Output::Timeout(deadline) => {
+                self.deadline = deadline.unwrap_or(SimTime::MAX);
+                *deadline = self.timer();
+            }
         }
+        output
     }
 
     /// A timer that was set is due at `now`: whether the machine has something to say, or else when to look again.
@@ -95,7 +81,7 @@ impl TcpEnd {
     }
 
     /// When a timer is to be set, if one is: one that comes too early finds that out by itself and looks again.
-    pub(crate) fn timer(&mut self) -> Option<SimTime> {
+    fn timer(&mut self) -> Option<SimTime> {
         let is_earlier = self.deadline < self.scheduled;
         is_earlier.then(|| {
             self.scheduled = self.deadline;

@@ -42,8 +42,11 @@ impl Stub {
 }
 
 impl Endpoint {
-    /// Begins a round of sending.
-    pub(super) fn begin_pass(&mut self) {
+    /// Begins a round of sending, if that was not done; whether all had been acknowledged when it began.
+    pub(super) fn begin_pass(&mut self) -> bool {
+        if let Pass::Begun { idle } = self.pass {
+            return idle;
+        }
         let idle = self.snd_max == self.snd_una;
         if idle && self.config.idle_restart && self.state.is_synchronized() {
             let silence = self.config.elapsed(self.last_received, self.now);
@@ -53,6 +56,7 @@ impl Endpoint {
             }
         }
         self.pass = Pass::Begun { idle };
+        idle
     }
 
     /// The next segment of a round; `idle` says whether all had been acknowledged when it began.

@@ -25,19 +25,15 @@ impl Endpoint {
             if let Some(output) = self.tell() {
                 return output;
             }
-            let stub = match self.pass {
-                Pass::None if self.unsubmitted > 0 => {
-                    self.submit_piece();
-                    continue;
+            if self.pass == Pass::None {
+                if self.unsubmitted == 0 {
+                    return Output::Timeout(self.timers.next());
                 }
-                Pass::None => return Output::Timeout(self.timers.next()),
-                Pass::Due => {
-                    self.begin_pass();
-                    continue;
-                }
-                Pass::Begun { idle } => self.next_segment(idle),
-            };
-            let Some(stub) = stub else {
+                self.submit_piece();
+                continue;
+            }
+            let idle = self.begin_pass();
+            let Some(stub) = self.next_segment(idle) else {
                 self.pass = Pass::None;
                 continue;
             };
