@@ -306,11 +306,13 @@ impl World {
         let state = &mut cores[core as usize];
         let queue = &mut queues[state.queue as usize];
         let Some(turns) = &mut queue.turns else { return };
-        let mut begins = |number: &u32| (turns.begins(sharers[*number as usize].member, now), *number);
-        let Some((at, number)) = queue.queue.iter().map(&mut begins).min() else {
+        let member = |number: &u32| sharers[*number as usize].member;
+        let Some((at, first)) = turns.first(queue.queue.iter().map(member), now) else {
             queue.next = None;
             return;
         };
+        let number =
+            queue.queue.iter().copied().find(|number| member(number) == first).expect("it wants the core");
         if at > now && queue.next == Some((number, at)) {
             return;
         }

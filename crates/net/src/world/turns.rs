@@ -29,6 +29,9 @@ pub(super) struct Turns {
     keeps: Vec<bool>,
     /// By member, whether it sleeps and takes no turns.
     asleep: Vec<bool>,
+    /// How many do not sleep, and what they have had together.
+    awake: u64,
+    all: u64,
     /// Whose turn begins at `since`, if none has had anything to do since then.
     whose: u32,
     since: u64,
@@ -36,8 +39,9 @@ pub(super) struct Turns {
 
 impl Turns {
     /// A core without ranks; a look and a slice take so long, in picoseconds.
-    pub(super) const fn new(turn: u64, slice: u64, fair: bool) -> Self {
-        Self { turn, slice, fair, had: Vec::new(), keeps: Vec::new(), asleep: Vec::new(), whose: 0, since: 0 }
+    pub(super) fn new(turn: u64, slice: u64, fair: bool) -> Self {
+        let (had, keeps, asleep) = (Vec::new(), Vec::new(), Vec::new());
+        Self { turn, slice, fair, had, keeps, asleep, awake: 0, all: 0, whose: 0, since: 0 }
     }
 
     /// One more rank takes turns; returns its number.
@@ -45,6 +49,7 @@ impl Turns {
         self.had.push(0);
         self.keeps.push(false);
         self.asleep.push(false);
+        self.awake += 1;
         self.had.len() as u32 - 1
     }
 
@@ -52,6 +57,7 @@ impl Turns {
     pub(super) fn work(&mut self, member: u32, span: u64) {
         if self.fair {
             self.had[member as usize] += span;
+            self.all += if self.asleep[member as usize] { 0 } else { span };
         }
     }
 
@@ -72,6 +78,8 @@ impl Turns {
     /// A rank's program sleeps; it has the core, and leaves it next.
     pub(super) fn sleep(&mut self, member: u32) {
         self.asleep[member as usize] = true;
+        self.awake -= 1;
+        self.all -= self.had[member as usize];
     }
 
     /// A rank's program has slept enough; `is_free` is whether nobody works on the core. It is owed what the others
@@ -80,13 +88,14 @@ impl Turns {
         if is_free {
             self.advance(now);
         }
-        let (others, all) = (self.awake().count() as u64, self.awake().sum::<u64>());
-        self.asleep[member as usize] = false;
-        if let Some(mean) = all.checked_div(others) {
+        if let Some(mean) = self.all.checked_div(self.awake) {
             self.had[member as usize] = mean;
         } else {
             (self.whose, self.since) = (member, now);
         }
+        self.asleep[member as usize] = false;
+        self.awake += 1;
+        self.all += self.had[member as usize];
     }
 
     /// What those have had that do not sleep.
@@ -100,34 +109,39 @@ impl Turns {
         self.work(self.whose, now - self.since);
     }
 
-    /// When the next turn of a rank that does not sleep begins, or `now` if that is under way; nobody has had anything to do since one
-    /// left.
-    pub(super) fn begins(&mut self, member: u32, now: u64) -> u64 {
-        if self.awake().count() == 1 {
-            return now;
+    /// Of ranks that want the core, none of which sleeps, the one whose turn begins first, and when that is: `now` if it
+    /// is under way. Nobody has had anything to do since one left.
+    pub(super) fn first(&mut self, wanting: impl Iterator<Item = u32>, now: u64) -> Option<(u64, u32)> {
+        let mut wants = vec![false; self.had.len()];
+        wanting.for_each(|member| wants[member as usize] = true);
+        let any = wants.iter().position(|wants| *wants)? as u32;
+        if self.awake == 1 {
+            return Some((now, any));
         }
         self.advance(now);
-        if self.whose == member {
-            return now;
+        if self.length() == 0 {
+            return Some((now, any));
+        }
+        if wants[self.whose as usize] {
+            return Some((now, self.whose));
         }
         let mut ahead = self.clone();
-        while ahead.whose != member {
+        while !wants[ahead.whose as usize] {
             if !ahead.next() {
-                return now;
+                return Some((now, any));
             }
         }
-        ahead.since.max(now)
+        Some((ahead.since, ahead.whose))
     }
 
     /// Goes on to the turn that is under way at `now`.
     fn advance(&mut self, now: u64) {
-        let members = self.awake().count() as u64;
-        if members == 0 {
+        if self.awake == 0 {
             return;
         }
         let keeping =
             self.keeps.iter().zip(&self.asleep).filter(|(keeps, asleep)| **keeps && !**asleep).count() as u64;
-        let round = (members - keeping) * self.turn + keeping * self.slice;
+        let round = (self.awake - keeping) * self.turn + keeping * self.slice;
         loop {
             let length = self.length();
             if length == 0 || now - self.since < length {
@@ -164,9 +178,8 @@ impl Turns {
 
     /// How long a rank may have the core until it has had the mean; none if it has had more.
     fn owed(&self, member: u32) -> Option<u64> {
-        let (members, all) = (self.awake().count() as u64, self.awake().sum::<u64>());
-        let short = all.checked_sub(members * self.had[member as usize])?;
-        Some(if members > 1 { short / (members - 1) } else { 0 })
+        let short = self.all.checked_sub(self.awake * self.had[member as usize])?;
+        Some(if self.awake > 1 { short / (self.awake - 1) } else { 0 })
     }
 
     /// Who has the core after a rank: of those that have had the least, the next one round.
@@ -190,8 +203,13 @@ mod tests {
         turns
     }
 
+    /// When the next turn of a rank begins.
+    fn begins(turns: &Turns, member: u32, now: u64) -> u64 {
+        turns.clone().first([member].into_iter(), now).expect("one wants the core").0
+    }
+
     fn begin(turns: &Turns, now: u64) -> Vec<u64> {
-        (0..turns.had.len() as u32).map(|member| turns.clone().begins(member, now)).collect()
+        (0..turns.had.len() as u32).map(|member| begins(turns, member, now)).collect()
     }
 
     #[test]
@@ -220,7 +238,7 @@ mod tests {
         let mut turns = members(1, true);
         turns.work(0, 50);
         turns.leave(0, 100, true, false);
-        assert_eq!(turns.begins(0, 103), 103);
+        assert_eq!(begins(&turns, 0, 103), 103);
     }
 
     #[test]
@@ -277,7 +295,7 @@ mod tests {
         turns.sleep(0);
         turns.leave(0, 300, false, false);
         // 1 and 2 by turns, which have had 0 both.
-        let others = |now| [1, 2].map(|member| turns.clone().begins(member, now));
+        let others = |now| [1, 2].map(|member| begins(&turns, member, now));
         assert_eq!(others(300), [300, 310]);
         assert_eq!(others(1_000_305), [1_000_305, 1_000_310]);
         turns.wake(0, 1_000_310, true);
