@@ -160,9 +160,14 @@ class World:
     def step(self) -> list[tuple[int, WorldOutcome]]:
         """Go to the next instant at which ranks can go on; [] if there is none, ever."""
     def replay(
-        self, traces: Sequence[RankTrace], durations_ps: Sequence[Sequence[int]] | None = None
+        self,
+        traces: Sequence[RankTrace],
+        durations_ps: Sequence[Sequence[int]] | None = None,
+        asleep_ps: Sequence[Sequence[tuple[int, int]]] | None = None,
     ) -> bool:
         """Do what ranks did in another world, each computation as long as the next of its rank's durations.
+
+        Of the stretches that are numbered in `asleep_ps` the rank sleeps for so long, and needs no core.
 
         Without durations each takes what the trace says. Returns whether all operations were done; where a
         path depends on time they may not be.

@@ -16,9 +16,10 @@ pub struct SimCalls {
     begin_thread: extern "C" fn(),
     wait_outside: extern "C" fn(u64),
     spawn: extern "C" fn(u32),
+    rehearse: extern "C" fn(c_int),
 }
 
-static CALLS: SimCalls = SimCalls { enter, exit, now, sleep, begin_thread, wait_outside, spawn };
+static CALLS: SimCalls = SimCalls { enter, exit, now, sleep, begin_thread, wait_outside, spawn, rehearse };
 
 /// The functions, if this process is a rank of a simulated run.
 #[unsafe(no_mangle)]
@@ -82,6 +83,10 @@ extern "C" fn begin_thread() {
 
 extern "C" fn wait_outside(span_ps: u64) {
     of_rank(|rank| rank.wait_outside(span_ps));
+}
+
+extern "C" fn rehearse(turns: c_int) {
+    of_rank(|rank| rank.rehearse(turns != 0));
 }
 
 extern "C" fn spawn(count: u32) {

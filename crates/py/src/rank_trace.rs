@@ -2,6 +2,7 @@
 //! when it runs alone, done again in another world.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::iter::Peekable;
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -353,6 +354,10 @@ pub(crate) struct Again<'a> {
     names: Vec<NameId>,
     /// How long it computes instead.
     durations: Option<std::vec::IntoIter<u64>>,
+    /// The stretches in which it sleeps, and for how long.
+    asleep: Peekable<std::vec::IntoIter<(u64, u64)>>,
+    /// The number of the next stretch.
+    stretch: u64,
 }
 
 impl<'a> Again<'a> {
@@ -360,6 +365,7 @@ impl<'a> Again<'a> {
     pub(crate) fn of(
         trace: &'a RankTrace,
         durations: Option<Vec<u64>>,
+        asleep: Vec<(u64, u64)>,
         mut name_id: impl FnMut(&str) -> NameId,
     ) -> Self {
         Self {
@@ -370,6 +376,8 @@ impl<'a> Again<'a> {
             by_request: trace.by_request(),
             names: trace.names.iter().map(|name| name_id(name)).collect(),
             durations: durations.map(Vec::into_iter),
+            asleep: asleep.into_iter().peekable(),
+            stretch: 0,
         }
     }
 
@@ -394,6 +402,7 @@ impl<'a> Again<'a> {
 
     /// How long the next stretch takes: as given, or else its own.
     fn duration(&mut self, own: u64) -> PyResult<Span> {
+        self.stretch += 1;
         Ok(Span::from_ps(match &mut self.durations {
             None => own,
             Some(durations) => durations.next().ok_or_else(|| {
@@ -422,7 +431,18 @@ impl<'a> Again<'a> {
                 }
             }
             let operation = match step {
-                Step::Compute(own) => Op::Compute(self.duration(own)?),
+                Step::Compute(own) => {
+                    let (stretch, span) = (self.stretch, self.duration(own)?);
+                    match self.asleep.next_if(|(number, _)| *number == stretch) {
+                        Some((_, asleep)) => {
+                            let asleep = Span::from_ps(asleep.min(span.as_ps()));
+                            let at_work = Span::from_ps(span.as_ps() - asleep.as_ps());
+                            world.post(rank, Op::Compute(at_work)).map_err(refused)?;
+                            Op::Sleep(asleep)
+                        }
+                        None => Op::Compute(span),
+                    }
+                }
                 Step::Sleep(own) => Op::Sleep(self.duration(own)?),
                 Step::Enter { name, site } => Op::Enter { name: self.names[name as usize], site },
                 Step::Exit => Op::Exit,

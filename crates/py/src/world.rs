@@ -184,19 +184,22 @@ impl World {
         Ok((made[0], made[1]))
     }
 
-    /// Does what ranks did in another world, with these durations of their computation or with their own; whether
-    /// all have come to their end.
-    #[pyo3(signature = (traces, durations_ps = None))]
+    /// Does what ranks did in another world, with these durations of their computation or with their own, and in these
+    /// stretches asleep for so long of it; whether all have come to their end.
+    #[pyo3(signature = (traces, durations_ps = None, asleep_ps = None))]
     fn replay(
         &mut self,
         traces: Vec<PyRef<'_, RankTrace>>,
         durations_ps: Option<Vec<Vec<u64>>>,
+        asleep_ps: Option<Vec<Vec<(u64, u64)>>>,
     ) -> PyResult<bool> {
         let mut durations = durations_ps.map(Vec::into_iter);
+        let mut asleep = asleep_ps.unwrap_or_default().into_iter();
         let mut players = Vec::with_capacity(traces.len());
         for trace in &traces {
             let own = durations.as_mut().map(|durations| durations.next().unwrap_or_default());
-            players.push(Again::of(trace, own, |name| self.inner.name_id(name)));
+            let asleep = asleep.next().unwrap_or_default();
+            players.push(Again::of(trace, own, asleep, |name| self.inner.name_id(name)));
         }
         let mut resumed = (0..players.len() as u32).collect::<Vec<_>>();
         loop {

@@ -20,6 +20,8 @@ __all__ = ["KINDS", "UNKNOWN", "Away"]
 UNKNOWN = "what cannot be told"
 KINDS = ("processes that it started", "its other threads", "files", UNKNOWN)
 """What a rank was blocked for."""
+_ASLEEP = KINDS[2:]
+"""What needs no core of the host meanwhile."""
 _LOOK_FROM_NS = 30_000
 """A shorter absence is an interrupt, or a look for whether to give way."""
 
@@ -35,10 +37,13 @@ class Away:
     ----------
     blocked_ns
         How long the thread was blocked inside stretches, by `KINDS`.
+    asleep_ns
+        How long of the last stretch nobody needed its core.
     """
 
     def __init__(self) -> None:
         self.blocked_ns = dict.fromkeys(KINDS, 0)
+        self.asleep_ns = 0
         self._file: int | None = None
         with contextlib.suppress(OSError):
             self._file = os.open("/proc/thread-self/schedstat", os.O_RDONLY | os.O_CLOEXEC)
@@ -56,6 +61,7 @@ class Away:
     def took_ns(self) -> int:
         """Return how long the thread has been blocked since the stretch began, and note what for."""
         cpu_ns, wall_ns = thread_time_ns(), perf_counter_ns()
+        self.asleep_ns = 0
         gap_ns = (wall_ns - self._wall_ns) - (cpu_ns - self._cpu_ns)
         if gap_ns < _LOOK_FROM_NS or self._file is None:
             return 0
@@ -69,6 +75,8 @@ class Away:
             return 0
         kind = next((kind for kind, more in zip(KINDS, grown, strict=False) if more), UNKNOWN)
         self.blocked_ns[kind] += blocked_ns
+        if kind in _ASLEEP:
+            self.asleep_ns = blocked_ns
         return blocked_ns
 
     def _queued(self) -> int:

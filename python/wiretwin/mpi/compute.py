@@ -43,12 +43,14 @@ class ComputeSource(Protocol):
 class Pass:
     """The computation of one pass: durations in picoseconds and path digests, by rank.
 
-    `crossing_ns` is how far the first two ranks were apart before and after, if they could tell.
+    `crossing_ns` is how far the first two ranks were apart before and after, if they could tell;
+    `asleep_ps`, by rank and stretch, for how long of it no core was needed, where that is any time.
     """
 
     durations_ps: list[list[int]]
     digests: list[list[int]]
     crossing_ns: tuple[float, float] | None = None
+    asleep_ps: list[dict[int, int]] = field(default_factory=list)
 
 
 class Measured:
@@ -169,6 +171,11 @@ class Aggregated:
             lost.count += 1
             value = measured_ps
         return value if self._scale == 1.0 else round(value * self._scale)
+
+    def asleep_ps(self, rank: int, call: int) -> int:
+        """Return for how long of a stretch no core is needed, as the first pass has it, in picoseconds."""
+        asleep = self._passes[0].asleep_ps
+        return asleep[rank].get(call, 0) if asleep else 0
 
     def warnings(self) -> list[str]:
         """Say which ranks took a path that no pass had taken."""

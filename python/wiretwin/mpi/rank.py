@@ -99,6 +99,7 @@ class Rank:
         "_stuck",
         "arrived_ns",
         "asked",
+        "asleep_ps",
         "attached",
         "away",
         "background",
@@ -126,6 +127,7 @@ class Rank:
         "sequences",
         "site",
         "sites",
+        "sleeps",
         "thread",
         "waiting",
     )
@@ -142,12 +144,15 @@ class Rank:
         self.charge = runtime.source.charge
         self.bias_ns = runtime.bias_ns
         self.away = runtime.away
+        self.sleeps: Callable[[int, int], int] | None = getattr(runtime.source, "asleep_ps", None)
         self.greenlet: greenlet.greenlet | None = None
         self.left_ns = 0
         self.arrived_ns = 0
         self.thread = get_ident()
         self.digest = _FIRST_DIGEST
         self.durations_ps: list[int] = []
+        self.asleep_ps: dict[int, int] = {}
+        """By stretch, for how long of it the rank needed no core."""
         self.digests: list[int] = []
         self.call_sites: list[int] = []
         self.inside = ""
@@ -200,10 +205,19 @@ class Rank:
         durations = self.durations_ps
         measured_ps = 1000 * (measured_ns - self.bias_ns) if measured_ns > self.bias_ns else 0
         ps = self.charge(self.index, len(durations), digest, self.sites.table[site], measured_ps)
+        if self.away is not None and self.away.asleep_ns:
+            self.asleep_ps[len(durations)] = 1000 * self.away.asleep_ns
+            self.away.asleep_ns = 0
+        asleep = 0 if self.sleeps is None else self.sleeps(self.index, len(durations))
         durations.append(ps)
         self.digests.append(digest)
         self.call_sites.append(site)
-        return ps
+        if not asleep:
+            return ps
+        self.post_leave(self.index)
+        self.post(self.index, ("compute", ps - min(asleep, ps)))
+        self.post(self.index, ("sleep", min(asleep, ps)))
+        return 0
 
     def _account(self, digest: int, site: int, measured_ns: int) -> None:
         self.post(self.index, ("compute", self._charged_ps(digest, site, measured_ns)))

@@ -12,7 +12,7 @@ time (no `ANY_SOURCE`, no Waitany, Waitsome, Test or probe, no look at a clock),
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -298,7 +298,12 @@ class _SoloWorld:
         raise DepartureError(f"rank {rank} runs alone: the world's clock does not go")
 
 
-def replay(recording: Recording, world: Any, durations_ps: Sequence[Sequence[int]]) -> None:
+def replay(
+    recording: Recording,
+    world: Any,
+    durations_ps: Sequence[Sequence[int]],
+    asleep_ps: Sequence[Mapping[int, int]] = (),
+) -> None:
     """Run the trace of a recording in a fresh world, with other durations of the computation.
 
     Parameters
@@ -307,13 +312,16 @@ def replay(recording: Recording, world: Any, durations_ps: Sequence[Sequence[int
         A `_core.World` of as many ranks in which nothing has happened yet.
     durations_ps
         The computation, rank by rank and stretch by stretch, in picoseconds.
+    asleep_ps
+        By rank and stretch for how long of it no core is needed, where that is any time.
 
     Raises
     ------
     SimulationError
         When the trace does not run to its end there: a program whose path depends on time.
     """
-    if not world.replay(recording.traces, durations_ps):
+    asleep = [sorted(rank.items()) for rank in asleep_ps]
+    if not world.replay(recording.traces, durations_ps, asleep):
         late = min((rank for rank, *_ in world.blocked()), default=0)
         raise SimulationError(
             f"the recorded trace does not run to its end: rank {late} waits for what never comes; "

@@ -500,10 +500,11 @@ def run_alone(
     *,
     seed: int = 1,
     start: Callable[[], None] | None = None,
-) -> tuple[list[int], list[int], dict[str, int]]:
+) -> tuple[list[int], list[int], dict[str, int], dict[int, int]]:
     """Run one rank of a recorded run alone; returns its durations in picoseconds and path digests.
 
-    Returned is also for how long it was blocked, and for what (`Away.blocked_ns`).
+    Returned is also for how long it was blocked, and for what (`Away.blocked_ns`), and by stretch for how
+    long of it no core was needed, in picoseconds.
 
     Parameters
     ----------
@@ -525,7 +526,7 @@ def run_alone(
     assert solo.only is not None
     assert runtime.away is not None
     rank = runtime.ranks[solo.only]
-    return rank.durations_ps, rank.digests, runtime.away.blocked_ns
+    return rank.durations_ps, rank.digests, runtime.away.blocked_ns, rank.asleep_ps
 
 
 def _load(script: str | os.PathLike[str], ranks: int) -> tuple[Path, types.CodeType]:

@@ -25,7 +25,7 @@ from typing import Any
 from wiretwin import _core, process, scratch, shared_memory
 from wiretwin.errors import InputError, ProgramError, SimulationError
 from wiretwin.predict import learnt, printed, spread, timeline
-from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site
+from wiretwin.predict.model import LAYER, AnyNetwork, Side, Site, deals
 from wiretwin.predict.records import (
     DEFAULT_PASSES,
     DEFAULT_SEED,
@@ -34,6 +34,7 @@ from wiretwin.predict.records import (
     Prediction,
     Spread,
     Statistic,
+    compute_share,
     keep,
     sha256_of,
     utc_now,
@@ -157,20 +158,26 @@ def predict_executable(
     spawned = 0
     cores = _at_work(site, fitted) if compute_ps is None and recorder is None else 1
 
-    def once(side: Side, core: int, ended: threading.Event) -> _Run:
+    model = site.model(fitted, layer, "value", None if state is None else state.name)
+    # Which ranks share a core is another in each launch, and so in each pass.
+    dealt = deals(model, passes, seed)
+
+    def once(side: Side, number: int, core: int, ended: threading.Event) -> _Run:
         nonlocal spawned
-        model = site.model(fitted, layer, side, None if state is None else state.name)
+        one = site.model(fitted, layer, side, None if state is None else state.name)
+        if dealt:
+            one["dealt"] = dealt[number % len(dealt)]
         while True:
             # Processes that the program spawns go to the hosts of its ranks, in turn.
-            placement = [model["placement"][number % ranks] for number in range(ranks + spawned)]
-            nodes = model["nodes"]
+            placement = [one["placement"][number % ranks] for number in range(ranks + spawned)]
+            nodes = one["nodes"]
             if fitted is None and spawned:
                 # Hosts that cost nothing have a core for everybody.
                 nodes = [node | {"cores": ranks + spawned} for node in nodes]
-            text = json.dumps(model | {"placement": placement, "nodes": nodes})
+            text = json.dumps(one | {"placement": placement, "nodes": nodes})
             world = _core.World(ranks + spawned, text, seed=seed, timeline=out is not None)
-            one = _Simulated(world, ranks, compute_ps, limit_s, recorder, core, cores, ended)
-            found = one.run(library, path.name, command)
+            simulated_run = _Simulated(world, ranks, compute_ps, limit_s, recorder, core, cores, ended)
+            found = simulated_run.run(library, path.name, command)
             if isinstance(found, _Run):
                 return found
             spawned = found
@@ -181,11 +188,16 @@ def predict_executable(
 
     tried: list[_Run] = []
     passes = passes if compute_ps is None and recorder is None else 1
+    if passes > 1:
+        # Of several launches the first alone pays for memory that the kernel has not had from the host below,
+        # and for files that are in no cache.
+        say("simulating once without measuring")
+        _at_once(once, ["value"] * cores)
     while len(tried) < passes:
         for number in range(len(tried), min(passes, len(tried) + cores)):
             say(f"simulating, pass {number + 1} of {passes}" if passes > 1 else "simulating")
         # Also a last one has others beside it.
-        tried += _at_once(once, ["value"] * cores)[: passes - len(tried)]
+        tried += _at_once(once, ["value"] * cores, len(tried))[: passes - len(tried)]
     tried.sort(key=lambda run: run.seconds)
     chosen = tried[0 if statistic == "minimum" else (len(tried) - 1) // 2]
     twins: list[float] = []
@@ -209,7 +221,7 @@ def predict_executable(
     ]
 
     def within(width: float, programs: int) -> Spread:
-        known = None if setup is None else learnt.launches(setup)
+        known = None if setup is None else learnt.launches(setup, chosen.seconds)
         low, high = spread.interval(chosen.seconds, by_pass, twins, known=known, model=width)
         meaning = spread.meaning(not measured, not twins, False, programs)
         return Spread(value=chosen.seconds, low=low, high=high, meaning=meaning)
@@ -217,7 +229,7 @@ def predict_executable(
     noise = found = within(0.0, 0)
     if setup is not None:
         errors = learnt.errors(setup)
-        share = max(rank.compute_s for rank in per_rank) / chosen.seconds if chosen.seconds > 0 else 1.0
+        share = compute_share(model, [rank.compute_s for rank in per_rank], chosen.seconds)
         found = within(errors.half_width(chosen.seconds, share), errors.programs)
     prediction = Prediction(
         program=path.name,
@@ -226,7 +238,7 @@ def predict_executable(
         ranks=ranks,
         layer=named,
         twin_sha256=None if fitted is None else hashlib.sha256(fitted.to_toml().encode()).hexdigest(),
-        network=site.model(fitted, layer, "value", None if state is None else state.name),
+        network=model,
         seed=seed,
         compute=ComputeNote(
             source="measured" if compute_ps is None else "given", statistic=statistic, passes=len(tried)
@@ -273,13 +285,18 @@ def _at_work(site: Site, twin: Twin | None) -> int:
     return min(ranks, twin.host.cores, len(os.sched_getaffinity(0)))
 
 
-def _at_once(once: Callable[[Side, int, threading.Event], _Run], sides: Sequence[Side]) -> list[_Run]:
-    """Run as many worlds at once, each on a core of its own: what is computed has neighbours at work."""
+def _at_once(
+    once: Callable[[Side, int, int, threading.Event], _Run], sides: Sequence[Side], first: int = 0
+) -> list[_Run]:
+    """Run as many worlds at once, each on a core of its own: what is computed has neighbours at work.
+
+    They are numbered from `first` on.
+    """
     ended = threading.Event()
     if len(sides) == 1:
-        return [once(sides[0], 0, ended)]
+        return [once(sides[0], first, 0, ended)]
     with ThreadPoolExecutor(len(sides)) as pool:
-        runs = [pool.submit(once, side, core, ended) for core, side in enumerate(sides)]
+        runs = [pool.submit(once, side, first + core, core, ended) for core, side in enumerate(sides)]
         try:
             return [run.result() for run in runs]
         except BaseException:

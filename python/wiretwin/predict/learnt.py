@@ -79,9 +79,14 @@ SETUPS = {
     "testbed": "several hosts on the cores of one machine",
 }
 SETUPS |= {f"library-{name}": f"{what}, the MPI library itself" for name, what in SETUPS.items()}
+_BY_CORE, _ON_TWO_CORES = 7, ("crowded", "testbed")
+"""Before this edition the share of computation was that of the busiest rank, wherever others shared its
+core: in these set-ups, all of which were on two cores."""
 TAILS = (2, 4, 8, 16, 32)
 """Degrees of freedom of the errors: with 2, one in twenty is above 4.3 scales, with 32 above 2.04."""
 CONFIDENCE = 0.95
+_ALIKE = 30.0
+"""Launches of programs that take longer or shorter by more than this factor tell nothing of each other."""
 _NORMAL = 1.959963984540054
 _SURE = 1000.0
 """As many degrees of freedom are taken for certainty."""
@@ -113,7 +118,7 @@ class Past:
     predicted_s
         The prediction, in seconds.
     compute_share
-        The share of the time that the busiest rank computed.
+        The share of the time that the busiest rank, or the cores that ranks share, computed.
     below, above
         Half widths of the noise that the prediction knew of (95 %), as logarithms.
     launches_s
@@ -217,14 +222,17 @@ def read(file: Path = FILE) -> list[Past]:
 
 def parsed(row: Mapping[str, Any]) -> Past:
     """Return a row of the file, by its columns."""
+    edition, ranks, share = int(row["edition"]), int(row["ranks"]), float(row["compute_share"])
+    if edition < _BY_CORE and row["setup"].endswith(_ON_TWO_CORES):
+        share = min(1.0, share * max(1.0, ranks / 2))
     return Past(
-        int(row["edition"]),
+        edition,
         row["setup"],
         row["program"],
-        int(row["ranks"]),
+        ranks,
         row["when"],
         float(row["predicted_s"]),
-        float(row["compute_share"]),
+        share,
         float(row["below"]),
         float(row["above"]),
         tuple(map(float, row["launches_s"].split())),
@@ -236,10 +244,15 @@ def _record() -> tuple[Past, ...]:
     return tuple(read())
 
 
-def launches(setup: str, past: Iterable[Past] | None = None) -> Launches | None:
-    """Return how launches scatter in a set-up; none where fewer than two programs are on record."""
-    some = _nearest(setup, _record() if past is None else past)
-    return _scatter([row.launches_s for row in some if len(row.launches_s) > 2])
+def launches(setup: str, seconds: float, past: Iterable[Past] | None = None) -> Launches | None:
+    """Return how launches scatter that take about so long; none where fewer than two programs are on record.
+
+    What is there once a run scatters too, so that launches of a millisecond scatter ten times as much as
+    those of a second.
+    """
+    some = [row for row in _nearest(setup, _record() if past is None else past) if len(row.launches_s) > 2]
+    near = [row for row in some if seconds / _ALIKE <= row.predicted_s <= seconds * _ALIKE]
+    return _scatter([row.launches_s for row in near]) or _scatter([row.launches_s for row in some])
 
 
 def _scatter(launches_s: Sequence[Sequence[float]]) -> Launches | None:

@@ -41,6 +41,7 @@ from wiretwin.predict.records import (
     Range,
     Spread,
     Statistic,
+    compute_share,
     keep,
     read,
     sha256_of,
@@ -323,7 +324,8 @@ class Forecast:
             return
         self._measured = len(chosen)
         every = [parts[in_place_of[rank]] for rank in range(self.ranks)]
-        self.passes.append(Pass([one.durations_ps for one in every], list(paths), found[0].crossing_ns))
+        durations, asleep = ([one.durations_ps for one in every], [one.asleep_ps for one in every])
+        self.passes.append(Pass(durations, list(paths), found[0].crossing_ns, asleep))
         self._blocked.append([one.blocked_ns for one in every])
 
     def _untold_s(self) -> float:
@@ -431,7 +433,9 @@ class Forecast:
         if recording.timed:
             source = self.source
             if self.kind == "measured":
-                source = Aggregated([Pass(_aggregate(used, self.statistic), used[0].digests)])
+                durations = _aggregate(used, self.statistic)
+                asleep = _asleep(used, durations)
+                source = Aggregated([Pass(durations, used[0].digests, asleep_ps=asleep)])
             if self.kind == "measured" or worlds or network != self.network:
                 runs = [self._simulate(source, json.dumps(one)) for one in worlds or [network]]
                 by_deal = [max(one.end_ps) / 1e12 for one, _ in runs]
@@ -451,23 +455,24 @@ class Forecast:
             if self.kind != "measured" and network != self.network:
                 run, recording = self._simulate(self.source, json.dumps(network))
             chosen = _aggregate(used, self.statistic) if self.kind == "measured" else run.compute.durations_ps
+            asleep = _asleep(used, chosen)
             trace = Trace(run, recording, self.seed)
-            by_deal = [trace.modelled(json.dumps(one), chosen).seconds for one in worlds]
+            by_deal = [trace.modelled(json.dumps(one), chosen, asleep).seconds for one in worlds]
             at = by_deal.index(median_low(by_deal)) if worlds else 0
             network = worlds[at] if worlds else network
             network_json = json.dumps(network)
             if self.kind == "measured" or worlds:
-                model = trace.modelled(network_json, chosen, keep=self.keep)
+                model = trace.modelled(network_json, chosen, asleep, keep=self.keep)
             else:
                 model = _as_run(run, _sent(recording))
             if self.kind == "measured":
                 by_pass = [
                     model.seconds
                     if one.durations_ps == chosen
-                    else trace.modelled(network_json, one.durations_ps).seconds
+                    else trace.modelled(network_json, one.durations_ps, one.asleep_ps).seconds
                     for one in used
                 ]
-            ends = [trace.modelled(one, chosen).seconds for one in self._twin_ends(state, dealt, at)]
+            ends = [trace.modelled(one, chosen, asleep).seconds for one in self._twin_ends(state, dealt, at)]
         if self.kind == "replayed":
             _check_all_used(self.earlier, chosen)
         network = worlds[at] if worlds else network
@@ -480,7 +485,7 @@ class Forecast:
                 ends,
                 by_deal if worlds else (),
                 self._untold_s(),
-                known=None if setup is None else learnt.launches(setup),
+                known=None if setup is None else learnt.launches(setup, model.seconds),
                 model=width,
             )
             meaning = spread.meaning(self.kind != "measured", self.twin is None, bool(worlds), programs)
@@ -489,8 +494,8 @@ class Forecast:
         noise = seconds = within(0.0, 0)
         if setup is not None:
             errors = learnt.errors(setup)
-            busiest = max(rank.compute_s for rank in model.per_rank)
-            share = busiest / model.seconds if model.seconds > 0 else 1.0
+            computed_s = [rank.compute_s for rank in model.per_rank]
+            share = compute_share(network, computed_s, model.seconds)
             seconds = within(errors.half_width(model.seconds, share), errors.programs)
         return _Predicted(state, network, passes, seconds, noise, setup, model, chosen, other_paths)
 
@@ -583,11 +588,16 @@ class Trace:
         self.seed = seed
 
     def modelled(
-        self, network_json: str, durations_ps: Sequence[Sequence[int]], *, keep: bool = False
+        self,
+        network_json: str,
+        durations_ps: Sequence[Sequence[int]],
+        asleep_ps: Sequence[Mapping[int, int]] = (),
+        *,
+        keep: bool = False,
     ) -> Modelled:
         """Run the trace in a fresh world; `keep` its timeline."""
         world: Any = _core.World(self.run.ranks, network_json, seed=self.seed, timeline=keep)
-        run_again(self.recording, world, durations_ps)
+        run_again(self.recording, world, durations_ps, asleep_ps)
         again = replace(
             self.run,
             end_ps=[world.now_ps(rank) for rank in range(self.run.ranks)],
@@ -636,6 +646,16 @@ def _aggregate(passes: Sequence[Pass], statistic: Statistic) -> list[list[int]]:
         wanted, total = median_low([sum(row) for row in rows]), sum(medians)
         chosen.append([value * wanted // total for value in medians] if total else medians)
     return chosen
+
+
+def _asleep(passes: Sequence[Pass], chosen: Sequence[Sequence[int]]) -> list[dict[int, int]]:
+    """Return by rank and stretch the median over the passes of how long of it no core was needed."""
+    found = []
+    for rank, durations in enumerate(chosen):
+        rows = [one.asleep_ps[rank] if one.asleep_ps else {} for one in passes]
+        medians = {at: median_low([row.get(at, 0) for row in rows]) for at in sorted(set().union(*rows))}
+        found.append({at: min(ps, durations[at]) for at, ps in medians.items() if ps})
+    return found
 
 
 def _with_passes(

@@ -205,9 +205,33 @@ class Prediction(_Record):
 
     @property
     def compute_share(self) -> float:
-        """The share of the time that the busiest rank computed."""
-        seconds = self.seconds.value
-        return max(rank.compute_s for rank in self.per_rank) / seconds if seconds > 0 else 1.0
+        """The share of the time that the busiest rank, or the cores that ranks share, computed."""
+        computed_s = [rank.compute_s for rank in self.per_rank]
+        return compute_share(self.network, computed_s, self.seconds.value)
+
+
+def compute_share(model: Mapping[str, Any], computed_s: Sequence[float], seconds: float) -> float:
+    """Return the share of `seconds` that the busiest rank computed, or the cores of a host that ranks share.
+
+    A rank that waits for the core that it shares waits for what others compute there.
+
+    Parameters
+    ----------
+    model
+        What the ranks lived on.
+    computed_s
+        For how long each of them computed, in seconds.
+    seconds
+        The time of the program, in seconds.
+    """
+    if seconds <= 0:
+        return 1.0
+    nodes = model.get("nodes", ())
+    by_host: dict[int, float] = {}
+    for node, computed in zip(model.get("placement", ()), computed_s, strict=False):
+        host = nodes[node].get("cores_of", node)
+        by_host[host] = by_host.get(host, 0.0) + computed / nodes[host]["cores"]
+    return min(1.0, max([*computed_s, *by_host.values()]) / seconds)
 
 
 class Launch(BaseModel):

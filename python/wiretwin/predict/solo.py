@@ -62,12 +62,14 @@ class Spec:
 class Part:
     """The computation of one rank: durations in picoseconds, path digests, how far away the other was.
 
-    `blocked_ns` is how long it was blocked meanwhile, by what for (`wiretwin.mpi.away.KINDS`).
+    `blocked_ns` is how long it was blocked meanwhile, by what for (`wiretwin.mpi.away.KINDS`), `asleep_ps` by
+    stretch for how long of it no core was needed.
     """
 
     durations_ps: list[int]
     digests: list[int]
     blocked_ns: dict[str, int]
+    asleep_ps: dict[int, int]
     crossing_ns: Ends | None
 
 

@@ -93,3 +93,30 @@ def test_a_rank_that_is_blocked_takes_as_long_as_that(tmp_path: Path, name: str)
         assert once.low < 0.5 * once.value < 1.5 * once.value < once.high
     if name == "sleep":
         assert "blocked" not in notes
+
+
+CROWDED = """
+if rank == 0:
+    import select
+    {look}
+    select.select([], [], [], 0.2)
+comm.Barrier()
+"""
+
+
+@pytest.mark.parametrize("look", ["pass", "MPI.Wtime()"])
+def test_a_rank_that_is_blocked_leaves_its_core_to_those_that_wait(tmp_path: Path, look: str) -> None:
+    figure = "low = 0.5, high = 4.0, launches = 3, samples = 30 }\n"
+    sharing = '[layers."mpi4py/mpich".sharing]\nidle = "yield"\n' + "".join(
+        f"{name} = {{ value = {value}, {figure}"
+        for name, value in (("one_core_us", 3.5), ("turn_us", 2.2), ("slice_ms", 4.0), ("kept_share", 0.5))
+    )
+    twin = Twin.parse(TWIN.replace("[layers.shm]", sharing + "[layers.shm]"))
+    program = tmp_path / "program.py"
+    program.write_text(HEAD + CROWDED.format(look=look), "utf-8")
+    found = predict(program, twin=twin, ranks=4, passes=1, out=None)
+    actual = run(program, ranks=4, launches=1, splits=0, out=tmp_path / "run")
+    # The others take half of the core from a rank that computes, and nothing from one that sleeps.
+    assert WAITS_S <= found.seconds.value < 1.5 * WAITS_S
+    assert actual.seconds.value >= WAITS_S
+    assert found.compute_share > 0.5

@@ -14,6 +14,7 @@ from scipy import special, stats
 
 from wiretwin.predict import learnt
 from wiretwin.predict.learnt import Launches, Past
+from wiretwin.predict.records import compute_share
 from wiretwin.predict.spread import interval
 
 
@@ -97,10 +98,26 @@ def test_the_scatter_of_launches_is_found_again() -> None:
         deviation = math.sqrt(0.03**2 / draw.gammavariate(6 / 2, 2 / 6))
         times = tuple(math.exp(draw.gauss(0, deviation)) for _ in range(7))
         rows.append(Past(2, "host", f"program {number}", 2, "2026-11-25", 1.0, 0.5, 0.0, 0.0, times))
-    found = learnt.launches("host", rows)
+    found = learnt.launches("host", 1.0, rows)
     assert found is not None
     assert math.sqrt(found.variance) == pytest.approx(0.03, rel=0.1)
     assert found.worth == pytest.approx(6, rel=0.4)
+
+
+def test_launches_of_a_second_tell_nothing_of_those_of_a_millisecond() -> None:
+    draw = random.Random(5)
+    rows = [
+        Past(2, "host", f"{number}", 2, "2026-11-25", seconds, 0.5, 0.0, 0.0, times)
+        for number in range(40)
+        for seconds, deviation in ((1.0, 0.02), (1e-3, 0.2))
+        for times in [tuple(seconds * math.exp(draw.gauss(0, deviation)) for _ in range(7))]
+    ]
+    for seconds, deviation in ((0.1, 0.02), (3e-4, 0.2)):
+        found = learnt.launches("host", seconds, rows)
+        assert found is not None
+        assert math.sqrt(found.variance) == pytest.approx(deviation, rel=0.2)
+    # Where none takes about so long, all count.
+    assert learnt.launches("host", 1e6, rows) is not None
 
 
 def test_launches_on_record_add_to_what_few_passes_say() -> None:
@@ -128,6 +145,23 @@ def test_the_record_is_read_and_has_what_was_run(tmp_path: Path) -> None:
     text = learnt.FILE.read_text("utf-8").splitlines()
     file.write_text("\n".join([text[0], text[-1]]) + "\n")
     assert learnt.read(file) == rows[-1:]
+
+
+def test_cores_that_ranks_share_compute_while_ranks_wait_for_them() -> None:
+    node = {"cores": 2}
+    crowded = {"nodes": [node], "placement": [0] * 4}
+    assert compute_share(crowded, [0.5] * 4, 1.0) == 1.0
+    assert compute_share(crowded, [0.2, 0.1, 0.1, 0.0], 1.0) == pytest.approx(0.2)
+    hosts = {"nodes": [node, node | {"cores_of": 0}], "placement": [0, 0, 1, 1]}
+    assert compute_share(hosts, [0.4] * 4, 1.0) == pytest.approx(0.8)
+    apart = {"nodes": [node, node], "placement": [0, 0, 1, 1]}
+    assert compute_share(apart, [0.4] * 4, 1.0) == pytest.approx(0.4)
+    assert compute_share({"local": {}}, [0.25, 0.5], 1.0) == 0.5
+    row = {"edition": "6", "setup": "library-crowded", "program": "a", "ranks": "4", "when": "2026-11-27"}
+    row |= {"predicted_s": "1", "compute_share": "0.45", "below": "0.1", "above": "0.1", "launches_s": "1"}
+    assert learnt.parsed(row).compute_share == pytest.approx(0.9)
+    assert learnt.parsed(row | {"edition": "7"}).compute_share == 0.45
+    assert learnt.parsed(row | {"setup": "library-host"}).compute_share == 0.45
 
 
 def test_functions_are_those_of_scipy() -> None:

@@ -35,8 +35,6 @@ const WORK_PS: u64 = 2_000_000;
 const RESTLESS: u32 = 5000;
 /// Questions in vain of a library that has nothing under way, and may be at work for itself alone.
 const UNDISTURBED: u32 = 64;
-/// So many looks at the processor's clock tell what one takes.
-const LOOKS_AT_CLOCK: u32 = 64;
 /// How long a rank sleeps before it looks whether the run goes on.
 const SLEEP: Duration = Duration::from_secs(2);
 
@@ -111,8 +109,13 @@ pub struct Rank {
     has_messages: bool,
     /// Picoseconds of computation that have not been asked for.
     owed_ps: u64,
-    /// What two looks at the processor's clock are apart by themselves, which is no computation of the program's.
-    look_ns: u64,
+    /// What the ends of a stretch take in which the program does nothing, nanoseconds: where the rank has kept the
+    /// processor before it, and where others have had it.
+    ends_ns: [u64; 2],
+    /// Such stretches, of either kind.
+    rehearsed: [Vec<u64>; 2],
+    /// Whether others have had the processor since the last stretch.
+    has_turned: bool,
     callers: Callers,
     /// Whether the end of the library needs no messages, and waits outside.
     ends_outside: bool,
@@ -196,7 +199,9 @@ impl Rank {
             is_unsure: false,
             has_messages: false,
             owed_ps: 0,
-            look_ns: look_ns(),
+            ends_ns: [0; 2],
+            rehearsed: [Vec::new(), Vec::new()],
+            has_turned: false,
             callers: Callers::default(),
             ends_outside: std::env::var_os(ENDS_OUTSIDE).is_some(),
             looks: 0,
@@ -334,15 +339,36 @@ impl Rank {
     fn compute(&mut self, now_ns: u64, stretches: u64) {
         let span_ps = if self.given.compute_ps == u64::MAX {
             let since_ns = std::mem::replace(&mut self.callers.me().left_at_ns, now_ns);
-            now_ns.saturating_sub(since_ns).saturating_sub(self.look_ns) * 1000
+            now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[usize::from(self.has_turned)]) * 1000
         } else {
             self.given.compute_ps * stretches
         };
+        self.has_turned = false;
         if span_ps >= WORK_PS {
             self.looks = 0;
         }
         self.owed_ps += span_ps;
         self.clock_ps += span_ps;
+    }
+
+    /// A stretch has ended in which the program did nothing, once the library had begun: what such stretches take is
+    /// none of what others take. `turns`: others have the processor before the next one.
+    pub fn rehearse(&mut self, turns: bool) {
+        if self.phase != Phase::Inside || self.given.compute_ps != u64::MAX {
+            return;
+        }
+        let now_ns = processor_ns();
+        let kind = usize::from(std::mem::take(&mut self.has_turned));
+        let span_ns = now_ns.saturating_sub(self.callers.me().left_at_ns);
+        let some = &mut self.rehearsed[kind];
+        some.push(span_ns);
+        some.sort_unstable();
+        self.ends_ns[kind] = some[some.len() / 2];
+        if turns {
+            self.ask(Ask::new(AskKind::Now));
+            self.hand_over();
+        }
+        self.go_on();
     }
 
     /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
@@ -398,6 +424,7 @@ impl Rank {
         }
         ring(self.memory.top());
         self.await_turn();
+        self.has_turned = true;
     }
 
     fn await_turn(&mut self) {
@@ -755,16 +782,6 @@ fn processor_ns() -> u64 {
     // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
     unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Returns what a look at [`processor_ns`] takes: the least of some, for what disturbs one only makes it longer.
-fn look_ns() -> u64 {
-    let mut before = processor_ns();
-    let looks = (0..LOOKS_AT_CLOCK).map(|_| {
-        let now = processor_ns();
-        now - std::mem::replace(&mut before, now)
-    });
-    looks.min().unwrap_or(0)
 }
 
 /// Ends the process with the reason on its standard error.

@@ -30,6 +30,7 @@ struct calls {
     void (*begin_thread)(void);
     void (*wait_outside)(uint64_t ps);
     void (*spawn)(uint32_t count);
+    void (*rehearse)(int turns);
 };
 
 static const struct calls *calls; /* none before the library has loaded the provider */
@@ -38,7 +39,7 @@ static __thread int depth;      /* calls of the library that this thread is in *
 static __thread int is_programs; /* the thread that began the program, or one that such a thread has begun */
 static uint64_t before_ns; /* what the program's clock has shown before it had virtual time */
 
-enum { LOOK_NS = 20 };
+enum { LOOK_NS = 20, REHEARSED = 32 };
 /* 2001-09-09: the beginning of virtual time for clocks that count from 1970. */
 static const uint64_t SINCE_1970_NS = 1000000000ull * 1000000000ull;
 
@@ -116,6 +117,10 @@ static void leave(int what)
     }
     if (calls)
         calls->exit();
+    /* Stretches in which the program does nothing, first those before which others have had the processor. */
+    if (calls && what == 2)
+        for (int stretch = 2 * REHEARSED; stretch-- > 0;)
+            calls->rehearse(stretch >= REHEARSED);
 }
 
 /* So many commands, each with a number of processes, which the root's alone is. */
