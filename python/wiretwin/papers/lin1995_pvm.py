@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wiretwin.model.cases import case
-from wiretwin.model.profiles import Network
-from wiretwin.papers.lin1995_settings import Setting
+from wiretwin.papers.lin1995_settings import Setting, socket_setting
 
 __all__ = ["PVM_KEYS", "ROUTES", "VERSIONS", "is_pvm", "pvm_setting"]
 
@@ -36,23 +34,5 @@ def pvm_setting(
 
     By default sockets are as PVM 3.2.5 sets them; see `VERSIONS`.
     """
-    lower = {"atm": "aal5"}.get(network, network)
-    adapter = "series-200" if network == "atm" else None
-    stack = f"pvm-{route}/{ROUTES[route]}/{lower}"
-    name = case(
-        stack=stack,
-        network=network,
-        host=host,
-        adapter=adapter,
-        buffer_kib=buffer_kib,
-        transport=None if nodelay else "nagle",
-    )
-    made = Network(
-        stack,
-        host,
-        adapter or "frames",
-        switch="asx100" if network == "atm" else None,
-        buffer_kib=buffer_kib,
-        nodelay=nodelay,
-    )
-    return Setting(name, made)
+    layer, transport = f"pvm-{route}", ROUTES[route]
+    return socket_setting(network, host, buffer_kib, nodelay=nodelay, layer=layer, transport=transport)

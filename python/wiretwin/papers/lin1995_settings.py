@@ -67,13 +67,20 @@ def program_setting(host: str, stack: str = "fore/aal5") -> Setting:
 
 
 def socket_setting(
-    network: str, host: str = "4/690", buffer_kib: int = 32, *, nodelay: bool = True, layer: str = "socket"
+    network: str,
+    host: str = "4/690",
+    buffer_kib: int = 32,
+    *,
+    nodelay: bool = True,
+    layer: str = "socket",
+    transport: str = "tcp",
 ) -> Setting:
     """Name stream sockets, or a message layer on them, over one of the three networks."""
     lower = {"atm": "aal5"}.get(network, network)
     adapter = "series-200" if network == "atm" else None
+    stack = f"{layer}/{transport}/{lower}"
     name = case(
-        stack=f"{layer}/tcp/{lower}",
+        stack=stack,
         network=network,
         host=host,
         adapter=adapter,
@@ -81,7 +88,7 @@ def socket_setting(
         transport=None if nodelay else "nagle",
     )
     made = Network(
-        f"{layer}/tcp/{lower}",
+        stack,
         host,
         adapter or "frames",
         switch="asx100" if network == "atm" else None,
