@@ -9,9 +9,10 @@ use super::super::stream::{self, Job};
 use super::{Endpoint, Trouble};
 
 /// Messages whose bytes are pushed on the stream: longer than what goes past the kernel at once, and so short that to
-/// ask for them first would take long beside them.
+/// ask for them first would take long beside them (a tenth of the time of 256 KiB, and more). One that comes before its
+/// receive is copied once more.
 pub(super) const LEAST_PUSHED: u64 = MOST_AT_ONCE as u64;
-const MOST_PUSHED: u64 = 1 << 16;
+const MOST_PUSHED: u64 = 1 << 18;
 /// Turns in which streams are asked each time after something has come on one.
 const LIVELY: u32 = 512;
 

@@ -160,7 +160,7 @@ fn a_host_without_an_ethernet_interface_goes_through_the_kernel() {
 #[test]
 fn long_messages_follow_each_other_over_tcp() {
     with_hosts(|hosts| {
-        for length in [20_000, 200_000] {
+        for length in [20_000, 400_000] {
             let carried = exchange(&hosts, &mut open(&hosts, [Ways::Any; 2]), &[length; 200]);
             assert!(carried.iter().all(|carried| carried.stream > 100), "{length}: {carried:?}");
         }
@@ -174,10 +174,10 @@ fn short_messages_and_those_pushed_on_tcp_keep_their_order_expected_or_not() {
         let mut ends = open(&hosts, [Ways::Any; 2]);
         let stands = (0..1000).any(|_| exchange(&hosts, &mut ends, &[20_000])[1].stream > 0);
         assert!(stands, "a connection");
-        let messages: Vec<_> = (0..COUNT).map(|at| bytes([8, 9000, 1000, 60_000][at % 4], at)).collect();
+        let messages: Vec<_> = (0..COUNT).map(|at| bytes([8, 9000, 1000, 200_000][at % 4], at)).collect();
         for is_expected in [true, false] {
             let before = ends[1].carried().stream;
-            let mut buffers = vec![vec![0; 60_000]; COUNT];
+            let mut buffers = vec![vec![0; 200_000]; COUNT];
             // SAFETY: the buffers and the messages outlive the completions, which are waited for.
             unsafe {
                 for (at, buffer) in buffers.iter_mut().enumerate().filter(|_| is_expected) {
