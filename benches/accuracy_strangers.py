@@ -74,6 +74,9 @@ class Setup:
     twin: Twin
     place: Place = HERE
 
+    ours: tuple[int, ...] = ()
+    """Processes other than this one whose work is that of the set-up."""
+
     @property
     def network(self) -> str | None:
         """What the prediction is told of the wire."""
@@ -89,7 +92,9 @@ def set_up(on: str, out: Path, folder: Path, layer: str) -> Iterator[Setup]:
     out.mkdir(parents=True, exist_ok=True)
     shared = [str(folder), str(out)]
     with Testbed.up(HOSTS, parse_link("wire", rate=on, delay=DELAY), share=shared) as bed:
-        yield Setup(on, measured(out / f"twin-{on}{suffix(layer)}.toml", layer, SIZES, bed), bed)
+        keeper = bed.folder.keeper
+        ours = () if keeper is None else (keeper.pid,)
+        yield Setup(on, measured(out / f"twin-{on}{suffix(layer)}.toml", layer, SIZES, bed), bed, ours)
 
 
 def named(row: dict[str, Any]) -> str:
@@ -123,7 +128,7 @@ def one_case(setup: Setup, listed: Listed, folder: Path, out: Path, ranks: int) 
     foretell = predict_executable if is_executable(program) else predict
     with tempfile.TemporaryDirectory(prefix="wiretwin-strangers-") as scratch, contextlib.chdir(there):
         # some read files beside them
-        words, others = listed.words(ranks), Others()
+        words, others = listed.words(ranks), Others(setup.ours)
         try:
             frozen = foretell(
                 program,
