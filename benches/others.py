@@ -43,7 +43,11 @@ class Others:
             with contextlib.suppress(psutil.Error):
                 process = psutil.Process(pid)
                 own |= {one.pid: one for one in (process, *process.children(recursive=True))}
-        return time.monotonic(), busy, sum(map(_worked, own.values())) + _worked(psutil.Process(1), range(2, 4))
+        return (
+            time.monotonic(),
+            busy,
+            sum(map(_worked, own.values())) + _worked(psutil.Process(1), range(2, 4)),
+        )
 
 
 def _worked(process: psutil.Process, fields: Iterable[int] = range(4)) -> float:

@@ -56,6 +56,7 @@ fn model() -> Model {
         nodes: vec![node],
         placement: vec![0; RANKS as usize],
         dealt: Vec::new(),
+        own: None,
         intra,
         inter: None,
         link: None,

@@ -106,6 +106,7 @@ fn model(ranks: u32, cores: u32) -> Model {
         }],
         placement: vec![0; ranks as usize],
         dealt: Vec::new(),
+        own: None,
         intra,
         inter: None,
         link: None,

@@ -107,6 +107,17 @@ pub struct FirstCall {
 /// So many [`FirstCall`]s a model has at most.
 pub const MOST_FIRST_CALLS: usize = 64;
 
+/// How far apart the two ranks of a message are, which says what it costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// A rank and itself.
+    Own,
+    /// Two ranks of one node.
+    Within,
+    /// Ranks of two nodes.
+    Between,
+}
+
 /// A whole world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -116,6 +127,8 @@ pub struct Model {
     pub placement: Vec<u32>,
     /// The core of its node that each rank is dealt to where ranks yield; empty: in turn.
     pub dealt: Vec<u32>,
+    /// The layer between a rank and itself; `None` if that between ranks of one node says it.
+    pub own: Option<Layer>,
     /// The layer between ranks of one node.
     pub intra: Layer,
     /// The layer between nodes; `None` if there is only one node in use.
@@ -130,8 +143,8 @@ pub struct Model {
     pub keeping: Vec<String>,
 }
 
-const MODEL_KEYS: [&str; 9] =
-    ["nodes", "placement", "dealt", "intra", "inter", "link", "network", "first", "keeping"];
+const MODEL_KEYS: [&str; 10] =
+    ["nodes", "placement", "dealt", "own", "intra", "inter", "link", "network", "first", "keeping"];
 const FIRST_KEYS: [&str; 3] = ["calls", "ps", "at_end"];
 const NODE_KEYS: [&str; 7] = ["name", "cores", "cores_of", "idle", "quantum_ps", "turn_ps", "fair"];
 const LINK_KEYS: [&str; 3] = ["rate_bit_s", "delay_ps", "message_bytes"];
@@ -168,6 +181,7 @@ impl Model {
                 read_by_rank(&at, ranks, "core", u64::from(least) - 1)?
             }
         };
+        let own = fields.optional("own").map(|at| read_layer(&at)).transpose()?;
         let intra = read_layer(&fields.get("intra")?)?;
         let inter_at = fields.optional("inter");
         let inter = inter_at.as_ref().map(read_layer).transpose()?;
@@ -191,7 +205,17 @@ impl Model {
                 calls.iter().map(|at| at.text().map(str::to_owned)).collect::<Result<_, _>>()?
             }
         };
-        Ok(Self { nodes, placement, dealt, intra, inter, link, network, first, keeping })
+        Ok(Self { nodes, placement, dealt, own, intra, inter, link, network, first, keeping })
+    }
+
+    /// What messages between two ranks cost.
+    pub(crate) fn layer(&self, reach: Reach) -> &Layer {
+        let other = match reach {
+            Reach::Own => &self.own,
+            Reach::Within => &None,
+            Reach::Between => &self.inter,
+        };
+        other.as_ref().unwrap_or(&self.intra)
     }
 }
 

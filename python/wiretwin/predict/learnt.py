@@ -68,7 +68,8 @@ EDITIONS = {
     4: "what a rank prints is written, and a first receive of an object goes on behind its message",
     5: "ranks that wait take from those that compute on their core what the kernel gives them of it",
     6: "under the MPI library itself, what is computed has neighbours at work and no look at a clock in it",
-    7: "under the MPI library itself a look at the clock is no work, and Open MPI takes turns as measured",
+    7: "under the MPI library itself a look at the clock is no work, and Open MPI takes turns as measured; "
+    "a message of a rank to itself costs its two calls",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

@@ -17,12 +17,24 @@ from wiretwin.twin import Twin
 MPI = "mpi4py/mpich"
 
 
+def flat(ps: int) -> list[dict[str, int]]:
+    return [{"from_bytes": 0, "base_ps": ps, "per_byte_fs": 0}]
+
+
 def test_the_model_of_a_twin_is_exact_and_whole() -> None:
     assert single_host(Twin.parse(TWIN), MPI, 3) == {
         "nodes": [{"name": "box", "cores": 2, "idle": "yield", "quantum_ps": 4_000_000_000}],
         "placement": [0, 0, 0],
         "inter": None,
         "link": None,
+        # A message to oneself: two calls.
+        "own": {
+            "call_ps": 90_000,
+            "rendezvous_from_bytes": None,
+            "unexpected_copy": None,
+            **dict.fromkeys(("overhead_send", "overhead_recv"), flat(90_000)),
+            **dict.fromkeys(("latency", "gap"), flat(0)),
+        },
         "intra": {
             "call_ps": 90_000,
             "rendezvous_from_bytes": 65_537,

@@ -44,7 +44,7 @@ use wiretwin_record::timeline::{Kind, Timeline};
 use wiretwin_units::{Bytes, SimTime, Span, Transmitter};
 
 use crate::layer::{Costs, Layer};
-use crate::model::Model;
+use crate::model::{Model, Reach};
 pub use crate::op::{Blocked, Completion, Counts, Found, NameId, Op, OpError, Outcome, RequestId, WaitMode};
 use crate::op::{LARGEST_TAG, Names};
 use crate::queue::{Event, Queue};
@@ -64,7 +64,7 @@ enum Resumed {
 pub struct World {
     model: Model,
     /// Of the layer within nodes and of that between them, what the last message cost.
-    known: [Costs; 2],
+    known: [Costs; 3],
     now: u64,
     queue: Queue,
     ranks: Vec<Rank>,
@@ -126,9 +126,8 @@ impl World {
             .collect::<Vec<_>>();
         let wires = model.link.map(|link| vec![Transmitter::new(link.rate); model.nodes.len()]);
         let wires = wires.unwrap_or_default();
-        let inter = model.inter.as_ref().unwrap_or(&model.intra);
         Self {
-            known: [model.intra.costs(0), inter.costs(0)],
+            known: [Reach::Own, Reach::Within, Reach::Between].map(|reach| model.layer(reach).costs(0)),
             now: 0,
             queue: Queue::default(),
             cores,
@@ -521,8 +520,14 @@ impl World {
     ) -> Result<RequestId, OpError> {
         self.check_peer(to)?;
         check_tag(tag)?;
-        let inter = self.model.placement[rank as usize] != self.model.placement[to as usize];
-        let protocol = self.protocol(inter, bytes, mode);
+        let reach = match (rank, to) {
+            (rank, to) if rank == to => Reach::Own,
+            (rank, to) if self.model.placement[rank as usize] == self.model.placement[to as usize] => {
+                Reach::Within
+            }
+            _ => Reach::Between,
+        };
+        let protocol = self.protocol(reach, bytes, mode);
         let asked = Asked { context, peer: to, tag };
         let index = self.new_request(Request { is_send: true, asked, bytes, ..Request::new(rank) });
         let request = &mut self.requests[index as usize];
@@ -536,7 +541,7 @@ impl World {
             tag,
             bytes,
             transfer: Transfer::new(protocol, mode),
-            inter,
+            reach,
             unexpected: false,
             receive: NONE,
             next_work: NONE,
@@ -553,10 +558,10 @@ impl World {
         self.counts.sent += 1;
         self.counts.held += 1;
         let cost = match protocol {
-            Protocol::Eager => self.costs(inter, bytes).send_ps,
+            Protocol::Eager => self.costs(reach, bytes).send_ps,
             Protocol::Rendezvous => 0,
             // The envelope alone.
-            Protocol::Fetched => self.layer(inter).send_cost_ps(0),
+            Protocol::Fetched => self.layer(reach).send_cost_ps(0),
         };
         self.act(rank, cost, Kind::Endpoint, Effect::Send { message });
         Ok(id)
@@ -625,11 +630,8 @@ impl World {
 
     // Slabs and checks.
 
-    fn layer(&self, inter: bool) -> &Layer {
-        match (&self.model.inter, inter) {
-            (Some(layer), true) => layer,
-            _ => &self.model.intra,
-        }
+    fn layer(&self, reach: Reach) -> &Layer {
+        self.model.layer(reach)
     }
 
     /// Puts a request into the slab, its generation being the next of its place.
@@ -645,13 +647,13 @@ impl World {
 
     /// What messages of so many bytes cost: most often those of the last one.
     #[inline]
-    fn costs(&mut self, inter: bool, bytes: u64) -> Costs {
-        let known = self.known[usize::from(inter)];
+    fn costs(&mut self, reach: Reach, bytes: u64) -> Costs {
+        let known = self.known[reach as usize];
         if known.bytes == bytes {
             return known;
         }
-        let costs = self.layer(inter).costs(bytes);
-        self.known[usize::from(inter)] = costs;
+        let costs = self.layer(reach).costs(bytes);
+        self.known[reach as usize] = costs;
         costs
     }
 

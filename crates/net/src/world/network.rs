@@ -303,7 +303,7 @@ impl World {
         let message = &self.messages[index as usize];
         let (bytes, at) = (message.bytes, message.sent_at);
         let contended = (end - entered).saturating_sub(alone.max(at.saturating_sub(entered)));
-        let layer = self.layer(message.inter);
+        let layer = self.layer(message.reach);
         if is_envelope_only(message) || bytes <= payload {
             self.messages[index as usize].earliest = end;
             let on_link = end.saturating_sub(contended).saturating_sub(at);

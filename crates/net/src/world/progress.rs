@@ -168,7 +168,7 @@ impl World {
     /// A rank takes up what a message calls for; returns what that costs.
     fn begin_work(&mut self, rank: u32, index: u32) -> u64 {
         let message = &self.messages[index as usize];
-        let layer = self.layer(message.inter);
+        let layer = self.layer(message.reach);
         let (peer, bytes) = (message.source as i32, message.bytes);
         match message.transfer.state() {
             TransferState::Matched => {

@@ -6,6 +6,7 @@ use wiretwin_msg::table::{Key, mix};
 use wiretwin_units::Span;
 
 use super::WaitMode;
+use crate::model::Reach;
 
 /// No entry of a slab.
 pub(super) const NONE: u32 = u32::MAX;
@@ -135,7 +136,7 @@ pub(super) struct Message {
     pub tag: u32,
     pub bytes: u64,
     pub transfer: Transfer,
-    pub inter: bool,
+    pub reach: Reach,
     /// Came before its receive was posted.
     pub unexpected: bool,
     /// The receive that took it (an index), or `NONE`.

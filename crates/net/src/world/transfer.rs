@@ -6,6 +6,7 @@ use wiretwin_units::{Bytes, SimTime, Transmitter};
 
 use super::state::{NONE, Pair, Request, RequestState, State};
 use super::{MATCHED, World};
+use crate::model::Reach;
 use crate::queue::Event;
 
 /// How an envelope or data came to the end of what lies between the nodes.
@@ -48,10 +49,10 @@ impl World {
     /// Sends an envelope or data off: over the link, if there is one, else straight to its arrival.
     fn launch(&mut self, index: u32, at: u64) {
         let message = &self.messages[index as usize];
-        if message.inter && self.network.is_some() {
+        if message.reach == Reach::Between && self.network.is_some() {
             let entry = self.network_entry(index, message.earliest, at);
             self.queue.push(entry.max(self.now), Event::LinkEnter { message: index });
-        } else if message.inter && self.model.link.is_some() {
+        } else if message.reach == Reach::Between && self.model.link.is_some() {
             self.queue.push(at.max(self.now), Event::LinkEnter { message: index });
         } else {
             self.fly(index, Crossing { at, ..Crossing::default() });
@@ -87,14 +88,14 @@ impl World {
         let message = &self.messages[index as usize];
         let bytes = message.bytes;
         let (wanted, flight, recv_cost, gap) = if is_envelope_only(message) {
-            let layer = self.layer(message.inter);
+            let layer = self.layer(message.reach);
             let control = layer.control_flight_ps();
             let fetched = message.transfer.protocol() == Protocol::Fetched;
             let cost = if fetched { layer.fetch_cost_ps(bytes).unwrap_or(0) } else { 0 };
             (at + control, control, cost, 0)
         } else {
-            let (inter, earliest, credit) = (message.inter, message.earliest, message.credit);
-            let costs = self.costs(inter, bytes);
+            let (reach, earliest, credit) = (message.reach, message.earliest, message.credit);
+            let costs = self.costs(reach, bytes);
             let delivery = costs.deliver(at, earliest, credit);
             let arrival = delivery.arrival_ps.max(not_before);
             let flight = arrival.saturating_sub(at).saturating_sub(contended);
@@ -184,9 +185,9 @@ impl World {
     }
 
     /// How a message of `bytes` crosses; over a link or a network data are always pushed.
-    pub(super) fn protocol(&self, inter: bool, bytes: u64, mode: Mode) -> Protocol {
-        let layer = self.layer(inter);
-        let is_remote = inter && (self.model.link.is_some() || self.network.is_some());
+    pub(super) fn protocol(&self, reach: Reach, bytes: u64, mode: Mode) -> Protocol {
+        let layer = self.layer(reach);
+        let is_remote = reach == Reach::Between && (self.model.link.is_some() || self.network.is_some());
         let fetches = layer.fetch.is_some() && !is_remote;
         match Protocol::choose(mode, bytes, layer.rendezvous_from.map(|from| from.get())) {
             Protocol::Rendezvous if fetches => Protocol::Fetched,
@@ -197,7 +198,7 @@ impl World {
     /// A receiver has fetched a message: its word leaves for the sender.
     pub(super) fn send_fin(&mut self, index: u32) {
         let message = &self.messages[index as usize];
-        let flight = self.layer(message.inter).control_flight_ps();
+        let flight = self.layer(message.reach).control_flight_ps();
         let message = &mut self.messages[index as usize];
         message.flight = flight;
         message.arrival = self.now + flight;

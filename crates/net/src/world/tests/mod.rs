@@ -43,6 +43,7 @@ fn model(ranks: u32, cores: u32, idle: Idle, intra: Layer) -> Model {
         }],
         placement: vec![0; ranks as usize],
         dealt: Vec::new(),
+        own: None,
         intra,
         inter: None,
         link: None,
@@ -212,6 +213,30 @@ fn an_echo_takes_both_overheads_and_the_latency_each_way() {
     for (bytes, protocol) in [(8, "eager"), (1000, "rendezvous")] {
         let mut world = world(2);
         assert_eq!(echo(&mut world, bytes, 5), 5 * 2 * 1170, "{protocol}");
+        world.check_totals();
+    }
+}
+
+#[test]
+fn a_message_of_a_rank_to_itself_has_a_layer_of_its_own() {
+    for (own, takes) in [(None, 110 + 1000 + 60), (Some(10), 10 + 10)] {
+        let mut model = model(1, 1, Idle::Spin, plain_layer());
+        model.own = own.map(|ps| Layer {
+            overhead_send: flat(ps),
+            overhead_recv: flat(ps),
+            latency: flat(0),
+            rendezvous_from: None,
+            ..plain_layer()
+        });
+        let mut world = World::new(model, 1, true);
+        world.enter(0, "recv");
+        let received = world.recv(0, from(0, 0));
+        world.enter(0, "send");
+        let sent = world.send(0, 0, 0, 500, Mode::Standard);
+        world.wait(0, &[sent, received], WaitMode::All);
+        world.until(0);
+        // The receive is posted 10 ps before the send begins.
+        assert!((takes..=takes + 10).contains(&world.clock(0)), "{own:?}: {}", world.clock(0));
         world.check_totals();
     }
 }

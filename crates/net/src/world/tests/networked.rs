@@ -22,6 +22,7 @@ fn on(count: u32, network: NetworkModel, inter: Layer) -> World {
         nodes: vec![node; count as usize],
         placement: (0..count).collect(),
         dealt: Vec::new(),
+        own: None,
         intra: plain_layer(),
         inter: Some(inter),
         link: None,

@@ -225,6 +225,7 @@ fn two_nodes(ranks: u32, link: Option<LinkModel>) -> World {
         nodes: vec![node.clone(), node],
         placement: (0..ranks).map(|rank| rank % 2).collect(),
         dealt: Vec::new(),
+        own: None,
         intra: plain_layer(),
         inter: Some(inter),
         link,

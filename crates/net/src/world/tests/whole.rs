@@ -129,6 +129,7 @@ fn build(program: &Program) -> World {
         placement: (0..program.ranks).map(|rank| rank % program.nodes).collect(),
         dealt: Vec::new(),
         inter: Some(Layer { overhead_send: flat(300 * program.scale as u64), ..intra.clone() }),
+        own: None,
         intra,
         link: (program.between == Between::Link).then_some(LinkModel {
             rate: BitRate::bit_s(7_000_000_000_000),
