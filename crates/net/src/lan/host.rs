@@ -397,6 +397,17 @@ impl Lan {
         }
     }
 
+    /// A rank that waits has found nothing to read: it sleeps, after it has entered the kernel and looked there.
+    pub(super) fn found_nothing(&mut self, host: u32, thread: ThreadId, rank: u32, entry: Step<Action>) {
+        let process = &mut self.processes[rank as usize];
+        if process.in_call || process.write_blocked {
+            process.asleep = true;
+        } else {
+            process.in_call = true;
+            self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
+        }
+    }
+
     /// What a process does while it waits: reads what is there, else sleeps.
     fn progress(&mut self, host: u32, thread: ThreadId, rank: u32) {
         if self.processes[rank as usize].state != State::Waiting {
@@ -411,17 +422,8 @@ impl Lan {
             .map(|from| self.circuit_between(from, rank))
             .find(|circuit| !self.circuits[*circuit as usize].arrived.is_empty());
         let entry = self.price(host, Activity::Trap, Bytes::new(0), Bytes::new(0));
-        let process = &mut self.processes[rank as usize];
-        let Some(circuit) = ready else {
-            if process.in_call {
-                process.asleep = true;
-            } else {
-                process.in_call = true;
-                self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
-            }
-            return;
-        };
-        let entered = core::mem::take(&mut process.in_call);
+        let Some(circuit) = ready else { return self.found_nothing(host, thread, rank, entry) };
+        let entered = core::mem::take(&mut self.processes[rank as usize].in_call);
         let circuit = &mut self.circuits[circuit as usize];
         let Some(Arrived { payload, trail }) = circuit.arrived.pop_front() else { return };
         circuit.arrived_bytes -= payload.length;

@@ -185,17 +185,10 @@ impl Lan {
         let entry = self.price(host, Activity::Trap, none, none);
         let at = &self.rank_udp[host as usize];
         let (ready, came) = (at.socket.waiting() > none, at.came);
-        let process = &mut self.processes[rank as usize];
-        if !ready || process.posted.is_empty() {
-            if process.in_call {
-                process.asleep = true;
-            } else {
-                process.in_call = true;
-                self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
-            }
-            return;
+        if !ready || self.processes[rank as usize].posted.is_empty() {
+            return self.found_nothing(host, thread, rank, entry);
         }
-        let entered = core::mem::take(&mut process.in_call);
+        let entered = core::mem::take(&mut self.processes[rank as usize].in_call);
         let steps = [
             Step::After(came),
             if entered { Step::Charge(Activity::Trap, Span::ZERO) } else { entry },

@@ -262,17 +262,8 @@ impl Lan {
                 && self.wants_from(rank, from)
                 && self.ends[self.circuit_between(rank, from) as usize].machine.readable() > Bytes::new(0)
         });
-        let process = &mut self.processes[rank as usize];
-        let Some(from) = ready else {
-            if process.in_call || process.write_blocked {
-                process.asleep = true;
-            } else {
-                process.in_call = true;
-                self.insert(host, thread, &[entry, Step::Do(Action::Progress { rank })]);
-            }
-            return;
-        };
-        let entered = core::mem::take(&mut process.in_call);
+        let Some(from) = ready else { return self.found_nothing(host, thread, rank, entry) };
+        let entered = core::mem::take(&mut self.processes[rank as usize].in_call);
         let came = self.ends[self.circuit_between(rank, from) as usize].came;
         let steps = [
             Step::After(came),
