@@ -45,7 +45,7 @@ def test_every_rank_of_every_call_can_run_alone(ranks: int) -> None:
     assert recording.timed
     for rank in range(ranks):
         alone = Solo(recording.for_rank(rank), rank)
-        durations, digests, _ = run_alone(script, [], ranks, model(ranks), alone)
+        durations, digests, *_ = run_alone(script, [], ranks, model(ranks), alone)
         assert digests == run.compute.digests[rank]
         assert len(durations) == len(run.compute.durations_ps[rank])
 
