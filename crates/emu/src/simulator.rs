@@ -197,7 +197,10 @@ impl<'a> Simulator<'a> {
             call_ps,
             ..options.given
         };
-        let arena = Arena::make(path, given, options.memory.get()).map_err(SimulatorError::Memory)?;
+        let mut arena = Arena::make(path, given, options.memory.get()).map_err(SimulatorError::Memory)?;
+        for (rank, &node) in (0..).zip(&model.placement) {
+            arena.place(rank, model.nodes[node as usize].cores_of.unwrap_or(node));
+        }
         let ranks = (0..given.ranks).map(|_| Rank::default()).collect();
         let contexts = BTreeMap::from([(UNTAGGED, 0)]);
         let (places, names, waits) = (BTreeMap::new(), BTreeMap::new(), Vec::new());

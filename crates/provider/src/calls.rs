@@ -17,9 +17,11 @@ pub struct SimCalls {
     wait_outside: extern "C" fn(u64),
     spawn: extern "C" fn(u32),
     rehearse: extern "C" fn(c_int),
+    host: extern "C" fn() -> u32,
 }
 
-static CALLS: SimCalls = SimCalls { enter, exit, now, sleep, begin_thread, wait_outside, spawn, rehearse };
+static CALLS: SimCalls =
+    SimCalls { enter, exit, now, sleep, begin_thread, wait_outside, spawn, rehearse, host };
 
 /// The functions, if this process is a rank of a simulated run.
 #[unsafe(no_mangle)]
@@ -91,4 +93,8 @@ extern "C" fn rehearse(turns: c_int) {
 
 extern "C" fn spawn(count: u32) {
     of_rank(|rank| rank.spawn(count));
+}
+
+extern "C" fn host() -> u32 {
+    of_rank(|rank| rank.host()).unwrap_or(u32::MAX)
 }

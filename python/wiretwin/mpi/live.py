@@ -26,7 +26,6 @@ import json
 import os
 import sys
 import traceback
-import types
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
@@ -36,7 +35,8 @@ from wiretwin import priority
 from wiretwin._core import crossing_ns
 
 from .failure import no_input
-from .preimport import preimport, scan, step_aside
+from .preimport import preimport, scan
+from .script import as_main, defer_init
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 #: So often ranks meet before the program: where a kernel owes one what another has had of their core, it is
@@ -166,12 +166,7 @@ def main(argv: list[str]) -> int:
         splitter.install(MPI)
 
     ended = _defer_finalize(MPI)
-    module = types.ModuleType("__main__")
-    module.__dict__.update(__file__=str(script), __builtins__=__builtins__, __cached__=None)
-    sys.modules["__main__"] = module
-    sys.argv = [str(script), *argv[1:]]
-    sys.path.insert(0, str(script.parent))  # as `python SCRIPT` has it
-    step_aside(script.parent)
+    names = as_main(script, argv[1:])
     if printed := os.environ.get("WIRETWIN_LIVE_PRINTED"):
         _print_to(Path(f"{printed}.{rank}"))
     priority.take()
@@ -185,7 +180,7 @@ def main(argv: list[str]) -> int:
     queued = queue.so_far_s()
     begin = perf_counter()
     try:
-        exec(code, module.__dict__)
+        exec(code, names)
     except SystemExit as request:
         end = perf_counter()
         status = _status(request.code)
@@ -246,23 +241,13 @@ def _print_to(file: Path) -> None:
 
 def _defer_finalize(mpi: Any) -> list[float]:
     """Let the program's Init and Finalize do nothing; returns where the time of Finalize is noted."""
-    import mpi4py
-
     ended: list[float] = []
-    begun: list[bool] = []
-
-    def init() -> None:
-        begun.append(True)
 
     def finalize() -> None:
         ended.append(perf_counter())
 
-    def init_thread(required: int = mpi.THREAD_MULTIPLE) -> int:
-        init()
-        return int(mpi.Query_thread())
-
-    mpi.Init, mpi.Init_thread, mpi.Finalize = init, init_thread, finalize
-    mpi.Is_initialized = lambda: bool(mpi4py.rc.initialize or begun)
+    defer_init(mpi)
+    mpi.Finalize = finalize
     mpi.Is_finalized = lambda: bool(ended)
     return ended
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from wiretwin.errors import InputError
+
+from .preimport import step_aside
 
 #: What a program may be, in words.
 ALLOWED = "the file of a Python script that uses mpi4py"
@@ -48,3 +53,34 @@ def checked(script: str | os.PathLike[str]) -> Path:
         raise InputError(key="program", value=str(path), reason="is a folder", allowed=ALLOWED)
     load(path)
     return path
+
+
+def as_main(path: Path, args: Sequence[str]) -> dict[str, Any]:
+    """Make this process one that was begun as ``python PATH ARGS``; returns the names that its code runs in.
+
+    Modules of ours that the script has files of its own for are taken out of the way.
+    """
+    module = types.ModuleType("__main__")
+    module.__dict__.update(__file__=str(path), __builtins__=__builtins__, __cached__=None)
+    sys.modules["__main__"] = module
+    sys.argv = [str(path), *args]
+    sys.path.insert(0, str(path.parent))
+    step_aside(path.parent)
+    return module.__dict__
+
+
+def defer_init(mpi: Any) -> None:
+    """Let a program's own calls of Init in `mpi4py.MPI` do nothing, where MPI was begun before it."""
+    import mpi4py
+
+    begun: list[bool] = []
+
+    def init() -> None:
+        begun.append(True)
+
+    def init_thread(required: int = mpi.THREAD_MULTIPLE) -> int:
+        init()
+        return int(mpi.Query_thread())
+
+    mpi.Init, mpi.Init_thread = init, init_thread
+    mpi.Is_initialized = lambda: bool(mpi4py.rc.initialize or begun)

@@ -151,7 +151,8 @@ def predict_executable(
     layer = layer or library.layer
     if is_script and fitted is not None and layer not in fitted.layers:
         layer = named
-    command = [sys.executable, str(path), *args] if is_script else [str(path), *args]
+    launched = [sys.executable, "-P", "-m", "wiretwin.mpi.launched"] if is_script else []
+    command = [*launched, str(path), *args]
     state = next(iter(fitted.layer(layer).states), None) if fitted is not None else None
     say = on_stage or (lambda _: None)
 
@@ -343,7 +344,7 @@ class _Simulated:
         ):
             memory = folder / "memory"
             env = process.single_threaded() | library.environment(memory, names)
-            shims = [library.shim()]
+            shims = library.shims()
             if self.recorder is not None:
                 shims.insert(0, self.recorder.shim)
                 env |= self.recorder.env

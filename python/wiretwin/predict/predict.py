@@ -26,7 +26,7 @@ from wiretwin.model.local import MPI_LAYERS
 from wiretwin.mpi import script
 from wiretwin.mpi.away import KINDS, UNKNOWN
 from wiretwin.mpi.compute import Aggregated, ComputeSource, Given, Measured, Pass, Replay
-from wiretwin.mpi.recording import Recording
+from wiretwin.mpi.recording import DepartureError, Recording
 from wiretwin.mpi.recording import replay as run_again
 from wiretwin.mpi.runtime import NotSimulatedError, SimulatedRun
 from wiretwin.predict import alike, learnt, printed, solo, spread, stage, timeline
@@ -111,8 +111,9 @@ def predict(
 ) -> Prediction:
     """Predict the run of an mpi4py program on the host of a twin, and record the prediction.
 
-    A program that uses what `wiretwin.mpi` does not simulate runs under the MPI library itself, as
-    `wiretwin.predict.executable` runs compiled ones; the prediction's warnings say so.
+    A program that uses what `wiretwin.mpi` does not simulate, or that does something else when its ranks are
+    measured one by one, runs under the MPI library itself, as `wiretwin.predict.executable` runs compiled
+    ones; the prediction's warnings say so.
 
     Parameters
     ----------
@@ -176,10 +177,13 @@ def predict(
         keep=out is not None,
     )
     say = on_stage or (lambda _: None)
-    say("recording the messages")
     try:
+        say("recording the messages")
         forecast.record()
-    except NotSimulatedError as error:
+        for number in range(forecast.passes_to_make):
+            say(f"measuring the computation, pass {number + 1} of {passes}")
+            forecast.measure()
+    except (NotSimulatedError, DepartureError) as error:
         if forecast.site.local is not None or replay is not None:
             raise
         # Only here, so that nobody waits for what knows of libraries.
@@ -200,11 +204,8 @@ def predict(
             out=out,
             limit_s=limit_s,
             on_stage=on_stage,
-            because=str(error),
+            because=str(error).partition(";")[0],
         )
-    for number in range(forecast.passes_to_make):
-        say(f"measuring the computation, pass {number + 1} of {passes}")
-        forecast.measure()
     say("simulating with the computation found")
     return forecast.freeze(None if out is None else Path(out))
 

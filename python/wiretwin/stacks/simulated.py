@@ -18,7 +18,7 @@ from pathlib import Path
 from wiretwin import direct, process
 from wiretwin.errors import InputError
 from wiretwin.stacks.base import StackError
-from wiretwin.stacks.build import build_listed
+from wiretwin.stacks.build import build, build_listed
 from wiretwin.stacks.layers import parse_layer
 from wiretwin.stacks.mpi4py import find
 
@@ -122,7 +122,7 @@ class Library:
         root = {name: value for name, value in self.settings.items() if name.startswith("OMPI_ALLOW")}
         return root | {"LD_LIBRARY_PATH": ":".join(filter(None, libraries))}
 
-    def shim(self) -> Path:
+    def shims(self) -> list[Path]:
         """Return what is loaded into ranks before anything else, and not into their launcher.
 
         Raises
@@ -130,7 +130,7 @@ class Library:
         StackError
             It cannot be built.
         """
-        return _shim(self.file)
+        return [build("sim_hosts.c", (self.compiler,), ("-ldl",)), _shim(self.file)]
 
     def started(self, ranks: int, *shims: Path) -> list[str]:
         """Return the launcher's command, up to the program; it and what it spawns have these shims."""

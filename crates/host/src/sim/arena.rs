@@ -48,6 +48,12 @@ impl Arena {
         Ok(Self { memory, asks: Vec::with_capacity(ROOM) })
     }
 
+    /// Says which host a rank lives on, before it comes.
+    pub fn place(&mut self, rank: u32, host: u32) {
+        // SAFETY: no rank looks at it before it has come.
+        unsafe { (*self.memory.slot(rank)).host = host };
+    }
+
     /// Waits until these ranks have come: whether they have. `goes_on` is asked now and then.
     pub fn gather(&mut self, ranks: Range<u32>, mut goes_on: impl FnMut() -> bool) -> bool {
         loop {

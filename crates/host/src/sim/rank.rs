@@ -216,7 +216,8 @@ impl Rank {
         let is_first = !self.callers.is_inside();
         let me = self.callers.me();
         *me = Caller { call, is_inside: true, vain: 0, has_looked: false, sought: None, ..*me };
-        if self.phase != Phase::Inside {
+        // What the process did before its library had begun is none of the program's work.
+        if self.phase != Phase::Inside || call == Call::Begins {
             return;
         }
         self.compute(now_ns, 1);
@@ -276,6 +277,13 @@ impl Rank {
     pub fn spawn(&mut self, count: u32) {
         self.ask(Ask { length: u64::from(count), ..Ask::new(AskKind::Spawn) });
         self.hand_over();
+    }
+
+    /// The host that the rank lives on: those of one host have the same.
+    #[must_use]
+    pub fn host(&self) -> u32 {
+        // SAFETY: a place inside the mapping, written before the rank came.
+        unsafe { (*self.slot).host }
     }
 
     /// The program has begun a thread.

@@ -185,6 +185,8 @@ pub(super) struct Slot {
     pub process: AtomicU32,
     /// The simulator goes on without the rank, which sleeps outside its library: its clock is not known there.
     pub is_passed_over: AtomicU32,
+    /// The host that the rank lives on.
+    pub host: u32,
     pub asked: u32,
     pub answered: u32,
     pub clock_ps: u64,

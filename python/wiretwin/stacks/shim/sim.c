@@ -31,6 +31,7 @@ struct calls {
     void (*wait_outside)(uint64_t ps);
     void (*spawn)(uint32_t count);
     void (*rehearse)(int turns);
+    uint32_t (*host)(void);
 };
 
 static const struct calls *calls; /* none before the library has loaded the provider */
@@ -121,6 +122,21 @@ static void leave(int what)
     if (calls && what == 2)
         for (int stretch = 2 * REHEARSED; stretch-- > 0;)
             calls->rehearse(stretch >= REHEARSED);
+}
+
+/* What a launcher of ours does between both, such as to begin the library, is before the program's time. */
+void wiretwin_sim_before_program(int begins)
+{
+    if (begins)
+        enter("MPI_Init", 2);
+    else
+        leave(2);
+}
+
+/* The number of the host that this rank lives on, or that of no host. */
+uint32_t wiretwin_sim_host(void)
+{
+    return calls ? calls->host() : UINT32_MAX;
 }
 
 /* So many commands, each with a number of processes, which the root's alone is. */
