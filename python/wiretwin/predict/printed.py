@@ -32,10 +32,15 @@ SHOWN_LINES = 200
 """So many lines are shown at most; a record has more."""
 
 Agreement = Literal["same", "but for numbers", "different"]
-"""How what a program printed in one world compares with another: numbers may be times, which differ."""
+"""How what a program printed in one world compares with another: numbers and dates may differ."""
 
 # A column of numbers is filled up with blanks, by how long each is.
-_NUMBER = re.compile(r"[ \t]*[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+_NUMBER = re.compile(
+    r"[ \t]*[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    r"|[ \t]*\b(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?"
+    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?|(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?"
+    r"|[AP]M)\b"
+)
 
 
 def _limit(ranks: int) -> int:

@@ -70,6 +70,9 @@ def test_a_difference_names_its_line() -> None:
     assert printed.agreement(one, [*other[:1], "d\n"]) == "different"
     # The same column of numbers, filled up with blanks.
     assert printed.agreement(["#  9.99\n"], ["# 10.01\n"]) == "but for numbers"
+    dates = ["Sun Sep  9 2001, 1:46 AM"], ["Friday 27 November 2026, 10:43 PM"]
+    assert printed.agreement(*dates) == "but for numbers"
+    assert printed.agreement(["Mayor"], ["Major"]) == "different"
     assert printed.agreement(["#  9.99\n"], ["#  9.99 s\n"]) == "different"
     assert printed.first(one, other) == "rank 0, line 2: 'b 2' predicted, 'b 3' printed by the run"
     assert printed.first(one, ["a 1\n", "c\n"]).endswith("'b 2' predicted, nothing printed by the run")
