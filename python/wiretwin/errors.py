@@ -149,6 +149,7 @@ class MemoryShortage(WiretwinError):
 EXTRAS = {
     **dict.fromkeys(("jinja2", "markupsafe", "plotly", "polars", "pyarrow", "scipy"), "report"),
     **dict.fromkeys(("distributed", "yaml"), "cluster"),
+    "otf2": "traces",
 }
 """The packages of each extra of the wheel, by the name they are imported by."""
 

@@ -17,7 +17,8 @@ __all__ = ["register"]
 
 HELP = f"""Predict how long a recorded run takes elsewhere: over another network, with other hosts.
 
-The ranks do again what `wiretwin trace` has recorded, or what a schedule in GOAL says, that of LogGOPSim.
+The ranks do again what `wiretwin trace` has recorded, what a trace in OTF2 has, that of Score-P, or what a
+schedule in GOAL says, that of LogGOPSim.
 Collectives take MPICH's algorithms. Where the program chose its way by the time, as with MPI_ANY_SOURCE, it
 goes the way that it went when it was recorded. With --ranks, a run of a regular pattern becomes that of more
 ranks.
@@ -30,6 +31,7 @@ Examples:
   wiretwin replay recorded --twin twin.toml --network star:rate=1Gbit/s --compute-scale 0.5 -o elsewhere
   wiretwin replay recorded --ranks 64 --twin nothing --network fat-tree:hosts=64,rate=100Gbit/s
   wiretwin replay recorded --goal schedule.goal
+  wiretwin replay scorep/traces.otf2 --twin nothing --network star:rate=10Gbit/s
   wiretwin replay schedule.goal --twin nothing --network star:rate=10Gbit/s
 """
 
@@ -43,7 +45,7 @@ def register(app: typer.Typer) -> None:
         model: Simulated,
         trace: Annotated[
             Path,
-            typer.Argument(help="A folder of `wiretwin trace`, or a file in GOAL.", show_default=False),
+            typer.Argument(help="A folder of `wiretwin trace`, or an OTF2 or GOAL file.", show_default=False),
         ],
         ranks: Annotated[
             int | None,

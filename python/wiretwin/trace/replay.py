@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import importlib.metadata
 import json
+from dataclasses import replace
 from pathlib import Path
 
-from wiretwin import _core
+from wiretwin import _core, scratch
 from wiretwin.errors import InputError, SimulationError
 from wiretwin.predict import timeline
 from wiretwin.predict.model import AnyNetwork, Side, Site
@@ -24,6 +25,7 @@ from wiretwin.stacks.simulated import LIBRARIES
 from wiretwin.trace.format import Trace
 from wiretwin.trace.goal import read_goal
 from wiretwin.trace.operations import Operations, operations
+from wiretwin.trace.otf2 import is_otf2, read_otf2
 from wiretwin.twin import Twin
 
 __all__ = ["read_operations", "replay"]
@@ -32,9 +34,9 @@ __all__ = ["read_operations", "replay"]
 def read_operations(
     path: str | Path, *, compute_scale: float = 1.0, unit: str = "ns", ranks: int | None = None
 ) -> Operations:
-    """Return what the ranks do of a folder that `record` has made, or of a file of GOAL with times in a unit.
+    """Return what the ranks do of a folder that `record` has made, a trace in OTF2, or a file of GOAL.
 
-    With `ranks`, a recorded run has as many: see `operations`.
+    Times of a file of GOAL are in `unit`. With `ranks`, a recorded run has as many: see `operations`.
 
     Raises
     ------
@@ -46,11 +48,15 @@ def read_operations(
     path = Path(path)
     if path.is_dir():
         return operations(Trace(path), compute_scale=compute_scale, ranks=ranks)
+    if is_otf2(path):
+        with scratch.folder(what="otf2") as folder:
+            made = operations(read_otf2(path, folder), compute_scale=compute_scale, ranks=ranks)
+        return replace(made, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     made = read_goal(path, unit=unit, compute_scale=compute_scale)
     if ranks is not None:
         reason, allowed = (
             "is not for a schedule, which has its own ranks",
-            "with a folder of `wiretwin trace`",
+            "with a folder of `wiretwin trace` or a trace in OTF2",
         )
         raise InputError(key="--ranks", value=ranks, reason=reason, allowed=allowed)
     return made
@@ -75,7 +81,7 @@ def replay(
     Parameters
     ----------
     path
-        A folder that `record` has made, or a file of GOAL.
+        A folder that `record` has made, the anchor file of a trace in OTF2, or a file of GOAL.
     twin, layer, network, ranks_per_host, seed, out
         As for `wiretwin.predict`; by default messages take the layer of the library that ran.
     ranks
