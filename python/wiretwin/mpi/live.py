@@ -20,6 +20,7 @@ interpreter finalizes at its end.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import json
@@ -232,11 +233,18 @@ def main(argv: list[str]) -> int:
 
 
 def _print_to(file: Path) -> None:
-    """Have this process, and those that it starts, print to a file."""
+    """Have this process, and those that it starts, print to a file, until MPI is finalized and may print."""
     sys.stdout.flush()
+    before = os.dup(1)
     opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     os.dup2(opened, 1)
     os.close(opened)
+
+    def back() -> None:
+        sys.stdout.flush()
+        os.dup2(before, 1)
+
+    atexit.register(back)
 
 
 def _defer_finalize(mpi: Any) -> list[float]:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretwin import process, scratch
-from wiretwin.errors import ProgramError, SimulationError
+from wiretwin.errors import SimulationError
 from wiretwin.mpi.recording import DepartureError
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def measure(
 
     Raises
     ------
-    ProgramError
-        When a rank fails or does not end within `limit_s`, in seconds.
+    DepartureError
+        When a rank takes another path than was recorded, fails, or does not end within `limit_s`, in seconds.
     """
     cpus = sorted(os.sched_getaffinity(0))
     ranks = len(recording.traces)
@@ -166,7 +166,7 @@ def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[
             try:
                 status = running.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
-                raise ProgramError(
+                raise DepartureError(
                     f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, did not "
                     f"end within {limit_s:g} s"
                 ) from None
@@ -174,7 +174,7 @@ def _side_by_side(specs: Sequence[Spec], scratch: Path, limit_s: float) -> list[
                 raise departed(spec.program, spec.rank, err.read_text("utf-8", "replace").strip())
             if status:
                 words = err.read_text("utf-8", "replace").strip().splitlines()[-8:]
-                raise ProgramError(
+                raise DepartureError(
                     f"{spec.program.name}: rank {spec.rank}, run alone to measure its computation, ended "
                     f"with {process.ending(status)}:\n" + "\n".join(words)
                 )
