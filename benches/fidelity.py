@@ -1,20 +1,23 @@
-"""How far the fidelities of a network lie apart: the tables of docs/reference/network.md.
+"""How far the fidelities of a network lie apart, and its transports: tables of two pages of the docs.
 
 Every rank is on a host of its own, hosts cost nothing, and all messages of a pattern are sent at once. For
 each pattern on each network: how long it takes message by message, packet by packet, and what the second is
-of the first; and on networks of cells, how long it takes at each fidelity. The times are simulated, so the
-tables are the same on every machine; a test compares them with the page.
+of the first; and on networks of cells, how long it takes at each fidelity. The direct transport and TCP are
+laid side by side where lines lose packets: there every rank does the same again and again, as soon as it has
+had all of the last time. The times are simulated, so the tables are the same on every machine; a test
+compares them with the pages.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from wiretwin import Network, _core
 
-__all__ = ["CASES", "CELL_CASES", "Case", "cells", "seconds", "table"]
+__all__ = ["CASES", "CELL_CASES", "TRANSPORT_CASES", "Case", "cells", "seconds", "table", "transports"]
 
 Message = tuple[int, int, int]
 KIB, MIB = 1 << 10, 1 << 20
@@ -31,6 +34,8 @@ class Case:
 
 
 def _size(count: int) -> str:
+    if count < KIB:
+        return f"{count} B"
     return f"{count // MIB} MiB" if count >= MIB else f"{count // KIB} KiB"
 
 
@@ -90,6 +95,13 @@ CELL_CASES = (
 )
 
 
+TRANSPORT_CASES = tuple(
+    pattern(16, count, _TREE) for pattern in (_ring, _shuffle) for count in (8, KIB, 16 * KIB, 64 * KIB, MIB)
+)
+ROUNDS = 50
+LOSSES = (0, 0.001, 0.01)
+
+
 def _is_of(fidelity: str, word: str) -> bool:
     """Whether a word of a network says something at this fidelity."""
     key, _, value = word.partition("=")
@@ -109,8 +121,8 @@ _LAYER = {
 }
 
 
-def seconds(case: Case, fidelity: str) -> float:
-    """Return when the last message of a case is there."""
+def seconds(case: Case, fidelity: str, rounds: int = 1) -> float:
+    """Return when the last message of a case is there, so often one after the other."""
     text = f"{case.network},fidelity={fidelity}"
     text = ",".join(word for word in text.split(",") if _is_of(fidelity, word))
     model = {
@@ -122,19 +134,27 @@ def seconds(case: Case, fidelity: str) -> float:
         "network": Network.parse(text, hosts=case.hosts).plan,
     }
     world = _core.World(case.hosts, json.dumps(model), timeline=False)
+    operations: list[list[tuple[Any, ...]]] = [[] for _ in range(case.hosts)]
     requests: list[list[int]] = [[] for _ in range(case.hosts)]
     for tag, (source, to, count) in enumerate(case.messages):
-        requests[source].append(world.post(source, ("send", 0, to, tag, count, "standard")))
-        requests[to].append(world.post(to, ("recv", 0, source, tag, count)))
-    waiting = 0
-    for rank, wanted in enumerate(requests):
-        if wanted:
-            world.post(rank, ("wait", wanted, "all"))
-            waiting += 1
-    while waiting:
+        pair = ((source, ("send", 0, to, tag, count, "standard")), (to, ("recv", 0, source, tag, count)))
+        for rank, operation in pair:
+            operations[rank].append(operation)
+            requests[rank].append(world.post(rank, operation))
+    left = {rank: rounds for rank, mine in enumerate(requests) if mine}
+    for rank in left:
+        world.post(rank, ("wait", requests[rank], "all"))
+    while left:
         resumed = world.step()
         assert resumed, world.blocked()
-        waiting -= len(resumed)
+        for rank, _ in resumed:
+            left[rank] -= 1
+            if left[rank]:
+                again = [world.post(rank, operation) for operation in operations[rank]]
+                world.post(rank, ("wait", again, "all"))
+            else:
+                world.post(rank, ("finish",))
+                del left[rank]
     return max(world.now_ps(rank) for rank in range(case.hosts)) / 1e12
 
 
@@ -156,5 +176,19 @@ def cells() -> Iterator[str]:
         yield f"| {case.pattern} | `{case.network}` | {' | '.join(times)} |"
 
 
+def transports(cases: Sequence[Case] = TRANSPORT_CASES) -> Iterator[str]:
+    """Yield the lines of the table of the direct transport beside TCP, with lines that lose packets."""
+    columns = [(name, loss) for loss in LOSSES for name in ("direct", "tcp")]
+    head = (f"{name}, {100 * loss:g} % lost [us]" for name, loss in columns)
+    yield f"| messages | {' | '.join(head)} |"
+    yield "|---|" + "---|" * len(columns)
+    for case in cases:
+        times = []
+        for name, loss in columns:
+            over = replace(case, network=f"{case.network},transport={name},packet_loss={loss}")
+            times.append(f"{1e6 * seconds(over, 'packet', ROUNDS) / ROUNDS:.1f}")
+        yield f"| {case.pattern} | {' | '.join(times)} |"
+
+
 if __name__ == "__main__":
-    print("\n".join([*table(), "", *cells()]))
+    print("\n".join([*table(), "", *cells(), "", *transports()]))

@@ -21,8 +21,8 @@ use wiretwin_units::Span;
 /// The seed of a run for which none was given.
 pub const DEFAULT_SEED: u64 = 1_995;
 
-/// A chance from 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A chance from 0 to 1; by default 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Probability {
     /// Outcomes of 2^64 that count; 2^64 itself for certainty.
     outcomes: u128,

@@ -125,9 +125,36 @@ impl Eq for Share {}
 
 impl<'de> Deserialize<'de> for Share {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let share = f64::deserialize(deserializer)?;
-        let is_one = (0.0..=1.0).contains(&share);
-        if is_one { Ok(Self(share)) } else { Err(D::Error::custom("a number from 0 to 1")) }
+        struct Number;
+        impl Visitor<'_> for Number {
+            type Value = Share;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(SHARE)
+            }
+
+            fn visit_f64<E: Error>(self, share: f64) -> Result<Share, E> {
+                let is_one = (0.0..=1.0).contains(&share);
+                if is_one { Ok(Share(share)) } else { Err(E::custom(SHARE)) }
+            }
+
+            fn visit_u64<E: Error>(self, share: u64) -> Result<Share, E> {
+                self.visit_f64(share as f64)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Share, E> {
+                text.parse().map_err(|_| E::custom(SHARE)).and_then(|share| self.visit_f64(share))
+            }
+        }
+        deserializer.deserialize_f64(Number)
+    }
+}
+
+const SHARE: &str = "a number from 0 to 1";
+
+impl fmt::Display for Share {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

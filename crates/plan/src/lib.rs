@@ -26,7 +26,7 @@ pub use cells::{ByCells, CreditPlan, Discard, Matching, Scheme, Service, Share, 
 pub use error::PlanError;
 pub use graph::{Graph, Line, LineId, Medium, MediumId, Node, NodeId, NodeKind};
 pub use network::{
-    Below, ByPackets, Fidelity, Forwarding, LLC, NetworkPlan, Packets, TRAILER, Topology, cells_of,
+    Below, ByPackets, Fidelity, Forwarding, LLC, NetworkPlan, Packets, TRAILER, Topology, Transport, cells_of,
 };
 pub use quantity::{Duration, Queue, Rate, Size};
 pub use route::Router;

@@ -71,6 +71,17 @@ pub enum Fidelity {
     Cell,
 }
 
+/// What carries messages from host to host packet by packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP in the kernel of each host.
+    #[default]
+    Tcp,
+    /// The direct transport in each process.
+    Direct,
+}
+
 /// A node of a listed network.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -169,6 +180,12 @@ pub struct NetworkPlan {
     /// How finely what crosses the network is followed; message by message if it is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fidelity: Option<Fidelity>,
+    /// Packet by packet, what carries messages; TCP if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transport: Option<Transport>,
+    /// Packet by packet, the probability that a packet is lost on a line, each line by itself; 0 if it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet_loss: Option<Share>,
     /// What may wait at a port of a switch packet by packet, or in a switch cell by cell; any amount if it is left
     /// out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,6 +245,10 @@ pub struct ByPackets {
     pub queue: Option<Queue>,
     /// What may be ahead of a packet there, its framing counted in, before it is marked; `None` for any amount.
     pub ecn: Option<Bytes>,
+    /// What carries messages.
+    pub transport: Transport,
+    /// The probability that a packet is lost on a line.
+    pub packet_loss: Share,
 }
 
 /// What a network is made of besides its nodes and lines.
@@ -297,12 +318,18 @@ pub const LLC: Bytes = Bytes::new(8);
 const CELL: Bytes = Bytes::new(53);
 /// IP version 4 (RFC 791) and TCP with time stamps (RFC 7323).
 pub(crate) const HEADERS: Bytes = Bytes::new(52);
+/// IP version 4, UDP, and of the direct transport the header, a tag and remote data.
+pub(crate) const DIRECT_HEADERS: Bytes = Bytes::new(20 + 8 + 32 + 16);
 /// Ethernet's preamble and start delimiter (8), header (14), check sequence (4) and gap (12): IEEE 802.3.
 const FRAMING: Bytes = Bytes::new(38);
 const MTU: Bytes = Bytes::new(1500);
 /// IP and TCP with time stamps, and as much again: a packet carries more of a message than of itself (RFC 791 asks for
 /// 68 B at least).
 pub(crate) const LEAST_MTU: u16 = 104;
+/// IP, UDP and the least frame of the direct transport, 256 B.
+const LEAST_DIRECT_MTU: u16 = 20 + 8 + 256;
+/// Where more is lost, nothing comes for ages.
+const MOST_LOSS: f64 = 0.5;
 /// Far above any packet of any network, far below what an addition overflows at.
 const LARGEST_PACKET: u64 = 1 << 30;
 /// What a packet may take on a line and as long again to cross it: TCP would take a slower line for a broken one.
@@ -356,7 +383,7 @@ impl NetworkPlan {
     #[must_use]
     pub fn packets(&self) -> Packets {
         let size = |given: Option<Size>, default: Bytes| given.map_or(default, |size| size.0);
-        let headers = size(self.headers, HEADERS);
+        let headers = size(self.headers, self.usual_headers());
         if let (Some(Fidelity::Cell), Ok(cells)) = (self.fidelity, self.by_cells()) {
             let headers = if cells.keeps_all() { Bytes::ZERO } else { headers };
             let wrapping = if cells.keeps_all() { TRAILER } else { LLC + TRAILER };
@@ -402,13 +429,18 @@ impl NetworkPlan {
             let allowed = "with fidelity packet, \"store-and-forward\"";
             return Err(PlanError::new("forwarding", "\"cut-through\"", allowed));
         }
-        if let Some(headers) = self.headers.filter(|headers| headers.0 != HEADERS) {
-            let allowed = format!("with fidelity packet, the {HEADERS} of IP and TCP");
+        let (transport, usual) = (self.transport.unwrap_or_default(), self.usual_headers());
+        let (of, least) = match transport {
+            Transport::Tcp => ("TCP", LEAST_MTU),
+            Transport::Direct => ("the direct transport", LEAST_DIRECT_MTU),
+        };
+        if let Some(headers) = self.headers.filter(|headers| headers.0 != usual) {
+            let allowed = format!("with fidelity packet, the {usual} of IP and {of}");
             return Err(PlanError::new("headers", headers, allowed));
         }
         let mtu = self.mtu.map_or(MTU, |size| size.0);
-        let Some(mtu) = u16::try_from(mtu.get()).ok().filter(|mtu| *mtu >= LEAST_MTU) else {
-            let allowed = format!("with fidelity packet, {LEAST_MTU} B to {} B", u16::MAX);
+        let Some(mtu) = u16::try_from(mtu.get()).ok().filter(|mtu| *mtu >= least) else {
+            let allowed = format!("with fidelity packet, {least} B to {} B", u16::MAX);
             return Err(PlanError::new("mtu", mtu, allowed));
         };
         let framing = self.framing.map_or(FRAMING, |size| size.0);
@@ -427,6 +459,14 @@ impl NetworkPlan {
                 return Err(PlanError::new("ecn", queue, "packets or bytes: cells are not marked"));
             }
         };
+        if let (Some(ecn), Transport::Direct) = (self.ecn, transport) {
+            let allowed = "nothing with the transport direct, whose window follows the delay";
+            return Err(PlanError::new("ecn", ecn, allowed));
+        }
+        let packet_loss = self.packet_loss.unwrap_or_default();
+        if packet_loss.0 > MOST_LOSS {
+            return Err(PlanError::new("packet_loss", packet_loss, format!("0 to {MOST_LOSS}")));
+        }
         let lines = self.lines.iter().flatten();
         let rates = lines.clone().map(|line| ("lines", line.rate));
         let delays = lines.map(|line| ("lines", line.delay));
@@ -454,7 +494,14 @@ impl NetworkPlan {
             switch_delay: self.switch_delay.map_or(Span::ZERO, |delay| delay.0),
             queue: self.queue,
             ecn,
+            transport,
+            packet_loss,
         })
+    }
+
+    /// What of a packet is not the program's, if nothing else is said.
+    fn usual_headers(&self) -> Bytes {
+        if self.transport == Some(Transport::Direct) { DIRECT_HEADERS } else { HEADERS }
     }
 
     /// The rate of lines at hosts. A checked plan that is not listed has one.
@@ -490,12 +537,20 @@ impl NetworkPlan {
             self.host_rate()?;
             self.check_hosts()?;
         }
-        if let Some(ecn) = self.ecn.filter(|_| self.fidelity != Some(Fidelity::Packet)) {
-            return Err(PlanError::new(
-                "ecn",
-                ecn,
-                "nothing, except with fidelity packet: packets are marked",
-            ));
+        if self.fidelity != Some(Fidelity::Packet) {
+            let name =
+                self.transport.map(|name| if name == Transport::Tcp { "\"tcp\"" } else { "\"direct\"" });
+            let of_packets = [
+                ("ecn", self.ecn.map(|ecn| ecn.to_string()), "packets are marked"),
+                ("transport", name.map(str::to_owned), "packets have one"),
+                ("packet_loss", self.packet_loss.map(|loss| loss.to_string()), "packets are lost"),
+            ];
+            for (key, value, why) in of_packets {
+                if let Some(value) = value {
+                    let allowed = format!("nothing, except with fidelity packet: {why}");
+                    return Err(PlanError::new(key, value, allowed));
+                }
+            }
         }
         match (self.fidelity.unwrap_or_default(), self.queue) {
             (Fidelity::Packet, _) => self.by_packets().map(drop),
@@ -542,6 +597,8 @@ impl NetworkPlan {
             "headers",
             "framing",
             "fidelity",
+            "transport",
+            "packet_loss",
             "queue",
             "ecn",
             "switch",

@@ -47,7 +47,8 @@ OPTIONS: dict[str, Any] = {
     ),
     "fidelity": option(
         "How finely messages are followed through the network: message (they share its lines max-min "
-        "fairly), packet (TCP carries them over its ports) or cell (over circuits of ATM switches).",
+        "fairly), packet (over its ports, by TCP or, under a +direct stack, by the direct transport) or cell "
+        "(over circuits of ATM switches).",
         None,
         shown="message; on a preset what it has",
     ),

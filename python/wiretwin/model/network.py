@@ -8,6 +8,7 @@ it comes from, it is read and checked by the compiled core, before anything runs
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ _ENDINGS = (".toml", ".conf", ".yaml", ".topo", ".txt")
 """How the names of files end that have a network: TOML, Slurm's two, and ibnetdiscover's output."""
 #: The hosts of a testbed: a cable between two, a switch between more, and the cores of one machine for all.
 TESTBED = "testbed"
+#: The transport of layers that have this word in their name, such as ``mpi/openmpi+direct``.
+DIRECT = "direct"
 #: The version of scenarios, and how one of version 1 is changed.
 VERSION: Final = 2
 FROM_1_TO_2 = (
@@ -115,6 +118,22 @@ class Network:
     def shares_cores(self) -> bool:
         """Whether the ranks of all hosts run on the cores of one machine."""
         return self.topology == TESTBED
+
+    def under(self, layer: str) -> dict[str, Any]:
+        """Return the plan under a layer: one of the direct transport is carried by that, packet by packet.
+
+        A `transport` that the network names stands. Message by message nothing is carried by a transport:
+        there the direct one is its costs.
+
+        Raises
+        ------
+        InputError
+            The layer's transport does not go over cells.
+        """
+        is_direct = DIRECT in re.split("[/+]", layer) and "transport" not in self.plan
+        if not is_direct or self.plan.get("fidelity", "message") == "message":
+            return self.plan
+        return Network.of_table({**self.plan, "transport": DIRECT}).plan
 
     def __str__(self) -> str:
         words = ",".join(

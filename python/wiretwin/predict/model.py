@@ -347,7 +347,7 @@ class Site:
             "nodes": [node, *[others] * (hosts - 1)],
             "placement": [rank // self.ranks_per_host for rank in range(self.ranks)],
             "inter": inter,
-            "network": self.network.plan,
+            "network": self.network.under(layer),
         }
 
     def setup(self, twin: Twin, *, library: bool = False) -> str:

@@ -236,6 +236,11 @@ def test_the_page_of_networks_has_the_differences_that_are_found() -> None:
     page = (root / "docs" / "reference" / "network.md").read_text()
     for name in ("table", "cells"):
         assert "\n".join(tables[name]()) in page
+    page = (root / "docs" / "how-to" / "direct.md").read_text()
+    quick = [case for case in tables["TRANSPORT_CASES"] if sum(size for *_, size in case.messages) < 1 << 20]
+    lines = list(tables["transports"](quick))
+    assert len(lines) > 5
+    assert all(f"{line}\n" in page for line in lines), lines
 
 
 def test_a_scenario_names_a_network_for_its_twin(tmp_path: Path) -> None:
@@ -298,3 +303,77 @@ def test_a_twin_that_was_measured_between_hosts_says_so() -> None:
     assert "measured within one host" in site.notes(Twin.parse(TWIN))[0]
     assert "between two hosts (testbed wire 100 Mbit/s)" in site.notes(Twin.parse(between))[0]
     assert Twin.parse(Twin.parse(between).to_toml()).host.between == "testbed wire 100 Mbit/s"
+
+
+#: Every rank sends to every other, short messages and long ones, and checks what it has.
+EXCHANGE = """
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+for count in (8, 3000, 100_000):
+    wanted = [bytes([source]) * count for source in range(comm.size)]
+    for _ in range(10):
+        assert comm.alltoall([bytes([comm.rank]) * count] * comm.size) == wanted
+"""
+
+FABRIC = "fat-tree:rate=100Gbit/s,delay=500ns,switch_delay=300ns"
+
+
+def test_a_direct_stack_is_carried_by_the_direct_transport_and_loss_costs_time_alone(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(EXCHANGE)
+
+    def take(stack: str, network: str) -> tuple[float, str]:
+        found = predict(
+            script, twin="nothing", layer=stack, ranks=8, network=f"{FABRIC},{network}", compute_ps=0
+        )
+        return found.seconds.value, str(found.network["network"].get("transport"))
+
+    direct = "mpi/openmpi+direct"
+    quiet, carried = take(direct, "fidelity=packet")
+    assert carried == "direct"
+    assert take(direct, "fidelity=packet") == (quiet, "direct")
+    assert take("mpi/openmpi", "fidelity=packet,transport=direct")[0] == quiet
+    lossy, _ = take(direct, "fidelity=packet,packet_loss=0.001")
+    assert quiet < lossy
+    over_tcp, carried = take(direct, "fidelity=packet,transport=tcp,packet_loss=0.001")
+    assert carried == "tcp"
+    # TCP finds a lost tail after 200 ms, the direct transport after 200 us.
+    assert over_tcp > 10 * lossy
+    assert take(direct, "fidelity=message")[1] == "None"
+
+
+def test_a_short_message_over_the_direct_transport_takes_its_ends_and_its_frame(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ONE_WAY)
+    twin = Twin.parse(TWIN.replace(MPI, "mpi/mpich+direct"))
+    network = "star:rate=1Gbit/s,delay=2us,switch_delay=1us,fidelity=packet"
+    took = predict(
+        script, twin=twin, layer="mpi/mpich+direct", ranks=2, network=network, compute_ps=0
+    ).seconds.value
+    within = seconds(tmp_path, ONE_WAY, 2, None)
+    # Ethernet, IP, UDP, the header, a tag and remote data.
+    frame = 38 + 28 + 32 + 16 + 1000
+    assert took == pytest.approx(within + 2 * frame * 8e-9 + 2 * 2e-6 + 1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "key", "allowed"),
+    [
+        ("fidelity=cell", "transport", "except with fidelity packet"),
+        ("fidelity=packet,transport=sctp", "transport", "tcp, direct"),
+        ("transport=direct", "transport", "except with fidelity packet"),
+        ("packet_loss=0.1", "packet_loss", "except with fidelity packet"),
+        ("fidelity=packet,packet_loss=0.6", "packet_loss", "0 to 0.5"),
+        ("fidelity=packet,packet_loss=much", "packet_loss", "a number from 0 to 1"),
+        ("fidelity=packet,ecn=64KiB", "ecn", "whose window follows the delay"),
+        ("fidelity=packet,mtu=256B", "mtu", "284 B to 65535 B"),
+        ("fidelity=packet,headers=52B", "headers", "the 76 B of IP and the direct transport"),
+    ],
+)
+def test_what_the_direct_transport_cannot_have_is_rejected_by_name(
+    words: str, key: str, allowed: str
+) -> None:
+    with pytest.raises(InputError) as refused:
+        Network.parse(f"star:hosts=2,rate=1Gbit/s,{words}").under("mpi/openmpi+direct")
+    assert f"network {key}" in str(refused.value)
+    assert allowed in str(refused.value)

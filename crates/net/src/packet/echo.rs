@@ -5,7 +5,7 @@ use wiretwin_proto::{Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime, Span};
 
 use super::connection::{ConnectionId, EndId};
-use super::network::{Event, IP_BYTES, Kind, Network};
+use super::network::{Event, IP_BYTES, Kind, Network, UDP_BYTES};
 use super::slab::Unit;
 
 /// An echo that has been added to a network.
@@ -39,9 +39,6 @@ pub(super) struct Echoing {
     round_trips: Vec<Span>,
     lost: u64,
 }
-
-/// A header of UDP (RFC 768).
-const UDP_BYTES: u32 = 8;
 
 impl Network {
     pub(super) fn add_echo(&mut self, connection: ConnectionId, spec: Echo, seed: u64) -> EchoId {

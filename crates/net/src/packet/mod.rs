@@ -11,8 +11,11 @@
 mod cells;
 mod connection;
 mod costs;
+mod direct;
 mod echo;
+mod loss;
 mod network;
+mod reader;
 mod sessions;
 mod simulation;
 mod slab;

@@ -13,8 +13,11 @@ use super::cells::CellNetwork;
 use super::connection::{ConnectionId, End, EndId, Making, StreamReport};
 use super::costs::{Costs, Processor};
 use super::echo::Echoing;
+use super::loss::Losses;
+use super::reader::Reader;
 use super::slab::{Load, Packet, Slab, Unit};
 use super::tcp::TcpEnd;
+use crate::direct::DirectEnd;
 use crate::fabric::{CircuitId, Fabric, Plan};
 use crate::port::{Discipline, Port, PortCounters, PortSpec, Room, Scheduler, Taken};
 
@@ -52,6 +55,10 @@ pub enum Kind {
     Ask,
     /// An echo gives up a datagram that has not come back.
     GiveUp,
+    /// An end of the direct transport may have something to do.
+    Due,
+    /// A process may look at what waits for its ends of the direct transport.
+    Read,
 }
 
 impl Kind {
@@ -96,27 +103,39 @@ pub struct Network {
     lines: Vec<Line>,
     /// The lines of every connection's ways, each way ended by [`HERE`].
     paths: Vec<u32>,
-    packets: Slab,
+    pub(super) packets: Slab,
     pub(super) ends: Vec<End>,
+    /// Of connections of the direct transport, their ends in place of TCP's; else empty.
+    pub(super) directs: Vec<DirectEnd>,
     /// By host; empty where hosts take no time.
     pub(super) processors: Vec<Processor>,
     pub(super) echoes: Vec<Echoing>,
     /// In place of `lines`, where the network is one of cells.
     cells: Option<Box<CellNetwork>>,
+    /// What lines lose; nothing if it is empty.
+    losses: Losses,
     /// Nothing is lost: messages cross as they are, without TCP.
     keeps_all: bool,
     mtu: u16,
     /// While a message is being made, it is handed to its connection in pieces of this many bytes.
     piece: u64,
-    complete: VecDeque<u32>,
+    /// Processes that have ends of the direct transport.
+    pub(super) readers: Vec<Reader>,
+    /// Clients of messages that have come, and when.
+    pub(super) complete: VecDeque<(u32, SimTime)>,
     hops: u64,
 }
 
 /// No line: a packet that has come here is for this host.
 const HERE: u32 = u32::MAX;
 
-/// An IP header without options (RFC 791).
+/// Of a path, all but the numbers of lines: [`HERE`], and behind the number of a line that loses packets the place of
+/// that line among them.
+const NO_LINE: u32 = 1 << 31;
+
+/// An IP header without options (RFC 791), and one of UDP (RFC 768).
 pub(super) const IP_BYTES: u32 = 20;
+pub(super) const UDP_BYTES: u32 = 8;
 
 /// The piece of a message that is handed to TCP at once.
 const PIECE: u64 = 16 << 10;
@@ -146,18 +165,26 @@ impl Network {
             paths: Vec::new(),
             packets: Slab::default(),
             ends: Vec::new(),
+            directs: Vec::new(),
             processors: Vec::new(),
             echoes: Vec::new(),
             cells: None,
+            losses: Losses::default(),
             keeps_all: false,
             mtu: 0,
             piece: PIECE,
+            readers: Vec::new(),
             complete: VecDeque::new(),
             hops: 0,
             router: Router::new(Arc::clone(&graph)),
         };
         match below {
-            Below::Packets(spec) => Self { lines: Self::ports(&graph, spec), mtu: spec.mtu, ..empty },
+            Below::Packets(spec) => Self {
+                lines: Self::ports(&graph, spec),
+                losses: Losses::new(spec.packet_loss, graph.lines().len(), seed),
+                mtu: spec.mtu,
+                ..empty
+            },
             Below::Cells(spec) => Self {
                 cells: Some(Box::new(CellNetwork::new(&graph, spec, seed))),
                 keeps_all: spec.keeps_all(),
@@ -209,7 +236,10 @@ impl Network {
                 circuit = cells.connect(&way, self.router.graph());
             } else {
                 path = self.paths.len() as u32;
-                self.paths.extend(way.iter().map(|line| line.0));
+                for line in &way {
+                    self.paths.push(line.0);
+                    self.paths.extend((!self.losses.is_empty()).then_some(NO_LINE | line.0));
+                }
                 self.paths.push(HERE);
                 flow = self.lines[way[0].0 as usize].port.flow();
             }
@@ -322,8 +352,8 @@ impl Network {
         }
     }
 
-    /// The client of a message that has been read whole, each once.
-    pub fn poll_complete(&mut self) -> Option<u32> {
+    /// The client of a message that has been read whole, each once, and when its last packet came.
+    pub fn poll_complete(&mut self) -> Option<(u32, SimTime)> {
         self.complete.pop_front()
     }
 
@@ -349,6 +379,8 @@ impl Network {
             Kind::Cells => self.step_cells(sink, now),
             Kind::Ask => self.ask(sink, now, number),
             Kind::GiveUp => self.give_up(sink, now, number),
+            Kind::Due => self.is_due(sink, now, number),
+            Kind::Read => self.read(sink, now, number),
         }
     }
 
@@ -421,7 +453,8 @@ impl Network {
         if let Some(cells) = &self.cells {
             return vec![("lost_cells", cells.fabric().lost())];
         }
-        let dropped = self.lines.iter().map(|line| line.port.counters().dropped).sum();
+        let dropped: u64 = self.lines.iter().map(|line| line.port.counters().dropped).sum();
+        let dropped = dropped + self.losses.lost();
         let marked = self.lines.iter().map(|line| line.marked).sum();
         let reductions = |end: &End| {
             let told = end.tcp.machine.counters();
@@ -461,12 +494,26 @@ impl Network {
         let packet = &mut self.packets.packets[number as usize];
         let line = self.paths[packet.place as usize];
         packet.place += 1;
-        if line != HERE {
+        if line < NO_LINE {
             let bytes = packet.bytes;
             self.offer(sink, now, number, bytes, Way { line, flow: 0, kind: Kind::Arrive });
             return;
         }
+        if line != HERE {
+            return self.survive(sink, now, number, line ^ NO_LINE);
+        }
         self.receive(sink, now, number);
+    }
+
+    /// A packet is at the end of a line that loses packets: it goes on, or does not.
+    #[cold]
+    fn survive(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32, line: u32) {
+        if self.losses.loses(line) {
+            return self.packets.remove(number);
+        }
+        // The line has been counted as one that it has passed; `arrive` counts it again.
+        self.hops -= 1;
+        self.arrive(sink, now, number);
     }
 
     /// A packet is at its host.
@@ -514,16 +561,19 @@ impl Network {
     #[cold]
     fn deliver_whole(&mut self, sink: &mut impl EventSink<Event>, now: SimTime, number: u32) {
         let Load { end, unit } = self.packets.load(number);
-        let (end, turn) = (*end, if let Unit::Datagram(turn) = unit { Some(*turn) } else { None });
+        let (end, unit) = (*end, *unit);
+        if matches!(unit, Unit::Frame) {
+            return self.has_come(sink, now, number, end);
+        }
         let bytes = self.packets.packets[number as usize].bytes;
         self.packets.remove(number);
-        if let Some(turn) = turn {
+        if let Unit::Datagram(turn) = unit {
             return self.datagram(sink, now, EndId(end), turn);
         }
         let state = &mut self.ends[end as usize];
         state.tcp.read += u64::from(bytes);
         while let Some(client) = state.whole() {
-            self.complete.push_back(client);
+            self.complete.push_back((client, now));
         }
     }
 
@@ -577,7 +627,7 @@ impl Network {
                 }
                 Output::Deliver(_) => {
                     while let Some(client) = state.whole() {
-                        self.complete.push_back(client);
+                        self.complete.push_back((client, now));
                     }
                 }
                 Output::Event(_) => {}
@@ -599,8 +649,28 @@ impl Network {
         end: u32,
         (bytes, unit): (u32, Unit),
     ) {
+        let number = self.insert(end, bytes, unit);
+        self.leave(sink, at, end, number, bytes);
+    }
+
+    /// A packet from an end to its peer.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, end: u32, bytes: u32, unit: Unit) -> u32 {
+        let place = self.ends[end as usize].path + 1;
+        self.packets.insert(Packet { place, bytes }, Load { end: end ^ 1, unit })
+    }
+
+    /// A packet leaves its end.
+    #[inline(always)]
+    pub(super) fn leave(
+        &mut self,
+        sink: &mut impl EventSink<Event>,
+        at: SimTime,
+        end: u32,
+        number: u32,
+        bytes: u32,
+    ) {
         let End { path, flow, .. } = self.ends[end as usize];
-        let number = self.packets.insert(Packet { place: path + 1, bytes }, Load { end: end ^ 1, unit });
         if self.cells.is_some() {
             return sink.put(at, Kind::Offer.of(number));
         }

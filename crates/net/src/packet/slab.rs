@@ -1,5 +1,6 @@
 //! Where packets lie while they are under way.
 
+use wiretwin_proto::direct::Frame;
 use wiretwin_proto::tcp::{Ecn, Segment};
 
 /// What every hop of a packet needs.
@@ -26,6 +27,8 @@ pub(super) enum Unit {
     Segment(Segment),
     /// A datagram of an echo: which, counted from its first.
     Datagram(u32),
+    /// A frame of the direct transport, which lies apart.
+    Frame,
     /// A piece of a message, which nothing loses.
     Piece,
 }
@@ -36,6 +39,8 @@ pub(super) struct Slab {
     /// Apart, so that what hops touch is a few bytes a packet.
     pub packets: Vec<Packet>,
     loads: Vec<Load>,
+    /// Of packets that are frames, which are longer than segments; none where no packet is one.
+    frames: Vec<Frame>,
     free: Vec<u32>,
 }
 
@@ -50,6 +55,18 @@ impl Slab {
         self.packets.push(packet);
         self.loads.push(load);
         (self.packets.len() - 1) as u32
+    }
+
+    /// The packet of this number is a frame.
+    pub(super) fn keep_frame(&mut self, number: u32, frame: Frame) {
+        let wanted = self.packets.len().max(self.frames.len());
+        self.frames.resize(wanted, frame);
+        self.frames[number as usize] = frame;
+    }
+
+    /// The frame that a packet of this number is, or was until another took its number.
+    pub(super) fn frame(&self, number: u32) -> Frame {
+        self.frames[number as usize]
     }
 
     pub(super) fn load(&self, number: u32) -> &Load {
@@ -86,6 +103,7 @@ impl Slab {
     pub(super) fn memory_bytes(&self) -> usize {
         self.packets.capacity() * size_of::<Packet>()
             + self.loads.capacity() * size_of::<Load>()
+            + self.frames.capacity() * size_of::<Frame>()
             + self.free.capacity() * size_of::<u32>()
     }
 }

@@ -438,6 +438,7 @@ impl World {
             if !sharer.entered && state.state != State::Finished {
                 sharer.entered = true;
                 state.in_library_since = self.now;
+                self.rank_reads(rank, self.now);
             }
             match self.next_step(rank) {
                 Step::Handle { message, cost } => {

@@ -103,7 +103,8 @@ impl World {
     ///
     /// `seed` is that of the matchings of crossbars, where the network has some; nothing else is random.
     #[must_use]
-    pub fn new(model: Model, seed: u64, timeline: bool) -> Self {
+    pub fn new(mut model: Model, seed: u64, timeline: bool) -> Self {
+        let pushed = carrier::agree_on_offers(&mut model);
         let mut on_node = vec![0u32; model.nodes.len()];
         let cores_of = |node: u32| model.nodes[node as usize].cores_of.unwrap_or(node);
         for node in &model.placement {
@@ -133,7 +134,7 @@ impl World {
             cores,
             egress: wires.clone(),
             ingress: wires,
-            network: model.network.as_ref().map(|network| Network::new(network, seed)),
+            network: model.network.as_ref().map(|network| Network::new(network, pushed, seed)),
             matcher: Matcher::new(),
             pairs: Table::new(),
             requests: Vec::new(),

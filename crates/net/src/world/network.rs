@@ -77,9 +77,10 @@ pub(super) struct Network {
 }
 
 impl Network {
-    pub(super) fn new(model: &NetworkModel, seed: u64) -> Self {
+    /// `pushed` is the longest message that a transport with offers sends without one.
+    pub(super) fn new(model: &NetworkModel, pushed: Option<Bytes>, seed: u64) -> Self {
         let graph = &model.graph;
-        let carrier = model.below.as_ref().map(|below| Box::new(Carrier::new(graph, below, seed)));
+        let carrier = model.below.as_ref().map(|below| Box::new(Carrier::new(graph, below, pushed, seed)));
         Self {
             packets: model.packets,
             hosts: graph.hosts().to_vec(),

@@ -51,6 +51,8 @@ impl World {
             return;
         }
         suspended.in_library_since = suspended.clock;
+        let since = suspended.clock;
+        self.rank_reads(rank, since);
         if matches!(state, State::Wait(mode) if mode != WaitMode::Test) {
             if self.is_satisfied(rank) {
                 self.ready.push(rank);
@@ -67,6 +69,8 @@ impl World {
         let state = &mut self.ranks[rank as usize];
         state.state = State::Finished;
         state.in_library_since = at;
+        self.rank_reads(rank, at);
+        let state = &self.ranks[rank as usize];
         if state.sharer == NONE && state.work_head != NONE {
             self.schedule_proceed(rank);
         }
@@ -218,8 +222,10 @@ impl World {
         match self.messages[index as usize].transfer.state() {
             TransferState::Matched => {
                 self.transition(index, Input::Clear);
-                let source = self.messages[index as usize].source;
-                self.push_work(source, index, (self.now, 0));
+                if !self.network_clear(index) {
+                    let source = self.messages[index as usize].source;
+                    self.push_work(source, index, (self.now, 0));
+                }
             }
             // The sender's part is done; the data are on their way.
             TransferState::DataUnderWay => {}
@@ -334,6 +340,7 @@ impl World {
         };
         self.wait_until(rank, self.now, wire_from, u64::MAX, -1, 0);
         self.ranks[rank as usize].state = State::Running;
+        self.rank_reads_no_more(rank);
         self.resumed.push((rank, outcome));
     }
 

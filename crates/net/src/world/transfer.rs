@@ -32,7 +32,10 @@ impl World {
         message.earliest = earliest;
         let (id, local) = (message.id, message.transfer.completes_locally());
         self.launch(index, at);
-        if local && let Some(request) = self.live_request(id) {
+        if local
+            && !self.is_held_back(index)
+            && let Some(request) = self.live_request(id)
+        {
             // Not noted: its time follows from those of the message.
             self.settle(request, RequestState::Done);
         }

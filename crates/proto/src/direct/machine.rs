@@ -275,6 +275,18 @@ impl Machine {
         self.hands_over = hands_over;
     }
 
+    /// Sends the bytes of a message that [`Event::Cleared`] has told of, after all in frames of this machine.
+    pub fn send_cleared(&mut self, now: SimTime, id: MessageId, reference: u32, length: Bytes) {
+        self.now = now;
+        self.outbox.push_bulk(id, reference, length.get());
+    }
+
+    /// Greets the peer, as the first message would.
+    pub fn meet(&mut self, now: SimTime) {
+        self.now = now;
+        self.greet();
+    }
+
     fn greet(&mut self) {
         if self.state == State::Idle && self.remote.is_some() {
             self.state = State::Greeting;

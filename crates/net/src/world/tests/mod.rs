@@ -1,6 +1,7 @@
 //! The rules of the model, each by a case whose times are worked out by hand.
 
 mod cells;
+mod direct;
 mod fetched;
 mod networked;
 mod packets;

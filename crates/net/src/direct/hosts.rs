@@ -1,4 +1,4 @@
-//! The direct transport between hosts of a [`Wire`]: the machine of the live world, frame by frame in virtual time.
+//! The direct transport between hosts of a [`Wire`], with its classes and background load, frame by frame.
 //!
 //! Each host has a port of the wire and an end for each of its peers. Frames are as long as they are live, with what
 //! Ethernet, IPv4 and UDP put around them, and of the class of their service. What hosts need for a frame is left
@@ -7,13 +7,12 @@
 use std::fmt;
 
 use wiretwin_plan::PlanError;
-use wiretwin_proto::direct::{
-    Config, Counters, Delivered, Frame as DirectFrame, Kept, Local, Machine, Message, Service, Services,
-};
-use wiretwin_proto::{MessageId, Output as MachineOutput, Payload};
+use wiretwin_proto::Payload;
+use wiretwin_proto::direct::{Config, Counters, Frame as DirectFrame, Service, Services};
 use wiretwin_units::{Bytes, SimTime, Span};
 use wiretwin_wire::direct::Repr;
 
+use super::end::{DirectEnd, Step};
 use crate::frame::{Counters as PortCounters, Frame, Mac, Output, PortId, QueueCounters, Wire, WireConfig};
 
 /// The class of the protected service: expedited forwarding (RFC 3246). The ordinary one has 0.
@@ -43,19 +42,12 @@ pub fn live_config(services: Services, has_fixed_window: bool) -> Config {
     Config { services, has_fixed_window, ..Config::datagrams() }
 }
 
-struct End {
-    machine: Machine,
-    timeout: Option<SimTime>,
-    /// What is missing of the message that is coming, and its tag.
-    coming: Option<(u64, u64)>,
-}
-
 /// Hosts on a wire.
 pub struct Hosts {
     now: SimTime,
     wire: Wire<Packet>,
     /// By host and peer.
-    ends: Vec<Vec<Option<End>>>,
+    ends: Vec<Vec<Option<DirectEnd>>>,
     came: Vec<Came>,
 }
 
@@ -69,10 +61,6 @@ fn mac(host: usize) -> Mac {
     Mac([2, 0, 0, 0, 0, host as u8])
 }
 
-const fn key(host: usize) -> u64 {
-    host as u64 + 1
-}
-
 impl Hosts {
     /// So many hosts, of which nobody has sent anything. Messages are as long as [`Config::eager`] at most.
     ///
@@ -82,17 +70,9 @@ impl Hosts {
         let wire = Wire::new(wire, hosts)?;
         let mut ends = Vec::new();
         for host in 0..hosts {
-            let end = |peer: usize| {
-                let local = Local { key: key(host), epoch: 1, lane: peer as u16 };
-                Machine::new(config, local, Some(key(peer))).map(|machine| End {
-                    machine,
-                    timeout: None,
-                    coming: None,
-                })
-            };
+            let end = |peer: usize| DirectEnd::new(config, host as u32, peer as u32);
             let of_host = (0..hosts).map(|peer| (peer != host).then(|| end(peer)).transpose());
-            let of_host: Result<Vec<_>, _> = of_host.collect();
-            ends.push(of_host.map_err(|error| PlanError::new("direct", error, "parameters that can be"))?);
+            ends.push(of_host.collect::<Result<Vec<_>, _>>()?);
         }
         Ok(Self { now: SimTime::ZERO, wire, ends, came: Vec::new() })
     }
@@ -107,7 +87,7 @@ impl Hosts {
     #[must_use]
     pub fn totals(&self) -> Counters {
         let mut totals = Counters::default();
-        self.ends.iter().flatten().flatten().for_each(|end| totals.add(end.machine.counters()));
+        self.ends.iter().flatten().flatten().for_each(|end| totals.add(end.counters()));
         totals
     }
 
@@ -117,7 +97,7 @@ impl Hosts {
     /// If a host has no such peer.
     #[must_use]
     pub fn counters(&self, host: usize, peer: usize) -> Counters {
-        *self.ends[host][peer].as_ref().expect(NO_PEER).machine.counters()
+        *self.ends[host][peer].as_ref().expect(NO_PEER).counters()
     }
 
     /// Counts of the wire's port of a host, and of the queues on the way to it.
@@ -136,9 +116,7 @@ impl Hosts {
     /// If a host has no such peer.
     pub fn send(&mut self, host: usize, peer: usize, tag: u64, length: Bytes) -> bool {
         let now = self.now;
-        let message = Message { id: MessageId(tag), length, tag: Some(tag), data: None, pushed: false };
-        let end = self.ends[host][peer].as_mut().expect(NO_PEER);
-        let taken = end.machine.send(now, message).is_ok();
+        let taken = self.ends[host][peer].as_mut().expect(NO_PEER).send(now, tag, None, (length, now));
         self.drain(host, peer);
         taken
     }
@@ -151,8 +129,8 @@ impl Hosts {
                 return std::mem::take(&mut self.came);
             }
             let ends = self.ends.iter().flatten().flatten();
-            let next = ends.filter_map(|end| end.timeout).chain(on_wire).min();
-            let Some(next) = next.filter(|&next| next <= until) else {
+            let next = ends.map(DirectEnd::deadline).chain(on_wire).min();
+            let Some(next) = next.filter(|&next| next <= until && next < SimTime::MAX) else {
                 self.now = self.now.max(until);
                 self.wire.handle_timeout(self.now);
                 return Vec::new();
@@ -162,8 +140,8 @@ impl Hosts {
             for host in 0..self.ends.len() {
                 for peer in 0..self.ends.len() {
                     let Some(end) = &mut self.ends[host][peer] else { continue };
-                    if end.timeout.is_some_and(|at| at <= self.now) {
-                        end.machine.handle_timeout(self.now);
+                    if end.deadline() <= self.now {
+                        end.handle_timeout(self.now);
                         self.drain(host, peer);
                     }
                 }
@@ -184,8 +162,7 @@ impl Hosts {
                     }
                     let (repr, payload) = frame.payload;
                     let end = self.ends[host][peer].as_mut().expect(NO_PEER);
-                    // What is kept needs no place: a payload is its own handle.
-                    let (Kept::Yes | Kept::No) = end.machine.handle_frame(self.now, &repr, payload);
+                    end.handle_frame(self.now, &repr, payload);
                     self.drain(host, peer);
                 }
             }
@@ -196,14 +173,11 @@ impl Hosts {
     fn drain(&mut self, host: usize, peer: usize) {
         loop {
             let end = self.ends[host][peer].as_mut().expect(NO_PEER);
-            match end.machine.poll_output(true) {
-                MachineOutput::Timeout(at) => {
-                    end.timeout = at;
-                    return;
-                }
-                MachineOutput::Transmit(frame) => self.transmit(host, peer, frame),
-                MachineOutput::Deliver(delivered) => self.deliver(host, peer, delivered),
-                _ => {}
+            match end.step(self.now) {
+                Step::Timer(_) => return,
+                Step::Transmit(frame) => self.transmit(host, peer, frame),
+                Step::Came(tag) => self.came.push(Came { from: peer, to: host, tag, at: self.now }),
+                Step::Cleared(_) => {}
             }
         }
     }
@@ -222,22 +196,6 @@ impl Hosts {
             payload: (frame.repr, frame.payload),
         };
         self.wire.handle_frame(self.now, PortId(host as u16), frame).expect("a frame that fits, from a host");
-    }
-
-    fn deliver(&mut self, host: usize, peer: usize, delivered: Delivered) {
-        let end = self.ends[host][peer].as_mut().expect(NO_PEER);
-        let (tag, left, payload) = match (delivered, end.coming) {
-            (Delivered::Begin { tag, length, payload, .. }, _) => {
-                (tag.unwrap_or_default(), length.get(), payload)
-            }
-            (Delivered::Continue { payload }, Some((tag, left))) => (tag, left, payload),
-            _ => return,
-        };
-        let left = left.saturating_sub(payload.length.get());
-        end.coming = (left > 0).then_some((tag, left));
-        if left == 0 {
-            self.came.push(Came { from: peer, to: host, tag, at: self.now });
-        }
     }
 }
 
