@@ -105,4 +105,6 @@ pub enum WorkKind {
     DeregisterMemory,
     /// What a daemon does to hand on one piece of a message of so many bytes, its headers included.
     Forward,
+    /// A system call that does next to nothing, as one that asks for the time.
+    SystemCall,
 }

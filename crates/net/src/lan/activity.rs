@@ -199,6 +199,7 @@ pub const fn activity_of(kind: WorkKind) -> Option<Activity> {
         WorkKind::XdrItemsOut | WorkKind::XdrItemsIn => Some(Activity::XdrItem),
         WorkKind::RecordOut | WorkKind::RecordIn => Some(Activity::RecordMark),
         WorkKind::Forward => Some(Activity::Forward),
+        WorkKind::SystemCall => Some(Activity::Trap),
         WorkKind::LibrarySend | WorkKind::LibraryReceive => Some(Activity::Library),
         WorkKind::XdrOpaqueOut | WorkKind::XdrOpaqueIn | WorkKind::UserCopy => Some(Activity::UserCopy),
         // The driver's price of a packet has it, and who is woken pays for the switch of context.

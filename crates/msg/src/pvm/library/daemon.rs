@@ -7,7 +7,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 
-use wiretwin_proto::Output;
+use wiretwin_proto::{Output, Work, WorkKind};
 use wiretwin_units::{Bytes, SimTime};
 use wiretwin_wire::pvm::{self as wire, HEADER_OCTETS, MESSAGE_OCTETS};
 
@@ -36,6 +36,8 @@ pub struct Daemon {
     /// Tasks that are being started, in order.
     starts: VecDeque<SpawnId>,
     busy: u32,
+    /// A datagram has been sent since it looked what is ready.
+    sent: bool,
     outputs: VecDeque<LibraryOutput>,
 }
 
@@ -68,6 +70,7 @@ impl Daemon {
             out: VecDeque::new(),
             starts: VecDeque::new(),
             busy: 0,
+            sent: false,
             outputs: VecDeque::new(),
         }
     }
@@ -86,6 +89,7 @@ impl Daemon {
                     if let Some(socket) = self.socket {
                         let to = Address { host: host - 1, port: DAEMON_PORT };
                         self.call(Call::SendTo { socket, to, content: content(&packet) });
+                        self.sent = true;
                     }
                 }
                 Output::Transmit(Transmit::Write(stream, fragment)) => {
@@ -105,9 +109,21 @@ impl Daemon {
             }
         };
         if self.busy == 0 && self.socket.is_some() {
+            // `work` asks for the time before it looks what is ready, and `netoutput` before it where packets
+            // are to be sent or not acknowledged.
+            if core::mem::take(&mut self.sent) || self.daemon.repeats_at().is_some() {
+                self.ask_time();
+            }
+            self.ask_time();
             let write = self.out.front().map(|(connection, _)| *connection);
             self.call(Call::Select { write, until: due, idle: self.daemon.repeats_at().is_none() });
         }
+    }
+
+    /// A system call, `gettimeofday`.
+    fn ask_time(&mut self) {
+        let work = Work { kind: WorkKind::SystemCall, bytes: Bytes::new(0), count: 1 };
+        self.outputs.push_back(Output::Work(work));
     }
 
     fn garbage(&mut self) {
@@ -124,7 +140,14 @@ impl Daemon {
     /// A datagram of the daemon of a host.
     fn datagram(&mut self, now: SimTime, from: Address, content: &mut Content) {
         match packet(content) {
-            Some(packet) => self.daemon.handle_datagram(now, from.host + 1, packet),
+            Some(packet) => {
+                let awaited = self.daemon.repeats_at();
+                self.daemon.handle_datagram(now, from.host + 1, packet);
+                if awaited != self.daemon.repeats_at() {
+                    // `netinput` measures the round trip of what is acknowledged.
+                    self.ask_time();
+                }
+            }
             None => self.garbage(),
         }
     }
@@ -262,4 +285,55 @@ fn packet(content: &mut Content) -> Option<Packet<Piece>> {
     }
     let length = content.length();
     Some(Packet { header, head, body: line::piece(content, length) })
+}
+
+#[cfg(test)]
+mod tests {
+    use wiretwin_units::Seq;
+
+    use super::*;
+    use crate::pvm::Tid;
+
+    /// How often the daemon asks for the time before it looks what is ready, and whether it then does.
+    fn asked(daemon: &mut Daemon) -> (usize, bool) {
+        let mut asked = 0;
+        loop {
+            match daemon.poll_output() {
+                Output::Work(Work { kind: WorkKind::SystemCall, .. }) => asked += 1,
+                Output::Transmit(Call::Select { .. }) => return (asked, true),
+                Output::Timeout(_) => return (asked, false),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn the_time_is_asked_for_before_each_look_and_once_more_where_a_packet_was_to_be_sent() {
+        let now = SimTime::ZERO;
+        let mut daemon = Daemon::new(0, 2);
+        daemon.progress(now);
+        assert_eq!(asked(&mut daemon), (0, false), "the socket is bound first");
+        daemon
+            .handle(now, Outcome::Bound { socket: SocketId(0), at: Address { host: 0, port: DAEMON_PORT } });
+        assert_eq!(asked(&mut daemon), (1, true));
+        let header = wire::Packet {
+            destination: Tid::daemon(1).expect("the first host's"),
+            source: Tid::daemon(2).expect("the second host's"),
+            sequence: Seq::wrapping(1),
+            acknowledged: Seq::wrapping(0),
+            first: false,
+            last: false,
+            data: true,
+            finish: false,
+            acknowledges: false,
+        };
+        let mut octets = Content::new();
+        octets.push_octets(&header.octets());
+        let (socket, from) = (SocketId(0), Address { host: 1, port: DAEMON_PORT });
+        daemon.handle(now, Outcome::Ready(&[Ready::Datagram(socket)]));
+        daemon.handle(now, Outcome::Datagram { socket, from, content: &mut octets });
+        assert_eq!(asked(&mut daemon), (0, false), "it acknowledges first");
+        daemon.handle(now, Outcome::Sent { socket, rest: Content::new() });
+        assert_eq!(asked(&mut daemon), (2, true));
+    }
 }
