@@ -140,6 +140,17 @@ def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
         Scenario.read(file)
 
 
+def test_a_scenario_has_its_ranks_carried_by_the_transport_of_their_stack() -> None:
+    scenario = Scenario.read(ROOT / "examples" / "scenarios" / "ring-on-a-lossy-fabric.toml")
+    direct = simulate(scenario)
+    assert direct.metrics["verified_ratio"] == 1
+    assert direct.metrics["lost_packets"] > 0
+    assert simulate(scenario).digest == direct.digest
+    # What TCP finds by its timer of 200 ms the direct transport finds by its own of 200 us.
+    over_tcp = simulate(scenario.on(stack="mpi/openmpi")).metrics
+    assert over_tcp["time_s"] > 5 * direct.metrics["time_s"]
+
+
 def test_the_twin_lies_beside_its_scenario(tmp_path: Path) -> None:
     text = (ROOT / "examples" / "scenarios" / "ring-on-a-twin.toml").read_text()
     (tmp_path / "s.toml").write_text(text)
