@@ -117,7 +117,8 @@ static int allocate(MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm commu
     for (int at = 0; at < ranks; at++)
         made->segments[at].base = made->memory + (uintptr_t)made->segments[at].base;
     void *mine = made->segments[rank].base;
-    int error = MPI_Win_create(mine, bytes, (int)unit, info, communicator, window);
+    /* Its hints are for memory that is shared: one that locks none in it may be meant so. */
+    int error = MPI_Win_create(mine, bytes, (int)unit, MPI_INFO_NULL, communicator, window);
     if (error)
         return error;
     made->window = *window;
