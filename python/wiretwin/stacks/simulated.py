@@ -181,8 +181,9 @@ LIBRARIES = {
             {
                 "OMPI_ALLOW_RUN_AS_ROOT": "1",
                 "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-                # Within a host, too: no memory of its own.
-                "OMPI_MCA_osc": "^sm",
+                # Within a host, too: no memory of its own, and windows by messages.
+                "OMPI_MCA_osc": "^sm,ucx",
+                "OMPI_MCA_osc_rdma_mtls": "ofi",
                 "OMPI_MCA_coll": "^sm",
                 "UCX_MEM_MMAP_HOOK_MODE": "none",
             },

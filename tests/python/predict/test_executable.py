@@ -33,6 +33,8 @@ int main(int argc, char **argv) {
     MPI_Comm_size(WORLD, &size);
 """
 TAIL = "    MPI_Finalize();\n    return 0;\n}\n"
+OPEN_MPI = pytest.param("mpicc.openmpi", marks=pytest.mark.skipif(
+    shutil.which("mpicc.openmpi") is None, reason="needs Debian's Open MPI"))  # fmt: skip
 NOTHING = ("--twin", "nothing", "--network", "star:rate=10Gbit/s,delay=1us")
 
 
@@ -359,8 +361,13 @@ WINDOWS = """
 """
 
 
-def test_windows_give_what_they_give_natively_and_the_same_bytes_twice(mpi_twin: Path) -> None:
-    program = compiled(WINDOWS)
+@pytest.mark.parametrize("compiler", [MPICC, OPEN_MPI])
+def test_windows_give_what_they_give_natively_and_the_same_bytes_twice(
+    mpi_twin: Path, compiler: str | Path
+) -> None:
+    if compiler != MPICC:
+        mpi_twin.write_text(mpi_twin.read_text().replace('"mpi/mpich"', '"mpi/openmpi"'))
+    program = compiled(WINDOWS, by=compiler)
     first = printed(program, mpi_twin, 3)
     found = [line.rsplit(maxsplit=1)[0] for line in first]
     # The sums of 1, 2 and 4 at the first rank, and 2 MiB in order.

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-from test_executable import MPICC, NOTHING, compiled
+from test_executable import MPICC, NOTHING, OPEN_MPI, compiled
 
 from wiretwin.errors import WiretwinError
 from wiretwin.predict.executable import predict_executable
 
-OPEN_MPI = pytest.param("mpicc.openmpi", marks=pytest.mark.skipif(
-    shutil.which("mpicc.openmpi") is None, reason="needs Debian's Open MPI"))  # fmt: skip
 WINDOW = """
     MPI_Comm host;
     MPI_Comm_split_type(WORLD, MPI_COMM_TYPE_SHARED, -rank, MPI_INFO_NULL, &host);
