@@ -511,9 +511,14 @@ impl Network {
         if self.losses.loses(line) {
             return self.packets.remove(number);
         }
-        // The line has been counted as one that it has passed; `arrive` counts it again.
-        self.hops -= 1;
-        self.arrive(sink, now, number);
+        // Not by `arrive`, which would not be one with its callers if it called itself.
+        let packet = &mut self.packets.packets[number as usize];
+        let (line, bytes) = (self.paths[packet.place as usize], packet.bytes);
+        packet.place += 1;
+        if line == HERE {
+            return self.receive(sink, now, number);
+        }
+        self.offer(sink, now, number, bytes, Way { line, flow: 0, kind: Kind::Arrive });
     }
 
     /// A packet is at its host.
