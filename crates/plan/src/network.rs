@@ -328,7 +328,7 @@ const MTU: Bytes = Bytes::new(1500);
 pub(crate) const LEAST_MTU: u16 = 104;
 /// IP, UDP and the least frame of the direct transport, 256 B.
 const LEAST_DIRECT_MTU: u16 = 20 + 8 + 256;
-/// Where more is lost, nothing comes for ages.
+/// Above this share no transport makes progress in a reasonable time.
 const MOST_LOSS: f64 = 0.5;
 /// Far above any packet of any network, far below what an addition overflows at.
 const LARGEST_PACKET: u64 = 1 << 30;

@@ -3,8 +3,8 @@
 `mpiexec -n N python -P -m wiretwin.mpi.launched SCRIPT ARGS`, with the shim `sim.c` loaded before all else.
 
 As in a real run (`wiretwin.mpi.live`), what the script will import from outside its folder is imported first,
-and MPI is begun behind that: what modules take to load is no part of the program's time. The script runs as
-``python SCRIPT ARGS`` would have it, its own Init does nothing, and its Finalize is the library's.
+and MPI is initialized after that: modules load outside the program's time. The script runs
+as with ``python SCRIPT ARGS``; its own Init does nothing, and its Finalize is the library's.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     before_program(1)
     MPI.Init_thread()
     defer_init(MPI)
-    # Behind what the script leaves to the end, and before the interpreter takes itself apart.
+    # After what the script itself registers to run at exit, and before the interpreter unloads modules.
     atexit.register(_finalize)
     gc.collect()
     MPI.COMM_WORLD.Barrier()

@@ -65,7 +65,7 @@ impl Carrier {
         }
     }
 
-    /// Whether a message of so many bytes is offered before they are sent.
+    /// Whether a message of this length is offered first, so that its bytes follow when its receiver asks for them.
     pub(super) fn offers(&self, bytes: u64) -> bool {
         self.direct.is_some_and(|config| bytes > config.eager.get())
     }

@@ -124,7 +124,8 @@ static void leave(int what)
             calls->rehearse(stretch >= REHEARSED);
 }
 
-/* What a launcher of ours does between both, such as to begin the library, is before the program's time. */
+/* Called with 1 before MPI is initialized for a script, and with 0 when the script begins: what happens between is not a
+ * part of its time. */
 void wiretwin_sim_before_program(int begins)
 {
     if (begins)

@@ -1,6 +1,6 @@
 /* Loaded before sim.c: which ranks share a host of the simulated world, and the memory that they share there.
  *
- * The library takes each rank for alone on its host, or all for on one, so that all messages go by its network. What a
+ * The library is told that each rank has a host of its own, or that all share one, so that all messages cross its network. What a
  * program asks it about hosts is answered here (MPI 4.1, sections 7.4.2 and 12.2.3): communicators are split by host,
  * and windows of memory that ranks share are made of a file beside the run's own memory. One rank works at a time: one
  * that waits for a change of that memory without a call of MPI waits for ever.
@@ -42,7 +42,7 @@ static struct shared *known(MPI_Win window)
     return one;
 }
 
-/* The function of that name which would be called but for this library, found at its first use. */
+/* The next library's function of that name, which is found when it is first called. */
 #define NEXT(name) (next ? next : (next = (__typeof__(next))dlsym(RTLD_NEXT, name)))
 
 extern uint32_t wiretwin_sim_host(void) __attribute__((weak));
@@ -117,7 +117,7 @@ static int allocate(MPI_Aint bytes, MPI_Aint unit, MPI_Info info, MPI_Comm commu
     for (int at = 0; at < ranks; at++)
         made->segments[at].base = made->memory + (uintptr_t)made->segments[at].base;
     void *mine = made->segments[rank].base;
-    /* Its hints are for memory that is shared: one that locks none in it may be meant so. */
+    /* The hints are about the shared memory: no_locks, say, must not reach the window that messages use. */
     int error = MPI_Win_create(mine, bytes, (int)unit, MPI_INFO_NULL, communicator, window);
     if (error)
         return error;
