@@ -1,9 +1,10 @@
-"""The table of public scripts keeps what it has of set-ups that were not run again."""
+"""The lists of public programs, and that their table keeps what it has of set-ups not run again."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -34,3 +35,15 @@ def test_rows_of_other_set_ups_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.findall(r"^\| (\d) \| (\d)", again, re.MULTILINE) == [("2", "1"), ("4", "1")]
     assert next(line for line in first.splitlines() if "a/b.py" in line) in again.splitlines()
     assert len(re.findall(r"^\|---", again, re.MULTILINE)) == 2
+
+
+def test_lists_have_each_program_once_and_few_of_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHES))
+    import strangers
+
+    for kind in strangers.LISTS.values():
+        listed = kind.read()
+        assert len({one.name for one in listed}) == len(listed)
+        sources = Counter(one.columns["repository"].split("/")[0] for one in listed)
+        assert max(sources.values()) <= 3, sources.most_common(1)
+        assert all(re.fullmatch("[0-9a-f]{40}", one.columns["commit"]) for one in listed)
