@@ -11,7 +11,8 @@ For each layer and rate a testbed joins four hosts by a wire of that rate. An ec
 nothing else, gives the network of the prediction; one rank alone gives the price of the program's work.
 The prediction is written down before the program runs on all four. What is compared is communication: the
 time of rank 0 less its computation. With --docs the tables in that page, between its two markers, are made
-anew from everything in --out, which grows from run to run; the newest of each case counts.
+anew from everything in --out, which grows from run to run; the newest of each case counts. With --docs the
+scripts join the record that intervals are learnt from (`accuracy_past`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import accuracy_past
 import numpy as np
 
 from wiretwin import _core
@@ -285,6 +287,7 @@ def scripts(
             row["actual"] = run.seconds.model_dump(mode="json")
             row["split"] = [rank.model_dump(mode="json") for rank in run.split]
             row["launches"] = [one.seconds for one in run.launches]
+            row["past"] = accuracy_past.past(frozen, run)
             with out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(row) + "\n")
             print(script_line(row), file=sys.stderr)
@@ -475,6 +478,7 @@ def main() -> int:
         tail = rest.split(END)[1]
         table = (scripts_markdown if options.scripts else markdown)(rows)
         options.docs.write_text(f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}", encoding="utf-8")
+        accuracy_past.add(row["past"] for row in rows if "past" in row)
     return 0
 
 

@@ -16,7 +16,7 @@ from wiretwin.errors import InputError
 from wiretwin.faults import explain
 from wiretwin.fit import cluster, loggp
 from wiretwin.fit.curve import curve_figures
-from wiretwin.fit.first import first_calls
+from wiretwin.fit.first import LOOP, first_calls
 from wiretwin.fit.given import check_samples
 from wiretwin.fit.loggp import Endpoint, Launches, Line
 from wiretwin.fit.onestate import differ
@@ -150,7 +150,7 @@ def fit(
     fitted = {}
     left_out: dict[str, str] = {}
     for name in layers or measured:
-        rows = summary.filter(pl.col("layer") == name)
+        rows = summary.filter(pl.col("layer") == name, ~pl.col("loop").str.starts_with(LOOP))
         try:
             whole = costs(name, rows)
         except _TooLittleError as error:

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from wiretwin.fit.stats import around
 from wiretwin.twin import Figure, FirstCall
 
-__all__ = ["first_calls"]
+__all__ = ["LOOP", "first_calls"]
 
 MIN_LAUNCHES = 4
 LOOP, PEER = "first_", "_peer"
+"""What names of samples of first calls begin with, and those of rank 1 end with."""
 FAMILIES: dict[str, tuple[str, ...]] = {
     "send": ("send", "ssend", "bsend"),
     "recv": ("recv",),

@@ -8,6 +8,7 @@ its steps may take, and whether there is time for it, is the budget's to say.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import itertools
 import math
@@ -25,7 +26,7 @@ from wiretwin.measure import together
 from wiretwin.measure.adaptive import Key, Watch
 from wiretwin.measure.budget import LEAST_STEPS_S, Budget
 from wiretwin.measure.launch import SPENT, Interruption, Outcome, launch
-from wiretwin.measure.schedule import Purpose, Step, steps
+from wiretwin.measure.schedule import FIRST, FIRST_STEP, Purpose, Step, steps
 from wiretwin.place import HERE, Place
 from wiretwin.process import no_longer_than
 from wiretwin.results import Clock, Launch, Result, Stop
@@ -48,6 +49,10 @@ WHOLE_EVERY = 3
 
 The others have the round trips alone and take half of the time: the curve and the headlines are of all
 launches, and overheads, whose lines have few parameters, are as well known from four launches of seven."""
+ALONE, ALONE_SHARE = 3, 0.7
+"""After a launch of a layer that has them come at most so many with the first calls alone, while these have
+taken at most so much of what its other launches have: a process has one first call of each kind, and what it
+takes differs from launch to launch by as much as itself."""
 LIMIT_S = 100.0
 """Hard limit on one launch, seconds, where the budget does not end it before: ten times its longest steps."""
 
@@ -142,6 +147,12 @@ class _State:
     """Launches that the time of the rounds so far would have paid for, less those that were made."""
     ended: bool = False
     """A launch has ended by itself."""
+    cost_s: float = 0.0
+    """What its launches have cost, seconds, but those with first calls alone."""
+    alone: int = 0
+    """How many of those there were."""
+    alone_s: float = 0.0
+    """What they have cost."""
     delays_ns: dict[int, int] = field(default_factory=dict)
     loads_ns: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """By size, the times from one message to the next under each load."""
@@ -238,7 +249,7 @@ def _rounds(
         else:
             round_ = round_.more(plan, active)
         order.shuffle(names)
-        for name in names:
+        for place, name in enumerate(names, start=1):
             if name not in active:
                 continue
             state = active[name]
@@ -259,6 +270,13 @@ def _rounds(
             cut = math.inf if owed else budget.fair_end(name, steps_s, len(active), whole=whole)
             asked = _Asked(number, steps_s, whole, cut)
             outcome, words = _measured(plan, result, state, asked, interruption)
+            short_s = {one: budget.besides_s(one) + ENOUGH_S for one in active}
+            later_s = sum(short_s[one] - ENOUGH_S + round_.steps_s for one in names[place:] if one in active)
+            needed_s = later_s + max(0, rounds_left - 1) * sum(short_s.values())
+            if outcome.status == "ok" and (
+                made := _first_calls(plan, result, state, asked, interruption, needed_s)
+            ):
+                outcome, number = made
             if outcome.status == "interrupted" and outcome.error != SPENT:
                 return
             if outcome.status == "failed" and (trouble := plan.place.trouble()) is not None:
@@ -311,6 +329,8 @@ class _Asked:
     """It has every loop that is wanted."""
     cut: float
     """When it is ended, on the monotonic clock."""
+    alone: bool = False
+    """It has the first calls, and nothing else."""
 
 
 def _round(plan: Plan, active: Mapping[str, _State], rounds_left: int, *, short: bool) -> _Round:
@@ -345,6 +365,36 @@ def _out_of_time(state: _State) -> tuple[Literal["budget"], str]:
     return "budget", state.watch.words()
 
 
+def _first_calls(
+    plan: Plan,
+    result: Result,
+    state: _State,
+    after: _Asked,
+    interruption: Interruption,
+    needed_s: float,
+) -> tuple[Outcome, int] | None:
+    """Make launches with the first calls alone, others being in need of so much of the time left.
+
+    Returns how the last of them ended, and its number; nothing where there was none.
+    """
+    budget, made = plan.budget, None
+    if plan.purpose != "fit" or FIRST not in state.configuration.loops:
+        return None
+    for number in range(after.number + 1, after.number + 1 + ALONE):
+        if budget.asked_s is not None:
+            took_s = (
+                state.alone_s / state.alone if state.alone else budget.besides_s(state.configuration.name)
+            )
+            if took_s > min(ALONE_SHARE * state.cost_s - state.alone_s, budget.left_s - needed_s):
+                break
+        asked = dataclasses.replace(after, number=number, alone=True)
+        outcome, _ = _measured(plan, result, state, asked, interruption)
+        made = outcome, number
+        if outcome.status != "ok":
+            break
+    return made
+
+
 def _measured(
     plan: Plan,
     result: Result,
@@ -359,9 +409,13 @@ def _measured(
     outcome, record = _launch_once(plan, state, asked, kept, interruption)
     _note_hello(result, state.configuration.name, outcome)
     result.append(record, outcome.columns())
+    cost_s = plan.budget.now() - before
+    if asked.alone:
+        state.alone, state.alone_s = state.alone + 1, state.alone_s + cost_s
+        return outcome, ""
     words = _learn(plan, state, outcome)
+    state.cost_s += cost_s
     if outcome.status == "ok" or outcome.error == SPENT:
-        cost_s = plan.budget.now() - before
         plan.budget.learn(state.configuration.name, cost_s, asked.steps_s, whole=asked.whole)
     return outcome, words
 
@@ -418,6 +472,8 @@ def _launch_once(
 
 def _schedule(plan: Plan, state: _State, asked: _Asked) -> list[Step]:
     """Return the steps of a launch."""
+    if asked.alone:
+        return [FIRST_STEP]
     short, most = asked.steps_s < SHORT_S, state.configuration.max_bytes
     settled = state.watch.settled()
     if plan.together:

@@ -12,6 +12,8 @@ from wiretwin.quantity import MAX_SIZE, parse_size
 
 __all__ = [
     "DEFAULT_SIZES",
+    "FIRST",
+    "FIRST_STEP",
     "NAMED_SIZES",
     "Purpose",
     "Step",
@@ -165,6 +167,9 @@ class Step:
         return asdict(self)
 
 
+FIRST = "first"
+"""The loop of first calls (`wiretwin.measure.first_mpi4py`)."""
+FIRST_STEP = Step(FIRST, 0, warmup=0, min_samples=1, max_samples=1, batch=1)
 TWO_WRITE_SIZES = (64, 1024)
 """The two-write loop is run at the sizes nearest to these: its question is not how its time grows but
 whether it stalls (Nagle's algorithm against delayed acknowledgements), at 40 ms an iteration."""
@@ -279,8 +284,8 @@ def steps(
             others += [("one_core", usable[0], 1, 0), ("slice", 0, 1, 0), ("beside", 0, 1, BESIDE_NS)]
             others += [(f"one_core_{call}", usable[0], 1, 0) for call in ("recv", "probe", "any")]
     result = []
-    if purpose == "fit" and usable and loops is not None and "first" in loops:
-        result.append(Step("first", 0, warmup=0, min_samples=1, max_samples=1, batch=1))
+    if purpose == "fit" and usable and loops is not None and FIRST in loops:
+        result.append(FIRST_STEP)
     min_samples, warmup = (4, 4) if short else (10, 16)
     if loops is not None:
         plan, others = ([step for step in group if step[0] in loops] for group in (plan, others))
