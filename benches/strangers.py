@@ -66,16 +66,24 @@ def script(listed: dict[str, str], repository: Path, out: Path, ranks: int) -> t
 
 
 def built(listed: dict[str, str], repository: Path, out: Path, ranks: int) -> tuple[Path, Path]:
-    """Return a program, built from the commit that was listed if it has not been."""
+    """Return a program, built from the commit that was listed if it has not been.
+
+    Where the list has no command for it, `OWNER+NAME.build` beside the repository is run in its place, and
+    told the program.
+    """
     name = hashlib.sha256("".join(listed.values()).encode()).hexdigest()[:16]
     tree = out / "built" / name
     there = tree / listed["folder"]
     found = there / listed["program"].format(ranks=ranks)
     if not tree.exists():
+        recipe = repository.with_name(repository.name + ".build")
+        if not (listed["build"] or recipe.exists()):
+            raise NotThereError("nothing says how it is built")
         tree.mkdir(parents=True)
         _extract(repository, listed["commit"], listed["parts"].split(), tree)
         env = os.environ | COMPILERS
-        command = ["bash", "-c", listed["build"]]
+        build = ["-c", listed["build"]] if listed["build"] else [str(recipe), listed["program"]]
+        command = ["bash", *build]
         done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=BUILD_S)
         (tree / "build.log").write_text(done.stdout + done.stderr, "utf-8")
     if not found.exists():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -47,3 +48,25 @@ def test_lists_have_each_program_once_and_few_of_one_source(monkeypatch: pytest.
         sources = Counter(one.columns["repository"].split("/")[0] for one in listed)
         assert max(sources.values()) <= 3, sources.most_common(1)
         assert all(re.fullmatch("[0-9a-f]{40}", one.columns["commit"]) for one in listed)
+
+
+def test_a_script_beside_the_repository_builds_what_the_list_has_no_command_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCHES))
+    import strangers
+
+    repository = tmp_path / "a+b"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(repository)]
+    subprocess.run(["git", "init", "-q", str(repository)], check=True)
+    (repository / "page").write_text("of it", "utf-8")
+    subprocess.run([*git, "add", "page"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "all"], check=True)
+    columns = {"repository": "a/b", "commit": "HEAD", "parts": "", "build": "", "folder": ".",
+               "program": "made", "arguments": ""}  # fmt: skip
+    one = strangers.Listed(columns, strangers.built)
+    with pytest.raises(strangers.NotThereError, match="nothing says how"):
+        one.program(tmp_path, tmp_path / "out", 2)
+    (tmp_path / "a+b.build").write_text('echo "$MPICC" > "$1"', "utf-8")
+    found, _ = one.program(tmp_path, tmp_path / "out", 2)
+    assert found.read_text("utf-8") == "mpicc.openmpi\n"
