@@ -9,7 +9,7 @@
 with which its own page or head line calls it, modest ones where these name none; none is copied. FOLDER has
 the files as `OWNER+NAME/PATH`, and what they read or import beside them. `programs.csv` beside it lists
 programs in C, C++ and Fortran: FOLDER has their repositories, cloned as `OWNER+NAME`, and each is built in
---out, from its commit, for Open MPI: by the list's command, or by `OWNER+NAME.build` beside the repository.
+--out, from its commit, for Open MPI, by a script `OWNER+NAME.build` beside the repository.
 One that is not there, is another, or does not build is said to be so. One twin serves all that run on one
 host (`twin.toml` in --out, of compiled programs `twin-mpi-openmpi.toml`: `benches/accuracy_crowded.py` makes
 it, and has what is the same here), and one each rate all that run on the hosts of a testbed, a rank on each:

@@ -17,7 +17,7 @@ from wiretwin.predict.model import LAYER
 __all__ = ["LISTS", "Listed", "NotThereError"]
 
 DATA = Path(__file__).parents[1] / "data" / "accuracy"
-#: What builds a program for Debian's Open MPI, by the variables that the list knows it by.
+#: What builds a program for Debian's Open MPI, by the variables that the scripts know it by.
 COMPILERS = {"MPICC": "mpicc.openmpi", "MPICXX": "mpicxx.openmpi", "MPIFC": "mpif90.openmpi"}
 BUILD_S = 300.0
 
@@ -68,8 +68,7 @@ def script(listed: dict[str, str], repository: Path, out: Path, ranks: int) -> t
 def built(listed: dict[str, str], repository: Path, out: Path, ranks: int) -> tuple[Path, Path]:
     """Return a program, built from the commit that was listed if it has not been.
 
-    Where the list has no command for it, `OWNER+NAME.build` beside the repository is run in its place, and
-    told the program.
+    The script `OWNER+NAME.build` beside the repository builds it, and is told the program.
     """
     name = hashlib.sha256("".join(listed.values()).encode()).hexdigest()[:16]
     tree = out / "built" / name
@@ -77,13 +76,12 @@ def built(listed: dict[str, str], repository: Path, out: Path, ranks: int) -> tu
     found = there / listed["program"].format(ranks=ranks)
     if not tree.exists():
         recipe = repository.with_name(repository.name + ".build")
-        if not (listed["build"] or recipe.exists()):
+        if not recipe.exists():
             raise NotThereError("nothing says how it is built")
         tree.mkdir(parents=True)
         _extract(repository, listed["commit"], listed["parts"].split(), tree)
         env = os.environ | COMPILERS
-        build = ["-c", listed["build"]] if listed["build"] else [str(recipe), listed["program"]]
-        command = ["bash", *build]
+        command = ["bash", str(recipe), listed["program"]]
         done = subprocess.run(command, cwd=tree, env=env, capture_output=True, text=True, timeout=BUILD_S)
         (tree / "build.log").write_text(done.stdout + done.stderr, "utf-8")
     if not found.exists():

@@ -50,7 +50,7 @@ def test_lists_have_each_program_once_and_few_of_one_source(monkeypatch: pytest.
         assert all(re.fullmatch("[0-9a-f]{40}", one.columns["commit"]) for one in listed)
 
 
-def test_a_script_beside_the_repository_builds_what_the_list_has_no_command_for(
+def test_a_script_beside_the_repository_builds_a_program(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.syspath_prepend(str(BENCHES))
@@ -62,7 +62,7 @@ def test_a_script_beside_the_repository_builds_what_the_list_has_no_command_for(
     (repository / "page").write_text("of it", "utf-8")
     subprocess.run([*git, "add", "page"], check=True)
     subprocess.run([*git, "commit", "-q", "-m", "all"], check=True)
-    columns = {"repository": "a/b", "commit": "HEAD", "parts": "", "build": "", "folder": ".",
+    columns = {"repository": "a/b", "commit": "HEAD", "parts": "", "folder": ".",
                "program": "made", "arguments": ""}  # fmt: skip
     one = strangers.Listed(columns, strangers.built)
     with pytest.raises(strangers.NotThereError, match="nothing says how"):
