@@ -198,6 +198,8 @@ def main(argv: list[str]) -> int:
         own.Abort(1)
     else:
         end = perf_counter()
+    if not status:
+        own.Barrier()  # nothing of ours on a core that another rank still computes on
     sys.stdout.flush()
     if status:
         print(f"wiretwin: rank {rank} exited with status {status}", file=sys.stderr, flush=True)
