@@ -72,7 +72,8 @@ EDITIONS = {
     "a message of a rank to itself costs its two calls",
     8: "under the MPI library itself ranks leave Init at the same time, whatever they did before, and a "
     "script has imported what it uses",
-    9: "first calls are fitted to four times as many launches",
+    9: "first calls are fitted to four times as many launches; under the MPI library itself, what the "
+    "library does within a call besides its messages is charged",
 }
 """What of a prediction each edition of the model has changed; a change of what is priced makes a new one."""
 EDITION = max(EDITIONS)

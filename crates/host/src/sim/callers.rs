@@ -15,6 +15,10 @@ pub(super) struct Caller {
     pub is_inside: bool,
     /// The processor time of the thread when its last call ended, nanoseconds.
     pub left_at_ns: u64,
+    /// Whether the call is one that does more than to move messages.
+    pub works: bool,
+    /// The processor time when its library went on within a call, if it has not come to its network since.
+    pub library_since_ns: Option<u64>,
     /// Questions in vain of this call.
     pub vain: u32,
     pub has_looked: bool,
@@ -39,6 +43,8 @@ impl Callers {
             call: Call::Waits,
             is_inside: false,
             left_at_ns: 0,
+            works: false,
+            library_since_ns: None,
             vain: 0,
             has_looked: false,
             sought: None,

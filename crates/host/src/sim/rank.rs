@@ -19,6 +19,10 @@ use super::callers::{Caller, Callers};
 use super::shared::{Answer, Ask, AskKind, Given, Head, MARK, Memory, NONE, ROOM, Slot, ring, sleep_on};
 use crate::direct::{Address, Busy, Completion, Kind, Outgoing, Receive, Trouble};
 
+mod work;
+
+use work::processor_ns;
+
 /// The variable that names the file of the run.
 const FILE: &str = "WIRETWIN_SIM";
 /// Variables in which launchers number their ranks.
@@ -29,8 +33,6 @@ const ENDS_OUTSIDE: &str = NUMBERS[0];
 /// Looks in vain, one after the other and without work between them, before the next thing that happens to the rank
 /// is waited for, or that nothing else happens.
 const LOOKS: u32 = 16;
-/// Computation of this long or longer is work, picoseconds: a look after it is not one of a row.
-const WORK_PS: u64 = 2_000_000;
 /// Turns of a library that asks again and again within a call that only looks.
 const RESTLESS: u32 = 5000;
 /// Questions in vain of a library that has nothing under way, and may be at work for itself alone.
@@ -215,7 +217,15 @@ impl Rank {
         let now_ns = processor_ns();
         let is_first = !self.callers.is_inside();
         let me = self.callers.me();
-        *me = Caller { call, is_inside: true, vain: 0, has_looked: false, sought: None, ..*me };
+        *me = Caller {
+            call,
+            is_inside: true,
+            works: work::works(name),
+            vain: 0,
+            has_looked: false,
+            sought: None,
+            ..*me
+        };
         // What the process did before its library had begun is none of the program's work.
         if self.phase != Phase::Inside || call == Call::Begins {
             return;
@@ -232,11 +242,14 @@ impl Rank {
             if self.ends_outside {
                 self.finish(Duration::ZERO);
             }
+            return;
         }
+        self.library_goes_on();
     }
 
     /// It ends.
     pub fn exit(&mut self) {
+        self.library_has_worked();
         let me = self.callers.me();
         let call = std::mem::replace(&mut me.call, Call::Waits);
         me.is_inside = false;
@@ -247,6 +260,7 @@ impl Rank {
             self.ask(Ask::new(AskKind::Mark));
             self.hand_over();
         } else if self.phase == Phase::Inside && !self.callers.is_inside() {
+            self.pay();
             self.ask(Ask::new(AskKind::Exit));
         }
         self.go_on();
@@ -340,57 +354,6 @@ impl Rank {
     /// Whether a thread other than this does something before a message comes.
     fn others_act(&self) -> bool {
         self.callers.first_sleeps_until_ps().is_some() || self.others_go_on()
-    }
-
-    /// Books what was computed from the last call to a time of the processor, `stretches` of it where their length is
-    /// given.
-    fn compute(&mut self, now_ns: u64, stretches: u64) {
-        let span_ps = if self.given.compute_ps == u64::MAX {
-            let since_ns = std::mem::replace(&mut self.callers.me().left_at_ns, now_ns);
-            now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[usize::from(self.has_turned)]) * 1000
-        } else {
-            self.given.compute_ps * stretches
-        };
-        self.has_turned = false;
-        if span_ps >= WORK_PS {
-            self.looks = 0;
-        }
-        self.owed_ps += span_ps;
-        self.clock_ps += span_ps;
-    }
-
-    /// A stretch has ended in which the program did nothing, once the library had begun: what such stretches take is
-    /// none of what others take. `turns`: others have the processor before the next one.
-    pub fn rehearse(&mut self, turns: bool) {
-        if self.phase != Phase::Inside || self.given.compute_ps != u64::MAX {
-            return;
-        }
-        let now_ns = processor_ns();
-        let kind = usize::from(std::mem::take(&mut self.has_turned));
-        let span_ns = now_ns.saturating_sub(self.callers.me().left_at_ns);
-        let some = &mut self.rehearsed[kind];
-        some.push(span_ns);
-        some.sort_unstable();
-        self.ends_ns[kind] = some[some.len() / 2];
-        if turns {
-            self.ask(Ask::new(AskKind::Now));
-            self.hand_over();
-        }
-        self.go_on();
-    }
-
-    /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
-    fn go_on(&mut self) {
-        let now_ns = processor_ns();
-        self.callers.me().left_at_ns = now_ns;
-    }
-
-    /// Asks for the computation that is owed.
-    fn pay(&mut self) {
-        let length = std::mem::take(&mut self.owed_ps);
-        if length > 0 {
-            self.ask(Ask { length, ..Ask::new(AskKind::Compute) });
-        }
     }
 
     // Turns.
@@ -505,6 +468,7 @@ impl Rank {
             let over = head.length.saturating_sub(receive.length);
             // SAFETY: the bytes lie behind their head; the buffer is left alone until the completion.
             unsafe {
+                self.touch(receive.buffer, head.length - over);
                 let bytes = self.memory.at(place).add(size_of::<Head>());
                 std::ptr::copy_nonoverlapping(bytes, receive.buffer, (head.length - over) as usize);
             }
@@ -538,6 +502,8 @@ impl Rank {
     /// # Safety
     /// There are as many bytes as the message says.
     pub unsafe fn send(&mut self, peer: usize, message: Outgoing) -> Result<(), Busy> {
+        self.library_has_worked();
+        self.pay();
         let head = Head {
             length: message.length,
             tag: message.tag.unwrap_or(0),
@@ -571,6 +537,7 @@ impl Rank {
         let (peer, length) = (peer as u64, message.length);
         self.ask(Ask { kind: AskKind::Send, tagged, peer, token, tag, ignore: 0, length, place });
         (self.is_unsure, self.looks, self.has_messages) = (true, 0, true);
+        self.library_goes_on();
         Ok(())
     }
 
@@ -592,9 +559,12 @@ impl Rank {
     /// # Safety
     /// The buffer is left alone until the completion.
     pub unsafe fn receive(&mut self, pattern: Pattern, receive: Receive) {
+        self.library_has_worked();
+        self.pay();
         let token = self.begin(Open::Receive { receive, is_tagged: pattern.tag.is_some() });
         self.has_messages |= pattern.tag.is_some();
         self.ask(Ask { token, length: receive.length, ..Self::pattern(AskKind::Receive, &pattern) });
+        self.library_goes_on();
     }
 
     /// The source, tag, remote data and length of the earliest message that has come and that a pattern accepts.
@@ -606,6 +576,7 @@ impl Rank {
         if self.phase != Phase::Inside {
             return None;
         }
+        self.library_has_worked();
         let me = self.callers.me();
         me.vain += 1;
         (me.has_looked, me.sought) = (true, Some(*pattern));
@@ -680,6 +651,7 @@ impl Rank {
         let completion = self.completions.pop_front();
         if completion.is_some() {
             self.happened();
+            self.library_goes_on();
         }
         completion
     }
@@ -690,6 +662,16 @@ impl Rank {
         if self.phase == Phase::Left || !self.completions.is_empty() {
             return false;
         }
+        self.library_has_worked();
+        let others_act = self.look_on();
+        if self.callers.me().works {
+            self.library_goes_on();
+        }
+        others_act
+    }
+
+    /// See [`Rank::progress`].
+    fn look_on(&mut self) -> bool {
         let me = self.callers.me();
         me.vain += 1;
         if self.phase == Phase::Outside && !self.has_messages {
@@ -782,14 +764,6 @@ fn seen(head: &Head, like: Completion) -> Completion {
         trouble: None,
         ..like
     }
-}
-
-/// The processor time of this thread, nanoseconds.
-fn processor_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Ends the process with the reason on its standard error.

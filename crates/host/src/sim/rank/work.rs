@@ -1,0 +1,161 @@
+//! What takes the processor between operations of a rank: its program's work between calls, and its library's within them.
+//!
+//! What a library does within its calls besides its messages: it combines, packs, reads and writes files, makes windows
+//! and communicators. Here it takes the processor as it does in a real run, and so it is measured.
+//!
+//! Between two operations of its network a library works on. What it does there for the sake of a message (to look up a
+//! peer, to match, to hand on a completion) is part of the message's costs, which a twin has from its ends, and takes a
+//! fraction of a microsecond. What takes as long as work does is no part of them, and is charged beside them. A look in vain at
+//! the network ends what is measured where a call only moves messages, for the library then does nothing but look again; in
+//! calls that make communicators or windows, or are about files, it goes on with its work.
+//!
+//! Where a long message goes into memory that has never been touched, the kernel maps and clears it, for longer than the copy
+//! takes: the twin's copy goes to memory that is there.
+
+use super::{Phase, Rank};
+use crate::sim::shared::{Ask, AskKind};
+
+/// What takes this long or longer is work, picoseconds: a look after it is not one of a row, and it is no part of a
+/// message's costs.
+const WORK_PS: u64 = 2_000_000;
+
+/// Into what memory shorter messages go is not looked at, bytes.
+const LEAST: u64 = 1 << 14;
+
+impl Rank {
+    /// Books what was computed from the last call to a time of the processor, `stretches` of it where their length is
+    /// given.
+    pub(super) fn compute(&mut self, now_ns: u64, stretches: u64) {
+        let span_ps = if self.given.compute_ps == u64::MAX {
+            let since_ns = std::mem::replace(&mut self.callers.me().left_at_ns, now_ns);
+            now_ns.saturating_sub(since_ns).saturating_sub(self.ends_ns[usize::from(self.has_turned)]) * 1000
+        } else {
+            self.given.compute_ps * stretches
+        };
+        self.has_turned = false;
+        if span_ps >= WORK_PS {
+            self.looks = 0;
+        }
+        self.owed_ps += span_ps;
+        self.clock_ps += span_ps;
+    }
+
+    /// A stretch has ended in which the program did nothing, once the library had begun: what such stretches take is
+    /// none of what others take. `turns`: others have the processor before the next one.
+    pub fn rehearse(&mut self, turns: bool) {
+        if self.phase != Phase::Inside || self.given.compute_ps != u64::MAX {
+            return;
+        }
+        let now_ns = processor_ns();
+        let kind = usize::from(std::mem::take(&mut self.has_turned));
+        let span_ns = now_ns.saturating_sub(self.callers.me().left_at_ns);
+        let some = &mut self.rehearsed[kind];
+        some.push(span_ns);
+        some.sort_unstable();
+        self.ends_ns[kind] = some[some.len() / 2];
+        if turns {
+            self.ask(Ask::new(AskKind::Now));
+            self.hand_over();
+        }
+        self.go_on();
+    }
+
+    /// The program goes on in this thread: what it computes begins now, and what was done for the simulator is none of it.
+    pub(super) fn go_on(&mut self) {
+        let now_ns = processor_ns();
+        self.callers.me().left_at_ns = now_ns;
+    }
+
+    /// Asks for the computation that is owed.
+    pub(super) fn pay(&mut self) {
+        let length = std::mem::take(&mut self.owed_ps);
+        if length > 0 {
+            self.ask(Ask { length, ..Ask::new(AskKind::Compute) });
+        }
+    }
+
+    /// The library goes on in this thread: it begins a call, or has done something with its network.
+    pub(super) fn library_goes_on(&mut self) {
+        if self.measures() && self.callers.me().is_inside {
+            self.callers.me().library_since_ns = Some(processor_ns());
+        }
+    }
+
+    /// It comes to its network, or to the end of the call: what it did until then was work if it was long.
+    pub(super) fn library_has_worked(&mut self) {
+        let Some(since_ns) = self.callers.me().library_since_ns.take() else { return };
+        let span_ns = processor_ns().saturating_sub(since_ns).saturating_sub(self.ends_ns[0]);
+        if span_ns * 1000 >= WORK_PS {
+            self.charge(span_ns * 1000);
+        }
+    }
+
+    /// A message will be written there, without the rank's time: that which the kernel needs for memory that is touched for
+    /// the first time is charged.
+    ///
+    /// # Safety
+    /// The memory is the rank's to write, and what it holds does not count.
+    pub(super) unsafe fn touch(&mut self, memory: *mut u8, length: u64) {
+        if length < LEAST || !self.measures() {
+            return;
+        }
+        // SAFETY: a system call without arguments.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let first = memory as usize & !(page - 1);
+        let pages = (memory as usize + length as usize - first).div_ceil(page);
+        let mut there = vec![0_u8; pages];
+        // SAFETY: a byte for each page; what is not mapped is said.
+        let failed = unsafe { libc::mincore(first as *mut _, pages * page, there.as_mut_ptr()) } != 0;
+        if !failed && there.iter().all(|page| page & 1 != 0) {
+            return;
+        }
+        let begun_ns = processor_ns();
+        // SAFETY: a byte of each page, inside the memory.
+        let walk = || unsafe {
+            (0..length as usize).step_by(page).for_each(|at| memory.add(at).write_volatile(0));
+            memory.add(length as usize - 1).write_volatile(0);
+        };
+        walk();
+        let touched_ns = processor_ns();
+        walk();
+        let beyond_ns = (touched_ns - begun_ns).saturating_sub(processor_ns() - touched_ns);
+        self.charge(beyond_ns * 1000);
+    }
+
+    /// Whether the rank's own time is measured now.
+    fn measures(&self) -> bool {
+        self.phase == Phase::Inside && self.given.compute_ps == u64::MAX
+    }
+
+    fn charge(&mut self, span_ps: u64) {
+        self.owed_ps += span_ps;
+        self.clock_ps += span_ps;
+    }
+}
+
+/// Whether a function does more than to move messages: it makes a communicator or a window, or is about a file.
+pub(super) fn works(function: &[u8]) -> bool {
+    let name = function.strip_prefix(b"P").unwrap_or(function);
+    let name = name.strip_prefix(b"MPI_").unwrap_or(name);
+    [
+        &b"Comm_"[..],
+        b"Intercomm_",
+        b"Cart_",
+        b"Graph_",
+        b"Dist_graph_",
+        b"Win_allocate",
+        b"Win_create",
+        b"Win_free",
+        b"File_",
+    ]
+    .iter()
+    .any(|begins| name.starts_with(begins))
+}
+
+/// The processor time of this thread, nanoseconds.
+pub(super) fn processor_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a place for the time. A system call, for the functions of the C library may tell virtual time.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
